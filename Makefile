@@ -1,0 +1,81 @@
+# One command, one meaning, here and in CI. `make` alone lists the targets.
+
+SHELL := /bin/sh
+BIN := .venv/bin
+PYTHON ?=
+export PYTHON
+unexport PYTHONPATH PYTHONHOME
+
+# The targets share one environment and one report: one at a time, in the order written.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types layers coverage requirements fix laws bench docs lock clean run-env dev-env
+
+# Says nothing when all is well, and everything when it is not.
+quietly = said=$$($(1) 2>&1) || { printf '%s\n' "$$said"; exit 1; }
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
+
+run-env:
+	@sh scripts/setup.sh run
+
+dev-env:
+	@sh scripts/setup.sh dev
+
+demo: run-env ## see it work: the tour of the product, with no network and no key
+	@$(BIN)/ctx demo
+
+test: check ## everything that CI checks
+check: format lint types layers coverage requirements ## the same
+
+format: dev-env
+	@echo "== format"
+	@$(BIN)/ruff format --check --quiet --output-format=concise .
+
+lint: dev-env
+	@echo "== lint"
+	@$(BIN)/ruff check --quiet .
+
+types: dev-env
+	@echo "== types"
+	@$(call quietly,$(BIN)/python -m mypy)
+
+layers: dev-env
+	@echo "== layers"
+	@$(call quietly,$(BIN)/lint-imports --no-logo)
+
+coverage: dev-env ## the tests under coverage, and the gate of coverage-baseline.json
+	@echo "== tests"
+	@rm -rf build/coverage
+	@mkdir -p build/coverage
+	@$(BIN)/python -m coverage run -m pytest --quiet --numprocesses auto --maxprocesses 8 --dist worksteal
+	@echo "== coverage"
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage json --quiet -o build/coverage/report.json
+	@$(BIN)/python scripts/check_coverage.py build/coverage/report.json coverage-baseline.json
+
+requirements: dev-env ## count the requirements of the specification, proved and deferred
+	@echo "== requirements"
+	@$(BIN)/python -m tests.house
+	@$(BIN)/python -m tests.spec.manifest
+
+fix: dev-env ## format, and repair what can be repaired by rule
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+laws: dev-env ## the property tests and the port suites, with fifty times the cases
+	@HYPOTHESIS_PROFILE=laws $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal tests/laws tests/ports
+
+bench: dev-env ## measure; the results go to bench/results
+	@$(BIN)/python -m bench.run $(ARGS)
+
+docs: dev-env ## write the generated pages anew
+	@$(BIN)/python docs/generate.py
+
+lock: dev-env ## pin the dependencies anew (ARGS=--upgrade for newer ones); needs uv
+	@$(BIN)/python requirements/lock.py $(ARGS)
+
+clean: ## remove all that make made, .venv too
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find src tests scripts docs bench requirements -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,132 @@
+"""The object store against the physical limits: hashing alone, and copying with a sync alone."""
+
+import hashlib
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.measure import Row, in_turns
+from contextplane.adapters.files.objects import FileObjects
+from contextplane.model.ids import Digest
+
+__all__ = ["large_objects", "small_objects"]
+
+_GIB = 1 << 30
+_CHUNK = 1 << 20
+_ROUNDS = 5
+_SMALL = 100_000
+_PART = 1_000
+
+
+def large_objects() -> Iterator[Row]:
+    """Putting and reading one GiB."""
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
+        source = Path(folder, "source")
+        with source.open("wb") as file:
+            for n in range(_GIB // _CHUNK):
+                file.write(hashlib.sha256(b"%d" % n).digest() * (_CHUNK // 32))
+        os.sync()
+        root = Path(folder, "objects")
+        root.mkdir()
+        objects = FileObjects(str(root))
+        digest = objects.put_path(str(source)).digest
+        place = root / digest.hex[:2] / digest.hex[2:]
+
+        def put() -> None:
+            place.unlink(missing_ok=True)
+            objects.put_path(str(source))
+
+        def pipe() -> None:
+            place.unlink(missing_ok=True)
+            with subprocess.Popen(["cat", str(source)], stdout=subprocess.PIPE) as child:
+                assert child.stdout is not None
+                fd = child.stdout.fileno()
+                objects.put_stream(iter(lambda: os.read(fd, _CHUNK), b""))
+
+        works = [lambda: _hash(source), lambda: _copy(source, folder), put, pipe, lambda: objects.check(digest)]
+        hashing, copying, putting, piping, reading = in_turns(works, rounds=_ROUNDS)
+    slower = max(hashing, copying)
+    against = "slower of SHA-256 alone, copy + fsync alone"
+    base = f"hash {hashing:.2f} s, copy {copying:.2f} s"
+    yield Row(
+        "put 1 GiB from a path",
+        against,
+        slower / putting,
+        ">= 0.6",
+        slower / putting >= 0.6,
+        f"{putting:.2f} s, {base}",
+    )
+    yield Row(
+        "put 1 GiB from a pipe", against, slower / piping, ">= 0.3", slower / piping >= 0.3, f"{piping:.2f} s, {base}"
+    )
+    yield Row(
+        "read 1 GiB, verified",
+        "SHA-256 alone",
+        hashing / reading,
+        ">= 0.9",
+        hashing / reading >= 0.9,
+        f"{reading:.2f} s",
+    )
+
+
+def _hash(path: Path) -> None:
+    """The bytes of a file through SHA-256, from memory: what no verified read can beat."""
+    with path.open("rb") as file:
+        data = file.read(_CHUNK)
+    hasher = hashlib.sha256()
+    for _ in range(_GIB // _CHUNK):
+        hasher.update(data)
+
+
+def _copy(source: Path, folder: str) -> None:
+    target = Path(folder, "copy")
+    shutil.copyfile(source, target)
+    fd = os.open(target, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+    target.unlink()
+
+
+def small_objects() -> Iterator[Row]:
+    """Putting 100,000 small objects one by one, then checking them all."""
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
+        few, many = Path(folder, "few"), Path(folder, "many")
+        times: list[float] = []
+        for store, count in ((few, _PART), (many, _SMALL)):
+            store.mkdir()
+            subprocess.run(
+                [Path(sys.executable).with_name("ctx"), "init"], cwd=store, check=True, stdout=subprocess.DEVNULL
+            )
+            times = [_put(FileObjects(str(store / ".ctx" / "objects")), n) for n in range(count)]
+        first, last = statistics.median(times[:_PART]), statistics.median(times[-_PART:])
+        small_peak, large_peak = _fsck_peak(few), _fsck_peak(many)
+    figures = f"first {first * 1e6:.0f} us, last {last * 1e6:.0f} us"
+    yield Row("put, the last 1,000 of 100,000", "the first 1,000", last / first, "<= 1.5", last / first <= 1.5, figures)
+    growth = large_peak / small_peak
+    figures = f"{large_peak / 1024:.0f} MiB, {small_peak / 1024:.0f} MiB"
+    yield Row("fsck of 100,000: peak memory", "fsck of 1,000", growth, "bounded", growth <= 1.5, figures)
+
+
+def _put(objects: FileObjects, n: int) -> float:
+    data = b"small object %d" % n
+    start = time.perf_counter()
+    digest = objects.put(data)
+    taken = time.perf_counter() - start
+    assert digest == Digest.of(data)
+    return taken
+
+
+def _fsck_peak(store: Path) -> int:
+    """The peak memory, in KiB, of a process that checks a store."""
+    script = (
+        "import resource, sys; from contextplane.cli.main import main; main(['fsck', '--quiet']);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=store, check=True, capture_output=True, text=True)
+    return int(done.stdout)

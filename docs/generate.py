@@ -1,0 +1,119 @@
+"""Writes the pages of docs/ that are made from the code: `make docs`.
+
+`--check` writes nothing, and fails when a page is not what the code says. A page is an entry in PAGES: its path, and
+the function that renders it. Pages written by hand are none of its business.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+import contextplane
+from contextplane.cli.parser import parser_of, top_help
+from contextplane.cli.table import VERBS
+from contextplane.errors import ContextPlaneError, Family
+
+DOCS = Path(__file__).resolve().parent
+FAMILIES: tuple[str, ...] = get_args(Family)
+
+
+class Page(NamedTuple):
+    """A page below docs/, and what makes it."""
+
+    path: str
+    render: Callable[[], str]
+
+
+def import_everything() -> None:
+    """Import each module of the package, so that every class is there to be found."""
+    for module in pkgutil.walk_packages(contextplane.__path__, prefix="contextplane."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+
+
+def error_classes() -> list[type[ContextPlaneError]]:
+    """Every error of the package, sorted by code. Classes that tests derive are not part of it."""
+    import_everything()
+
+    def below(cls: type[ContextPlaneError]) -> Iterator[type[ContextPlaneError]]:
+        for child in cls.__subclasses__():
+            yield child
+            yield from below(child)
+
+    found = {cls for cls in below(ContextPlaneError) if cls.__module__.partition(".")[0] == "contextplane"}
+    return sorted(found, key=lambda cls: (cls.code, cls.__module__, cls.__qualname__))
+
+
+def errors_page() -> str:
+    """One section for each family, one for each code: what happened, and where the class stands."""
+    classes = error_classes()
+    lines = [
+        "# Errors",
+        "",
+        "<!-- Made by `make docs` from the docstrings of the error classes. Edit those. -->",
+        "",
+        "Every error has a `code`, which never changes its meaning; a `message` for people, which may; `at`, the",
+        "place; `hint`, the way out; and `details` for machines. The family decides the exit status.",
+        "",
+        "| code | family |",
+        "|---|---|",
+        *(f"| [`{cls.code}`](#{cls.code}) | {cls.family} |" for cls in classes),
+    ]
+    for family in FAMILIES:
+        members = [cls for cls in classes if cls.family == family]
+        if members:
+            lines += ["", f"## Family: {family}"]
+        for cls in members:
+            lines += ["", f"### {cls.code}", "", inspect.cleandoc(cls.__doc__ or ""), ""]
+            lines += [f"`{cls.__module__}.{cls.__qualname__}`"]
+    return "\n".join(lines) + "\n"
+
+
+def command_page() -> str:
+    """What `ctx --help` and the help of every verb say."""
+    lines = [
+        "# The command",
+        "",
+        "<!-- Made by `make docs` from the verbs themselves. Edit those. -->",
+        "",
+        "```",
+        top_help(VERBS).rstrip(),
+        "```",
+    ]
+    for verb in VERBS:
+        lines += ["", f"## ctx {verb.name}", "", "```", parser_of(verb).format_help().rstrip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+PAGES: tuple[Page, ...] = (
+    Page("errors.md", errors_page),
+    Page("cli.md", command_page),
+    Page("../src/contextplane/cli/help.txt", lambda: top_help(VERBS)),
+)
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print("usage: generate.py [--check]", file=sys.stderr)
+        return 2
+    drifted = []
+    for page in PAGES:
+        path, text = DOCS / page.path, page.render()
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        drifted.append(page.path)
+        if not arguments:
+            path.write_text(text, encoding="utf-8")
+            print(f"docs/{page.path}: written")
+    if arguments and drifted:
+        print(f"docs: {', '.join(drifted)} not as the code says; 'make docs' writes them anew", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,66 @@
+"""Registered execution packs as files: `packs/<64 hex>`. Only the name counts; other programs write here too."""
+
+import os
+import re
+from collections.abc import Iterator
+
+from contextplane.adapters.files.disk import Disk, storage_errors, write_whole
+from contextplane.model.ids import Digest
+from contextplane.ports.clock import Clock
+
+__all__ = ["FilePackEntries"]
+
+_NAME = re.compile(r"[0-9a-f]{64}")
+_MOST = 16 << 20
+_SETTLED = 2.0
+
+
+class FilePackEntries:
+    """The `PackEntries` port on the folder `packs/`."""
+
+    def __init__(self, root: str, clock: Clock, disk: Disk | None = None) -> None:
+        self._root = root
+        self._clock = clock
+        self._disk = disk or Disk()
+
+    def state(self) -> str | None:
+        """The folder's time of change, once it is old enough that a later change must show a different one.
+
+        File systems count time in ticks: an entry added within the tick in which we looked would not move the time.
+        """
+        try:
+            changed = os.stat(self._root)
+        except FileNotFoundError:
+            return "absent"
+        settled = self._clock.now().timestamp() - changed.st_mtime > _SETTLED
+        return str(changed.st_mtime_ns) if settled else None
+
+    def add(self, digest: Digest, copy: bytes) -> None:
+        path = os.path.join(self._root, digest.hex)
+        with storage_errors(path):
+            if not os.path.lexists(path):
+                write_whole(path, copy, disk=self._disk)
+
+    def names(self) -> Iterator[Digest]:
+        for name in self._listed():
+            if _NAME.fullmatch(name):
+                yield Digest(name)
+
+    def strays(self) -> Iterator[str]:
+        for name in self._listed():
+            if not _NAME.fullmatch(name):
+                yield name
+
+    def read(self, digest: Digest) -> bytes:
+        path = os.path.join(self._root, digest.hex)
+        with storage_errors(path, reading=True):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with open(fd, "rb") as file:
+                return file.read(_MOST)
+
+    def _listed(self) -> list[str]:
+        with storage_errors(self._root, reading=True):
+            try:
+                return sorted(os.listdir(self._root))
+            except FileNotFoundError:
+                return []

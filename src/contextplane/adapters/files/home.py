@@ -1,0 +1,158 @@
+"""The folder `.ctx`: where it is, what its `config.json` says, and how it is laid out the first time.
+
+It does not open the catalog or read objects. The names and modes are those of the reference program.
+"""
+
+import os
+from typing import ClassVar
+
+import msgspec
+
+from contextplane.adapters.files.disk import Disk, storage_errors, write_whole
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.value import Document, Value
+
+__all__ = [
+    "CATALOG",
+    "FORMAT",
+    "NAME",
+    "Home",
+    "StoreConfig",
+    "StoreConfigInvalid",
+    "StoreExists",
+    "StoreNotFound",
+    "StoreTooNew",
+    "discover",
+]
+
+NAME = ".ctx"
+CATALOG = "catalog.db"
+FORMAT = 1
+_VERSION = "0.1"
+_CONFIG = "config.json"
+_FOLDERS = {"objects": 0o777, "packs": 0o777, "refs": 0o777, "drafts": 0o777, "keys": 0o700}
+_MOST = 64 * 1024
+
+
+class StoreNotFound(ContextPlaneError):
+    """There is no store here: no folder `.ctx` in the working folder or any folder above it."""
+
+    code: ClassVar[str] = "store_not_found"
+    family: ClassVar[Family] = "not_found"
+
+
+class StoreExists(ContextPlaneError):
+    """A store, or something else named `.ctx`, stands where a new store should be made."""
+
+    code: ClassVar[str] = "store_exists"
+    family: ClassVar[Family] = "conflict"
+
+
+class StoreConfigInvalid(ContextPlaneError):
+    """The store's `config.json` is missing, unreadable, or not one of ours."""
+
+    code: ClassVar[str] = "store_config_invalid"
+    family: ClassVar[Family] = "refused"
+
+
+class StoreTooNew(ContextPlaneError):
+    """The store was laid out by a newer contextplane. An old one refuses rather than guess."""
+
+    code: ClassVar[str] = "store_format_newer"
+    family: ClassVar[Family] = "refused"
+
+
+class _Format(Value, frozen=True):
+    """What every version of `config.json` can be asked."""
+
+    format: int = 0
+
+
+class StoreConfig(Document, frozen=True, omit_defaults=True):
+    """What `config.json` says. The reference program writes `version` alone and reads none of it."""
+
+    version: str
+    format: int = 0
+    store_id: str = ""
+
+
+class Home(Value, frozen=True):
+    """A store's folder."""
+
+    path: str
+
+    def inside(self, *parts: str) -> str:
+        return os.path.join(self.path, *parts)
+
+    @property
+    def objects(self) -> str:
+        return self.inside("objects")
+
+    @property
+    def packs(self) -> str:
+        return self.inside("packs")
+
+    @property
+    def catalog(self) -> str:
+        return self.inside(CATALOG)
+
+    def config(self) -> StoreConfig:
+        """Read `config.json`, refusing what we cannot be sure to understand."""
+        path = self.inside(_CONFIG)
+        try:
+            with storage_errors(path, reading=True), open(path, "rb") as file:
+                data = file.read(_MOST)
+        except ContextPlaneError as error:
+            raise StoreConfigInvalid(error.message, at=path, hint="'ctx init' completes a store without one") from error
+        try:
+            # The format first, and alone: a newer one may have fields that we do not know.
+            if (newer := msgspec.json.decode(data, type=_Format).format) > FORMAT:
+                raise StoreTooNew(
+                    f"this store has format {newer}, this contextplane knows {FORMAT}",
+                    at=path,
+                    hint="upgrade contextplane",
+                )
+            config = msgspec.json.decode(data, type=StoreConfig)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise StoreConfigInvalid(
+                f"not a store's configuration: {error}", at=path, hint="restore it from a copy"
+            ) from error
+        if config.version != _VERSION:
+            raise StoreConfigInvalid(
+                f"unknown store version {config.version!r}", at=path, hint=f"this one knows {_VERSION!r}"
+            )
+        return config
+
+    def lay_out(self, disk: Disk) -> None:
+        """Make the folders that are not there yet."""
+        with storage_errors(self.path):
+            disk.make_folder(self.path)
+            for name, mode in _FOLDERS.items():
+                disk.make_folder(self.inside(name), mode)
+
+    def write_config(self, store_id: str, disk: Disk) -> None:
+        """Write `config.json` whole or not at all: its store id says that everything else is in place."""
+        config = StoreConfig(version=_VERSION, format=FORMAT, store_id=store_id)
+        data = msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n"
+        with storage_errors(self.path):
+            write_whole(self.inside(_CONFIG), data, disk=disk)
+
+
+def discover(start: str, override: str | None) -> Home:
+    """Find the store: `override` when given, else the first folder `.ctx` at or above `start`."""
+    if override:
+        if not os.path.isdir(override):
+            raise StoreNotFound(f"CTX_DIR is not a folder: {override}", at=override, hint="unset it, or run 'ctx init'")
+        return Home(path=os.path.abspath(override))
+    folder = os.path.abspath(start)
+    not_a_folder = ""
+    while True:
+        candidate = os.path.join(folder, NAME)
+        if os.path.isdir(candidate):
+            return Home(path=candidate)
+        if os.path.lexists(candidate):
+            not_a_folder = not_a_folder or f"; {candidate} is not a folder"
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            raise StoreNotFound(f"no {NAME} here or in any folder above{not_a_folder}", at=start, hint="run 'ctx init'")
+        folder = parent

@@ -1,0 +1,179 @@
+"""Objects as files: `objects/ab/<62 hex>`, raw bytes, mode 0444, so that `sha256sum` checks them.
+
+The layout is the one the reference program reads and writes. It knows nothing of kinds, packs or catalogs.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from contextplane.adapters.files.batch import FileBatch
+from contextplane.adapters.files.disk import Disk, storage_errors
+from contextplane.adapters.files.pump import chunks_of, hashed
+from contextplane.adapters.files.staging import LOCK, STAGING, Staging, obstructed
+from contextplane.errors import ContextPlaneError
+from contextplane.model.ids import Digest
+from contextplane.ports.objects import Condition, ObjectCorrupt, ObjectNotFound, Stored, Stray
+
+__all__ = ["FileObjects"]
+
+_SHARD = re.compile(r"[0-9a-f]{2}")
+_REST = re.compile(r"[0-9a-f]{62}")
+_LEFTOVER = re.compile(r"[0-9]+-[0-9a-f]{16}")
+
+
+class FileObjects:
+    """The `Objects` port on a folder."""
+
+    def __init__(self, root: str, disk: Disk | None = None) -> None:
+        self._root = root
+        self._disk = disk or Disk()
+        self._staging = Staging(root, self._disk)
+
+    def put(self, data: bytes) -> Digest:
+        with self.batch() as batch:
+            return batch.put(data)
+
+    def put_stream(self, chunks: Iterable[bytes]) -> Stored:
+        with self.batch() as batch:
+            return batch.put_stream(chunks)
+
+    def put_path(self, path: str) -> Stored:
+        with self.batch() as batch:
+            return batch.put_path(path)
+
+    @contextmanager
+    def batch(self) -> Iterator[FileBatch]:
+        batch = FileBatch(self._staging, self._disk)
+        try:
+            yield batch
+            batch.commit()
+        except BaseException:
+            batch.discard()
+            raise
+
+    def has(self, digest: Digest) -> bool:
+        try:
+            self._found(digest)
+        except ObjectNotFound:
+            return False
+        return True
+
+    def size(self, digest: Digest) -> int:
+        return self._found(digest).st_size
+
+    def written_at(self, digest: Digest) -> datetime:
+        return datetime.fromtimestamp(self._found(digest).st_mtime, UTC)
+
+    def get(self, digest: Digest) -> bytes:
+        return b"".join(self.stream(digest))
+
+    def stream(self, digest: Digest) -> Iterator[bytes]:
+        place = self._staging.place(digest)
+        hasher = hashlib.sha256()
+        with storage_errors(place, reading=True):
+            fd = self._open(digest)
+            try:
+                yield from hashed(chunks_of(fd), hasher)
+            finally:
+                os.close(fd)
+        if hasher.hexdigest() != digest.hex:
+            raise ObjectCorrupt(
+                f"its bytes have the digest sha256:{hasher.hexdigest()}",
+                at=place,
+                hint="'ctx fsck' lists all damage; putting the right bytes again heals it",
+            )
+
+    def check(self, digest: Digest) -> Condition:
+        try:
+            size = sum(len(chunk) for chunk in self.stream(digest))
+        except ObjectNotFound as error:
+            return Condition(state="missing", why=error.message)
+        except ContextPlaneError as error:
+            return Condition(state="corrupt", why=error.message)
+        return Condition(state="whole", size=size)
+
+    def names(self) -> Iterator[Digest]:
+        for shard in self._listed(self._root):
+            if _SHARD.fullmatch(shard):
+                for rest in self._listed(os.path.join(self._root, shard)):
+                    if _REST.fullmatch(rest):
+                        yield Digest(shard + rest)
+
+    def strays(self) -> Iterator[Stray]:
+        for name in self._listed(self._root):
+            if name == STAGING:
+                for leftover in self._listed(os.path.join(self._root, STAGING)):
+                    yield Stray(name=f"{STAGING}/{leftover}", what="leftover")
+            elif _SHARD.fullmatch(name):
+                for rest in self._listed(os.path.join(self._root, name)):
+                    if not _REST.fullmatch(rest):
+                        yield Stray(name=f"{name}/{rest}", what="foreign")
+            elif name != LOCK:
+                yield Stray(name=name, what="foreign")
+
+    def collect(self, digest: Digest, *, older_than: datetime) -> int | None:
+        place = self._staging.place(digest)
+        with storage_errors(place), self._staging.locked(fcntl.LOCK_EX):
+            try:
+                found = os.lstat(place)
+            except FileNotFoundError:
+                return None
+            if not stat.S_ISREG(found.st_mode) or found.st_mtime >= older_than.timestamp():
+                return None
+            self._disk.remove(place)
+            return found.st_size
+
+    def sweep(self, *, older_than: datetime, dry_run: bool = False) -> list[str]:
+        swept = []
+        folder = os.path.join(self._root, STAGING)
+        with storage_errors(folder):
+            for name in self._listed(folder):
+                path = os.path.join(folder, name)
+                if _LEFTOVER.fullmatch(name) and os.lstat(path).st_mtime < older_than.timestamp():
+                    swept.append(f"{STAGING}/{name}")
+                    if not dry_run:
+                        self._disk.remove(path)
+        return swept
+
+    def _listed(self, folder: str) -> list[str]:
+        """One folder's names in order. A shard holds a 256th of all objects, so memory stays small."""
+        try:
+            return sorted(os.listdir(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _found(self, digest: Digest) -> os.stat_result:
+        place = self._staging.place(digest)
+        with storage_errors(place, reading=True):
+            try:
+                return os.lstat(place)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise _not_found(digest) from error
+
+    def _open(self, digest: Digest) -> int:
+        place = self._staging.place(digest)
+        try:
+            # A link or a pipe is no object of ours, and opening a pipe would wait for ever.
+            fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise _not_found(digest) from error
+        except OSError as error:
+            if stat.S_ISREG(os.lstat(place).st_mode):
+                raise
+            raise obstructed(place) from error
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise obstructed(place)
+        return fd
+
+
+def _not_found(digest: Digest) -> ObjectNotFound:
+    return ObjectNotFound(
+        f"no object {digest} in this store", at=str(digest), hint="'ctx fsck' tells what else is missing"
+    )

@@ -1,0 +1,165 @@
+"""How bytes become an object: written under a name nobody else uses, synced, then moved into place whole.
+
+It does not read objects. Between `stage` and `publish` nothing is visible; a killed process leaves at most a file in
+the staging folder, which `sweep` removes when it is old.
+"""
+
+import fcntl
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from contextplane.adapters.files.disk import Disk
+from contextplane.adapters.files.pump import hashed
+from contextplane.model.ids import Digest
+from contextplane.model.value import Value
+from contextplane.ports.objects import ObjectObstructed
+
+__all__ = ["LOCK", "STAGING", "Staged", "Staging", "obstructed"]
+
+STAGING = ".staging"
+LOCK = ".lock"
+_OBJECT_MODE = 0o444
+_SYNC_THREADS = 16
+_FLUSH_EVERY = 32 << 20
+
+
+class Staged(Value, frozen=True):
+    """Bytes that lie ready under a temporary name."""
+
+    path: str
+    digest: Digest
+    size: int
+
+
+class Staging:
+    """The writing side of one objects folder."""
+
+    def __init__(self, root: str, disk: Disk) -> None:
+        self.root = root
+        self._disk = disk
+        self._folder = os.path.join(root, STAGING)
+
+    def place(self, digest: Digest) -> str:
+        return os.path.join(self.root, digest.hex[:2], digest.hex[2:])
+
+    def stage(self, data: bytes, digest: Digest) -> Staged:
+        """Write small bytes whose digest is known. Not durable yet."""
+        path, fd = self._open()
+        with self._cleaned(path, fd):
+            self._disk.write_all(fd, data)
+        return Staged(path=path, digest=digest, size=len(data))
+
+    def stage_stream(self, chunks: Iterable[bytes]) -> Staged:
+        """Write a stream, hashing what is written while it is written. Not durable yet."""
+        path, fd = self._open()
+        with self._cleaned(path, fd):
+            digest, size = self._copy(chunks, fd)
+        return Staged(path=path, digest=digest, size=size)
+
+    def _copy(self, chunks: Iterable[bytes], fd: int) -> tuple[Digest, int]:
+        hasher = hashlib.sha256()
+        size = flushed = 0
+        for chunk in hashed(chunks, hasher):
+            self._disk.write_all(fd, chunk)
+            size += len(chunk)
+            if size - flushed >= _FLUSH_EVERY:
+                # Ask the kernel to begin writing out, so that the sync at the end finds little left to do.
+                os.posix_fadvise(fd, flushed, size - flushed, os.POSIX_FADV_DONTNEED)
+                flushed = size
+        return Digest(hasher.hexdigest()), size
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Make written files durable. Many at once go through several threads: the disk joins their flushes."""
+        todo = list(paths)
+        if len(todo) < _SYNC_THREADS:
+            for path in todo:
+                self._sync_file(path)
+            return
+        queue = iter(todo)
+        turn = threading.Lock()
+        errors: list[OSError] = []
+
+        def work() -> None:
+            while not errors:
+                with turn:
+                    path = next(queue, None)
+                if path is None:
+                    return
+                try:
+                    self._sync_file(path)
+                except OSError as error:
+                    errors.append(error)
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(_SYNC_THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+
+    def publish(self, staged: Iterable[Staged]) -> None:
+        """Move synced bytes into place. Their names are durable once their folders are synced."""
+        made: set[str] = set()
+        for one in staged:
+            target = self.place(one.digest)
+            folder = os.path.dirname(target)
+            if folder not in made:
+                made.add(folder)
+                if self._disk.make_folder(folder):
+                    self._disk.sync_folder(self.root)
+            with self.locked(fcntl.LOCK_SH):
+                try:
+                    self._disk.replace(one.path, target)
+                except IsADirectoryError as error:
+                    raise obstructed(target) from error
+
+    def sync_folders(self, folders: Iterable[str]) -> None:
+        for folder in folders:
+            self._disk.sync_folder(folder)
+
+    @contextmanager
+    def locked(self, how: int) -> Iterator[None]:
+        """Hold the folder's lock: shared to put, exclusive to collect, so that nothing is collected while it is put."""
+        fd = os.open(os.path.join(self.root, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(fd, how)
+            yield
+        finally:
+            os.close(fd)
+
+    def _open(self) -> tuple[str, int]:
+        path = os.path.join(self._folder, f"{os.getpid()}-{os.urandom(8).hex()}")
+        try:
+            return path, self._disk.create(path, _OBJECT_MODE)
+        except FileNotFoundError:
+            self._disk.make_folder(self._folder)
+            return path, self._disk.create(path, _OBJECT_MODE)
+
+    @contextmanager
+    def _cleaned(self, path: str, fd: int) -> Iterator[None]:
+        """Close the file in any case, and remove it when writing it failed."""
+        try:
+            yield
+        except BaseException:
+            os.close(fd)
+            os.unlink(path)
+            raise
+        os.close(fd)
+
+    def _sync_file(self, path: str) -> None:
+        # Any descriptor of a file syncs all of it; the file is 0444, so it is opened to read.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._disk.sync(fd)
+        finally:
+            os.close(fd)
+
+
+def obstructed(path: str) -> ObjectObstructed:
+    return ObjectObstructed(
+        "something that is not a file stands where an object belongs", at=path, hint="move it aside"
+    )

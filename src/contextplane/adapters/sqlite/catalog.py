@@ -1,0 +1,127 @@
+"""The catalog in one SQLite file: the `Catalog` port for a single machine.
+
+It hands out transactions and nothing more; each noun's SQL is in its own module.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from contextplane.adapters.sqlite.connect import BUSY_SECONDS, catalog_errors, connect
+from contextplane.adapters.sqlite.marks import SqliteMarks
+from contextplane.adapters.sqlite.migrate import migrate
+from contextplane.adapters.sqlite.objects import SqliteObjectIndex
+from contextplane.adapters.sqlite.streams import SqliteStreams
+from contextplane.ports.catalog import CatalogForeign, CatalogMissing, CatalogReadOnly, Survives, Table
+
+__all__ = ["SqliteCatalog", "SqliteTransaction"]
+
+_SYNCHRONOUS = {"crash": "NORMAL", "power_cut": "FULL"}
+
+
+class SqliteTransaction:
+    """One transaction on one connection; read-only when it was opened to read."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.streams = SqliteStreams(db)
+        self.objects = SqliteObjectIndex(db)
+        self.marks = SqliteMarks(db)
+
+
+class SqliteCatalog:
+    """A connection of its own for whoever opens it; not for two threads at once."""
+
+    def __init__(self, db: sqlite3.Connection, path: str, schema: int) -> None:
+        self._db = db
+        self._path = path
+        self._schema = schema
+
+    @classmethod
+    def create(cls, path: str, store_id: str, *, busy_seconds: float = BUSY_SECONDS) -> tuple["SqliteCatalog", str]:
+        """Open the file, or make it, for a store that has no identity yet; return the identity it has now.
+
+        When two processes do this at once, or one did it before and died, the first identity stays.
+        """
+        db, schema = _migrated(path, busy_seconds)
+        with catalog_errors(path):
+            db.execute("INSERT INTO identity SELECT ? WHERE NOT EXISTS (SELECT 1 FROM identity)", (store_id,))
+        return cls(db, path, schema), _identity(db, path)
+
+    @classmethod
+    def open(cls, path: str, store_id: str, *, busy_seconds: float = BUSY_SECONDS) -> "SqliteCatalog":
+        """Open the catalog of exactly this store. An absent, empty or foreign one is refused, never made anew."""
+        if not os.path.exists(path) or (os.path.isfile(path) and os.path.getsize(path) == 0):
+            raise CatalogMissing(
+                "this store has an identity, but its catalog is gone",
+                at=path,
+                hint="restore it from a copy, or 'ctx fsck --rebuild' makes a new index and names what is lost",
+            )
+        db, schema = _migrated(path, busy_seconds)
+        if _identity(db, path) != store_id:
+            db.close()
+            raise CatalogForeign(
+                "this catalog belongs to another store", at=path, hint="move it away and restore the right one"
+            )
+        return cls(db, path, schema)
+
+    @property
+    def schema(self) -> int:
+        return self._schema
+
+    @contextmanager
+    def read(self) -> Iterator[SqliteTransaction]:
+        with catalog_errors(self._path):
+            self._db.execute("BEGIN")
+            try:
+                # The snapshot is taken by the first read, so take it here.
+                self._db.execute("SELECT 1 FROM identity").fetchone()
+                yield SqliteTransaction(self._db)
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def write(self, *, survives: Survives = "power_cut") -> Iterator[SqliteTransaction]:
+        with catalog_errors(self._path):
+            if self._db.execute("PRAGMA query_only").fetchone()[0]:
+                raise CatalogReadOnly("cannot be written", at=self._path, hint="check the mount and the permissions")
+            self._db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[survives]}")
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield SqliteTransaction(self._db)
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def tables(self) -> tuple[Table, ...]:
+        with catalog_errors(self._path):
+            rows = self._db.execute("SELECT name, role, note FROM catalog_table ORDER BY role DESC, name")
+            return tuple(Table(name=name, role=role, note=note) for name, role, note in rows)
+
+    def problems(self) -> Iterator[str]:
+        with catalog_errors(self._path):
+            for (line,) in self._db.execute("PRAGMA integrity_check"):
+                if line != "ok":
+                    yield line
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _migrated(path: str, busy_seconds: float) -> tuple[sqlite3.Connection, int]:
+    db = connect(path, busy_seconds=busy_seconds)
+    try:
+        with catalog_errors(path):
+            return db, migrate(db, at=path)
+    except BaseException:
+        db.close()
+        raise
+
+
+def _identity(db: sqlite3.Connection, path: str) -> str:
+    with catalog_errors(path):
+        row = db.execute("SELECT store_id FROM identity").fetchone()
+    return str(row[0]) if row else ""

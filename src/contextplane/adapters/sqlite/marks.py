@@ -1,0 +1,25 @@
+"""Where each index last stood, in SQLite: the `Marks` port on the table `mark`."""
+
+import sqlite3
+
+__all__ = ["SqliteMarks"]
+
+
+class SqliteMarks:
+    """Lives within one transaction of the catalog."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def get(self, name: str) -> str | None:
+        row = self._db.execute("SELECT value FROM mark WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def put(self, name: str, value: str) -> None:
+        self._db.execute(
+            "INSERT INTO mark (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, value),
+        )
+
+    def clear(self) -> None:
+        self._db.execute("DELETE FROM mark")

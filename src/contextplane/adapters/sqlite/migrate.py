@@ -1,0 +1,84 @@
+"""The schema as numbered SQL files, run in order on open. A catalog newer than the files is refused."""
+
+import os
+import re
+import sqlite3
+from functools import cache
+
+from contextplane.model.value import Value
+from contextplane.ports.catalog import CatalogReadOnly, SchemaTooNew
+
+__all__ = ["Migration", "migrate", "migrations", "version_of"]
+
+_FILE = re.compile(r"(?P<number>[0-9]{4})_(?P<name>[a-z_]+)\.sql")
+
+
+class Migration(Value, frozen=True):
+    """One step of the schema."""
+
+    number: int
+    name: str
+    path: str
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """All steps in order. Their numbers are 1, 2, 3 and so on."""
+    folder = os.path.join(os.path.dirname(__file__), "migrations")
+    found = []
+    for name in sorted(os.listdir(folder)):
+        match = _FILE.fullmatch(name)
+        if match is not None:
+            found.append(Migration(number=int(match["number"]), name=match["name"], path=os.path.join(folder, name)))
+    return tuple(found)
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(db: sqlite3.Connection, *, at: str, upto: int | None = None) -> int:
+    """Bring the schema to `upto` (the newest by default), each step in a transaction of its own; return the version."""
+    steps = migrations()
+    newest = len(steps)
+    have = version_of(db)
+    if have > newest:
+        raise SchemaTooNew(
+            f"the catalog has schema {have}, this contextplane knows {newest}", at=at, hint="upgrade contextplane"
+        )
+    goal = newest if upto is None else upto
+    if have < goal and db.execute("PRAGMA query_only").fetchone()[0]:
+        raise CatalogReadOnly(
+            f"schema {have} must be brought to {goal}, which needs writing", at=at, hint="make it writable once"
+        )
+    for step in steps[have:goal]:
+        _run(db, step)
+    return max(have, goal)
+
+
+def _run(db: sqlite3.Connection, step: Migration) -> None:
+    with open(step.path, encoding="utf-8") as file:
+        script = file.read()
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have run this step while we waited for our turn.
+        if version_of(db) < step.number:
+            for statement in _statements(script):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {step.number}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def _statements(script: str) -> list[str]:
+    """Single statements, because `executescript` would commit our transaction first."""
+    found = []
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            found.append(pending)
+            pending = ""
+    return found

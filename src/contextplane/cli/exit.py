@@ -1,0 +1,36 @@
+"""Exit statuses: stable, documented in every `--help`, and the only place that knows how an error ends a command."""
+
+from contextplane.errors import Family
+
+__all__ = [
+    "BROKEN_PIPE",
+    "CONFLICT",
+    "DRIFT",
+    "EXIT_OF",
+    "FAILED",
+    "INTERRUPTED",
+    "LEGEND",
+    "NOT_FOUND",
+    "OK",
+    "REFUSED",
+    "UNTRUSTED",
+    "USAGE",
+]
+
+OK, FAILED, USAGE, REFUSED, UNTRUSTED, DRIFT, NOT_FOUND, CONFLICT = 0, 1, 2, 10, 11, 12, 13, 14
+INTERRUPTED, BROKEN_PIPE = 130, 141
+
+EXIT_OF: dict[Family, int] = {
+    "failed": FAILED,
+    "usage": USAGE,
+    "refused": REFUSED,
+    "untrusted": UNTRUSTED,
+    "drift": DRIFT,
+    "not_found": NOT_FOUND,
+    "conflict": CONFLICT,
+}
+
+LEGEND = """\
+exit status:
+  0 ok, 1 failed, 2 usage, 10 refused, 11 untrusted, 12 drift, 13 not found, 14 conflict
+  Treat any other as failed."""

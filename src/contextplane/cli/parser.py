@@ -1,0 +1,83 @@
+"""Parsers: one per verb, made when that verb runs; all of them together only for help and completion."""
+
+import argparse
+from collections.abc import Sequence
+from typing import ClassVar, NoReturn
+
+from contextplane.cli.exit import LEGEND
+from contextplane.cli.verb import Verb
+from contextplane.errors import ContextPlaneError, Family
+
+__all__ = ["Usage", "parser_of", "top_help", "whole_parser"]
+
+_WIDTH = 100
+
+
+class Usage(ContextPlaneError):
+    """The command line is not one that `ctx` understands."""
+
+    code: ClassVar[str] = "usage"
+    family: ClassVar[Family] = "usage"
+
+
+class _Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises instead of printing and exiting."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Usage(message, hint=f"see '{self.prog} --help'")
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help of one fixed width, so that it is the same on every machine."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=_WIDTH)
+
+
+def add_globals(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="answer with one JSON document")
+    group.add_argument("--quiet", action="store_true", help="print nothing but errors and what was asked for")
+    group.add_argument("--no-color", action="store_true", help="no colour, also on a terminal")
+
+
+def parser_of(verb: Verb) -> argparse.ArgumentParser:
+    """The parser of one verb."""
+    module = verb.load()
+    parser = _Parser(
+        prog=f"ctx {verb.name}",
+        description=module.__doc__,
+        epilog=LEGEND,
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    add_globals(parser)
+    return parser
+
+
+def whole_parser(verbs: Sequence[Verb]) -> argparse.ArgumentParser:
+    """All verbs in one parser, for tools that walk it."""
+    parser = _Parser(prog="ctx", description="The context plane for AI agents.", formatter_class=_Formatter)
+    parser.add_argument("--version", action="store_true", help="print the version")
+    subparsers = parser.add_subparsers(dest="verb")
+    for verb in verbs:
+        module = verb.load()
+        sub = subparsers.add_parser(
+            verb.name, help=verb.summary, description=module.__doc__, epilog=LEGEND, formatter_class=_Formatter
+        )
+        module.add_arguments(sub)
+        add_globals(sub)
+    return parser
+
+
+def top_help(verbs: Sequence[Verb]) -> str:
+    """The text of `ctx --help`. `make docs` keeps it in help.txt."""
+    lines = ["usage: ctx VERB [ARGUMENTS] [--json] [--quiet] [--no-color]", "", "The context plane for AI agents.", ""]
+    for group in dict.fromkeys(verb.group for verb in verbs):
+        lines.append(f"{group}:")
+        lines += [f"  {verb.name:<12}{verb.summary}" for verb in verbs if verb.group == group]
+        lines.append("")
+    lines += ["'ctx VERB --help' tells more. 'ctx --version' prints the version.", ""]
+    lines += ["environment:", "  CTX_DIR     the store's folder; without it, the first .ctx here or above", ""]
+    return "\n".join([*lines, LEGEND, ""])

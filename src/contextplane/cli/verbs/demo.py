@@ -1,0 +1,52 @@
+"""Watch the product at work: the refund story, told on a real store in a folder of its own.
+
+The folder is temporary unless you name one with --keep, which must not exist yet; look around in it
+afterwards with 'ctx status' and 'ctx fsck'.
+"""
+
+import os
+from argparse import ArgumentParser, Namespace
+from typing import ClassVar
+
+from contextplane.cli.exit import OK
+from contextplane.cli.screen import Screen, clean
+from contextplane.errors import ContextPlaneError, Family
+
+__all__ = ["FolderExists", "add_arguments", "run"]
+
+
+class FolderExists(ContextPlaneError):
+    """The folder that should be made is there already, or cannot be made."""
+
+    code: ClassVar[str] = "folder_exists"
+    family: ClassVar[Family] = "conflict"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--keep", metavar="FOLDER", help="tell it in this new folder, and leave it")
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    import tempfile
+
+    if args.keep is None:
+        with tempfile.TemporaryDirectory(prefix="ctx-demo-") as folder:
+            return _tell(folder, screen)
+    try:
+        os.mkdir(args.keep)
+    except OSError as error:
+        raise FolderExists(error.strerror or str(error), at=args.keep, hint="name a folder that can be made") from error
+    return _tell(os.path.abspath(args.keep), screen)
+
+
+def _tell(folder: str, screen: Screen) -> int:
+    from contextplane.app.demo.tour import tour
+
+    chapters = []
+    for number, chapter in enumerate(tour(folder), 1):
+        chapters.append(chapter)
+        screen.say(("" if number == 1 else "\n") + screen.paint("bold", f"{number}. {chapter.title}"))
+        for line in chapter.lines:
+            screen.say(f"   {clean(line)}")
+    screen.answer(chapters)
+    return OK

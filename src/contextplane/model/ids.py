@@ -1,0 +1,183 @@
+"""Checked identities: each is parsed once, and none can exist unchecked.
+
+Constructing one checks it too, so past the edge nobody asks "is it pinned?" or "is it a hash?": the type says so. What
+a person types on the command line is a *reference*, and `model/reference.py` reads that.
+"""
+
+import hashlib
+import re
+from typing import ClassVar, Self
+
+import msgspec
+
+from contextplane.errors import ContextPlaneError, Family
+
+__all__ = [
+    "DecisionRecordId",
+    "Digest",
+    "EvidenceRef",
+    "ExecutionRef",
+    "HandoffId",
+    "InvalidId",
+    "PackRef",
+    "RunId",
+    "UnpinnedRef",
+]
+
+
+class InvalidId(ContextPlaneError):
+    """A text that is not the identity it is used as."""
+
+    code: ClassVar[str] = "id_invalid"
+    family: ClassVar[Family] = "usage"
+
+
+class UnpinnedRef(ContextPlaneError):
+    """A reference that does not name one immutable version: `pack_id` alone, a range, or an alias."""
+
+    code: ClassVar[str] = "pack_ref_unpinned"
+    family: ClassVar[Family] = "refused"
+
+
+_HEX = re.compile(r"[0-9a-f]{64}")
+_VERSIONED = re.compile(r"(?P<id>[A-Za-z0-9_.:-]+)@(?P<version>(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2})")
+_SHOWN = 80
+
+
+def _refuse(what: str, text: object, form: str) -> InvalidId:
+    shown = repr(text)
+    shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
+    return InvalidId(f"not {what}: {shown}", hint=f"the form is {form}")
+
+
+class Digest(msgspec.Struct, frozen=True, order=True):
+    """The SHA-256 of some bytes. Written `sha256:<64 lower-case hex>`."""
+
+    hex: str
+
+    def __post_init__(self) -> None:
+        if type(self.hex) is not str or _HEX.fullmatch(self.hex) is None:
+            raise _refuse("a SHA-256", self.hex, "64 lower-case hexadecimal digits")
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        return cls(hashlib.sha256(data).hexdigest())
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        prefix, colon, digits = text.partition(":")
+        if prefix != "sha256" or not colon or _HEX.fullmatch(digits) is None:
+            raise _refuse("a digest", text, "sha256:<64 lower-case hex>")
+        return cls(digits)
+
+    def __str__(self) -> str:
+        return f"sha256:{self.hex}"
+
+
+class ExecutionRef(msgspec.Struct, frozen=True, order=True):
+    """The identity of an ExecutionPack, `ctx://<64 hex>`: the digest of its manifest."""
+
+    digest: Digest
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        scheme, sep, digits = text.partition("://")
+        if scheme != "ctx" or not sep or _HEX.fullmatch(digits) is None:
+            raise _refuse("an execution pack", text, "ctx://<64 lower-case hex>")
+        return cls(Digest(digits))
+
+    def __str__(self) -> str:
+        return f"ctx://{self.digest.hex}"
+
+
+class PackRef(msgspec.Struct, frozen=True, order=True):
+    """A pinned reference to a ContextPack, an Overlay or a DecisionCatalog: `id@X.Y.Z`. No unpinned one can exist."""
+
+    pack_id: str
+    version: str
+
+    def __post_init__(self) -> None:
+        text = f"{self.pack_id}@{self.version}"
+        match = _VERSIONED.fullmatch(text)
+        if match is None or match["id"] != self.pack_id:
+            raise UnpinnedRef(
+                f"not a pinned reference: {text.removesuffix('@')[:_SHOWN]!r}",
+                hint="write pack_id@X.Y.Z: no range, no alias, no pre-release",
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        pack_id, at, version = text.rpartition("@")
+        return cls(pack_id if at else text, version if at else "")
+
+    @property
+    def release(self) -> tuple[int, int, int]:
+        """The version as numbers, so that 10.0.0 sorts after 9.0.0."""
+        major, minor, patch = self.version.split(".")
+        return int(major), int(minor), int(patch)
+
+    def __str__(self) -> str:
+        return f"{self.pack_id}@{self.version}"
+
+
+class _Patterned(msgspec.Struct, frozen=True, order=True):
+    """An identity that is one text of one fixed form."""
+
+    text: str
+
+    WHAT: ClassVar[str] = ""
+    FORM: ClassVar[str] = ""
+    PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
+
+    def __post_init__(self) -> None:
+        if type(self.text) is not str or self.PATTERN.fullmatch(self.text) is None:
+            raise _refuse(self.WHAT, self.text, self.FORM)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        return cls(text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class HandoffId(_Patterned, frozen=True, order=True):
+    """The identity of a HandoffPack: `pk_` and eight characters of the base-32 alphabet a-z2-7."""
+
+    WHAT: ClassVar[str] = "a handoff pack"
+    FORM: ClassVar[str] = "pk_[a-z2-7]{8}"
+    PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"pk_[a-z2-7]{8}")
+
+
+class RunId(_Patterned, frozen=True, order=True):
+    """The identity of a governed run: `run_` and sixteen lower-case hexadecimal digits."""
+
+    WHAT: ClassVar[str] = "a run"
+    FORM: ClassVar[str] = "run_[0-9a-f]{16}"
+    PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"run_[0-9a-f]{16}")
+
+
+class DecisionRecordId(_Patterned, frozen=True, order=True):
+    """The identity of a DecisionRecord: `dr_` and up to 96 lower-case letters, digits and underscores."""
+
+    WHAT: ClassVar[str] = "a decision record"
+    FORM: ClassVar[str] = "dr_[a-z0-9_]{1,96}"
+    PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"dr_[a-z0-9_]{1,96}")
+
+
+class EvidenceRef(_Patterned, frozen=True, order=True):
+    """Where a claim comes from.
+
+    `kg:order:ord_881#snapshot_1`, `tool:adp_orders.lookup:tc_117`, `policy:BUNDLE#RULE`, `session:sess_1`.
+    """
+
+    WHAT: ClassVar[str] = "an evidence reference"
+    FORM: ClassVar[str] = "kg:|tool:|policy:|session:<id>[#<part>], without white space"
+    PATTERN: ClassVar[re.Pattern[str]] = re.compile(
+        r"(?:kg|tool|policy|session):[!-\"$-~]{1,512}(?:#[!-\"$-~]{1,256})?"
+    )
+
+    @property
+    def source(self) -> str:
+        """Which kind of source it names: `kg`, `tool`, `policy` or `session`."""
+        return self.text.partition(":")[0]

@@ -1,0 +1,92 @@
+"""JSON text to a value, strictly: what two readers could understand differently is refused.
+
+It accepts or refuses; why and where, `json_explain.py` finds out. Bytes that others stored are verified as they are,
+and do not have to pass here.
+"""
+
+from itertools import chain
+from typing import Any, cast
+
+import msgspec
+
+from contextplane.model.canonical import MAX_DEPTH, SORTED, Json, JsonRefused, settled, survey
+from contextplane.model.json_explain import explain
+from contextplane.model.value import Value
+
+__all__ = ["Parsed", "parse"]
+
+_EXACT = 2.0**53  # below it, a float without a fraction is that integer
+_LONG = b"0" * 16  # an integer beyond 2^53-1 has at least as many digits
+_DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
+
+
+class Parsed(Value, frozen=True, kw_only=True):
+    """A document that was read strictly, and its canonical form. Only `parse` makes one.
+
+    In `value` every float without a fraction below 2^53 is an `int`. `canonical` is made from the text: a change to
+    `value` does not reach it.
+    """
+
+    value: Json
+    canonical: bytes
+
+
+def parse(data: bytes) -> Parsed:
+    """Read one JSON document in UTF-8. Each kind of refusal is an error class, with its place in `at` and `details`."""
+    floats: list[float] = []
+
+    def normal(text: str) -> int | float:
+        number = float(text)
+        if number.is_integer() and abs(number) < _EXACT:
+            return int(number)
+        floats.append(number)
+        return number
+
+    try:
+        value = msgspec.json.Decoder(float_hook=normal).decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise _refusal(data, str(error)) from error
+    if not _is_shallow(value, data.count(b"[") + data.count(b"{")):
+        raise _refusal(data, "the nesting is too deep")
+    if _LONG in data.translate(_DIGITS_TO_ZERO) and survey(value) is None:
+        raise _refusal(data, "an integer is out of range")
+    # A repeated key is gone when decoded, so that fewer strings come out than stood in the text.
+    encoded = SORTED.encode(value)
+    if _quotes(data) != _quotes(encoded):
+        raise _refusal(data, "a key is repeated")
+    canonical = settled(encoded, floats)
+    if canonical is None:
+        raise _refusal(data, "a float is out of range")
+    return Parsed(value=cast("Json", value), canonical=canonical)
+
+
+def _is_shallow(value: object, brackets: int) -> bool:
+    """Whether a value from a text with so many opening brackets, those in strings included, is within MAX_DEPTH.
+
+    It goes down level by level, until the brackets left would not reach too deep if each stood inside the one before.
+    """
+    level: list[Any] = [value]
+    for depth in range(1, MAX_DEPTH + 1):
+        brackets -= len(level)
+        if not level or brackets <= MAX_DEPTH - depth:
+            return True
+        parts = chain.from_iterable(node.values() if type(node) is dict else node for node in level)
+        level = [part for part in parts if type(part) is dict or type(part) is list]
+    return not level
+
+
+def _quotes(text: bytes) -> int:
+    """How many quotes of a valid JSON text begin or end a string."""
+    if b"\\" in text:
+        # Pairs first, so that the quote after an escaped backslash is not taken for an escaped quote.
+        text = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    return text.count(b'"')
+
+
+def _refusal(data: bytes, reason: str) -> JsonRefused:
+    """Why `data` is refused; in general terms if the explainer, against its law, finds nothing."""
+    try:
+        explain(data)
+    except JsonRefused as problem:
+        return problem
+    return JsonRefused(f"not read as JSON: {reason}")

@@ -1,0 +1,157 @@
+"""The one grammar of what a person types to name a thing: `ctx show REF`, `ctx cat REF`, and all the rest.
+
+Read in this order: a typed prefix (`ctx://`, `sha256:`, `pk_`, `run_`, `dr_`, `kg:`), then `id@X.Y.Z`, then bare
+hexadecimal digits, then a file. It looks nothing up; a prefix of a hash stays a prefix here.
+"""
+
+import re
+from collections.abc import Callable
+from typing import ClassVar
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.ids import DecisionRecordId, Digest, EvidenceRef, ExecutionRef, HandoffId, PackRef, RunId
+from contextplane.model.value import Value
+
+__all__ = [
+    "ExecutionPrefix",
+    "FilePath",
+    "HandoffRef",
+    "InvalidReference",
+    "Named",
+    "Reference",
+    "parse_reference",
+]
+
+_HEX = re.compile(r"[0-9a-fA-F]+")
+_FULL, _SHORTEST = 64, 4
+_EXTENSION = re.compile(r"[^/]*\.[A-Za-z0-9_-]{1,16}")
+_SHOWN = 80
+
+
+class InvalidReference(ContextPlaneError):
+    """A text that names nothing in any of the forms that references have."""
+
+    code: ClassVar[str] = "reference_invalid"
+    family: ClassVar[Family] = "usage"
+
+
+class ExecutionPrefix(Value, frozen=True):
+    """The first digits of an execution pack's hash: four or more. It may fit several packs."""
+
+    digits: str
+
+    def __post_init__(self) -> None:
+        if not (_SHORTEST <= len(self.digits) < _FULL and re.fullmatch(r"[0-9a-f]+", self.digits)):
+            raise InvalidReference(
+                f"not the beginning of a hash: {self.digits[:_SHOWN]!r}",
+                hint=f"give at least {_SHORTEST} and at most {_FULL} hexadecimal digits",
+            )
+
+    def __str__(self) -> str:
+        return f"ctx://{self.digits}"
+
+
+class HandoffRef(Value, frozen=True):
+    """A handoff pack, at one of its revisions or at its newest."""
+
+    id: HandoffId
+    revision: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.id) if self.revision is None else f"{self.id}@{self.revision}"
+
+
+class FilePath(Value, frozen=True):
+    """A file outside the store."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+Named = (
+    ExecutionRef | ExecutionPrefix | Digest | HandoffRef | RunId | DecisionRecordId | EvidenceRef | PackRef | FilePath
+)
+
+
+class Reference(Value, frozen=True):
+    """What was named, and the part of it that was asked for after a colon: `ctx://ab12...:outputs/report.md`."""
+
+    named: Named
+    selector: str = ""
+
+
+def parse_reference(text: str, *, file: bool = False) -> Reference:
+    """Read a reference. `file`: it is a file whatever it looks like."""
+    if not text or "\0" in text:
+        raise InvalidReference("an empty reference" if not text else "a reference with a NUL in it", hint=_HINT)
+    if file:
+        return Reference(named=FilePath(path=text))
+    reference = _typed(text) or _versioned(text) or _bare(text) or _file(text)
+    if reference is None:
+        raise InvalidReference(f"not a reference: {text[:_SHOWN]!r}", hint=_HINT)
+    return reference
+
+
+_HINT = "write ctx://<hash>, sha256:<hash>, pk_<id>, run_<id>, dr_<id>, kg:<ref>, id@X.Y.Z, hex digits, or a path"
+
+
+def _typed(text: str) -> Reference | None:
+    if text.startswith("kg:"):
+        return Reference(named=EvidenceRef(text))
+    for prefix, read in _PREFIXES.items():
+        if text.startswith(prefix):
+            rest, selector = _split(text.removeprefix(prefix))
+            if prefix.endswith("_") and _looks_like_file(rest):
+                return None  # run_tests.py is a file, though it begins like a run
+            return Reference(named=read(rest), selector=selector)
+    return None
+
+
+def _versioned(text: str) -> Reference | None:
+    match = re.fullmatch(r"(?P<ref>[A-Za-z0-9_.:-]+@[0-9]+\.[0-9]+\.[0-9]+)(?::(?P<selector>.+))?", text)
+    return Reference(named=PackRef.parse(match["ref"]), selector=match["selector"] or "") if match else None
+
+
+def _bare(text: str) -> Reference | None:
+    rest, selector = _split(text)
+    return Reference(named=_execution(rest), selector=selector) if _HEX.fullmatch(rest) else None
+
+
+def _file(text: str) -> Reference | None:
+    return Reference(named=FilePath(path=text)) if _looks_like_file(text) else None
+
+
+def _looks_like_file(text: str) -> bool:
+    return "/" in text or text in {".", ".."} or _EXTENSION.fullmatch(text) is not None
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The reference, and the selector behind its first colon."""
+    head, _, selector = text.partition(":")
+    return head, selector
+
+
+def _execution(digits: str) -> ExecutionRef | ExecutionPrefix:
+    if len(digits) == _FULL and _HEX.fullmatch(digits):
+        return ExecutionRef(Digest(digits.lower()))
+    return ExecutionPrefix(digits=digits.lower())
+
+
+def _handoff(rest: str) -> HandoffRef:
+    head, at, revision = rest.partition("@")
+    if at and not re.fullmatch(r"[1-9][0-9]{0,9}", revision):
+        place = f"pk_{rest}"[:_SHOWN]
+        raise InvalidReference(f"not a revision: {revision[:_SHOWN]!r}", at=place, hint="write pk_<id>@<number>")
+    return HandoffRef(id=HandoffId(f"pk_{head}"), revision=int(revision) if at else None)
+
+
+_PREFIXES: dict[str, Callable[[str], Named]] = {
+    "ctx://sha256:": _execution,
+    "ctx://": _execution,
+    "sha256:": lambda rest: Digest.parse(f"sha256:{rest.lower()}"),
+    "pk_": _handoff,
+    "run_": lambda rest: RunId(f"run_{rest}"),
+    "dr_": lambda rest: DecisionRecordId(f"dr_{rest}"),
+}

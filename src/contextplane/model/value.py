@@ -1,0 +1,13 @@
+"""The two bases of every value: frozen always, and closed where it stands on the wire."""
+
+import msgspec
+
+__all__ = ["Document", "Value"]
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """A value between two functions: immutable, compared by content, built by keyword."""
+
+
+class Document(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A value on the wire. Closed: an unknown field is a refusal, not a warning."""

@@ -1,0 +1,32 @@
+"""What we need of the list of execution packs that a store registers, which other programs may write to as well."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from contextplane.model.ids import Digest
+
+__all__ = ["PackEntries"]
+
+
+class PackEntries(Protocol):
+    """The registered execution packs: a set of names, each with a copy of the manifest that is never relied upon."""
+
+    def state(self) -> str | None:
+        """A text that differs whenever the set may have changed, or None when that cannot be told yet (look again)."""
+        ...
+
+    def add(self, digest: Digest, copy: bytes) -> None:
+        """Register a pack whose manifest is stored already, durably. Adding one that is there changes nothing."""
+        ...
+
+    def names(self) -> Iterator[Digest]:
+        """Every registered pack, in ascending order of digest."""
+        ...
+
+    def strays(self) -> Iterator[str]:
+        """Names of other things that lie among the entries."""
+        ...
+
+    def read(self, digest: Digest) -> bytes:
+        """The copy kept in the entry, at most 16 MiB of it. It is compared by a check and trusted by nobody."""
+        ...

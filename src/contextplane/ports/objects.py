@@ -1,0 +1,167 @@
+"""What we need of a place that keeps bytes under their SHA-256. It knows nothing of what the bytes mean."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import ClassVar, Literal, Protocol
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.ids import Digest
+from contextplane.model.value import Value
+
+__all__ = [
+    "Batch",
+    "Condition",
+    "ObjectCorrupt",
+    "ObjectNotFound",
+    "ObjectObstructed",
+    "Objects",
+    "SourceUnreadable",
+    "StorageFailed",
+    "StorageFull",
+    "StorageReadOnly",
+    "Stored",
+    "Stray",
+]
+
+
+class ObjectNotFound(ContextPlaneError):
+    """No object of this digest is in the store."""
+
+    code: ClassVar[str] = "object_not_found"
+    family: ClassVar[Family] = "not_found"
+
+
+class ObjectCorrupt(ContextPlaneError):
+    """The bytes kept under this digest are not the bytes it names: they were truncated, damaged or tampered with."""
+
+    code: ClassVar[str] = "object_corrupt"
+    family: ClassVar[Family] = "untrusted"
+
+
+class ObjectObstructed(ContextPlaneError):
+    """Something that is not a readable file stands where this object belongs."""
+
+    code: ClassVar[str] = "object_obstructed"
+    family: ClassVar[Family] = "failed"
+
+
+class SourceUnreadable(ContextPlaneError):
+    """The file that should be put into the store cannot be read."""
+
+    code: ClassVar[str] = "source_unreadable"
+    family: ClassVar[Family] = "not_found"
+
+
+class StorageFull(ContextPlaneError):
+    """No room is left where the store lives. What was acknowledged before is kept."""
+
+    code: ClassVar[str] = "storage_full"
+    family: ClassVar[Family] = "failed"
+
+
+class StorageReadOnly(ContextPlaneError):
+    """The store cannot be written here: the disk is mounted read-only, or the permissions forbid it."""
+
+    code: ClassVar[str] = "storage_read_only"
+    family: ClassVar[Family] = "failed"
+
+
+class StorageFailed(ContextPlaneError):
+    """The storage under the store answered with an error of its own."""
+
+    code: ClassVar[str] = "storage_failed"
+    family: ClassVar[Family] = "failed"
+
+
+class Stored(Value, frozen=True):
+    """What was put: its name and how many bytes it has."""
+
+    digest: Digest
+    size: int
+
+
+class Condition(Value, frozen=True):
+    """What re-hashing one object showed. `why` is said only of what is not whole."""
+
+    state: Literal["whole", "corrupt", "missing"]
+    size: int = 0
+    why: str = ""
+
+
+class Stray(Value, frozen=True):
+    """Something in the store's place that is no object: named, never touched, except our own leftovers by `sweep`."""
+
+    name: str
+    what: Literal["leftover", "foreign"]
+
+
+class Batch(Protocol):
+    """Many objects with one durability point. Nothing of it is visible before `commit`, and all of it after."""
+
+    def put(self, data: bytes) -> Digest: ...
+
+    def put_stream(self, chunks: Iterable[bytes]) -> Stored: ...
+
+    def put_path(self, path: str) -> Stored: ...
+
+    def commit(self) -> None:
+        """Return when everything put so far is durable and visible. The batch may go on afterwards."""
+        ...
+
+
+class Objects(Protocol):
+    """Bytes, written once, kept under the digest of their content.
+
+    - The name is the digest; putting the same bytes again changes nothing, succeeds, and heals a damaged copy.
+    - `put*` is durable on return; in a batch, at its `commit`.
+    - An object is never visible in part, whatever is killed when.
+    - Reading verifies: `get` hands out nothing that does not match its name; `stream` raises `ObjectCorrupt` after the
+      last chunk at the latest, so a consumer that must not act on doubtful bytes waits for the end.
+    - Memory does not grow with the size of an object in the `*_stream` and `put_path` forms.
+    - Trouble is an error of this module, whatever the storage itself raises.
+    """
+
+    def put(self, data: bytes) -> Digest: ...
+
+    def put_stream(self, chunks: Iterable[bytes]) -> Stored: ...
+
+    def put_path(self, path: str) -> Stored:
+        """Put a file. What is hashed is what was written, so a file that changes meanwhile yields a whole object."""
+        ...
+
+    def batch(self) -> AbstractContextManager[Batch]:
+        """Leaving the block commits; leaving it by an exception discards what was not committed."""
+        ...
+
+    def has(self, digest: Digest) -> bool: ...
+
+    def size(self, digest: Digest) -> int: ...
+
+    def written_at(self, digest: Digest) -> datetime:
+        """When these bytes were last put, in UTC."""
+        ...
+
+    def get(self, digest: Digest) -> bytes: ...
+
+    def stream(self, digest: Digest) -> Iterator[bytes]: ...
+
+    def check(self, digest: Digest) -> Condition:
+        """Re-hash one object. Damage is an answer here and not an error."""
+        ...
+
+    def names(self) -> Iterator[Digest]:
+        """Every object, in ascending order of digest, in bounded memory."""
+        ...
+
+    def strays(self) -> Iterator[Stray]:
+        """Everything else that lies where objects lie."""
+        ...
+
+    def collect(self, digest: Digest, *, older_than: datetime) -> int | None:
+        """Remove one object unless it was put at or after `older_than`; return the bytes freed, None if it was kept."""
+        ...
+
+    def sweep(self, *, older_than: datetime, dry_run: bool = False) -> list[str]:
+        """Remove leftovers of interrupted writes that are older; return their names."""
+        ...

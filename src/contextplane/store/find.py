@@ -1,0 +1,52 @@
+"""From what a person typed to the one thing it names in this store."""
+
+from typing import ClassVar
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.ids import Digest, ExecutionRef
+from contextplane.model.reference import ExecutionPrefix
+from contextplane.ports.catalog import Catalog
+from contextplane.store.follow import PACKS
+
+__all__ = ["AmbiguousPrefix", "PackNotFound", "find_pack"]
+
+_NAMED = 10
+
+
+class PackNotFound(ContextPlaneError):
+    """No execution pack of this hash is registered here."""
+
+    code: ClassVar[str] = "execution_pack_not_found"
+    family: ClassVar[Family] = "not_found"
+
+
+class AmbiguousPrefix(ContextPlaneError):
+    """Several execution packs begin with these digits."""
+
+    code: ClassVar[str] = "reference_ambiguous"
+    family: ClassVar[Family] = "conflict"
+
+
+def find_pack(catalog: Catalog, ref: ExecutionRef | ExecutionPrefix) -> Digest:
+    """The registered pack that `ref` names. A prefix must fit exactly one."""
+    digits = ref.digest.hex if isinstance(ref, ExecutionRef) else ref.digits
+    with catalog.read() as view:
+        fits = []
+        for _, digest in view.objects.roots(PACKS + digits):
+            fits.append(digest)
+            if len(fits) > _NAMED:
+                break
+    if not fits:
+        raise PackNotFound(
+            "no such execution pack in this store", at=str(ref), hint="'ctx status' tells how many there are"
+        )
+    if len(fits) > 1:
+        named = [f"ctx://{digest.hex}" for digest in fits[:_NAMED]]
+        more = "" if len(fits) <= _NAMED else " and more"
+        raise AmbiguousPrefix(
+            f"{digits} fits several packs: {', '.join(named)}{more}",
+            at=str(ref),
+            hint="give more digits",
+            details={"candidates": named, "more": len(fits) > _NAMED},
+        )
+    return fits[0]

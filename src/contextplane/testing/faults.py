@@ -1,0 +1,77 @@
+"""Faults as data: which call fails, the how-manieth time, and how. Nothing here is random."""
+
+import os
+import signal
+from collections import Counter
+
+from contextplane.adapters.files.disk import Disk
+
+__all__ = ["KILL", "Faults", "FaultyDisk"]
+
+KILL = "kill"
+"""Instead of raising, end the process as `kill -9` does: no handler runs, nothing is flushed."""
+
+
+class Faults:
+    """A plan of faults, and the count of calls made so far."""
+
+    def __init__(self) -> None:
+        self._plan: dict[tuple[str, int], OSError | str] = {}
+        self._calls: Counter[str] = Counter()
+
+    def at(self, call: str, nth: int, what: OSError | str) -> "Faults":
+        """Let the `nth` call of that name fail. The name `*` counts all calls together."""
+        self._plan[call, nth] = what
+        return self
+
+    def hit(self, call: str) -> None:
+        for name in (call, "*"):
+            self._calls[name] += 1
+            what = self._plan.get((name, self._calls[name]))
+            if isinstance(what, OSError):
+                raise what
+            if what == KILL:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def calls(self, name: str = "*") -> int:
+        return self._calls[name]
+
+
+class FaultyDisk(Disk):
+    """A disk that follows a plan of faults. Each fault comes before the call it is planned for takes effect."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def create(self, path: str, mode: int) -> int:
+        self._faults.hit("create")
+        return super().create(path, mode)
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        self._faults.hit("write")
+        # Half of it at a time, so that a fault also falls between two halves of one object.
+        return super().write(fd, data[: max(1, len(data) // 2)])
+
+    def sync(self, fd: int) -> None:
+        self._faults.hit("sync")
+        super().sync(fd)
+
+    def sync_folder(self, path: str) -> None:
+        self._faults.hit("sync_folder")
+        super().sync_folder(path)
+
+    def make_folder(self, path: str, mode: int = 0o777) -> bool:
+        self._faults.hit("make_folder")
+        return super().make_folder(path, mode)
+
+    def replace(self, source: str, target: str) -> None:
+        self._faults.hit("replace")
+        super().replace(source, target)
+
+    def touch(self, path: str) -> None:
+        self._faults.hit("touch")
+        super().touch(path)
+
+    def remove(self, path: str) -> None:
+        self._faults.hit("remove")
+        super().remove(path)

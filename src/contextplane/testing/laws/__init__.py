@@ -1,0 +1,1 @@
+"""One suite per port: a test module subclasses it once for each adapter and says how to make one."""

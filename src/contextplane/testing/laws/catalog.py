@@ -1,0 +1,67 @@
+"""The laws of the `Catalog` port, for any adapter of it. Nothing here knows SQL or files."""
+
+import pytest
+
+from contextplane.testing.laws.catalog_maker import a_digest, a_record, an_event
+from contextplane.testing.laws.object_index import ObjectIndexLaw
+from contextplane.testing.laws.streams import StreamsLaw
+
+__all__ = ["CatalogLaw"]
+
+
+class CatalogLaw(StreamsLaw, ObjectIndexLaw):
+    """All laws of a catalog: those of its nouns, of its transactions, and of itself."""
+
+    def test_a_transaction_left_by_an_exception_changes_nothing(self) -> None:
+        catalog = self.make()
+        with pytest.raises(RuntimeError), catalog.write() as tx:
+            tx.streams.append("s", 0, [an_event(1)])
+            tx.objects.record(a_record(1))
+            tx.objects.keep("packs/x", a_digest(1))
+            tx.marks.put("m", "1")
+            raise RuntimeError
+        with catalog.read() as view:
+            assert view.streams.head("s") == 0
+            assert view.objects.recorded(a_digest(1)) is None
+            assert view.objects.tallies() == ()
+            assert view.marks.get("m") is None
+
+    def test_what_one_connection_committed_another_sees(self) -> None:
+        catalog = self.make()
+        other = self.again()
+        with catalog.write() as tx:
+            tx.streams.append("s", 0, [an_event(1)])
+        with other.read() as view:
+            assert view.streams.head("s") == 1
+
+    def test_a_view_does_not_move_while_it_is_open(self) -> None:
+        catalog = self.make()
+        other = self.again()
+        with catalog.read() as view:
+            assert view.streams.head("s") == 0
+            with other.write() as tx:
+                tx.streams.append("s", 0, [an_event(1)])
+            assert view.streams.head("s") == 0
+        with catalog.read() as view:
+            assert view.streams.head("s") == 1
+
+    def test_both_degrees_of_durability_commit(self) -> None:
+        catalog = self.make()
+        with catalog.write(survives="crash") as tx:
+            tx.marks.put("a", "1")
+        with catalog.write(survives="power_cut") as tx:
+            tx.marks.put("b", "2")
+        with self.again().read() as view:
+            assert (view.marks.get("a"), view.marks.get("b")) == ("1", "2")
+
+    def test_every_table_is_marked_truth_or_index_and_events_are_truth(self) -> None:
+        tables = self.make().tables()
+        assert {table.role for table in tables} == {"truth", "index"}
+        assert [table.name for table in tables if table.role == "truth"] == ["event"]
+        assert all(table.note for table in tables)
+
+    def test_a_sound_catalog_has_no_problems(self) -> None:
+        catalog = self.make()
+        with catalog.write() as tx:
+            tx.streams.append("s", 0, [an_event(n) for n in range(100)])
+        assert not list(catalog.problems())

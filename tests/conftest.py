@@ -1,0 +1,21 @@
+"""What holds for every test: how hard hypothesis tries, and readable failures inside the law suites.
+
+`HYPOTHESIS_PROFILE` chooses: `ci` is the same on every run, `laws` (`make laws`) draws fifty times as many new cases.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite("contextplane.testing")
+
+_CASES = 50
+# One law runs for many adapters by inheritance, and a busy machine is no defect of the code.
+_SUPPRESSED = (HealthCheck.differing_executors, HealthCheck.too_slow)
+
+settings.register_profile("ci", max_examples=_CASES, deadline=None, derandomize=True, suppress_health_check=_SUPPRESSED)
+settings.register_profile(
+    "laws", max_examples=50 * _CASES, deadline=None, print_blob=True, suppress_health_check=_SUPPRESSED
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -1,0 +1,237 @@
+"""What the fault tests run in processes of their own, to be killed or to race: `python -m tests.faults.children WHAT ...`.
+
+It imports no pytest, so that a child starts fast; and it forks, which a test process with threads must not.
+"""
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from multiprocessing.synchronize import Barrier, Event as Flag
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import msgspec
+
+from contextplane.adapters.files.objects import FileObjects
+from contextplane.adapters.sqlite.catalog import SqliteCatalog
+from contextplane.app.platform import Platform, opened
+from contextplane.app.settings import Settings
+from contextplane.model.execution import EXECUTION_PACK
+from contextplane.model.ids import Digest
+from contextplane.ports.catalog import BLOB, Event, Recorded
+from contextplane.ports.objects import Objects
+from contextplane.store.gc import gc
+from contextplane.testing.faults import KILL, Faults, FaultyDisk
+
+__all__ = ["CHUNKS", "PUTS", "Ended", "everything_a_disk_does", "start"]
+
+ROOT = Path(__file__).resolve().parents[2]
+STORE_ID = "store_0123456789abcdef"
+
+PUTS = (b"", b"second", b"third object")
+CHUNKS = (b"a" * 8, b"", b"b" * 8, b"c")
+
+FORKING = multiprocessing.get_context("fork")
+
+Acknowledge = Callable[[str], None]
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a child ended that was to be killed at its call number `nth`, and what it had acknowledged by then."""
+
+    nth: int
+    killed: bool
+    acknowledged: tuple[str, ...]
+
+
+def start(what: str, *args: str | Path) -> Popen[bytes]:
+    """Start one of the functions below in a process of its own, with pipes to it and from it."""
+    command = [sys.executable, "-m", "tests.faults.children", what, *map(str, args)]
+    return Popen(command, cwd=ROOT, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+
+
+def everything_a_disk_does(objects: Objects, acknowledge: Acknowledge) -> None:
+    """A few puts that need every call of a disk: a new object, one that is there, a batch with the same stream twice."""
+    acknowledge(objects.put(b"alone").hex)
+    acknowledge(objects.put(b"alone").hex)
+    with objects.batch() as batch:
+        digests = [batch.put(data) for data in PUTS]
+        digests += [batch.put_stream(CHUNKS).digest for _ in range(2)]
+    for digest in digests:
+        acknowledge(digest.hex)
+
+
+# --- the children -----------------------------------------------------------------------------------------------------
+
+
+def kill_at_every_call(root: str) -> None:
+    """One grandchild after another, each killed one call later, until one comes through. A line of `Ended` for each."""
+    killed = True
+    nth = 0
+    while killed:
+        nth += 1
+        ended = _killed_at(nth, f"{root}/{nth}")
+        killed = ended.killed
+        sys.stdout.write(msgspec.json.encode(ended).decode() + "\n")
+
+
+def _killed_at(nth: int, root: str) -> Ended:
+    Path(root).mkdir()
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            objects = FileObjects(root, FaultyDisk(Faults().at("*", nth, KILL)))
+            everything_a_disk_does(objects, lambda name: _tell(writing, name))
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with open(reading, "rb") as file:
+        acknowledged = file.read().decode().split()
+    _, status = os.waitpid(pid, 0)
+    if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) != 0:
+        raise SystemExit(f"the child failed at call {nth}")
+    return Ended(nth=nth, killed=os.WIFSIGNALED(status), acknowledged=tuple(acknowledged))
+
+
+def put_many(root: str) -> None:
+    """500 puts, singly, in batches and as streams; each name is told once it is acknowledged."""
+    objects = FileObjects(root)
+    for n in range(0, 500, 10):
+        for k in range(4):
+            _tell(1, objects.put(b"single %d" % (n + k)).hex)
+        with objects.batch() as batch:
+            digests = [batch.put(b"of a batch %d" % (n + k)) for k in range(4, 8)]
+        for digest in digests:
+            _tell(1, digest.hex)
+        for k in range(8, 10):
+            chunks = (b"%d of a stream %d" % (part, n + k) * 1000 for part in range(4))
+            _tell(1, objects.put_stream(chunks).digest.hex)
+    sys.stdin.read()  # done before the kill came: wait for it
+
+
+def append_many(path: str) -> None:
+    """Appends of one to three events to five streams in turn; `stream seq` is told once it is acknowledged."""
+    catalog = SqliteCatalog.open(path, STORE_ID)
+    heads = [0] * 5
+    for n in range(5000):
+        which = n % 5
+        stream, head = f"run/{which}", heads[which]
+        events = [Event(kind="counted", body=b"%s %d" % (stream.encode(), head + k + 1)) for k in range(1 + n % 3)]
+        with catalog.write(survives="crash") as tx:
+            heads[which] = tx.streams.append(stream, head, events)
+            tx.marks.put(stream, str(heads[which]))
+        _tell(1, f"{stream} {heads[which]}")
+    sys.stdin.read()  # done before the kill came: wait for it
+
+
+WRITERS, ROUNDS = 8, 40
+
+
+def write_at_once(root: str) -> None:
+    """Eight processes, forty rounds: in each, all of them put the same object, and each puts one of its own."""
+    together = FORKING.Barrier(WRITERS)
+    _all_end_well([FORKING.Process(target=_writer, args=(root, n, together)) for n in range(WRITERS)])
+
+
+def _writer(root: str, number: int, together: Barrier) -> None:
+    objects = FileObjects(root)
+    for turn in range(ROUNDS):
+        together.wait()
+        # Half of them as bytes and half as a stream, for the two take different ways.
+        same = b"the same %d" % turn
+        name = objects.put(same) if number % 2 else objects.put_stream([same[:3], same[3:]]).digest
+        if objects.get(name) != same:
+            raise SystemExit("what was put is not there")
+        objects.put(b"of writer %d in round %d" % (number, turn))
+
+
+LINKERS, LINKS = 4, 30
+GRACE = timedelta(hours=1)
+
+
+def shared(turn: int) -> bytes:
+    """What lies about in the store, old and unreachable, until every linker puts it and links to it."""
+    return b"shared by all in round %d" % turn
+
+
+def link_and_collect(folder: str) -> None:
+    """Four processes put, register and link, while two others collect all the time."""
+    done = FORKING.Event()
+    collectors = [FORKING.Process(target=_collector, args=(folder, done)) for _ in range(2)]
+    for collector in collectors:
+        collector.start()
+    try:
+        _all_end_well([FORKING.Process(target=_linker, args=(folder, n)) for n in range(LINKERS)])
+    finally:
+        done.set()
+    for collector in collectors:
+        collector.join()
+    if any(collector.exitcode for collector in collectors):
+        raise SystemExit("a collector failed")
+
+
+def _linker(folder: str, number: int) -> None:
+    with opened(Settings(cwd=folder)) as platform:
+        for turn in range(LINKS):
+            _link(platform, [shared(turn), b"of linker %d in round %d" % (number, turn)])
+
+
+def _link(platform: Platform, contents: list[bytes]) -> None:
+    objects = platform.objects
+    with objects.batch() as batch:
+        blobs = [batch.put(data) for data in contents]
+        inputs = [{"content_ref": str(blob)} for blob in blobs]
+        data = msgspec.json.encode({"version": "0.1", "hash": "", "inputs": inputs, "steps": []})
+        manifest = batch.put(data)
+    Path(platform.home.packs, manifest.hex).write_bytes(str(manifest).encode())
+    with platform.catalog.write(survives="crash") as tx:
+        for blob, content in zip(blobs, contents, strict=True):
+            tx.objects.record(Recorded(digest=blob, kind=BLOB, size=len(content), traced=True))
+            tx.objects.link(manifest, "inputs", blob)
+        tx.objects.record(Recorded(digest=manifest, kind=EXECUTION_PACK, size=len(data), traced=True))
+        tx.objects.keep(f"packs/{manifest.hex}", manifest)
+    for blob in blobs:
+        # Old again: from here on it is the link alone that keeps it.
+        os.utime(Path(platform.home.objects, blob.hex[:2], blob.hex[2:]), (0, 0))
+        if objects.check(blob).state != "whole":
+            raise SystemExit(f"{blob} was put and linked, and is gone")
+
+
+def _collector(folder: str, done: Flag) -> None:
+    with opened(Settings(cwd=folder)) as platform:
+        last = False
+        while not last:
+            last = done.is_set()
+            now = platform.clock.now()
+            gc(platform.catalog, platform.entries, platform.objects, now=now, grace=GRACE, dry_run=False)
+
+
+def _all_end_well(processes: list[multiprocessing.context.ForkProcess]) -> None:
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    if any(process.exitcode for process in processes):
+        raise SystemExit("a process failed")
+
+
+def _tell(fd: int, line: str) -> None:
+    """One line in one write, so that a kill leaves it whole or unwritten."""
+    os.write(fd, line.encode() + b"\n")
+
+
+WHAT: dict[str, Callable[..., None]] = {
+    "kill_at_every_call": kill_at_every_call,
+    "put_many": put_many,
+    "append_many": append_many,
+    "write_at_once": write_at_once,
+    "link_and_collect": link_and_collect,
+}
+
+if __name__ == "__main__":
+    WHAT[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,111 @@
+"""Many processes on one store at the same time: nobody fails, and nothing is lost."""
+
+import os
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import msgspec
+import pytest
+
+from contextplane.adapters.files.objects import FileObjects
+from contextplane.app.init import init
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
+from contextplane.model.ids import Digest
+from contextplane.ports.catalog import BLOB, Recorded
+from contextplane.store.fsck import DAMAGE, fsck
+from contextplane.testing.reference_store import ReferenceStore
+from tests.faults.children import LINKERS, LINKS, ROUNDS, WRITERS, shared, start
+from tests.surfaces.running import COMMAND, child_environment, ctx
+
+
+def ends_well(child: Popen[bytes]) -> None:
+    with child:
+        out, err = child.communicate()
+    assert (err.decode(), out, child.returncode) == ("", b"", 0)
+
+
+def at_once(count: int, *args: str, cwd: Path) -> list[bytes]:
+    """Run `ctx` so many times at once; all succeed; return what each wrote."""
+    env = child_environment()
+    running = [Popen([COMMAND, *args], cwd=cwd, env=env, stdout=PIPE, stderr=PIPE) for _ in range(count)]
+    ended = [(*child.communicate(), child.returncode) for child in running]
+    assert [(err, status) for _, err, status in ended] == [(b"", 0)] * count
+    return [out for out, _, _ in ended]
+
+
+def test_many_writers_of_the_same_and_of_different_objects_all_succeed(folder: Path) -> None:
+    ends_well(start("write_at_once", folder))
+    objects = FileObjects(str(folder))
+    wanted = {Digest.of(b"the same %d" % turn) for turn in range(ROUNDS)}
+    wanted |= {Digest.of(b"of writer %d in round %d" % (n, turn)) for n in range(WRITERS) for turn in range(ROUNDS)}
+    assert list(objects.names()) == sorted(wanted)
+    assert {objects.check(name).state for name in wanted} == {"whole"}
+    assert not list(objects.strays())
+
+
+def test_collecting_while_others_put_and_link_never_takes_what_is_reachable(folder: Path) -> None:
+    settings = Settings(cwd=str(folder))
+    init(settings, ".")
+    junk = [b"junk %d" % n for n in range(50)]
+    with opened(settings) as platform:
+        for data in [*junk, *map(shared, range(LINKS))]:
+            digest = platform.objects.put(data)
+            os.utime(folder / ".ctx" / "objects" / digest.hex[:2] / digest.hex[2:], (0, 0))
+            with platform.catalog.write(survives="crash") as tx:
+                tx.objects.record(Recorded(digest=digest, kind=BLOB, size=len(data), traced=True))
+        for n in range(200):
+            leftover = folder / ".ctx" / "objects" / ".staging" / f"1-{n:016x}"
+            leftover.write_bytes(b"half")
+            os.utime(leftover, (0, 0))
+    ends_well(start("link_and_collect", folder))
+    with opened(settings) as platform:
+        names = set(platform.objects.names())
+        findings = list(fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _objects: None))
+        with platform.catalog.read() as view:
+            assert view.objects.root_count("packs/") == LINKERS * LINKS
+            reached = set(view.objects.reached())
+    assert [finding for finding in findings if finding.state in DAMAGE] == []
+    own = {Digest.of(b"of linker %d in round %d" % (n, turn)) for n in range(LINKERS) for turn in range(LINKS)}
+    assert own | {Digest.of(shared(turn)) for turn in range(LINKS)} <= names
+    # And it did collect: all that was old and unreachable is gone, and nothing else.
+    assert names == reached
+    assert not [finding for finding in findings if finding.state == "foreign"]
+
+
+def test_making_one_store_several_times_at_once_makes_one_store(tmp_path: Path) -> None:
+    for turn in range(8):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        told = [msgspec.json.decode(out) for out in at_once(3, "init", "--json", cwd=folder)]
+        assert len({one["store_id"] for one in told}) == 1
+        assert {one["what"] for one in told} <= {"created", "completed", "present"}
+        status = msgspec.json.decode(ctx("status", "--json", cwd=folder).raw)
+        assert status["store_id"] == told[0]["store_id"]
+        assert sorted(path.name for path in (folder / ".ctx").iterdir()) == [
+            *("catalog.db", "config.json", "drafts", "keys", "objects", "packs", "refs")
+        ]
+
+
+def test_adopting_one_store_several_times_at_once_gives_it_one_identity(tmp_path: Path) -> None:
+    for turn in range(4):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        ReferenceStore(folder).pack(outputs={"report.md": b"paid"})
+        told = [msgspec.json.decode(out) for out in at_once(3, "status", "--json", cwd=folder)]
+        assert len({one["store_id"] for one in told}) == 1
+        assert [one["execution_packs"] for one in told] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("settled", [False, True], ids=["just-now", "long-ago"])
+def test_a_new_pack_is_followed_by_several_at_once(tmp_path: Path, settled: bool) -> None:  # noqa: FBT001
+    other = ReferenceStore(tmp_path)
+    other.pack(outputs={"report.md": b"paid"})
+    assert ctx("init", cwd=tmp_path).status == 0
+    for turn in range(2, 8):
+        other.pack(outputs={"report.md": b"paid %d" % turn})
+        if settled:
+            os.utime(other.path / "packs", (turn, turn))
+        told = [msgspec.json.decode(out) for out in at_once(3, "status", "--json", cwd=tmp_path)]
+        assert [one["execution_packs"] for one in told] == [turn] * 3
+    assert msgspec.json.decode(ctx("fsck", "--json", cwd=tmp_path).raw)["findings"] == []

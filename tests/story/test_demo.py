@@ -1,0 +1,31 @@
+"""The demo tells the truth, and leaves nothing behind unless asked to."""
+
+import json
+from pathlib import Path
+
+from tests.surfaces.running import ctx
+
+
+def test_the_demo_tells_its_story_to_the_end(tmp_path: Path) -> None:
+    result = ctx("demo", cwd=tmp_path)
+    assert result.status == 0, result.err
+    assert "reading it is refused: object_corrupt" in result.out
+    assert "every verb refuses, rather than forget quietly: catalog_missing" in result.out
+    assert result.out.rstrip().endswith("6 objects, 1 execution pack, all sound")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> None:
+    chapters = json.loads(ctx("demo", "--json", cwd=tmp_path).out)
+    assert "ctx://f1b935051b94c52fd0f9f37406bbb86b6d1c4d4941521ef88e7e0520d71c3c20" in chapters[1]["lines"]
+
+
+def test_a_kept_demo_leaves_a_sound_store(tmp_path: Path) -> None:
+    assert ctx("demo", "--keep", "here", cwd=tmp_path).status == 0
+    assert ctx("fsck", cwd=tmp_path / "here").status == 0
+
+
+def test_the_demo_does_not_touch_a_folder_that_is_there(tmp_path: Path) -> None:
+    result = ctx("demo", "--keep", ".", cwd=tmp_path)
+    assert (result.status, "folder_exists" in result.err) == (14, True)
+    assert not list(tmp_path.iterdir())

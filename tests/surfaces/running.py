@@ -1,0 +1,96 @@
+"""Running `ctx` as its users do: a process of its own, judged by its exit status and by what it wrote."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["COMMAND", "Result", "child_environment", "ctx", "ctx_as_nobody", "in_public", "is_root"]
+
+COMMAND = str(Path(sys.executable).with_name("ctx"))
+NOBODY = 65534
+_PATIENCE = 60  # a command that waits for ever is a failure, not a hanging suite
+
+# All modules are loaded while we may still read them: a checkout below a closed home must not decide these tests.
+_AS_NOBODY = f"""
+import os, pkgutil, sys
+import contextplane.adapters.sqlite.migrate
+import contextplane.cli.main
+rooms = [name for name in os.listdir(contextplane.__path__[0]) if name in {{"adapters", "app", "cli", "model", "store"}}]
+for room in rooms:
+    for module in pkgutil.walk_packages([os.path.join(contextplane.__path__[0], room)], f"contextplane.{{room}}."):
+        __import__(module.name)
+contextplane.adapters.sqlite.migrate.migrations()
+os.setgroups([])
+os.setgid({NOBODY})
+os.setuid({NOBODY})
+sys.exit(contextplane.cli.main.main(sys.argv[1:]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a command ended. `raw` is its standard output as bytes, `out` the same as text."""
+
+    status: int
+    raw: bytes
+    err: str
+
+    @property
+    def out(self) -> str:
+        return self.raw.decode(errors="backslashreplace")
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def child_environment(env: Mapping[str, str] | None = None, *, measured: bool = True) -> dict[str, str]:
+    """Our environment without what `ctx` reads from it. `measured`: coverage may look into the child."""
+    kept = {key: value for key, value in os.environ.items() if key not in {"CTX_DIR", "NO_COLOR"}}
+    if not measured:
+        kept = {key: value for key, value in kept.items() if not key.startswith("COV")}
+    return kept | dict(env or {})
+
+
+def ctx(
+    *args: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    input: bytes | None = None,  # noqa: A002  the name that subprocess gives it
+) -> Result:
+    """Run `ctx` with these arguments and without those variables that would lead it astray."""
+    return _run([COMMAND, *args], cwd, child_environment(env), input)
+
+
+def ctx_as_nobody(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Result:
+    """Run `ctx` as somebody for whom file modes count: as nobody when we are root, else as ourselves."""
+    if not is_root():
+        return ctx(*args, cwd=cwd, env=env)
+    return _run([sys.executable, "-c", _AS_NOBODY, *args], cwd, child_environment(env, measured=False), None)
+
+
+@contextmanager
+def in_public() -> Iterator[Path]:
+    """A folder that everybody can reach; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def _run(command: list[str], cwd: Path, env: dict[str, str], given: bytes | None) -> Result:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=env,
+        input=given,
+        stdin=subprocess.DEVNULL if given is None else None,
+        capture_output=True,
+        check=False,
+        timeout=_PATIENCE,
+    )
+    return Result(status=done.returncode, raw=done.stdout, err=done.stderr.decode(errors="backslashreplace"))

@@ -1,0 +1,97 @@
+"""The coverage gate, run as CI runs it, on made-up reports."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GATE = ROOT / "scripts" / "check_coverage.py"
+
+
+def gate(
+    tmp_path: Path, *, covered: object = 90, statements: object = 100, baseline: str | None
+) -> subprocess.CompletedProcess[str]:
+    report = tmp_path / "report.json"
+    # Branches count in coverage's own percentage, and not here.
+    totals = {"covered_lines": covered, "num_statements": statements, "percent_covered": 12.5}
+    report.write_text(json.dumps({"totals": totals}), encoding="utf-8")
+    return run_gate(tmp_path, report, baseline)
+
+
+def run_gate(tmp_path: Path, report: Path, baseline: str | None) -> subprocess.CompletedProcess[str]:
+    wanted = tmp_path / "baseline.json"
+    if baseline is not None:
+        wanted.write_text(baseline, encoding="utf-8")
+    command = [sys.executable, str(GATE), str(report), str(wanted)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def at_least(percent: str) -> str:
+    return f'{{"line_coverage_percent": {percent}, "rationale": "a reason"}}'
+
+
+@pytest.mark.parametrize(("percent", "status"), [("90.01", 1), ("90.0", 0), ("90", 0), ("89.99", 0), ("100", 1)])
+def test_the_run_passes_at_the_baseline_and_above_and_fails_below(tmp_path: Path, percent: str, status: int) -> None:
+    done = gate(tmp_path, baseline=at_least(percent))
+    assert (done.returncode, bool(done.stderr)) == (status, status == 1), done
+
+
+def test_a_miss_by_less_than_any_rounding_is_a_miss(tmp_path: Path) -> None:
+    assert gate(tmp_path, covered=899_999, statements=1_000_000, baseline=at_least("90")).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "percent", ["0", "-1", "101", "100.0001", "NaN", "Infinity", '"90"', "true", "null", "[90]", "1" + "0" * 400]
+)
+def test_a_baseline_that_is_no_percentage_is_refused(tmp_path: Path, percent: str) -> None:
+    done = gate(tmp_path, covered=100, baseline=at_least(percent))
+    assert (done.returncode, "line_coverage_percent" in done.stderr) == (2, True), done
+
+
+@pytest.mark.parametrize(
+    "baseline",
+    [
+        None,
+        "",
+        "90",
+        "[]",
+        "{}",
+        '{"rationale": "a reason"}',
+        '{"line_coverage_percent": 90}',
+        '{"line_coverage_percent": 90, "rationale": ""}',
+        '{"line_coverage_percent": 90, "rationale": " "}',
+        '{"line_coverage_percent": 90, "rationale": 7}',
+        '{"line_coverage_percent": 90, "rationale": "a reason", "skip": true}',
+    ],
+)
+def test_a_baseline_that_is_missing_or_incomplete_is_refused(tmp_path: Path, baseline: str | None) -> None:
+    assert gate(tmp_path, covered=100, baseline=baseline).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("covered", "statements"), [(0, 0), (5, 4), (-1, 10), (True, 1), ("9", 10), (None, 10), (9.5, 10)]
+)
+def test_a_report_that_counts_no_lines_is_refused(tmp_path: Path, covered: object, statements: object) -> None:
+    assert gate(tmp_path, covered=covered, statements=statements, baseline=at_least("1")).returncode == 2
+
+
+@pytest.mark.parametrize("report", ["", "[]", "{}", '{"totals": []}'])
+def test_something_that_is_no_report_is_refused(tmp_path: Path, report: str) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(report, encoding="utf-8")
+    assert run_gate(tmp_path, path, at_least("1")).returncode == 2
+
+
+def test_no_flag_gets_around_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(GATE), "--help"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr) == (2, "usage: check_coverage.py REPORT BASELINE\n")
+
+
+def test_the_baseline_of_this_repository_is_one_that_the_gate_accepts(tmp_path: Path) -> None:
+    baseline = (ROOT / "coverage-baseline.json").read_text(encoding="utf-8")
+    assert gate(tmp_path, covered=100, baseline=baseline).returncode == 0
