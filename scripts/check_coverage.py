@@ -3,8 +3,8 @@
     check_coverage.py REPORT BASELINE
 
 REPORT is what `coverage json` wrote; its TOTAL line coverage counts. BASELINE holds `line_coverage_percent` and a
-`rationale`. There is no flag and no variable that gets around it: whoever lowers the number does so in a diff, with a
-reason.
+`rationale` that begins with the same number, so that neither changes alone. There is no flag and no variable that gets
+around it: whoever lowers the number does so in a diff, with a reason.
 """
 
 import json
@@ -40,6 +40,9 @@ def read_baseline(path: str) -> float:
     rationale = baseline.get("rationale")
     if not isinstance(rationale, str) or not rationale.strip():
         raise GateRefused(f"{path}: no rationale")
+    # A new number under the old reason is a change without one.
+    if not rationale.startswith(f"{percent}: "):
+        raise GateRefused(f"{path}: the rationale is not of this number: begin it with '{percent}: '")
     return float(percent)
 
 

@@ -207,8 +207,8 @@ def _collector(folder: str, done: Flag) -> None:
         last = False
         while not last:
             last = done.is_set()
-            now = platform.clock.now()
-            gc(platform.catalog, platform.entries, platform.objects, now=now, grace=GRACE, dry_run=False)
+            limit = platform.clock.now() - GRACE
+            gc(platform.catalog, platform.entries, platform.objects, older_than=limit, dry_run=False)
 
 
 def _all_end_well(processes: list[multiprocessing.context.ForkProcess]) -> None:

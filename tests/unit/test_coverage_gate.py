@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from contextplane.testing.proofs import proves
+
+QUOTE = '"'
 ROOT = Path(__file__).resolve().parents[2]
 GATE = ROOT / "scripts" / "check_coverage.py"
 
@@ -30,9 +33,10 @@ def run_gate(tmp_path: Path, report: Path, baseline: str | None) -> subprocess.C
 
 
 def at_least(percent: str) -> str:
-    return f'{{"line_coverage_percent": {percent}, "rationale": "a reason"}}'
+    return f'{{"line_coverage_percent": {percent}, "rationale": "{percent.strip(QUOTE)}: a reason"}}'
 
 
+@proves("handoff-pack:coverage:fails-only-below-baseline", "handoff-pack:coverage:threshold-accepts-range")
 @pytest.mark.parametrize(("percent", "status"), [("90.01", 1), ("90.0", 0), ("90", 0), ("89.99", 0), ("100", 1)])
 def test_the_run_passes_at_the_baseline_and_above_and_fails_below(tmp_path: Path, percent: str, status: int) -> None:
     done = gate(tmp_path, baseline=at_least(percent))
@@ -43,6 +47,11 @@ def test_a_miss_by_less_than_any_rounding_is_a_miss(tmp_path: Path) -> None:
     assert gate(tmp_path, covered=899_999, statements=1_000_000, baseline=at_least("90")).returncode == 1
 
 
+@proves(
+    "handoff-pack:coverage:threshold-rejects-negative",
+    "handoff-pack:coverage:threshold-rejects-zero",
+    "handoff-pack:coverage:threshold-rejects-above-100",
+)
 @pytest.mark.parametrize(
     "percent", ["0", "-1", "101", "100.0001", "NaN", "Infinity", '"90"', "true", "null", "[90]", "1" + "0" * 400]
 )
@@ -51,6 +60,7 @@ def test_a_baseline_that_is_no_percentage_is_refused(tmp_path: Path, percent: st
     assert (done.returncode, "line_coverage_percent" in done.stderr) == (2, True), done
 
 
+@proves("handoff-pack:coverage:change-needs-rationale")
 @pytest.mark.parametrize(
     "baseline",
     [
@@ -64,7 +74,9 @@ def test_a_baseline_that_is_no_percentage_is_refused(tmp_path: Path, percent: st
         '{"line_coverage_percent": 90, "rationale": ""}',
         '{"line_coverage_percent": 90, "rationale": " "}',
         '{"line_coverage_percent": 90, "rationale": 7}',
-        '{"line_coverage_percent": 90, "rationale": "a reason", "skip": true}',
+        '{"line_coverage_percent": 90, "rationale": "a reason"}',
+        '{"line_coverage_percent": 90, "rationale": "91: a reason"}',
+        '{"line_coverage_percent": 90, "rationale": "90: a reason", "skip": true}',
     ],
 )
 def test_a_baseline_that_is_missing_or_incomplete_is_refused(tmp_path: Path, baseline: str | None) -> None:
@@ -78,6 +90,7 @@ def test_a_report_that_counts_no_lines_is_refused(tmp_path: Path, covered: objec
     assert gate(tmp_path, covered=covered, statements=statements, baseline=at_least("1")).returncode == 2
 
 
+@proves("handoff-pack:coverage:total-from-machine-readable-report")
 @pytest.mark.parametrize("report", ["", "[]", "{}", '{"totals": []}'])
 def test_something_that_is_no_report_is_refused(tmp_path: Path, report: str) -> None:
     path = tmp_path / "report.json"
@@ -85,6 +98,7 @@ def test_something_that_is_no_report_is_refused(tmp_path: Path, report: str) -> 
     assert run_gate(tmp_path, path, at_least("1")).returncode == 2
 
 
+@proves("handoff-pack:coverage:no-bypass-flag")
 def test_no_flag_gets_around_it(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(GATE), "--help"], capture_output=True, text=True, check=False, cwd=tmp_path
@@ -92,6 +106,7 @@ def test_no_flag_gets_around_it(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, "usage: check_coverage.py REPORT BASELINE\n")
 
 
+@proves("handoff-pack:coverage:baseline-is-reviewable-json", "handoff-pack:coverage:baseline-field")
 def test_the_baseline_of_this_repository_is_one_that_the_gate_accepts(tmp_path: Path) -> None:
     baseline = (ROOT / "coverage-baseline.json").read_text(encoding="utf-8")
     assert gate(tmp_path, covered=100, baseline=baseline).returncode == 0
