@@ -13,7 +13,12 @@ from pathlib import Path
 
 from bench.measure import Row, in_turns
 from contextplane.adapters.files.objects import FileObjects
+from contextplane.app.init import init
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
+from contextplane.ports.catalog import BLOB, Recorded
+from contextplane.ports.objects import Objects
 
 __all__ = ["large_objects", "small_objects"]
 
@@ -94,38 +99,58 @@ def _copy(source: Path, folder: str) -> None:
 
 
 def small_objects() -> Iterator[Row]:
-    """Putting 100,000 small objects one by one, then checking them all."""
+    """Putting 100,000 small objects one by one, then checking them all and asking for the status."""
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
         few, many = Path(folder, "few"), Path(folder, "many")
-        times: list[float] = []
-        for store, count in ((few, _PART), (many, _SMALL)):
-            store.mkdir()
-            subprocess.run(
-                [Path(sys.executable).with_name("ctx"), "init"], cwd=store, check=True, stdout=subprocess.DEVNULL
-            )
-            times = [_put(FileObjects(str(store / ".ctx" / "objects")), n) for n in range(count)]
+        _filled(few, _PART)
+        times = _filled(many, _SMALL)
         first, last = statistics.median(times[:_PART]), statistics.median(times[-_PART:])
         small_peak, large_peak = _fsck_peak(few), _fsck_peak(many)
+        asking = [sys.executable, "-c", "from contextplane.cli.main import main; main(['status', '--quiet'])"]
+        small_status, large_status = in_turns(
+            [lambda store=store: subprocess.run(asking, cwd=store, check=True) for store in (few, many)],  # type: ignore[misc]
+            rounds=15,
+        )
     figures = f"first {first * 1e6:.0f} us, last {last * 1e6:.0f} us"
     yield Row("put, the last 1,000 of 100,000", "the first 1,000", last / first, "<= 1.5", last / first <= 1.5, figures)
     growth = large_peak / small_peak
     figures = f"{large_peak / 1024:.0f} MiB, {small_peak / 1024:.0f} MiB"
     yield Row("fsck of 100,000: peak memory", "fsck of 1,000", growth, "bounded", growth <= 1.5, figures)
+    growth = large_status / small_status
+    figures = f"{large_status * 1000:.1f} ms, {small_status * 1000:.1f} ms"
+    yield Row("status with 100,000 objects", "with 1,000", growth, "flat", growth <= 1.3, figures)
 
 
-def _put(objects: FileObjects, n: int) -> float:
-    data = b"small object %d" % n
-    start = time.perf_counter()
-    digest = objects.put(data)
-    taken = time.perf_counter() - start
-    assert digest == Digest.of(data)
+def _filled(store: Path, count: int) -> list[float]:
+    """Make a store with `count` small objects, each recorded and kept; return what each put took."""
+    store.mkdir()
+    settings = Settings(cwd=str(store))
+    init(settings, ".")
+    with opened(settings) as platform:
+        taken = [_put(platform.objects, n) for n in range(count)]
+        with platform.catalog.write() as tx:
+            for n in range(count):
+                digest = Digest.of(_small(n))
+                tx.objects.record(Recorded(digest=digest, kind=BLOB, size=len(_small(n)), traced=True))
+                tx.objects.keep(f"bench/{n}", digest)
     return taken
+
+
+def _small(n: int) -> bytes:
+    return b"small object %d" % n
+
+
+def _put(objects: Objects, n: int) -> float:
+    data = _small(n)
+    start = time.perf_counter()
+    objects.put(data)
+    return time.perf_counter() - start
 
 
 def _fsck_peak(store: Path) -> int:
     """The peak memory, in KiB, of a process that checks a store."""
     script = (
-        "import resource, sys; from contextplane.cli.main import main; main(['fsck', '--quiet']);"
+        "import resource, sys; from contextplane.cli.main import main; assert main(['fsck', '--quiet']) == 0;"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=store, check=True, capture_output=True, text=True)

@@ -1,14 +1,17 @@
-"""What the fault tests run in processes of their own, to be killed or to race: `python -m tests.faults.children WHAT ...`.
+"""What the fault tests run in processes of their own, to be killed or to race: `python -m tests.faults.children WHAT`.
 
 It imports no pytest, so that a child starts fast; and it forks, which a test process with threads must not.
 """
 
 import multiprocessing
 import os
+import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
-from multiprocessing.synchronize import Barrier, Event as Flag
+from multiprocessing.synchronize import Barrier
+from multiprocessing.synchronize import Event as Flag
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -21,7 +24,8 @@ from contextplane.app.settings import Settings
 from contextplane.model.execution import EXECUTION_PACK
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import BLOB, Event, Recorded
-from contextplane.ports.objects import Objects
+from contextplane.ports.objects import Objects, StorageFull
+from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.testing.faults import KILL, Faults, FaultyDisk
 
@@ -53,7 +57,7 @@ def start(what: str, *args: str | Path) -> Popen[bytes]:
 
 
 def everything_a_disk_does(objects: Objects, acknowledge: Acknowledge) -> None:
-    """A few puts that need every call of a disk: a new object, one that is there, a batch with the same stream twice."""
+    """Puts that need every call of a disk: of a new object, of one that is there, of a batch with one stream twice."""
     acknowledge(objects.put(b"alone").hex)
     acknowledge(objects.put(b"alone").hex)
     with objects.batch() as batch:
@@ -90,7 +94,7 @@ def _killed_at(nth: int, root: str) -> Ended:
         finally:
             os._exit(status)
     os.close(writing)
-    with open(reading, "rb") as file:
+    with os.fdopen(reading, "rb") as file:
         acknowledged = file.read().decode().split()
     _, status = os.waitpid(pid, 0)
     if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) != 0:
@@ -134,7 +138,7 @@ WRITERS, ROUNDS = 8, 40
 
 def write_at_once(root: str) -> None:
     """Eight processes, forty rounds: in each, all of them put the same object, and each puts one of its own."""
-    together = FORKING.Barrier(WRITERS)
+    together = FORKING.Barrier(WRITERS, timeout=20)  # who fails breaks it for all
     _all_end_well([FORKING.Process(target=_writer, args=(root, n, together)) for n in range(WRITERS)])
 
 
@@ -154,9 +158,12 @@ LINKERS, LINKS = 4, 30
 GRACE = timedelta(hours=1)
 
 
-def shared(turn: int) -> bytes:
-    """What lies about in the store, old and unreachable, until every linker puts it and links to it."""
-    return b"shared by all in round %d" % turn
+def contents_of(linker: int, turn: int) -> list[bytes]:
+    """What a linker puts and links to in one turn: something that all of them share, and three things of its own."""
+    return [
+        b"shared by all in round %d" % turn,
+        *(b"%d of linker %d in round %d" % (k, linker, turn) for k in range(3)),
+    ]
 
 
 def link_and_collect(folder: str) -> None:
@@ -178,7 +185,19 @@ def link_and_collect(folder: str) -> None:
 def _linker(folder: str, number: int) -> None:
     with opened(Settings(cwd=folder)) as platform:
         for turn in range(LINKS):
-            _link(platform, [shared(turn), b"of linker %d in round %d" % (number, turn)])
+            contents = contents_of(number, turn)
+            _leave_about(platform, contents[1:])
+            _link(platform, contents)
+
+
+def _leave_about(platform: Platform, contents: list[bytes]) -> None:
+    """Objects that are recorded, old and unreachable: whoever collects may take them, until they are put again."""
+    for content in contents:
+        digest = platform.objects.put(content)
+        with platform.catalog.write(survives="crash") as tx:
+            tx.objects.record(Recorded(digest=digest, kind=BLOB, size=len(content), traced=True))
+        with suppress(FileNotFoundError):
+            os.utime(Path(platform.home.objects, digest.hex[:2], digest.hex[2:]), (0, 0))
 
 
 def _link(platform: Platform, contents: list[bytes]) -> None:
@@ -220,6 +239,95 @@ def _all_end_well(processes: list[multiprocessing.context.ForkProcess]) -> None:
         raise SystemExit("a process failed")
 
 
+MEBI = 1 << 20
+LARGE, LITTLE = 256 * MEBI, 64 * MEBI
+
+
+def in_little_memory(what: str, place: str) -> None:
+    """Do one thing in at most 64 MiB more than an idle process has, and tell by how many bytes it grew."""
+    task = {"objects": _large_objects, "fsck": _check_all, "hog": _hog}[what]
+    FileObjects(f"{place}/idle").has(Digest("0" * 64))
+    before, data = _memory("VmRSS"), _memory("VmData")
+    resource.setrlimit(resource.RLIMIT_DATA, (data + LITTLE, data + LITTLE))
+    task(place)
+    _tell(1, str(_memory("VmHWM") - before))
+
+
+def _large_objects(place: str) -> None:
+    """A large stream in, a large file in, and both out again."""
+    objects = FileObjects(place)
+    source = Path(place, "sparse")
+    with source.open("wb") as file:
+        file.truncate(LARGE)
+    for stored in (objects.put_stream(_large_stream()), objects.put_path(str(source))):
+        size = sum(len(chunk) for chunk in objects.stream(stored.digest))
+        if not size == stored.size == LARGE:
+            raise SystemExit(f"{size} bytes came back")
+
+
+def _large_stream() -> Iterator[bytes]:
+    for n in range(LARGE // MEBI):
+        yield n.to_bytes(8) * (MEBI // 8)
+
+
+def _check_all(place: str) -> None:
+    counted = [0, 0]
+
+    def count(size: int, objects: int) -> None:
+        counted[0] += size
+        counted[1] += objects
+
+    with opened(Settings(cwd=place)) as platform:
+        findings = list(fsck(platform.catalog, platform.entries, platform.objects, count))
+    if findings:
+        raise SystemExit(str(findings[:3]))
+    _tell(1, f"{counted[0]} {counted[1]}")
+
+
+def _hog(_: str) -> None:
+    """What must not work here, so that we know that the limit is one."""
+    if len(bytes(LARGE)) != LARGE:
+        raise SystemExit("no bytes")
+
+
+def _memory(field: str) -> int:
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise SystemExit(f"no {field}")
+
+
+def hold_lock(path: str) -> None:
+    """Take the catalog's write lock, tell so, and keep it until standard input ends."""
+    catalog = SqliteCatalog.open(path, STORE_ID)
+    with catalog.write():
+        _tell(1, "held")
+        sys.stdin.read()
+    catalog.close()
+
+
+def put_over(root: str, data: str) -> None:
+    """Put these bytes, whatever stands in their place, and read them back."""
+    objects = FileObjects(root)
+    _tell(1, objects.get(objects.put(data.encode())).decode())
+
+
+def with_small_files(limit: str, *command: str) -> None:
+    """Run a command that can make no file larger than so many bytes: to it, the disk is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+    os.execv(command[0], list(command))  # noqa: S606  the command of the test
+
+
+def fill_up(root: str) -> None:
+    """Put objects until there is no room left; tell the names that were acknowledged, then the error."""
+    objects = FileObjects(root)
+    try:
+        for n in range(10_000):
+            _tell(1, objects.put(n.to_bytes(4) * 4096).hex)
+    except StorageFull as error:
+        _tell(1, error.code)
+
+
 def _tell(fd: int, line: str) -> None:
     """One line in one write, so that a kill leaves it whole or unwritten."""
     os.write(fd, line.encode() + b"\n")
@@ -231,6 +339,11 @@ WHAT: dict[str, Callable[..., None]] = {
     "append_many": append_many,
     "write_at_once": write_at_once,
     "link_and_collect": link_and_collect,
+    "in_little_memory": in_little_memory,
+    "hold_lock": hold_lock,
+    "put_over": put_over,
+    "with_small_files": with_small_files,
+    "fill_up": fill_up,
 }
 
 if __name__ == "__main__":

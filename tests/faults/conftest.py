@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.stores import with_one_pack
 from tests.surfaces.running import in_public
 
 _MEMORY = "/dev/shm"  # noqa: S108  a folder of our own is made in it
@@ -20,7 +21,20 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A folder on disk for much data: it goes away with the test, while pytest would keep its own for a while."""
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
+
+
+@pytest.fixture
 def public() -> Iterator[Path]:
     """A folder that nobody can reach, in both senses."""
     with in_public() as path:
         yield path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """The path of a store with one pack in it."""
+    return with_one_pack(tmp_path)

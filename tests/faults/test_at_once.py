@@ -15,7 +15,7 @@ from contextplane.model.ids import Digest
 from contextplane.ports.catalog import BLOB, Recorded
 from contextplane.store.fsck import DAMAGE, fsck
 from contextplane.testing.reference_store import ReferenceStore
-from tests.faults.children import LINKERS, LINKS, ROUNDS, WRITERS, shared, start
+from tests.faults.children import LINKERS, LINKS, ROUNDS, WRITERS, contents_of, start
 from tests.surfaces.running import COMMAND, child_environment, ctx
 
 
@@ -49,7 +49,7 @@ def test_collecting_while_others_put_and_link_never_takes_what_is_reachable(fold
     init(settings, ".")
     junk = [b"junk %d" % n for n in range(50)]
     with opened(settings) as platform:
-        for data in [*junk, *map(shared, range(LINKS))]:
+        for data in junk:
             digest = platform.objects.put(data)
             os.utime(folder / ".ctx" / "objects" / digest.hex[:2] / digest.hex[2:], (0, 0))
             with platform.catalog.write(survives="crash") as tx:
@@ -66,8 +66,8 @@ def test_collecting_while_others_put_and_link_never_takes_what_is_reachable(fold
             assert view.objects.root_count("packs/") == LINKERS * LINKS
             reached = set(view.objects.reached())
     assert [finding for finding in findings if finding.state in DAMAGE] == []
-    own = {Digest.of(b"of linker %d in round %d" % (n, turn)) for n in range(LINKERS) for turn in range(LINKS)}
-    assert own | {Digest.of(shared(turn)) for turn in range(LINKS)} <= names
+    linked = {data for n in range(LINKERS) for turn in range(LINKS) for data in contents_of(n, turn)}
+    assert set(map(Digest.of, linked)) <= names
     # And it did collect: all that was old and unreachable is gone, and nothing else.
     assert names == reached
     assert not [finding for finding in findings if finding.state == "foreign"]

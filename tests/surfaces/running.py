@@ -13,15 +13,15 @@ __all__ = ["COMMAND", "Result", "child_environment", "ctx", "ctx_as_nobody", "in
 
 COMMAND = str(Path(sys.executable).with_name("ctx"))
 NOBODY = 65534
-_PATIENCE = 60  # a command that waits for ever is a failure, not a hanging suite
+_ASTRAY = frozenset({"CTX_DIR", "NO_COLOR", "PYTHONUNBUFFERED"})
+_PATIENCE = 30  # a command that waits for ever is a failure, not a hanging suite
 
-# All modules are loaded while we may still read them: a checkout below a closed home must not decide these tests.
+# All modules are loaded while we may still read them: a checkout, or a Python, below a closed home must not decide.
 _AS_NOBODY = f"""
-import os, pkgutil, sys
+import argparse, difflib, gettext, locale, os, pkgutil, shutil, sys
 import contextplane.adapters.sqlite.migrate
 import contextplane.cli.main
-rooms = [name for name in os.listdir(contextplane.__path__[0]) if name in {{"adapters", "app", "cli", "model", "store"}}]
-for room in rooms:
+for room in ("adapters", "app", "cli", "model", "store"):
     for module in pkgutil.walk_packages([os.path.join(contextplane.__path__[0], room)], f"contextplane.{{room}}."):
         __import__(module.name)
 contextplane.adapters.sqlite.migrate.migrations()
@@ -50,10 +50,12 @@ def is_root() -> bool:
 
 
 def child_environment(env: Mapping[str, str] | None = None, *, measured: bool = True) -> dict[str, str]:
-    """Our environment without what `ctx` reads from it. `measured`: coverage may look into the child."""
-    kept = {key: value for key, value in os.environ.items() if key not in {"CTX_DIR", "NO_COLOR"}}
+    """Our environment without what leads `ctx` or its output astray. `measured`: coverage may look into the child."""
+    kept = {key: value for key, value in os.environ.items() if key not in _ASTRAY}
     if not measured:
         kept = {key: value for key, value in kept.items() if not key.startswith("COV")}
+    if "PYTHONPATH" in kept:  # the child works in another folder
+        kept["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, kept["PYTHONPATH"].split(os.pathsep)))
     return kept | dict(env or {})
 
 

@@ -17,23 +17,27 @@ __all__ = ["Initialised", "adopt", "init"]
 
 
 class Initialised(Value, frozen=True):
-    """What `init` found and did."""
+    """What `init` found and did. `inside`: the store of a folder above, which this one hides from here on."""
 
     path: str
     store_id: str
     what: Literal["created", "adopted", "completed", "present"]
 
 
-def init(settings: Settings, folder: str) -> Initialised:
+def init(settings: Settings, folder: str | None = None) -> Initialised:
     """Make the store of `folder`. Running it again, or twice at once, is safe and changes nothing that is whole."""
-    home = Home(path=os.path.abspath(settings.ctx_dir or os.path.join(settings.cwd, folder, NAME)))
+    home = Home(path=_where(settings, folder))
     if os.path.lexists(home.path) and not os.path.isdir(home.path):
-        raise StoreExists(
-            f"something named {NAME} is here already and is not a folder", at=home.path, hint="move it away"
-        )
+        raise StoreExists("something that is not a folder has this name already", at=home.path, hint="move it away")
     if not os.path.isdir(home.path):
-        return Initialised(path=home.path, store_id=adopt(home), what="created")
+        store_id = adopt(home)
+        home.hide_from_git(Disk())
+        return Initialised(path=home.path, store_id=store_id, what="created")
     if not os.path.lexists(home.inside("config.json")):
+        if not home.looks_like_a_store():
+            raise StoreExists(
+                "this folder holds other things, and no store", at=home.path, hint=f"name one that ends in {NAME}"
+            )
         return Initialised(path=home.path, store_id=adopt(home), what="completed")
     known = home.config().store_id
     if known:
@@ -50,3 +54,11 @@ def adopt(home: Home) -> str:
     catalog.close()
     home.write_config(store_id, disk)
     return store_id
+
+
+def _where(settings: Settings, folder: str | None) -> str:
+    """A folder that was named wins over `CTX_DIR`; a folder that is a store's own is meant as that."""
+    if folder is None and settings.ctx_dir:
+        return os.path.abspath(os.path.join(settings.cwd, settings.ctx_dir))
+    place = os.path.abspath(os.path.join(settings.cwd, folder or "."))
+    return place if os.path.basename(place) == NAME else os.path.join(place, NAME)

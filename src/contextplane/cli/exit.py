@@ -2,23 +2,9 @@
 
 from contextplane.errors import Family
 
-__all__ = [
-    "BROKEN_PIPE",
-    "CONFLICT",
-    "DRIFT",
-    "EXIT_OF",
-    "FAILED",
-    "INTERRUPTED",
-    "LEGEND",
-    "NOT_FOUND",
-    "OK",
-    "REFUSED",
-    "UNTRUSTED",
-    "USAGE",
-]
+__all__ = ["CONFLICT", "DRIFT", "EXIT_OF", "FAILED", "LEGEND", "NOT_FOUND", "OK", "REFUSED", "UNTRUSTED", "USAGE"]
 
 OK, FAILED, USAGE, REFUSED, UNTRUSTED, DRIFT, NOT_FOUND, CONFLICT = 0, 1, 2, 10, 11, 12, 13, 14
-INTERRUPTED, BROKEN_PIPE = 130, 141
 
 EXIT_OF: dict[Family, int] = {
     "failed": FAILED,
@@ -32,5 +18,5 @@ EXIT_OF: dict[Family, int] = {
 
 LEGEND = """\
 exit status:
-  0 ok, 1 failed, 2 usage, 10 refused, 11 untrusted, 12 drift, 13 not found, 14 conflict
-  Treat any other as failed."""
+  0 ok, 1 failed, 2 usage, 10 refused, 11 untrusted, 12 drift, 13 not found, 14 conflict,
+  130 interrupted, 141 nobody reads the output. Treat any other as failed."""

@@ -4,10 +4,24 @@ import sys
 
 __all__ = ["console", "main"]
 
+_BROKEN_PIPE, _INTERRUPTED = 141, 130
+
 
 def console() -> None:
-    """The console script: run, and leave with the exit status."""
-    sys.exit(main(sys.argv[1:]))
+    """The console script: run, write out what is left, and leave with the exit status."""
+    try:
+        if sys.stdout is None or sys.stderr is None:
+            _open_what_is_closed()
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    except BrokenPipeError:
+        status = _BROKEN_PIPE  # whoever read us has left
+    except OSError as error:
+        sys.stderr.write(f"ctx: output_failed: {error.strerror or error}\n")
+        status = 1
+    _leave(status)
 
 
 def main(argv: list[str]) -> int:
@@ -24,3 +38,22 @@ def main(argv: list[str]) -> int:
     from contextplane.cli.shell import run
 
     return run(argv)
+
+
+def _open_what_is_closed() -> None:
+    """A closed standard output or error is as good as one that nobody reads."""
+    import os
+
+    nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  it is for the rest of the process
+    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+
+
+def _leave(status: int) -> None:
+    """End, also when what is left in a buffer can no longer be written: that has been told, or nobody is there."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(status)

@@ -1,45 +1,64 @@
 """From a command line to an exit status: find the verb, parse, run, report. It knows no verb by name."""
 
-import os
 import sys
+from typing import ClassVar, TextIO
 
-from contextplane.cli.exit import BROKEN_PIPE, EXIT_OF, INTERRUPTED, OK
-from contextplane.cli.parser import Usage, parser_of, whole_parser
+from contextplane.app.settings import from_environment
+from contextplane.cli.exit import EXIT_OF, FAILED, OK
+from contextplane.cli.parser import Usage, parser_of, top_help, whole_parser
 from contextplane.cli.screen import Screen
 from contextplane.cli.table import VERBS
 from contextplane.cli.verb import Verb
 from contextplane.errors import ContextPlaneError
 
-__all__ = ["run"]
+__all__ = ["Defect", "run"]
+
+
+class Defect(ContextPlaneError):
+    """Something went wrong that nobody foresaw: a defect of contextplane."""
+
+    code: ClassVar[str] = "internal_error"
+
 
 _GLOBAL = frozenset({"--json", "--quiet", "--no-color"})
 
 
 def run(argv: list[str]) -> int:
-    """Run one command line. Everything that ends a command ends it here."""
+    """Run one command line. Every error that we know of ends a command here, with one line."""
     # A name that is not text is shown escaped rather than ending the command.
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-    screen = Screen(json="--json" in argv)
+    screen = Screen(json="--json" in argv, color=_colored(argv, sys.stderr))
     try:
-        status = _run(argv)
-        sys.stdout.flush()
+        return _run(argv)
     except ContextPlaneError as error:
         screen.error(error)
         return EXIT_OF[error.family]
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read us has left. Nothing more can be written, also not by the interpreter as it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
-    return status
+    except (BrokenPipeError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # noqa: BLE001  the last resort: what nobody foresaw ends in one line, too
+        return _defect(error, screen)
+
+
+def _defect(error: Exception, screen: Screen) -> int:
+    if from_environment().debug:
+        raise error
+    # Writing to a full disk that standard output leads to, for example, is no defect of ours.
+    if isinstance(error, OSError):
+        raise error
+    screen.error(Defect(f"{type(error).__name__}: {error}", hint="please report it; CTX_DEBUG=1 shows where"))
+    return FAILED
 
 
 def _run(argv: list[str]) -> int:
     name, rest = _split(argv)
+    if name in {"--help", "-h", "--version", "-V"}:
+        from contextplane import __version__
+
+        sys.stdout.write(f"ctx {__version__}\n" if name in {"--version", "-V"} else top_help(VERBS))
+        return OK
     verb = _verb(name)
     parser = parser_of(verb)
     if "--help" in rest or "-h" in rest:
@@ -47,14 +66,12 @@ def _run(argv: list[str]) -> int:
         return OK
     args = parser.parse_args(rest)
     args.whole_parser = lambda: whole_parser(VERBS)  # what no verb can know by itself: all the others
-    return verb.load().run(args, _screen(args.json, args.quiet, no_color=args.no_color))
+    color = not args.json and _colored(argv, sys.stdout)
+    return verb.load().run(args, Screen(json=args.json, quiet=args.quiet, color=color))
 
 
-def _screen(json: bool, quiet: bool, *, no_color: bool) -> Screen:  # noqa: FBT001
-    from contextplane.app.settings import from_environment
-
-    color = not (json or no_color) and sys.stdout.isatty() and not from_environment().no_color
-    return Screen(json=json, quiet=quiet, color=color)
+def _colored(argv: list[str], stream: TextIO) -> bool:
+    return "--no-color" not in argv and stream.isatty() and not from_environment().no_color
 
 
 def _split(argv: list[str]) -> tuple[str, list[str]]:

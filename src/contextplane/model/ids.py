@@ -79,6 +79,10 @@ class ExecutionRef(msgspec.Struct, frozen=True, order=True):
 
     digest: Digest
 
+    def __post_init__(self) -> None:
+        if type(self.digest) is not Digest:
+            raise _refuse("a digest", self.digest, "a Digest")
+
     @classmethod
     def parse(cls, text: str) -> Self:
         scheme, sep, digits = text.partition("://")
@@ -90,7 +94,7 @@ class ExecutionRef(msgspec.Struct, frozen=True, order=True):
         return f"ctx://{self.digest.hex}"
 
 
-class PackRef(msgspec.Struct, frozen=True, order=True):
+class PackRef(msgspec.Struct, frozen=True):
     """A pinned reference to a ContextPack, an Overlay or a DecisionCatalog: `id@X.Y.Z`. No unpinned one can exist."""
 
     pack_id: str
@@ -99,7 +103,8 @@ class PackRef(msgspec.Struct, frozen=True, order=True):
     def __post_init__(self) -> None:
         text = f"{self.pack_id}@{self.version}"
         match = _VERSIONED.fullmatch(text)
-        if match is None or match["id"] != self.pack_id:
+        texts = type(self.pack_id) is str and type(self.version) is str
+        if not texts or match is None or match["id"] != self.pack_id:
             raise UnpinnedRef(
                 f"not a pinned reference: {text.removesuffix('@')[:_SHOWN]!r}",
                 hint="write pack_id@X.Y.Z: no range, no alias, no pre-release",
@@ -112,9 +117,13 @@ class PackRef(msgspec.Struct, frozen=True, order=True):
 
     @property
     def release(self) -> tuple[int, int, int]:
-        """The version as numbers, so that 10.0.0 sorts after 9.0.0."""
+        """The version as numbers."""
         major, minor, patch = self.version.split(".")
         return int(major), int(minor), int(patch)
+
+    def __lt__(self, other: "PackRef") -> bool:
+        """By id, then by version as numbers: 10.0.0 comes after 9.0.0."""
+        return (self.pack_id, self.release) < (other.pack_id, other.release)
 
     def __str__(self) -> str:
         return f"{self.pack_id}@{self.version}"

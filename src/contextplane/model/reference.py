@@ -9,7 +9,16 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.ids import DecisionRecordId, Digest, EvidenceRef, ExecutionRef, HandoffId, PackRef, RunId
+from contextplane.model.ids import (
+    DecisionRecordId,
+    Digest,
+    EvidenceRef,
+    ExecutionRef,
+    HandoffId,
+    PackRef,
+    RunId,
+    UnpinnedRef,
+)
 from contextplane.model.value import Value
 
 __all__ = [
@@ -25,6 +34,7 @@ __all__ = [
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _FULL, _SHORTEST = 64, 4
 _EXTENSION = re.compile(r"[^/]*\.[A-Za-z0-9_-]{1,16}")
+_UNPINNED = re.compile(r"[A-Za-z0-9_.:-]+@[\^~<>=vV]*[0-9*xX]+(?:\.[0-9*xX]+)*(?:[-+][0-9A-Za-z.+-]*)?")
 _SHOWN = 80
 
 
@@ -56,6 +66,10 @@ class HandoffRef(Value, frozen=True):
 
     id: HandoffId
     revision: int | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.id) is not HandoffId or not (self.revision is None or self.revision >= 1):
+            raise InvalidReference("not a handoff pack at a revision", hint="write pk_<id>@<number>")
 
     def __str__(self) -> str:
         return str(self.id) if self.revision is None else f"{self.id}@{self.revision}"
@@ -120,6 +134,8 @@ def _bare(text: str) -> Reference | None:
 
 
 def _file(text: str) -> Reference | None:
+    if _UNPINNED.fullmatch(text):
+        raise UnpinnedRef(f"not a pinned reference: {text[:_SHOWN]!r}", hint="write id@X.Y.Z: no range, no pre-release")
     return Reference(named=FilePath(path=text)) if _looks_like_file(text) else None
 
 

@@ -203,6 +203,10 @@ class ObjectIndexView(Protocol):
         """One tally per kind, by kind."""
         ...
 
+    def counted(self) -> tuple[Tally, ...]:
+        """The same, counted row by row: what the tallies must say."""
+        ...
+
     def targets(self, source: Digest) -> tuple[tuple[str, Digest], ...]:
         """The (role, target) edges of an object, in order."""
         ...
@@ -228,7 +232,7 @@ class ObjectIndexView(Protocol):
         ...
 
     def untraced(self) -> Iterator[Recorded]:
-        """Recorded objects that refer to others we could not read."""
+        """Reached objects whose own references are not wholly known, ascending."""
         ...
 
     def unreachable(self) -> Iterator[Recorded]:
@@ -237,7 +241,7 @@ class ObjectIndexView(Protocol):
 
 
 class ObjectIndex(ObjectIndexView, Protocol):
-    """Writing it. All of it is index: `clear` and a rebuild give the same again."""
+    """Writing it. All of it is index: a rebuild gives the same again."""
 
     def record(self, recorded: Recorded) -> None:
         """Say what an object is. Once traced, always traced.
@@ -267,8 +271,11 @@ class ObjectIndex(ObjectIndexView, Protocol):
         """Drop a collected object and its outgoing edges."""
         ...
 
-    def clear(self) -> None:
-        """Empty the index before a rebuild."""
+    def unlink_all(self) -> None:
+        """Drop every edge and every root before a rebuild, and count anew. What objects are stays known.
+
+        Only blobs count as traced afterwards: what the others refer to is about to be found out again.
+        """
         ...
 
 

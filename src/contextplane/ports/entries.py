@@ -5,11 +5,11 @@ from typing import Protocol
 
 from contextplane.model.ids import Digest
 
-__all__ = ["PackEntries"]
+__all__ = ["ExecutionEntries"]
 
 
-class PackEntries(Protocol):
-    """The registered execution packs: a set of names, each with a copy of the manifest that is never relied upon."""
+class ExecutionEntries(Protocol):
+    """The registered execution packs: a set of names, each with a copy of the manifest that nobody relies upon."""
 
     def state(self) -> str | None:
         """A text that differs whenever the set may have changed, or None when that cannot be told yet (look again)."""
@@ -27,6 +27,9 @@ class PackEntries(Protocol):
         """Names of other things that lie among the entries."""
         ...
 
-    def read(self, digest: Digest) -> bytes:
-        """The copy kept in the entry, at most 16 MiB of it. It is compared by a check and trusted by nobody."""
+    def read(self, digest: Digest) -> bytes | None:
+        """The copy kept in the entry, None when there is no such entry. It is compared by a check, trusted by nobody.
+
+        An entry that is not a file, or larger than any manifest, is an error.
+        """
         ...

@@ -90,10 +90,13 @@ class Condition(Value, frozen=True):
 
 
 class Stray(Value, frozen=True):
-    """Something in the store's place that is no object: named, never touched, except our own leftovers by `sweep`."""
+    """Something in the store's place that is no object: named, never touched, except our own leftovers by `sweep`.
+
+    An `obstacle` stands where objects should go, so that they cannot.
+    """
 
     name: str
-    what: Literal["leftover", "foreign"]
+    what: Literal["leftover", "foreign", "obstacle"]
 
 
 class Batch(Protocol):

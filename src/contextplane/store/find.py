@@ -8,12 +8,12 @@ from contextplane.model.reference import ExecutionPrefix
 from contextplane.ports.catalog import Catalog
 from contextplane.store.follow import PACKS
 
-__all__ = ["AmbiguousPrefix", "PackNotFound", "find_pack"]
+__all__ = ["AmbiguousPrefix", "ExecutionPackNotFound", "find_execution_pack"]
 
 _NAMED = 10
 
 
-class PackNotFound(ContextPlaneError):
+class ExecutionPackNotFound(ContextPlaneError):
     """No execution pack of this hash is registered here."""
 
     code: ClassVar[str] = "execution_pack_not_found"
@@ -27,7 +27,7 @@ class AmbiguousPrefix(ContextPlaneError):
     family: ClassVar[Family] = "conflict"
 
 
-def find_pack(catalog: Catalog, ref: ExecutionRef | ExecutionPrefix) -> Digest:
+def find_execution_pack(catalog: Catalog, ref: ExecutionRef | ExecutionPrefix) -> Digest:
     """The registered pack that `ref` names. A prefix must fit exactly one."""
     digits = ref.digest.hex if isinstance(ref, ExecutionRef) else ref.digits
     with catalog.read() as view:
@@ -37,8 +37,8 @@ def find_pack(catalog: Catalog, ref: ExecutionRef | ExecutionPrefix) -> Digest:
             if len(fits) > _NAMED:
                 break
     if not fits:
-        raise PackNotFound(
-            "no such execution pack in this store", at=str(ref), hint="'ctx status' tells how many there are"
+        raise ExecutionPackNotFound(
+            "no such execution pack in this store", at=str(ref), hint="for any other object write sha256:<hash>"
         )
     if len(fits) > 1:
         named = [f"ctx://{digest.hex}" for digest in fits[:_NAMED]]

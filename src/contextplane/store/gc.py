@@ -1,83 +1,118 @@
 """Collecting what nothing refers to. It walks recorded edges only, and never takes what it does not understand."""
 
-from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, ObjectIndexView
-from contextplane.ports.entries import PackEntries
-from contextplane.ports.objects import ObjectNotFound, Objects
-from contextplane.store.follow import follow
+from contextplane.ports.entries import ExecutionEntries
+from contextplane.ports.objects import Objects
+from contextplane.store.follow import PACKS, follow
+from contextplane.store.trace import trace_again
 
 __all__ = ["Collected", "GcBlocked", "gc"]
 
 _NAMED = 5
+_LEFTOVER_GRACE = timedelta(days=1)
 
 
 class GcBlocked(ContextPlaneError):
-    """Something that is alive cannot be read, so what it refers to is unknown, and nothing may be collected."""
+    """What something alive refers to is unknown, because it cannot be read, so nothing may be collected."""
 
     code: ClassVar[str] = "gc_blocked"
     family: ClassVar[Family] = "refused"
 
 
 class Collected(Value, frozen=True):
-    """What was collected, or would be; and what stays although nothing refers to it, because it was put lately."""
+    """What was collected, or would be, and what stays although nothing refers to it.
+
+    `young` was put within the grace time. `damaged` is not what its name says: it may be all that is left of something.
+    """
 
     objects: tuple[Digest, ...]
     freed: int
     leftovers: tuple[str, ...]
-    kept: tuple[Digest, ...]
+    young: tuple[Digest, ...]
+    damaged: tuple[Digest, ...]
 
 
-def gc(catalog: Catalog, entries: PackEntries, objects: Objects, *, older_than: datetime, dry_run: bool) -> Collected:
+def gc(
+    catalog: Catalog, entries: ExecutionEntries, objects: Objects, *, older_than: datetime, dry_run: bool
+) -> Collected:
     """Remove objects that no root reaches and that were put before `older_than`."""
-    follow(catalog, entries, objects)
     if dry_run:
         with catalog.read() as view:
-            taken, kept = _sort_out(_unreachable(view.objects), lambda digest: _would_free(digest, objects, older_than))
+            outcome = _sort_out(view.objects, objects, older_than)
+        taken = outcome.taken
     else:
+        follow(catalog, entries, objects)
         # Whoever links to an object takes this same turn, so nothing found unreachable here can become reachable.
         with catalog.write(survives="crash") as tx:
-            index = tx.objects
-            taken, kept = _sort_out(_unreachable(index), lambda digest: objects.collect(digest, older_than=older_than))
-            # The files went first: dying before this leaves rows without files, which the next run drops. The other
-            # way round would leave files of unknown kind, which are never collected.
-            for digest in list(taken) + [digest for digest in kept if not objects.has(digest)]:
-                index.forget(digest)
-    leftovers = objects.sweep(older_than=older_than, dry_run=dry_run)
-    return Collected(objects=tuple(taken), freed=sum(taken.values()), leftovers=tuple(leftovers), kept=tuple(kept))
+            trace_again(tx, objects)
+            outcome = _sort_out(tx.objects, objects, older_than)
+            # The files go first: dying before their rows go leaves rows without files, which the next run drops. The
+            # other way round would leave files of unknown kind, which are never collected.
+            taken = {digest: size for digest, size in outcome.taken.items() if _took(digest, objects, older_than)}
+            for digest in (*taken, *outcome.gone):
+                tx.objects.forget(digest)
+    # A leftover may be of a writer that is still at it; a day is more than any of them needs.
+    leftovers = objects.sweep(older_than=older_than - _LEFTOVER_GRACE, dry_run=dry_run)
+    return Collected(
+        objects=tuple(taken),
+        freed=sum(taken.values()),
+        leftovers=tuple(leftovers),
+        young=outcome.young,
+        damaged=outcome.damaged,
+    )
 
 
-def _unreachable(index: ObjectIndexView) -> list[Digest]:
-    blind = [str(one.digest) for one in index.untraced()]
+def _took(digest: Digest, objects: Objects, older_than: datetime) -> bool:
+    """Remove an object, unless somebody put it again since we looked."""
+    return objects.collect(digest, older_than=older_than) is not None
+
+
+class _Outcome(Value, frozen=True):
+    taken: dict[Digest, int]
+    young: tuple[Digest, ...]
+    damaged: tuple[Digest, ...]
+    gone: tuple[Digest, ...]
+
+
+def _sort_out(index: ObjectIndexView, objects: Objects, older_than: datetime) -> _Outcome:
+    """Look at everything that nothing refers to: what may go, and what stays for which reason."""
+    _refuse_if_blind(index, objects)
+    taken: dict[Digest, int] = {}
+    young, damaged, gone = list[Digest](), list[Digest](), list[Digest]()
+    for recorded in index.unreachable():
+        condition = objects.check(recorded.digest)
+        if condition.state == "missing":
+            gone.append(recorded.digest)
+        elif condition.state == "corrupt":
+            damaged.append(recorded.digest)
+        elif objects.written_at(recorded.digest) >= older_than:
+            young.append(recorded.digest)
+        else:
+            taken[recorded.digest] = condition.size
+    return _Outcome(taken=taken, young=tuple(young), damaged=tuple(damaged), gone=tuple(gone))
+
+
+def _refuse_if_blind(index: ObjectIndexView, objects: Objects) -> None:
+    """Refuse while something alive is there, or registered, and what it refers to is not wholly known.
+
+    A parent that is not there at all is not in the way: it was never here, or went together with what it referred to.
+    """
+    blind = [
+        str(one.digest)
+        for one in index.untraced()
+        if objects.check(one.digest).state != "missing"
+        or any(name.startswith(PACKS) for name in index.referrers(one.digest))
+    ]
     if blind:
         raise GcBlocked(
-            f"{len(blind)} pack(s) cannot be read, so what they refer to is unknown: {', '.join(blind[:_NAMED])}",
-            hint="restore them, or move their entries out of packs/, then run it again",
+            f"what {len(blind)} execution packs refer to is unknown, because they cannot be read or understood:"
+            f" {', '.join(blind[:_NAMED])}",
+            hint="restore them, or move their entries out of packs/ and run 'ctx fsck --rebuild'",
             details={"untraced": blind},
         )
-    return [one.digest for one in index.unreachable()]
-
-
-def _sort_out(digests: list[Digest], free: Callable[[Digest], int | None]) -> tuple[dict[Digest, int], list[Digest]]:
-    """Split into what was freed, with its size, and what was kept."""
-    taken: dict[Digest, int] = {}
-    kept: list[Digest] = []
-    for digest in digests:
-        size = free(digest)
-        if size is None:
-            kept.append(digest)
-        else:
-            taken[digest] = size
-    return taken, kept
-
-
-def _would_free(digest: Digest, objects: Objects, older_than: datetime) -> int | None:
-    try:
-        return objects.size(digest) if objects.written_at(digest) < older_than else None
-    except ObjectNotFound:
-        return None

@@ -1,10 +1,13 @@
 """Making the index anew from the registered packs and the objects. Streams are truth and stay as they are."""
 
+from contextplane.model.execution import EXECUTION_PACK
+from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Catalog
-from contextplane.ports.entries import PackEntries
+from contextplane.ports.catalog import Catalog, ObjectIndex, Recorded, Transaction
+from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import Objects
 from contextplane.store.follow import index_entries
+from contextplane.store.trace import read_manifest_bytes
 
 __all__ = ["Rebuilt", "rebuild"]
 
@@ -16,15 +19,34 @@ class Rebuilt(Value, frozen=True):
     objects: int
 
 
-def rebuild(catalog: Catalog, entries: PackEntries, objects: Objects) -> Rebuilt:
+def rebuild(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Rebuilt:
     """Empty the index and fill it again, in one transaction: whoever reads meanwhile sees the old one.
 
-    An object that no pack reaches gets no row: its kind is unknown from now on, so it is never collected.
+    What objects are stays known, and so does what a manifest refers to that cannot be read any more: nothing else tells.
+    A pack whose entry is gone is no root afterwards.
     """
     packs = list(entries.names())
     with catalog.write() as tx:
-        tx.objects.clear()
+        remembered = _remembered(tx.objects, objects)
+        tx.objects.unlink_all()
         tx.marks.clear()
+        for recorded, targets in remembered:
+            _restore(tx, recorded, targets)
         index_entries(tx, packs, objects)
         count = sum(tally.objects for tally in tx.objects.tallies())
     return Rebuilt(packs=len(packs), objects=count)
+
+
+def _remembered(index: ObjectIndex, objects: Objects) -> list[tuple[Recorded, tuple[tuple[str, Digest], ...]]]:
+    kept = []
+    for digest in list(index.of_kind(EXECUTION_PACK)):
+        recorded = index.recorded(digest)
+        if recorded is not None and recorded.traced and read_manifest_bytes(digest, objects) is None:
+            kept.append((recorded, index.targets(digest)))
+    return kept
+
+
+def _restore(tx: Transaction, recorded: Recorded, targets: tuple[tuple[str, Digest], ...]) -> None:
+    tx.objects.record(recorded)
+    for role, target in targets:
+        tx.objects.link(recorded.digest, role, target)

@@ -3,12 +3,13 @@
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
-from contextplane.adapters.files.disk import Disk, storage_errors
+from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors
 from contextplane.adapters.files.pump import chunks_of
 from contextplane.adapters.files.staging import Staged, Staging
 from contextplane.model.ids import Digest
-from contextplane.ports.objects import SourceUnreadable, Stored
+from contextplane.ports.objects import ObjectObstructed, SourceUnreadable, Stored
 
 __all__ = ["FileBatch"]
 
@@ -21,6 +22,7 @@ class FileBatch:
         self._disk = disk
         self._staged: dict[Digest, Staged] = {}
         self._held: set[str] = set()
+        self._folders: set[str] = set()
 
     def put(self, data: bytes) -> Digest:
         digest = Digest.of(data)
@@ -36,21 +38,22 @@ class FileBatch:
         return self._put_chunks(_from_source(_file_chunks(path), path))
 
     def commit(self) -> None:
-        staged, held = self._staged, self._held
+        """As the port says; a commit that failed may be tried again, and goes on where it stopped."""
         with storage_errors(self._staging.root):
-            self._staging.sync([one.path for one in staged.values()] + sorted(held))
-            self._staging.publish(staged.values())
-            places = [self._staging.place(digest) for digest in staged] + list(held)
-            self._staging.sync_folders(sorted({os.path.dirname(place) for place in places}))
-        self._staged, self._held = {}, set()
+            self._staging.sync([*(one.path for one in self._staged.values()), *sorted(self._held)])
+            self._folders |= {os.path.dirname(place) for place in self._held}
+            for digest, staged in list(self._staged.items()):
+                self._staging.publish(staged)
+                self._folders.add(os.path.dirname(self._staging.place(digest)))
+                del self._staged[digest]
+            self._staging.sync_folders(self._folders)
+        self._held, self._folders = set(), set()
 
     def discard(self) -> None:
         """Remove what was staged and not committed. What a failing disk will not remove, `sweep` will later."""
         for one in self._staged.values():
-            try:
+            with suppress(OSError):
                 self._disk.remove(one.path)
-            except OSError:
-                continue
         self._staged = {}
 
     def _put_chunks(self, chunks: Iterable[bytes]) -> Stored:
@@ -70,13 +73,13 @@ class FileBatch:
         """
         place = self._staging.place(digest)
         try:
-            with open(place, "rb") as file:
+            with open(open_to_read(place), "rb") as file:
                 if file.read(len(data) + 1) != data:
                     return False
             with self._staging.locked(fcntl.LOCK_SH):
                 self._disk.touch(place)
-        except (FileNotFoundError, NotADirectoryError, PermissionError, IsADirectoryError):
-            return False
+        except (FileNotFoundError, PermissionError, ObjectObstructed):
+            return False  # then it is staged, and moving it into place heals, or says what is in the way
         self._held.add(place)
         return True
 

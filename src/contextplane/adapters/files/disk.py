@@ -5,13 +5,14 @@ One seam: a test hands in a Disk that fails or kills at the n-th call, and so wa
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from contextplane.errors import ContextPlaneError
-from contextplane.ports.objects import StorageFailed, StorageFull, StorageReadOnly
+from contextplane.ports.objects import ObjectObstructed, StorageFailed, StorageFull, StorageReadOnly
 
-__all__ = ["Disk", "storage_errors", "write_whole"]
+__all__ = ["Disk", "fresh_name", "open_to_read", "storage_errors", "write_whole"]
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -62,21 +63,43 @@ class Disk:
             view = view[self.write(fd, view) :]
 
 
-def write_whole(path: str, data: bytes, *, disk: Disk) -> None:
+def open_to_read(path: str) -> int:
+    """Open a regular file. A link is not followed, a pipe is not waited for: neither is a file of ours."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if stat.S_ISREG(os.lstat(path).st_mode):
+            raise
+        raise _obstructed(path) from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise _obstructed(path)
+    return fd
+
+
+def fresh_name() -> str:
+    """A name in a staging folder that nobody else uses."""
+    return f"{os.getpid()}-{os.urandom(8).hex()}"
+
+
+def write_whole(path: str, data: bytes, *, staging: str, disk: Disk) -> None:
     """Write a small file whole or not at all, durably; whatever stood there under that name is replaced."""
-    folder, name = os.path.split(path)
-    staged = os.path.join(folder, f".{name}-{os.urandom(8).hex()}")
+    staged = os.path.join(staging, fresh_name())
     fd = disk.create(staged, 0o644)
     try:
-        disk.write_all(fd, data)
-        disk.sync(fd)
+        try:
+            disk.write_all(fd, data)
+            disk.sync(fd)
+        finally:
+            os.close(fd)
         disk.replace(staged, path)
     except BaseException:
-        os.unlink(staged)
+        with suppress(OSError):  # what went wrong first is what counts
+            disk.remove(staged)
         raise
-    finally:
-        os.close(fd)
-    disk.sync_folder(folder)
+    disk.sync_folder(os.path.dirname(path))
 
 
 @contextmanager
@@ -92,9 +115,7 @@ def _translated(error: OSError, place: str, *, reading: bool) -> ContextPlaneErr
     at = str(error.filename or place)
     reason = error.strerror or str(error)
     if reading:
-        return StorageFailed(
-            f"cannot be read: {reason}", at=at, hint="check the permissions; 'ctx fsck' tells what is whole"
-        )
+        return StorageFailed(f"cannot be read: {reason}", at=at, hint="check what lies there, and its permissions")
     if error.errno in _FULL:
         return StorageFull(
             f"no room to write: {reason}", at=at, hint="free some space, then run the same command again"
@@ -103,4 +124,8 @@ def _translated(error: OSError, place: str, *, reading: bool) -> ContextPlaneErr
         return StorageReadOnly(
             f"not writable: {reason}", at=at, hint="check the mount and the permissions of the folder"
         )
-    return StorageFailed(reason, at=at, hint="'ctx fsck' tells what is whole")
+    return StorageFailed(f"cannot be written: {reason}", at=at, hint="check what lies there")
+
+
+def _obstructed(path: str) -> ObjectObstructed:
+    return ObjectObstructed("something that is not a file stands in this place", at=path, hint="move it aside")

@@ -4,22 +4,24 @@ import os
 import re
 from collections.abc import Iterator
 
-from contextplane.adapters.files.disk import Disk, storage_errors, write_whole
+from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors, write_whole
+from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
 from contextplane.ports.clock import Clock
+from contextplane.ports.objects import StorageFailed
 
-__all__ = ["FilePackEntries"]
+__all__ = ["FileExecutionEntries"]
 
 _NAME = re.compile(r"[0-9a-f]{64}")
-_MOST = 16 << 20
 _SETTLED = 2.0
 
 
-class FilePackEntries:
-    """The `PackEntries` port on the folder `packs/`."""
+class FileExecutionEntries:
+    """The `ExecutionEntries` port on the folder `packs/`. New entries are staged in a folder of the same disk."""
 
-    def __init__(self, root: str, clock: Clock, disk: Disk | None = None) -> None:
+    def __init__(self, root: str, staging: str, clock: Clock, disk: Disk | None = None) -> None:
         self._root = root
+        self._staging = staging
         self._clock = clock
         self._disk = disk or Disk()
 
@@ -39,7 +41,15 @@ class FilePackEntries:
         path = os.path.join(self._root, digest.hex)
         with storage_errors(path):
             if not os.path.lexists(path):
-                write_whole(path, copy, disk=self._disk)
+                write_whole(path, copy, staging=self._staging, disk=self._disk)
+                return
+            # Whoever wrote it may not have synced it, and we are about to say that it is there.
+            fd = open_to_read(path)
+            try:
+                self._disk.sync(fd)
+            finally:
+                os.close(fd)
+            self._disk.sync_folder(self._root)
 
     def names(self) -> Iterator[Digest]:
         for name in self._listed():
@@ -51,12 +61,18 @@ class FilePackEntries:
             if not _NAME.fullmatch(name):
                 yield name
 
-    def read(self, digest: Digest) -> bytes:
+    def read(self, digest: Digest) -> bytes | None:
         path = os.path.join(self._root, digest.hex)
         with storage_errors(path, reading=True):
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fd = open_to_read(path)
+            except FileNotFoundError:
+                return None
             with open(fd, "rb") as file:
-                return file.read(_MOST)
+                data = file.read(MANIFEST_MOST + 1)
+        if len(data) > MANIFEST_MOST:
+            raise StorageFailed("larger than any manifest", at=path)
+        return data
 
     def _listed(self) -> list[str]:
         with storage_errors(self._root, reading=True):

@@ -4,11 +4,12 @@ It does not open the catalog or read objects. The names and modes are those of t
 """
 
 import os
+import re
 from typing import ClassVar
 
 import msgspec
 
-from contextplane.adapters.files.disk import Disk, storage_errors, write_whole
+from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors, write_whole
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.value import Document, Value
 
@@ -30,7 +31,15 @@ CATALOG = "catalog.db"
 FORMAT = 1
 _VERSION = "0.1"
 _CONFIG = "config.json"
-_FOLDERS = {"objects": 0o777, "packs": 0o777, "refs": 0o777, "drafts": 0o777, "keys": 0o700}
+_FOLDERS = {
+    "objects": 0o777,
+    "objects/.staging": 0o777,
+    "packs": 0o777,
+    "refs": 0o777,
+    "drafts": 0o777,
+    "keys": 0o700,
+}
+_STORE_ID = re.compile(r"(?:store_[0-9a-f]{16})?")
 _MOST = 64 * 1024
 
 
@@ -100,10 +109,12 @@ class Home(Value, frozen=True):
         """Read `config.json`, refusing what we cannot be sure to understand."""
         path = self.inside(_CONFIG)
         try:
-            with storage_errors(path, reading=True), open(path, "rb") as file:
+            with storage_errors(path, reading=True), open(open_to_read(path), "rb") as file:
                 data = file.read(_MOST)
         except ContextPlaneError as error:
-            raise StoreConfigInvalid(error.message, at=path, hint="'ctx init' completes a store without one") from error
+            absent = not os.path.lexists(path)
+            hint = "'ctx init' completes a store without one" if absent else "check what lies there"
+            raise StoreConfigInvalid(error.message, at=path, hint=hint) from error
         try:
             # The format first, and alone: a newer one may have fields that we do not know.
             if (newer := msgspec.json.decode(data, type=_Format).format) > FORMAT:
@@ -121,12 +132,27 @@ class Home(Value, frozen=True):
             raise StoreConfigInvalid(
                 f"unknown store version {config.version!r}", at=path, hint=f"this one knows {_VERSION!r}"
             )
+        if _STORE_ID.fullmatch(config.store_id) is None:
+            raise StoreConfigInvalid("the store id is not one of ours", at=path, hint="restore it from a copy")
         return config
+
+    @property
+    def staging(self) -> str:
+        return self.inside("objects", ".staging")
+
+    @property
+    def guard(self) -> str:
+        return self.inside("catalog.lock")
+
+    def looks_like_a_store(self) -> bool:
+        """Whether the folder is empty, or has what only a store has: then it may be completed."""
+        return not os.listdir(self.path) or os.path.isdir(self.objects) or os.path.isfile(self.catalog)
 
     def lay_out(self, disk: Disk) -> None:
         """Make the folders that are not there yet."""
         with storage_errors(self.path):
-            disk.make_folder(self.path)
+            if disk.make_folder(self.path):
+                disk.sync_folder(os.path.dirname(self.path))
             for name, mode in _FOLDERS.items():
                 disk.make_folder(self.inside(name), mode)
 
@@ -135,7 +161,12 @@ class Home(Value, frozen=True):
         config = StoreConfig(version=_VERSION, format=FORMAT, store_id=store_id)
         data = msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n"
         with storage_errors(self.path):
-            write_whole(self.inside(_CONFIG), data, disk=disk)
+            write_whole(self.inside(_CONFIG), data, staging=self.staging, disk=disk)
+
+    def hide_from_git(self, disk: Disk) -> None:
+        """Keep a new store out of a repository that it lies in: what runs saw and said is not source code."""
+        with storage_errors(self.path):
+            write_whole(self.inside(".gitignore"), b"*\n", staging=self.staging, disk=disk)
 
 
 def discover(start: str, override: str | None) -> Home:

@@ -13,12 +13,20 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from contextplane.adapters.files.batch import FileBatch
-from contextplane.adapters.files.disk import Disk, storage_errors
+from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors
 from contextplane.adapters.files.pump import chunks_of, hashed
-from contextplane.adapters.files.staging import LOCK, STAGING, Staging, obstructed
+from contextplane.adapters.files.staging import LOCK, STAGING, Staging
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
-from contextplane.ports.objects import Condition, ObjectCorrupt, ObjectNotFound, Stored, Stray
+from contextplane.ports.objects import (
+    Condition,
+    ObjectCorrupt,
+    ObjectNotFound,
+    ObjectObstructed,
+    StorageFailed,
+    Stored,
+    Stray,
+)
 
 __all__ = ["FileObjects"]
 
@@ -60,7 +68,7 @@ class FileObjects:
     def has(self, digest: Digest) -> bool:
         try:
             self._found(digest)
-        except ObjectNotFound:
+        except (ObjectNotFound, ObjectObstructed):
             return False
         return True
 
@@ -77,7 +85,7 @@ class FileObjects:
         place = self._staging.place(digest)
         hasher = hashlib.sha256()
         with storage_errors(place, reading=True):
-            fd = self._open(digest)
+            fd = self._open(digest, place)
             try:
                 yield from hashed(chunks_of(fd), hasher)
             finally:
@@ -101,17 +109,19 @@ class FileObjects:
     def names(self) -> Iterator[Digest]:
         for shard in self._listed(self._root):
             if _SHARD.fullmatch(shard):
-                for rest in self._listed(os.path.join(self._root, shard)):
+                for rest in self._shard(shard):
                     if _REST.fullmatch(rest):
                         yield Digest(shard + rest)
 
     def strays(self) -> Iterator[Stray]:
         for name in self._listed(self._root):
             if name == STAGING:
-                for leftover in self._listed(os.path.join(self._root, STAGING)):
+                for leftover in self._shard(STAGING):
                     yield Stray(name=f"{STAGING}/{leftover}", what="leftover")
             elif _SHARD.fullmatch(name):
-                for rest in self._listed(os.path.join(self._root, name)):
+                if not os.path.isdir(os.path.join(self._root, name)):
+                    yield Stray(name=name, what="obstacle")
+                for rest in self._shard(name):
                     if not _REST.fullmatch(rest):
                         yield Stray(name=f"{name}/{rest}", what="foreign")
             elif name != LOCK:
@@ -133,47 +143,49 @@ class FileObjects:
         swept = []
         folder = os.path.join(self._root, STAGING)
         with storage_errors(folder):
-            for name in self._listed(folder):
+            for name in self._shard(STAGING):
                 path = os.path.join(folder, name)
-                if _LEFTOVER.fullmatch(name) and os.lstat(path).st_mtime < older_than.timestamp():
-                    swept.append(f"{STAGING}/{name}")
-                    if not dry_run:
+                try:
+                    old = _LEFTOVER.fullmatch(name) and os.lstat(path).st_mtime < older_than.timestamp()
+                    if old and not dry_run:
                         self._disk.remove(path)
+                except FileNotFoundError:
+                    continue  # it has become an object meanwhile
+                if old:
+                    swept.append(f"{STAGING}/{name}")
         return swept
+
+    def _shard(self, name: str) -> list[str]:
+        """The names in one shard, none when it is not there or no folder (which is told by `strays`)."""
+        try:
+            return self._listed(os.path.join(self._root, name))
+        except StorageFailed as error:
+            if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+                return []
+            raise
 
     def _listed(self, folder: str) -> list[str]:
         """One folder's names in order. A shard holds a 256th of all objects, so memory stays small."""
-        try:
+        with storage_errors(folder, reading=True):
             return sorted(os.listdir(folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
 
     def _found(self, digest: Digest) -> os.stat_result:
         place = self._staging.place(digest)
         with storage_errors(place, reading=True):
             try:
-                return os.lstat(place)
+                found = os.lstat(place)
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise _not_found(digest) from error
+        if not stat.S_ISREG(found.st_mode):
+            raise ObjectObstructed("something that is not a file stands where an object belongs", at=place)
+        return found
 
-    def _open(self, digest: Digest) -> int:
-        place = self._staging.place(digest)
+    def _open(self, digest: Digest, place: str) -> int:
         try:
-            # A link or a pipe is no object of ours, and opening a pipe would wait for ever.
-            fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            return open_to_read(place)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _not_found(digest) from error
-        except OSError as error:
-            if stat.S_ISREG(os.lstat(place).st_mode):
-                raise
-            raise obstructed(place) from error
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            os.close(fd)
-            raise obstructed(place)
-        return fd
 
 
 def _not_found(digest: Digest) -> ObjectNotFound:
-    return ObjectNotFound(
-        f"no object {digest} in this store", at=str(digest), hint="'ctx fsck' tells what else is missing"
-    )
+    return ObjectNotFound("no such object in this store", at=str(digest), hint="check the digits")

@@ -4,6 +4,7 @@ import os
 import queue
 import threading
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Protocol
 
 __all__ = ["CHUNK", "Hasher", "chunks_of", "hashed"]
@@ -28,16 +29,15 @@ def hashed(chunks: Iterable[bytes], hasher: Hasher) -> Iterator[bytes]:
     """Pass chunks on unchanged while another thread hashes them; at the end the hash has seen every one.
 
     Hashing, reading and writing all release the interpreter, so the three run side by side. The first chunk is held
-    back until a second one exists: a stream of one chunk needs no thread.
+    back until a second one exists: a stream of one chunk needs no thread. A producer may use its buffer again: what is
+    not `bytes` is copied first.
     """
-    source = iter(chunks)
-    first = next(source, None)
-    if first is None:
-        return
-    second = next(source, None)
-    if second is None:
-        hasher.update(first)
-        yield first
+    source = map(_own, chunks)
+    first = list(islice(source, 2))
+    if len(first) < 2:  # noqa: PLR2004
+        for chunk in first:
+            hasher.update(chunk)
+        yield from first
         return
     todo: queue.Queue[bytes | None] = queue.Queue(_AHEAD)
 
@@ -48,7 +48,7 @@ def hashed(chunks: Iterable[bytes], hasher: Hasher) -> Iterator[bytes]:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
-        for chunk in _joined(first, second, source):
+        for chunk in chain(first, source):
             todo.put(chunk)
             yield chunk
     finally:
@@ -56,7 +56,9 @@ def hashed(chunks: Iterable[bytes], hasher: Hasher) -> Iterator[bytes]:
         thread.join()
 
 
-def _joined(first: bytes, second: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield second
-    yield from rest
+def _own(chunk: object) -> bytes:
+    if type(chunk) is bytes:
+        return chunk
+    if isinstance(chunk, bytearray | memoryview):
+        return bytes(chunk)
+    raise TypeError(f"a chunk of a stream is bytes, not {type(chunk).__name__}")

@@ -9,15 +9,15 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from contextplane.adapters.files.disk import Disk
+from contextplane.adapters.files.disk import Disk, fresh_name
 from contextplane.adapters.files.pump import hashed
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectObstructed
 
-__all__ = ["LOCK", "STAGING", "Staged", "Staging", "obstructed"]
+__all__ = ["LOCK", "STAGING", "Staged", "Staging"]
 
 STAGING = ".staging"
 LOCK = ".lock"
@@ -41,6 +41,7 @@ class Staging:
         self.root = root
         self._disk = disk
         self._folder = os.path.join(root, STAGING)
+        self._rooted: set[str] = set()
 
     def place(self, digest: Digest) -> str:
         return os.path.join(self.root, digest.hex[:2], digest.hex[2:])
@@ -59,18 +60,6 @@ class Staging:
             digest, size = self._copy(chunks, fd)
         return Staged(path=path, digest=digest, size=size)
 
-    def _copy(self, chunks: Iterable[bytes], fd: int) -> tuple[Digest, int]:
-        hasher = hashlib.sha256()
-        size = flushed = 0
-        for chunk in hashed(chunks, hasher):
-            self._disk.write_all(fd, chunk)
-            size += len(chunk)
-            if size - flushed >= _FLUSH_EVERY:
-                # Ask the kernel to begin writing out, so that the sync at the end finds little left to do.
-                os.posix_fadvise(fd, flushed, size - flushed, os.POSIX_FADV_DONTNEED)
-                flushed = size
-        return Digest(hasher.hexdigest()), size
-
     def sync(self, paths: Iterable[str]) -> None:
         """Make written files durable. Many at once go through several threads: the disk joins their flushes."""
         todo = list(paths)
@@ -80,7 +69,7 @@ class Staging:
             return
         queue = iter(todo)
         turn = threading.Lock()
-        errors: list[OSError] = []
+        errors: list[BaseException] = []
 
         def work() -> None:
             while not errors:
@@ -90,7 +79,7 @@ class Staging:
                     return
                 try:
                     self._sync_file(path)
-                except OSError as error:
+                except BaseException as error:  # noqa: BLE001  raised again below, in the thread of the caller
                     errors.append(error)
 
         threads = [threading.Thread(target=work, daemon=True) for _ in range(_SYNC_THREADS)]
@@ -101,25 +90,28 @@ class Staging:
         if errors:
             raise errors[0]
 
-    def publish(self, staged: Iterable[Staged]) -> None:
-        """Move synced bytes into place. Their names are durable once their folders are synced."""
-        made: set[str] = set()
-        for one in staged:
-            target = self.place(one.digest)
-            folder = os.path.dirname(target)
-            if folder not in made:
-                made.add(folder)
-                if self._disk.make_folder(folder):
-                    self._disk.sync_folder(self.root)
-            with self.locked(fcntl.LOCK_SH):
-                try:
-                    self._disk.replace(one.path, target)
-                except IsADirectoryError as error:
-                    raise obstructed(target) from error
+    def publish(self, staged: Staged) -> None:
+        """Move synced bytes into place, put as of now. Their name is durable once their folder is synced."""
+        target = self.place(staged.digest)
+        self._disk.make_folder(os.path.dirname(target))
+        with self.locked(fcntl.LOCK_SH):
+            # They may have been staged long ago; a collector looks at this time.
+            self._disk.touch(staged.path)
+            try:
+                self._disk.replace(staged.path, target)
+            except IsADirectoryError as error:
+                raise ObjectObstructed(
+                    "something that is not a file stands where an object belongs", at=target, hint="move it aside"
+                ) from error
 
     def sync_folders(self, folders: Iterable[str]) -> None:
-        for folder in folders:
+        """Make names durable: those in the folders, and those of the folders, whoever made them."""
+        todo = set(folders)
+        for folder in sorted(todo):
             self._disk.sync_folder(folder)
+        if not todo <= self._rooted:
+            self._disk.sync_folder(self.root)
+            self._rooted |= todo
 
     @contextmanager
     def locked(self, how: int) -> Iterator[None]:
@@ -131,8 +123,20 @@ class Staging:
         finally:
             os.close(fd)
 
+    def _copy(self, chunks: Iterable[bytes], fd: int) -> tuple[Digest, int]:
+        hasher = hashlib.sha256()
+        size = flushed = 0
+        for chunk in hashed(chunks, hasher):
+            self._disk.write_all(fd, chunk)
+            size += len(chunk)
+            if size - flushed >= _FLUSH_EVERY and hasattr(os, "posix_fadvise"):
+                # Ask the kernel to begin writing out, so that the sync at the end finds little left to do.
+                os.posix_fadvise(fd, flushed, size - flushed, os.POSIX_FADV_DONTNEED)
+                flushed = size
+        return Digest(hasher.hexdigest()), size
+
     def _open(self) -> tuple[str, int]:
-        path = os.path.join(self._folder, f"{os.getpid()}-{os.urandom(8).hex()}")
+        path = os.path.join(self._folder, fresh_name())
         try:
             return path, self._disk.create(path, _OBJECT_MODE)
         except FileNotFoundError:
@@ -146,7 +150,8 @@ class Staging:
             yield
         except BaseException:
             os.close(fd)
-            os.unlink(path)
+            with suppress(OSError):  # what went wrong first is what counts
+                self._disk.remove(path)
             raise
         os.close(fd)
 
@@ -157,9 +162,3 @@ class Staging:
             self._disk.sync(fd)
         finally:
             os.close(fd)
-
-
-def obstructed(path: str) -> ObjectObstructed:
-    return ObjectObstructed(
-        "something that is not a file stands where an object belongs", at=path, hint="move it aside"
-    )

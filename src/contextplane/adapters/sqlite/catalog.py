@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from contextplane.adapters.sqlite.connect import BUSY_SECONDS, catalog_errors, connect
+from contextplane.adapters.sqlite.connect import BUSY_SECONDS, Live, catalog_errors, connect
 from contextplane.adapters.sqlite.marks import SqliteMarks
-from contextplane.adapters.sqlite.migrate import migrate
+from contextplane.adapters.sqlite.migrate import migrate, schema_problems, version_of
 from contextplane.adapters.sqlite.objects import SqliteObjectIndex
 from contextplane.adapters.sqlite.streams import SqliteStreams
 from contextplane.ports.catalog import CatalogForeign, CatalogMissing, CatalogReadOnly, Survives, Table
@@ -21,12 +21,12 @@ _SYNCHRONOUS = {"crash": "NORMAL", "power_cut": "FULL"}
 
 
 class SqliteTransaction:
-    """One transaction on one connection; read-only when it was opened to read."""
+    """One transaction on one connection; nothing of it works after its end."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self.streams = SqliteStreams(db)
-        self.objects = SqliteObjectIndex(db)
-        self.marks = SqliteMarks(db)
+    def __init__(self, live: Live) -> None:
+        self.streams = SqliteStreams(live)
+        self.objects = SqliteObjectIndex(live)
+        self.marks = SqliteMarks(live)
 
 
 class SqliteCatalog:
@@ -43,27 +43,27 @@ class SqliteCatalog:
 
         When two processes do this at once, or one did it before and died, the first identity stays.
         """
-        db, schema = _migrated(path, busy_seconds)
-        with catalog_errors(path):
+        db = connect(path, busy_seconds=busy_seconds)
+        with _closing_on_error(db), catalog_errors(path):
+            schema = migrate(db, at=path)
             db.execute("INSERT INTO identity SELECT ? WHERE NOT EXISTS (SELECT 1 FROM identity)", (store_id,))
-        return cls(db, path, schema), _identity(db, path)
+            return cls(db, path, schema), _identity(db)
 
     @classmethod
     def open(cls, path: str, store_id: str, *, busy_seconds: float = BUSY_SECONDS) -> "SqliteCatalog":
         """Open the catalog of exactly this store. An absent, empty or foreign one is refused, never made anew."""
         if not os.path.exists(path) or (os.path.isfile(path) and os.path.getsize(path) == 0):
-            raise CatalogMissing(
-                "this store has an identity, but its catalog is gone",
-                at=path,
-                hint="restore it from a copy, or 'ctx fsck --rebuild' makes a new index and names what is lost",
-            )
-        db, schema = _migrated(path, busy_seconds)
-        if _identity(db, path) != store_id:
-            db.close()
-            raise CatalogForeign(
-                "this catalog belongs to another store", at=path, hint="move it away and restore the right one"
-            )
-        return cls(db, path, schema)
+            raise _missing(path)
+        db = connect(path, busy_seconds=busy_seconds)
+        with _closing_on_error(db), catalog_errors(path):
+            # Before anything is changed: it may be somebody else's.
+            if version_of(db) == 0:
+                raise _missing(path)
+            if _identity(db) != store_id:
+                raise CatalogForeign(
+                    "this catalog belongs to another store", at=path, hint="move it away and restore the right one"
+                )
+            return cls(db, path, migrate(db, at=path))
 
     @property
     def schema(self) -> int:
@@ -71,30 +71,38 @@ class SqliteCatalog:
 
     @contextmanager
     def read(self) -> Iterator[SqliteTransaction]:
+        live = Live(self._db)
         with catalog_errors(self._path):
+            was = self._query_only()
+            self._db.execute("PRAGMA query_only = ON")
             self._db.execute("BEGIN")
             try:
                 # The snapshot is taken by the first read, so take it here.
                 self._db.execute("SELECT 1 FROM identity").fetchone()
-                yield SqliteTransaction(self._db)
+                yield SqliteTransaction(live)
             finally:
+                live.end()
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
+                self._db.execute(f"PRAGMA query_only = {was}")
 
     @contextmanager
     def write(self, *, survives: Survives = "power_cut") -> Iterator[SqliteTransaction]:
+        live = Live(self._db)
         with catalog_errors(self._path):
-            if self._db.execute("PRAGMA query_only").fetchone()[0]:
+            if self._query_only():
                 raise CatalogReadOnly("cannot be written", at=self._path, hint="check the mount and the permissions")
             self._db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[survives]}")
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                yield SqliteTransaction(self._db)
+                yield SqliteTransaction(live)
                 self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+            finally:
+                live.end()
 
     def tables(self) -> tuple[Table, ...]:
         with catalog_errors(self._path):
@@ -106,22 +114,32 @@ class SqliteCatalog:
             for (line,) in self._db.execute("PRAGMA integrity_check"):
                 if line != "ok":
                     yield line
+            yield from schema_problems(self._db)
 
     def close(self) -> None:
         self._db.close()
 
+    def _query_only(self) -> int:
+        return int(self._db.execute("PRAGMA query_only").fetchone()[0])
 
-def _migrated(path: str, busy_seconds: float) -> tuple[sqlite3.Connection, int]:
-    db = connect(path, busy_seconds=busy_seconds)
+
+def _identity(db: sqlite3.Connection) -> str:
+    row = db.execute("SELECT store_id FROM identity").fetchone()
+    return str(row[0]) if row else ""
+
+
+def _missing(path: str) -> CatalogMissing:
+    return CatalogMissing(
+        "this store has an identity, but its catalog is gone",
+        at=path,
+        hint="restore it from a copy, or 'ctx fsck --rebuild' makes a new index and names what is lost",
+    )
+
+
+@contextmanager
+def _closing_on_error(db: sqlite3.Connection) -> Iterator[None]:
     try:
-        with catalog_errors(path):
-            return db, migrate(db, at=path)
+        yield
     except BaseException:
         db.close()
         raise
-
-
-def _identity(db: sqlite3.Connection, path: str) -> str:
-    with catalog_errors(path):
-        row = db.execute("SELECT store_id FROM identity").fetchone()
-    return str(row[0]) if row else ""

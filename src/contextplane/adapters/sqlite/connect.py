@@ -2,35 +2,72 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from contextplane.errors import ContextPlaneError
+from contextplane.model.ids import Digest, InvalidId
 from contextplane.ports.catalog import CatalogBusy, CatalogCorrupt, CatalogFailed, CatalogReadOnly
 
-__all__ = ["BUSY_SECONDS", "catalog_errors", "connect", "file_uri"]
+__all__ = ["BUSY_SECONDS", "MEMORY", "Live", "catalog_errors", "connect", "digest_in", "file_uri"]
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for its turn before it gives up."""
+
+MEMORY = ":memory:"
+"""Instead of a path: a catalog that lives as long as the process, for a store that cannot be written."""
+
+
+class Live:
+    """A connection for the length of one transaction. Used after its end it fails, instead of writing on its own."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db: sqlite3.Connection | None = db
+
+    def execute(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+        return self._open().execute(sql, values)
+
+    def executemany(self, sql: str, rows: Iterable[tuple[object, ...]]) -> sqlite3.Cursor:
+        return self._open().executemany(sql, rows)
+
+    def end(self) -> None:
+        self._db = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._db is None:
+            raise CatalogFailed("used after the end of its transaction", hint="this is a defect of the caller")
+        return self._db
 
 
 def connect(path: str, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Open an existing file, or make a new one, in write-ahead mode; where nothing can be written, open it to read."""
     with catalog_errors(path):
-        writable = _writable(path)
-        db = sqlite3.connect(_uri(path, writable=writable), uri=True, isolation_level=None, timeout=busy_seconds)
+        if path == MEMORY:
+            return sqlite3.connect(path, isolation_level=None)
+        if _writable(path):
+            return _opened(file_uri(path, "mode=rwc"), busy_seconds, "PRAGMA journal_mode = WAL")
         try:
-            db.execute("PRAGMA foreign_keys = ON")
-            db.execute("PRAGMA trusted_schema = OFF")
-            if writable:
-                db.execute("PRAGMA journal_mode = WAL").fetchone()
-            else:
-                db.execute("PRAGMA query_only = ON")
-            db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        except BaseException:
-            db.close()
-            raise
-        return db
+            return _opened(file_uri(path, "mode=ro"), busy_seconds, "PRAGMA query_only = ON")
+        except sqlite3.OperationalError:
+            # Readers of a write-ahead database share a file beside it. Where that cannot be made, the database may be
+            # read as it stands, but only when no log holds newer pages.
+            log = f"{path}-wal"
+            if os.path.exists(log) and os.path.getsize(log):
+                raise
+            return _opened(file_uri(path, "mode=ro&immutable=1"), busy_seconds, "PRAGMA query_only = ON")
+
+
+def _opened(uri: str, busy_seconds: float, mode: str) -> sqlite3.Connection:
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=busy_seconds)
+    try:
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute(mode).fetchone()
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
 def _writable(path: str) -> bool:
@@ -38,20 +75,21 @@ def _writable(path: str) -> bool:
     return os.access(folder, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))
 
 
-def _uri(path: str, *, writable: bool) -> str:
-    if writable:
-        return file_uri(path, "mode=rwc")
-    # Readers of a write-ahead database share a file beside it. Where that cannot be made, the database may be read as
-    # it stands, but only when no log holds newer pages.
-    log = f"{path}-wal"
-    newer = os.path.exists(log) and os.path.getsize(log) > 0
-    return file_uri(path, "mode=ro" if newer else "mode=ro&immutable=1")
-
-
 def file_uri(path: str, options: str) -> str:
     """A path as SQLite takes it with options: the characters that end or escape a path there are written otherwise."""
     escaped = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return f"file:{escaped}?{options}"
+
+
+def digest_in(text: object) -> Digest:
+    """A digest that a row holds. A row that holds something else was not written by us."""
+    try:
+        return Digest(str(text))
+    except InvalidId as error:
+        raise CatalogCorrupt(f"a row holds no digest: {error.message}", hint=_REBUILD) from error
+
+
+_REBUILD = "'ctx fsck --rebuild' saves what can be read"
 
 
 @contextmanager
@@ -67,14 +105,13 @@ def _translated(error: sqlite3.Error, path: str) -> ContextPlaneError:
     primary = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return CatalogBusy("another process is writing to the catalog", at=path, hint="try again when it has finished")
-    if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-        return CatalogCorrupt(
-            f"not a sound database: {error}", at=path, hint="'ctx fsck --rebuild' saves what can be read"
-        )
+    # A table that is not there, for example: nothing that we run can cause it in a catalog of ours.
+    if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}:
+        return CatalogCorrupt(f"not a sound catalog: {error}", at=path, hint=_REBUILD)
     if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}:
         return CatalogReadOnly(f"cannot be written: {error}", at=path, hint="check the mount and the permissions")
     if primary == sqlite3.SQLITE_FULL:
-        return CatalogFailed(
-            f"no room to write: {error}", at=path, hint="free some space, then run the same command again"
-        )
-    return CatalogFailed(f"{error}", at=path, hint="'ctx fsck' tells what is whole")
+        return CatalogFailed(f"no room to write: {error}", at=path, hint="free some space, then run it again")
+    if primary == sqlite3.SQLITE_CANTOPEN and os.path.isdir(path):
+        return CatalogCorrupt("a folder stands in its place", at=path, hint=_REBUILD)
+    return CatalogFailed(f"{error}", at=path, hint="check the disk, and the permissions of this file and its folder")

@@ -1,6 +1,6 @@
 """Where each index last stood, in SQLite: the `Marks` port on the table `mark`."""
 
-import sqlite3
+from contextplane.adapters.sqlite.connect import Live
 
 __all__ = ["SqliteMarks"]
 
@@ -8,7 +8,7 @@ __all__ = ["SqliteMarks"]
 class SqliteMarks:
     """Lives within one transaction of the catalog."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Live) -> None:
         self._db = db
 
     def get(self, name: str) -> str | None:

@@ -3,12 +3,13 @@
 import os
 import re
 import sqlite3
+from collections.abc import Iterator
 from functools import cache
 
 from contextplane.model.value import Value
 from contextplane.ports.catalog import CatalogReadOnly, SchemaTooNew
 
-__all__ = ["Migration", "migrate", "migrations", "version_of"]
+__all__ = ["Migration", "migrate", "migrations", "schema_problems", "version_of"]
 
 _FILE = re.compile(r"(?P<number>[0-9]{4})_(?P<name>[a-z_]+)\.sql")
 
@@ -54,6 +55,30 @@ def migrate(db: sqlite3.Connection, *, at: str, upto: int | None = None) -> int:
     for step in steps[have:goal]:
         _run(db, step)
     return max(have, goal)
+
+
+def schema_problems(db: sqlite3.Connection) -> Iterator[str]:
+    """What differs from the schema that the migrations make: a trigger that is gone, or one that nobody of us wrote."""
+    plain = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        migrate(plain, at=":memory:", upto=version_of(db))
+        wanted, found = _schema(plain), _schema(db)
+    finally:
+        plain.close()
+    for name in sorted(wanted.keys() | found.keys()):
+        if name not in found:
+            yield f"schema: {name} is gone"
+        elif name not in wanted:
+            yield f"schema: {name} is not ours"
+        elif wanted[name] != found[name]:
+            yield f"schema: {name} was changed"
+
+
+def _schema(db: sqlite3.Connection) -> dict[str, str]:
+    rows = db.execute(
+        "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
+    )
+    return dict(rows.fetchall())
 
 
 def _run(db: sqlite3.Connection, step: Migration) -> None:

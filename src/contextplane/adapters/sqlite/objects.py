@@ -1,8 +1,8 @@
 """What objects are and what refers to them, in SQLite: the `ObjectIndex` port."""
 
-import sqlite3
 from collections.abc import Iterator
 
+from contextplane.adapters.sqlite.connect import Live, digest_in
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import BLOB, KindConflict, Recorded, Tally
 
@@ -21,7 +21,7 @@ _END = "\U0010ffff"
 class SqliteObjectIndex:
     """Lives within one transaction of the catalog."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Live) -> None:
         self._db = db
 
     def recorded(self, digest: Digest) -> Recorded | None:
@@ -32,7 +32,7 @@ class SqliteObjectIndex:
 
     def of_kind(self, kind: str) -> Iterator[Digest]:
         for (digest,) in self._db.execute("SELECT digest FROM object WHERE kind = ? ORDER BY digest", (kind,)):
-            yield Digest(digest)
+            yield digest_in(digest)
 
     def tallies(self) -> tuple[Tally, ...]:
         rows = self._db.execute(
@@ -40,16 +40,20 @@ class SqliteObjectIndex:
         )
         return tuple(Tally(kind=kind, objects=objects, size=size) for kind, objects, size in rows)
 
+    def counted(self) -> tuple[Tally, ...]:
+        rows = self._db.execute("SELECT kind, count(*), sum(size) FROM object GROUP BY kind ORDER BY kind")
+        return tuple(Tally(kind=kind, objects=objects, size=size) for kind, objects, size in rows)
+
     def targets(self, source: Digest) -> tuple[tuple[str, Digest], ...]:
         rows = self._db.execute("SELECT role, target FROM edge WHERE source = ? ORDER BY position", (source.hex,))
-        return tuple((role, Digest(target)) for role, target in rows)
+        return tuple((role, digest_in(target)) for role, target in rows)
 
     def roots(self, prefix: str = "") -> Iterator[tuple[str, Digest]]:
         rows = self._db.execute(
             "SELECT name, target FROM root WHERE name >= ? AND name < ? ORDER BY name", (prefix, prefix + _END)
         )
         for name, target in rows:
-            yield name, Digest(target)
+            yield name, digest_in(target)
 
     def root_count(self, prefix: str = "") -> int:
         if prefix.endswith("/") and prefix.count("/") == 1:
@@ -60,11 +64,11 @@ class SqliteObjectIndex:
     def wanted(self) -> Iterator[Digest]:
         rows = self._db.execute("SELECT target FROM root UNION SELECT target FROM edge ORDER BY 1")
         for (target,) in rows:
-            yield Digest(target)
+            yield digest_in(target)
 
     def reached(self) -> Iterator[Digest]:
         for (digest,) in self._db.execute(f"{_REACHED} SELECT digest FROM reached ORDER BY digest"):
-            yield Digest(digest)
+            yield digest_in(digest)
 
     def referrers(self, target: Digest) -> tuple[str, ...]:
         rows = self._db.execute(
@@ -75,7 +79,10 @@ class SqliteObjectIndex:
         return tuple(name for (name,) in rows)
 
     def untraced(self) -> Iterator[Recorded]:
-        rows = self._db.execute("SELECT digest, kind, size, traced FROM object WHERE traced = 0 ORDER BY digest")
+        rows = self._db.execute(
+            f"{_REACHED} SELECT digest, kind, size, traced FROM object"
+            " WHERE traced = 0 AND digest IN reached ORDER BY digest"
+        )
         return map(_recorded, rows)
 
     def unreachable(self) -> Iterator[Recorded]:
@@ -123,11 +130,13 @@ class SqliteObjectIndex:
         self._db.execute("DELETE FROM edge WHERE source = ?", (digest.hex,))
         self._db.execute("DELETE FROM object WHERE digest = ?", (digest.hex,))
 
-    def clear(self) -> None:
-        for table in ("edge", "root", "object", "tally"):
+    def unlink_all(self) -> None:
+        for table in ("edge", "root", "tally"):
             self._db.execute(f"DELETE FROM {table}")
+        self._db.execute("UPDATE object SET traced = (kind = ?)", (BLOB,))
+        self._db.execute("INSERT INTO tally SELECT 'object', kind, count(*), sum(size) FROM object GROUP BY kind")
 
 
 def _recorded(row: tuple[str, str, int, int]) -> Recorded:
     digest, kind, size, traced = row
-    return Recorded(digest=Digest(digest), kind=kind, size=size, traced=bool(traced))
+    return Recorded(digest=digest_in(digest), kind=kind, size=size, traced=bool(traced))

@@ -1,8 +1,8 @@
 """Event streams in SQLite: the `Streams` port on the table `event`."""
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 
+from contextplane.adapters.sqlite.connect import Live
 from contextplane.ports.catalog import MAX_INLINE, BodyTooLarge, Event, StoredEvent, StreamConflict
 
 __all__ = ["SqliteStreams"]
@@ -11,7 +11,7 @@ __all__ = ["SqliteStreams"]
 class SqliteStreams:
     """Lives within one transaction of the catalog."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Live) -> None:
         self._db = db
 
     def head(self, stream: str) -> int:

@@ -3,7 +3,7 @@
 REF is sha256:<hash> for any object, or ctx://<hash> or the first digits of a hash for the manifest of an
 execution pack. Up to 8 MiB are checked before anything is written. Larger bytes are hashed as they are
 written: if they turn out not to be what REF names, the command ends with status 11, and what was written
-must not be used.
+must not be used. With --json the bytes are only checked, and their digest and size are told.
 """
 
 import sys
@@ -31,22 +31,24 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.platform import opened
-    from contextplane.app.settings import from_environment
+    from contextplane.cli.opening import opening
     from contextplane.model.ids import Digest, ExecutionRef
     from contextplane.model.reference import ExecutionPrefix, parse_reference
-    from contextplane.store.find import find_pack
+    from contextplane.store.find import find_execution_pack
 
     reference = parse_reference(args.ref)
     named = reference.named
     if reference.selector or not isinstance(named, Digest | ExecutionRef | ExecutionPrefix):
         raise NotAnObject(
-            "not an object", at=args.ref, hint="write sha256:<hash>, ctx://<hash>, or the first digits of a hash"
+            "not an object",
+            at=args.ref,
+            hint="write sha256:<hash> for any object, ctx://<hash> or its first digits for a pack",
         )
-    with opened(from_environment()) as platform:
-        digest = named if isinstance(named, Digest) else find_pack(platform.catalog, named)
+    with opening(screen) as platform:
+        digest = named if isinstance(named, Digest) else find_execution_pack(platform.catalog, named)
         if screen.json:
-            screen.answer({"digest": str(digest), "size": platform.objects.size(digest)})
+            size = sum(len(chunk) for chunk in platform.objects.stream(digest))
+            screen.answer({"digest": str(digest), "size": size})
             return OK
         whole = platform.objects.size(digest) <= _CHECKED_AHEAD
         for chunk in [platform.objects.get(digest)] if whole else platform.objects.stream(digest):

@@ -9,21 +9,22 @@ from argparse import ArgumentParser, Namespace
 from typing import ClassVar
 
 from contextplane.cli.exit import OK
+from contextplane.cli.parsing import complete_folders
 from contextplane.cli.screen import Screen, clean
 from contextplane.errors import ContextPlaneError, Family
 
-__all__ = ["FolderExists", "add_arguments", "run"]
+__all__ = ["FolderNotMade", "add_arguments", "run"]
 
 
-class FolderExists(ContextPlaneError):
-    """The folder that should be made is there already, or cannot be made."""
+class FolderNotMade(ContextPlaneError):
+    """A folder that should be made is there already, or cannot be made."""
 
-    code: ClassVar[str] = "folder_exists"
+    code: ClassVar[str] = "folder_not_made"
     family: ClassVar[Family] = "conflict"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--keep", metavar="FOLDER", help="tell it in this new folder, and leave it")
+    complete_folders(parser.add_argument("--keep", metavar="FOLDER", help="tell it in this new folder, and leave it"))
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -31,11 +32,15 @@ def run(args: Namespace, screen: Screen) -> int:
 
     if args.keep is None:
         with tempfile.TemporaryDirectory(prefix="ctx-demo-") as folder:
-            return _tell(folder, screen)
+            status = _tell(folder, screen)
+        screen.say("\nThat folder is gone again. 'ctx demo --keep FOLDER' leaves one to look around in.")
+        return status
     try:
         os.mkdir(args.keep)
     except OSError as error:
-        raise FolderExists(error.strerror or str(error), at=args.keep, hint="name a folder that can be made") from error
+        raise FolderNotMade(
+            error.strerror or str(error), at=args.keep, hint="name a folder that can be made"
+        ) from error
     return _tell(os.path.abspath(args.keep), screen)
 
 

@@ -3,24 +3,30 @@
 The report tells apart: missing (referred to, not there), corrupt (there, and not what it says), index (the
 index says otherwise than the objects), orphaned (whole, and nothing refers to it), foreign (not ours).
 The first three are damage and end with status 1. Nothing is repaired or removed, except that --rebuild
-makes the index anew; a catalog that cannot be opened is then moved aside, and what is lost is named.
+makes the index anew. A catalog that cannot be used is then moved aside and a new one begun with what could
+be saved; what is lost is named, and that ends with status 1, too.
 """
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import FAILED, OK
 from contextplane.cli.progress import Bar
-from contextplane.cli.screen import Screen, clean, human_size
+from contextplane.cli.screen import Screen, clean, counted, human_size
+from contextplane.errors import ContextPlaneError
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
     from contextplane.app.repair import Repaired
+    from contextplane.store.finding import Finding
 
 __all__ = ["add_arguments", "run"]
 
 _COLOR = {"missing": "red", "corrupt": "red", "index": "yellow", "orphaned": "dim", "foreign": "dim"}
+_TOLD = {state: state for state in _COLOR} | {"index": "index mismatches"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -28,47 +34,86 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.platform import opened
+    if args.rebuild:
+        return _rebuild(screen)
+    from contextplane.cli.opening import opening
+    from contextplane.ports.catalog import CatalogCorrupt, CatalogMissing
+
+    try:
+        # Not followed: an entry that nobody indexed yet, or that is gone, is a finding here.
+        with opening(screen, following=False) as platform:
+            return _check(platform, screen, None)
+    except (CatalogMissing, CatalogCorrupt) as error:
+        return _check_blindly(error, screen)
+
+
+def _rebuild(screen: Screen) -> int:
     from contextplane.app.repair import repaired
     from contextplane.app.settings import from_environment
 
-    if args.rebuild:
-        with repaired(from_environment()) as done:
-            _tell_rebuild(done, screen)
-            return _check(done.platform, screen, done)
-    with opened(from_environment()) as platform:
-        return _check(platform, screen, None)
+    with repaired(from_environment()) as done:
+        _tell_rebuild(done, screen)
+        status = _check(done.platform, screen, done)
+        return FAILED if done.loss else status
 
 
 def _check(platform: "Platform", screen: Screen, done: "Repaired | None") -> int:
-    from contextplane.store.fsck import DAMAGE, fsck
+    from contextplane.store.follow import follow
+    from contextplane.store.fsck import fsck
     from contextplane.store.status import contents
 
+    if not _any_indexed(platform):
+        follow(
+            platform.catalog, platform.entries, platform.objects
+        )  # adopted just now, or never used: nothing to compare
     bar = Bar(screen, contents(platform.catalog).objects)
+    findings = fsck(platform.catalog, platform.entries, platform.objects, bar.step)
+    return _report(findings, bar, screen, done)
+
+
+def _any_indexed(platform: "Platform") -> bool:
+    with platform.catalog.read() as view:
+        return next(view.objects.roots(), None) is not None
+
+
+def _check_blindly(error: ContextPlaneError, screen: Screen) -> int:
+    """Without a catalog: the objects by themselves."""
+    from contextplane.app.blind import blind_objects
+    from contextplane.app.settings import from_environment
+    from contextplane.store.finding import Finding
+    from contextplane.store.fsck import fsck_objects
+
+    bar = Bar(screen, 0)
+    first = Finding(state="corrupt", what="catalog", why=f"{error.message}; {error.hint}")
+    return _report(chain([first], fsck_objects(blind_objects(from_environment()), bar.step)), bar, screen, None)
+
+
+def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repaired | None") -> int:
+    from contextplane.store.finding import DAMAGE
+
     counts: Counter[str] = Counter()
-    findings = []
-    for finding in fsck(platform.catalog, platform.entries, platform.objects, bar.step):
+    listed = []
+    for finding in findings:
         bar.clear()
         counts[finding.state] += 1
         if screen.json:
-            findings.append(finding)
-        screen.say(
-            f"{screen.paint(_COLOR[finding.state], f'{finding.state:<9}')} {clean(finding.what)}  {clean(finding.why)}"
-        )
+            listed.append(finding)
+        state = screen.paint(_COLOR[finding.state], f"{finding.state:<9}")
+        screen.say(f"{state} {clean(finding.what)}  {clean(finding.why)}")
         for name in finding.needed_by:
             screen.say(f"          needed by {clean(name)}")
     bar.clear()
     damage = sum(counts[state] for state in DAMAGE)
-    told = ", ".join(f"{counts[state]} {state}" for state in _COLOR)
-    screen.say(f"{bar.objects:,} objects, {human_size(bar.bytes)} checked: {told}")
+    told = ", ".join(f"{counts[state]:,} {_TOLD[state]}" for state in _COLOR)
+    screen.say(f"{counted(bar.objects, 'object')}, {human_size(bar.bytes)} checked: {told}")
     screen.say(screen.paint("red", "The store is damaged.") if damage else screen.paint("green", "The store is sound."))
     screen.answer(
         {
             "sound": not damage,
             "objects": bar.objects,
-            "bytes": bar.bytes,
+            "size": bar.bytes,
             "counts": {state: counts[state] for state in _COLOR},
-            "findings": findings,
+            "findings": listed,
             "rebuilt": done.rebuilt if done else None,
             "lost": done.loss if done else None,
         }
@@ -82,8 +127,12 @@ def _tell_rebuild(done: "Repaired", screen: Screen) -> None:
         screen.say(screen.paint("yellow", f"The catalog could not be used: {clean(loss.why)}"))
         if loss.moved_to:
             screen.say(f"It was moved to {clean(loss.moved_to)}")
-        screen.say(f"Saved from it: {loss.saved_events:,} events of {len(loss.saved_streams):,} streams")
-        screen.say("Lost for ever is every other event that it held:")
+        screen.say(
+            f"Saved from it: {counted(loss.saved_events, 'event')} of {counted(len(loss.saved_streams), 'stream')}"
+        )
+        screen.say("Every other event that it held is lost for ever. Events are in:")
         for line in loss.truth:
-            screen.say(f"  {line}")
-    screen.say(f"Index made anew: {done.rebuilt.packs:,} execution packs, {done.rebuilt.objects:,} objects")
+            screen.say(f"  {clean(line)}")
+    rebuilt = done.rebuilt
+    packs, objects = counted(rebuilt.packs, "execution pack"), counted(rebuilt.objects, "object")
+    screen.say(f"Index made anew: {packs}, {objects}")

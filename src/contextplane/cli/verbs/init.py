@@ -7,6 +7,7 @@ where they are, and that program can go on using it. Running this twice does no 
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
+from contextplane.cli.parsing import complete_folders
 from contextplane.cli.screen import Screen, clean
 
 __all__ = ["add_arguments", "run"]
@@ -20,7 +21,10 @@ _TOLD = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("folder", nargs="?", default=".", help="the folder that gets a .ctx (default: this one)")
+    folder = parser.add_argument(
+        "folder", nargs="?", help="the folder that gets a .ctx (default: CTX_DIR, else this one)"
+    )
+    complete_folders(folder)
 
 
 def run(args: Namespace, screen: Screen) -> int:

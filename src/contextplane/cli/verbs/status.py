@@ -8,7 +8,7 @@ import os
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean, human_size
+from contextplane.cli.screen import Screen, clean, counted, human_size
 
 __all__ = ["add_arguments", "run"]
 
@@ -18,33 +18,39 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.platform import opened
-    from contextplane.app.settings import from_environment
+    from contextplane.cli.opening import opening
     from contextplane.store.status import contents
 
-    with opened(from_environment()) as platform:
+    with opening(screen) as platform:
         here = contents(platform.catalog)
+        tables = platform.catalog.tables() if args.tables else ()
         path, store_id = platform.home.path, platform.store_id
-        catalog_size = os.path.getsize(platform.home.catalog)
+        on_disk = os.path.exists(platform.home.catalog)
+        catalog_size = os.path.getsize(platform.home.catalog) if on_disk else 0
     screen.say(f"store     {clean(path)}")
-    screen.say(f"id        {store_id}")
-    screen.say(f"format    {platform.format}, catalog schema {here.schema}, {human_size(catalog_size)}")
-    screen.say(f"packs     {here.execution_packs:,} execution packs")
+    screen.say(f"id        {store_id or '(another program made this store, and it cannot be written)'}")
+    screen.say(f"format    {platform.format}")
+    screen.say(f"catalog   schema {here.schema}, {human_size(catalog_size)}")
+    screen.say(f"packs     {counted(here.execution_packs, 'execution pack')}")
     screen.say(f"objects   {here.objects:,} recorded, {human_size(here.size)}")
     for tally in here.kinds:
-        screen.say(f"          {tally.objects:>9,}  {tally.kind:<16} {human_size(tally.size):>10}")
-    if args.tables:
-        screen.say("tables")
-        for table in here.tables:
-            screen.say(f"  {table.role:<6} {table.name:<14} {table.note}")
-    screen.answer(
-        {"path": path, "store_id": store_id, "format": platform.format, "catalog_bytes": catalog_size, **_told(here)}
-    )
+        screen.say(f"          {tally.objects:,} {clean(tally.kind)}, {human_size(tally.size)}")
+    for moment in here.lost:
+        lost = f"lost      the catalog was lost and begun anew at {clean(moment)}: what happened before may be missing"
+        screen.say(screen.paint("yellow", lost))
+    for table in tables:
+        screen.say(f"{table.role:<9} {clean(table.name):<14} {clean(table.note)}")
+    answer = {
+        "path": path,
+        "store_id": store_id,
+        "format": platform.format,
+        "schema": here.schema,
+        "catalog_size": catalog_size,
+        "execution_packs": here.execution_packs,
+        "objects": here.objects,
+        "size": here.size,
+        "kinds": here.kinds,
+        "lost": here.lost,
+    }
+    screen.answer(answer | ({"tables": tables} if args.tables else {}))
     return OK
-
-
-def _told(here: object) -> dict[str, object]:
-    import msgspec
-
-    told: dict[str, object] = msgspec.to_builtins(here)
-    return told

@@ -2,6 +2,7 @@
 
 import pytest
 
+from contextplane.errors import ContextPlaneError
 from contextplane.testing.laws.catalog_maker import a_digest, a_record, an_event
 from contextplane.testing.laws.object_index import ObjectIndexLaw
 from contextplane.testing.laws.streams import StreamsLaw
@@ -65,3 +66,21 @@ class CatalogLaw(StreamsLaw, ObjectIndexLaw):
         with catalog.write() as tx:
             tx.streams.append("s", 0, [an_event(n) for n in range(100)])
         assert not list(catalog.problems())
+
+    def test_what_is_opened_to_read_cannot_write(self) -> None:
+        catalog = self.make()
+        with pytest.raises(ContextPlaneError), catalog.read() as view:
+            view.streams.append("s", 0, [an_event(1)])  # type: ignore[attr-defined]
+        with catalog.read() as view:
+            assert view.streams.head("s") == 0
+
+    def test_nothing_of_a_transaction_works_after_its_end(self) -> None:
+        catalog = self.make()
+        with catalog.write() as tx:
+            tx.marks.put("m", "1")
+        with pytest.raises(ContextPlaneError):
+            tx.marks.put("m", "2")
+        with catalog.read() as view:
+            assert view.marks.get("m") == "1"
+        with pytest.raises(ContextPlaneError):
+            view.marks.get("m")

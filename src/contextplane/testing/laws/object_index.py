@@ -28,6 +28,7 @@ class ObjectIndexLaw(CatalogMaker):
             tx.objects.record(a_record(1, size=3))
             tx.objects.record(a_record(1, size=3, kind="execution_pack", traced=False))
             tx.objects.record(a_record(1, size=3))
+            tx.objects.keep("packs/x", a_digest(1))
         with catalog.read() as view:
             assert view.objects.recorded(a_digest(1)) == a_record(1, size=3, kind="execution_pack", traced=False)
             assert view.objects.tallies() == (Tally(kind="execution_pack", objects=1, size=3),)
@@ -46,6 +47,7 @@ class ObjectIndexLaw(CatalogMaker):
         with catalog.write() as tx:
             tx.objects.record(a_record(1, kind="execution_pack", traced=True))
             tx.objects.record(a_record(1, kind="execution_pack", traced=False))
+            tx.objects.keep("packs/x", a_digest(1))
         with catalog.read() as view:
             assert not list(view.objects.untraced())
 
@@ -117,19 +119,23 @@ class ObjectIndexLaw(CatalogMaker):
             assert view.objects.targets(a_digest(1)) == ()
             assert view.objects.tallies() == (Tally(kind=BLOB, objects=1, size=6),)
 
-    def test_clearing_empties_the_index_and_leaves_the_truth(self) -> None:
+    def test_unlinking_all_leaves_what_objects_are_and_the_truth(self) -> None:
         catalog = self.make()
         with catalog.write() as tx:
             tx.streams.append("s", 0, [an_event(1)])
-            tx.objects.record(a_record(1))
-            tx.objects.link(a_digest(1), "r", a_digest(2))
-            tx.objects.keep("packs/x", a_digest(1))
+            tx.objects.record(a_record(1, size=5))
+            tx.objects.record(a_record(2, size=7, kind="execution_pack"))
+            tx.objects.link(a_digest(2), "r", a_digest(1))
+            tx.objects.keep("packs/x", a_digest(2))
             tx.marks.put("m", "1")
-            tx.objects.clear()
+            tx.objects.unlink_all()
             tx.marks.clear()
         with catalog.read() as view:
             assert view.streams.head("s") == 1
-            assert view.objects.tallies() == ()
+            tallies = (Tally(kind=BLOB, objects=1, size=5), Tally(kind="execution_pack", objects=1, size=7))
+            assert view.objects.tallies() == view.objects.counted() == tallies
+            assert view.objects.recorded(a_digest(1)) == a_record(1, size=5)
+            assert view.objects.recorded(a_digest(2)) == a_record(2, size=7, kind="execution_pack", traced=False)
             assert not list(view.objects.wanted())
             assert view.objects.root_count("packs/") == 0
             assert view.marks.get("m") is None

@@ -2,17 +2,15 @@
 
 CREATE TABLE object (
   digest TEXT PRIMARY KEY CHECK (length(digest) = 64),
-  kind TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (length(kind) BETWEEN 1 AND 64),
   size INTEGER NOT NULL CHECK (size >= 0),
   traced INTEGER NOT NULL CHECK (traced IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX object_untraced ON object (digest) WHERE traced = 0;
-
 CREATE TABLE edge (
   source TEXT NOT NULL CHECK (length(source) = 64),
   position INTEGER NOT NULL,
-  role TEXT NOT NULL,
+  role TEXT NOT NULL CHECK (length(role) BETWEEN 1 AND 256),
   target TEXT NOT NULL CHECK (length(target) = 64),
   PRIMARY KEY (source, position),
   UNIQUE (source, role, target)
@@ -21,7 +19,7 @@ CREATE TABLE edge (
 CREATE INDEX edge_target ON edge (target);
 
 CREATE TABLE root (
-  name TEXT PRIMARY KEY CHECK (instr(name, '/') > 1),
+  name TEXT PRIMARY KEY CHECK (instr(name, '/') > 1 AND length(name) <= 512),
   target TEXT NOT NULL CHECK (length(target) = 64)
 ) STRICT, WITHOUT ROWID;
 
@@ -58,8 +56,8 @@ CREATE TRIGGER root_untallied AFTER DELETE ON root BEGIN
 END;
 
 CREATE TABLE mark (
-  name TEXT PRIMARY KEY,
-  value TEXT NOT NULL
+  name TEXT PRIMARY KEY CHECK (length(name) BETWEEN 1 AND 256),
+  value TEXT NOT NULL CHECK (length(value) <= 1024)
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO catalog_table VALUES

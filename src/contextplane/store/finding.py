@@ -1,0 +1,25 @@
+"""What a check finds."""
+
+from typing import Literal
+
+from contextplane.model.value import Value
+
+__all__ = ["DAMAGE", "Finding", "State"]
+
+State = Literal["missing", "corrupt", "index", "orphaned", "foreign"]
+
+DAMAGE: frozenset[State] = frozenset({"missing", "corrupt", "index"})
+"""What makes a store unsound. Orphaned objects take room, foreign things take none of ours."""
+
+
+class Finding(Value, frozen=True):
+    """One thing that is not as it should be.
+
+    `missing`: something refers to it and it is not there. `corrupt`: it is there and is not what it says. `orphaned`:
+    it is whole and nothing refers to it. `foreign`: it is not ours. `index`: the index says otherwise than the objects.
+    """
+
+    state: State
+    what: str
+    why: str
+    needed_by: tuple[str, ...] = ()

@@ -1,0 +1,54 @@
+"""Recording what an execution pack reaches, so that it is kept; and trying again where that was not possible before."""
+
+from contextplane.errors import ContextPlaneError
+from contextplane.model.execution import EXECUTION_PACK, MANIFEST_MOST, MENTION, references
+from contextplane.model.ids import Digest
+from contextplane.ports.catalog import BLOB, Recorded, Transaction
+from contextplane.ports.objects import Objects
+
+__all__ = ["read_manifest_bytes", "trace", "trace_again"]
+
+
+def trace(tx: Transaction, pack: Digest, objects: Objects) -> None:
+    """Record a manifest, its contents, and its line of parents.
+
+    A manifest that cannot be read, or not wholly understood, is recorded as untraced: what it refers to is unknown, and
+    nothing may be collected while it is.
+    """
+    todo = [pack]
+    while todo:
+        digest = todo.pop()
+        before = tx.objects.recorded(digest)
+        if before is None or before.kind != EXECUTION_PACK or not before.traced:
+            todo += _traced(tx, digest, objects)
+
+
+def trace_again(tx: Transaction, objects: Objects) -> None:
+    """Trace what could not be traced before and can be now."""
+    for recorded in list(tx.objects.untraced()):
+        trace(tx, recorded.digest, objects)
+
+
+def read_manifest_bytes(digest: Digest, objects: Objects) -> bytes | None:
+    """The bytes of something that may be a manifest; None when they cannot be read, or are too many for one."""
+    try:
+        return objects.get(digest) if objects.size(digest) <= MANIFEST_MOST else None
+    except ContextPlaneError:
+        return None
+
+
+def _traced(tx: Transaction, digest: Digest, objects: Objects) -> list[Digest]:
+    """Record one manifest and what it names; return its parent, which is a manifest itself."""
+    manifest = read_manifest_bytes(digest, objects)
+    refs = references(manifest) if manifest is not None else None
+    whole = refs is not None and not refs.unreadable
+    size = len(manifest) if manifest is not None else 0
+    tx.objects.record(Recorded(digest=digest, kind=EXECUTION_PACK, size=size, traced=whole))
+    if refs is None:
+        return []
+    named = [*refs.found, *((MENTION, one) for one in refs.mentions if objects.has(one))]
+    for role, target in named:
+        tx.objects.link(digest, role, target)
+        if role != "parent" and objects.has(target):
+            tx.objects.record(Recorded(digest=target, kind=BLOB, size=objects.size(target), traced=True))
+    return [target for role, target in named if role == "parent"]

@@ -1,0 +1,251 @@
+"""Catalogs that are gone, damaged, busy or of another store: refused, and rebuilt at the price that is named.
+
+All of it through the real command, except where only the API can wait for less than the command does.
+"""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from contextplane.adapters.sqlite.catalog import SqliteCatalog
+from contextplane.app.platform import opened
+from contextplane.app.repair import repaired
+from contextplane.app.settings import Settings
+from contextplane.ports.catalog import CatalogBusy, Event
+from contextplane.testing.reference_store import ReferenceStore
+from tests.faults.children import STORE_ID, start
+from tests.faults.stores import READING, REPORT, refuses, small_files, told, tree, with_one_pack
+from tests.surfaces.running import ctx
+
+STREAMS = [f"run/{n:03}" for n in range(60)]
+PAGE = 4096
+
+
+@pytest.fixture
+def eventful(store: Path) -> Path:
+    """The store with 300 events in it, too many for one page."""
+    with opened(Settings(cwd=str(store.parent))) as platform, platform.catalog.write() as tx:
+        for stream in STREAMS:
+            tx.streams.append(stream, 0, [Event(kind="said", body=b"%d " % n * 60) for n in range(5)])
+    return store
+
+
+def deleted(path: Path) -> None:
+    path.unlink()
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def noise_at_the_beginning(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(b"\xa5" * 100 + data[100:])
+
+
+def another_file(path: Path) -> None:
+    path.write_text("not a database at all\n" * 500, encoding="ascii")
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: 3 * PAGE + 17])
+
+
+def a_folder_instead(path: Path) -> None:
+    path.unlink()
+    (path / "inside").mkdir(parents=True)
+
+
+DAMAGES: list[tuple[Callable[[Path], None], tuple[int, ...], tuple[str, ...]]] = [
+    (deleted, (14,), ("catalog_missing",)),
+    (emptied, (14,), ("catalog_missing",)),
+    (noise_at_the_beginning, (14,), ("catalog_corrupt",)),
+    (another_file, (14,), ("catalog_corrupt",)),
+    (cut_short, (14,), ("catalog_corrupt",)),
+    (a_folder_instead, (14,), ("catalog_corrupt",)),
+]
+
+
+def events_of(store: Path) -> dict[str, list[tuple[str, bytes]]]:
+    """Every event of a store that opens, by stream."""
+    with opened(Settings(cwd=str(store.parent))) as platform, platform.catalog.read() as view:
+        names = list(view.streams.names())
+        return {name: [(event.kind, event.body) for event in view.streams.read(name)] for name in names}
+
+
+@pytest.mark.parametrize(("damage", "statuses", "codes"), DAMAGES, ids=[damage[0].__name__ for damage in DAMAGES])
+def test_a_catalog_that_cannot_be_used_is_refused_until_a_rebuild_that_names_what_is_lost(
+    eventful: Path, damage: Callable[[Path], None], statuses: tuple[int, ...], codes: tuple[str, ...]
+) -> None:
+    folder, catalog = eventful.parent, eventful / "catalog.db"
+    damage(catalog)
+    harmed = tree(eventful)
+    for args in (*READING, ("init",)):
+        result = ctx(*args, cwd=folder)
+        assert result.status in statuses
+        refuses(result, result.status, *codes)
+    checked = ctx("fsck", "--json", cwd=folder)
+    assert checked.status == 1
+    assert told(checked)["objects"] == 5  # all of them, without a catalog
+    assert tree(eventful) == harmed
+
+    done = ctx("fsck", "--rebuild", "--json", cwd=folder)
+    assert (done.status, done.err) == (1, "")
+    report = told(done)
+    assert report["rebuilt"] == {"packs": 1, "objects": 5}
+    lost = report["lost"]
+    assert isinstance(lost, dict)
+    assert lost["why"]
+    assert "event: " in lost["truth"][0]
+    if damage is deleted:
+        assert lost["moved_to"] is None
+    else:
+        # Moved aside, as it was, and never deleted.
+        aside = Path(lost["moved_to"])
+        assert aside.parent == eventful
+        assert (tree(aside) if aside.is_dir() else aside.read_bytes()) == (
+            {"inside": None} if aside.is_dir() else harmed["catalog.db"]
+        )
+    events = events_of(eventful)
+    assert [kind for kind, _ in events["store"]] == ["catalog_lost"]
+    assert lost["saved_streams"] == sorted(set(events) - {"store"})
+    assert msgspec.json.decode(events["store"][0][1])["saved_events"] == lost["saved_events"]
+
+    assert told(ctx("status", "--json", cwd=folder))["execution_packs"] == 1
+    again = ctx("fsck", "--rebuild", "--json", cwd=folder)
+    assert (again.status, told(again)["lost"]) == (0, None)
+    assert events_of(eventful) == events
+
+
+def test_events_that_can_still_be_read_are_saved_and_counted(eventful: Path) -> None:
+    before = events_of(eventful)
+    catalog = eventful / "catalog.db"
+    with closing(sqlite3.connect(catalog)) as db:
+        pages = db.execute("SELECT pageno FROM dbstat WHERE name = 'event' AND pagetype = 'leaf' ORDER BY path")
+        middle = [page for (page,) in pages][2]
+    with catalog.open("r+b") as file:
+        file.seek((middle - 1) * PAGE)
+        file.write(b"\xa5" * PAGE)
+    assert ctx("fsck", cwd=eventful.parent).status == 1
+    report = told(ctx("fsck", "--rebuild", "--json", cwd=eventful.parent))
+    lost = report["lost"]
+    assert isinstance(lost, dict)
+    after = events_of(eventful)
+    assert [kind for kind, _ in after.pop("store")] == ["catalog_lost"]
+    assert after
+    assert all(events == before[stream][: len(events)] for stream, events in after.items())
+    assert (lost["saved_events"], lost["saved_streams"]) == (sum(map(len, after.values())), sorted(after))
+    # All that can be lost is what stood on the one page: the events of a few streams.
+    assert len(STREAMS) - len(after) <= 6
+    human = ctx("fsck", "--rebuild", cwd=eventful.parent)
+    assert human.status == 0
+    assert "Index made anew: 1 execution pack, 5 objects" in human.out
+
+
+def test_people_are_told_what_is_lost(eventful: Path) -> None:
+    deleted(eventful / "catalog.db")
+    told_people = ctx("fsck", "--rebuild", cwd=eventful.parent).out
+    assert "The catalog could not be used" in told_people
+    assert "Saved from it: 0 events of 0 streams" in told_people
+    assert "lost for ever" in told_people
+    assert "event: Append-only event streams" in told_people
+
+
+def test_the_catalog_of_another_store_is_refused_and_kept(eventful: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    stranger = with_one_pack(tmp_path / "other") / "catalog.db"
+    shutil.copy(stranger, eventful / "catalog.db")
+    for args in (*READING, ("init",)):
+        refuses(ctx(*args, cwd=eventful.parent), 14, "catalog_foreign")
+    # It is sound, so nothing is rebuilt from it either, and nothing of it is taken for ours.
+    refuses(ctx("fsck", "--rebuild", cwd=eventful.parent), 14, "catalog_foreign")
+    assert (eventful / "catalog.db").read_bytes() == stranger.read_bytes()
+    (eventful / "catalog.db").rename(eventful / "aside")
+    assert ctx("fsck", "--rebuild", cwd=eventful.parent).status == 1
+    assert ctx("status", cwd=eventful.parent).status == 0
+
+
+@pytest.mark.parametrize("pattern", [b"\xa5" * PAGE, bytes(PAGE)], ids=["noise", "zeros"])
+def test_whichever_page_is_damaged_a_rebuild_makes_the_store_usable(eventful: Path, pattern: bytes) -> None:
+    catalog = eventful / "catalog.db"
+    settings = Settings(cwd=str(eventful.parent))
+    whole = catalog.read_bytes()
+    before = events_of(eventful)
+    for page in range(len(whole) // PAGE):
+        for path in eventful.glob("catalog.db*"):
+            path.unlink()
+        catalog.write_bytes(whole[: page * PAGE] + pattern + whole[(page + 1) * PAGE :])
+        with repaired(settings) as done:
+            assert done.rebuilt.packs == 1
+            lost = done.loss is not None
+        after = events_of(eventful)
+        noted = [kind for kind, _ in after.pop("store", [])]
+        assert noted == (["catalog_lost"] if lost else [])
+        assert all(events == before[stream][: len(events)] for stream, events in after.items())
+        assert lost or after == before
+
+
+def test_a_rebuild_that_finds_no_room_does_not_leave_a_store_that_forgot_quietly(eventful: Path) -> None:
+    before = events_of(eventful)
+    noise_at_the_end(eventful / "catalog.db")
+    failed = small_files(80_000, "fsck", "--rebuild", cwd=eventful.parent)
+    assert failed.status == 1, failed
+    assert "Traceback" not in failed.err
+    status = ctx("status", cwd=eventful.parent)
+    if status.status == 0:
+        after = events_of(eventful)
+        after.pop("store", None)
+        assert after == before
+    else:
+        refuses(status, 14, "catalog_missing", "catalog_corrupt")
+    # With room, nothing is lost but what was lost before.
+    assert ctx("fsck", "--rebuild", cwd=eventful.parent).status == 1
+    after = events_of(eventful)
+    assert after.pop("store")
+    assert after == before
+
+
+def noise_at_the_end(path: Path) -> None:
+    """Damage that costs no event: a page of an index."""
+    with closing(sqlite3.connect(path)) as db:
+        (page,) = db.execute("SELECT pageno FROM dbstat WHERE name = 'root' LIMIT 1").fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * PAGE)
+        file.write(b"\xa5" * PAGE)
+
+
+def test_a_rebuild_of_a_store_that_was_never_adopted_loses_nothing_and_gives_it_an_identity(tmp_path: Path) -> None:
+    ReferenceStore(tmp_path).pack(outputs={"report.md": REPORT})
+    done = ctx("fsck", "--rebuild", "--json", cwd=tmp_path)
+    assert (done.status, done.err) == (0, "")
+    assert told(done)["lost"] is None
+    first = told(ctx("status", "--json", cwd=tmp_path))
+    assert str(first["store_id"]).startswith("store_")
+    assert first["execution_packs"] == 1
+    assert told(ctx("status", "--json", cwd=tmp_path))["store_id"] == first["store_id"]
+    assert events_of(tmp_path / ".ctx") == {}
+
+
+def test_a_catalog_that_another_process_writes_to_is_busy_for_writers_and_free_for_readers(folder: Path) -> None:
+    path = str(folder / "catalog.db")
+    SqliteCatalog.create(path, STORE_ID)[0].close()
+    with start("hold_lock", path) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"held\n"
+        catalog = SqliteCatalog.open(path, STORE_ID, busy_seconds=0.2)
+        with catalog.read() as view:
+            assert view.streams.head("s") == 0
+        with pytest.raises(CatalogBusy) as busy, catalog.write() as tx:
+            tx.streams.append("s", 0, [Event(kind="k", body=b"")])
+        assert (busy.value.family, busy.value.at) == ("conflict", path)
+        assert busy.value.hint
+        child.communicate(b"")
+    assert child.returncode == 0
+    with catalog.write() as tx:
+        assert tx.streams.append("s", 0, [Event(kind="k", body=b"")]) == 1
+    catalog.close()
