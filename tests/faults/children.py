@@ -160,10 +160,8 @@ GRACE = timedelta(hours=1)
 
 def contents_of(linker: int, turn: int) -> list[bytes]:
     """What a linker puts and links to in one turn: something that all of them share, and three things of its own."""
-    return [
-        b"shared by all in round %d" % turn,
-        *(b"%d of linker %d in round %d" % (k, linker, turn) for k in range(3)),
-    ]
+    own = [b"%d of linker %d in round %d" % (k, linker, turn) for k in range(3)]
+    return [b"shared by all in round %d" % turn, *own]
 
 
 def link_and_collect(folder: str) -> None:

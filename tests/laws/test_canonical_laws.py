@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from contextplane.model.canonical import MAX_DEPTH, SORTED, Json, JsonRefused, TooDeep, canonical
 from contextplane.model.json_explain import DuplicateKey, explain
 from contextplane.model.json_text import parse
+from contextplane.testing.proofs import proves
 from contextplane.testing.strategies import json_texts, json_values, mutated, python_values
 
 KEYS = st.text(st.sampled_from('az\x7f\u00e9\ud7ff\ue000\ufe0f\uffff\U00010000\U0001f600\U0010ffff\\":'), max_size=3)
@@ -34,11 +35,13 @@ def refusal(call: Callable[[Given], object], given: Given) -> JsonRefused | None
     return None
 
 
+@proves("execution-pack:canonicalization:whitespace-removed")
 @given(json_values())
 def test_the_canonical_form_is_that_of_the_reference(value: Json) -> None:
     assert canonical(value) == rfc8785.dumps(value)
 
 
+@proves("execution-pack:canonicalization:key-sorting")
 @given(st.dictionaries(KEYS, st.dictionaries(KEYS, st.text(max_size=2))))
 def test_keys_stand_in_the_order_of_the_reference(value: dict[str, Json]) -> None:
     assert canonical(value) == rfc8785.dumps(value)

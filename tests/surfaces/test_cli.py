@@ -190,7 +190,7 @@ def test_an_error_is_one_json_document_when_a_machine_reads(
         result = ctx(*line, cwd=tmp_path)
         assert (result.status, result.raw) == (status, b"")
         error = msgspec.json.decode(result.err)["error"]
-        assert set(error) == {"code", "message", "at", "hint", "details"}
+        assert set(error) == {"code", "family", "message", "at", "hint", "details"}
         assert (error["code"], bool(error["hint"])) == (code, True)
 
 

@@ -13,15 +13,15 @@ from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connect import BUSY_SECONDS, MEMORY
 from contextplane.adapters.system import SystemClock
 from contextplane.app.settings import Settings
-from contextplane.ports.catalog import Catalog
+from contextplane.ports.catalog import CatalogReadOnly
 from contextplane.ports.objects import Objects
-from contextplane.store.follow import follow, in_step
+from contextplane.store.in_step import in_step
 
 if TYPE_CHECKING:
     from contextplane.ports.clock import Clock
     from contextplane.ports.entries import ExecutionEntries
 
-__all__ = ["Platform", "opened"]
+__all__ = ["Platform", "bring_in_step", "opened"]
 
 
 class Platform:
@@ -29,7 +29,7 @@ class Platform:
 
     format = FORMAT
 
-    def __init__(self, home: Home, store_id: str, catalog: Catalog, *, adopted: bool = False) -> None:
+    def __init__(self, home: Home, store_id: str, catalog: SqliteCatalog, *, adopted: bool = False) -> None:
         self.home = home
         self.store_id = store_id
         self.catalog = catalog
@@ -58,10 +58,23 @@ def opened(settings: Settings, *, following: bool = True) -> Iterator[Platform]:
         platform = _platform(home, store_id)
         try:
             if following and not in_step(platform.catalog, platform.entries):
-                follow(platform.catalog, platform.entries, platform.objects)
+                bring_in_step(platform)
             yield platform
         finally:
             platform.catalog.close()
+
+
+def bring_in_step(platform: Platform) -> None:
+    """Index what came since last time, on disk or in memory."""
+    from contextplane.store.follow import follow
+
+    try:
+        follow(platform.catalog, platform.entries, platform.objects)
+    except CatalogReadOnly:
+        # Packs came to a store that cannot be written: they are indexed in memory, for as long as it is open.
+        on_disk, platform.catalog = platform.catalog, platform.catalog.copy()
+        on_disk.close()
+        follow(platform.catalog, platform.entries, platform.objects)
 
 
 def _platform(home: Home, store_id: str) -> Platform:

@@ -10,7 +10,7 @@ from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import Objects
 from contextplane.store.ascending import Ascending
 from contextplane.store.finding import Finding
-from contextplane.store.follow import PACKS
+from contextplane.store.in_step import PACKS
 from contextplane.store.trace import read_manifest_bytes
 
 __all__ = ["compare_entries", "compare_manifests", "compare_tallies"]
@@ -47,8 +47,11 @@ def _compare_copy(digest: Digest, entries: ExecutionEntries, objects: Objects) -
 
 
 def compare_manifests(view: View, objects: Objects) -> Iterator[Finding]:
-    """The recorded edges of every manifest are those that its bytes name."""
+    """The recorded edges of every manifest that is alive are those that its bytes name."""
+    reached = Ascending(view.objects.reached())
     for digest in view.objects.of_kind(EXECUTION_PACK):
+        if not reached.takes(digest):
+            continue
         manifest = read_manifest_bytes(digest, objects)
         if manifest is None:
             continue  # told of as an object

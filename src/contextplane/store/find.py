@@ -6,7 +6,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest, ExecutionRef
 from contextplane.model.reference import ExecutionPrefix
 from contextplane.ports.catalog import Catalog
-from contextplane.store.follow import PACKS
+from contextplane.store.in_step import PACKS
 
 __all__ = ["AmbiguousPrefix", "ExecutionPackNotFound", "find_execution_pack"]
 

@@ -7,21 +7,10 @@ from contextplane.model.ids import Digest
 from contextplane.ports.catalog import Catalog, CatalogReadOnly, Transaction
 from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import Objects
+from contextplane.store.in_step import MARK, PACKS
 from contextplane.store.trace import trace
 
-__all__ = ["PACKS", "follow", "in_step", "index_entries"]
-
-PACKS = "packs/"
-"""The prefix of the roots that registered packs are."""
-
-_MARK = "packs"
-
-
-def in_step(catalog: Catalog, entries: ExecutionEntries) -> bool:
-    """Whether no pack came since the index was last brought in step. One look at the folder's time."""
-    state = entries.state()
-    with catalog.read() as view:
-        return state is not None and view.marks.get(_MARK) == state
+__all__ = ["follow", "index_entries"]
 
 
 def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> None:
@@ -30,14 +19,14 @@ def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Non
     listed = set(entries.names())
     with catalog.read() as view:
         known = {digest for _, digest in view.objects.roots(PACKS)}
-        marked = view.marks.get(_MARK)
+        marked = view.marks.get(MARK)
     if listed <= known and state in {None, marked}:
         return
     try:
         with catalog.write(survives="crash") as tx:
             index_entries(tx, sorted(listed - known), objects)
             if state is not None:
-                tx.marks.put(_MARK, state)
+                tx.marks.put(MARK, state)
     except CatalogReadOnly:
         if not listed <= known:
             raise  # the answer would be a wrong one; without the mark we only look again next time

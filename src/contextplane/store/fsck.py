@@ -1,6 +1,6 @@
 """Checking a store: every object re-hashed, every reference resolved, the index compared. It repairs nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import Catalog, View
@@ -16,7 +16,9 @@ Progress = Callable[[int, int], None]
 """Called with the bytes and the objects checked since the last call."""
 
 
-def fsck(catalog: Catalog, entries: ExecutionEntries, objects: Objects, progress: Progress) -> Iterator[Finding]:
+def fsck(
+    catalog: Catalog, entries: ExecutionEntries, objects: Objects, progress: Progress
+) -> Generator[Finding, None, None]:
     """Every finding, as it is found. Memory does not grow with the number of objects, only with that of doubts."""
     problems = list(catalog.problems())
     for line in problems:

@@ -1,5 +1,6 @@
 """Collecting what nothing refers to. It walks recorded edges only, and never takes what it does not understand."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import ClassVar
 
@@ -8,8 +9,9 @@ from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, ObjectIndexView
 from contextplane.ports.entries import ExecutionEntries
-from contextplane.ports.objects import Objects
-from contextplane.store.follow import PACKS, follow
+from contextplane.ports.objects import Condition, Objects
+from contextplane.store.follow import follow
+from contextplane.store.in_step import PACKS
 from contextplane.store.trace import trace_again
 
 __all__ = ["Collected", "GcBlocked", "gc"]
@@ -42,16 +44,22 @@ def gc(
     catalog: Catalog, entries: ExecutionEntries, objects: Objects, *, older_than: datetime, dry_run: bool
 ) -> Collected:
     """Remove objects that no root reaches and that were put before `older_than`."""
-    if dry_run:
-        with catalog.read() as view:
-            outcome = _sort_out(view.objects, objects, older_than)
-        taken = outcome.taken
-    else:
+    if not dry_run:
         follow(catalog, entries, objects)
-        # Whoever links to an object takes this same turn, so nothing found unreachable here can become reachable.
         with catalog.write(survives="crash") as tx:
             trace_again(tx, objects)
-            outcome = _sort_out(tx.objects, objects, older_than)
+    with catalog.read() as view:
+        candidates = _unreachable(view.objects, objects)
+    # Re-hashing takes long, so nobody waits for it.
+    conditions = {digest: objects.check(digest) for digest in candidates}
+    if dry_run:
+        outcome = _sort_out(candidates, conditions, objects, older_than)
+        taken = outcome.taken
+    else:
+        # Whoever links to an object takes this same turn, so nothing found unreachable here can become reachable.
+        with catalog.write(survives="crash") as tx:
+            still = [digest for digest in _unreachable(tx.objects, objects) if digest in conditions]
+            outcome = _sort_out(still, conditions, objects, older_than)
             # The files go first: dying before their rows go leaves rows without files, which the next run drops. The
             # other way round would leave files of unknown kind, which are never collected.
             taken = {digest: size for digest, size in outcome.taken.items() if _took(digest, objects, older_than)}
@@ -80,21 +88,27 @@ class _Outcome(Value, frozen=True):
     gone: tuple[Digest, ...]
 
 
-def _sort_out(index: ObjectIndexView, objects: Objects, older_than: datetime) -> _Outcome:
-    """Look at everything that nothing refers to: what may go, and what stays for which reason."""
+def _unreachable(index: ObjectIndexView, objects: Objects) -> list[Digest]:
     _refuse_if_blind(index, objects)
+    return [one.digest for one in index.unreachable()]
+
+
+def _sort_out(
+    digests: list[Digest], conditions: Mapping[Digest, Condition], objects: Objects, older_than: datetime
+) -> _Outcome:
+    """What may go of all that nothing refers to, and what stays for which reason."""
     taken: dict[Digest, int] = {}
     young, damaged, gone = list[Digest](), list[Digest](), list[Digest]()
-    for recorded in index.unreachable():
-        condition = objects.check(recorded.digest)
-        if condition.state == "missing":
-            gone.append(recorded.digest)
-        elif condition.state == "corrupt":
-            damaged.append(recorded.digest)
-        elif objects.written_at(recorded.digest) >= older_than:
-            young.append(recorded.digest)
+    for digest in digests:
+        condition = conditions[digest]
+        if condition.state == "corrupt":
+            damaged.append(digest)
+        elif condition.state == "missing" or not objects.has(digest):
+            gone.append(digest)
+        elif objects.written_at(digest) >= older_than:
+            young.append(digest)
         else:
-            taken[recorded.digest] = condition.size
+            taken[digest] = condition.size
     return _Outcome(taken=taken, young=tuple(young), damaged=tuple(damaged), gone=tuple(gone))
 
 

@@ -22,7 +22,7 @@ class Rebuilt(Value, frozen=True):
 def rebuild(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Rebuilt:
     """Empty the index and fill it again, in one transaction: whoever reads meanwhile sees the old one.
 
-    What objects are stays known, and so does what a manifest refers to that cannot be read any more: nothing else tells.
+    What objects are stays known, and so does what a manifest referred to that cannot be read any more.
     A pack whose entry is gone is no root afterwards.
     """
     packs = list(entries.names())

@@ -4,7 +4,7 @@ import msgspec
 
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, StreamsView, Tally
-from contextplane.store.follow import PACKS
+from contextplane.store.in_step import PACKS
 
 __all__ = ["LOST", "STORE_STREAM", "Contents", "contents"]
 

@@ -22,6 +22,7 @@ from contextplane.model.ids import (
     RunId,
     UnpinnedRef,
 )
+from contextplane.testing.proofs import proves
 
 HEX = "0123456789abcdef" * 4
 SHORT = "[0-9a-f]{64}"
@@ -112,6 +113,7 @@ class Version:
         return "1.0.0"
 
 
+@proves("api-contracts:pack-ref:format")
 @pytest.mark.parametrize(
     ("pack_id", "version"),
     [

@@ -139,8 +139,8 @@ REFUSED: list[tuple[str, type[ContextPlaneError]]] = [
     # Nothing is pinned but a whole version.
     ("refunds@01.2.3", UnpinnedRef),
     ("refunds@1.2.1234567890", UnpinnedRef),
-    ("refunds@1", InvalidReference),
-    ("refunds@^1", InvalidReference),
+    ("refunds@1", UnpinnedRef),
+    ("refunds@^1", UnpinnedRef),
     ("refunds@latest", InvalidReference),
     ("refunds", InvalidReference),
     ("--json", InvalidReference),

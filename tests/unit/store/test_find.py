@@ -68,7 +68,7 @@ def test_a_blob_and_a_pack_that_is_not_registered_are_never_found(world: World) 
     pack = world.pack(b"the report")
     world.follow()
     world.unregister(pack)
-    world.follow()
+    world.rebuild()
     for digest in (blob, pack, Digest.of(b"the report")):
         for ref in (ExecutionRef(digest), ExecutionPrefix(digits=digest.hex[:8])):
             with pytest.raises(ExecutionPackNotFound):

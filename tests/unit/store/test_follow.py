@@ -11,7 +11,7 @@ from contextplane.adapters.files.entries import FileExecutionEntries
 from contextplane.model.execution import EXECUTION_PACK
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import BLOB, Recorded
-from contextplane.store.follow import in_step
+from contextplane.store.in_step import in_step
 from contextplane.store.status import contents
 from tests.unit.store.world import World
 

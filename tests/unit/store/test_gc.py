@@ -2,7 +2,6 @@
 
 import errno
 import os
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -17,7 +16,7 @@ from contextplane.ports.objects import StorageFailed
 from contextplane.store.finding import DAMAGE
 from contextplane.store.gc import Collected, GcBlocked
 from contextplane.testing.faults import Faults, FaultyDisk
-from tests.unit.store.world import FAR_AHEAD, LONG_AGO, World, world_in
+from tests.unit.store.world import FAR_AHEAD, LONG_AGO, World, passing_world
 
 
 def everything(world: World) -> set[Digest]:
@@ -276,7 +275,7 @@ BLOBS = st.sets(st.integers(0, 6), min_size=1, max_size=3)
 def test_what_stays_is_exactly_what_a_registered_pack_reaches(
     packs: list[set[int]], dropped: set[int], loose: set[int]
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, world_in(Path(folder)) as world:
+    with passing_world() as world:
         for n in loose:
             world.record_blob(b"%d" % n)
         made = [world.pack(*(b"%d" % n for n in sorted(blobs)), prompt=b"p%d" % k) for k, blobs in enumerate(packs)]

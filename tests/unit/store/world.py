@@ -1,6 +1,7 @@
 """A store as two programs share it: the reference program writes packs into it, and ours looks after it."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,14 +13,14 @@ from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import BLOB, Recorded
 from contextplane.ports.objects import Objects
-from contextplane.store.follow import follow
 from contextplane.store.finding import Finding
+from contextplane.store.follow import follow
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import Collected, gc
 from contextplane.store.rebuild import rebuild
 from contextplane.testing.reference_store import ReferenceStore
 
-__all__ = ["FAR_AHEAD", "LONG_AGO", "World", "world_in"]
+__all__ = ["FAR_AHEAD", "LONG_AGO", "World", "passing_world", "world_in"]
 
 LONG_AGO = datetime(2001, 9, 9, tzinfo=UTC)
 FAR_AHEAD = datetime(2200, 1, 1, tzinfo=UTC)
@@ -99,3 +100,12 @@ def world_in(folder: Path) -> Iterator[World]:
     init(settings, ".")
     with opened(settings) as platform:
         yield World(other, platform)
+
+
+@contextmanager
+def passing_world() -> Iterator[World]:
+    """One for a single example of many: in memory where there is some, and gone with it."""
+    memory = "/dev/shm"  # noqa: S108  a folder of our own is made in it
+    where = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=where) as folder, world_in(Path(folder)) as world:
+        yield world

@@ -69,10 +69,9 @@ class FileExecutionEntries:
             except FileNotFoundError:
                 return None
             with open(fd, "rb") as file:
-                data = file.read(MANIFEST_MOST + 1)
-        if len(data) > MANIFEST_MOST:
-            raise StorageFailed("larger than any manifest", at=path)
-        return data
+                if os.fstat(fd).st_size > MANIFEST_MOST:
+                    raise StorageFailed("larger than any manifest", at=path)
+                return file.read()
 
     def _listed(self) -> list[str]:
         with storage_errors(self._root, reading=True):

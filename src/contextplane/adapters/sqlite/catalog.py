@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from contextplane.adapters.sqlite.connect import BUSY_SECONDS, Live, catalog_errors, connect
+from contextplane.adapters.sqlite.connect import BUSY_SECONDS, MEMORY, Live, catalog_errors, connect
 from contextplane.adapters.sqlite.marks import SqliteMarks
 from contextplane.adapters.sqlite.migrate import migrate, schema_problems, version_of
 from contextplane.adapters.sqlite.objects import SqliteObjectIndex
@@ -64,6 +64,13 @@ class SqliteCatalog:
                     "this catalog belongs to another store", at=path, hint="move it away and restore the right one"
                 )
             return cls(db, path, migrate(db, at=path))
+
+    def copy(self) -> "SqliteCatalog":
+        """The same catalog in memory, which can be written and is gone when it is closed."""
+        db = connect(MEMORY)
+        with _closing_on_error(db), catalog_errors(self._path):
+            self._db.backup(db)
+            return SqliteCatalog(db, self._path, self._schema)
 
     @property
     def schema(self) -> int:

@@ -93,7 +93,8 @@ def _run(db: sqlite3.Connection, step: Migration) -> None:
             db.execute(f"PRAGMA user_version = {step.number}")
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # a full disk has ended it already
+            db.execute("ROLLBACK")
         raise
 
 

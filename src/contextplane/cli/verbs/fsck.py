@@ -10,6 +10,7 @@ be saved; what is lost is named, and that ends with status 1, too.
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -58,17 +59,16 @@ def _rebuild(screen: Screen) -> int:
 
 
 def _check(platform: "Platform", screen: Screen, done: "Repaired | None") -> int:
-    from contextplane.store.follow import follow
+    from contextplane.app.platform import bring_in_step
     from contextplane.store.fsck import fsck
     from contextplane.store.status import contents
 
     if not _any_indexed(platform):
-        follow(
-            platform.catalog, platform.entries, platform.objects
-        )  # adopted just now, or never used: nothing to compare
+        bring_in_step(platform)  # adopted just now, or never used: there is nothing to compare
     bar = Bar(screen, contents(platform.catalog).objects)
-    findings = fsck(platform.catalog, platform.entries, platform.objects, bar.step)
-    return _report(findings, bar, screen, done)
+    # Closed here, while the catalog is open, also when whoever reads us leaves half-way.
+    with closing(fsck(platform.catalog, platform.entries, platform.objects, bar.step)) as findings:
+        return _report(findings, bar, screen, done)
 
 
 def _any_indexed(platform: "Platform") -> bool:

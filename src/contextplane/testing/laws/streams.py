@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from contextplane.ports.catalog import MAX_INLINE, BodyTooLarge, Event, StreamConflict
 from contextplane.testing.laws.catalog_maker import CatalogMaker, an_event, together
+from contextplane.testing.proofs import proves
 
 __all__ = ["StreamsLaw"]
 
@@ -63,6 +64,7 @@ class StreamsLaw(CatalogMaker):
             assert list(view.streams.names("run/")) == sorted(name for name in names if name.startswith("run/"))
             assert list(view.streams.names("none")) == []
 
+    @proves("observability:verify:no-blob-over-64kb-in-database", "observability:verify:database-stores-pointers")
     def test_a_body_of_64_kib_is_kept_and_a_larger_one_is_refused(self) -> None:
         catalog = self.make()
         with catalog.write() as tx:
