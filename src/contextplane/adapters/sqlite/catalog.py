@@ -46,7 +46,10 @@ class SqliteCatalog:
         db = connect(path, busy_seconds=busy_seconds)
         with _closing_on_error(db), catalog_errors(path):
             schema = migrate(db, at=path)
+            # Our turn first: a statement that reads and then wants to write is refused at once when another was faster.
+            db.execute("BEGIN IMMEDIATE")
             db.execute("INSERT INTO identity SELECT ? WHERE NOT EXISTS (SELECT 1 FROM identity)", (store_id,))
+            db.execute("COMMIT")
             return cls(db, path, schema), _identity(db)
 
     @classmethod

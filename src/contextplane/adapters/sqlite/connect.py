@@ -2,7 +2,8 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from contextplane.errors import ContextPlaneError
@@ -13,6 +14,9 @@ __all__ = ["BUSY_SECONDS", "MEMORY", "Live", "catalog_errors", "connect", "diges
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for its turn before it gives up."""
+
+_WAL = "PRAGMA journal_mode = WAL"
+_ROUND = 0.02
 
 MEMORY = ":memory:"
 """Instead of a path: a catalog that lives as long as the process, for a store that cannot be written."""
@@ -45,7 +49,7 @@ def connect(path: str, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connect
         if path == MEMORY:
             return sqlite3.connect(path, isolation_level=None)
         if _writable(path):
-            return _opened(file_uri(path, "mode=rwc"), busy_seconds, "PRAGMA journal_mode = WAL")
+            return _patiently(lambda: _opened(file_uri(path, "mode=rwc"), busy_seconds, _WAL), busy_seconds)
         try:
             return _opened(file_uri(path, "mode=ro"), busy_seconds, "PRAGMA query_only = ON")
         except sqlite3.OperationalError:
@@ -55,6 +59,18 @@ def connect(path: str, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connect
             if os.path.exists(log) and os.path.getsize(log):
                 raise
             return _opened(file_uri(path, "mode=ro&immutable=1"), busy_seconds, "PRAGMA query_only = ON")
+
+
+def _patiently(attempt: Callable[[], sqlite3.Connection], seconds: float) -> sqlite3.Connection:
+    """Try again while another process opens or closes the same file: SQLite does not wait for its turn there."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return attempt()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                raise
+            time.sleep(_ROUND)
 
 
 def _opened(uri: str, busy_seconds: float, mode: str) -> sqlite3.Connection:
