@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, Protocol
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
+from contextplane.ports.pack_index import PackIndex, PackIndexView, TextIndex, TextIndexView
 
 __all__ = [
     "BLOB",
@@ -305,6 +306,12 @@ class View(Protocol):
     @property
     def marks(self) -> MarksView: ...
 
+    @property
+    def packs(self) -> PackIndexView: ...
+
+    @property
+    def texts(self) -> TextIndexView: ...
+
 
 class Transaction(Protocol):
     """The same, to write: all of it takes effect when the block is left, none of it when an exception leaves it."""
@@ -317,6 +324,12 @@ class Transaction(Protocol):
 
     @property
     def marks(self) -> Marks: ...
+
+    @property
+    def packs(self) -> PackIndex: ...
+
+    @property
+    def texts(self) -> TextIndex: ...
 
 
 class Catalog(Protocol):

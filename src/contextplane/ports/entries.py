@@ -1,6 +1,7 @@
 """What we need of the list of execution packs that a store registers, which other programs may write to as well."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Protocol
 
 from contextplane.model.ids import Digest
@@ -21,6 +22,10 @@ class ExecutionEntries(Protocol):
 
     def names(self) -> Iterator[Digest]:
         """Every registered pack, in ascending order of digest."""
+        ...
+
+    def added_at(self, digest: Digest) -> datetime:
+        """When it was registered, in UTC; the beginning of time for an entry that is not there."""
         ...
 
     def strays(self) -> Iterator[str]:

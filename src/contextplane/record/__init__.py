@@ -2,5 +2,5 @@
 
 The room for the recorder, execution packs, step manifests, fault snapshots and decision records. It only appends; it
 does not read back, compare or judge, which `audit` and `evaluation` do. It may import `authoring`, `trust`, `policy`,
-`ports`, `model` and `errors`, and none of the rooms beside it. Nothing lives here yet.
+`ports`, `model` and `errors`, and none of the rooms beside it.
 """

@@ -4,11 +4,13 @@ It only ever adds. An entry that is gone was removed by nobody who tells: a chec
 """
 
 from contextplane.model.ids import Digest
+from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog, CatalogReadOnly, Transaction
 from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import Objects
+from contextplane.store.describe import described, texts
 from contextplane.store.in_step import MARK, PACKS
-from contextplane.store.trace import trace
+from contextplane.store.trace import read_manifest_bytes, trace
 
 __all__ = ["follow", "index_entries"]
 
@@ -24,7 +26,7 @@ def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Non
         return
     try:
         with catalog.write(survives="crash") as tx:
-            index_entries(tx, sorted(listed - known), objects)
+            index_entries(tx, sorted(listed - known), entries, objects)
             if state is not None:
                 tx.marks.put(MARK, state)
     except CatalogReadOnly:
@@ -32,8 +34,13 @@ def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Non
             raise  # the answer would be a wrong one; without the mark we only look again next time
 
 
-def index_entries(tx: Transaction, packs: list[Digest], objects: Objects) -> None:
-    """Make each pack a root, and record what it reaches."""
+def index_entries(tx: Transaction, packs: list[Digest], entries: ExecutionEntries, objects: Objects) -> None:
+    """Make each pack a root, record what it reaches, and put it into the list and the text index."""
     for digest in packs:
         tx.objects.keep(PACKS + digest.hex, digest)
         trace(tx, digest, objects)
+        manifest = read_manifest_bytes(digest, objects)
+        row, read = described(digest, manifest, Timestamp.of(entries.added_at(digest)))
+        tx.packs.add(row)
+        if read is not None:
+            tx.texts.add(digest, texts(read, objects))

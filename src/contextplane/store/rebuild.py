@@ -32,7 +32,8 @@ def rebuild(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Re
         tx.marks.clear()
         for recorded, targets in remembered:
             _restore(tx, recorded, targets)
-        index_entries(tx, packs, objects)
+        tx.packs.clear()
+        index_entries(tx, packs, entries, objects)
         count = sum(tally.objects for tally in tx.objects.tallies())
     return Rebuilt(packs=len(packs), objects=count)
 

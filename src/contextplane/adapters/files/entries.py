@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors, write_whole
 from contextplane.model.execution import MANIFEST_MOST
@@ -55,6 +56,12 @@ class FileExecutionEntries:
         for name in self._listed():
             if _NAME.fullmatch(name):
                 yield Digest(name)
+
+    def added_at(self, digest: Digest) -> datetime:
+        try:
+            return datetime.fromtimestamp(os.lstat(os.path.join(self._root, digest.hex)).st_mtime, UTC)
+        except OSError:
+            return datetime.min.replace(tzinfo=UTC)
 
     def strays(self) -> Iterator[str]:
         for name in self._listed():

@@ -12,7 +12,9 @@ from contextplane.adapters.sqlite.connect import BUSY_SECONDS, MEMORY, Live, cat
 from contextplane.adapters.sqlite.marks import SqliteMarks
 from contextplane.adapters.sqlite.migrate import migrate, schema_problems, version_of
 from contextplane.adapters.sqlite.objects import SqliteObjectIndex
+from contextplane.adapters.sqlite.packs import SqlitePackIndex
 from contextplane.adapters.sqlite.streams import SqliteStreams
+from contextplane.adapters.sqlite.texts import SqliteTextIndex
 from contextplane.ports.catalog import CatalogForeign, CatalogMissing, CatalogReadOnly, Survives, Table
 
 __all__ = ["SqliteCatalog", "SqliteTransaction"]
@@ -27,6 +29,8 @@ class SqliteTransaction:
         self.streams = SqliteStreams(live)
         self.objects = SqliteObjectIndex(live)
         self.marks = SqliteMarks(live)
+        self.packs = SqlitePackIndex(live)
+        self.texts = SqliteTextIndex(live)
 
 
 class SqliteCatalog:

@@ -1,0 +1,40 @@
+"""Packing: a log becomes objects, its manifest an entry, its entry a row of the index."""
+
+from contextplane.adapters.files.sources import FileSources
+from contextplane.app.platform import Platform
+from contextplane.model.ids import Digest
+from contextplane.model.json_cut import Buffer
+from contextplane.model.log_reader import read_log
+from contextplane.model.manifest import Manifest, filled_in, manifest_bytes
+from contextplane.model.value import Value
+from contextplane.record.pack import stage_log
+from contextplane.store.follow import index_entries
+
+__all__ = ["Packed", "pack_log", "register"]
+
+
+class Packed(Value, frozen=True):
+    """A pack, and whether it was not there before."""
+
+    digest: Digest
+    manifest: Manifest
+    new: bool
+
+
+def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | None = None) -> Packed:
+    """Pack a log whose paths lie below `root`. The same log gives the same pack."""
+    read = read_log(log)
+    with platform.objects.batch() as batch:
+        manifest, digest = stage_log(read, parent, batch, FileSources(root))
+    return Packed(digest=digest, manifest=manifest, new=register(platform, digest, manifest_bytes(manifest)))
+
+
+def register(platform: Platform, digest: Digest, raw: bytes) -> bool:
+    """Register a pack whose objects are all stored; say whether it was not registered before."""
+    with platform.catalog.read() as view:
+        known = view.packs.row(digest) is not None
+    platform.entries.add(digest, filled_in(raw, digest))
+    if not known:
+        with platform.catalog.write() as tx:
+            index_entries(tx, [digest], platform.entries, platform.objects)
+    return not known

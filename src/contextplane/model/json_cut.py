@@ -1,0 +1,123 @@
+"""Cutting long strings out of a JSON text, so that the strict parser sees a short one. Each string is read when needed.
+
+It proves nothing about the text by itself: what is left goes through `json_text.parse`, and a string that was cut out
+through the decoder when it is read. Memory is that of what is left.
+"""
+
+import re
+from mmap import mmap
+
+import msgspec
+
+from contextplane.model.canonical import Json, JsonRefused
+from contextplane.model.json_explain import explain
+from contextplane.model.json_text import parse
+from contextplane.model.value import Value
+
+__all__ = ["Buffer", "LongText", "parse_long", "restored"]
+
+Buffer = bytes | mmap
+
+_LONG = 4096
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_MARK = "\ufdd0cut:"  # U+FDD0 is no character, and never will be one
+_MARKS = (_MARK.encode(), rb"0cut:")  # plain, or the end of an escaped one
+_WIDE_LINE = 1 << 20
+_BACKSLASH = ord("\\")
+
+
+class LongText(Value, frozen=True):
+    """A string of a JSON text that was left where it is."""
+
+    source: Buffer
+    start: int
+    end: int
+
+    def encoded(self) -> bytes:
+        """The string's UTF-8 bytes."""
+        piece = self.source[self.start : self.end]
+        try:
+            return msgspec.json.decode(piece, type=str).encode()
+        except (msgspec.DecodeError, ValueError) as error:
+            explain(piece)
+            raise JsonRefused(str(error)) from error
+
+
+class _Cut(Value, frozen=True):
+    rest: bytes
+    pieces: tuple[LongText, ...]
+    places: tuple[int, ...]  # where each piece's stand-in begins in the rest
+
+
+def parse_long(data: Buffer) -> tuple[Json, tuple[LongText, ...]]:
+    """Read a JSON text strictly. Long strings stand in the value as marks; `restored` gives what they stand for."""
+    cut = _cut(data)
+    try:
+        return parse(cut.rest).value, cut.pieces
+    except JsonRefused as error:
+        raise _moved(error, data, cut) from error
+
+
+def restored(value: Json, pieces: tuple[LongText, ...]) -> "Json | LongText":
+    """What a string of the value really is: itself, or the long text it stands for."""
+    if type(value) is str and value.startswith(_MARK):
+        return pieces[int(value.removeprefix(_MARK))]
+    return value
+
+
+def _cut(data: Buffer) -> _Cut:
+    rest: list[bytes] = []
+    length = 0
+    pieces: list[LongText] = []
+    places: list[int] = []
+    done = position = 0
+    while (start := data.find(b'"', position)) >= 0:
+        end = _end(data, start)
+        if end < 0:
+            break  # the parser says what is wrong with it
+        position = end
+        if end - start > _LONG:
+            stand_in = f'"{_MARK}{len(pieces)}"'.encode()
+            rest += [data[done:start], stand_in]
+            length += start - done
+            places.append(length)
+            length += len(stand_in)
+            pieces.append(LongText(source=data, start=start, end=end))
+            done = end
+    rest.append(data[done : len(data)])
+    joined = b"".join(rest)
+    if sum(joined.count(mark) for mark in _MARKS) != len(pieces):
+        return _Cut(rest=data[: len(data)], pieces=(), places=())  # the text has our mark in it, so nothing is cut
+    return _Cut(rest=joined, pieces=tuple(pieces), places=tuple(places))
+
+
+def _end(data: Buffer, start: int) -> int:
+    """The place after the quote that ends the string which begins at `start`, or -1.
+
+    Most strings have no quote in them: then the next quote ends it, and looking for one byte is the fastest search
+    there is. A backslash before it sends us to the regular expression.
+    """
+    end = data.find(b'"', start + 1)
+    if end < 0 or data[end - 1] != _BACKSLASH:
+        return end + 1 or -1
+    match = _STRING.match(data, start)
+    return match.end() if match else -1
+
+
+def _moved(error: JsonRefused, data: Buffer, cut: _Cut) -> JsonRefused:
+    """The same error at its place in the whole text. Lines are the same: a string has no line breaks in it."""
+    byte = error.details.get("byte")
+    if not isinstance(byte, int):
+        return error
+    gone = 0
+    for number, (place, piece) in enumerate(zip(cut.places, cut.pieces, strict=True)):
+        stand_in = len(f'"{_MARK}{number}"'.encode())
+        if place + stand_in <= byte:
+            gone += (piece.end - piece.start) - stand_in
+    error.details["byte"] = byte + gone
+    line = data.rfind(b"\n", 0, byte + gone) + 1
+    if byte + gone - line <= _WIDE_LINE:
+        error.details["column"] = len(data[line : byte + gone].decode(errors="replace")) + 1
+    else:
+        error.details.pop("column", None)
+    return error

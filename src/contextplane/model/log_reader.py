@@ -1,0 +1,159 @@
+"""From a JSON text to an `ExecutionLog`: closed at every level, and all problems reported together."""
+
+from typing import Literal, TypeVar, cast
+
+from contextplane.errors import ContextPlaneError
+from contextplane.model.canonical import Json
+from contextplane.model.execution_log import Content, ExecutionLog, InvalidLog, LogFile, LogPrompt, LogStep, Problem
+from contextplane.model.json_cut import Buffer, LongText, parse_long, restored
+from contextplane.model.pointer import pointer
+from contextplane.model.timestamp import NO_TIME, Timestamp
+
+__all__ = ["read_log"]
+
+T = TypeVar("T")
+
+REASONING = "reasoning"
+"""The one type of step that has no tool."""
+
+_TOP = ("created", "model", "system_prompt", "prompts", "inputs", "steps", "outputs", "environment")
+_STEP = ("index", "type", "tool", "parameters", "output", "deterministic", "timestamp")
+_FILE = ("name", "content", "content_base64", "path")
+_HOW: dict[str, Literal["text", "base64", "path"]] = {"content": "text", "content_base64": "base64", "path": "path"}
+_NAMES = {str: "text", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
+
+
+def read_log(data: Buffer) -> ExecutionLog:
+    """Read an execution log, or raise `InvalidLog` with everything that is wrong with it."""
+    value, pieces = parse_long(data)
+    reader = _Reader(pieces)
+    log = reader.log(value)
+    if reader.problems:
+        raise InvalidLog(tuple(reader.problems))
+    return log
+
+
+class _Reader:
+    """Reads values, and notes what is wrong instead of stopping. What it returns counts only when nothing was noted."""
+
+    def __init__(self, pieces: tuple[LongText, ...]) -> None:
+        self.problems: list[Problem] = []
+        self._pieces = pieces
+
+    def log(self, value: Json) -> ExecutionLog:
+        top = self._object(value, "", _TOP)
+        model = self._object(top.get("model"), "/model", ("identifier", "parameters"))
+        environment = self._object(top.get("environment"), "/environment", ("os", "runtime", "tool_versions"))
+        steps = tuple(self._step(one, at, n) for n, (one, at) in enumerate(self._list(top, "steps")))
+        return ExecutionLog(
+            model=self._text(model, "identifier", "/model", required=True),
+            model_parameters=self._free(model, "parameters", "/model"),
+            system_prompt=self._content(top, "system_prompt", "", required=True),
+            prompts=tuple(self._prompt(one, at) for one, at in self._list(top, "prompts")),
+            inputs=tuple(self._file(one, at, named=False) for one, at in self._list(top, "inputs")),
+            steps=steps,
+            outputs=tuple(self._file(one, at, named=True) for one, at in self._list(top, "outputs")),
+            os=self._text(environment, "os", "/environment", required=True),
+            runtime=self._text(environment, "runtime", "/environment", required=True),
+            tool_versions=self._versions(environment),
+            # The newest step is when the run ended; a log that tells no time at all is still the same log every time.
+            created=self._time(top, "created", "") or max((one.timestamp for one in steps), default=NO_TIME),
+        )
+
+    def _prompt(self, value: Json, at: str) -> LogPrompt:
+        entry = self._object(value, at, ("role", "content"))
+        return LogPrompt(role=self._text(entry, "role", at), content=self._content(entry, "content", at))
+
+    def _file(self, value: Json, at: str, *, named: bool) -> LogFile:
+        entry = self._object(value, at, _FILE)
+        given = [key for key in _HOW if entry.get(key) is not None]
+        if len(given) > 1:
+            self._note(at, f"gives {' and '.join(given)}: only one of them can be its content")
+        content = self._content(entry, given[0] if given else "content", at)
+        return LogFile(name=self._text(entry, "name", at, required=named), content=content)
+
+    def _step(self, value: Json, at: str, position: int) -> LogStep:
+        entry = self._object(value, at, _STEP)
+        kind = self._text(entry, "type", at, required=True)
+        index = self._typed(entry, "index", at, int)
+        output = self._content(entry, "output", at)
+        return LogStep(
+            index=position if index is None else index,
+            type=kind,
+            tool=self._text(entry, "tool", at, required=kind != REASONING),
+            parameters=self._free(entry, "parameters", at),
+            output=output if output.value != "" else None,
+            deterministic=bool(self._typed(entry, "deterministic", at, bool)),
+            timestamp=self._time(entry, "timestamp", at) or NO_TIME,
+        )
+
+    def _content(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> Content:
+        value = restored(entry.get(key), self._pieces)
+        if value is not None and not isinstance(value, str | LongText):
+            self._note(f"{at}/{key}", f"must be text, not {_name(value)}")
+        elif required and not value:
+            self._note(f"{at}/{key}", "is missing")
+        text = value if isinstance(value, str | LongText) else ""
+        return Content(how=_HOW.get(key, "text"), value=text, at=f"{at}/{key}")
+
+    def _text(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> str:
+        value = self._whole(self._typed(entry, key, at, str) or "")
+        if required and not value:
+            self._note(f"{at}/{key}", "is missing")
+        return cast("str", value)
+
+    def _time(self, entry: dict[str, Json], key: str, at: str) -> Timestamp | None:
+        text = self._typed(entry, key, at, str)
+        if text is None:
+            return None
+        try:
+            return Timestamp.parse(text)
+        except ContextPlaneError as error:
+            self._note(f"{at}/{key}", error.message)
+            return None
+
+    def _versions(self, environment: dict[str, Json]) -> dict[str, str] | None:
+        versions = self._free(environment, "tool_versions", "/environment")
+        for tool, version in (versions or {}).items():
+            if type(version) is not str:
+                self._note(f"/environment/tool_versions{pointer([tool])}", f"must be text, not {_name(version)}")
+        return cast("dict[str, str] | None", versions)
+
+    def _free(self, entry: dict[str, Json], key: str, at: str) -> dict[str, Json] | None:
+        """An object with any content, its long texts read in."""
+        return cast("dict[str, Json] | None", self._whole(self._typed(entry, key, at, dict)))
+
+    def _whole(self, value: Json) -> Json:
+        found = restored(value, self._pieces)
+        if isinstance(found, LongText):
+            return found.encoded().decode()
+        if isinstance(found, dict):
+            return {key: self._whole(one) for key, one in found.items()}
+        return [self._whole(one) for one in found] if isinstance(found, list) else found
+
+    def _list(self, top: dict[str, Json], key: str) -> list[tuple[Json, str]]:
+        return [(one, f"/{key}/{n}") for n, one in enumerate(self._typed(top, key, "", list) or [])]
+
+    def _object(self, value: Json, at: str, known: tuple[str, ...]) -> dict[str, Json]:
+        if not isinstance(value, dict):
+            self._note(at, "is missing" if value is None else f"must be an object, not {_name(value)}")
+            return {}
+        for key in value.keys() - set(known):
+            self._note(at + pointer([key]), f"is not a field of a log (known here: {', '.join(known)})")
+        return value
+
+    def _typed(self, entry: dict[str, Json], key: str, at: str, kind: type[T]) -> T | None:
+        value = entry.get(key)
+        if value is None or type(value) is kind:
+            return value
+        self._note(f"{at}/{key}", f"must be {_NAMES[kind]}, not {_name(value)}")
+        return None
+
+    def _note(self, at: str, message: str) -> None:
+        self.problems.append(Problem(at=at or "/", message=message))
+
+
+def _name(value: object) -> str:
+    if value is None:
+        return "null"
+    return "a number" if isinstance(value, float) else _NAMES.get(type(value), "text")

@@ -1,0 +1,76 @@
+"""Moments as RFC 3339 writes them. It reads no clock."""
+
+import re
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.value import Value
+
+__all__ = ["NO_TIME", "InvalidTimestamp", "Timestamp"]
+
+_FORM = re.compile(
+    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})"
+    r"(?:\.(?P<fraction>[0-9]{1,64}))?(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})"
+)
+_NANO_DIGITS = 9
+_SHOWN = 60
+
+
+class InvalidTimestamp(ContextPlaneError):
+    """A text that is not a moment in the form of RFC 3339, with its zone."""
+
+    code: ClassVar[str] = "timestamp_invalid"
+    family: ClassVar[Family] = "refused"
+
+
+class Timestamp(Value, frozen=True, order=True):
+    """A moment, in UTC, to the nanosecond; it sorts by time. Finer digits are cut off."""
+
+    seconds: int
+    nanos: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Timestamp":
+        match = _FORM.fullmatch(text)
+        if match is None:
+            raise _refused(text)
+        try:
+            moment = datetime.fromisoformat(match["date"] + match["zone"].replace("Z", "+00:00")).astimezone(UTC)
+        except (ValueError, OverflowError) as error:
+            raise _refused(text, str(error)) from error
+        nanos = int((match["fraction"] or "0")[:_NANO_DIGITS].ljust(_NANO_DIGITS, "0"))
+        return cls(seconds=_since_year_one(moment), nanos=nanos)
+
+    @classmethod
+    def of(cls, moment: datetime) -> "Timestamp":
+        """From a moment with its zone, as a clock gives it."""
+        utc = moment.astimezone(UTC)
+        return cls(seconds=_since_year_one(utc), nanos=utc.microsecond * 1000)
+
+    def __str__(self) -> str:
+        """The one form that we write: UTC, `Z`, no trailing zeros."""
+        fraction = f".{self.nanos:09d}".rstrip("0").rstrip(".")
+        return f"{self.date:%Y-%m-%dT%H:%M:%S}{fraction}Z".rjust(len("0001-01-01T00:00:00Z") + len(fraction), "0")
+
+    @property
+    def date(self) -> datetime:
+        """The moment without its fraction, in UTC."""
+        return datetime.fromordinal(1 + self.seconds // 86_400).replace(
+            hour=self.seconds % 86_400 // 3600, minute=self.seconds % 3600 // 60, second=self.seconds % 60, tzinfo=UTC
+        )
+
+
+def _since_year_one(moment: datetime) -> int:
+    """Seconds since 0001-01-01T00:00:00Z, so that the moment of a log without any time is 0."""
+    return (moment.toordinal() - 1) * 86_400 + moment.hour * 3600 + moment.minute * 60 + moment.second
+
+
+def _refused(text: str, why: str = "") -> InvalidTimestamp:
+    shown = repr(text[:_SHOWN])
+    message = f"not a moment: {shown}" + (f" ({why})" if why else "")
+    return InvalidTimestamp(message, hint="write it as 2026-05-04T09:31:42Z, with a zone")
+
+
+NO_TIME = Timestamp(seconds=0, nanos=0)
+"""What the reference program writes where there is no time: 0001-01-01T00:00:00Z."""
