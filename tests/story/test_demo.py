@@ -11,13 +11,16 @@ def test_the_demo_tells_its_story_to_the_end(tmp_path: Path) -> None:
     assert result.status == 0, result.err
     assert "reading it is refused: object_corrupt" in result.out
     assert "every verb refuses, rather than forget quietly: catalog_missing" in result.out
-    assert "6 objects, 1 execution pack, all sound" in result.out
+    assert "7 objects, 1 execution pack, all sound" in result.out
     assert not list(tmp_path.iterdir())
 
 
 def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> None:
     chapters = json.loads(ctx("demo", "--json", cwd=tmp_path).out)
-    assert "ctx://f1b935051b94c52fd0f9f37406bbb86b6d1c4d4941521ef88e7e0520d71c3c20" in chapters[1]["lines"]
+    assert (
+        "ctx pack refund.json: ctx://e283d9edc4bda6076179269bc99c33cff9e3aba32ec5f2ee867bccd309eb9e72"
+        in chapters[1]["lines"]
+    )
 
 
 def test_a_kept_demo_leaves_a_sound_store(tmp_path: Path) -> None:

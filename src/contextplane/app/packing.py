@@ -14,19 +14,21 @@ __all__ = ["Packed", "pack_log", "register"]
 
 
 class Packed(Value, frozen=True):
-    """A pack, and whether it was not there before."""
+    """A pack, whether it was not there before, and where in it something looks like a secret."""
 
     digest: Digest
     manifest: Manifest
     new: bool
+    suspects: tuple[tuple[str, str], ...] = ()
 
 
 def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | None = None) -> Packed:
     """Pack a log whose paths lie below `root`. The same log gives the same pack."""
     read = read_log(log)
     with platform.objects.batch() as batch:
-        manifest, digest = stage_log(read, parent, batch, FileSources(root))
-    return Packed(digest=digest, manifest=manifest, new=register(platform, digest, manifest_bytes(manifest)))
+        staged = stage_log(read, parent, batch, FileSources(root))
+    new = register(platform, staged.digest, manifest_bytes(staged.manifest))
+    return Packed(digest=staged.digest, manifest=staged.manifest, new=new, suspects=staged.suspects)
 
 
 def register(platform: Platform, digest: Digest, raw: bytes) -> bool:

@@ -28,7 +28,7 @@ class LoadedPack(Value, frozen=True):
 
 
 def load(digest: Digest, objects: Objects) -> LoadedPack:
-    """The pack of this digest. Tampered bytes are `object_corrupt`, absent ones `object_not_found`; never each other."""
+    """The pack of this digest. Tampered bytes are `object_corrupt`, absent ones `object_not_found`."""
     if objects.size(digest) > MANIFEST_MOST:
         raise ManifestInvalid("larger than any manifest", at=f"ctx://{digest.hex}")
     raw = objects.get(digest)

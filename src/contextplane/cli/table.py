@@ -47,15 +47,107 @@ def _completion() -> VerbModule:
     return completion
 
 
+def _pack() -> VerbModule:
+    from contextplane.cli.verbs import pack
+
+    return pack
+
+
+def _show() -> VerbModule:
+    from contextplane.cli.verbs import show
+
+    return show
+
+
+def _log() -> VerbModule:
+    from contextplane.cli.verbs import log
+
+    return log
+
+
+def _search() -> VerbModule:
+    from contextplane.cli.verbs import search
+
+    return search
+
+
+def _export() -> VerbModule:
+    from contextplane.cli.verbs import export
+
+    return export
+
+
+def _import() -> VerbModule:
+    from contextplane.cli.verbs import import_
+
+    return import_
+
+
+def _diff() -> VerbModule:
+    from contextplane.cli.verbs import diff
+
+    return diff
+
+
+def _replay() -> VerbModule:
+    from contextplane.cli.verbs import replay
+
+    return replay
+
+
+def _verify() -> VerbModule:
+    from contextplane.cli.verbs import verify
+
+    return verify
+
+
+def _fork() -> VerbModule:
+    from contextplane.cli.verbs import fork
+
+    return fork
+
+
+def _finalize() -> VerbModule:
+    from contextplane.cli.verbs import finalize
+
+    return finalize
+
+
 VERBS = (
     Verb(name="init", group="Begin", summary="make a store here, or adopt the one that is here", load=_init),
     Verb(name="demo", group="Begin", summary="watch the product at work in a folder of its own", load=_demo),
+    Verb(name="pack", group="Record", summary="store an agent's log as an execution pack", load=_pack),
+    Verb(name="fork", group="Record", summary="begin a draft from a recorded run", load=_fork),
+    Verb(name="finalize", group="Record", summary="make an edited draft an execution pack", load=_finalize),
+    Verb(name="show", group="Look", summary="what an execution pack is made of", load=_show),
+    Verb(name="log", group="Look", summary="execution packs, newest first", load=_log),
+    Verb(name="search", group="Look", summary="find execution packs by the words in them", load=_search),
     Verb(
         name="status", group="Look", summary="what this store holds, how large it is, which schema it has", load=_status
     ),
     Verb(name="cat", group="Look", summary="write an object's bytes to standard output", load=_cat),
+    Verb(
+        name="verify",
+        group="Look",
+        summary="check a pack, or a file by its sidecar, against the store",
+        load=_verify,
+    ),
+    Verb(
+        name="diff",
+        group="Look",
+        summary="compare two runs: prompts, tools, parameters, outputs, environment",
+        load=_diff,
+    ),
+    Verb(
+        name="replay",
+        group="Look",
+        summary="run a recorded run's tools again and compare, step by step",
+        load=_replay,
+    ),
     Verb(name="fsck", group="Keep", summary="re-hash every object, resolve every reference", load=_fsck),
     Verb(name="gc", group="Keep", summary="remove what nothing refers to and what is old", load=_gc),
+    Verb(name="export", group="Keep", summary="write packs and all they reach to one file", load=_export),
+    Verb(name="import", group="Keep", summary="take packs from such a file, verified", load=_import),
     Verb(
         name="completion", group="Shell", summary="print the completion script for bash, zsh or fish", load=_completion
     ),

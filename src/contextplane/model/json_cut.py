@@ -35,11 +35,11 @@ class LongText(Value, frozen=True):
 
     def encoded(self) -> bytes:
         """The string's UTF-8 bytes."""
-        piece = self.source[self.start : self.end]
         try:
-            return msgspec.json.decode(piece, type=str).encode()
+            with memoryview(self.source) as view, view[self.start : self.end] as piece:
+                return msgspec.json.decode(piece, type=str).encode()
         except (msgspec.DecodeError, ValueError) as error:
-            explain(piece)
+            explain(self.source[self.start : self.end])
             raise JsonRefused(str(error)) from error
 
 
@@ -60,7 +60,7 @@ def parse_long(data: Buffer) -> tuple[Json, tuple[LongText, ...]]:
 
 def restored(value: Json, pieces: tuple[LongText, ...]) -> "Json | LongText":
     """What a string of the value really is: itself, or the long text it stands for."""
-    if type(value) is str and value.startswith(_MARK):
+    if pieces and type(value) is str and value.startswith(_MARK):
         return pieces[int(value.removeprefix(_MARK))]
     return value
 

@@ -136,7 +136,8 @@ class _Reader:
 
     def _object(self, value: Json, at: str, known: tuple[str, ...]) -> dict[str, Json]:
         if not isinstance(value, dict):
-            self._note(at, "is missing" if value is None else f"must be an object, not {_name(value)}")
+            if value is not None or not at:  # of one that is missing, what it must hold is told
+                self._note(at, f"must be an object, not {_name(value)}")
             return {}
         for key in value.keys() - set(known):
             self._note(at + pointer([key]), f"is not a field of a log (known here: {', '.join(known)})")

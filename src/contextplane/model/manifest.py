@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import Json, canonical
+from contextplane.model.canonical import SORTED, Json, JsonRefused, canonical
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 
@@ -114,6 +114,15 @@ def manifest_bytes(manifest: Manifest) -> bytes:
 
 
 def filled_in(data: bytes, digest: Digest) -> bytes:
-    """A stored manifest with its own hash filled in: what people are shown, and what the registry entry holds."""
+    """A stored manifest with its own hash filled in: what people are shown, and what the registry entry holds.
+
+    Canonical where it can be; others stored numbers that have no canonical form.
+    """
     fields = msgspec.json.decode(data)
-    return canonical({**fields, "hash": str(digest)}) if isinstance(fields, dict) else data
+    if not isinstance(fields, dict):
+        return data
+    fields["hash"] = str(digest)
+    try:
+        return canonical(fields)
+    except JsonRefused:
+        return SORTED.encode(fields)

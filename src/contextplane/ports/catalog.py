@@ -4,7 +4,7 @@ It says nothing of SQL. Each noun has a small protocol of its own; a transaction
 object's kind, its edges and the event that speaks of it are written at once or not at all.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import ClassVar, Literal, Protocol
 
@@ -252,12 +252,20 @@ class ObjectIndex(ObjectIndexView, Protocol):
         """
         ...
 
-    def link(self, source: Digest, role: str, target: Digest) -> None:
-        """Say that `source` refers to `target`.
+    def record_blobs(self, blobs: Iterable[tuple[Digest, int]]) -> None:
+        """Record many blobs with their sizes at once, each as `record` would."""
+        ...
+
+    def link_all(self, source: Digest, edges: Sequence[tuple[str, Digest]]) -> None:
+        """Say that `source` refers to each target in its role, in this order after those that are there.
 
         Who links to an object that it did not put itself checks, within this transaction, that the object is there:
         collecting takes the same turn.
         """
+        ...
+
+    def link(self, source: Digest, role: str, target: Digest) -> None:
+        """The same for one."""
         ...
 
     def keep(self, name: str, target: Digest) -> None:
@@ -272,8 +280,8 @@ class ObjectIndex(ObjectIndexView, Protocol):
         """Drop a collected object and its outgoing edges."""
         ...
 
-    def unlink_all(self) -> None:
-        """Drop every edge and every root before a rebuild, and count anew. What objects are stays known.
+    def unlink_all(self, prefix: str) -> None:
+        """Drop every edge and the roots of one kind before a rebuild, and count anew. What objects are stays known.
 
         Only blobs count as traced afterwards: what the others refer to is about to be found out again.
         """

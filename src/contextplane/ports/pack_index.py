@@ -1,6 +1,6 @@
 """What we need to list execution packs and to search in them. All of it is index."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from contextplane.model.ids import Digest
@@ -55,6 +55,10 @@ class PackIndexView(Protocol):
         ...
 
     def row(self, digest: Digest) -> PackRow | None: ...
+
+    def digests(self) -> Iterator[Digest]:
+        """Every pack in the list, ascending."""
+        ...
 
 
 class PackIndex(PackIndexView, Protocol):

@@ -22,7 +22,7 @@ def compare_entries(view: View, entries: ExecutionEntries, objects: Objects) -> 
     for digest in entries.names():
         for gone in indexed.before(digest):
             yield _unregistered(gone)
-        if not indexed.takes(digest):
+        if not indexed.takes(digest) or view.packs.row(digest) is None:
             yield Finding(state="index", what=PACKS + digest.hex, why="registered, but not indexed")
         yield from _compare_copy(digest, entries, objects)
     for gone in indexed.rest():

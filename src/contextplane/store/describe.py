@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import Manifest, read_manifest
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.ports.objects import Objects
 from contextplane.ports.pack_index import PackRow, TextPart
+
+_SORTED = msgspec.json.Encoder(order="sorted")  # not the canonical form: others' numbers may have none
 
 __all__ = ["PIECE", "SEARCHED", "described", "texts"]
 
@@ -47,7 +50,7 @@ def texts(manifest: Manifest, objects: Objects) -> Iterator[TextPart]:
         yield from _content(f"prompts/{n}", prompt.content_ref, objects)
     for n, step in enumerate(manifest.steps):
         if step.parameters:
-            yield from _pieces(f"steps/{n}/parameters", canonical(step.parameters).decode())
+            yield from _pieces(f"steps/{n}/parameters", _SORTED.encode(step.parameters).decode())
         yield from _content(f"steps/{n}", step.output_ref, objects)
     for output in manifest.outputs:
         yield from _content(f"outputs/{output.name}", output.content_ref, objects)

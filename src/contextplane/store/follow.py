@@ -20,7 +20,7 @@ def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Non
     state = entries.state()
     listed = set(entries.names())
     with catalog.read() as view:
-        known = {digest for _, digest in view.objects.roots(PACKS)}
+        known = set(view.packs.digests())
         marked = view.marks.get(MARK)
     if listed <= known and state in {None, marked}:
         return

@@ -7,6 +7,7 @@ from contextplane.ports.catalog import Catalog, ObjectIndex, Recorded, Transacti
 from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import Objects
 from contextplane.store.follow import index_entries
+from contextplane.store.in_step import PACKS
 from contextplane.store.trace import read_manifest_bytes
 
 __all__ = ["Rebuilt", "rebuild"]
@@ -28,7 +29,7 @@ def rebuild(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Re
     packs = list(entries.names())
     with catalog.write() as tx:
         remembered = _remembered(tx.objects, objects)
-        tx.objects.unlink_all()
+        tx.objects.unlink_all(PACKS)
         tx.marks.clear()
         for recorded, targets in remembered:
             _restore(tx, recorded, targets)
@@ -49,5 +50,4 @@ def _remembered(index: ObjectIndex, objects: Objects) -> list[tuple[Recorded, tu
 
 def _restore(tx: Transaction, recorded: Recorded, targets: tuple[tuple[str, Digest], ...]) -> None:
     tx.objects.record(recorded)
-    for role, target in targets:
-        tx.objects.link(recorded.digest, role, target)
+    tx.objects.link_all(recorded.digest, targets)

@@ -1,9 +1,11 @@
 """Recording what an execution pack reaches, so that it is kept; and trying again where that was not possible before."""
 
+from collections.abc import Iterable, Iterator
+
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution import EXECUTION_PACK, MANIFEST_MOST, MENTION, references
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, Recorded, Transaction
+from contextplane.ports.catalog import Recorded, Transaction
 from contextplane.ports.objects import Objects
 
 __all__ = ["read_manifest_bytes", "trace", "trace_again"]
@@ -47,8 +49,15 @@ def _traced(tx: Transaction, digest: Digest, objects: Objects) -> list[Digest]:
     if refs is None:
         return []
     named = [*refs.found, *((MENTION, one) for one in refs.mentions if objects.has(one))]
-    for role, target in named:
-        tx.objects.link(digest, role, target)
-        if role != "parent" and objects.has(target):
-            tx.objects.record(Recorded(digest=target, kind=BLOB, size=objects.size(target), traced=True))
+    tx.objects.link_all(digest, named)
+    tx.objects.record_blobs(_present((target for role, target in named if role != "parent"), objects))
     return [target for role, target in named if role == "parent"]
+
+
+def _present(digests: Iterable[Digest], objects: Objects) -> Iterator[tuple[Digest, int]]:
+    """Those that are there, with their sizes; a check tells of the others."""
+    for digest in digests:
+        try:
+            yield digest, objects.size(digest)
+        except ContextPlaneError:
+            continue

@@ -10,8 +10,12 @@ import pytest
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connect import connect
 from contextplane.adapters.sqlite.migrate import Migration, _run, _statements, migrate, migrations, version_of
+from contextplane.app.init import init
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import BLOB, CatalogReadOnly, Event, Recorded, SchemaTooNew, StoredEvent, Tally
+from contextplane.testing.reference_store import ReferenceStore
 
 STORE_ID = "store_0123456789abcdef"
 NEWEST = len(migrations())
@@ -53,7 +57,8 @@ def test_a_catalog_of_an_earlier_schema_opens_with_everything_in_it(path: str, v
             assert list(view.objects.roots()) == [(f"packs/{TWO.hex}", TWO)]
             assert view.objects.tallies() == (Tally(kind=BLOB, objects=1, size=3),)
             assert view.objects.root_count("packs/") == 1
-            assert view.marks.get("packs") == "7"
+            # Before there was a list of packs, so that the entries are looked at again.
+            assert view.marks.get("packs") == ("7" if version >= 3 else None)
     assert not list(catalog.problems())
     with catalog.write() as tx:
         assert tx.streams.append("run/1", 2, [Event(kind="again", body=b"")]) == 3
@@ -175,3 +180,19 @@ def test_the_schema_itself_keeps_events_append_only(db: sqlite3.Connection, stat
     with pytest.raises(sqlite3.IntegrityError):
         db.execute(statement)
     assert list(db.iterdump()) == before
+
+
+def test_packs_that_an_earlier_schema_indexed_are_listed_after_the_next_opening(tmp_path: Path) -> None:
+    digits = ReferenceStore(tmp_path).pack(outputs={"report.md": b"done"})
+    settings = Settings(cwd=str(tmp_path))
+    store_id = init(settings).store_id
+    path = tmp_path / ".ctx" / "catalog.db"
+    path.unlink()
+    with closing(connect(str(path))) as db:
+        migrate(db, at=str(path), upto=2)
+        db.execute("INSERT INTO identity VALUES (?)", (store_id,))
+        db.execute("INSERT INTO root VALUES (?, ?)", (f"packs/{digits}", digits))
+        db.execute("INSERT INTO mark VALUES ('packs', ?)", (str((tmp_path / ".ctx" / "packs").stat().st_mtime_ns),))
+    with opened(settings) as platform, platform.catalog.read() as view:
+        assert [digest.hex for digest in view.packs.digests()] == [digits]
+        assert view.texts.search("careful", 5)

@@ -42,10 +42,11 @@ class FileBatch:
         with storage_errors(self._staging.root):
             self._staging.sync([*(one.path for one in self._staged.values()), *sorted(self._held)])
             self._folders |= {os.path.dirname(place) for place in self._held}
-            for digest, staged in list(self._staged.items()):
-                self._staging.publish(staged)
-                self._folders.add(os.path.dirname(self._staging.place(digest)))
-                del self._staged[digest]
+            with self._staging.locked(fcntl.LOCK_SH):
+                for digest, staged in list(self._staged.items()):
+                    self._staging.publish(staged)
+                    self._folders.add(os.path.dirname(self._staging.place(digest)))
+                    del self._staged[digest]
             self._staging.sync_folders(self._folders)
         self._held, self._folders = set(), set()
 

@@ -42,6 +42,7 @@ class Staging:
         self._disk = disk
         self._folder = os.path.join(root, STAGING)
         self._rooted: set[str] = set()
+        self._made: set[str] = set()
 
     def place(self, digest: Digest) -> str:
         return os.path.join(self.root, digest.hex[:2], digest.hex[2:])
@@ -91,18 +92,23 @@ class Staging:
             raise errors[0]
 
     def publish(self, staged: Staged) -> None:
-        """Move synced bytes into place, put as of now. Their name is durable once their folder is synced."""
+        """Move synced bytes into place, put as of now; the lock is held shared by whoever calls this.
+
+        Their name is durable once their folder is synced.
+        """
         target = self.place(staged.digest)
-        self._disk.make_folder(os.path.dirname(target))
-        with self.locked(fcntl.LOCK_SH):
-            # They may have been staged long ago; a collector looks at this time.
-            self._disk.touch(staged.path)
-            try:
-                self._disk.replace(staged.path, target)
-            except IsADirectoryError as error:
-                raise ObjectObstructed(
-                    "something that is not a file stands where an object belongs", at=target, hint="move it aside"
-                ) from error
+        folder = os.path.dirname(target)
+        if folder not in self._made:
+            self._disk.make_folder(folder)
+            self._made.add(folder)
+        # They may have been staged long ago; a collector looks at this time.
+        self._disk.touch(staged.path)
+        try:
+            self._disk.replace(staged.path, target)
+        except IsADirectoryError as error:
+            raise ObjectObstructed(
+                "something that is not a file stands where an object belongs", at=target, hint="move it aside"
+            ) from error
 
     def sync_folders(self, folders: Iterable[str]) -> None:
         """Make names durable: those in the folders, and those of the folders, whoever made them."""

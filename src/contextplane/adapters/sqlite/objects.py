@@ -1,6 +1,6 @@
 """What objects are and what refers to them, in SQLite: the `ObjectIndex` port."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from contextplane.adapters.sqlite.connect import Live, digest_in
 from contextplane.model.ids import Digest
@@ -109,12 +109,22 @@ class SqliteObjectIndex:
             (recorded.digest.hex, recorded.kind, recorded.size, int(recorded.traced)),
         )
 
+    def record_blobs(self, blobs: Iterable[tuple[Digest, int]]) -> None:
+        self._db.executemany(
+            "INSERT INTO object (digest, kind, size, traced) VALUES (?, ?, ?, 1)"
+            " ON CONFLICT (digest) DO UPDATE SET size = excluded.size WHERE kind = excluded.kind",
+            ((digest.hex, BLOB, size) for digest, size in blobs),
+        )
+
     def link(self, source: Digest, role: str, target: Digest) -> None:
-        self._db.execute(
-            "INSERT INTO edge (source, position, role, target)"
-            " SELECT ?1, 1 + coalesce((SELECT max(position) FROM edge WHERE source = ?1), 0), ?2, ?3"
+        self.link_all(source, [(role, target)])
+
+    def link_all(self, source: Digest, edges: Sequence[tuple[str, Digest]]) -> None:
+        row = self._db.execute("SELECT max(position) FROM edge WHERE source = ?", (source.hex,)).fetchone()
+        self._db.executemany(
+            "INSERT INTO edge (source, position, role, target) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (source, role, target) DO NOTHING",
-            (source.hex, role, target.hex),
+            ((source.hex, n, role, target.hex) for n, (role, target) in enumerate(edges, (row[0] or 0) + 1)),
         )
 
     def keep(self, name: str, target: Digest) -> None:
@@ -130,10 +140,14 @@ class SqliteObjectIndex:
         self._db.execute("DELETE FROM edge WHERE source = ?", (digest.hex,))
         self._db.execute("DELETE FROM object WHERE digest = ?", (digest.hex,))
 
-    def unlink_all(self) -> None:
-        for table in ("edge", "root", "tally"):
-            self._db.execute(f"DELETE FROM {table}")
+    def unlink_all(self, prefix: str) -> None:
+        self._db.execute("DELETE FROM edge")
+        self._db.execute("DELETE FROM root WHERE name >= ? AND name < ?", (prefix, prefix + _END))
+        self._db.execute("DELETE FROM tally")
         self._db.execute("UPDATE object SET traced = (kind = ?)", (BLOB,))
+        self._db.execute(
+            "INSERT INTO tally SELECT 'root', substr(name, 1, instr(name, '/')), count(*), 0 FROM root GROUP BY 2"
+        )
         self._db.execute("INSERT INTO tally SELECT 'object', kind, count(*), sum(size) FROM object GROUP BY kind")
 
 

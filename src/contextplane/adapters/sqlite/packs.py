@@ -1,5 +1,7 @@
 """The list of execution packs in SQLite: the `PackIndex` port on `pack` and `pack_tool`."""
 
+from collections.abc import Iterator
+
 from contextplane.adapters.sqlite.connect import Live, digest_in
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
@@ -30,6 +32,10 @@ class SqlitePackIndex:
     def row(self, digest: Digest) -> PackRow | None:
         row = self._db.execute(f"SELECT {_COLUMNS} FROM pack WHERE digest = ?", (digest.hex,)).fetchone()
         return _row(row) if row else None
+
+    def digests(self) -> Iterator[Digest]:
+        for (digest,) in self._db.execute("SELECT digest FROM pack ORDER BY digest"):
+            yield digest_in(digest)
 
     def add(self, row: PackRow) -> None:
         self.remove(row.digest)

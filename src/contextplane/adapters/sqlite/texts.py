@@ -1,6 +1,7 @@
 """Full text in SQLite's FTS5: the `TextIndex` port on `text_part` and `words`."""
 
 from collections.abc import Iterable
+from itertools import islice
 
 from contextplane.adapters.sqlite.connect import Live, digest_in
 from contextplane.model.ids import Digest
@@ -9,6 +10,7 @@ from contextplane.ports.pack_index import Hit, TextPart
 __all__ = ["SqliteTextIndex"]
 
 _SNIPPET_WORDS = 16
+_AT_ONCE = 256
 
 
 class SqliteTextIndex:
@@ -33,6 +35,11 @@ class SqliteTextIndex:
 
     def add(self, pack: Digest, parts: Iterable[TextPart]) -> None:
         number = self._db.execute("SELECT number FROM pack WHERE digest = ?", (pack.hex,)).fetchone()[0]
-        for part in parts:
-            cursor = self._db.execute("INSERT INTO text_part (number, part) VALUES (?, ?)", (number, part.part))
-            self._db.execute("INSERT INTO words (rowid, body) VALUES (?, ?)", (cursor.lastrowid, part.text))
+        last = self._db.execute("SELECT max(id) FROM text_part").fetchone()[0] or 0
+        numbered = enumerate(parts, last + 1)
+        # Some at a time: all the texts of a pack may be more than fits.
+        while some := list(islice(numbered, _AT_ONCE)):
+            places = ((id_, number, part.part) for id_, part in some)
+            self._db.executemany("INSERT INTO text_part (id, number, part) VALUES (?, ?, ?)", places)
+            words = ((id_, part.text) for id_, part in some)
+            self._db.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", words)

@@ -5,17 +5,19 @@ import os
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from contextplane.app.demo.refund import CONTENTS, MODEL, TOOLS
+from contextplane.app.demo.refund import DECISION, refund_log
 from contextplane.app.init import init
+from contextplane.app.packing import pack_log
 from contextplane.app.platform import Platform, opened
 from contextplane.app.repair import repaired
 from contextplane.app.settings import Settings
+from contextplane.audit.load import load, part_digest
 from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.catalog import BLOB, Recorded
-from contextplane.store.follow import follow
+from contextplane.ports.pack_index import PackFilter
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.store.status import contents
@@ -50,56 +52,32 @@ def _made(settings: Settings) -> Iterator[str]:
 
 
 def _kept(settings: Settings) -> Iterator[str]:
+    log = canonical(refund_log())
     with opened(settings) as platform:
-        first, again = _record(platform), _record(platform)
+        first = pack_log(platform, log, root=settings.cwd)
+        again = pack_log(platform, log, root=settings.cwd)
+        yield f"ctx pack refund.json: ctx://{first.digest.hex}"
         here = contents(platform.catalog)
-        yield f"ctx://{first.hex}"
         blobs = sum(tally.objects for tally in here.kinds if tally.kind == BLOB)
-        yield f"{len(CONTENTS)} contents are {blobs} objects: the order and its lookup are the same bytes, kept once"
-        yield _true(again == first, "recorded again: the same identity")
+        yield f"its 7 contents are {blobs} objects: the order and its lookup's answer are the same bytes, kept once"
+        yield _true(again.digest == first.digest and not again.new, "packed again: the same identity, nothing new")
 
 
-def _record(platform: Platform) -> Digest:
-    """Keep one run: its contents and its manifest as objects, its name among the packs."""
-    with platform.objects.batch() as batch:
-        refs = {name: str(batch.put(data)) for name, data in CONTENTS.items()}
-        manifest = canonical(_manifest(refs))
-        digest = batch.put(manifest)
-    platform.entries.add(digest, str(digest).encode())
-    follow(platform.catalog, platform.entries, platform.objects)
-    return digest
-
-
-def _manifest(refs: dict[str, str]) -> dict[str, object]:
-    steps = [("adp_orders.lookup", "lookup"), ("adp_policy.eval", "policy")]
-    return {
-        "version": "0.1",
-        "hash": "",
-        "created": "2026-05-04T09:31:42Z",
-        "model": {"identifier": MODEL, "parameters": {"temperature": 0}},
-        "system_prompt": refs["system_prompt"],
-        "prompts": [{"role": "user", "content_ref": refs["request"]}],
-        "inputs": [{"name": "order.json", "content_ref": refs["order"], "size": len(CONTENTS["order"])}],
-        "steps": [
-            {
-                "index": index,
-                "type": "tool_call",
-                "tool": tool,
-                "parameters": {"order_id": "ord_881"},
-                "output_ref": refs[name],
-                "deterministic": True,
-                "timestamp": f"2026-05-04T09:31:4{index}Z",
-            }
-            for index, (tool, name) in enumerate(steps)
-        ],
-        "outputs": [{"name": "decision.json", "content_ref": refs["decision"]}],
-        "environment": {"os": "linux", "runtime": "demo", "tool_versions": TOOLS},
-    }
+def _found(settings: Settings) -> Iterator[str]:
+    with opened(settings) as platform:
+        with platform.catalog.read() as view:
+            (hit,) = view.texts.search("finance decides", 5)
+            (row,) = view.packs.page(PackFilter(tool="adp_policy.eval"), 5)
+        yield f"ctx search 'finance decides': {hit.pack.hex[:12]}:{hit.part}"
+        yield f"ctx log --tool adp_policy.eval: {row.digest.hex[:12]}  {row.model}  {row.steps} steps"
+        pack = load(row.digest, platform.objects)
+        thought = platform.objects.get(part_digest(pack, hit.part)).decode()
+        yield f"ctx cat {row.digest.hex[:12]}:{hit.part}: {thought}"
 
 
 def _plain(settings: Settings) -> Iterator[str]:
     with opened(settings) as platform:
-        path = _path(platform, Digest.of(CONTENTS["decision"]))
+        path = _path(platform, Digest.of(DECISION.encode()))
     with open(path, "rb") as file:
         digits = hashlib.sha256(file.read()).hexdigest()
     yield f"sha256sum {os.path.relpath(path, settings.cwd)}"
@@ -107,7 +85,7 @@ def _plain(settings: Settings) -> Iterator[str]:
 
 
 def _tampered(settings: Settings) -> Iterator[str]:
-    right = CONTENTS["decision"]
+    right = DECISION.encode()
     with opened(settings) as platform:
         path = _path(platform, Digest.of(right))
         os.chmod(path, 0o644)
@@ -173,6 +151,7 @@ def _path(platform: Platform, digest: Digest) -> str:
 CHAPTERS: tuple[tuple[str, Callable[[Settings], Iterator[str]]], ...] = (
     ("A store is made", _made),
     ("A refund is kept: what the agent saw, what it did, what it decided", _kept),
+    ("It can be found again", _found),
     ("Nothing is hidden: any tool can check it", _plain),
     ("A decision is tampered with", _tampered),
     ("The catalog is lost", _lost),

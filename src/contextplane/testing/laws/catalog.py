@@ -5,12 +5,13 @@ import pytest
 from contextplane.errors import ContextPlaneError
 from contextplane.testing.laws.catalog_maker import a_digest, a_record, an_event
 from contextplane.testing.laws.object_index import ObjectIndexLaw
+from contextplane.testing.laws.pack_index import PackIndexLaw
 from contextplane.testing.laws.streams import StreamsLaw
 
 __all__ = ["CatalogLaw"]
 
 
-class CatalogLaw(StreamsLaw, ObjectIndexLaw):
+class CatalogLaw(StreamsLaw, ObjectIndexLaw, PackIndexLaw):
     """All laws of a catalog: those of its nouns, of its transactions, and of itself."""
 
     def test_a_transaction_left_by_an_exception_changes_nothing(self) -> None:

@@ -127,8 +127,9 @@ class ObjectIndexLaw(CatalogMaker):
             tx.objects.record(a_record(2, size=7, kind="execution_pack"))
             tx.objects.link(a_digest(2), "r", a_digest(1))
             tx.objects.keep("packs/x", a_digest(2))
+            tx.objects.keep("other/x", a_digest(1))
             tx.marks.put("m", "1")
-            tx.objects.unlink_all()
+            tx.objects.unlink_all("packs/")
             tx.marks.clear()
         with catalog.read() as view:
             assert view.streams.head("s") == 1
@@ -136,6 +137,6 @@ class ObjectIndexLaw(CatalogMaker):
             assert view.objects.tallies() == view.objects.counted() == tallies
             assert view.objects.recorded(a_digest(1)) == a_record(1, size=5)
             assert view.objects.recorded(a_digest(2)) == a_record(2, size=7, kind="execution_pack", traced=False)
-            assert not list(view.objects.wanted())
-            assert view.objects.root_count("packs/") == 0
+            assert list(view.objects.roots()) == [("other/x", a_digest(1))]
+            assert [view.objects.root_count(prefix) for prefix in ("packs/", "other/")] == [0, 1]
             assert view.marks.get("m") is None

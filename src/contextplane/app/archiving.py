@@ -1,0 +1,149 @@
+"""Packs out of a store into one file, and from such a file into a store: all that they reach, or nothing."""
+
+from collections.abc import Sequence
+
+from contextplane.adapters.files.archive import ArchiveReader, Member, reading_archive, writing_archive
+from contextplane.app.packing import register
+from contextplane.app.platform import Platform
+from contextplane.model.archive import (
+    HEADER_NAME,
+    MEMBERS_MOST,
+    ArchiveCorrupt,
+    ArchiveInvalid,
+    ArchiveTooLarge,
+    ArchiveTooNew,
+    Header,
+    entry_bytes,
+    entry_name,
+    header_bytes,
+    object_name,
+)
+from contextplane.model.execution import MANIFEST_MOST
+from contextplane.model.ids import Digest
+from contextplane.model.value import Value
+from contextplane.ports.objects import Batch, Objects, SourceUnreadable
+from contextplane.store.reach import Reach, reach
+
+__all__ = ["Exported", "Imported", "export_packs", "import_packs"]
+
+_NOTHING = "nothing of this archive was taken"
+
+
+class Exported(Value, frozen=True):
+    """What was written. `absent`: parents that are not in this store, so that the archive does not have them."""
+
+    header: Header
+    objects: int
+    size: int
+    absent: tuple[Digest, ...]
+
+
+class Imported(Value, frozen=True):
+    """What came, and what of it was new here. `absent`: parents that are neither in the archive nor in this store."""
+
+    header: Header
+    objects: int
+    size: int
+    new_packs: tuple[Digest, ...]
+    new_objects: int
+    absent: tuple[Digest, ...]
+
+
+def export_packs(platform: Platform, packs: Sequence[Digest], file: str) -> Exported:
+    """Write packs and all that they reach. The same packs give the same bytes."""
+    objects = platform.objects
+    found = reach(packs, objects)
+    found.require(objects.has)
+    header = Header(roots=tuple(sorted(set(packs))), parents=tuple(sorted(found.parents.keys() - set(packs))))
+    first = header_bytes(header)
+    mentioned = {digest for digest in found.mentions if objects.has(digest)}
+    members = sorted(found.parents.keys() | found.contents.keys() | mentioned)
+    if 1 + len(members) + len(header.packs) > MEMBERS_MOST:
+        raise ArchiveTooLarge(f"more than {MEMBERS_MOST:,} members", hint="write the packs to several archives")
+    with writing_archive(file) as archive:
+        archive.add(HEADER_NAME, len(first), [first])
+        for digest in members:
+            archive.add(object_name(digest), objects.size(digest), objects.stream(digest))
+        for pack in header.packs:
+            entry = entry_bytes(pack)
+            archive.add(entry_name(pack), len(entry), [entry])
+    return Exported(header=header, objects=len(members), size=archive.written, absent=tuple(found.absent_parents()))
+
+
+def import_packs(platform: Platform, file: str) -> Imported:
+    """Take the packs of an archive. Nothing of it is visible before all of it is verified."""
+    try:
+        with reading_archive(file) as archive, platform.objects.batch() as batch:
+            taking = _Taking(archive, batch, platform.objects)
+            taking.take()
+    except (ArchiveInvalid, ArchiveCorrupt, ArchiveTooNew, SourceUnreadable) as error:
+        raise error.under(file) from None
+    packs = archive.header.packs
+    new = tuple(pack for pack in packs if register(platform, pack, platform.objects.get(pack)))
+    return Imported(
+        header=archive.header,
+        objects=len(taking.taken),
+        size=taking.size,
+        new_packs=new,
+        new_objects=taking.new,
+        absent=tuple(one for one in taking.reach.absent_parents() if not platform.objects.has(one)),
+    )
+
+
+class _Taking:
+    """One archive on its way into a batch, which is committed by whoever opened it when all of this went well."""
+
+    def __init__(self, archive: ArchiveReader, batch: Batch, objects: Objects) -> None:
+        self._archive = archive
+        self._batch = batch
+        self._objects = objects
+        self._packs = set(archive.header.packs)
+        self.reach = Reach()
+        self.taken: set[Digest] = set()
+        self.size = self.new = 0
+
+    def take(self) -> None:
+        entries = set()
+        for member in self._archive.members():
+            if member.kind == "object":
+                self._object(member)
+            else:
+                _check_entry(member)
+                entries.add(member.digest)
+        self._check(entries)
+
+    def _object(self, member: Member) -> None:
+        """Put one object. That of a pack is a manifest, and small enough to be read whole."""
+        digest = member.digest
+        if digest not in self._packs:
+            got = self._batch.put_stream(member.chunks).digest
+        elif member.size > MANIFEST_MOST:
+            raise ArchiveInvalid("larger than any manifest", at=f"#{object_name(digest)}")
+        else:
+            manifest = b"".join(member.chunks)
+            got = self._batch.put(manifest)
+            if got == digest:
+                self.reach.add(digest, manifest)
+        if got != digest:
+            raise ArchiveCorrupt(f"its bytes have the digest {got}", at=f"#{object_name(digest)}", hint=_NOTHING)
+        self.taken.add(digest)
+        self.size += member.size
+        self.new += not self._objects.has(digest)
+
+    def _check(self, entries: set[Digest]) -> None:
+        """What came must be what the header says, all that its packs reach, and nothing else."""
+        refused = [f"ctx://{pack.hex} is not in it" for pack in self._packs - self.taken]
+        refused += [f"its entries and its header differ in ctx://{pack.hex}" for pack in self._packs ^ entries]
+        stray = self._packs - self.reach.line(self._archive.header.roots)
+        refused += [f"no pack in it descends from ctx://{pack.hex}" for pack in stray]
+        reached = self._packs | self.reach.contents.keys() | self.reach.mentions
+        refused += [f"no pack in it reaches {digest}" for digest in self.taken - reached]
+        if refused:
+            raise ArchiveInvalid(min(refused), hint=_NOTHING)
+        self.reach.require(lambda digest: digest in self.taken or self._objects.check(digest).state == "whole")
+
+
+def _check_entry(member: Member) -> None:
+    expected = entry_bytes(member.digest)
+    if member.size != len(expected) or b"".join(member.chunks) != expected:
+        raise ArchiveInvalid("an entry of other bytes", at=f"#{entry_name(member.digest)}", hint=_NOTHING)

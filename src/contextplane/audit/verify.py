@@ -1,0 +1,208 @@
+"""Verifying: whether a stored run is what its name says, and whether a file is what a run put out.
+
+Four answers. `verified`: everything was checked and is right. `modified`: something is not what it was. `unchecked`:
+nothing is known to be wrong, and not everything could be checked. `unknown`: there is nothing to check against.
+"""
+
+import posixpath
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from contextplane.audit.load import LoadedPack, load
+from contextplane.errors import ContextPlaneError
+from contextplane.model.execution import references, same_but_hash
+from contextplane.model.ids import Digest
+from contextplane.model.manifest import Manifest
+from contextplane.model.value import Value
+from contextplane.ports.entries import ExecutionEntries
+from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects
+
+__all__ = ["Answer", "Expected", "PackVerdict", "Trouble", "expected_of", "verify_pack"]
+
+Answer = Literal["verified", "modified", "unchecked", "unknown"]
+Seen = Callable[[int, int], None]
+"""Is told, after each object, its size and that it was one."""
+
+
+class Trouble(Value, frozen=True):
+    """One thing that is wrong with a pack, or that could not be checked: what it is, and why."""
+
+    answer: Literal["modified", "unchecked", "unknown"]
+    what: str
+    why: str
+
+
+class PackVerdict(Value, frozen=True):
+    """What checking a pack showed. `parents`: those that are here and whole, the nearest first."""
+
+    digest: Digest
+    answer: Answer
+    manifest: Manifest | None
+    objects: int
+    size: int
+    parents: tuple[Digest, ...]
+    troubles: tuple[Trouble, ...]
+
+
+def verify_pack(digest: Digest, entries: ExecutionEntries, objects: Objects, *, seen: Seen) -> PackVerdict:
+    """Check a pack: its manifest, its entry, every blob that it refers to, and its line of parents.
+
+    Damage is an answer here and not an error. Of parents the manifests are checked, not what those refer to.
+    """
+    check = _Check(entries, objects, seen)
+    pack = check.pack(digest)
+    return PackVerdict(
+        digest=digest,
+        answer=_answer(check.troubles),
+        manifest=pack.manifest if pack is not None else None,
+        objects=check.count,
+        size=check.size,
+        parents=tuple(check.parents),
+        troubles=tuple(check.troubles),
+    )
+
+
+def _answer(troubles: Iterable[Trouble]) -> Answer:
+    """The one answer to several troubles: the gravest."""
+    answers = {trouble.answer for trouble in troubles}
+    if "modified" in answers:
+        return "modified"
+    if "unknown" in answers:
+        return "unknown"
+    return "unchecked" if answers else "verified"
+
+
+class Expected(Value, frozen=True):
+    """The output that a file should be: its name in the pack, and the digest of its bytes."""
+
+    name: str
+    digest: Digest
+
+
+def expected_of(manifest: Manifest, path: str) -> Expected | str:
+    """What a file at `path`, relative to the workspace, should be; or why that cannot be told.
+
+    An output of that very path comes first, then one of the same base name if it is the only one. Of several outputs
+    of one name the last counts.
+    """
+    outputs = {posixpath.normpath(one.name): one for one in manifest.outputs if one.name}
+    base = posixpath.basename(path)
+    fits = [outputs[path]] if path in outputs else [one for name, one in outputs.items() if _base(name) == base]
+    if len(fits) > 1:
+        return f"{len(fits)} outputs of the pack are named {base}: {', '.join(sorted(one.name for one in fits))}"
+    if not fits:
+        return f"the pack has no output named {base}"
+    (output,) = fits
+    digest = _digest(output.content_ref)
+    return (
+        f"the hash of {output.name} is not understood" if digest is None else Expected(name=output.name, digest=digest)
+    )
+
+
+def _base(name: str) -> str:
+    return posixpath.basename(name)
+
+
+def _digest(text: str) -> Digest | None:
+    """A digest as others write it: upper case names the same bytes."""
+    try:
+        return Digest.parse(text.lower())
+    except ContextPlaneError:
+        return None
+
+
+class _Check:
+    """Looks at one pack, and notes what is wrong instead of stopping."""
+
+    def __init__(self, entries: ExecutionEntries, objects: Objects, seen: Seen) -> None:
+        self._entries = entries
+        self._objects = objects
+        self._seen = seen
+        self.troubles: list[Trouble] = []
+        self.parents: list[Digest] = []
+        self.count = self.size = 0
+
+    def pack(self, digest: Digest) -> LoadedPack | None:
+        pack = self._manifest(digest, "manifest", absent="unknown")
+        if pack is not None:
+            self._entry(pack)
+            self._blobs(pack)
+            self._line(pack)
+        return pack
+
+    def _manifest(
+        self, digest: Digest, what: str, *, absent: Literal["unchecked", "unknown"] = "unchecked"
+    ) -> LoadedPack | None:
+        try:
+            pack = load(digest, self._objects)
+        except ObjectCorrupt as error:
+            self._note("modified", f"{what} {digest}", error.message)
+        except ObjectNotFound:
+            self._note(absent, f"{what} {digest}", "it is not in the store")
+        except ContextPlaneError as error:
+            self._note("unchecked", f"{what} {digest}", error.message)
+        else:
+            self._count(len(pack.raw))
+            return pack
+        return None
+
+    def _entry(self, pack: LoadedPack) -> None:
+        what = f"entry packs/{pack.digest.hex}"
+        try:
+            copy = self._entries.read(pack.digest)
+        except ContextPlaneError as error:
+            self._note("unchecked", what, error.message)
+            return
+        if copy is None:
+            self._note("unchecked", what, "this pack was registered, and its entry is gone")
+        elif not same_but_hash(copy, pack.raw, pack.digest):
+            self._note("modified", what, "the entry is not a copy of the manifest")
+
+    def _blobs(self, pack: LoadedPack) -> None:
+        refs = references(pack.raw)
+        if refs is None:
+            self._note("unchecked", f"manifest {pack.digest}", "what it refers to is not understood")
+            return
+        for role, text in refs.unreadable:
+            if role != "parent":
+                self._note("unchecked", role, f"not a reference that is understood: {text}")
+        done: set[Digest] = set()
+        for role, digest in refs.found:
+            if role != "parent" and digest not in done:
+                done.add(digest)
+                self._blob(role, digest)
+
+    def _blob(self, role: str, digest: Digest) -> None:
+        try:
+            condition = self._objects.check(digest)
+        except ContextPlaneError as error:
+            self._note("unchecked", f"{role} {digest}", error.message)
+            return
+        if condition.state == "whole":
+            self._count(condition.size)
+        elif condition.state == "corrupt":
+            self._note("modified", f"{role} {digest}", condition.why)
+        else:
+            self._note("unchecked", f"{role} {digest}", "it is not in the store")
+
+    def _line(self, pack: LoadedPack) -> None:
+        """Every parent in turn, up to one that is not whole. It ends: no bytes can contain their own hash."""
+        here: LoadedPack | None = pack
+        while here is not None and (text := here.manifest.parent):
+            parent = _digest(text)
+            if parent is None:
+                self._note(
+                    "unchecked", f"parent of {here.digest}", f"not a reference that is understood: {text[:80]!r}"
+                )
+                return
+            here = self._manifest(parent, "parent")
+            if here is not None:
+                self.parents.append(parent)
+
+    def _count(self, size: int) -> None:
+        self.count += 1
+        self.size += size
+        self._seen(size, 1)
+
+    def _note(self, answer: Literal["modified", "unchecked", "unknown"], what: str, why: str) -> None:
+        self.troubles.append(Trouble(answer=answer, what=what, why=why))

@@ -1,0 +1,130 @@
+"""Compare two runs: model, environment, prompts, inputs, steps, outputs.
+
+A and B are execution packs: ctx://<hash>, or the first digits of a hash. Differences are listed in the order
+in which a run happens, so that the first one is where the runs part. Steps are aligned: one that was put in
+between is one difference. Contents that differ are shown as a unified diff where they are text, up to 1 MiB
+each, 200 lines of each and 100 of them. Times and parents are not compared.
+
+Types: model_drift, environment_drift, prompt_drift, input_drift, tool_drift, param_drift, reasoning_drift (a
+step gave another output), output_drift. With --exit-code the status is 12 when there is any, else 0.
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from contextplane.cli.exit import DRIFT, OK
+from contextplane.cli.screen import Screen, clean, counted, shortened
+
+if TYPE_CHECKING:
+    from contextplane.audit.diff import Diff, Entry
+
+__all__ = ["add_arguments", "run"]
+
+_DIGITS = 12
+_INDENT = " " * 6
+_COLOR = {"-": "red", "+": "green", "@": "dim", "\\": "dim"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("a", metavar="A", help="the one run")
+    parser.add_argument("b", metavar="B", help="the other one")
+    parser.add_argument("--exit-code", action="store_true", help="end with status 12 when they differ")
+    parser.add_argument("--human", action="store_true", help="for people, which is the default")
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.audit.diff import diff
+    from contextplane.audit.load import load
+    from contextplane.cli.naming import named_pack
+    from contextplane.cli.opening import opening
+
+    with opening(screen) as platform:
+        a, b = named_pack(args.a, platform), named_pack(args.b, platform)
+        loaded = load(a, platform.objects)
+        found = diff(loaded, loaded if a == b else load(b, platform.objects), platform.objects)
+    _tell(found, screen)
+    screen.answer(_answer(found))
+    return DRIFT if args.exit_code and found.entries else OK
+
+
+def _answer(found: "Diff") -> dict[str, object]:
+    from msgspec import UNSET
+    from msgspec.structs import replace
+
+    first = found.entries[0] if found.entries else None
+    return {
+        "pack_hash_a": found.a.hex[:_DIGITS],
+        "pack_hash_b": found.b.hex[:_DIGITS],
+        "pack_a": f"ctx://{found.a.hex}",
+        "pack_b": f"ctx://{found.b.hex}",
+        "has_drift": first is not None,
+        "first_divergence": replace(first, text=UNSET) if first else None,
+        "entries": found.entries,
+    }
+
+
+def _tell(found: "Diff", screen: Screen) -> None:
+    if not found.entries:
+        same = found.a == found.b
+        why = "It is the same pack." if same else "The packs differ only in what is not compared, such as times."
+        screen.say(f"No differences found. {why}")
+        return
+    screen.say(f"Comparing {found.a.hex[:_DIGITS]} vs {found.b.hex[:_DIGITS]}")
+    screen.say()
+    screen.say(f"{counted(len(found.entries), 'difference')} found:")
+    screen.say()
+    for number, entry in enumerate(found.entries, 1):
+        screen.say(f"  {number}. {_line(entry)}")
+        for line in (*_parameters(entry), *_text(entry, screen)):
+            screen.say(_INDENT + line)
+    screen.say()
+    screen.say(f"First divergence: {_line(found.entries[0])}")
+
+
+def _line(entry: "Entry") -> str:
+    """What differs, and what each pack has, where that is a value of its own: linux -> darwin."""
+    from msgspec import UNSET
+
+    a, b = entry.pack_a, entry.pack_b
+    line = f"[{entry.type}] {shortened(clean(entry.description))}"
+    if entry.content_a is not UNSET or entry.type == "param_drift" or a is UNSET or b is UNSET:
+        return line
+    words = a and b and isinstance(a, str) and isinstance(b, str)
+    return line + (f": {shortened(clean(a))} -> {shortened(clean(b))}" if words else f": {_json(a)} -> {_json(b)}")
+
+
+def _parameters(entry: "Entry") -> Iterator[str]:
+    """The parameters of a call that differ, by name."""
+    if entry.type != "param_drift":
+        return
+    a, b = entry.pack_a or {}, entry.pack_b or {}
+    if not a and not b:
+        yield f"{_json(entry.pack_a)} -> {_json(entry.pack_b)}"
+    for key in sorted({**a, **b}):
+        ours, theirs = (_json(one[key]) if key in one else "(none)" for one in (a, b))
+        if ours != theirs:
+            yield f"{shortened(clean(key))}: {ours} -> {theirs}"
+
+
+def _text(entry: "Entry", screen: Screen) -> Iterator[str]:
+    """The differing texts, or why they are not shown."""
+    from msgspec import UNSET
+
+    if entry.text is UNSET:
+        return
+    for line in entry.text.lines:
+        # A tab is the one control character that texts are made with, and does no harm.
+        shown = shortened("\t".join(map(clean, line.split("\t"))))
+        yield screen.paint(_COLOR[line[0]], shown) if line[:1] in _COLOR else shown
+    if entry.text.cut:
+        yield screen.paint("yellow", "(cut here: there are more differences)")
+    if entry.text.why:
+        color = "red" if entry.text.state in {"damaged", "missing"} else "yellow"
+        yield screen.paint(color, f"({entry.text.state.replace('_', ' ')}: {clean(entry.text.why)})")
+
+
+def _json(value: object) -> str:
+    from contextplane.model.canonical import SORTED
+
+    return shortened(clean(SORTED.encode(value).decode()))

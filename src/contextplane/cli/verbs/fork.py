@@ -1,0 +1,30 @@
+"""Begin a draft from a recorded run.
+
+The draft is a new JSON file below .ctx/drafts/, a copy of the run's manifest with the run as its parent. Edit
+it, then make it a pack with 'ctx finalize'. No draft ever takes the place of another.
+"""
+
+from argparse import ArgumentParser, Namespace
+
+from contextplane.cli.exit import OK
+from contextplane.cli.screen import Screen, clean
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("ref", metavar="REF", help="the execution pack to begin from")
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.forking import fork
+    from contextplane.cli.naming import named_pack
+    from contextplane.cli.opening import opening
+
+    with opening(screen) as platform:
+        digest = named_pack(args.ref, platform)
+        path = fork(platform, digest)
+    screen.say(f"Draft created at {clean(path)}")
+    screen.say("Edit the draft, then finalize with 'ctx finalize <draft-path>'")
+    screen.answer({"draft": path, "parent": f"ctx://{digest.hex}"})
+    return OK

@@ -1,0 +1,161 @@
+"""Run a recorded run's tools again and compare, step by step.
+
+Every step but reasoning is called again with its recorded parameters, and what it gives is compared with
+what was recorded: matched, diverged, diverged as expected (the step says it is not deterministic), or
+failed (no such tool, refused, timed out, an error, or recorded bytes that are damaged). Fidelity is exact,
+degraded (a deterministic step diverged; status 12) or failed (a step could not be run; status 1). What has
+changed around the run is listed as drift and changes neither.
+
+Tools: read_file, list_files, search, http_get, python, and plug-ins (entry points in contextplane.tools).
+They see files below the workspace only, no network and no Python module but those that are allowed; a
+plug-in is code that you installed and keeps to the workspace by itself. With --recorded no tool runs:
+every output is read back from the pack and verified.
+"""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from contextplane.cli.exit import DRIFT, FAILED, OK
+from contextplane.cli.parsing import complete_folders
+from contextplane.cli.screen import Screen, clean, shortened
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from contextplane.app.platform import Platform
+    from contextplane.app.replaying import Replay
+    from contextplane.audit.load import LoadedPack
+    from contextplane.audit.replay import Drift, Replayed
+
+__all__ = ["add_arguments", "host", "module", "run", "seconds"]
+
+_LONGEST = 86_400
+_EXIT = {"exact": OK, "degraded": DRIFT, "failed": FAILED}
+_REFERENCE_EXIT = {"exact": 0, "degraded": 1, "failed": 2}
+_FIDELITY_COLOR = {"exact": "green", "degraded": "yellow", "failed": "red"}
+_MARK = {
+    "matched": ("✓", "green", "matched"),
+    "diverged": ("≠", "yellow", "diverged"),
+    "diverged_expected": ("≈", "dim", "diverged (expected: non-deterministic)"),
+    "failed": ("✗", "red", "failed"),
+    "skipped": ("-", "dim", "skipped"),
+}
+
+
+def seconds(text: str) -> float:
+    """A time limit: more than nothing, at most a day."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= _LONGEST:
+        raise ArgumentTypeError(f"not a number of seconds: {text[:20]!r} (more than 0, at most {_LONGEST})")
+    return value
+
+
+def host(text: str) -> str:
+    """The name or the address of a host, without a scheme, a port or a path."""
+    with_port = text.count(":") == 1  # an IPv6 address has more of them
+    if with_port or not text or not text.isascii() or not text.isprintable() or set(text) & set(" ,/@\\[]"):
+        raise ArgumentTypeError(f"not a host: {text[:80]!r} (write its name only: example.org)")
+    return text
+
+
+def module(text: str) -> str:
+    """The dotted name of a module."""
+    if not all(part.isidentifier() for part in text.split(".")):
+        raise ArgumentTypeError(f"not a module: {text[:80]!r} (write its dotted name: package.module)")
+    return text
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("ref", metavar="REF", help="the execution pack")
+    parser.add_argument("--recorded", action="store_true", help="run no tool, read every recorded output back")
+    complete_folders(
+        parser.add_argument("--root", metavar="DIR", help="the workspace (default: the folder that holds the store)")
+    )
+    parser.add_argument(
+        "--allow-host", type=host, action="append", default=[], metavar="HOST", help="let http_get reach this host"
+    )
+    parser.add_argument(
+        "--allow-python",
+        type=module,
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="let python call functions that this module defines",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="the longest that a step may take (default: 10)",
+    )
+    parser.add_argument("--reference-exit", action="store_true", help="exit with 0 exact, 1 degraded, 2 failed instead")
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.audit.load import load
+    from contextplane.audit.replay import fidelity
+    from contextplane.cli.naming import named_pack
+    from contextplane.cli.opening import opening
+
+    with opening(screen) as platform:
+        pack = load(named_pack(args.ref, platform), platform.objects)
+        screen.say(f"Replay of ctx://{pack.digest.hex}")
+        with _replay(args, platform, pack) as replay:
+            parts = []
+            for part in replay.parts:
+                _say_part(part, screen)
+                parts.append(part)
+    found = fidelity(parts)
+    _say_drift(replay.drift, screen)
+    counts: Counter[str] = Counter(part.outcome for part in parts)
+    told = ", ".join(f"{counts[outcome]:,} {word}" for outcome, (_, _, word) in _MARK.items() if counts[outcome])
+    screen.say(f"{told or 'nothing to run'}; fidelity: {screen.paint(_FIDELITY_COLOR[found], found)}")
+    screen.answer(
+        {
+            "pack": f"ctx://{pack.digest.hex}",
+            "mode": "recorded" if args.recorded else "live",
+            "fidelity": found,
+            "parts": parts,
+            "drift": replay.drift,
+        }
+    )
+    return _REFERENCE_EXIT[found] if args.reference_exit else _EXIT[found]
+
+
+def _replay(args: Namespace, platform: "Platform", pack: "LoadedPack") -> "AbstractContextManager[Replay]":
+    from contextplane.app.replaying import Limits, replaying, replaying_recorded
+
+    if args.recorded:
+        return replaying_recorded(platform, pack)
+    limits = Limits(
+        root=args.root, hosts=tuple(args.allow_host), modules=tuple(args.allow_python), seconds=args.timeout
+    )
+    return replaying(platform, pack, limits)
+
+
+def _say_part(part: "Replayed", screen: Screen) -> None:
+    mark, color, word = _MARK[part.outcome]
+    name = f"{part.part}  {part.tool or part.type}" if part.tool or part.type else part.part
+    why = f": {part.why}" if part.why else ""
+    screen.say(f"  {screen.paint(color, mark)} {shortened(clean(f'{name}  {word}{why}'))}")
+
+
+def _say_drift(drift: "tuple[Drift, ...]", screen: Screen) -> None:
+    if drift:
+        screen.say("Drift:")
+    for one in drift:
+        screen.say(f"  {shortened(clean(_told(one)))}")
+
+
+def _told(drift: "Drift") -> str:
+    if drift.kind == "missing_input":
+        return f"input {drift.what} is not in the store"
+    if drift.kind == "damaged_input":
+        return f"input {drift.what} is not as it was: {drift.now}"
+    name = f"version of {drift.what}" if drift.kind == "tool_version" else drift.what
+    return f"{name} was {drift.recorded or 'not told'}, is {drift.now or 'not known here'}"

@@ -1,0 +1,130 @@
+"""Check a pack, or a file by its sidecar, against the store.
+
+A pack: its manifest, its entry, every blob that it refers to and every manifest in its line of parents
+are hashed again. A file: its sidecar FILE.ctx.json names the pack it came from, and its bytes are compared
+with those of the pack's output of the same path in the workspace, else of the same base name.
+The answer is one of: verified (status 0), modified (11), unchecked (10: something could not be checked),
+unknown (13: no sidecar, or its pack is not in the store).
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from contextplane.cli.exit import NOT_FOUND, OK, REFUSED, UNTRUSTED
+from contextplane.cli.progress import Bar
+from contextplane.cli.screen import Screen, clean, counted, human_size
+
+if TYPE_CHECKING:
+    from contextplane.app.platform import Platform
+    from contextplane.app.verifying import ArtifactVerdict
+    from contextplane.audit.verify import PackVerdict
+    from contextplane.model.manifest import Manifest
+
+__all__ = ["add_arguments", "run"]
+
+_STATUS = {"verified": OK, "modified": UNTRUSTED, "unchecked": REFUSED, "unknown": NOT_FOUND}
+_COLOR = {"verified": "green", "modified": "red", "unchecked": "yellow", "unknown": "yellow"}
+_SHORT = 12
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("what", metavar="REF|FILE", help="an execution pack, or a file that one put out")
+    parser.add_argument("--file", action="store_true", help="it is a file, whatever it looks like")
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.opening import opening
+    from contextplane.model.reference import FilePath, parse_reference
+
+    with opening(screen) as platform:
+        if isinstance(parse_reference(args.what, file=args.file).named, FilePath):
+            return _file(args.what, platform, screen)
+        return _pack(args.what, platform, screen)
+
+
+def _pack(text: str, platform: "Platform", screen: Screen) -> int:
+    from contextplane.audit.verify import verify_pack
+    from contextplane.cli.naming import named_pack
+
+    bar = Bar(screen, 0)
+    verdict = verify_pack(named_pack(text, platform), platform.entries, platform.objects, seen=bar.step)
+    bar.clear()
+    _tell_pack(verdict, screen)
+    screen.answer(
+        {
+            "answer": verdict.answer,
+            "pack": f"ctx://{verdict.digest.hex}",
+            "created": verdict.manifest.created if verdict.manifest else None,
+            "tools": _tools(verdict.manifest),
+            "objects": verdict.objects,
+            "size": verdict.size,
+            "parents": [f"ctx://{one.hex}" for one in verdict.parents],
+            "troubles": verdict.troubles,
+        }
+    )
+    return _STATUS[verdict.answer]
+
+
+def _tell_pack(verdict: "PackVerdict", screen: Screen) -> None:
+    screen.say(f"Pack:      {verdict.digest.hex[:_SHORT]}   ctx://{verdict.digest.hex}")
+    if verdict.manifest is not None:
+        screen.say(f"Created:   {clean(verdict.manifest.created)}")
+    if tools := _tools(verdict.manifest):
+        screen.say(f"Tools:     [{clean(' '.join(tools))}]")
+    if verdict.parents:
+        screen.say(f"Parents:   {' '.join(one.hex[:_SHORT] for one in verdict.parents)}")
+    screen.say(f"Checked:   {counted(verdict.objects, 'object')}, {human_size(verdict.size)}")
+    screen.say(f"Integrity: {screen.paint(_COLOR[verdict.answer], verdict.answer)}")
+    for trouble in verdict.troubles:
+        screen.say(f"  {trouble.answer:<9} {clean(trouble.what)}  {clean(trouble.why)}")
+
+
+def _file(path: str, platform: "Platform", screen: Screen) -> int:
+    from contextplane.app.verifying import verify_artifact
+
+    verdict = verify_artifact(platform, path)
+    _tell_file(path, verdict, screen)
+    sidecar, pack, expected = verdict.sidecar, verdict.pack, verdict.expected
+    screen.answer(
+        {
+            "answer": verdict.answer,
+            "why": verdict.why,
+            "artifact": path,
+            "pack": f"ctx://{pack.digest.hex}" if pack else None,
+            "created": pack.manifest.created if pack else None,
+            "output": expected.name if expected else None,
+            "expected": str(expected.digest) if expected else None,
+            "actual": str(verdict.actual) if verdict.actual else None,
+            "sidecar": sidecar,
+        }
+    )
+    return _STATUS[verdict.answer]
+
+
+def _tell_file(path: str, verdict: "ArtifactVerdict", screen: Screen) -> None:
+    sidecar, pack = verdict.sidecar, verdict.pack
+    screen.say(f"Artifact:  {clean(path)}")
+    if pack is not None:
+        screen.say(f"Pack:      {pack.digest.hex[:_SHORT]}")
+        screen.say(f"Created:   {clean(pack.manifest.created)}")
+    if sidecar is not None and sidecar.tools:
+        screen.say(f"Tools:     [{clean(' '.join(sidecar.tools))}]")
+    screen.say(f"Integrity: {screen.paint(_COLOR[verdict.answer], verdict.answer)}{clean(_reason(verdict))}")
+    if sidecar is not None and sidecar.confidence:
+        screen.say(f"Confidence: {clean(sidecar.confidence)}")
+    if sidecar is not None and sidecar.notes:
+        screen.say(f"Notes:     {clean(sidecar.notes)}")
+    if pack is not None:
+        screen.say()
+        screen.say(f"To inspect: ctx show {pack.digest.hex[:_SHORT]}")
+        screen.say(f"To replay:  ctx replay {pack.digest.hex[:_SHORT]}")
+
+
+def _reason(verdict: "ArtifactVerdict") -> str:
+    if verdict.answer == "modified" and verdict.expected is not None and verdict.actual is not None:
+        return f" (expected {verdict.expected.digest.hex[:_SHORT]}, actual {verdict.actual.hex[:_SHORT]})"
+    return f" ({verdict.why})" if verdict.why else ""
+
+
+def _tools(manifest: "Manifest | None") -> list[str]:
+    return sorted({step.tool for step in manifest.steps if step.tool}) if manifest else []

@@ -1,0 +1,62 @@
+"""The sidecar of an artifact: a small file beside it, `<file>.ctx.json`, that says which run made it.
+
+It claims; it proves nothing. Others write sidecars too, so reading is lenient: unknown fields are passed over.
+"""
+
+from typing import ClassVar
+
+import msgspec
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.ids import Digest
+from contextplane.model.manifest import Manifest
+from contextplane.model.value import Value
+
+__all__ = ["SIDECAR_MOST", "SUFFIX", "Sidecar", "SidecarInvalid", "read_sidecar", "sidecar_bytes", "sidecar_of"]
+
+SUFFIX = ".ctx.json"
+
+SIDECAR_MOST = 16 << 20
+"""A larger file is no sidecar."""
+
+
+class SidecarInvalid(ContextPlaneError):
+    """The file beside an artifact is not a sidecar."""
+
+    code: ClassVar[str] = "sidecar_invalid"
+    family: ClassVar[Family] = "refused"
+
+
+class Sidecar(Value, frozen=True, omit_defaults=True):
+    """`context_pack` names the run in any form that a reference to an execution pack has."""
+
+    context_pack: str
+    inputs: tuple[str, ...] | None = None
+    tools: tuple[str, ...] | None = None
+    confidence: str = ""
+    notes: str = ""
+
+
+def read_sidecar(data: bytes) -> Sidecar:
+    """Read what somebody wrote: what is null counts as left out."""
+    try:
+        value = msgspec.json.decode(data)
+        if isinstance(value, dict):
+            value = {key: one for key, one in value.items() if one is not None}
+        return msgspec.convert(value, Sidecar)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+        raise SidecarInvalid(f"not a sidecar: {error}", hint="'ctx pack --sidecars' writes a new one") from error
+
+
+def sidecar_of(digest: Digest, manifest: Manifest) -> Sidecar:
+    """What a run says of each of its outputs: the names of its inputs and tools, sorted, each once."""
+    return Sidecar(
+        context_pack=f"ctx://{digest.hex}",
+        inputs=tuple(sorted({one.name for one in manifest.inputs if one.name})),
+        tools=tuple(sorted({one.tool for one in manifest.steps if one.tool})),
+    )
+
+
+def sidecar_bytes(sidecar: Sidecar) -> bytes:
+    """The same bytes for the same sidecar, readable by people."""
+    return msgspec.json.format(msgspec.json.encode(sidecar), indent=2) + b"\n"

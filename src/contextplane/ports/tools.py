@@ -1,0 +1,55 @@
+"""What we need of the tools that a run called: the same call once more, confined, and its bytes."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+from contextplane.errors import ContextPlaneError, Family
+
+__all__ = ["ToolFailed", "ToolRefused", "ToolTimedOut", "ToolUnknown", "Tools"]
+
+
+class ToolUnknown(ContextPlaneError):
+    """No tool of this name is available here."""
+
+    code: ClassVar[str] = "tool_unknown"
+    family: ClassVar[Family] = "not_found"
+
+
+class ToolFailed(ContextPlaneError):
+    """A tool ran and came to no output: its parameters were wrong, or what it needed was not there."""
+
+    code: ClassVar[str] = "tool_failed"
+    family: ClassVar[Family] = "failed"
+
+
+class ToolTimedOut(ContextPlaneError):
+    """A tool was still running at its time limit, and was ended."""
+
+    code: ClassVar[str] = "tool_timed_out"
+    family: ClassVar[Family] = "failed"
+
+
+class ToolRefused(ContextPlaneError):
+    """A call that would leave its confines: a path outside the workspace, a host or a module that is not allowed."""
+
+    code: ClassVar[str] = "tool_refused"
+    family: ClassVar[Family] = "refused"
+
+
+class Tools(Protocol):
+    """Tools by name.
+
+    - A call ends: with its output, or with an error of this module, within a time limit whatever the tool does.
+    - An output is of bounded size.
+    - What a call may reach (files, hosts, code) was decided by who made the `Tools`, never by its parameters.
+    """
+
+    def names(self) -> tuple[str, ...]:
+        """Every tool that is available, sorted."""
+        ...
+
+    def version(self, name: str) -> str:
+        """The version of a tool's behaviour. `ToolUnknown` when there is no such tool."""
+        ...
+
+    def call(self, name: str, parameters: Mapping[str, object]) -> bytes: ...

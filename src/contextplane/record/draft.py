@@ -1,0 +1,258 @@
+"""Drafts: the manifest of a recorded run as JSON that people edit, and back, checked.
+
+Writing is lenient about what others stored. Reading is strict, and reports everything that is wrong at once. It looks
+nothing up: whether what a draft refers to is there, the store must say.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar, TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.canonical import Json, JsonRefused
+from contextplane.model.execution_log import Problem
+from contextplane.model.ids import Digest
+from contextplane.model.json_text import parse
+from contextplane.model.log_reader import REASONING
+from contextplane.model.manifest import (
+    VERSION,
+    Environment,
+    Input,
+    Manifest,
+    Model,
+    Output,
+    Prompt,
+    Step,
+    manifest_bytes,
+)
+from contextplane.model.pointer import pointer
+from contextplane.model.timestamp import NO_TIME, Timestamp
+from contextplane.model.value import Value
+
+__all__ = ["Draft", "InvalidDraft", "draft_text", "read_draft", "same_run", "with_sizes"]
+
+T = TypeVar("T")
+
+_TOP = (
+    *("version", "hash", "created", "model", "system_prompt", "prompts"),
+    *("inputs", "steps", "outputs", "environment", "parent"),
+)
+_STEP = ("index", "type", "tool", "parameters", "output_ref", "deterministic", "timestamp")
+_NAMES = {str: "text", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
+_TOLD = 9
+
+
+class InvalidDraft(ContextPlaneError):
+    """A draft that cannot become an execution pack. `details.problems` lists everything that is wrong with it."""
+
+    code: ClassVar[str] = "draft_invalid"
+    family: ClassVar[Family] = "refused"
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        first, *more = problems
+        also = "".join(f"; {one.at}: {one.message}" for one in more[:_TOLD])
+        cut = f"; and {len(more) - _TOLD} more" if len(more) > _TOLD else ""
+        super().__init__(
+            f"{first.message}{also}{cut}",
+            at=first.at,
+            hint="edit the draft, then finalize it again",
+            details={"problems": [{"at": one.at, "message": one.message} for one in problems]},
+        )
+        self.problems = problems
+
+
+class Draft(Value, frozen=True):
+    """A draft whose form is right. `refs`: where each content is referred to, and its digest."""
+
+    manifest: Manifest
+    parent: Digest
+    refs: tuple[tuple[str, Digest], ...]
+
+
+def draft_text(manifest: Manifest, parent: Digest) -> bytes:
+    """The draft of a run that is like `parent`: in the field order of the reference program, indented."""
+    fields = {
+        "version": manifest.version,
+        "hash": "",
+        "created": manifest.created,
+        "model": {"identifier": manifest.model.identifier, "parameters": manifest.model.parameters},
+        "system_prompt": manifest.system_prompt,
+        "prompts": [{"role": one.role, "content_ref": one.content_ref} for one in manifest.prompts],
+        "inputs": [{"name": one.name, "content_ref": one.content_ref, "size": one.size} for one in manifest.inputs],
+        "steps": [{field: getattr(one, field) for field in _STEP} for one in manifest.steps],
+        "outputs": [{"name": one.name, "content_ref": one.content_ref} for one in manifest.outputs],
+        "environment": {
+            "os": manifest.environment.os,
+            "runtime": manifest.environment.runtime,
+            "tool_versions": manifest.environment.tool_versions,
+        },
+        "parent": str(parent),
+    }
+    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
+
+
+def read_draft(data: bytes) -> Draft:
+    """Read an edited draft, or raise `InvalidDraft` with everything that is wrong with it."""
+    reader = _Reader()
+    manifest = reader.manifest(parse(data).value)
+    if reader.problems:
+        raise InvalidDraft(tuple(reader.problems))
+    return Draft(manifest=manifest, parent=Digest.parse(manifest.parent), refs=tuple(reader.refs))
+
+
+def with_sizes(manifest: Manifest, size_of: Callable[[Digest], int]) -> Manifest:
+    """The same, each input with the size that its content has: whoever edits a reference need not count bytes."""
+    inputs = tuple(replace(one, size=size_of(Digest.parse(one.content_ref))) for one in manifest.inputs)
+    return replace(manifest, inputs=inputs)
+
+
+def same_run(one: Manifest, other: Manifest) -> bool:
+    """Whether two manifests tell the same run, apart from when they were made and what they were forked from."""
+    try:
+        return _essence(one) == _essence(other)
+    except JsonRefused:
+        return False  # one of them was stored by others and has no canonical form; what has one differs from it
+
+
+def _essence(manifest: Manifest) -> bytes:
+    """Bytes, because to Python `true` and `1` are equal. A size follows from its content and says nothing by itself."""
+    steps = tuple(replace(step, timestamp=_moment(step.timestamp)) for step in manifest.steps)
+    inputs = tuple(replace(one, size=0) for one in manifest.inputs)
+    return manifest_bytes(replace(manifest, created="", parent="", steps=steps, inputs=inputs))
+
+
+def _moment(text: str) -> str:
+    try:
+        return str(Timestamp.parse(text) if text else NO_TIME)
+    except ContextPlaneError:
+        return text
+
+
+class _Reader:
+    """Reads values, and notes what is wrong instead of stopping. What it returns counts only when nothing was noted."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.refs: list[tuple[str, Digest]] = []
+
+    def manifest(self, value: Json) -> Manifest:
+        top = self._object(value, "", _TOP)
+        version = self._text(top, "version", "", required=True)
+        if version not in {"", VERSION}:
+            self._note("/version", f"must be {VERSION!r}")
+        if self._text(top, "hash", ""):
+            self._note("/hash", "must be empty: a hash cannot contain itself")
+        model = self._object(top.get("model"), "/model", ("identifier", "parameters"))
+        environment = self._object(top.get("environment"), "/environment", ("os", "runtime", "tool_versions"))
+        return Manifest(
+            created=self._time(top, "created", ""),
+            model=Model(
+                identifier=self._text(model, "identifier", "/model", required=True),
+                parameters=self._typed(model, "parameters", "/model", dict),
+            ),
+            system_prompt=self._ref(top, "system_prompt", ""),
+            prompts=tuple(self._prompt(one, at) for one, at in self._list(top, "prompts")),
+            inputs=tuple(self._input(one, at) for one, at in self._list(top, "inputs")),
+            steps=tuple(self._step(one, at, n) for n, (one, at) in enumerate(self._list(top, "steps"))),
+            outputs=tuple(self._output(one, at) for one, at in self._list(top, "outputs")),
+            environment=Environment(
+                os=self._text(environment, "os", "/environment", required=True),
+                runtime=self._text(environment, "runtime", "/environment", required=True),
+                tool_versions=self._versions(environment),
+            ),
+            parent=self._digest(top, "parent", ""),
+        )
+
+    def _prompt(self, value: Json, at: str) -> Prompt:
+        entry = self._object(value, at, ("role", "content_ref"))
+        return Prompt(role=self._text(entry, "role", at), content_ref=self._ref(entry, "content_ref", at))
+
+    def _input(self, value: Json, at: str) -> Input:
+        entry = self._object(value, at, ("name", "content_ref", "size"))
+        self._typed(entry, "size", at, int)  # the content itself says how long it is
+        return Input(name=self._text(entry, "name", at), content_ref=self._ref(entry, "content_ref", at))
+
+    def _output(self, value: Json, at: str) -> Output:
+        entry = self._object(value, at, ("name", "content_ref"))
+        return Output(
+            name=self._text(entry, "name", at, required=True), content_ref=self._ref(entry, "content_ref", at)
+        )
+
+    def _step(self, value: Json, at: str, position: int) -> Step:
+        entry = self._object(value, at, _STEP)
+        kind = self._text(entry, "type", at, required=True)
+        index = self._typed(entry, "index", at, int)
+        return Step(
+            index=position if index is None else index,
+            type=kind,
+            tool=self._text(entry, "tool", at, required=kind != REASONING),
+            parameters=self._typed(entry, "parameters", at, dict),
+            output_ref=self._ref(entry, "output_ref", at, required=False),
+            deterministic=bool(self._typed(entry, "deterministic", at, bool)),
+            timestamp=self._time(entry, "timestamp", at),
+        )
+
+    def _ref(self, entry: dict[str, Json], key: str, at: str, *, required: bool = True) -> str:
+        """A reference to a content, which is remembered."""
+        text = self._digest(entry, key, at, required=required)
+        if text:
+            self.refs.append((f"{at}/{key}", Digest.parse(text)))
+        return text
+
+    def _digest(self, entry: dict[str, Json], key: str, at: str, *, required: bool = True) -> str:
+        text = self._text(entry, key, at, required=required)
+        try:
+            return str(Digest.parse(text)) if text else ""
+        except ContextPlaneError as error:
+            self._note(f"{at}/{key}", f"{error.message}; the form is sha256:<64 lower-case hex>")
+            return ""
+
+    def _text(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> str:
+        found = entry.get(key)
+        if required and (found is None or found == ""):
+            self._note(f"{at}/{key}", "is missing")
+        return self._typed(entry, key, at, str) or ""
+
+    def _time(self, entry: dict[str, Json], key: str, at: str) -> str:
+        text = self._text(entry, key, at)
+        try:
+            return str(Timestamp.parse(text) if text else NO_TIME)
+        except ContextPlaneError as error:
+            self._note(f"{at}/{key}", error.message)
+            return ""
+
+    def _versions(self, environment: dict[str, Json]) -> dict[str, str] | None:
+        versions = self._typed(environment, "tool_versions", "/environment", dict)
+        for tool, version in (versions or {}).items():
+            if type(version) is not str:
+                self._note(f"/environment/tool_versions{pointer([tool])}", f"must be text, not {_name(version)}")
+        return cast("dict[str, str] | None", versions)
+
+    def _list(self, top: dict[str, Json], key: str) -> list[tuple[Json, str]]:
+        return [(one, f"/{key}/{n}") for n, one in enumerate(self._typed(top, key, "", list) or [])]
+
+    def _object(self, value: Json, at: str, known: tuple[str, ...]) -> dict[str, Json]:
+        if not isinstance(value, dict):
+            self._note(at, "is missing" if value is None else f"must be an object, not {_name(value)}")
+            return {}
+        for key in sorted(value.keys() - set(known)):
+            self._note(at + pointer([key]), f"is not a field of a draft (known here: {', '.join(known)})")
+        return value
+
+    def _typed(self, entry: dict[str, Json], key: str, at: str, kind: type[T]) -> T | None:
+        value = entry.get(key)
+        if value is None or type(value) is kind:
+            return value
+        self._note(f"{at}/{key}", f"must be {_NAMES[kind]}, not {_name(value)}")
+        return None
+
+    def _note(self, at: str, message: str) -> None:
+        self.problems.append(Problem(at=at or "/", message=message))
+
+
+def _name(value: object) -> str:
+    if value is None:
+        return "null"
+    return "a number" if isinstance(value, float) else _NAMES.get(type(value), "text")

@@ -1,0 +1,238 @@
+"""`ctx fork` and `ctx finalize`: a run begets a draft, an edited draft a run, and nothing is lost on the way."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from contextplane.app.forking import finalize
+from contextplane.app.init import init
+from contextplane.app.packing import pack_log
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
+from contextplane.model.canonical import JsonRefused
+from contextplane.model.execution import MANIFEST_MOST
+from contextplane.model.ids import Digest
+from contextplane.model.json_text import parse
+from contextplane.model.timestamp import Timestamp
+from contextplane.ports.catalog import BLOB, Recorded
+from contextplane.record.draft import InvalidDraft
+from contextplane.testing.proofs import proves
+from contextplane.testing.reference_store import ReferenceStore
+from tests.surfaces.running import Result, ctx
+
+LOG = {
+    "model": {"identifier": "m-1", "parameters": {"temperature": 0.2}},
+    "system_prompt": "You are careful.",
+    "prompts": [{"role": "user", "content": "Refund order 881"}],
+    "inputs": [{"name": "order.json", "content": "{}"}],
+    "steps": [{"type": "tool_call", "tool": "read_file", "output": "{}", "timestamp": "2026-05-04T09:31:41Z"}],
+    "outputs": [{"name": "report.md", "content": "# done"}],
+    "environment": {"os": "linux", "runtime": "py3.11"},
+}
+STARTED = Timestamp.of(datetime(2026, 5, 5, tzinfo=UTC))
+REFUSED = 10
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> str:
+    """A store in the test's folder with one run; its digits."""
+    init(Settings(cwd=str(tmp_path)), ".")
+    with opened(Settings(cwd=str(tmp_path))) as platform:
+        return pack_log(platform, msgspec.json.encode(LOG), root=str(tmp_path)).digest.hex
+
+
+def told(result: Result) -> dict[str, Any]:
+    assert (result.status, result.err) == (0, "")
+    value = msgspec.json.decode(result.raw)
+    assert isinstance(value, dict)
+    return value
+
+
+def forked(folder: Path, run: str) -> Path:
+    return Path(told(ctx("fork", run, "--json", cwd=folder))["draft"])
+
+
+def edit(draft: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    value = msgspec.json.decode(draft.read_bytes())
+    change(value)
+    draft.write_bytes(msgspec.json.encode(value))
+
+
+def another_model(value: dict[str, Any]) -> None:
+    value["model"]["identifier"] = "m-2"
+
+
+def stored(folder: Path) -> set[str]:
+    """The name of everything that is in the store's objects and among its packs."""
+    return {str(path) for name in ("objects", "packs") for path in (folder / ".ctx" / name).rglob("*")}
+
+
+@proves("execution-pack:manifest-fields:parent-is-fork-origin", "execution-pack:manifest-fields:parent-optional")
+def test_an_edited_draft_becomes_a_pack_of_its_own_with_the_run_as_its_parent(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    assert draft.parent == tmp_path / ".ctx" / "drafts"
+    edit(draft, another_model)
+    done = told(ctx("finalize", str(draft), "--json", cwd=tmp_path))
+    assert (done["parent"], done["removed"]) == (f"ctx://{run}", True)
+    raw = ctx("cat", done["ref"], cwd=tmp_path).raw
+    manifest = msgspec.json.decode(raw)
+    assert raw == parse(raw).canonical
+    assert (manifest["parent"], manifest["hash"], manifest["model"]["identifier"]) == (f"sha256:{run}", "", "m-2")
+    # The time is that of the fork, and in UTC; the parent has none above it and is as it was.
+    assert Timestamp.parse(manifest["created"]) > STARTED
+    assert manifest["created"].endswith("Z")
+    assert "parent" not in msgspec.json.decode(ctx("cat", run, cwd=tmp_path).raw)
+    assert not draft.exists()
+    assert told(ctx("verify", done["ref"], "--json", cwd=tmp_path))["parents"] == [f"ctx://{run}"]
+    assert ctx("fsck", cwd=tmp_path).status == 0
+
+
+def test_people_are_told_where_the_draft_is_and_which_pack_it_became(tmp_path: Path, run: str) -> None:
+    result = ctx("fork", run[:8], cwd=tmp_path)
+    (draft,) = (tmp_path / ".ctx" / "drafts").iterdir()
+    assert draft.name.startswith(f"{run[:12]}-")
+    assert draft.name.endswith(".draft.json")
+    assert result.out == (f"Draft created at {draft}\nEdit the draft, then finalize with 'ctx finalize <draft-path>'\n")
+    edit(draft, another_model)
+    result = ctx("finalize", str(draft), cwd=tmp_path)
+    assert result.out.startswith("ctx://")
+    assert len(result.out) == len("ctx://") + 64 + 1
+
+
+def test_drafts_of_one_run_never_take_each_others_place(tmp_path: Path, run: str) -> None:
+    first = forked(tmp_path, run)
+    edit(first, another_model)
+    edited = first.read_bytes()
+    others = {forked(tmp_path, run) for _ in range(3)}
+    assert len(others | {first}) == 4
+    assert first.read_bytes() == edited
+
+
+def test_a_draft_that_lies_elsewhere_is_finalized_and_left(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run).rename(tmp_path / "mine.json")
+    edit(draft, another_model)
+    assert told(ctx("finalize", "mine.json", "--json", cwd=tmp_path))["removed"] is False
+    assert draft.exists()
+
+
+def test_a_fork_that_changed_nothing_is_refused(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    edit(draft, lambda value: value.update(created="2027-01-01T00:00:00Z"))
+    before = stored(tmp_path)
+    result = ctx("finalize", str(draft), cwd=tmp_path)
+    assert result.status == REFUSED
+    assert "draft_unchanged" in result.err
+    assert draft.exists()
+    assert stored(tmp_path) == before
+
+
+NOWHERE = str(Digest.of(b"never stored"))
+BROKEN: dict[str, tuple[Callable[[dict[str, Any]], object], list[str]]] = {
+    "dangling": (
+        lambda value: (value.update(system_prompt=NOWHERE), value["steps"][0].update(output_ref=NOWHERE)),
+        ["/system_prompt", "/steps/0/output_ref"],
+    ),
+    "parent-gone": (lambda value: value.update(parent=NOWHERE), ["/parent"]),
+    "parent-missing": (lambda value: value.pop("parent"), ["/parent"]),
+    "unknown-fields": (
+        lambda value: (value.update(extra=1), value["outputs"][0].update(content="x")),
+        ["/extra", "/outputs/0/content"],
+    ),
+    "content-for-a-hash": (lambda value: value.update(system_prompt="Be bold."), ["/system_prompt"]),
+}
+
+
+def test_a_broken_draft_is_refused_with_every_place_and_nothing_is_stored(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    edit(draft, another_model)
+    edited, before = draft.read_bytes(), stored(tmp_path)
+    with opened(Settings(cwd=str(tmp_path))) as platform:
+        for name, (change, places) in BROKEN.items():
+            draft.write_bytes(edited)
+            edit(draft, change)
+            with pytest.raises(InvalidDraft) as caught:
+                finalize(platform, str(draft))
+            assert [one.at for one in caught.value.problems] == places, name
+    result = ctx("finalize", str(draft), "--json", cwd=tmp_path)
+    assert (result.status, result.out) == (REFUSED, "")
+    error = msgspec.json.decode(result.err)["error"]
+    assert (error["code"], error["at"]) == ("draft_invalid", f"{draft}#/system_prompt")
+    assert draft.exists()
+    assert stored(tmp_path) == before
+
+
+def test_what_is_no_json_is_refused_with_its_place(tmp_path: Path, run: str) -> None:
+    draft = tmp_path / f"{run[:4]}.json"
+    assert ctx("finalize", str(draft), cwd=tmp_path).status == 13
+    with opened(Settings(cwd=str(tmp_path))) as platform:
+        for text in (b"", b"{", b'{"a":1,"a":1}', b"\xff"):
+            draft.write_bytes(text)
+            with pytest.raises(JsonRefused) as caught:
+                finalize(platform, str(draft))
+            assert str(caught.value.at).startswith(f"{draft}#")
+        with draft.open("r+b") as file:
+            file.truncate(MANIFEST_MOST + 1)
+        with pytest.raises(InvalidDraft, match="larger than any manifest"):
+            finalize(platform, str(draft))
+    draft.write_bytes(b"{")
+    result = ctx("finalize", str(draft), cwd=tmp_path)
+    assert result.status == REFUSED
+    assert str(draft) in result.err
+
+
+def test_a_parent_that_is_no_pack_is_refused(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    edit(draft, lambda value: value.update(parent=value["system_prompt"]))
+    result = ctx("finalize", str(draft), cwd=tmp_path)
+    assert result.status == REFUSED
+    assert "manifest_invalid" in result.err
+
+
+def test_a_tampered_run_cannot_be_forked(tmp_path: Path, run: str) -> None:
+    place = tmp_path / ".ctx" / "objects" / run[:2] / run[2:]
+    place.chmod(0o644)
+    place.write_bytes(place.read_bytes() + b" ")
+    result = ctx("fork", run, cwd=tmp_path)
+    assert result.status == 11
+    assert "object_corrupt" in result.err
+
+
+def test_the_size_of_an_input_is_that_of_its_content(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    edit(draft, lambda value: value["inputs"][0].update(content_ref=value["system_prompt"], size=999))
+    done = told(ctx("finalize", str(draft), "--json", cwd=tmp_path))
+    manifest = msgspec.json.decode(ctx("cat", done["ref"], cwd=tmp_path).raw)
+    assert manifest["inputs"][0]["size"] == len("You are careful.")
+
+
+def test_a_run_of_the_reference_is_forked_and_finalized_as_well(tmp_path: Path) -> None:
+    other = ReferenceStore(tmp_path)
+    run = other.pack(outputs={"report.md": b"done"}, steps=2)
+    draft = forked(tmp_path, run)
+    assert ctx("finalize", str(draft), cwd=tmp_path).status == REFUSED
+    edit(draft, another_model)
+    done = told(ctx("finalize", str(draft), "--json", cwd=tmp_path))
+    assert ctx("verify", done["ref"], cwd=tmp_path).status == 0
+
+
+def test_what_a_finalized_fork_refers_to_is_not_collected(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    with opened(Settings(cwd=str(tmp_path))) as platform:
+        digest = platform.objects.put(b"You are bold.")
+        with platform.catalog.write() as tx:
+            tx.objects.record(Recorded(digest=digest, kind=BLOB, size=13, traced=True))
+    edit(draft, lambda value: value.update(system_prompt=str(digest)))
+    done = told(ctx("finalize", str(draft), "--json", cwd=tmp_path))
+    assert told(ctx("gc", "--grace", "0s", "--json", cwd=tmp_path))["removed"] == []
+    assert ctx("verify", done["ref"], cwd=tmp_path).status == 0
+
+
+def test_a_draft_may_be_piped_in(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    edit(draft, another_model)
+    result = ctx("finalize", "-", "--json", cwd=tmp_path, input=draft.read_bytes())
+    assert (told(result)["removed"], draft.exists()) == (False, True)

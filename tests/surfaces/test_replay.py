@@ -1,0 +1,286 @@
+"""`ctx replay` as its users meet it: its lines, its statuses, and that it changes nothing."""
+
+import sys
+import threading
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Mapping
+from http.server import HTTPServer, SimpleHTTPRequestHandler
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from contextplane.app.init import init
+from contextplane.app.packing import pack_log
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
+from contextplane.audit.replay import Drift, Replayed
+from contextplane.cli.verbs.replay import host, module, seconds
+from contextplane.model.ids import Digest
+from contextplane.model.value import Document
+from contextplane.testing.reference_store import ReferenceStore
+from tests.surfaces.running import Result, ctx
+
+ORDER = "order 881\n"
+READ = {"type": "tool_call", "tool": "read_file", "parameters": {"path": "order.txt"}, "output": ORDER}
+PLUGIN = """
+from pathlib import Path
+Path(__file__).with_name("loaded").touch()
+def shout(parameters, workspace):
+    return parameters["text"].upper() + " in " + Path(workspace).name
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    init(Settings(cwd=str(folder)), ".")
+    (folder / "order.txt").write_text(ORDER)
+    return folder
+
+
+def packed(folder: Path, *steps: Mapping[str, object], versions: Mapping[str, str] | None = None) -> str:
+    log = {
+        "model": {"identifier": "m-1"},
+        "system_prompt": "You are careful.",
+        "inputs": [{"name": "order.txt", "content": "as it was given"}],
+        "steps": [{"deterministic": True, **step} for step in steps],
+        "outputs": [{"name": "report.md", "content": "done"}],
+        "environment": {"os": "plan9", "runtime": "go1.22", "tool_versions": versions},
+    }
+    with opened(Settings(cwd=str(folder))) as platform:
+        return pack_log(platform, msgspec.json.encode(log), root=str(folder)).digest.hex
+
+
+def blob(folder: Path, data: bytes) -> Path:
+    digits = Digest.of(data).hex
+    return folder / ".ctx" / "objects" / digits[:2] / digits[2:]
+
+
+class Answer(Document, frozen=True):
+    """What `--json` answers, whole."""
+
+    pack: str
+    mode: str
+    fidelity: str
+    parts: list[Replayed]
+    drift: list[Drift]
+
+
+def told(result: Result) -> Answer:
+    assert result.err == ""
+    return msgspec.json.decode(result.raw, type=Answer)
+
+
+def test_a_run_is_replayed_line_by_line_for_people(folder: Path) -> None:
+    pack = packed(
+        folder,
+        READ,
+        {"type": "reasoning", "output": "hm"},
+        {**READ, "output": "another"},
+        {**READ, "output": "another", "deterministic": False},
+        {**READ, "tool": "bash\x1b[2J"},
+        {**READ, "parameters": {"path": "../../secret"}},
+        versions={"read_file": "1", "claude-code": "1.0.16"},
+    )
+    result = ctx("replay", pack[:12], cwd=folder)
+    assert (result.status, result.err) == (1, "")
+    lines = result.out.splitlines()
+    assert lines[:5] == [
+        f"Replay of ctx://{pack}",
+        "  ✓ steps/0  read_file  matched",
+        "  - steps/1  reasoning  skipped: nothing to run",
+        "  ≠ steps/2  read_file  diverged",
+        "  ≈ steps/3  read_file  diverged (expected: non-deterministic)",
+    ]
+    assert lines[5].startswith("  ✗ steps/4  bash\\x1b[2J  failed: no tool ")
+    assert lines[6].startswith("  ✗ steps/5  read_file  failed: ../../secret: leads out of its folder")
+    assert [lines[7], lines[8], lines[10]] == [
+        "Drift:",
+        f"  os was plan9, is {sys.platform}",
+        "  version of claude-code was 1.0.16, is not known here",
+    ]
+    assert lines[-1].endswith("2 failed, 1 skipped; fidelity: failed")
+
+
+@pytest.mark.parametrize(
+    ("output", "path", "fidelity", "status", "reference"),
+    [
+        ("another", "order.txt", "degraded", 12, 1),
+        (ORDER, "missing.txt", "failed", 1, 2),
+    ],
+)
+def test_the_status_says_how_faithful_it_was_also_in_the_words_of_the_reference(  # noqa: PLR0913  a table's columns
+    folder: Path, *, output: str, path: str, fidelity: str, status: int, reference: int
+) -> None:
+    pack = packed(folder, {**READ, "parameters": {"path": path}, "output": output})
+    result = ctx("replay", pack, "--json", cwd=folder)
+    assert (result.status, told(result).fidelity) == (status, fidelity)
+    assert ctx("replay", f"ctx://{pack}", "--reference-exit", "--quiet", cwd=folder) == Result(reference, b"", "")
+
+
+def test_a_machine_gets_every_part_and_every_drift(folder: Path) -> None:
+    pack = packed(folder, READ)
+    blob(folder, b"as it was given").unlink()
+    answer = told(ctx("replay", pack, "--json", cwd=folder))
+    assert (answer.pack, answer.mode, answer.fidelity) == (f"ctx://{pack}", "live", "exact")
+    (part,) = answer.parts
+    assert (part.part, part.outcome, part.recorded) == ("steps/0", "matched", part.replayed)
+    assert [drift.kind for drift in answer.drift] == ["environment", "environment", "missing_input"]
+
+
+def test_the_recorded_form_needs_no_tool_and_finds_damage(folder: Path) -> None:
+    pack = packed(folder, {**READ, "tool": "bash"})
+    answer = told(ctx("replay", pack, "--recorded", "--json", cwd=folder))
+    assert (answer.mode, answer.fidelity, answer.drift) == ("recorded", "exact", [])
+    assert [part.part for part in answer.parts] == ["steps/0", "outputs/report.md"]
+    blob(folder, b"done").chmod(0o644)
+    blob(folder, b"done").write_bytes(b"DONE")
+    result = ctx("replay", pack, "--recorded", cwd=folder)
+    assert result.status == 1
+    assert "✗ outputs/report.md  failed: sha256:" in result.out
+
+
+def test_the_workspace_is_the_folder_of_the_store_or_the_one_that_is_named(folder: Path) -> None:
+    pack = packed(folder, READ)
+    (folder / "deep").mkdir()
+    assert ctx("replay", pack, cwd=folder / "deep").status == 0
+    assert ctx("replay", pack, "--root", ".", cwd=folder / "deep").status == 1
+    (folder / "deep" / "order.txt").write_text(ORDER)
+    assert ctx("replay", pack, "--root", ".", cwd=folder / "deep").status == 0
+    missing = ctx("replay", pack, "--root", "nowhere", cwd=folder)
+    assert (missing.status, missing.err.split(": ")[1]) == (13, "workspace_not_found")
+
+
+def test_a_replay_leaves_the_workspace_and_the_store_as_they_were(folder: Path) -> None:
+    (folder / "work881.py").write_text("def twice(n):\n    return str(2 * n)\n")
+    function = {"function": "work881:twice", "arguments": {"n": 4}}
+    pack = packed(folder, READ, {**READ, "tool": "python", "parameters": function, "output": "8"})
+    before = sorted(folder.rglob("*"))
+    assert ctx("replay", pack, cwd=folder).status == 1  # no module is allowed unless it is named
+    assert ctx("replay", pack, "--allow-python", "work881", cwd=folder).status == 0
+    assert [path for path in sorted(folder.rglob("*")) if not path.name.startswith("catalog.db")] == [
+        path for path in before if not path.name.startswith("catalog.db")
+    ]
+
+
+def test_the_network_is_closed_unless_a_host_is_allowed(folder: Path) -> None:
+    class Files(SimpleHTTPRequestHandler):
+        def __init__(self, request: object, client: object, server: HTTPServer) -> None:
+            super().__init__(request, client, server, directory=str(folder))  # type: ignore[arg-type]
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  its form
+            """Nothing is told."""
+
+    with HTTPServer(("127.0.0.1", 0), Files) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/order.txt"
+        pack = packed(folder, {**READ, "tool": "http_get", "parameters": {"url": url}})
+        closed = told(ctx("replay", pack, "--json", cwd=folder))
+        allowed = ctx("replay", pack, "--allow-host", "127.0.0.1", cwd=folder)
+        server.shutdown()
+        thread.join()
+    assert closed.parts[0].code == "tool_refused"
+    assert allowed.status == 0
+
+
+def test_a_plug_in_is_a_tool_of_its_package_and_is_loaded_only_when_a_step_names_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    (site / "shouting-2.5.dist-info").mkdir(parents=True)
+    (site / "shouting.py").write_text(PLUGIN)
+    (site / "shouting-2.5.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 2.5\n")
+    (site / "shouting-2.5.dist-info" / "entry_points.txt").write_text("[contextplane.tools]\nshout = shouting:shout\n")
+    env = {"PYTHONPATH": str(site)}
+    assert ctx("replay", packed(folder, READ), cwd=folder, env=env).status == 0
+    assert not (site / "loaded").exists()
+    shout = {"type": "tool_call", "tool": "shout", "parameters": {"text": "hey"}, "output": "HEY in project"}
+    pack = packed(folder, shout, {**shout, "parameters": {}}, versions={"shout": "2.4"})
+    answer = told(ctx("replay", pack, "--json", cwd=folder, env=env))
+    assert [part.outcome for part in answer.parts] == ["matched", "failed"]
+    assert answer.drift[-1] == Drift(kind="tool_version", what="shout", recorded="2.4", now="2.5")
+    assert told(ctx("replay", pack, "--json", cwd=folder)).parts[0].code == "tool_unknown"
+
+
+def test_thousands_of_steps_are_replayed(folder: Path) -> None:
+    pack = packed(folder, *[{**READ, "index": n} for n in range(2000)])
+    result = ctx("replay", pack, cwd=folder)
+    assert (result.status, result.out.splitlines()[-1]) == (0, "2,000 matched; fidelity: exact")
+
+
+def test_a_step_that_hangs_is_ended_at_its_time_limit(folder: Path) -> None:
+    (folder / "work881.py").write_text("def hang():\n    while True:\n        pass\n")
+    hang = {**READ, "tool": "python", "parameters": {"function": "work881:hang"}}
+    pack = packed(folder, hang, READ)
+    result = ctx("replay", pack, "--allow-python", "work881", "--timeout", "1", "--json", cwd=folder)
+    assert [(part.outcome, part.code) for part in told(result).parts] == [
+        ("failed", "tool_timed_out"),
+        ("matched", ""),
+    ]
+
+
+def test_a_pack_of_the_reference_program_is_replayed(tmp_path: Path) -> None:
+    pack = ReferenceStore(tmp_path).pack(outputs={"report.md": b"done"}, steps=2)
+    (tmp_path / "order.txt").write_bytes(b"output 1")
+    answer = told(ctx("replay", pack, "--json", cwd=tmp_path))
+    # The first step gave nothing then; what it gives now is something else.
+    assert [part.outcome for part in answer.parts] == ["diverged", "matched"]
+    (tmp_path / "order.txt").write_bytes(b"")
+    answer = told(ctx("replay", pack, "--json", cwd=tmp_path))
+    assert [part.outcome for part in answer.parts] == ["matched", "diverged"]
+
+
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (["deadbeef"], 13),
+        (["order.txt"], 2),
+        (["deadbeef", "--timeout", "0"], 2),
+    ],
+)
+def test_what_cannot_be_meant_is_said_in_one_line(folder: Path, args: list[str], status: int) -> None:
+    result = ctx("replay", *args, cwd=folder)
+    assert (result.status, result.raw, result.err.count("\n")) == (status, b"", 1)
+
+
+@pytest.mark.parametrize(
+    ("read", "texts"),
+    [
+        (seconds, ["0", "-1", "nan", "inf", "soon", "", "86401"]),
+        (
+            host,
+            [
+                "",
+                "http://example.org",
+                "example.org:80",
+                "a,b",
+                "a b",
+                "me@example.org",
+                "[::1]",
+                "b\u00fccher.example",
+            ],
+        ),
+        (module, ["", "a,b", "a..b", "a:b", "../a", "1a"]),
+    ],
+    ids=["seconds", "host", "module"],
+)
+def test_an_option_that_means_nothing_is_refused(read: Callable[[str], object], texts: list[str]) -> None:
+    for text in texts:
+        with pytest.raises(ArgumentTypeError):
+            read(text)
+
+
+def test_an_option_that_means_something_is_read() -> None:
+    assert (seconds("0.5"), host("::1"), host("example.org"), module("a.b_1")) == (0.5, "::1", "example.org", "a.b_1")
+
+
+def test_a_tampered_manifest_is_named_as_such(folder: Path) -> None:
+    pack = packed(folder, READ)
+    manifest = folder / ".ctx" / "objects" / pack[:2] / pack[2:]
+    manifest.chmod(0o644)
+    manifest.write_bytes(manifest.read_bytes().replace(b"plan9", b"plan8"))
+    result = ctx("replay", pack, cwd=folder)
+    assert (result.status, result.err.split(": ")[1]) == (11, "object_corrupt")

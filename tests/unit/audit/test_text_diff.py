@@ -1,0 +1,140 @@
+"""Two contents side by side: a diff that is true where both are text, and never one of bytes that are not whole."""
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextplane.adapters.files.objects import FileObjects
+from contextplane.audit.text_diff import MOST_BYTES, MOST_LINES, TextDiff, text_diff
+from contextplane.model.ids import Digest
+
+NO_NEWLINE = "\\ No newline at end of file"
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> FileObjects:
+    return FileObjects(str(tmp_path))
+
+
+def place(folder: Path, digest: Digest) -> Path:
+    return folder / digest.hex[:2] / digest.hex[2:]
+
+
+def of_bytes(objects: FileObjects, a: bytes, b: bytes) -> TextDiff:
+    return text_diff(str(objects.put(a)), str(objects.put(b)), objects)
+
+
+def patched(lines: Sequence[str], hunks: Sequence[str]) -> list[str]:
+    """What `patch` makes of it: every kept and removed line must stand where the hunk says."""
+    done: list[str] = []
+    at = 0
+    for line in hunks:
+        if line.startswith("@@"):
+            match = re.fullmatch(r"@@ -([0-9]+)(,0)?.*@@", line)
+            assert match is not None
+            start = int(match[1]) - (0 if match[2] else 1)
+            done += lines[at:start]
+            at = start
+        elif line[0] == "+":
+            done.append(line[1:])
+        else:
+            assert lines[at] == line[1:]
+            at += 1
+            done += [line[1:]] if line[0] == " " else []
+    return [*done, *lines[at:]]
+
+
+TEXT = st.lists(st.sampled_from(["a", "b", "c", "", "\u2028", "é\r", "-", "@@ -1 +1 @@"]), max_size=30)
+
+
+@given(TEXT, TEXT)
+def test_the_diff_leads_from_the_one_text_to_the_other(a: list[str], b: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found = of_bytes(
+            FileObjects(folder), "".join(f"{x}\n" for x in a).encode(), "".join(f"{x}\n" for x in b).encode()
+        )
+    assert (found.state, found.cut, found.why) == ("text", False, "")
+    assert patched(a, found.lines) == b
+    assert bool(found.lines) == (a != b)
+
+
+def test_lines_are_counted_from_the_beginning_of_the_content(objects: FileObjects) -> None:
+    lines = [f"line {n}" for n in range(20_000)]
+    changed = [*lines[:9000], "new", *lines[9001:]]
+    found = of_bytes(objects, "\n".join(lines).encode(), "\n".join(changed).encode())
+    assert found.lines[0] == "@@ -8998,7 +8998,7 @@"
+    assert [line for line in found.lines if line[0] in "+-"] == ["-line 9000", "+new"]
+    assert not found.cut
+
+
+def test_a_newline_at_the_end_is_told_where_it_is_the_difference(objects: FileObjects) -> None:
+    assert of_bytes(objects, b"a\nb", b"a\nb\n").lines == ("@@ -1,2 +1,2 @@", " a", "-b", NO_NEWLINE, "+b")
+    assert of_bytes(objects, b"a", b"b").lines == ("@@ -1 +1 @@", "-a", "+b")
+
+
+def test_no_content_is_an_empty_text(objects: FileObjects) -> None:
+    assert text_diff("", str(objects.put(b"a\n")), objects).lines == ("@@ -0,0 +1 @@", "+a")
+    assert text_diff(str(objects.put(b"a")), "", objects).lines == ("@@ -1 +0,0 @@", "-a")
+
+
+def test_a_long_diff_is_cut_and_says_so(objects: FileObjects) -> None:
+    found = of_bytes(objects, b"".join(b"a%d\n" % n for n in range(300)), b"b\n")
+    assert (found.state, len(found.lines), found.cut) == ("text", MOST_LINES, True)
+    found = of_bytes(objects, b"x\n" * 6000, b"y\n" * 6000)
+    assert (len(found.lines), found.cut) == (MOST_LINES, True)
+
+
+def test_what_lies_behind_the_part_that_is_compared_is_not_called_a_difference(objects: FileObjects) -> None:
+    lines = [f"line {n}" for n in range(3000)]
+    found = of_bytes(objects, "\n".join(lines).encode(), "\n".join(["new", *lines[:-1], "end"]).encode())
+    assert [line for line in found.lines if line[0] in "+-"] == ["+new"]
+    assert found.cut
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"a\0b", b"text\x80"], ids=["no-utf-8", "nul", "half"])
+def test_what_is_not_text_is_called_binary(objects: FileObjects, data: bytes) -> None:
+    digest = objects.put(data)
+    assert of_bytes(objects, b"text", data) == TextDiff(state="binary", why=f"{digest} of pack B is not text")
+
+
+def test_a_large_content_is_not_compared_as_text(objects: FileObjects) -> None:
+    assert of_bytes(objects, b"a" * MOST_BYTES, b"b").state == "text"
+    found = of_bytes(objects, b"a" * (MOST_BYTES + 1), b"b")
+    assert found.state == "too_large"
+    assert found.why.endswith("of pack A is too large to compare as text: 1,048,577 bytes")
+
+
+@pytest.mark.parametrize("size", [10, MOST_BYTES + 10], ids=["small", "large"])
+@pytest.mark.parametrize("bad", [0, 1], ids=["a", "b"])
+def test_a_damaged_content_is_damaged_and_never_another_text(
+    tmp_path: Path, objects: FileObjects, size: int, bad: int
+) -> None:
+    digests = [objects.put(b"a" * size), objects.put(b"\0 binary" * size)]
+    damaged = place(tmp_path, digests[bad])
+    damaged.chmod(0o644)
+    damaged.write_bytes(b"b" * size)
+    found = text_diff(str(digests[0]), str(digests[1]), objects)
+    assert found == TextDiff(state="damaged", why=f"{digests[bad]} of pack {'AB'[bad]} is damaged")
+
+
+def test_a_content_that_is_not_there_is_missing(tmp_path: Path, objects: FileObjects) -> None:
+    here, gone = objects.put(b"here"), objects.put(b"gone")
+    place(tmp_path, gone).unlink()
+    found = text_diff(str(here), str(gone), objects)
+    assert found == TextDiff(state="missing", why=f"{gone} of pack B is not in the store")
+
+
+def test_what_is_no_reference_names_nothing(objects: FileObjects) -> None:
+    found = text_diff("sha256:short", str(objects.put(b"here")), objects)
+    assert found.state == "missing"
+    assert found.why.startswith("sha256:short of pack A cannot be read: not a digest")
+
+
+def test_a_reference_in_upper_case_names_the_same_bytes(objects: FileObjects) -> None:
+    upper = "sha256:" + objects.put(b"old\n").hex.upper()
+    assert text_diff(upper, str(objects.put(b"new\n")), objects).lines == ("@@ -1 +1 @@", "-old", "+new")

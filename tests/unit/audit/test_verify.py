@@ -1,0 +1,191 @@
+"""Checking a pack notices whatever is not as it was, and tells that apart from what could not be checked."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contextplane.audit.verify import Expected, PackVerdict, expected_of, verify_pack
+from contextplane.model.ids import Digest
+from contextplane.model.manifest import Environment, Manifest, Model, Output, manifest_bytes
+from tests.unit.store.world import World, passing_world, world_in
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with world_in(tmp_path) as world:
+        yield world
+
+
+def verdict(world: World, digest: Digest) -> PackVerdict:
+    return verify_pack(digest, world.platform.entries, world.platform.objects, seen=lambda _size, _count: None)
+
+
+def found(world: World, digest: Digest) -> tuple[str, list[tuple[str, str]]]:
+    """The answer, and each trouble's own answer with the digest or the role that it names last."""
+    got = verdict(world, digest)
+    return got.answer, [(one.answer, one.what.split()[-1]) for one in got.troubles]
+
+
+def struct_order(world: World, parent: Digest, *, output: bytes = b"forked") -> bytes:
+    """A fork as the reference program finalizes it: fields in the order of its structs, not canonical."""
+    fields = {
+        "version": "0.1",
+        "hash": "",
+        "created": "2026-05-04T09:31:42Z",
+        "model": {"identifier": "model-y", "parameters": None},
+        "system_prompt": world.other.blob(b"You are careful."),
+        "prompts": None,
+        "inputs": None,
+        "steps": [],
+        "outputs": [{"name": "report.md", "content_ref": world.other.blob(output)}],
+        "environment": {"os": "linux", "runtime": "go1.23.4", "tool_versions": None},
+        "parent": str(parent),
+    }
+    return msgspec.json.encode(fields)
+
+
+def test_a_whole_pack_is_verified_with_every_object_it_refers_to_counted_once(world: World) -> None:
+    digest = world.pack(b"one", b"two", b"one")
+    got = verdict(world, digest)
+    # The manifest, the system prompt, a prompt, an input, two outputs; the only step had no output.
+    assert (got.answer, got.objects, got.parents, got.troubles) == ("verified", 6, (), ())
+    assert got.manifest is not None
+
+
+def test_the_line_of_parents_is_walked_to_its_end(world: World) -> None:
+    first = world.pack(b"one")
+    second = world.pack(b"two", parent=first.hex)
+    third = world.pack(b"three", parent=second.hex)
+    assert verdict(world, third).parents == (second, first)
+    assert verdict(world, third).answer == "verified"
+
+
+def test_a_fork_that_the_reference_finalized_uncanonically_is_verified(world: World) -> None:
+    parent = world.pack(b"one")
+    fork = world.register(struct_order(world, parent))
+    got = verdict(world, fork)
+    assert (got.answer, got.parents) == ("verified", (parent,))
+
+
+PARTS: dict[str, Callable[[Digest, Digest], Digest]] = {
+    "manifest": lambda fork, _parent: fork,
+    "parent": lambda _fork, parent: parent,
+    "system_prompt": lambda _fork, _parent: Digest.of(b"You are careful."),
+    "output": lambda _fork, _parent: Digest.of(b"two"),
+}
+
+
+@settings(max_examples=25, deadline=None)
+@given(part=st.sampled_from(sorted(PARTS)), data=st.data())
+def test_one_changed_byte_anywhere_is_modified_and_named(part: str, data: st.DataObject) -> None:
+    with passing_world() as world:
+        parent = world.pack(b"one")
+        fork = world.pack(b"two", parent=parent.hex)
+        target = PARTS[part](fork, parent)
+        whole = bytearray(world.place(target).read_bytes())
+        at = data.draw(st.integers(0, len(whole) - 1))
+        whole[at] ^= data.draw(st.integers(1, 255))
+        world.damage(target, bytes(whole))
+        answer, troubles = found(world, fork)
+        assert answer == "modified"
+        assert ("modified", str(target)) in troubles
+
+
+@pytest.mark.parametrize("cut", [b"", b"tw", b"two and more"], ids=["emptied", "cut", "longer"])
+def test_a_blob_of_another_length_is_modified(world: World, cut: bytes) -> None:
+    digest = world.pack(b"two")
+    world.damage(Digest.of(b"two"), cut)
+    assert found(world, digest) == ("modified", [("modified", str(Digest.of(b"two")))])
+
+
+def test_a_missing_blob_and_a_missing_parent_are_unchecked_and_both_told(world: World) -> None:
+    parent = world.pack(b"one")
+    fork = world.pack(b"two", parent=parent.hex)
+    world.place(parent).unlink()
+    world.place(Digest.of(b"two")).unlink()
+    assert found(world, fork) == (
+        "unchecked",
+        [("unchecked", str(Digest.of(b"two"))), ("unchecked", str(parent))],
+    )
+
+
+def test_damage_outweighs_what_is_missing(world: World) -> None:
+    digest = world.pack(b"one", b"two")
+    world.place(Digest.of(b"one")).unlink()
+    world.damage(Digest.of(b"two"), b"other")
+    assert verdict(world, digest).answer == "modified"
+
+
+def test_a_pack_without_its_manifest_is_unknown(world: World) -> None:
+    digest = world.pack(b"one")
+    world.place(digest).unlink()
+    assert found(world, digest) == ("unknown", [("unknown", str(digest))])
+
+
+def test_bytes_that_are_no_manifest_are_unchecked(world: World) -> None:
+    assert verdict(world, world.register(b"not a manifest")).answer == "unchecked"
+
+
+def test_a_reference_that_is_none_is_unchecked_and_told_once(world: World) -> None:
+    manifest = msgspec.json.decode(struct_order(world, Digest.of(b"nobody")))
+    manifest |= {"system_prompt": "sha256:short", "parent": "somebody"}
+    answer, troubles = found(world, world.register(msgspec.json.encode(manifest)))
+    assert (answer, len(troubles)) == ("unchecked", 2)
+
+
+@pytest.mark.parametrize(
+    ("entry", "answer"),
+    [(b"sha256:" + b"0" * 64, "modified"), (b"{}", "modified"), (b"", "modified"), (None, "unchecked")],
+    ids=["another-hash", "another-manifest", "empty", "gone"],
+)
+def test_the_registry_entry_is_compared(world: World, entry: bytes | None, answer: str) -> None:
+    digest = world.pack(b"one")
+    place = world.path / "packs" / digest.hex
+    if entry is None:
+        place.unlink()
+    else:
+        place.write_bytes(entry)
+    assert found(world, digest) == (answer, [(answer, f"packs/{digest.hex}")])
+
+
+# --- which output a file is -------------------------------------------------------------------------------------------
+
+A, B = Digest.of(b"a"), Digest.of(b"b")
+
+
+def of(*outputs: tuple[str, Digest | str]) -> Manifest:
+    listed = tuple(Output(name=name, content_ref=str(digest)) for name, digest in outputs)
+    return Manifest(
+        created="", model=Model(), system_prompt=str(A), environment=Environment(), outputs=listed, parent=""
+    )
+
+
+@pytest.mark.parametrize(
+    ("manifest", "path", "expected"),
+    [
+        (of(("x.md", A), ("out/x.md", B)), "out/x.md", Expected(name="out/x.md", digest=B)),
+        (of(("x.md", A), ("out/x.md", B)), "x.md", Expected(name="x.md", digest=A)),
+        (of(("./out//x.md", A)), "out/x.md", Expected(name="./out//x.md", digest=A)),
+        (of(("out/x.md", A)), "elsewhere/x.md", Expected(name="out/x.md", digest=A)),
+        (of(("x.md", A), ("x.md", B)), "x.md", Expected(name="x.md", digest=B)),
+        (of(("x.md", str(A).upper().replace("SHA", "sha"))), "x.md", Expected(name="x.md", digest=A)),
+        (of(("a/x.md", A), ("b/x.md", B)), "x.md", "2 outputs of the pack are named x.md: a/x.md, b/x.md"),
+        (of(("a/x.md", A)), "y.md", "the pack has no output named y.md"),
+        (of(("x.md", "sha256:short")), "x.md", "the hash of x.md is not understood"),
+        (of(), "x.md", "the pack has no output named x.md"),
+    ],
+)
+def test_a_file_is_the_output_of_its_path_or_the_only_one_of_its_name(
+    manifest: Manifest, path: str, expected: Expected | str
+) -> None:
+    assert expected_of(manifest, path) == expected
+
+
+def test_a_manifest_of_ours_is_verified_as_well(world: World) -> None:
+    world.other.blob(b"a")
+    digest = world.register(manifest_bytes(of(("x.md", A))))
+    assert verdict(world, digest).answer == "verified"

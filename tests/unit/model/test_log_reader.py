@@ -1,0 +1,152 @@
+"""A log is read strictly, every problem is told at once with its place, and long texts stay where they are."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextplane.model.canonical import JsonRefused
+from contextplane.model.execution_log import InvalidLog
+from contextplane.model.json_cut import LongText, parse_long, restored
+from contextplane.model.log_reader import read_log
+
+MINIMAL: dict[str, Any] = {
+    "model": {"identifier": "m"},
+    "system_prompt": "s",
+    "environment": {"os": "linux", "runtime": "r"},
+}
+
+
+def log(**fields: object) -> bytes:
+    return json.dumps({**MINIMAL, **fields}).encode()
+
+
+def places(data: bytes) -> list[str]:
+    with pytest.raises(InvalidLog) as refused:
+        read_log(data)
+    assert refused.value.at == refused.value.problems[0].at
+    return [problem.at for problem in refused.value.problems]
+
+
+def test_a_minimal_log_is_enough() -> None:
+    read = read_log(log())
+    assert (read.model, read.os, read.steps, str(read.created)) == ("m", "linux", (), "0001-01-01T00:00:00Z")
+
+
+def test_everything_that_is_missing_is_told_together() -> None:
+    step, output = {"type": "tool_call"}, {"content": "x"}
+    assert places(json.dumps({"steps": [step], "outputs": [output]}).encode()) == [
+        "/steps/0/tool",
+        "/model/identifier",
+        "/system_prompt",
+        "/outputs/0/name",
+        "/environment/os",
+        "/environment/runtime",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "at"),
+    [
+        ({"zzz": 1}, "/zzz"),
+        ({"a/b~c": 1}, "/a~1b~0c"),
+        ({"model": []}, "/model"),
+        ({"model": {"identifier": "m", "extra": 1}}, "/model/extra"),
+        ({"system_prompt": 7}, "/system_prompt"),
+        ({"prompts": {}}, "/prompts"),
+        ({"prompts": [7]}, "/prompts/0"),
+        ({"prompts": [{"role": "user", "content": None, "name": "x"}]}, "/prompts/0/name"),
+        ({"inputs": [{"name": "a", "content": "x", "path": "y"}]}, "/inputs/0"),
+        ({"inputs": [{"name": 1}]}, "/inputs/0/name"),
+        ({"steps": [{"type": "reasoning", "index": "1"}]}, "/steps/0/index"),
+        ({"steps": [{"type": "reasoning", "index": 1.5}]}, "/steps/0/index"),
+        ({"steps": [{"type": "reasoning", "index": True}]}, "/steps/0/index"),
+        ({"steps": [{"type": "reasoning", "deterministic": 1}]}, "/steps/0/deterministic"),
+        ({"steps": [{"type": "reasoning", "parameters": []}]}, "/steps/0/parameters"),
+        ({"steps": [{"type": "reasoning", "timestamp": "yesterday"}]}, "/steps/0/timestamp"),
+        ({"steps": [{"type": "reasoning", "output": {}}]}, "/steps/0/output"),
+        ({"steps": [{"type": ""}]}, "/steps/0/type"),
+        ({"environment": {"os": "l", "runtime": "r", "tool_versions": {"t": 1}}}, "/environment/tool_versions/t"),
+        ({"created": "2026-05-04"}, "/created"),
+    ],
+)
+def test_a_problem_is_told_with_its_place(fields: dict[str, object], at: str) -> None:
+    assert at in places(log(**fields))
+
+
+@pytest.mark.parametrize("data", [b"[]", b"7", b"null", b'"log"'])
+def test_what_is_no_object_is_no_log(data: bytes) -> None:
+    assert places(data)[0] == "/"
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "json_empty"),
+        (log() + b" {}", "json_trailing_data"),
+        (log()[:-1], "json_malformed"),
+        (b"\xef\xbb\xbf" + log(), "json_byte_order_mark"),
+        (log()[:-1] + b',"model":{}}', "json_duplicate_key"),
+        (log().replace(b'"m"', b'"\xff"'), "json_utf8_invalid"),
+        (log(steps=[{"type": "reasoning", "index": 2**53}]), "json_integer_unsafe"),
+        (
+            log(model={"identifier": "m", "parameters": {"t": 0}}).replace(b'"t": 0', b'"t": 1e400'),
+            "json_number_out_of_range",
+        ),
+        (log().replace(b'"s"', b"[" * 300 + b"]" * 300), "json_too_deep"),
+    ],
+)
+def test_what_is_no_strict_json_is_refused_as_such(data: bytes, code: str) -> None:
+    with pytest.raises(JsonRefused) as refused:
+        read_log(data)
+    assert refused.value.code == code
+
+
+def test_a_step_without_an_index_gets_its_place_and_the_newest_step_dates_the_run() -> None:
+    times = ["2026-05-04T09:31:42Z", "2026-05-04T12:31:42+03:00", "2026-05-04T09:31:43Z"]
+    read = read_log(log(steps=[{"type": "reasoning", "timestamp": time} for time in times]))
+    assert [step.index for step in read.steps] == [0, 1, 2]
+    assert str(read.created) == "2026-05-04T09:31:43Z"
+    assert str(read_log(log(created="2020-01-01T00:00:00Z")).created) == "2020-01-01T00:00:00Z"
+
+
+# --- long texts -------------------------------------------------------------------------------------------------------
+
+LONG = 'say "hi" to \\ the \u00e9 world\n' * 400
+
+
+def test_a_long_content_is_read_when_it_is_asked_for() -> None:
+    read = read_log(
+        log(outputs=[{"name": "o", "content": LONG}], steps=[{"type": "reasoning", "parameters": {"p": LONG}}])
+    )
+    value = read.outputs[0].content.value
+    assert isinstance(value, LongText)
+    assert value.encoded() == LONG.encode()
+    assert read.steps[0].parameters == {"p": LONG}
+
+
+@given(st.lists(st.text(max_size=30) | st.sampled_from([LONG, "\ufdd0cut:0", "x" * 5000, "\\" * 5000]), max_size=5))
+def test_cutting_long_texts_out_changes_nothing(texts: list[str]) -> None:
+    value, pieces = parse_long(json.dumps(texts).encode())
+    assert isinstance(value, list)
+    read = [restored(one, pieces) for one in value]
+    assert [one.encoded().decode() if isinstance(one, LongText) else one for one in read] == texts
+
+
+def test_a_problem_behind_a_long_text_is_told_at_its_place_in_the_whole_text() -> None:
+    data = log(outputs=[{"name": "o", "content": LONG}]) + b" trailing"
+    with pytest.raises(JsonRefused) as refused:
+        read_log(data)
+    byte = refused.value.details["byte"]
+    assert isinstance(byte, int)
+    assert data[byte:].startswith(b"trailing")
+
+
+def test_a_long_text_that_is_broken_is_refused_when_it_is_read() -> None:
+    data = log(outputs=[{"name": "o", "content": "x" * 5000}]).replace(b"x" * 100, b"\xff" * 100, 1)
+    value = read_log(data).outputs[0].content.value
+    assert isinstance(value, LongText)
+    with pytest.raises(JsonRefused):
+        value.encoded()

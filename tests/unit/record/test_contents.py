@@ -1,0 +1,86 @@
+"""Contents of a log are put in order, also when there is much of them, and a refusal tells which one it is about."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from contextplane.adapters.files.objects import FileObjects
+from contextplane.adapters.files.sources import FileSources
+from contextplane.errors import ContextPlaneError
+from contextplane.model.ids import Digest
+from contextplane.model.log_reader import read_log
+from contextplane.policy.secrets import secret_shapes
+from contextplane.record.pack import Staged, stage_log
+
+LARGE = "a line of text\n" * 200_000  # 3 MB: four of them are much
+
+
+def staged(tmp_path: Path, outputs: list[dict[str, str]]) -> Staged:
+    log = {"model": {"identifier": "m"}, "system_prompt": "s", "environment": {"os": "l", "runtime": "r"}}
+    objects = FileObjects(str(tmp_path))
+    with objects.batch() as batch:
+        return stage_log(
+            read_log(json.dumps({**log, "outputs": outputs}).encode()), None, batch, FileSources(str(tmp_path))
+        )
+
+
+def test_many_large_contents_are_put_in_their_order(tmp_path: Path) -> None:
+    texts = [f"{n}{LARGE}" for n in range(5)]
+    done = staged(tmp_path, [{"name": f"{n}", "content": text} for n, text in enumerate(texts)])
+    assert [one.content_ref for one in done.manifest.outputs] == [str(Digest.of(text.encode())) for text in texts]
+    assert set(FileObjects(str(tmp_path)).names()) == {Digest.of(text.encode()) for text in [*texts, "s"]} | {
+        done.digest
+    }
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        ({"content_base64": "%" + "a" * 5000}, "content_base64_invalid"),
+        ({"path": "none"}, "source_unreadable"),
+        ({"path": "../" + "x" * 5000}, "path_outside_root"),
+    ],
+)
+def test_of_many_the_one_that_is_refused_is_named_and_nothing_is_left(
+    tmp_path: Path, bad: dict[str, str], code: str
+) -> None:
+    outputs = [{"name": f"{n}", "content": f"{n}{LARGE}"} for n in range(4)]
+    outputs.insert(2, {"name": "bad", **bad})
+    with pytest.raises(ContextPlaneError) as refused:
+        staged(tmp_path, outputs)
+    assert refused.value.code == code
+    assert str(refused.value.at).startswith("/outputs/2/")
+    assert list(FileObjects(str(tmp_path)).names()) == []
+    assert list(FileObjects(str(tmp_path)).strays()) == []
+
+
+def test_a_broken_text_among_many_is_named(tmp_path: Path) -> None:
+    data = json.dumps(
+        {
+            "model": {"identifier": "m"},
+            "system_prompt": "s",
+            "environment": {"os": "l", "runtime": "r"},
+            "outputs": [{"name": f"{n}", "content": f"{n}{LARGE}"} for n in range(4)],
+        }
+    ).encode()
+    place = data.rindex(b"a line of text")
+    broken = data[:place] + b"\xff" + data[place + 1 :]
+    with pytest.raises(ContextPlaneError) as refused, FileObjects(str(tmp_path)).batch() as batch:
+        stage_log(read_log(broken), None, batch, FileSources(str(tmp_path)))
+    assert (refused.value.code, str(refused.value.at)[:18]) == ("json_utf8_invalid", "/outputs/3/content")
+
+
+def test_the_shapes_of_secrets_are_known_and_ordinary_text_has_none() -> None:
+    token = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
+    for kind, text in {
+        "private key": "-----BEGIN RSA PRIVATE" + " KEY-----",
+        "AWS access key": "AKIA" + "A1" * 8,
+        "GitHub token": "ghp_" + "a1" * 18,
+        "Slack token": "xoxb-" + "1" * 12,
+        "API key": "sk-" + "a1" * 12,
+        "JSON Web Token": f"{token}.{token}.{token}",
+    }.items():
+        assert secret_shapes(f"see {text} here".encode()) == (kind,)
+    assert secret_shapes(b"AKIA is a prefix, ghp_ too, sk- as well; the task-list, eyJ.eyJ.") == ()

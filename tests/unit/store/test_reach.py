@@ -1,0 +1,105 @@
+"""What packs reach is read from their manifests: all of it, each object once, and nothing of what is not there."""
+
+import msgspec
+import pytest
+
+from contextplane.model.ids import Digest
+from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound
+from contextplane.store.reach import PackIncomplete, PackNotUnderstood, Reach, reach
+from tests.unit.store.world import World
+
+ABSENT = Digest.of(b"nobody has this")
+SHARED = {Digest.of(b"order 881"), Digest.of(b"Refund order 881"), Digest.of(b"You are careful.")}
+
+
+def test_a_pack_reaches_its_contents_and_its_line_of_parents(world: World) -> None:
+    first = world.pack(b"one")
+    second = world.pack(b"two", parent=first.hex)
+    third = world.pack(b"three", b"two", parent=second.hex)
+    world.pack(b"somebody else's")
+    found = reach([third], world.platform.objects)
+    assert found.parents == {third: second, second: first, first: None}
+    assert found.contents.keys() == SHARED | {Digest.of(b"one"), Digest.of(b"two"), Digest.of(b"three")}
+    assert (found.mentions, found.absent_parents()) == (set(), [])
+    assert found.line([second]) == {second, first}
+
+
+def test_several_packs_reach_what_each_of_them_reaches(world: World) -> None:
+    packs = [world.pack(b"one"), world.pack(b"two")]
+    found = reach([*packs, *packs], world.platform.objects)
+    assert found.parents == dict.fromkeys(packs)
+    assert found.contents.keys() == SHARED | {Digest.of(b"one"), Digest.of(b"two")}
+
+
+def test_the_index_is_not_asked(world: World) -> None:
+    pack = world.pack(b"one")
+    assert world.roots() == []
+    assert Digest.of(b"one") in reach([pack], world.platform.objects).contents
+
+
+def test_a_digest_elsewhere_in_a_manifest_is_a_mention(world: World) -> None:
+    pack = world.register(msgspec.json.encode({"version": "0.1", "steps": [{"parameters": {"of": str(ABSENT)}}]}))
+    assert reach([pack], world.platform.objects).mentions == {ABSENT}
+
+
+def test_a_parent_that_is_not_there_ends_the_line_and_is_named(world: World) -> None:
+    pack = world.pack(b"one", parent=ABSENT.hex)
+    found = reach([pack], world.platform.objects)
+    assert (found.parents, found.absent_parents()) == ({pack: ABSENT}, [ABSENT])
+    assert found.line([pack]) == {pack}
+
+
+def test_a_pack_that_is_not_there_is_an_error(world: World) -> None:
+    with pytest.raises(ObjectNotFound):
+        reach([ABSENT], world.platform.objects)
+
+
+def test_a_tampered_manifest_is_corrupt_and_not_absent_also_as_a_parent(world: World) -> None:
+    parent = world.pack(b"one")
+    pack = world.pack(b"two", parent=parent.hex)
+    world.damage(parent, b"{}")
+    for one in (parent, pack):
+        with pytest.raises(ObjectCorrupt):
+            reach([one], world.platform.objects)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        b"not JSON",
+        b"[]",
+        b'{"version":"0.2","steps":[]}',
+        b'{"version":"0.1","steps":[],"system_prompt":"sha256:short"}',
+        b'{"version":"0.1","steps":{}}',
+    ],
+)
+def test_a_manifest_that_is_not_wholly_understood_is_refused_by_name(world: World, manifest: bytes) -> None:
+    pack = world.register(manifest)
+    with pytest.raises(PackNotUnderstood) as caught:
+        reach([pack], world.platform.objects)
+    assert caught.value.at == f"ctx://{pack.hex}"
+
+
+def test_something_larger_than_any_manifest_is_not_read(world: World) -> None:
+    pack = world.pack(b"one")
+    world.place(pack).chmod(0o644)
+    with world.place(pack).open("r+b") as file:
+        file.truncate((64 << 20) + 1)
+    with pytest.raises(PackNotUnderstood):
+        reach([pack], world.platform.objects)
+
+
+def test_what_is_missing_is_named_with_the_pack_that_misses_it(world: World) -> None:
+    pack = world.pack(b"one")
+    world.place(Digest.of(b"one")).unlink()
+    found = reach([pack], world.platform.objects)
+    with pytest.raises(PackIncomplete) as caught:
+        found.require(world.platform.objects.has)
+    assert str(Digest.of(b"one")) in caught.value.message
+    assert caught.value.at == f"ctx://{pack.hex}"
+
+
+def test_nothing_reaches_nothing(world: World) -> None:
+    found = reach([], world.platform.objects)
+    assert (found.parents, found.contents, found.line([ABSENT])) == ({}, {}, set())
+    Reach().require(lambda _: False)
