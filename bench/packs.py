@@ -3,22 +3,27 @@
 The variable `CTX_OTHER` names another `ctx` that is measured in turns with ours.
 """
 
+import difflib
 import hashlib
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from bench.measure import Row, in_turns
+from contextplane.app.init import init
 from contextplane.app.packing import pack_log
-from contextplane.app.platform import opened
+from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
+from contextplane.audit.diff import compare
+from contextplane.audit.load import load
 
-__all__ = ["many_packs", "packing"]
+__all__ = ["diffing", "many_packs", "packing"]
 
 _COUNT, _SIZE = 200, 1 << 20
 _STEPS = 2_000
@@ -141,3 +146,42 @@ def _filled(folder: str, count: int) -> tuple[str, str]:
     os.utime(Path(store, ".ctx", "packs"), (1000, 1000))
     subprocess.run([_CTX, "status"], cwd=store, check=True, stdout=subprocess.DEVNULL)
     return store, digits
+
+
+def diffing() -> Iterator[Row]:
+    """Two runs of 2,000 steps, one step inserted and a tenth of the outputs changed."""
+    with tempfile.TemporaryDirectory() as folder, _opened(folder) as platform:
+        one = [
+            {"type": "tool_call", "tool": f"t{n % 7}", "parameters": {"n": n}, "output": f"o{n}"} for n in range(_STEPS)
+        ]
+        two = [{**step, "output": f"other {n}"} if n % 10 == 0 else step for n, step in enumerate(one)]
+        two.insert(700, {"type": "tool_call", "tool": "new", "parameters": {}, "output": ""})
+        packs = [
+            load(pack_log(platform, msgspec.json.encode(_log(steps=steps)), root=folder).digest, platform.objects)
+            for steps in (one, two)
+        ]
+        keys = [[(step.tool, str(step.parameters), step.output_ref) for step in pack.manifest.steps] for pack in packs]
+        theirs, ours = in_turns(
+            [
+                lambda: difflib.SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_opcodes(),
+                lambda: list(compare(packs[0].manifest, packs[1].manifest)),
+            ],
+            rounds=5,
+        )
+    figures = f"{ours * 1000:.1f} ms, {theirs * 1000:.1f} ms"
+    yield Row(
+        "diff of two runs of 2,000 steps",
+        "difflib over the same keys",
+        ours / theirs,
+        "<= 5",
+        ours / theirs <= 5,
+        figures,
+    )
+
+
+@contextmanager
+def _opened(folder: str) -> Iterator[Platform]:
+    settings = Settings(cwd=folder)
+    init(settings)
+    with opened(settings) as platform:
+        yield platform

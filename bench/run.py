@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.canonical import canonical_form
 from bench.measure import Row, table
 from bench.objects import large_objects, small_objects
-from bench.packs import many_packs, packing
+from bench.packs import diffing, many_packs, packing
 from bench.startup import startup
 
 MEASURES: dict[str, Callable[[], Iterator[Row]]] = {
@@ -23,6 +23,7 @@ MEASURES: dict[str, Callable[[], Iterator[Row]]] = {
     "small": small_objects,
     "packing": packing,
     "packs": many_packs,
+    "diff": diffing,
 }
 
 

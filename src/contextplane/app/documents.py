@@ -13,7 +13,7 @@ from contextplane.model.json_cut import Buffer
 
 __all__ = ["DocumentUnreadable", "document"]
 
-_MAPPED = 256 << 20
+_MAPPED = 16 << 20
 _PIPED_MOST = 1 << 30
 
 
@@ -41,8 +41,8 @@ def document(path: str) -> Iterator[Buffer]:
                 yield mapped
         else:
             # In one piece: a list of pieces and their sum would take the memory twice.
-            with open(fd, "rb", closefd=False) as file:
-                yield file.read()
+            with open(fd, "rb", buffering=0, closefd=False) as file:
+                yield file.readall()
     finally:
         if path != "-":
             os.close(fd)

@@ -8,7 +8,7 @@ import fcntl
 import hashlib
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from contextplane.adapters.files.disk import Disk, fresh_name
@@ -45,7 +45,7 @@ class Staging:
         self._made: set[str] = set()
 
     def place(self, digest: Digest) -> str:
-        return os.path.join(self.root, digest.hex[:2], digest.hex[2:])
+        return f"{self.root}/{digest.hex[:2]}/{digest.hex[2:]}"
 
     def stage(self, data: bytes, digest: Digest) -> Staged:
         """Write small bytes whose digest is known. Not durable yet."""
@@ -62,11 +62,14 @@ class Staging:
         return Staged(path=path, digest=digest, size=size)
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Make written files durable. Many at once go through several threads: the disk joins their flushes."""
-        todo = list(paths)
+        """Make written files durable."""
+        self._side_by_side(self._sync_file, list(paths))
+
+    def _side_by_side(self, sync: Callable[[str], None], todo: list[str]) -> None:
+        """Many at once go through several threads: the disk joins their flushes."""
         if len(todo) < _SYNC_THREADS:
             for path in todo:
-                self._sync_file(path)
+                sync(path)
             return
         queue = iter(todo)
         turn = threading.Lock()
@@ -79,7 +82,7 @@ class Staging:
                 if path is None:
                     return
                 try:
-                    self._sync_file(path)
+                    sync(path)
                 except BaseException as error:  # noqa: BLE001  raised again below, in the thread of the caller
                     errors.append(error)
 
@@ -113,8 +116,7 @@ class Staging:
     def sync_folders(self, folders: Iterable[str]) -> None:
         """Make names durable: those in the folders, and those of the folders, whoever made them."""
         todo = set(folders)
-        for folder in sorted(todo):
-            self._disk.sync_folder(folder)
+        self._side_by_side(self._disk.sync_folder, sorted(todo))
         if not todo <= self._rooted:
             self._disk.sync_folder(self.root)
             self._rooted |= todo
