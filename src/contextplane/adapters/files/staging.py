@@ -24,6 +24,7 @@ LOCK = ".lock"
 _OBJECT_MODE = 0o444
 _SYNC_THREADS = 16
 _FLUSH_EVERY = 32 << 20
+_WORTH_BEGINNING = 512 << 10
 
 
 class Staged(Value, frozen=True):
@@ -52,6 +53,8 @@ class Staging:
         path, fd = self._open()
         with self._cleaned(path, fd):
             self._disk.write_all(fd, data)
+            if len(data) >= _WORTH_BEGINNING:
+                _begin_writing_out(fd, 0, len(data))
         return Staged(path=path, digest=digest, size=len(data))
 
     def stage_stream(self, chunks: Iterable[bytes]) -> Staged:
@@ -137,9 +140,8 @@ class Staging:
         for chunk in hashed(chunks, hasher):
             self._disk.write_all(fd, chunk)
             size += len(chunk)
-            if size - flushed >= _FLUSH_EVERY and hasattr(os, "posix_fadvise"):
-                # Ask the kernel to begin writing out, so that the sync at the end finds little left to do.
-                os.posix_fadvise(fd, flushed, size - flushed, os.POSIX_FADV_DONTNEED)
+            if size - flushed >= _FLUSH_EVERY:
+                _begin_writing_out(fd, flushed, size - flushed)
                 flushed = size
         return Digest(hasher.hexdigest()), size
 
@@ -170,3 +172,9 @@ class Staging:
             self._disk.sync(fd)
         finally:
             os.close(fd)
+
+
+def _begin_writing_out(fd: int, start: int, length: int) -> None:
+    """Ask the kernel to begin, so that the sync at the end finds little left to do. Not every system can be asked."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(fd, start, length, os.POSIX_FADV_DONTNEED)
