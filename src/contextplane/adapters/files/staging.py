@@ -74,22 +74,19 @@ class Staging:
             for path in todo:
                 sync(path)
             return
-        queue = iter(todo)
-        turn = threading.Lock()
         errors: list[BaseException] = []
 
-        def work() -> None:
-            while not errors:
-                with turn:
-                    path = next(queue, None)
-                if path is None:
-                    return
-                try:
+        def work(share: list[str]) -> None:
+            try:
+                for path in share:
+                    if errors:
+                        return
                     sync(path)
-                except BaseException as error:  # noqa: BLE001  raised again below, in the thread of the caller
-                    errors.append(error)
+            except BaseException as error:  # noqa: BLE001  raised again below, in the thread of the caller
+                errors.append(error)
 
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(_SYNC_THREADS)]
+        shares = [todo[n::_SYNC_THREADS] for n in range(_SYNC_THREADS)]
+        threads = [threading.Thread(target=work, args=(share,), daemon=True) for share in shares]
         for thread in threads:
             thread.start()
         for thread in threads:
