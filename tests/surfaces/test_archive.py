@@ -217,14 +217,25 @@ def test_tar_takes_it_apart_into_a_store(pair: Pair, tmp_path: Path) -> None:
     assert ctx("export", pair.pack.hex, "-o", "-", cwd=tmp_path).raw == pair.data
 
 
-def test_an_object_that_a_pack_mentions_travels_with_it(tmp_path: Path) -> None:
+def test_an_object_that_a_pack_only_mentions_does_not_travel(tmp_path: Path) -> None:
     with store_in(tmp_path / "here") as here, store_in(tmp_path / "there") as there:
         seen = here.objects.put(b"seen before")
         steps = [{"type": "reasoning", "parameters": {"seen": str(seen), "not": str(ABSENT)}, "output": "x"}]
         pack = pack_log(here, log("done", steps=steps), root=str(tmp_path)).digest
         export_packs(here, [pack], str(tmp_path / "x.tar"))
         import_packs(there, str(tmp_path / "x.tar"))
-        assert there.objects.get(seen) == b"seen before"
+        assert not there.objects.has(seen)
+
+
+@pytest.mark.parametrize("target", [".ctx/catalog.db", ".ctx/objects/x.tar", "link/x.tar"])
+def test_an_archive_is_never_written_into_the_store(tmp_path: Path, target: str) -> None:
+    folder = tmp_path / "here"
+    with store_in(folder) as here:
+        pack = pack_log(here, log("done"), root=str(tmp_path)).digest
+    (folder / "link").symlink_to(".ctx")
+    result = ctx("export", pack.hex, "-o", target, cwd=folder)
+    assert (result.status, "archive_target_inside_store" in result.err) == (10, True), result
+    assert ctx("fsck", cwd=folder).status == 0
 
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108  a folder of our own is made in it

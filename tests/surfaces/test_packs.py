@@ -324,3 +324,20 @@ def test_a_tampered_or_missing_content_is_marked(store: Path) -> None:
     assert shown.status == 0
     assert "[object_corrupt: " in shown.out
     assert "[object_not_found: " in shown.out
+
+
+def test_a_manifest_that_could_not_be_read_back_is_not_packed(store: Path) -> None:
+    steps = [{"type": "reasoning", "parameters": {"p": "x" * (65 << 20)}}]
+    result = ctx("pack", "-", cwd=store, input=json.dumps({**LOG, "steps": steps}).encode())
+    assert (result.status, "manifest_invalid" in result.err) == (10, True)
+    assert ctx("fsck", cwd=store).status == 0
+
+
+def test_words_at_the_edge_of_a_piece_are_found(store: Path) -> None:
+    packed(store, system_prompt="w " * 8190 + "boundaryword and more")
+    assert ":system_prompt" in ctx("search", "boundaryword", cwd=store).out
+
+
+@pytest.mark.parametrize("part", ["steps/" + "9" * 5000, "prompts/\u0661"])
+def test_a_number_that_is_none_is_no_part(store: Path, part: str) -> None:
+    assert ctx("cat", f"{packed(store)}:{part}", cwd=store).status == 13

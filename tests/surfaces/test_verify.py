@@ -268,6 +268,7 @@ def test_a_sidecar_is_sorted_and_written_again_with_what_people_added(tmp_path: 
     value = msgspec.json.decode(path.read_bytes())
     assert value == {
         "context_pack": f"ctx://{run.digest.hex}",
+        "output": "report.md",
         "inputs": ["a.txt", "b.txt"],
         "tools": ["read_file", "write_file"],
     }

@@ -1,10 +1,13 @@
 """Packs out of a store into one file, and from such a file into a store: all that they reach, or nothing."""
 
+import os
 from collections.abc import Sequence
+from typing import ClassVar
 
 from contextplane.adapters.files.archive import ArchiveReader, Member, reading_archive, writing_archive
 from contextplane.app.packing import register
 from contextplane.app.platform import Platform
+from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.archive import (
     HEADER_NAME,
     MEMBERS_MOST,
@@ -24,9 +27,16 @@ from contextplane.model.value import Value
 from contextplane.ports.objects import Batch, Objects, SourceUnreadable
 from contextplane.store.reach import Reach, reach
 
-__all__ = ["Exported", "Imported", "export_packs", "import_packs"]
+__all__ = ["Exported", "Imported", "TargetInside", "export_packs", "import_packs"]
 
 _NOTHING = "nothing of this archive was taken"
+
+
+class TargetInside(ContextPlaneError):
+    """An archive would be written into the store itself."""
+
+    code: ClassVar[str] = "archive_target_inside_store"
+    family: ClassVar[Family] = "refused"
 
 
 class Exported(Value, frozen=True):
@@ -51,13 +61,14 @@ class Imported(Value, frozen=True):
 
 def export_packs(platform: Platform, packs: Sequence[Digest], file: str) -> Exported:
     """Write packs and all that they reach. The same packs give the same bytes."""
+    _refuse_inside(file, platform.home.path)
     objects = platform.objects
     found = reach(packs, objects)
     found.require(objects.has)
     header = Header(roots=tuple(sorted(set(packs))), parents=tuple(sorted(found.parents.keys() - set(packs))))
     first = header_bytes(header)
-    mentioned = {digest for digest in found.mentions if objects.has(digest)}
-    members = sorted(found.parents.keys() | found.contents.keys() | mentioned)
+    # What is only mentioned stays: a text in a parameter must not be able to send another run's contents along.
+    members = sorted(found.parents.keys() | found.contents.keys())
     if 1 + len(members) + len(header.packs) > MEMBERS_MOST:
         raise ArchiveTooLarge(f"more than {MEMBERS_MOST:,} members", hint="write the packs to several archives")
     with writing_archive(file) as archive:
@@ -68,6 +79,14 @@ def export_packs(platform: Platform, packs: Sequence[Digest], file: str) -> Expo
             entry = entry_bytes(pack)
             archive.add(entry_name(pack), len(entry), [entry])
     return Exported(header=header, objects=len(members), size=archive.written, absent=tuple(found.absent_parents()))
+
+
+def _refuse_inside(file: str, store: str) -> None:
+    """A store's own files are never what an archive is written over."""
+    place = os.path.join(os.path.realpath(os.path.dirname(file) or "."), os.path.basename(file))
+    inside = os.path.commonpath([os.path.realpath(store), os.path.realpath(place)]) == os.path.realpath(store)
+    if file != "-" and inside:
+        raise TargetInside("this is a place inside the store", at=file, hint="write the archive elsewhere")
 
 
 def import_packs(platform: Platform, file: str) -> Imported:
@@ -136,7 +155,7 @@ class _Taking:
         refused += [f"its entries and its header differ in ctx://{pack.hex}" for pack in self._packs ^ entries]
         stray = self._packs - self.reach.line(self._archive.header.roots)
         refused += [f"no pack in it descends from ctx://{pack.hex}" for pack in stray]
-        reached = self._packs | self.reach.contents.keys() | self.reach.mentions
+        reached = self._packs | self.reach.contents.keys()
         refused += [f"no pack in it reaches {digest}" for digest in self.taken - reached]
         if refused:
             raise ArchiveInvalid(min(refused), hint=_NOTHING)

@@ -3,7 +3,6 @@
 import mmap
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
@@ -15,6 +14,7 @@ __all__ = ["DocumentUnreadable", "document"]
 
 _MAPPED = 16 << 20
 _PIPED_MOST = 1 << 30
+_STANDARD_INPUT = 0
 
 
 class DocumentUnreadable(ContextPlaneError):
@@ -28,7 +28,7 @@ class DocumentUnreadable(ContextPlaneError):
 def document(path: str) -> Iterator[Buffer]:
     """The bytes of a file, or of standard input for `-`. A very large file is looked at where it lies, not read in."""
     try:
-        fd = sys.stdin.fileno() if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = _STANDARD_INPUT if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DocumentUnreadable(f"cannot be read: {reason}", at=path, hint="check the path") from error

@@ -104,9 +104,9 @@ def _parent(draft: Draft, objects: Objects) -> LoadedPack:
 
 def _refuse_dangling(draft: Draft, objects: Objects) -> None:
     missing = [
-        Problem(at=at, message=f"no such object in this store: {digest}")
+        Problem(at=at, message=f"{condition.state} in this store: {digest}")
         for at, digest in (*draft.refs, ("/parent", draft.parent))
-        if not objects.has(digest)
+        if (condition := objects.check(digest)).state != "whole"
     ]
     if missing:
         raise InvalidDraft(tuple(missing))

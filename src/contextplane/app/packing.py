@@ -33,10 +33,9 @@ def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | Non
 
 def register(platform: Platform, digest: Digest, raw: bytes) -> bool:
     """Register a pack whose objects are all stored; say whether it was not registered before."""
-    with platform.catalog.read() as view:
-        known = view.packs.row(digest) is not None
     platform.entries.add(digest, filled_in(raw, digest))
-    if not known:
-        with platform.catalog.write() as tx:
+    with platform.catalog.write() as tx:
+        known = tx.packs.row(digest) is not None
+        if not known:
             index_entries(tx, [digest], platform.entries, platform.objects)
     return not known

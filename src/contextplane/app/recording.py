@@ -11,6 +11,7 @@ from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings, from_environment
 from contextplane.model.canonical import Json
 from contextplane.model.manifest import Environment, Model
+from contextplane.record.folding import RecordingBroken
 from contextplane.record.recorder import Desk, Recorder
 
 __all__ = ["desk_of", "recording", "resumed"]
@@ -55,5 +56,10 @@ def recording(
 @contextmanager
 def resumed(recording_id: str, *, settings: Settings | None = None) -> Iterator[Recorder]:
     """Go on with a recording that its process did not finish."""
-    with opened(settings or from_environment()) as platform, Recorder(desk_of(platform), recording_id) as recorder:
-        yield recorder
+    with opened(settings or from_environment()) as platform:
+        desk = desk_of(platform)
+        with desk.catalog.read() as view:
+            if not view.streams.head(f"recording/{recording_id}"):
+                raise RecordingBroken("there is no such recording", at=recording_id, hint="check the id")
+        with Recorder(desk, recording_id) as recorder:
+            yield recorder

@@ -33,7 +33,7 @@ def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSi
         path = _beside(platform, folder, name)
         if path is None:
             continue
-        sidecar = _merged(platform, packed, fresh, path)
+        sidecar = _merged(platform, packed, replace(fresh, output=name), path)
         if sidecar is None:
             kept.append(path)
             continue

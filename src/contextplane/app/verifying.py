@@ -73,7 +73,7 @@ def _claim(platform: Platform, path: str) -> ArtifactVerdict:
         return replace(told, answer="unknown", why=f"its pack is not in this store: {sidecar.context_pack[:_SHOWN]}")
     except ContextPlaneError as error:
         return replace(told, why=f"its pack cannot be told or read: {error.message}")
-    expected = expected_of(pack.manifest, _in_workspace(platform, path))
+    expected = expected_of(pack.manifest, _in_workspace(platform, path), sidecar.output)
     if isinstance(expected, str):
         return replace(told, pack=pack, why=expected)
     return replace(told, pack=pack, expected=expected)

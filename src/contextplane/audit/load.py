@@ -11,6 +11,8 @@ from contextplane.ports.objects import Objects
 
 __all__ = ["LoadedPack", "NoSuchPart", "load", "part_digest"]
 
+_DIGITS = 9
+
 
 class NoSuchPart(ContextPlaneError):
     """An execution pack has no part of this name."""
@@ -48,9 +50,9 @@ def part_digest(pack: LoadedPack, selector: str) -> Digest:
     found: str | None = None
     if selector == "system_prompt":
         found = manifest.system_prompt
-    elif kind == "prompts" and name.isdecimal() and int(name) < len(manifest.prompts):
+    elif kind == "prompts" and _number(name) < len(manifest.prompts):
         found = manifest.prompts[int(name)].content_ref
-    elif kind == "steps" and name.isdecimal() and int(name) < len(manifest.steps):
+    elif kind == "steps" and _number(name) < len(manifest.steps):
         found = manifest.steps[int(name)].output_ref
     elif kind == "inputs":
         found = {one.name: one.content_ref for one in manifest.inputs}.get(name)
@@ -63,3 +65,8 @@ def part_digest(pack: LoadedPack, selector: str) -> Digest:
             hint="'ctx show' lists them: system_prompt, prompts/N, inputs/NAME, steps/N, outputs/NAME",
         )
     return Digest.parse(found)
+
+
+def _number(text: str) -> int:
+    """A place in a list; one that no list has for what is no number."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else 10**_DIGITS

@@ -79,15 +79,20 @@ class Expected(Value, frozen=True):
     digest: Digest
 
 
-def expected_of(manifest: Manifest, path: str) -> Expected | str:
+def expected_of(manifest: Manifest, path: str, named: str = "") -> Expected | str:
     """What a file at `path`, relative to the workspace, should be; or why that cannot be told.
 
-    An output of that very path comes first, then one of the same base name if it is the only one. Of several outputs
-    of one name the last counts.
+    The one that its sidecar names. Without that, the output of the same base name, if it is the only one or all such
+    hold the same bytes. Of several outputs of one name the last counts.
     """
     outputs = {posixpath.normpath(one.name): one for one in manifest.outputs if one.name}
     base = posixpath.basename(path)
-    fits = [outputs[path]] if path in outputs else [one for name, one in outputs.items() if _base(name) == base]
+    fits = [one for name, one in outputs.items() if _base(name) == base]
+    if named and posixpath.normpath(named) in outputs and _base(named) == base:
+        fits = [outputs[posixpath.normpath(named)]]
+    elif path in outputs and len({one.content_ref for one in fits}) == 1:
+        # A log's own folder may not be the workspace, so a path alone does not choose between different bytes.
+        fits = [outputs[path]]
     if len(fits) > 1:
         return f"{len(fits)} outputs of the pack are named {base}: {', '.join(sorted(one.name for one in fits))}"
     if not fits:

@@ -21,7 +21,7 @@ Buffer = bytes | mmap
 _LONG = 4096
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _MARK = "\ufdd0cut:"  # U+FDD0 is no character, and never will be one
-_MARKS = (_MARK.encode(), rb"0cut:")  # plain, or the end of an escaped one
+_KEY = re.compile(rb"[ \t\n\r]*+:")
 _WIDE_LINE = 1 << 20
 _BACKSLASH = ord("\\")
 
@@ -53,9 +53,29 @@ def parse_long(data: Buffer) -> tuple[Json, tuple[LongText, ...]]:
     """Read a JSON text strictly. Long strings stand in the value as marks; `restored` gives what they stand for."""
     cut = _cut(data)
     try:
-        return parse(cut.rest).value, cut.pieces
+        value = parse(cut.rest).value
     except JsonRefused as error:
         raise _moved(error, data, cut) from error
+    # Counted in what was decoded, so that no escape hides one: a text that has our mark in it is not cut at all.
+    if _marks(value) != len(cut.pieces):
+        return parse(data[: len(data)]).value, ()
+    return value, cut.pieces
+
+
+def _marks(value: Json) -> int:
+    """How many strings of a value begin like a mark, keys too."""
+    count = 0
+    todo: list[Json] = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            todo += one.values()
+            count += sum(key.startswith(_MARK) for key in one)
+        elif isinstance(one, list):
+            todo += one
+        elif isinstance(one, str):
+            count += one.startswith(_MARK)
+    return count
 
 
 def restored(value: Json, pieces: tuple[LongText, ...]) -> "Json | LongText":
@@ -76,7 +96,7 @@ def _cut(data: Buffer) -> _Cut:
         if end < 0:
             break  # the parser says what is wrong with it
         position = end
-        if end - start > _LONG:
+        if end - start > _LONG and _KEY.match(data, end) is None:
             stand_in = f'"{_MARK}{len(pieces)}"'.encode()
             rest += [data[done:start], stand_in]
             length += start - done
@@ -85,10 +105,7 @@ def _cut(data: Buffer) -> _Cut:
             pieces.append(LongText(source=data, start=start, end=end))
             done = end
     rest.append(data[done : len(data)])
-    joined = b"".join(rest)
-    if sum(joined.count(mark) for mark in _MARKS) != len(pieces):
-        return _Cut(rest=data[: len(data)], pieces=(), places=())  # the text has our mark in it, so nothing is cut
-    return _Cut(rest=joined, pieces=tuple(pieces), places=tuple(places))
+    return _Cut(rest=b"".join(rest), pieces=tuple(pieces), places=tuple(places))
 
 
 def _end(data: Buffer, start: int) -> int:

@@ -139,7 +139,7 @@ class _Reader:
             if value is not None or not at:  # of one that is missing, what it must hold is told
                 self._note(at, f"must be an object, not {_name(value)}")
             return {}
-        for key in value.keys() - set(known):
+        for key in sorted(value.keys() - set(known)):
             self._note(at + pointer([key]), f"is not a field of a log (known here: {', '.join(known)})")
         return value
 

@@ -10,6 +10,7 @@ import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import SORTED, Json, JsonRefused, canonical
+from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 
@@ -97,11 +98,20 @@ def read_manifest(data: bytes) -> Manifest:
     """Read a stored manifest leniently: unknown fields are passed over, lists that are null are empty."""
     try:
         value = msgspec.json.decode(data)
-        if isinstance(value, dict):
-            value = {key: one for key, one in value.items() if one is not None}
-        return msgspec.convert(value, Manifest)
+        return msgspec.convert(_without_nulls(value), Manifest)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise ManifestInvalid(f"not a manifest: {error}", hint="'ctx cat' shows its bytes") from error
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401  whatever others wrote
+    """A null leaves a field as it is; a whole float is that integer. Free-form parameters stay as they are."""
+    if isinstance(value, dict):
+        free = ("parameters", "tool_versions")
+        kept = {key: one for key, one in value.items() if one is not None}
+        return {key: one if key in free else _without_nulls(one) for key, one in kept.items()}
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value if one is not None]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
@@ -110,7 +120,13 @@ def manifest_bytes(manifest: Manifest) -> bytes:
     fields["hash"] = ""
     if not manifest.parent:
         del fields["parent"]
-    return canonical(fields)
+    data = canonical(fields)
+    if len(data) > MANIFEST_MOST:
+        raise ManifestInvalid(
+            f"a manifest of {len(data):,} bytes: at most {MANIFEST_MOST:,} are read back",
+            hint="put large parameters into contents",
+        )
+    return data
 
 
 def filled_in(data: bytes, digest: Digest) -> bytes:

@@ -28,9 +28,13 @@ class SidecarInvalid(ContextPlaneError):
 
 
 class Sidecar(Value, frozen=True, omit_defaults=True):
-    """`context_pack` names the run in any form that a reference to an execution pack has."""
+    """`context_pack` names the run in any form that a reference to an execution pack has.
+
+    `output` is the name that the file has there; others write none, and then it is found by its path.
+    """
 
     context_pack: str
+    output: str = ""
     inputs: tuple[str, ...] | None = None
     tools: tuple[str, ...] | None = None
     confidence: str = ""

@@ -107,7 +107,7 @@ class _told_at:  # noqa: N801  it reads as the clause it is
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ContextPlaneError):
-            error.at = self._content.at if error.at is None else f"{self._content.at} ({error.at})"
+            error.at = self._content.at if not error.at else f"{self._content.at} ({error.at})"
 
 
 def _bytes(content: Content) -> bytes:

@@ -21,7 +21,7 @@ from contextplane.ports.clock import Clock
 from contextplane.ports.objects import Objects
 from contextplane.record.folding import Began, Finished, Noted, RecordingBroken, folded
 
-__all__ = ["Desk", "Recorder", "RecordingFinished", "unfinished"]
+__all__ = ["Desk", "Recorder", "RecordingFinished", "RecordingRefused", "unfinished"]
 
 _STREAM = "recording/"
 _decoder = msgspec.json.Decoder(Began | Noted | Finished)
@@ -32,6 +32,13 @@ class RecordingFinished(ContextPlaneError):
 
     code: ClassVar[str] = "recording_finished"
     family: ClassVar[Family] = "conflict"
+
+
+class RecordingRefused(ContextPlaneError):
+    """Something that a manifest cannot hold was about to be recorded: a name that is no text, for example."""
+
+    code: ClassVar[str] = "recording_refused"
+    family: ClassVar[Family] = "refused"
 
 
 class Desk(Value, frozen=True):
@@ -59,6 +66,8 @@ class Recorder:
     ) -> Self:
         """Begin a new recording under a name nobody has used."""
         recorder = cls(desk, recording_id)
+        if recorder._seq:
+            raise RecordingFinished("this id was used before", at=recording_id, hint="begin under another one")
         prompt = recorder._put(system_prompt)
         began = Began(model=model, system_prompt=str(prompt), environment=environment)
         recorder._append(began, prompt)
@@ -88,6 +97,8 @@ class Recorder:
         deterministic: bool = False,
     ) -> None:
         """One action and what came of it, as of now. `kind="reasoning"` needs no tool."""
+        if parameters is not None:
+            canonical(dict(parameters))  # what JSON does not have, a set for example, has no order to record
         digest = self._put(output) if output else None
         step = Step(
             type=kind,
@@ -136,7 +147,12 @@ class Recorder:
         """Write an event, with its contents kept alive until the pack keeps them."""
         if self._digest is not None:
             raise RecordingFinished("this recording is finished", at=self.id, hint="begin another one")
-        body = canonical(msgspec.to_builtins(event))
+        try:
+            body = canonical(msgspec.to_builtins(event))
+            _decoder.decode(body)
+        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+            # Before it is written: afterwards nothing could be made of the whole recording.
+            raise RecordingRefused(f"cannot be recorded: {error}", at=self.id, hint="check the types") from error
         if len(body) > MAX_INLINE:
             elsewhere = self._desk.objects.put(body)
             body, contents = canonical({"ref": str(elsewhere)}), (*contents, elsewhere)
@@ -173,4 +189,11 @@ def unfinished(desk: Desk) -> list[str]:
     """The recordings that were begun and not finished, by id."""
     with desk.catalog.read() as view:
         names = list(view.streams.names(_STREAM))
-    return [name for name in (stream.removeprefix(_STREAM) for stream in names) if Recorder(desk, name).digest is None]
+    return [name for name in (stream.removeprefix(_STREAM) for stream in names) if not _is_finished(desk, name)]
+
+
+def _is_finished(desk: Desk, recording_id: str) -> bool:
+    try:
+        return Recorder(desk, recording_id).digest is not None
+    except RecordingBroken:
+        return False  # somebody has to look at it

@@ -18,6 +18,8 @@ __all__ = ["PIECE", "SEARCHED", "described", "texts"]
 SEARCHED = 1 << 20
 """How much of one content is searched: its first mebibyte."""
 
+_WORD = 256
+
 PIECE = 16 << 10
 """No larger text is stored in the index."""
 
@@ -84,8 +86,15 @@ def _content(part: str, ref: str, objects: Objects) -> Iterator[TextPart]:
 def _pieces(part: str, text: str) -> Iterator[TextPart]:
     """Pieces of at most 16 KiB of UTF-8: a character has at most four bytes."""
     size = PIECE // 4 if not text.isascii() else PIECE
-    for start in range(0, len(text), size):
-        yield TextPart(part=part, text=text[start : start + size])
+    start = 0
+    while start < len(text):
+        end = min(start + size, len(text))
+        if end < len(text):
+            # Between two words, where there is a space not far from the end.
+            end = max(text.rfind(" ", end - _WORD, end), text.rfind("\n", end - _WORD, end), start) + 1 or end
+            end = end if end > start + 1 else min(start + size, len(text))
+        yield TextPart(part=part, text=text[start:end])
+        start = end
 
 
 def _digest(text: str) -> Digest | None:

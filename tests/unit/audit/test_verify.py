@@ -167,8 +167,9 @@ def of(*outputs: tuple[str, Digest | str]) -> Manifest:
 @pytest.mark.parametrize(
     ("manifest", "path", "expected"),
     [
-        (of(("x.md", A), ("out/x.md", B)), "out/x.md", Expected(name="out/x.md", digest=B)),
-        (of(("x.md", A), ("out/x.md", B)), "x.md", Expected(name="x.md", digest=A)),
+        # The log's folder may not have been the workspace, so a path alone does not decide between two.
+        (of(("x.md", A), ("out/x.md", B)), "out/x.md", "2 outputs of the pack are named x.md: out/x.md, x.md"),
+        (of(("x.md", A), ("out/x.md", A)), "out/x.md", Expected(name="out/x.md", digest=A)),
         (of(("./out//x.md", A)), "out/x.md", Expected(name="./out//x.md", digest=A)),
         (of(("out/x.md", A)), "elsewhere/x.md", Expected(name="out/x.md", digest=A)),
         (of(("x.md", A), ("x.md", B)), "x.md", Expected(name="x.md", digest=B)),
@@ -189,3 +190,10 @@ def test_a_manifest_of_ours_is_verified_as_well(world: World) -> None:
     world.other.blob(b"a")
     digest = world.register(manifest_bytes(of(("x.md", A))))
     assert verdict(world, digest).answer == "verified"
+
+
+def test_the_output_that_a_sidecar_names_decides() -> None:
+    manifest = of(("x.md", A), ("out/x.md", B))
+    assert expected_of(manifest, "sub/x.md", "x.md") == Expected(name="x.md", digest=A)
+    assert expected_of(manifest, "x.md", "out/x.md") == Expected(name="out/x.md", digest=B)
+    assert isinstance(expected_of(manifest, "x.md", "none.md"), str)

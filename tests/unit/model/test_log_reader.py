@@ -135,6 +135,26 @@ def test_cutting_long_texts_out_changes_nothing(texts: list[str]) -> None:
     assert [one.encoded().decode() if isinstance(one, LongText) else one for one in read] == texts
 
 
+@pytest.mark.parametrize("space", ["", " ", "\n\t "])
+def test_a_long_key_is_a_key_like_any_other(space: str) -> None:
+    steps = [{"type": "reasoning", "parameters": {"k" * 5000: "v" * 5000, "o": 1}}]
+    data = log(steps=steps).replace(b'": "v', f'"{space}: "v'.encode())
+    assert read_log(data).steps[0].parameters == {"k" * 5000: "v" * 5000, "o": 1}
+    twice = data.replace(b'"o": 1', b'"' + b"k" * 5000 + b'": 1')
+    with pytest.raises(JsonRefused) as refused:
+        read_log(twice)
+    assert refused.value.code == "json_duplicate_key"
+
+
+@pytest.mark.parametrize("mark", [r"\ufdd0cut:0", r"\ufdd0\u0063ut:0", r"\uFDD0cut:7", r"\ufdd0cut:zz", "\ufdd0cut:0"])
+def test_no_text_can_pass_for_another(mark: str) -> None:
+    data = log(outputs=[{"name": "o", "content": LONG}], prompts=[{"role": "user", "content": "MARK"}])
+    read = read_log(data.replace(b"MARK", mark.encode()))
+    values = [read.prompts[0].content.value, read.outputs[0].content.value]
+    texts = [one.encoded().decode() if isinstance(one, LongText) else one for one in values]
+    assert texts == [json.loads(f'"{mark}"'), LONG]
+
+
 def test_a_problem_behind_a_long_text_is_told_at_its_place_in_the_whole_text() -> None:
     data = log(outputs=[{"name": "o", "content": LONG}]) + b" trailing"
     with pytest.raises(JsonRefused) as refused:

@@ -13,9 +13,12 @@ from contextplane.app.platform import opened
 from contextplane.app.recording import desk_of, recording, resumed
 from contextplane.app.settings import Settings
 from contextplane.audit.load import load
+from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
+from contextplane.model.manifest import Environment, Model
 from contextplane.ports.catalog import Catalog
-from contextplane.record.recorder import RecordingFinished, unfinished
+from contextplane.record.folding import RecordingBroken
+from contextplane.record.recorder import Recorder, RecordingFinished, unfinished
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.store.rebuild import rebuild
@@ -97,6 +100,32 @@ def test_a_finished_run_takes_nothing_more_and_finishing_again_gives_the_same(se
         assert again.finish() == run.digest
         with pytest.raises(RecordingFinished):
             again.output("late", "x")
+
+
+@pytest.mark.parametrize("harm", ["name", "flag", "surrogate", "set"])
+def test_what_cannot_be_recorded_is_refused_before_it_is_written(settings: Settings, harm: str) -> None:
+    with recording(model="m", system_prompt="s", settings=settings) as run:
+        run.step("t", output="good")
+        with pytest.raises((ContextPlaneError, UnicodeEncodeError)):
+            if harm == "name":
+                run.output(5, "x")  # type: ignore[arg-type]
+            elif harm == "flag":
+                run.step("t", deterministic="no")  # type: ignore[arg-type]
+            elif harm == "surrogate":
+                run.step("t", parameters={"a": "\ud800"})
+            else:
+                run.step("t", parameters={"a": {1, 2}})  # type: ignore[dict-item]
+    assert run.digest is not None
+    assert open_recordings(settings) == []
+
+
+def test_an_id_is_used_once_and_only_what_was_begun_is_resumed(settings: Settings) -> None:
+    with recording(model="m", system_prompt="s", settings=settings) as run:
+        pass
+    with opened(settings) as platform, pytest.raises(RecordingFinished):
+        Recorder.begin(desk_of(platform), run.id, model=Model(), system_prompt="s", environment=Environment())
+    with pytest.raises(RecordingBroken), resumed("never", settings=settings):
+        pass
 
 
 CHILD = """

@@ -88,9 +88,8 @@ def _problem(row: "PackRow", platform: "Platform") -> str:
 
 def _line(row: "PackRow", problem: str, screen: Screen) -> str:
     parent = f" (forked from {row.parent.hex[:12]})" if row.parent else ""
-    told = (
-        f"{row.digest.hex[:12]}  {row.created.date:%Y-%m-%d %H:%M:%S}  {clean(row.model)}  {counted(row.steps, 'step')}"
-    )
+    created = str(row.created)[: len("2026-05-04T09:31:42")].replace("T", " ")
+    told = f"{row.digest.hex[:12]}  {created}  {clean(row.model)}  {counted(row.steps, 'step')}"
     return f"{told}{parent}" + (screen.paint("red", f"  [{clean(problem)}]") if problem else "")
 
 

@@ -1,8 +1,9 @@
 """Find execution packs by the words in them.
 
-All words must stand in one place: a prompt, the parameters or the output of a step, an output, or the
-metadata (model, tools, names, environment). Searched is text, the first mebibyte of each content; what is
-not text is not. The pack that was indexed last comes first. 'ctx cat REF:PART' reads the place.
+All words must stand in one place, within 16 KiB of it: a prompt, the parameters or the output of a step, an
+output, or the metadata (model, tools, names, environment). Searched is text, the first mebibyte of each
+content; what is not text is not. The pack that was indexed last comes first. 'ctx cat REF:PART' reads the
+place.
 """
 
 from argparse import ArgumentParser, Namespace
