@@ -320,6 +320,9 @@ def test_a_tampered_or_missing_content_is_marked(store: Path) -> None:
     place(store, report).chmod(0o644)
     place(store, report).write_bytes(b"# REFUNDED\n")
     place(store, prompt).unlink()
+    plain = ctx("show", digits, cwd=store).out
+    assert f"out/report.md (corrupt: sha256:{report})" in plain
+    assert f"System prompt: object_not_found: sha256:{prompt}" in plain
     shown = ctx("show", digits, "--content", cwd=store)
     assert shown.status == 0
     assert "[object_corrupt: " in shown.out

@@ -27,6 +27,9 @@ def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | Non
     read = read_log(log)
     with platform.objects.batch() as batch:
         staged = stage_log(read, parent, batch, FileSources(root))
+        # Before anything is visible: what a killed process leaves behind is then known, and can be collected.
+        with platform.catalog.write(survives="crash") as tx:
+            tx.objects.record_blobs((one.digest, one.size) for one in staged.contents)
     new = register(platform, staged.digest, manifest_bytes(staged.manifest))
     return Packed(digest=staged.digest, manifest=staged.manifest, new=new, suspects=staged.suspects)
 

@@ -4,7 +4,7 @@ from contextplane.model.execution_log import ExecutionLog
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step, manifest_bytes
 from contextplane.model.value import Value
-from contextplane.ports.objects import Batch
+from contextplane.ports.objects import Batch, Stored
 from contextplane.ports.sources import Sources
 from contextplane.record.contents import put_contents
 
@@ -16,6 +16,7 @@ class Staged(Value, frozen=True):
 
     digest: Digest
     manifest: Manifest
+    contents: tuple[Stored, ...]
     suspects: tuple[tuple[str, str], ...]
 
 
@@ -65,4 +66,9 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
         parent="" if parent is None else str(parent),
     )
     suspects = tuple((one.at, kind) for one, done in zip(contents, put, strict=True) for kind in done.suspects)
-    return Staged(digest=batch.put(manifest_bytes(manifest)), manifest=manifest, suspects=suspects)
+    return Staged(
+        digest=batch.put(manifest_bytes(manifest)),
+        manifest=manifest,
+        contents=tuple(one.stored for one in put),
+        suspects=suspects,
+    )

@@ -2,7 +2,7 @@
 
 Without an option a summary; --steps adds each step's parameters; --content the contents themselves, each
 up to 4,000 characters ('ctx cat REF:PART' gives all of one). A content that is missing or was tampered
-with is marked. --json gives the manifest with its hash filled in.
+with is marked (without --content: one of up to 8 MiB). --json gives the manifest with its hash filled in.
 """
 
 import sys
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 _LONGEST = 4000
+_CHECKED = 8 << 20
 _CHAIN = 20
 
 
@@ -167,9 +168,12 @@ def _size(ref: str, platform: "Platform") -> str:
     from contextplane.model.ids import Digest
 
     try:
-        return human_size(platform.objects.size(Digest.parse(ref)))
+        digest = Digest.parse(ref)
+        size = platform.objects.size(digest)
+        condition = platform.objects.check(digest) if size <= _CHECKED else None
     except ContextPlaneError as error:
         return f"{error.code}: {clean(ref[:80])}"
+    return human_size(size) if condition is None or condition.state == "whole" else f"{condition.state}: {clean(ref)}"
 
 
 def _content(ref: str, platform: "Platform", indent: str) -> list[str]:
