@@ -14,9 +14,9 @@ from contextplane.audit.load import LoadedPack, load
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import JsonRefused
 from contextplane.model.execution import MANIFEST_MOST
-from contextplane.model.execution_log import Problem
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import Manifest, filled_in, manifest_bytes
+from contextplane.model.problems import Problem
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectNotFound, Objects

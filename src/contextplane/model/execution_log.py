@@ -2,41 +2,20 @@
 
 from typing import ClassVar, Literal
 
-from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import Json
 from contextplane.model.json_cut import LongText
+from contextplane.model.problems import DocumentInvalid
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 
-__all__ = ["Content", "ExecutionLog", "InvalidLog", "LogFile", "LogPrompt", "LogStep", "Problem"]
-
-_TOLD = 9
+__all__ = ["Content", "ExecutionLog", "InvalidLog", "LogFile", "LogPrompt", "LogStep"]
 
 
-class Problem(Value, frozen=True):
-    """One thing that is wrong with a log: its JSON Pointer, and what."""
-
-    at: str
-    message: str
-
-
-class InvalidLog(ContextPlaneError):
+class InvalidLog(DocumentInvalid):
     """An execution log that cannot be packed. `details.problems` lists everything that is wrong with it."""
 
     code: ClassVar[str] = "execution_log_invalid"
-    family: ClassVar[Family] = "refused"
-
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
-        first, *more = problems
-        also = "".join(f"; {one.at}: {one.message}" for one in more[:_TOLD])
-        cut = f"; and {len(more) - _TOLD} more" if len(more) > _TOLD else ""
-        super().__init__(
-            f"{first.message}{also}{cut}",
-            at=first.at,
-            hint="'ctx pack --help' shows the form of a log",
-            details={"problems": [{"at": one.at, "message": one.message} for one in problems]},
-        )
-        self.problems = problems
+    way_out: ClassVar[str] = "'ctx pack --help' shows the form of a log"
 
 
 class Content(Value, frozen=True):

@@ -1,17 +1,16 @@
 """From a JSON text to an `ExecutionLog`: closed at every level, and all problems reported together."""
 
-from typing import Literal, TypeVar, cast
+from typing import ClassVar, Literal, cast
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import Json
-from contextplane.model.execution_log import Content, ExecutionLog, InvalidLog, LogFile, LogPrompt, LogStep, Problem
+from contextplane.model.execution_log import Content, ExecutionLog, InvalidLog, LogFile, LogPrompt, LogStep
 from contextplane.model.json_cut import Buffer, LongText, parse_long, restored
 from contextplane.model.pointer import pointer
+from contextplane.model.problems import NotingReader, type_name
 from contextplane.model.timestamp import NO_TIME, Timestamp
 
 __all__ = ["read_log"]
-
-T = TypeVar("T")
 
 REASONING = "reasoning"
 """The one type of step that has no tool."""
@@ -20,7 +19,6 @@ _TOP = ("created", "model", "system_prompt", "prompts", "inputs", "steps", "outp
 _STEP = ("index", "type", "tool", "parameters", "output", "deterministic", "timestamp")
 _FILE = ("name", "content", "content_base64", "path")
 _HOW: dict[str, Literal["text", "base64", "path"]] = {"content": "text", "content_base64": "base64", "path": "path"}
-_NAMES = {str: "text", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
 
 
 def read_log(data: Buffer) -> ExecutionLog:
@@ -33,11 +31,13 @@ def read_log(data: Buffer) -> ExecutionLog:
     return log
 
 
-class _Reader:
-    """Reads values, and notes what is wrong instead of stopping. What it returns counts only when nothing was noted."""
+class _Reader(NotingReader):
+    """Reads a log whose long texts were cut out."""
+
+    DOCUMENT: ClassVar[str] = "log"
 
     def __init__(self, pieces: tuple[LongText, ...]) -> None:
-        self.problems: list[Problem] = []
+        super().__init__()
         self._pieces = pieces
 
     def log(self, value: Json) -> ExecutionLog:
@@ -90,7 +90,7 @@ class _Reader:
     def _content(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> Content:
         value = restored(entry.get(key), self._pieces)
         if value is not None and not isinstance(value, str | LongText):
-            self._note(f"{at}/{key}", f"must be text, not {_name(value)}")
+            self._note(f"{at}/{key}", f"must be text, not {type_name(value)}")
         elif required and not value:
             self._note(f"{at}/{key}", "is missing")
         text = value if isinstance(value, str | LongText) else ""
@@ -116,7 +116,7 @@ class _Reader:
         versions = self._free(environment, "tool_versions", "/environment")
         for tool, version in (versions or {}).items():
             if type(version) is not str:
-                self._note(f"/environment/tool_versions{pointer([tool])}", f"must be text, not {_name(version)}")
+                self._note(f"/environment/tool_versions{pointer([tool])}", f"must be text, not {type_name(version)}")
         return cast("dict[str, str] | None", versions)
 
     def _free(self, entry: dict[str, Json], key: str, at: str) -> dict[str, Json] | None:
@@ -130,31 +130,3 @@ class _Reader:
         if isinstance(found, dict):
             return {key: self._whole(one) for key, one in found.items()}
         return [self._whole(one) for one in found] if isinstance(found, list) else found
-
-    def _list(self, top: dict[str, Json], key: str) -> list[tuple[Json, str]]:
-        return [(one, f"/{key}/{n}") for n, one in enumerate(self._typed(top, key, "", list) or [])]
-
-    def _object(self, value: Json, at: str, known: tuple[str, ...]) -> dict[str, Json]:
-        if not isinstance(value, dict):
-            if value is not None or not at:  # of one that is missing, what it must hold is told
-                self._note(at, f"must be an object, not {_name(value)}")
-            return {}
-        for key in sorted(value.keys() - set(known)):
-            self._note(at + pointer([key]), f"is not a field of a log (known here: {', '.join(known)})")
-        return value
-
-    def _typed(self, entry: dict[str, Json], key: str, at: str, kind: type[T]) -> T | None:
-        value = entry.get(key)
-        if value is None or type(value) is kind:
-            return value
-        self._note(f"{at}/{key}", f"must be {_NAMES[kind]}, not {_name(value)}")
-        return None
-
-    def _note(self, at: str, message: str) -> None:
-        self.problems.append(Problem(at=at or "/", message=message))
-
-
-def _name(value: object) -> str:
-    if value is None:
-        return "null"
-    return "a number" if isinstance(value, float) else _NAMES.get(type(value), "text")

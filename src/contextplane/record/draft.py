@@ -5,14 +5,13 @@ nothing up: whether what a draft refers to is there, the store must say.
 """
 
 from collections.abc import Callable
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from contextplane.errors import ContextPlaneError, Family
+from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import Json, JsonRefused
-from contextplane.model.execution_log import Problem
 from contextplane.model.ids import Digest
 from contextplane.model.json_text import parse
 from contextplane.model.log_reader import REASONING
@@ -28,39 +27,24 @@ from contextplane.model.manifest import (
     manifest_bytes,
 )
 from contextplane.model.pointer import pointer
+from contextplane.model.problems import DocumentInvalid, NotingReader, type_name
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 
 __all__ = ["Draft", "InvalidDraft", "draft_text", "read_draft", "same_run", "with_sizes"]
-
-T = TypeVar("T")
 
 _TOP = (
     *("version", "hash", "created", "model", "system_prompt", "prompts"),
     *("inputs", "steps", "outputs", "environment", "parent"),
 )
 _STEP = ("index", "type", "tool", "parameters", "output_ref", "deterministic", "timestamp")
-_NAMES = {str: "text", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
-_TOLD = 9
 
 
-class InvalidDraft(ContextPlaneError):
+class InvalidDraft(DocumentInvalid):
     """A draft that cannot become an execution pack. `details.problems` lists everything that is wrong with it."""
 
     code: ClassVar[str] = "draft_invalid"
-    family: ClassVar[Family] = "refused"
-
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
-        first, *more = problems
-        also = "".join(f"; {one.at}: {one.message}" for one in more[:_TOLD])
-        cut = f"; and {len(more) - _TOLD} more" if len(more) > _TOLD else ""
-        super().__init__(
-            f"{first.message}{also}{cut}",
-            at=first.at,
-            hint="edit the draft, then finalize it again",
-            details={"problems": [{"at": one.at, "message": one.message} for one in problems]},
-        )
-        self.problems = problems
+    way_out: ClassVar[str] = "edit the draft, then finalize it again"
 
 
 class Draft(Value, frozen=True):
@@ -130,11 +114,13 @@ def _moment(text: str) -> str:
         return text
 
 
-class _Reader:
-    """Reads values, and notes what is wrong instead of stopping. What it returns counts only when nothing was noted."""
+class _Reader(NotingReader):
+    """Reads a draft, and keeps what it refers to."""
+
+    DOCUMENT: ClassVar[str] = "draft"
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
+        super().__init__()
         self.refs: list[tuple[str, Digest]] = []
 
     def manifest(self, value: Json) -> Manifest:
@@ -227,32 +213,5 @@ class _Reader:
         versions = self._typed(environment, "tool_versions", "/environment", dict)
         for tool, version in (versions or {}).items():
             if type(version) is not str:
-                self._note(f"/environment/tool_versions{pointer([tool])}", f"must be text, not {_name(version)}")
+                self._note(f"/environment/tool_versions{pointer([tool])}", f"must be text, not {type_name(version)}")
         return cast("dict[str, str] | None", versions)
-
-    def _list(self, top: dict[str, Json], key: str) -> list[tuple[Json, str]]:
-        return [(one, f"/{key}/{n}") for n, one in enumerate(self._typed(top, key, "", list) or [])]
-
-    def _object(self, value: Json, at: str, known: tuple[str, ...]) -> dict[str, Json]:
-        if not isinstance(value, dict):
-            self._note(at, "is missing" if value is None else f"must be an object, not {_name(value)}")
-            return {}
-        for key in sorted(value.keys() - set(known)):
-            self._note(at + pointer([key]), f"is not a field of a draft (known here: {', '.join(known)})")
-        return value
-
-    def _typed(self, entry: dict[str, Json], key: str, at: str, kind: type[T]) -> T | None:
-        value = entry.get(key)
-        if value is None or type(value) is kind:
-            return value
-        self._note(f"{at}/{key}", f"must be {_NAMES[kind]}, not {_name(value)}")
-        return None
-
-    def _note(self, at: str, message: str) -> None:
-        self.problems.append(Problem(at=at or "/", message=message))
-
-
-def _name(value: object) -> str:
-    if value is None:
-        return "null"
-    return "a number" if isinstance(value, float) else _NAMES.get(type(value), "text")

@@ -1,0 +1,80 @@
+"""Reading a document that people write: what is wrong is noted with its place, and all of it is told together."""
+
+from typing import ClassVar, TypeVar
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.canonical import Json
+from contextplane.model.pointer import pointer
+from contextplane.model.value import Value
+
+__all__ = ["DocumentInvalid", "NotingReader", "Problem", "type_name"]
+
+T = TypeVar("T")
+
+_NAMES = {str: "text", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
+_TOLD = 9
+
+
+class Problem(Value, frozen=True):
+    """One thing that is wrong with a document: its JSON Pointer, and what."""
+
+    at: str
+    message: str
+
+
+class DocumentInvalid(ContextPlaneError):
+    """A document that is not of its form. `details.problems` lists everything that is wrong with it."""
+
+    code: ClassVar[str] = "document_invalid"
+    family: ClassVar[Family] = "refused"
+    way_out: ClassVar[str] = "mend what is named"
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        first, *more = problems
+        also = "".join(f"; {one.at}: {one.message}" for one in more[:_TOLD])
+        cut = f"; and {len(more) - _TOLD} more" if len(more) > _TOLD else ""
+        super().__init__(
+            f"{first.message}{also}{cut}",
+            at=first.at,
+            hint=self.way_out,
+            details={"problems": [{"at": one.at, "message": one.message} for one in problems]},
+        )
+        self.problems = problems
+
+
+class NotingReader:
+    """Reads values, and notes what is wrong instead of stopping. What it returns counts only when nothing was noted."""
+
+    DOCUMENT: ClassVar[str] = "document"
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def _list(self, top: dict[str, Json], key: str) -> list[tuple[Json, str]]:
+        return [(one, f"/{key}/{n}") for n, one in enumerate(self._typed(top, key, "", list) or [])]
+
+    def _object(self, value: Json, at: str, known: tuple[str, ...]) -> dict[str, Json]:
+        if not isinstance(value, dict):
+            if value is not None or not at:  # of one that is missing, what it must hold is told
+                self._note(at, f"must be an object, not {type_name(value)}")
+            return {}
+        for key in sorted(value.keys() - set(known)):
+            self._note(at + pointer([key]), f"is not a field of a {self.DOCUMENT} (known here: {', '.join(known)})")
+        return value
+
+    def _typed(self, entry: dict[str, Json], key: str, at: str, kind: type[T]) -> T | None:
+        value = entry.get(key)
+        if value is None or type(value) is kind:
+            return value
+        self._note(f"{at}/{key}", f"must be {_NAMES[kind]}, not {type_name(value)}")
+        return None
+
+    def _note(self, at: str, message: str) -> None:
+        self.problems.append(Problem(at=at or "/", message=message))
+
+
+def type_name(value: object) -> str:
+    """What a value is, in the words of the messages."""
+    if value is None:
+        return "null"
+    return "a number" if isinstance(value, float) else _NAMES.get(type(value), "text")
