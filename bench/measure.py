@@ -1,11 +1,18 @@
 """Timing in turns, and the table of what came of it."""
 
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
-__all__ = ["Row", "in_turns", "table"]
+__all__ = ["Row", "in_turns", "scratch", "table"]
+
+T = TypeVar("T")
+
+_SCRATCH = Path(__file__).parent.parent / ".bench"
 
 
 class Row(NamedTuple):
@@ -19,15 +26,30 @@ class Row(NamedTuple):
     figures: str
 
 
-def in_turns(works: Sequence[Callable[[], object]], *, rounds: int) -> list[float]:
-    """The median seconds of each, run in turns: first, second, ..., first, second, ... One round more warms up."""
+@contextmanager
+def scratch() -> Iterator[str]:
+    """A folder on the disk of the checkout, which goes away at the end."""
+    _SCRATCH.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=_SCRATCH) as folder:
+        yield folder
+
+
+def in_turns(
+    works: Sequence[Callable[[], T]], *, rounds: int, afterwards: Callable[[T], object] = lambda _: None
+) -> list[float]:
+    """The median seconds of each, run in turns: first, second, ..., first, second, ... One round more warms up.
+
+    `afterwards` is done with what a work returned when its time was taken.
+    """
     times: list[list[float]] = [[] for _ in works]
     for turn in range(rounds + 1):
         for work, taken in zip(works, times, strict=True):
             start = time.perf_counter()
-            work()
+            result = work()
+            seconds = time.perf_counter() - start
+            afterwards(result)
             if turn:
-                taken.append(time.perf_counter() - start)
+                taken.append(seconds)
     return [statistics.median(taken) for taken in times]
 
 

@@ -6,12 +6,11 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.measure import Row, in_turns
+from bench.measure import Row, in_turns, scratch
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.app.init import init
 from contextplane.app.platform import opened
@@ -31,7 +30,7 @@ _PART = 1_000
 
 def large_objects() -> Iterator[Row]:
     """Putting and reading one GiB."""
-    with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
+    with scratch() as folder:
         source = Path(folder, "source")
         with source.open("wb") as file:
             for n in range(_GIB // _CHUNK):
@@ -100,7 +99,7 @@ def _copy(source: Path, folder: str) -> None:
 
 def small_objects() -> Iterator[Row]:
     """Putting 100,000 small objects one by one, then checking them all and asking for the status."""
-    with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
+    with scratch() as folder:
         few, many = Path(folder, "few"), Path(folder, "many")
         _filled(few, _PART)
         times = _filled(many, _SMALL)

@@ -1,21 +1,17 @@
-"""Execution packs: packing against hashing alone, and what a large store costs.
-
-The variable `CTX_OTHER` names another `ctx` that is measured in turns with ours.
-"""
+"""What a large store costs the commands that look into it, and comparing two runs."""
 
 import difflib
-import hashlib
 import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from bench.measure import Row, in_turns
+from bench.packing import log_of
+from bench.programs import Program, programs
 from contextplane.app.init import init
 from contextplane.app.packing import pack_log
 from contextplane.app.platform import Platform, opened
@@ -23,144 +19,64 @@ from contextplane.app.settings import Settings
 from contextplane.audit.diff import compare
 from contextplane.audit.load import load
 
-__all__ = ["diffing", "many_packs", "packing"]
+__all__ = ["diffing", "many_packs"]
 
-_COUNT, _SIZE = 200, 1 << 20
 _STEPS = 2_000
-_ROUNDS = 5
+_ROUNDS = 15
 _FEW, _MANY = 10, 10_000
-_CTX = str(Path(sys.executable).with_name("ctx"))
-# The highest mark of the process itself: what getrusage tells may be that of the process it was forked from.
-_PACK = (
-    "import re, sys; from contextplane.cli.main import main; main(['pack', sys.argv[1]]);"
-    "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1], file=sys.stderr)"
-)
-
-
-def _log(**fields: object) -> dict[str, object]:
-    return {
-        "model": {"identifier": "m"},
-        "system_prompt": "s",
-        "environment": {"os": "linux", "runtime": "r"},
-        **fields,
-    }
-
-
-def packing() -> Iterator[Row]:
-    """A log with 200 inputs of a mebibyte, and one with 2,000 small steps."""
-    with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
-        large, small = Path(folder, "large.json"), Path(folder, "small.json")
-        lines = [hashlib.sha256(b"%d" % n).hexdigest()[:59] + "\n" for n in range(_SIZE // 60)]
-        inputs = [{"name": f"{n}.txt", "content": f"{n}" + "".join(lines)} for n in range(_COUNT)]
-        large.write_bytes(msgspec.json.encode(_log(inputs=inputs)))
-        steps = [{"type": "tool_call", "tool": "t", "output": f"output {n}"} for n in range(_STEPS)]
-        small.write_bytes(msgspec.json.encode(_log(steps=steps)))
-        size = large.stat().st_size
-        data = large.read_bytes()[:_SIZE]
-
-        def hashing() -> None:
-            hasher = hashlib.sha256()
-            for _ in range(size // _SIZE):
-                hasher.update(data)
-
-        works = [hashing, _packing(folder, large), _syncing(folder), _packing(folder, small)]
-        names = ["hash", "large", "syncs", "small"]
-        if other := os.environ.get("CTX_OTHER"):  # noqa: TID251  said in the docstring
-            works.append(_packing(folder, large, other))
-            names.append("other")
-        times = dict(zip(names, in_turns(works, rounds=_ROUNDS), strict=True))
-        peak = _peak(folder, large)
-    speed = times["hash"] / times["large"]
-    figures = f"{size / times['large'] / 1e6:.0f} MB/s, SHA-256 {size / times['hash'] / 1e6:.0f} MB/s"
-    yield Row("pack 200 inputs of 1 MiB", "SHA-256 alone", speed, ">= 0.25", speed >= 0.25, figures)
-    memory = peak * 1024 / size
-    yield Row("memory of that", "the log's size", memory, "<= 2.5", memory <= 2.5, f"{peak / 1024:.0f} MiB")
-    ratio = times["syncs"] / times["small"]
-    figures = f"{times['small'] * 1000:.0f} ms, {times['syncs'] * 1000:.0f} ms"
-    yield Row("pack 2,000 small steps", "4,000 single fsyncs", ratio, ">= 5", ratio >= 5, figures)
-    if "other" in times:
-        yield Row("pack 200 inputs of 1 MiB", "CTX_OTHER", times["other"] / times["large"], "-", kept=True, figures="")
-
-
-def _fresh(folder: str, ctx: str = _CTX) -> str:
-    store = tempfile.mkdtemp(dir=folder)
-    subprocess.run([ctx, "init"], cwd=store, check=True, stdout=subprocess.DEVNULL)
-    return store
-
-
-def _packing(folder: str, log: Path, ctx: str = _CTX) -> Callable[[], object]:
-    # One for each round, made before the clock runs.
-    stores = iter([_fresh(folder, ctx) for _ in range(_ROUNDS + 1)])
-
-    def pack() -> None:
-        subprocess.run([ctx, "pack", str(log)], cwd=next(stores), check=True, stdout=subprocess.DEVNULL)
-
-    return pack
-
-
-def _syncing(folder: str) -> Callable[[], object]:
-    def sync() -> None:
-        place = tempfile.mkdtemp(dir=folder)
-        for n in range(2 * _STEPS):
-            fd = os.open(f"{place}/{n}", os.O_WRONLY | os.O_CREAT)
-            os.write(fd, b"output")
-            os.fsync(fd)
-            os.close(fd)
-
-    return sync
-
-
-def _peak(folder: str, log: Path) -> int:
-    done = subprocess.run(
-        [sys.executable, "-c", _PACK, str(log)], cwd=_fresh(folder), check=True, capture_output=True, text=True
-    )
-    return int(done.stderr.split()[-1])
 
 
 def many_packs() -> Iterator[Row]:
     """The same commands in a store of 10 packs and in one of 10,000."""
-    with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
-        stores = [_filled(folder, count) for count in (_FEW, _MANY)]
+    with programs() as (folder, found):
+        stores = {one.name: [_filled(one, folder, count) for count in (_FEW, _MANY)] for one in found}
         for args in (["log"], ["show"], ["search", "needle"]):
-            works = [_asking(store, args, digits) for store, digits in stores]
-            few, many = in_turns(works, rounds=15)
+            able = [one for one in found if one.can(stores[one.name][0][0], *_full(args, stores[one.name][0][1]))]
+            works = [one.asking(store, *_full(args, digits)) for one in able for store, digits in stores[one.name]]
+            times = in_turns(works, rounds=_ROUNDS)
+            few, many = times[:2]
+            what = f"{args[0]} in a store of 10,000 packs"
             figures = f"{many * 1000:.1f} ms, {few * 1000:.1f} ms"
-            what = f"{' '.join(args[:1])} in a store of 10,000 packs"
             yield Row(what, "in a store of 10", many / few, "<= 1.3", many / few <= 1.3, figures)
+            if len(able) > 1:
+                figures = f"{many * 1000:.1f} ms, {times[3] * 1000:.1f} ms (in a store of 10: {times[2] * 1000:.1f} ms)"
+                yield Row(what, "CTX_OTHER", many / times[3], "-", kept=True, figures=figures)
 
 
-def _asking(store: str, args: list[str], digits: str) -> Callable[[], object]:
-    command = [_CTX, *args, *([digits[:16]] if args == ["show"] else [])]
-    return lambda: subprocess.run(command, cwd=store, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def _full(args: list[str], digits: str) -> list[str]:
+    return [*args, digits[:16]] if args == ["show"] else args
 
 
-def _filled(folder: str, count: int) -> tuple[str, str]:
+def _filled(program: Program, folder: str, count: int) -> tuple[str, str]:
     """A store with so many packs; its path, and the digits of one pack."""
-    store = _fresh(folder)
+    store = program.fresh()
     digits = ""
-    with opened(Settings(cwd=store)) as platform:
+    if program.name == "ours":
+        # The same as its command does, without starting a process for each.
+        with opened(Settings(cwd=store)) as platform:
+            for n in range(count):
+                digits = pack_log(platform, _log(n, count), root=store).digest.hex
+    else:
+        log = Path(folder, "next.json")
         for n in range(count):
-            prompt = f"prompt {n}" + (" needle" if n % (count // _FEW) == 0 else "")
-            steps = [{"type": "tool_call", "tool": "t", "output": f"out {n}", "parameters": {"n": n}}]
-            log = msgspec.json.encode(_log(prompts=[{"role": "user", "content": prompt}], steps=steps))
-            digits = pack_log(platform, log, root=store).digest.hex
+            log.write_bytes(_log(n, count))
+            digits = program.pack(store, log)
     os.utime(Path(store, ".ctx", "packs"), (1000, 1000))
-    subprocess.run([_CTX, "status"], cwd=store, check=True, stdout=subprocess.DEVNULL)
+    program.asking(store, "log")()
     return store, digits
+
+
+def _log(n: int, count: int) -> bytes:
+    prompt = f"prompt {n}" + (" needle" if n % (count // _FEW) == 0 else "")
+    steps = [{"type": "tool_call", "tool": "t", "output": f"out {n}", "parameters": {"n": n}}]
+    return msgspec.json.encode(log_of(prompts=[{"role": "user", "content": prompt}], steps=steps))
 
 
 def diffing() -> Iterator[Row]:
     """Two runs of 2,000 steps, one step inserted and a tenth of the outputs changed."""
+    logs = [msgspec.json.encode(log_of(steps=steps)) for steps in _two_runs()]
     with tempfile.TemporaryDirectory() as folder, _opened(folder) as platform:
-        one = [
-            {"type": "tool_call", "tool": f"t{n % 7}", "parameters": {"n": n}, "output": f"o{n}"} for n in range(_STEPS)
-        ]
-        two = [{**step, "output": f"other {n}"} if n % 10 == 0 else step for n, step in enumerate(one)]
-        two.insert(700, {"type": "tool_call", "tool": "new", "parameters": {}, "output": ""})
-        packs = [
-            load(pack_log(platform, msgspec.json.encode(_log(steps=steps)), root=folder).digest, platform.objects)
-            for steps in (one, two)
-        ]
+        packs = [load(pack_log(platform, log, root=folder).digest, platform.objects) for log in logs]
         keys = [[(step.tool, str(step.parameters), step.output_ref) for step in pack.manifest.steps] for pack in packs]
         theirs, ours = in_turns(
             [
@@ -169,15 +85,38 @@ def diffing() -> Iterator[Row]:
             ],
             rounds=5,
         )
-    figures = f"{ours * 1000:.1f} ms, {theirs * 1000:.1f} ms"
-    yield Row(
-        "diff of two runs of 2,000 steps",
-        "difflib over the same keys",
-        ours / theirs,
-        "<= 5",
-        ours / theirs <= 5,
-        figures,
-    )
+    what, figures = "diff of two runs of 2,000 steps", f"{ours * 1000:.1f} ms, {theirs * 1000:.1f} ms"
+    yield Row(what, "difflib over the same keys", ours / theirs, "<= 5", ours / theirs <= 5, figures)
+    yield from _commands(what, logs)
+
+
+def _commands(what: str, logs: list[bytes]) -> Iterator[Row]:
+    """The whole command, in turns with the other program."""
+    with programs() as (folder, found):
+        if len(found) == 1:
+            return
+        works = []
+        for one in found:
+            store, digits = one.fresh(), []
+            for number, log in enumerate(logs):
+                path = Path(folder, f"{number}.json")
+                path.write_bytes(log)
+                digits.append(one.pack(store, path))
+            if one.can(store, "diff", *digits):
+                works.append(one.asking(store, "diff", *digits))
+        if len(works) == len(found):
+            ours, other = in_turns(works, rounds=_ROUNDS)
+            figures = f"{ours * 1000:.1f} ms, {other * 1000:.1f} ms"
+            yield Row(f"ctx {what}", "CTX_OTHER", ours / other, "-", kept=True, figures=figures)
+
+
+def _two_runs() -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    one: list[dict[str, object]] = [
+        {"type": "tool_call", "tool": f"t{n % 7}", "parameters": {"n": n}, "output": f"o{n}"} for n in range(_STEPS)
+    ]
+    two = [{**step, "output": f"other {n}"} if n % 10 == 0 else step for n, step in enumerate(one)]
+    two.insert(700, {"type": "tool_call", "tool": "new", "parameters": {}, "output": ""})
+    return one, two
 
 
 @contextmanager

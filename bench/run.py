@@ -10,10 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bench import linting
 from bench.canonical import canonical_form
+from bench.handoff import handoff
 from bench.measure import Row, table
 from bench.objects import large_objects, small_objects
-from bench.packs import diffing, many_packs, packing
+from bench.packing import packing
+from bench.packs import diffing, many_packs
 from bench.startup import startup
 
 MEASURES: dict[str, Callable[[], Iterator[Row]]] = {
@@ -24,6 +27,10 @@ MEASURES: dict[str, Callable[[], Iterator[Row]]] = {
     "packing": packing,
     "packs": many_packs,
     "diff": diffing,
+    "gates": linting.gates,
+    "lint": linting.command,
+    "growth": linting.growth,
+    "handoff": handoff,
 }
 
 

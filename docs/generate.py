@@ -9,10 +9,15 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+import msgspec
+
 import contextplane
+from contextplane.authoring.gates.table import EVERY_LAW, GATES
+from contextplane.authoring.schemas import SCHEMAS, schema_of
 from contextplane.cli.parser import parser_of, top_help
 from contextplane.cli.table import VERBS
 from contextplane.errors import ContextPlaneError, Family
@@ -89,10 +94,38 @@ def command_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def schema_page(document: type[msgspec.Struct]) -> str:
+    """The JSON Schema of a document, for editors and for other programs."""
+    return (
+        msgspec.json.format(msgspec.json.encode(schema_of(document), order="deterministic"), indent=2).decode() + "\n"
+    )
+
+
+def laws_page() -> str:
+    """Every law of every gate: its code, how grave it is, and what it says."""
+    lines = [
+        "# The laws of a context pack",
+        "",
+        "<!-- Made by `make docs` from the docstrings of the laws. Edit those. -->",
+        "",
+        "What `ctx lint` holds a pack to, by gate, in the order in which the gates judge. A broken law of severity",
+        "`error` refuses the pack, a `warning` does not. Any law may also say that it cannot be told here, which is",
+        "no pass. `ctx lint --explain CODE` prints one of them. What packs are: [context packs](context-packs.md).",
+    ]
+    for gate in GATES:
+        lines += ["", f"## Gate: {gate}", "", "| code | severity | law |", "|---|---|---|"]
+        lines += [
+            f"| `{law.code}` | {law.severity} | {' '.join(law.text.split())} |" for law in EVERY_LAW if law.gate == gate
+        ]
+    return "\n".join(lines) + "\n"
+
+
 PAGES: tuple[Page, ...] = (
     Page("errors.md", errors_page),
     Page("cli.md", command_page),
+    Page("laws.md", laws_page),
     Page("../src/contextplane/cli/help.txt", lambda: top_help(VERBS)),
+    *(Page(f"../schemas/{name}", partial(schema_page, document)) for name, document in SCHEMAS.items()),
 )
 
 

@@ -102,6 +102,13 @@ def _killed_at(nth: int, root: str) -> Ended:
     return Ended(nth=nth, killed=os.WIFSIGNALED(status), acknowledged=tuple(acknowledged))
 
 
+def kill_in_a_large_batch(root: str, call: str, nth: str) -> None:
+    """A batch that is synced as a whole, killed at one of its calls."""
+    with FileObjects(root, FaultyDisk(Faults().at(call, int(nth), KILL))).batch() as batch:
+        for n in range(300):
+            batch.put(b"%d" % n)
+
+
 def put_many(root: str) -> None:
     """500 puts, singly, in batches and as streams; each name is told once it is acknowledged."""
     objects = FileObjects(root)
@@ -333,6 +340,7 @@ def _tell(fd: int, line: str) -> None:
 
 WHAT: dict[str, Callable[..., None]] = {
     "kill_at_every_call": kill_at_every_call,
+    "kill_in_a_large_batch": kill_in_a_large_batch,
     "put_many": put_many,
     "append_many": append_many,
     "write_at_once": write_at_once,

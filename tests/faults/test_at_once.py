@@ -17,6 +17,7 @@ from contextplane.store.finding import DAMAGE
 from contextplane.store.fsck import fsck
 from contextplane.testing.reference_store import ReferenceStore
 from tests.faults.children import LINKERS, LINKS, ROUNDS, WRITERS, contents_of, start
+from tests.surfaces.archives import log
 from tests.surfaces.running import COMMAND, child_environment, ctx
 
 
@@ -72,6 +73,22 @@ def test_collecting_while_others_put_and_link_never_takes_what_is_reachable(fold
     # And it did collect: all that was old and unreachable is gone, and nothing else.
     assert names == reached
     assert not [finding for finding in findings if finding.state == "foreign"]
+
+
+def test_packing_while_others_collect_all_they_can_loses_nothing(tmp_path: Path) -> None:
+    assert ctx("init", cwd=tmp_path).status == 0
+    verbs = []
+    for n in range(4):
+        # Each run shares all its contents with the others but one.
+        (tmp_path / f"{n}.json").write_bytes(log(f"report {n}"))
+        verbs += [["pack", f"{n}.json"], ["gc", "--grace", "0s"]]
+    env = child_environment()
+    running = [Popen([COMMAND, *verb], cwd=tmp_path, env=env, stdout=PIPE, stderr=PIPE) for verb in verbs]
+    for child in running:
+        _, err = child.communicate()
+        assert (err, child.returncode) == (b"", 0)
+    assert len(msgspec.json.decode(ctx("log", "--json", cwd=tmp_path).raw)["packs"]) == 4
+    assert ctx("fsck", cwd=tmp_path).status == 0
 
 
 def test_making_one_store_several_times_at_once_makes_one_store(tmp_path: Path) -> None:

@@ -97,7 +97,14 @@ def test_a_catalog_that_cannot_be_used_is_refused_until_a_rebuild_that_names_wha
     done = ctx("fsck", "--rebuild", "--json", cwd=folder)
     assert (done.status, done.err) == (1, "")
     report = told(done)
-    assert report["rebuilt"] == {"packs": 1, "objects": 5}
+    assert report["rebuilt"] == {
+        "packs": 1,
+        "objects": 5,
+        "handoffs": 0,
+        "entries": 0,
+        "adopted": [],
+        "unclear": [],
+    }
     lost = report["lost"]
     assert isinstance(lost, dict)
     assert lost["why"]

@@ -234,7 +234,7 @@ def test_a_folder_of_objects_that_cannot_be_read_is_told_and_not_an_accident(pub
 
 @pytest.mark.parametrize("limit", [100, 4096, 20_000, 50_000])
 def test_a_store_that_found_no_room_is_completed_once_there_is_some(tmp_path: Path, limit: int) -> None:
-    line = refuses(small_files(limit, "init", cwd=tmp_path), 1, "storage_full", "catalog_failed")
+    line = refuses(small_files(limit, "init", cwd=tmp_path), 1, "storage_full")
     assert "rollback" not in line
     assert told(ctx("init", "--json", cwd=tmp_path))["what"] in {"created", "completed"}
     assert ctx("fsck", cwd=tmp_path).status == 0
@@ -365,7 +365,9 @@ def test_an_object_that_cannot_be_read_is_told_apart_from_a_damaged_one(public: 
     assert "Permission" in refuses(ctx_as_nobody("cat", str(BLOB), cwd=public), 1, "storage_failed")
     check = ctx_as_nobody("fsck", cwd=public)
     assert check.status == 1
-    assert f"corrupt   {BLOB}  cannot be read" in check.out
+    assert f"unreadable {BLOB}  cannot be read" in check.out
+    assert check.out.splitlines()[-2].endswith(" 0 foreign, 1 unreadable")
+    assert "Not all of the store could be checked." in check.out
 
 
 def test_a_missing_blob_is_missing(store: Path) -> None:

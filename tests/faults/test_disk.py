@@ -2,16 +2,18 @@
 
 import errno
 import os
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
-from contextplane.ports.objects import StorageFailed, StorageFull, StorageReadOnly, Stray
+from contextplane.ports.objects import Batch, StorageFailed, StorageFull, StorageReadOnly, Stray
 from contextplane.testing.faults import Faults, FaultyDisk
 from tests.faults.children import CHUNKS, PUTS, Ended, everything_a_disk_does, start
 
@@ -98,14 +100,79 @@ def test_a_failing_commit_of_a_batch_may_be_tried_again(folder: Path) -> None:
     assert not list(objects.strays())
 
 
-def test_one_failing_sync_among_very_many_fails_the_whole_batch(folder: Path) -> None:
-    faults = Faults().at("sync", 77, OSError(errno.EIO, "broken"))
-    objects = FileObjects(str(folder), FaultyDisk(faults))
+class OldDisk(FaultyDisk):
+    """A file system that cannot be synced as a whole."""
+
+    def can_sync_all(self, fd: int) -> bool:  # noqa: ARG002  whatever it is
+        return False
+
+
+@pytest.mark.parametrize(
+    ("disk", "call", "nth"),
+    [(OldDisk, "sync", 77), (OldDisk, "sync_folder", 33), (FaultyDisk, "sync_all", 1), (FaultyDisk, "sync_all", 2)],
+)
+def test_one_failing_sync_among_very_many_fails_the_whole_batch(
+    folder: Path, disk: type[FaultyDisk], call: str, nth: int
+) -> None:
+    faults = Faults().at(call, nth, OSError(errno.EIO, "broken"))
+    objects = FileObjects(str(folder), disk(faults))
     with pytest.raises(StorageFailed), objects.batch() as batch:
-        for n in range(100):
+        for n in range(300):
             batch.put(b"%d" % n)
-    assert not list(objects.names())
+    # Before the names are synced everything is in place and whole, though nobody was told so.
+    assert {objects.check(name).state for name in objects.names()} <= {"whole"}
+    assert bool(list(objects.names())) == (call == "sync_folder" or nth == 2)
     assert not list(objects.strays())
+
+
+@pytest.mark.parametrize("disk", [OldDisk, FaultyDisk])
+def test_a_process_that_syncs_all_at_once_syncs_before_it_moves_and_after(folder: Path, disk: type[FaultyDisk]) -> None:
+    faults = Faults()
+    with FileObjects(str(folder), disk(faults)).batch() as batch:
+        for n in range(300):
+            batch.put(b"%d" % n)
+    in_one = (faults.calls("sync_all"), faults.calls("sync"))
+    assert in_one == ((2, 0) if disk is FaultyDisk else (0, 300))
+
+
+@pytest.mark.parametrize("size", [(256 << 10) - 1, 256 << 10, (1 << 20) + 1, (2 << 20) + 4096])
+def test_large_bytes_are_written_whole_however_the_system_takes_them(folder: Path, on_disk: Path, size: int) -> None:
+    data = os.urandom(size)
+    disks = [(place, disk) for place in (folder, on_disk) for disk in (Disk(), FaultyDisk(Faults()))]
+    for number, (place, disk) in enumerate(disks):
+        root = place / str(number)
+        root.mkdir()
+        objects = FileObjects(str(root), disk)
+        assert objects.get(objects.put(data)) == data
+
+
+def test_threads_that_put_the_same_bytes_at_once_make_one_object(folder: Path) -> None:
+    objects = FileObjects(str(folder))
+    data = os.urandom(300 << 10)
+    together = threading.Barrier(4)
+
+    def put(batch: Batch) -> None:
+        together.wait()
+        for n in range(20):
+            batch.put(b"%d" % n + data)
+
+    with objects.batch() as batch:
+        threads = [threading.Thread(target=put, args=(batch,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert set(objects.names()) == {Digest.of(b"%d" % n + data) for n in range(20)}
+    assert not list(objects.strays())
+
+
+def test_a_file_system_that_is_not_known_is_not_synced_as_a_whole() -> None:
+    for place, can in (("/proc", False), ("/dev/shm", True)):  # noqa: S108  nothing is written there
+        fd = os.open(place, os.O_RDONLY)
+        assert Disk().can_sync_all(fd) == can
+        os.close(fd)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        Disk().sync_all(-1)
 
 
 def test_a_process_killed_at_any_call_leaves_everything_acknowledged_and_nothing_half(folder: Path) -> None:
@@ -126,6 +193,23 @@ def test_a_process_killed_at_any_call_leaves_everything_acknowledged_and_nothing
         assert_all_can_be_put(root)
         objects.sweep(older_than=FAR_AHEAD)
         assert not list(objects.strays())
+
+
+@pytest.mark.parametrize(
+    ("call", "nth", "visible"),
+    [("write", 200, 0), ("sync_all", 1, 0), ("replace", 1, 0), ("replace", 200, 199), ("sync_all", 2, 300)],
+)
+def test_a_process_killed_in_a_large_batch_leaves_whole_objects_and_leftovers_only(
+    folder: Path, call: str, nth: int, visible: int
+) -> None:
+    with start("kill_in_a_large_batch", folder, call, str(nth)) as child:
+        _, err = child.communicate()
+    assert (child.returncode, err) == (-9, b"")
+    objects = FileObjects(str(folder))
+    assert [objects.check(name).state for name in objects.names()] == ["whole"] * visible
+    assert {stray.what for stray in objects.strays()} <= {"leftover"}
+    objects.sweep(older_than=FAR_AHEAD)
+    assert not list(objects.strays())
 
 
 def test_a_leftover_is_no_object_and_hides_none(folder: Path) -> None:

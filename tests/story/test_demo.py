@@ -11,7 +11,10 @@ def test_the_demo_tells_its_story_to_the_end(tmp_path: Path) -> None:
     assert result.status == 0, result.err
     assert "reading it is refused: object_corrupt" in result.out
     assert "every verb refuses, rather than forget quietly: catalog_missing" in result.out
-    assert "7 objects, 1 execution pack, all sound" in result.out
+    assert "adp_payments.refund added in pack B" in result.out
+    assert "verified, 7 objects hashed again" in result.out
+    assert "fidelity exact" in result.out
+    assert "12 objects, 2 execution packs, all sound" in result.out
     assert not list(tmp_path.iterdir())
 
 
@@ -23,9 +26,14 @@ def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> No
     )
 
 
-def test_a_kept_demo_leaves_a_sound_store(tmp_path: Path) -> None:
+def test_a_kept_demo_leaves_a_sound_store_in_which_what_it_told_is_true(tmp_path: Path) -> None:
     assert ctx("demo", "--keep", "here", cwd=tmp_path).status == 0
-    assert ctx("fsck", cwd=tmp_path / "here").status == 0
+    here = tmp_path / "here"
+    assert ctx("fsck", cwd=here).status == 0
+    later, first = (line.split()[0] for line in ctx("log", cwd=here).out.splitlines())
+    assert ctx("diff", first, later, "--exit-code", cwd=here).status == 12
+    assert ctx("verify", first, cwd=here).status == 0
+    assert ctx("replay", first, "--recorded", cwd=here).status == 0
 
 
 def test_the_demo_does_not_touch_a_folder_that_is_there(tmp_path: Path) -> None:

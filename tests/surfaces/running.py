@@ -13,7 +13,7 @@ __all__ = ["COMMAND", "Result", "child_environment", "ctx", "ctx_as_nobody", "in
 
 COMMAND = str(Path(sys.executable).with_name("ctx"))
 NOBODY = 65534
-_ASTRAY = frozenset({"CTX_DIR", "NO_COLOR", "PYTHONUNBUFFERED"})
+_ASTRAY = frozenset({"CTX_DATABASE_URL", "CTX_DIR", "NO_COLOR", "PYTHONUNBUFFERED"})
 _PATIENCE = 30  # a command that waits for ever is a failure, not a hanging suite
 
 # All modules are loaded while we may still read them: a checkout, or a Python, below a closed home must not decide.
@@ -21,7 +21,7 @@ _AS_NOBODY = f"""
 import argparse, difflib, gettext, locale, os, pkgutil, shutil, sys
 import contextplane.adapters.sqlite.migrate
 import contextplane.cli.main
-for room in ("adapters", "app", "cli", "model", "store"):
+for room in ("adapters", "app", "cli", "handoff", "mcp", "model", "store"):
     for module in pkgutil.walk_packages([os.path.join(contextplane.__path__[0], room)], f"contextplane.{{room}}."):
         __import__(module.name)
 contextplane.adapters.sqlite.migrate.migrations()
@@ -69,11 +69,16 @@ def ctx(
     return _run([COMMAND, *args], cwd, child_environment(env), input)
 
 
-def ctx_as_nobody(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Result:
+def ctx_as_nobody(
+    *args: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    input: bytes | None = None,  # noqa: A002  the name that subprocess gives it
+) -> Result:
     """Run `ctx` as somebody for whom file modes count: as nobody when we are root, else as ourselves."""
     if not is_root():
-        return ctx(*args, cwd=cwd, env=env)
-    return _run([sys.executable, "-c", _AS_NOBODY, *args], cwd, child_environment(env, measured=False), None)
+        return ctx(*args, cwd=cwd, env=env, input=input)
+    return _run([sys.executable, "-c", _AS_NOBODY, *args], cwd, child_environment(env, measured=False), input)
 
 
 @contextmanager

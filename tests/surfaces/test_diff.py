@@ -1,5 +1,6 @@
 """`ctx diff` as people and programs use it: on real stores, also on those of the other program."""
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -227,14 +228,48 @@ def test_people_see_just_the_parameters_that_differ_and_where_a_text_was_cut(fol
         "  2. [param_drift] Step 1: two called with different parameters",
         "      null -> {}",
     ]
-    assert lines[-3] == "      (cut here: there are more differences)"
+    assert lines[-3] == "      (cut: there is more than this)"
+
+
+def test_a_document_on_one_line_is_shown_where_it_differs(folder: Path, pack: Pack) -> None:
+    ours, theirs = ("x" * 300_000 + change + "y" * 300_000 for change in ("paid", "refused"))
+    a, b = pack(outputs=[{"name": "o", "content": ours}]), pack(outputs=[{"name": "o", "content": theirs}])
+    (entry,) = answer(a, b, folder=folder)["entries"]
+    assert entry["text"]["cut"] is True
+    assert entry["text"]["lines"] == [
+        "@@ -1 +1 @@",
+        f"-[299,900 characters] {'x' * 100}paid{'y' * 896} [299,104 characters]",
+        f"+[299,900 characters] {'x' * 100}refused{'y' * 893} [299,107 characters]",
+    ]
+    assert "      (cut: there is more than this)\n" in ctx("diff", a, b, cwd=folder).out
+
+
+def test_a_step_that_is_deterministic_in_one_run_only_is_a_drift_of_its_tool(folder: Path, pack: Pack) -> None:
+    first, *rest = LOG["steps"]
+    a, b = pack(), pack(steps=[{**first, "deterministic": True}, *rest])
+    (entry,) = answer(a, b, "--exit-code", folder=folder, status=12)["entries"]
+    assert (entry["type"], entry["step_index"], entry["pack_a"], entry["pack_b"]) == ("tool_drift", 0, False, True)
+    line = "[tool_drift] Step 0: read_file is deterministic in pack B only: false -> true\n"
+    assert ctx("diff", a, b, cwd=folder).out.endswith(f"First divergence: {line}")
+
+
+def test_large_and_binary_contents_are_named_and_not_compared(folder: Path, pack: Pack) -> None:
+    (folder / "large").write_bytes(b"line\n" * (3 << 20))
+    binary = {"name": "binary", "content_base64": base64.b64encode(bytes(range(256)) * 100).decode()}
+    a = pack(outputs=[{"name": "large", "content": ""}, {"name": "binary", "content": ""}])
+    b = pack(outputs=[{"name": "large", "path": "large"}, binary])
+    result = ctx("diff", a, b, cwd=folder)
+    assert "of pack B is too large to compare as text: 15,728,640 bytes)" in result.out
+    assert "of pack B is not text)" in result.out
+    states = [entry["text"]["state"] for entry in answer(a, b, folder=folder)["entries"]]
+    assert states == ["too_large", "binary"]
 
 
 def test_names_that_lead_nowhere_or_to_many_or_to_something_else(folder: Path, pack: Pack) -> None:
     a = pack()
     one_error(ctx("diff", a, "0" * 64, cwd=folder), 13, "execution_pack_not_found")
     one_error(ctx("diff", "ffffffff", a, cwd=folder), 13, "execution_pack_not_found")
-    one_error(ctx("diff", a, "pk_abcd2345", cwd=folder), 2, "reference_not_an_execution_pack")
+    one_error(ctx("diff", a, "pk_abcd2345", cwd=folder), 2, "usage")
     one_error(ctx("diff", a, f"{a}:system_prompt", cwd=folder), 2, "reference_not_an_execution_pack")
     one_error(ctx("diff", a, "zz", cwd=folder), 2, "reference_invalid")
     assert ctx("diff", a, cwd=folder).status == 2

@@ -1,8 +1,12 @@
 """`ctx fork` and `ctx finalize`: a run begets a draft, an edited draft a run, and nothing is lost on the way."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import msgspec
@@ -22,7 +26,7 @@ from contextplane.ports.catalog import BLOB, Recorded
 from contextplane.record.draft import InvalidDraft
 from contextplane.testing.proofs import proves
 from contextplane.testing.reference_store import ReferenceStore
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.running import COMMAND, Result, child_environment, ctx
 
 LOG = {
     "model": {"identifier": "m-1", "parameters": {"temperature": 0.2}},
@@ -96,7 +100,7 @@ def test_people_are_told_where_the_draft_is_and_which_pack_it_became(tmp_path: P
     (draft,) = (tmp_path / ".ctx" / "drafts").iterdir()
     assert draft.name.startswith(f"{run[:12]}-")
     assert draft.name.endswith(".draft.json")
-    assert result.out == (f"Draft created at {draft}\nEdit the draft, then finalize with 'ctx finalize <draft-path>'\n")
+    assert result.out == (f"Draft created at {draft}\nEdit the draft, then finalize with 'ctx finalize {draft}'\n")
     edit(draft, another_model)
     result = ctx("finalize", str(draft), cwd=tmp_path)
     assert result.out.startswith("ctx://")
@@ -189,7 +193,7 @@ def test_a_parent_that_is_no_pack_is_refused(tmp_path: Path, run: str) -> None:
     edit(draft, lambda value: value.update(parent=value["system_prompt"]))
     result = ctx("finalize", str(draft), cwd=tmp_path)
     assert result.status == REFUSED
-    assert "manifest_invalid" in result.err
+    assert result.err.startswith(f"ctx: draft_invalid: {draft}#/parent: not a manifest")
 
 
 def test_a_tampered_run_cannot_be_forked(tmp_path: Path, run: str) -> None:
@@ -229,6 +233,70 @@ def test_what_a_finalized_fork_refers_to_is_not_collected(tmp_path: Path, run: s
     done = told(ctx("finalize", str(draft), "--json", cwd=tmp_path))
     assert told(ctx("gc", "--grace", "0s", "--json", cwd=tmp_path))["removed"] == []
     assert ctx("verify", done["ref"], cwd=tmp_path).status == 0
+
+
+def packs(folder: Path) -> list[str]:
+    return [one["ref"] for one in told(ctx("log", "--json", cwd=folder))["packs"]]
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "elsewhere"])
+def test_several_who_finalize_one_draft_at_once_make_one_pack(tmp_path: Path, run: str, ours: bool) -> None:  # noqa: FBT001
+    draft = forked(tmp_path, run)
+    edit(draft, another_model)
+    if not ours:
+        draft = draft.rename(tmp_path / "mine.json")
+    command, env = [COMMAND, "finalize", str(draft)], child_environment()
+    running = [Popen(command, cwd=tmp_path, env=env, stdout=PIPE, stderr=PIPE, text=True) for _ in range(6)]
+    ended = [(*child.communicate(), child.returncode) for child in running]
+    made = {out for out, _, status in ended if status == 0}
+    assert len(made) == 1
+    # Who comes after the draft is gone is told so; all others get the pack.
+    late = [err for _, err, status in ended if status != 0]
+    assert [err for err in late if "a draft goes away when it is finalized" not in err] == []
+    assert not late or ours
+    assert sorted(packs(tmp_path)) == sorted([f"ctx://{run}", *(out.strip() for out in made)])
+    assert ctx("fsck", cwd=tmp_path).status == 0
+
+
+def test_finalizing_the_same_draft_again_gives_the_same_pack_and_says_so(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run).rename(tmp_path / "mine.json")
+    edit(draft, another_model)
+    first = told(ctx("finalize", "mine.json", "--json", cwd=tmp_path))
+    assert told(ctx("finalize", "./mine.json", "--json", cwd=tmp_path)) == first | {"new": False}
+    assert first["new"] is True
+    # What it says counts, not how it is written, nor the time that stands in it.
+    edit(draft, lambda value: value.update(created="2027-01-01T00:00:00Z", hash=""))
+    again = ctx("finalize", "mine.json", cwd=tmp_path)
+    assert (again.out.strip(), "finalized before" in again.err) == (first["ref"], True)
+    assert len(packs(tmp_path)) == 2
+
+
+def test_a_finalize_that_was_killed_is_done_again_to_the_same_pack(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    edit(draft, another_model)
+    for nth in range(1, 100):
+        command = [sys.executable, "-c", KILLED, str(tmp_path), str(draft), str(nth)]
+        if subprocess.run(command, check=False, env=child_environment()).returncode != -signal.SIGKILL:
+            break
+    assert nth > 5
+    assert len(packs(tmp_path)) == 2
+    assert not draft.exists()
+
+
+KILLED = """
+import sys
+from contextplane.adapters.files.entries import FileExecutionEntries
+from contextplane.adapters.files.objects import FileObjects
+from contextplane.app.forking import finalize
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
+from contextplane.testing.faults import KILL, Faults, FaultyDisk
+with opened(Settings(cwd=sys.argv[1])) as platform:
+    disk, home = FaultyDisk(Faults().at("*", int(sys.argv[3]), KILL)), platform.home
+    platform.entries = FileExecutionEntries(home.packs, home.staging, platform.clock, disk)
+    vars(platform)["objects"] = FileObjects(home.objects, disk)
+    finalize(platform, sys.argv[2])
+"""
 
 
 def test_a_draft_may_be_piped_in(tmp_path: Path, run: str) -> None:

@@ -1,59 +1,24 @@
-"""`ctx pack`, `show`, `cat`, `log` and `search`, as a person with an agent's log uses them."""
+"""`ctx pack`, as a person with an agent's log uses it."""
 
 import base64
 import json
+import os
+import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
-from tests.surfaces.running import Result, ctx
-
-LOG: dict[str, Any] = {
-    "model": {"identifier": "model-x", "parameters": {"temperature": 0.7, "top_p": 1.0}},
-    "system_prompt": "You are careful.",
-    "prompts": [{"role": "user", "content": "Refund order 881"}],
-    "inputs": [{"name": "order.json", "content": '{"id": 881}'}],
-    "steps": [
-        {
-            "index": 0,
-            "type": "tool_call",
-            "tool": "read_file",
-            "parameters": {"path": "order.json"},
-            "output": '{"id": 881}',
-            "deterministic": True,
-            "timestamp": "2026-05-04T09:31:41Z",
-        },
-        {"type": "reasoning", "output": "It was delivered.", "timestamp": "2026-05-04T09:31:42.5Z"},
-    ],
-    "outputs": [{"name": "out/report.md", "content": "# Refunded\n"}],
-    "environment": {"os": "linux", "runtime": "python3.11", "tool_versions": {"read_file": "1"}},
-}
+from tests.surfaces.running import ctx
+from tests.surfaces.runs import LOG, manifest, packed, place, refs
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     assert ctx("init", cwd=tmp_path).status == 0
     return tmp_path
-
-
-def packed(store: Path, **fields: object) -> str:
-    """Pack a log; return the 64 digits of the pack."""
-    result = ctx("pack", "-", cwd=store, input=json.dumps({**LOG, **fields}).encode())
-    assert result.status == 0, result.err
-    return result.out.strip().removeprefix("ctx://")
-
-
-def manifest(store: Path, digits: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(ctx("show", digits, "--json", cwd=store).out)
-    return value
-
-
-def place(store: Path, digits: str) -> Path:
-    return store / ".ctx" / "objects" / digits[:2] / digits[2:]
 
 
 @proves(
@@ -155,46 +120,6 @@ def test_a_manifest_has_the_fields_of_the_specification_and_contents_by_referenc
     }
 
 
-@proves("execution-pack:inspect:ctx-show-hash")
-def test_show_tells_what_a_run_consists_of(store: Path) -> None:
-    digits = packed(store)
-    shown = ctx("show", digits[:8], cwd=store).out
-    for line in (
-        "Model:   model-x",
-        "order.json (11 B)",
-        "[0] tool_call read_file (deterministic)",
-        "out/report.md (11 B)",
-    ):
-        assert line in shown
-    assert "[1] reasoning (non-deterministic) +1.500s" in shown
-    assert "Refund order 881" not in shown
-    full = ctx("show", f"ctx://{digits}", "--steps", "--content", cwd=store).out
-    for text in ('{"path":"order.json"}', "Refund order 881", "# Refunded", "It was delivered."):
-        assert text in full
-
-
-@pytest.mark.parametrize(
-    ("part", "content"),
-    [
-        ("system_prompt", b"You are careful."),
-        ("prompts/0", b"Refund order 881"),
-        ("inputs/order.json", b'{"id": 881}'),
-        ("steps/1", b"It was delivered."),
-        ("outputs/out/report.md", b"# Refunded\n"),
-    ],
-)
-def test_every_part_of_a_run_can_be_read_back(store: Path, part: str, content: bytes) -> None:
-    digits = packed(store)
-    for ref in (f"ctx://{digits}:{part}", f"{digits[:6]}:{part}", f"sha256:{digits}:{part}"):
-        assert ctx("cat", ref, cwd=store).raw == content
-
-
-@pytest.mark.parametrize("part", ["steps/9", "steps/x", "outputs/none", "none", "prompts/-1", "inputs/"])
-def test_a_part_that_is_not_there_is_not_found(store: Path, part: str) -> None:
-    result = ctx("cat", f"{packed(store)}:{part}", cwd=store)
-    assert (result.status, "execution_pack_part_not_found" in result.err) == (13, True)
-
-
 def test_contents_may_come_as_base64_and_as_files_beside_the_log(store: Path) -> None:
     (store / "logs").mkdir()
     (store / "logs" / "big.bin").write_bytes(bytes(range(256)) * 5000)
@@ -258,75 +183,10 @@ def test_a_parent_is_named_and_followed(store: Path) -> None:
     body = json.dumps({**LOG, "system_prompt": "Be bold."}).encode()
     second = ctx("pack", "-", "--parent", first[:8], cwd=store, input=body).out.strip().removeprefix("ctx://")
     assert manifest(store, second)["parent"] == f"sha256:{first}"
-    assert f"Parent:  {first[:12]}" in ctx("show", second, cwd=store).out
+    assert f"Parent:    {first[:12]}" in ctx("show", second, cwd=store).out
     assert f"(forked from {first[:12]})" in ctx("log", cwd=store).out
     assert refs(ctx("log", "--parent", first, "--json", cwd=store)) == [second]
     assert ctx("pack", "-", "--parent", "0" * 64, cwd=store, input=body).status == 13
-
-
-def refs(result: Result) -> list[str]:
-    return [row["ref"].removeprefix("ctx://") for row in json.loads(result.out)["packs"]]
-
-
-def test_the_log_is_newest_first_and_can_be_narrowed(store: Path) -> None:
-    old = packed(store, created="2020-01-01T00:00:00Z", model={"identifier": "model-y"}, steps=[])
-    new = packed(store)
-    assert refs(ctx("log", "--json", cwd=store)) == [new, old]
-    assert refs(ctx("log", "--json", "--since", "2021-01-01", cwd=store)) == [new]
-    assert refs(ctx("log", "--json", "--since", "2020-01-01T00:00:00Z", cwd=store)) == [new, old]
-    assert refs(ctx("log", "--json", "--model", "model-y", cwd=store)) == [old]
-    assert refs(ctx("log", "--json", "--tool", "read_file", cwd=store)) == [new]
-    cut = ctx("log", "--limit", "1", cwd=store)
-    assert cut.out.startswith(new[:12])
-    assert "--all" in cut.err
-    assert ctx("log", "--all", cwd=store).out.count("\n") == 2
-    for bad in (("--limit", "0"), ("--limit", "x"), ("--since", "yesterday")):
-        assert ctx("log", *bad, cwd=store).status in {2, 10}
-
-
-def test_words_are_found_where_they_stand(store: Path) -> None:
-    digits = packed(store)
-    for words, part in {
-        "Refund 881": "prompts/0",
-        "careful": "system_prompt",
-        "delivered": "steps/1",
-        "order.json path": "steps/0/parameters",
-        "refunded": "outputs/out/report.md",
-        "model-x": "metadata",
-    }.items():
-        result = ctx("search", words, cwd=store)
-        assert f"{digits[:12]}:{part}" in result.out, (words, result)
-    assert ctx("search", "nowhere", cwd=store).out == "Nothing found.\n"
-    assert ctx("search", '"', "AND", "(", cwd=store).status == 0
-
-
-def test_a_tampered_manifest_is_named_as_tampered_and_still_listed(store: Path) -> None:
-    digits = packed(store)
-    path = place(store, digits)
-    path.chmod(0o644)
-    path.write_bytes(path.read_bytes().replace(b"model-x", b"model-y"))
-    for args in (("show", digits), ("cat", f"ctx://{digits}"), ("cat", f"{digits}:system_prompt")):
-        result = ctx(*args, cwd=store)
-        assert (result.status, "object_corrupt" in result.err) == (11, True), result
-    listed = ctx("log", cwd=store)
-    assert listed.status == 0
-    assert digits[:12] in listed.out
-    assert "corrupt" in listed.out
-
-
-def test_a_tampered_or_missing_content_is_marked(store: Path) -> None:
-    digits = packed(store)
-    report, prompt = Digest.of(b"# Refunded\n").hex, Digest.of(b"You are careful.").hex
-    place(store, report).chmod(0o644)
-    place(store, report).write_bytes(b"# REFUNDED\n")
-    place(store, prompt).unlink()
-    plain = ctx("show", digits, cwd=store).out
-    assert f"out/report.md (corrupt: sha256:{report})" in plain
-    assert f"System prompt: object_not_found: sha256:{prompt}" in plain
-    shown = ctx("show", digits, "--content", cwd=store)
-    assert shown.status == 0
-    assert "[object_corrupt: " in shown.out
-    assert "[object_not_found: " in shown.out
 
 
 def test_a_manifest_that_could_not_be_read_back_is_not_packed(store: Path) -> None:
@@ -336,11 +196,57 @@ def test_a_manifest_that_could_not_be_read_back_is_not_packed(store: Path) -> No
     assert ctx("fsck", cwd=store).status == 0
 
 
-def test_words_at_the_edge_of_a_piece_are_found(store: Path) -> None:
-    packed(store, system_prompt="w " * 8190 + "boundaryword and more")
-    assert ":system_prompt" in ctx("search", "boundaryword", cwd=store).out
+def test_a_log_may_come_through_a_named_pipe(store: Path) -> None:
+    pipe = store / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(json.dumps(LOG).encode(),), daemon=True)
+    writer.start()
+    assert ctx("pack", "pipe", cwd=store).out == f"ctx://{packed(store)}\n"
 
 
-@pytest.mark.parametrize("part", ["steps/" + "9" * 5000, "prompts/\u0661"])
-def test_a_number_that_is_none_is_no_part(store: Path, part: str) -> None:
-    assert ctx("cat", f"{packed(store)}:{part}", cwd=store).status == 13
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_content_is_read_from_a_regular_file_only(store: Path, kind: str) -> None:
+    os.mkfifo(store / "pipe")
+    (store / "device").symlink_to("/dev/zero")
+    (store / "folder").mkdir()
+    body = json.dumps({**LOG, "outputs": [{"name": "o", "path": kind}]}).encode()
+    result = ctx("pack", "-", cwd=store, input=body)
+    assert result.status in {10, 13}
+    assert "/outputs/0/path" in result.err
+    assert ctx("log", cwd=store).out == "No execution packs.\n"
+
+
+# --- what is searched for secrets, and what is not read ---------------------------------------------------------------
+
+
+def test_how_much_was_not_searched_for_secrets_is_told(store: Path) -> None:
+    large = "x" * (256 << 10)
+    log = {**LOG, "system_prompt": large, "outputs": [{"name": "o", "content": large + "x"}]}
+    (store / "log.json").write_text(json.dumps(log))
+    told = ctx("pack", "log.json", cwd=store)
+    assert told.status == 0
+    assert "ctx: only the first 256 KiB of /outputs/0/content were searched for secrets\n" in told.err
+    assert json.loads(ctx("pack", "log.json", "--json", cwd=store).out)["unsearched"] == ["/outputs/0/content"]
+    (store / "log.json").write_text(json.dumps({**log, "system_prompt": large + "y"}))
+    told = ctx("pack", "log.json", cwd=store)
+    assert "256 KiB of /system_prompt and 1 other were searched" in told.err
+    assert json.loads(ctx("pack", "-", "--json", cwd=store, input=json.dumps(LOG).encode()).out)["unsearched"] == []
+
+
+def test_a_log_does_not_read_the_store_it_is_packed_into(store: Path) -> None:
+    secret = store / ".ctx" / "keys" / "k.pem"
+    secret.parent.mkdir(exist_ok=True)
+    secret.write_text("of the store")
+    (store / "other" / ".ctx").mkdir(parents=True)
+    (store / "other" / ".ctx" / "k.pem").write_text("of another store")
+    (store / "link").symlink_to(".ctx")
+    for path in (".ctx/keys/k.pem", str(secret), "link/keys/k.pem", "./other/../.ctx/keys/k.pem", "other/.ctx/k.pem"):
+        log = {**LOG, "inputs": [{"name": "i", "path": path}]}
+        result = ctx("pack", "-", cwd=store, input=json.dumps(log).encode())
+        assert (result.status, result.out) == (10, ""), path
+        assert result.err.startswith("ctx: path_inside_store: /inputs/0/path ("), path
+    elsewhere = {"CTX_DIR": str(store / ".ctx")}
+    log = {**LOG, "inputs": [{"name": "i", "path": "k.pem"}]}
+    (store / "log.json").write_text(json.dumps(log))
+    inside = ctx("pack", "../../log.json", "--root", ".", cwd=secret.parent, env=elsewhere)
+    assert (inside.status, "path_inside_store" in inside.err) == (10, True)

@@ -2,8 +2,7 @@
 
 import sys
 import threading
-from argparse import ArgumentTypeError
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from contextplane.app.packing import pack_log
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.audit.replay import Drift, Replayed
-from contextplane.cli.verbs.replay import host, module, seconds
 from contextplane.model.ids import Digest
 from contextplane.model.value import Document
 from contextplane.testing.reference_store import ReferenceStore
@@ -25,7 +23,8 @@ ORDER = "order 881\n"
 READ = {"type": "tool_call", "tool": "read_file", "parameters": {"path": "order.txt"}, "output": ORDER}
 PLUGIN = """
 from pathlib import Path
-Path(__file__).with_name("loaded").touch()
+if Path("mark").exists():
+    raise RuntimeError("it was loaded")
 def shout(parameters, workspace):
     return parameters["text"].upper() + " in " + Path(workspace).name
 """
@@ -63,6 +62,7 @@ class Answer(Document, frozen=True):
 
     pack: str
     mode: str
+    confinement: str | None
     fidelity: str
     parts: list[Replayed]
     drift: list[Drift]
@@ -87,16 +87,21 @@ def test_a_run_is_replayed_line_by_line_for_people(folder: Path) -> None:
     result = ctx("replay", pack[:12], cwd=folder)
     assert (result.status, result.err) == (1, "")
     lines = result.out.splitlines()
-    assert lines[:5] == [
+    assert lines[:9] == [
         f"Replay of ctx://{pack}",
         "  ✓ steps/0  read_file  matched",
         "  - steps/1  reasoning  skipped: nothing to run",
         "  ≠ steps/2  read_file  diverged",
+        "      @@ -1 +1 @@",
+        "      -another",
+        "      \\ No newline at end of file",
+        "      +order 881",
         "  ≈ steps/3  read_file  diverged (expected: non-deterministic)",
     ]
-    assert lines[5].startswith("  ✗ steps/4  bash\\x1b[2J  failed: no tool ")
-    assert lines[6].startswith("  ✗ steps/5  read_file  failed: ../../secret: leads out of its folder")
-    assert [lines[7], lines[8], lines[10]] == [
+    assert lines[9].startswith("  ✗ steps/4  bash\\x1b[2J  failed: no tool ")
+    assert lines[10].startswith("  ✗ steps/5  read_file  failed: ../../secret: leads out of its folder")
+    assert lines[11] in {"tools held by: kernel", "tools held by: python"}
+    assert [lines[12], lines[13], lines[15]] == [
         "Drift:",
         f"  os was plan9, is {sys.platform}",
         "  version of claude-code was 1.0.16, is not known here",
@@ -107,6 +112,7 @@ def test_a_run_is_replayed_line_by_line_for_people(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "path", "fidelity", "status", "reference"),
     [
+        (ORDER, "order.txt", "exact", 0, 0),
         ("another", "order.txt", "degraded", 12, 1),
         (ORDER, "missing.txt", "failed", 1, 2),
     ],
@@ -130,6 +136,19 @@ def test_a_machine_gets_every_part_and_every_drift(folder: Path) -> None:
     assert [drift.kind for drift in answer.drift] == ["environment", "environment", "missing_input"]
 
 
+def test_inputs_that_are_gone_or_changed_are_told_in_either_form_and_change_no_status(folder: Path) -> None:
+    pack = packed(folder, READ)
+    blob(folder, b"as it was given").chmod(0o644)
+    blob(folder, b"as it was given").write_bytes(b"as it is")
+    for args in ((), ("--recorded",)):
+        changed = ctx("replay", pack, *args, cwd=folder)
+        assert (changed.status, "\n  input order.txt is not as it was: " in changed.out) == (0, True)
+    blob(folder, b"as it was given").unlink()
+    for args in ((), ("--recorded",)):
+        gone = ctx("replay", pack, *args, cwd=folder)
+        assert (gone.status, "\n  input order.txt is not in the store\n" in gone.out) == (0, True)
+
+
 def test_the_recorded_form_needs_no_tool_and_finds_damage(folder: Path) -> None:
     pack = packed(folder, {**READ, "tool": "bash"})
     answer = told(ctx("replay", pack, "--recorded", "--json", cwd=folder))
@@ -149,8 +168,40 @@ def test_the_workspace_is_the_folder_of_the_store_or_the_one_that_is_named(folde
     assert ctx("replay", pack, "--root", ".", cwd=folder / "deep").status == 1
     (folder / "deep" / "order.txt").write_text(ORDER)
     assert ctx("replay", pack, "--root", ".", cwd=folder / "deep").status == 0
-    missing = ctx("replay", pack, "--root", "nowhere", cwd=folder)
-    assert (missing.status, missing.err.split(": ")[1]) == (13, "workspace_not_found")
+    for root in ("nowhere", "order.txt", "", "a\nb"):
+        missing = ctx("replay", pack, "--root", root, cwd=folder)
+        assert (missing.status, missing.raw, missing.err.count("\n")) == (2, b"", 1)
+        assert "not a folder" in missing.err
+
+
+@pytest.mark.parametrize("form", ["{}", "ctx://{}", "sha256:{}", "ctx://sha256:{}", "{:.8}", "ctx://{:.12}"])
+def test_a_pack_is_named_in_any_form_and_case(folder: Path, form: str) -> None:
+    pack = packed(folder, READ)
+    for digits in (pack, pack.upper()):
+        result = ctx("replay", form.format(digits), cwd=folder)
+        assert (result.status, result.out.splitlines()[0]) == (0, f"Replay of ctx://{pack}")
+
+
+def test_the_store_is_no_part_of_the_workspace_wherever_it_lies(tmp_path: Path) -> None:
+    init(Settings(cwd=str(tmp_path)), ".")
+    (tmp_path / ".ctx").rename(tmp_path / "kept")
+    env = {"CTX_DIR": str(tmp_path / "kept")}
+    (tmp_path / "log.json").write_bytes(
+        msgspec.json.encode(
+            {
+                "model": {"identifier": "m-1"},
+                "system_prompt": "You are careful.",
+                "steps": [
+                    {**READ, "parameters": {"path": "kept/config.json"}},
+                    {"type": "tool_call", "tool": "list_files", "output": "log.json\n"},
+                ],
+                "environment": {"os": "linux", "runtime": "py3.11"},
+            }
+        )
+    )
+    pack = ctx("pack", "log.json", cwd=tmp_path, env=env).out.strip()
+    answer = told(ctx("replay", pack, "--json", cwd=tmp_path, env=env))
+    assert [(part.outcome, part.code) for part in answer.parts] == [("failed", "tool_refused"), ("matched", "")]
 
 
 def test_a_replay_leaves_the_workspace_and_the_store_as_they_were(folder: Path) -> None:
@@ -195,10 +246,13 @@ def test_a_plug_in_is_a_tool_of_its_package_and_is_loaded_only_when_a_step_names
     (site / "shouting-2.5.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 2.5\n")
     (site / "shouting-2.5.dist-info" / "entry_points.txt").write_text("[contextplane.tools]\nshout = shouting:shout\n")
     env = {"PYTHONPATH": str(site)}
+    (folder / "mark").touch()
     assert ctx("replay", packed(folder, READ), cwd=folder, env=env).status == 0
-    assert not (site / "loaded").exists()
     shout = {"type": "tool_call", "tool": "shout", "parameters": {"text": "hey"}, "output": "HEY in project"}
     pack = packed(folder, shout, {**shout, "parameters": {}}, versions={"shout": "2.4"})
+    loaded = told(ctx("replay", pack, "--json", cwd=folder, env=env))
+    assert [part.why for part in loaded.parts] == ["RuntimeError: it was loaded"] * 2
+    (folder / "mark").unlink()
     answer = told(ctx("replay", pack, "--json", cwd=folder, env=env))
     assert [part.outcome for part in answer.parts] == ["matched", "failed"]
     assert answer.drift[-1] == Drift(kind="tool_version", what="shout", recorded="2.4", now="2.5")
@@ -244,43 +298,3 @@ def test_a_pack_of_the_reference_program_is_replayed(tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_said_in_one_line(folder: Path, args: list[str], status: int) -> None:
     result = ctx("replay", *args, cwd=folder)
     assert (result.status, result.raw, result.err.count("\n")) == (status, b"", 1)
-
-
-@pytest.mark.parametrize(
-    ("read", "texts"),
-    [
-        (seconds, ["0", "-1", "nan", "inf", "soon", "", "86401"]),
-        (
-            host,
-            [
-                "",
-                "http://example.org",
-                "example.org:80",
-                "a,b",
-                "a b",
-                "me@example.org",
-                "[::1]",
-                "b\u00fccher.example",
-            ],
-        ),
-        (module, ["", "a,b", "a..b", "a:b", "../a", "1a"]),
-    ],
-    ids=["seconds", "host", "module"],
-)
-def test_an_option_that_means_nothing_is_refused(read: Callable[[str], object], texts: list[str]) -> None:
-    for text in texts:
-        with pytest.raises(ArgumentTypeError):
-            read(text)
-
-
-def test_an_option_that_means_something_is_read() -> None:
-    assert (seconds("0.5"), host("::1"), host("example.org"), module("a.b_1")) == (0.5, "::1", "example.org", "a.b_1")
-
-
-def test_a_tampered_manifest_is_named_as_such(folder: Path) -> None:
-    pack = packed(folder, READ)
-    manifest = folder / ".ctx" / "objects" / pack[:2] / pack[2:]
-    manifest.chmod(0o644)
-    manifest.write_bytes(manifest.read_bytes().replace(b"plan9", b"plan8"))
-    result = ctx("replay", pack, cwd=folder)
-    assert (result.status, result.err.split(": ")[1]) == (11, "object_corrupt")

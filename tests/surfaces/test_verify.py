@@ -7,75 +7,29 @@ from pathlib import Path
 import msgspec
 
 from contextplane.app.init import init
-from contextplane.app.packing import Packed, pack_log
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
-from contextplane.app.sidecars import WrittenSidecars, write_sidecars
+from contextplane.app.sidecars import WrittenSidecars
 from contextplane.app.verifying import verify_artifact
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
 from contextplane.testing.reference_store import ReferenceStore
-from tests.surfaces.running import Result, ctx
-
-REPORT = b"The refund of order 881 was paid.\n"
-VERIFIED, UNCHECKED, MODIFIED, UNKNOWN = 0, 10, 11, 13
-
-
-def log(*outputs: str) -> bytes:
-    return msgspec.json.encode(
-        {
-            "model": {"identifier": "m-1"},
-            "system_prompt": "You are careful.",
-            "inputs": [{"name": "b.txt", "content": "b"}, {"name": "a.txt", "content": "a"}],
-            "steps": [
-                {"type": "tool_call", "tool": "write_file", "timestamp": "2026-05-04T09:31:41Z"},
-                {"type": "tool_call", "tool": "read_file", "output": "seen"},
-                {"type": "reasoning", "output": "think"},
-            ],
-            "outputs": [{"name": name, "content": REPORT.decode()} for name in outputs],
-            "environment": {"os": "linux", "runtime": "py3.11"},
-        }
-    )
-
-
-def packed(folder: Path, *outputs: str) -> Packed:
-    """A store in `folder` with one run that put out these files."""
-    init(Settings(cwd=str(folder)), ".")
-    with opened(Settings(cwd=str(folder))) as platform:
-        return pack_log(platform, log(*outputs), root=str(folder))
-
-
-def put_out(folder: Path, name: str, data: bytes = REPORT) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
-
-
-def sidecars(folder: Path, run: Packed) -> WrittenSidecars:
-    with opened(Settings(cwd=str(folder))) as platform:
-        return write_sidecars(platform, run, str(folder))
-
-
-def claim(path: Path, **fields: object) -> None:
-    Path(f"{path}.ctx.json").write_bytes(msgspec.json.encode(fields))
-
-
-def told(result: Result, status: int) -> dict[str, object]:
-    assert (result.status, result.err) == (status, "")
-    value = msgspec.json.decode(result.raw)
-    assert isinstance(value, dict)
-    return value
-
-
-def place(folder: Path, digest: Digest) -> Path:
-    return folder / ".ctx" / "objects" / digest.hex[:2] / digest.hex[2:]
-
-
-def damage(path: Path) -> None:
-    path.chmod(0o644)
-    path.write_bytes(path.read_bytes()[:-1] + b"!")
-
+from tests.surfaces.artifacts import (
+    MODIFIED,
+    REPORT,
+    UNCHECKED,
+    UNKNOWN,
+    VERIFIED,
+    claim,
+    damage,
+    log,
+    packed,
+    place,
+    put_out,
+    sidecars,
+    told,
+)
+from tests.surfaces.running import ctx
 
 # --- packs ------------------------------------------------------------------------------------------------------------
 
@@ -103,7 +57,7 @@ def test_a_tampered_blob_is_named_and_is_not_status_0(tmp_path: Path) -> None:
     result = ctx("verify", f"ctx://{run.digest.hex}", cwd=tmp_path)
     assert result.status == MODIFIED
     assert "Integrity: modified" in result.out
-    assert f"outputs {blob}" in result.out
+    assert f"outputs/report.md {blob}" in result.out
 
 
 def test_a_tampered_manifest_is_modified_and_never_not_found(tmp_path: Path) -> None:
@@ -117,7 +71,7 @@ def test_what_is_missing_is_unchecked_and_what_was_never_there_is_unknown(tmp_pa
     place(tmp_path, Digest.of(REPORT)).unlink()
     assert told(ctx("verify", run.digest.hex, "--json", cwd=tmp_path), UNCHECKED)["answer"] == "unchecked"
     assert ctx("verify", "ctx://" + "0" * 64, cwd=tmp_path).status == UNKNOWN
-    assert ctx("verify", "pk_abcdefgh", cwd=tmp_path).status == 2
+    assert ctx("verify", "run_0123456789abcdef", cwd=tmp_path).status == 2
 
 
 def test_a_missing_parent_is_said(tmp_path: Path) -> None:
@@ -258,50 +212,27 @@ def test_what_a_sidecar_says_cannot_speak_to_the_terminal(tmp_path: Path) -> Non
     assert "\nConfidence: high\nNotes:     a\\nb\\x07\n" in result.out
 
 
-# --- sidecars ---------------------------------------------------------------------------------------------------------
+def test_an_output_that_is_named_with_a_folder_is_checked_wherever_its_file_lies(tmp_path: Path) -> None:
+    run = packed(tmp_path, "src/deep/report.md", "src/other.md")
+    for name in ("src/deep/report.md", "report.md", "src/other.md"):
+        claim(put_out(tmp_path, name), context_pack=f"ctx://{run.digest.hex}")
+        assert ctx("verify", f"./{name}", cwd=tmp_path).status == VERIFIED
+        put_out(tmp_path, name, b"another")
+        assert ctx("verify", f"./{name}", cwd=tmp_path).status == MODIFIED
 
 
-def test_a_sidecar_is_sorted_and_written_again_with_what_people_added(tmp_path: Path) -> None:
-    run = packed(tmp_path, "report.md")
-    path = Path(f"{put_out(tmp_path, 'report.md')}.ctx.json")
-    sidecars(tmp_path, run)
-    value = msgspec.json.decode(path.read_bytes())
-    assert value == {
-        "context_pack": f"ctx://{run.digest.hex}",
-        "output": "report.md",
-        "inputs": ["a.txt", "b.txt"],
-        "tools": ["read_file", "write_file"],
-    }
-    path.write_bytes(msgspec.json.encode({**value, "tools": None, "confidence": "high", "notes": "read it twice"}))
-    assert sidecars(tmp_path, run).written == (str(path),)
-    assert msgspec.json.decode(path.read_bytes()) == {**value, "confidence": "high", "notes": "read it twice"}
-    assert sorted(one.name for one in tmp_path.iterdir()) == [".ctx", "report.md", "report.md.ctx.json"]
-
-
-def test_the_sidecar_of_another_pack_is_kept_and_reported(tmp_path: Path) -> None:
-    run = packed(tmp_path, "a.md", "b.md", "c.md", "d.md")
-    other = packed(tmp_path, "a.md")
-    for name in ("a.md", "b.md", "c.md", "d.md"):
-        put_out(tmp_path, name)
-    claim(tmp_path / "a.md", context_pack=f"ctx://{other.digest.hex}")
-    put_out(tmp_path, "b.md.ctx.json", b"not a sidecar")
-    (tmp_path / "c.md.ctx.json").symlink_to(tmp_path / "d.md")
-    before = {name: (tmp_path / f"{name}.ctx.json").read_bytes() for name in ("a.md", "b.md")}
-    done = sidecars(tmp_path, run)
-    assert done.written == (str(tmp_path / "d.md.ctx.json"),)
-    assert done.kept == tuple(str(tmp_path / f"{name}.ctx.json") for name in ("a.md", "b.md", "c.md"))
-    assert {name: (tmp_path / f"{name}.ctx.json").read_bytes() for name in before} == before
-    assert (tmp_path / "d.md").read_bytes() == REPORT
-
-
-def test_no_sidecar_is_written_outside_the_folder_or_into_the_store(tmp_path: Path) -> None:
-    inside, outside = tmp_path / "inside", tmp_path / "outside"
-    inside.mkdir()
-    put_out(outside, "x.md")
-    (inside / "linked").symlink_to(outside)
-    (inside / "link.md").symlink_to(outside / "x.md")
-    (inside / "folder").mkdir()
-    names = ["../outside/x.md", str(outside / "x.md"), "linked/x.md", "link.md", "folder", ".", "gone.md"]
-    run = packed(inside, *names, ".ctx/config.json", "nul\0.md")
-    assert sidecars(inside, run) == WrittenSidecars(written=(), kept=())
-    assert sorted(one.name for one in outside.iterdir()) == ["x.md"]
+def test_a_file_that_was_swapped_for_another_output_is_not_verified_whatever_its_sidecar_says(tmp_path: Path) -> None:
+    init(Settings(cwd=str(tmp_path)), ".")
+    outputs = [{"name": f"{one}/r.md", "content": one} for one in "ab"]
+    put_out(tmp_path, "log.json", msgspec.json.encode({**msgspec.json.decode(log()), "outputs": outputs}))
+    for one in "ab":
+        put_out(tmp_path, f"{one}/r.md", one.encode())
+    assert ctx("pack", "log.json", "--sidecars", cwd=tmp_path).status == 0
+    assert ctx("verify", "a/r.md", cwd=tmp_path).status == VERIFIED
+    put_out(tmp_path, "a/r.md", b"b")
+    assert ctx("verify", "a/r.md", cwd=tmp_path).status == MODIFIED
+    sidecar = tmp_path / "a" / "r.md.ctx.json"
+    sidecar.write_text(sidecar.read_text().replace("a/r.md", "b/r.md"))
+    result = ctx("verify", "a/r.md", cwd=tmp_path)
+    assert result.status == UNCHECKED
+    assert "its sidecar says that it is b/r.md, and it lies where a/r.md belongs" in result.out

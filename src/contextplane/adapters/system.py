@@ -3,7 +3,11 @@
 import os
 from datetime import UTC, datetime
 
+from contextplane.model.ids import HandoffId
+
 __all__ = ["SystemClock", "SystemIds"]
+
+_BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 
 
 class SystemClock:
@@ -18,3 +22,9 @@ class SystemIds:
 
     def token(self) -> str:
         return os.urandom(8).hex()
+
+    def handoff_id(self) -> HandoffId:
+        return HandoffId("pk_" + "".join(_BASE32[byte % len(_BASE32)] for byte in os.urandom(8)))
+
+    def secret(self) -> bytes:
+        return os.urandom(32)

@@ -1,8 +1,11 @@
 """Packs out of a store into one file, and from such a file into a store: all that they reach, or nothing."""
 
 import os
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec.structs import replace
 
 from contextplane.adapters.files.archive import ArchiveReader, Member, reading_archive, writing_archive
 from contextplane.app.packing import register
@@ -24,10 +27,14 @@ from contextplane.model.archive import (
 from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.objects import Batch, Objects, SourceUnreadable
+from contextplane.ports.objects import Batch, ObjectReader, Objects, SourceUnreadable
 from contextplane.store.reach import Reach, reach
 
-__all__ = ["Exported", "Imported", "TargetInside", "export_packs", "import_packs"]
+if TYPE_CHECKING:
+    from contextplane.app.handoff_archiving import Incoming
+    from contextplane.model.reference import HandoffRef
+
+__all__ = ["Exported", "Imported", "TargetInside", "export_packs", "import_archive", "import_packs"]
 
 _NOTHING = "nothing of this archive was taken"
 
@@ -40,16 +47,24 @@ class TargetInside(ContextPlaneError):
 
 
 class Exported(Value, frozen=True):
-    """What was written. `absent`: parents that are not in this store, so that the archive does not have them."""
+    """What was written. `absent`: parents that are not in this store, so that the archive does not have them.
+
+    `new`: no file of that name, with the very same bytes, was there before.
+    """
 
     header: Header
     objects: int
     size: int
+    new: bool
     absent: tuple[Digest, ...]
 
 
 class Imported(Value, frozen=True):
-    """What came, and what of it was new here. `absent`: parents that are neither in the archive nor in this store."""
+    """What came, and what of it was new here. `absent`: parents that are neither in the archive nor in this store.
+
+    `new_handoffs`: the revisions of handoff packs that were new. `older_handoffs`: those that are older than all that
+    this store knows of their pack, and stayed out.
+    """
 
     header: Header
     objects: int
@@ -57,18 +72,28 @@ class Imported(Value, frozen=True):
     new_packs: tuple[Digest, ...]
     new_objects: int
     absent: tuple[Digest, ...]
+    new_handoffs: "tuple[HandoffRef, ...]" = ()
+    older_handoffs: "tuple[HandoffRef, ...]" = ()
 
 
-def export_packs(platform: Platform, packs: Sequence[Digest], file: str) -> Exported:
-    """Write packs and all that they reach. The same packs give the same bytes."""
+def export_packs(
+    platform: Platform, packs: Sequence[Digest], file: str, *, handoffs: "Sequence[HandoffRef]" = ()
+) -> Exported:
+    """Write packs and all that they reach. The same packs give the same bytes. `handoffs` are at revisions."""
     _refuse_inside(file, platform.home.path)
-    objects = platform.objects
-    found = reach(packs, objects)
-    found.require(objects.has)
+    found = reach(packs, platform.objects)
+    found.require(platform.objects.has)
     header = Header(roots=tuple(sorted(set(packs))), parents=tuple(sorted(found.parents.keys() - set(packs))))
+    objects: ObjectReader = platform.objects
+    if handoffs:
+        from contextplane.app.handoff_archiving import carried, waiting
+
+        header = replace(header, handoffs=carried(platform, handoffs))
+        objects = waiting(platform, header.handoffs)
     first = header_bytes(header)
+    revisions = {kept.digest for one in header.handoffs for kept in one.revisions}
     # What is only mentioned stays: a text in a parameter must not be able to send another run's contents along.
-    members = sorted(found.parents.keys() | found.contents.keys())
+    members = sorted(found.parents.keys() | found.contents.keys() | revisions)
     if 1 + len(members) + len(header.packs) > MEMBERS_MOST:
         raise ArchiveTooLarge(f"more than {MEMBERS_MOST:,} members", hint="write the packs to several archives")
     with writing_archive(file) as archive:
@@ -78,7 +103,13 @@ def export_packs(platform: Platform, packs: Sequence[Digest], file: str) -> Expo
         for pack in header.packs:
             entry = entry_bytes(pack)
             archive.add(entry_name(pack), len(entry), [entry])
-    return Exported(header=header, objects=len(members), size=archive.written, absent=tuple(found.absent_parents()))
+    return Exported(
+        header=header,
+        objects=len(members),
+        size=archive.written,
+        new=archive.new,
+        absent=tuple(found.absent_parents()),
+    )
 
 
 def _refuse_inside(file: str, store: str) -> None:
@@ -90,15 +121,37 @@ def _refuse_inside(file: str, store: str) -> None:
 
 
 def import_packs(platform: Platform, file: str) -> Imported:
-    """Take the packs of an archive. Nothing of it is visible before all of it is verified."""
+    """Take the packs of an archive into a store."""
+    return import_archive(file, lambda _: nullcontext(platform))
+
+
+def import_archive(file: str, store: Callable[[Header], AbstractContextManager[Platform]]) -> Imported:
+    """Take the packs of an archive into the store that is opened when its header is known."""
     try:
-        with reading_archive(file) as archive, platform.objects.batch() as batch:
-            taking = _Taking(archive, batch, platform.objects)
-            taking.take()
+        with reading_archive(file) as archive, store(archive.header) as platform:
+            return _import(platform, archive)
     except (ArchiveInvalid, ArchiveCorrupt, ArchiveTooNew, SourceUnreadable) as error:
         raise error.under(file) from None
-    packs = archive.header.packs
-    new = tuple(pack for pack in packs if register(platform, pack, platform.objects.get(pack)))
+
+
+def _import(platform: Platform, archive: ArchiveReader) -> Imported:
+    """Nothing is visible before all of it is verified."""
+    with platform.objects.batch() as batch:
+        taking = _Taking(archive, batch, platform.objects)
+        taking.take()
+        if taking.handoffs is not None:
+            with platform.catalog.read() as view:
+                taking.handoffs.foresee(view)
+        # Before anything is visible: what a killed process leaves behind is then known, and can be collected.
+        with platform.catalog.write(survives="crash") as tx:
+            tx.objects.record_blobs(taking.contents())
+            if taking.handoffs is not None:
+                taking.handoffs.record(tx)
+        batch.commit()
+        # Within the batch: until these refer to it, nothing else keeps what came from being collected.
+        new_revisions, older = taking.handoffs.take(platform) if taking.handoffs is not None else ((), ())
+        packs = archive.header.packs
+        new = tuple(pack for pack in packs if register(platform, pack, platform.objects.get(pack)))
     return Imported(
         header=archive.header,
         objects=len(taking.taken),
@@ -106,7 +159,17 @@ def import_packs(platform: Platform, file: str) -> Imported:
         new_packs=new,
         new_objects=taking.new,
         absent=tuple(one for one in taking.reach.absent_parents() if not platform.objects.has(one)),
+        new_handoffs=new_revisions,
+        older_handoffs=older,
     )
+
+
+def _incoming(header: Header) -> "Incoming | None":
+    if not header.handoffs:
+        return None
+    from contextplane.app.handoff_archiving import Incoming
+
+    return Incoming(header.handoffs)
 
 
 class _Taking:
@@ -118,7 +181,9 @@ class _Taking:
         self._objects = objects
         self._packs = set(archive.header.packs)
         self.reach = Reach()
-        self.taken: set[Digest] = set()
+        self.handoffs = _incoming(archive.header)
+        self._revisions = {kept.digest for one in archive.header.handoffs for kept in one.revisions}
+        self.taken: dict[Digest, int] = {}
         self.size = self.new = 0
 
     def take(self) -> None:
@@ -131,34 +196,48 @@ class _Taking:
                 entries.add(member.digest)
         self._check(entries)
 
+    def contents(self) -> Iterator[tuple[Digest, int]]:
+        """Every object but the manifests and the revisions of handoff packs, with its size."""
+        others = ((digest, size) for digest, size in self.taken.items() if digest not in self._packs)
+        return ((digest, size) for digest, size in others if digest not in self._revisions)
+
     def _object(self, member: Member) -> None:
-        """Put one object. That of a pack is a manifest, and small enough to be read whole."""
+        """Put one object. That of a pack is a document, and small enough to be read whole."""
         digest = member.digest
-        if digest not in self._packs:
+        if digest not in self._packs and digest not in self._revisions:
             got = self._batch.put_stream(member.chunks).digest
         elif member.size > MANIFEST_MOST:
             raise ArchiveInvalid("larger than any manifest", at=f"#{object_name(digest)}")
         else:
-            manifest = b"".join(member.chunks)
-            got = self._batch.put(manifest)
+            document = b"".join(member.chunks)
+            got = self._batch.put(document)
             if got == digest:
-                self.reach.add(digest, manifest)
+                self._document(digest, document)
         if got != digest:
             raise ArchiveCorrupt(f"its bytes have the digest {got}", at=f"#{object_name(digest)}", hint=_NOTHING)
-        self.taken.add(digest)
+        self.taken[digest] = member.size
         self.size += member.size
         self.new += not self._objects.has(digest)
 
+    def _document(self, digest: Digest, document: bytes) -> None:
+        if digest in self._packs:
+            self.reach.add(digest, document)
+        if self.handoffs is not None and digest in self._revisions:
+            self.handoffs.check(digest, document)
+
     def _check(self, entries: set[Digest]) -> None:
         """What came must be what the header says, all that its packs reach, and nothing else."""
-        refused = [f"ctx://{pack.hex} is not in it" for pack in self._packs - self.taken]
+        refused = [f"ctx://{pack.hex} is not in it" for pack in self._packs - self.taken.keys()]
         refused += [f"its entries and its header differ in ctx://{pack.hex}" for pack in self._packs ^ entries]
         stray = self._packs - self.reach.line(self._archive.header.roots)
         refused += [f"no pack in it descends from ctx://{pack.hex}" for pack in stray]
-        reached = self._packs | self.reach.contents.keys()
-        refused += [f"no pack in it reaches {digest}" for digest in self.taken - reached]
+        reached = self._packs | self._revisions | self.reach.contents.keys()
+        refused += [f"no pack in it reaches {digest}" for digest in self.taken.keys() - reached]
+        refused += [f"{revision} is not in it" for revision in self.handoffs.missing] if self.handoffs else []
         if refused:
             raise ArchiveInvalid(min(refused), hint=_NOTHING)
+        if self.handoffs is not None:
+            self.handoffs.check_chains()
         self.reach.require(lambda digest: digest in self.taken or self._objects.check(digest).state == "whole")
 
 

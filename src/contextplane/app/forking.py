@@ -4,28 +4,32 @@ import os
 from contextlib import suppress
 from typing import ClassVar
 
+import msgspec
 from msgspec.structs import replace
 
 from contextplane.adapters.files.disk import Disk, storage_errors
 from contextplane.adapters.system import SystemIds
-from contextplane.app.documents import document
+from contextplane.app.documents import DocumentUnreadable, document
 from contextplane.app.platform import Platform
+from contextplane.app.registering import register_within
 from contextplane.audit.load import LoadedPack, load
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import JsonRefused
+from contextplane.model.canonical import JsonRefused, canonical
 from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import Manifest, filled_in, manifest_bytes
+from contextplane.model.manifest import Manifest, ManifestInvalid, manifest_bytes
 from contextplane.model.problems import Problem
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
+from contextplane.ports.catalog import Event
 from contextplane.ports.objects import ObjectNotFound, Objects
-from contextplane.record.draft import Draft, InvalidDraft, draft_text, read_draft, same_run, with_sizes
-from contextplane.store.follow import index_entries
+from contextplane.record.draft import Draft, InvalidDraft, draft_text, fork_key, read_draft, same_run, with_sizes
 
 __all__ = ["DraftUnchanged", "Finalized", "finalize", "fork"]
 
 _DIGITS, _RANDOM = 12, 8
+_NOT_WHOLE = "%s in this store: %s"
+_DIGESTS = "a draft holds digests; to change a text, write a log and use 'ctx pack LOG --parent REF'"
 
 
 class DraftUnchanged(ContextPlaneError):
@@ -40,6 +44,7 @@ class Finalized(Value, frozen=True):
 
     digest: Digest
     manifest: Manifest
+    new: bool
     removed: bool
 
 
@@ -65,34 +70,68 @@ def fork(platform: Platform, digest: Digest) -> str:
 
 
 def finalize(platform: Platform, path: str) -> Finalized:
-    """Make an edited draft a pack. Only when that is durable does a draft among the store's own drafts go."""
-    with document(path) as found:
-        if len(found) > MANIFEST_MOST:
-            raise InvalidDraft((Problem(at="/", message="larger than any manifest"),)).under(f"{path}#")
-        data = bytes(found)
+    """Make an edited draft a pack. The same draft gives the same pack, however often and by however many at once.
+
+    Only when the pack is durable does a draft among the store's own drafts go.
+    """
+    data = _read(platform, path)
     try:
-        digest, manifest = _recorded(platform, read_draft(data))
-    except (JsonRefused, InvalidDraft) as error:
+        draft = read_draft(data)
+        _refuse_unchanged(draft, platform.objects)
+        _refuse_dangling(draft, platform.objects)
+        manifest = replace(with_sizes(draft.manifest, platform.objects.size), created=_first_finalized(platform, draft))
+        digest, new = _recorded(platform, draft, manifest_bytes(manifest))
+    except InvalidDraft as error:
+        if any(problem.message.startswith("not a digest") for problem in error.problems):
+            error.hint = _DIGESTS
+        raise error.under(f"{path}#") from None
+    except JsonRefused as error:
         raise error.under(f"{path}#") from None
     except DraftUnchanged as error:
         raise error.under(path) from None
-    return Finalized(digest=digest, manifest=manifest, removed=_removed(platform, path, data))
+    return Finalized(digest=digest, manifest=manifest, new=new, removed=_removed(platform, path, data))
 
 
-def _recorded(platform: Platform, draft: Draft) -> tuple[Digest, Manifest]:
-    if same_run(draft.manifest, _parent(draft, platform.objects).manifest):
-        raise DraftUnchanged("nothing was changed since it was forked", hint="edit the draft, or remove it")
-    created = str(Timestamp.of(platform.clock.now()))
+def _read(platform: Platform, path: str) -> bytes:
+    try:
+        with document(path) as found:
+            if len(found) > MANIFEST_MOST:
+                raise InvalidDraft((Problem(at="/", message="larger than any manifest"),)).under(f"{path}#")
+            return bytes(found)
+    except DocumentUnreadable as error:
+        if _is_ours(platform, path) and not os.path.lexists(path):
+            error.hint = "a draft goes away when it is finalized: 'ctx log' lists the pack it became"
+        raise
+
+
+def _first_finalized(platform: Platform, draft: Draft) -> str:
+    """When this very fork was first finalized, which is now unless it was before. Durable before there is a pack.
+
+    Thus all who finalize one draft, at once or after one of them was killed, make the same pack.
+    """
+    stream = f"fork/{fork_key(draft).hex}"
+    with platform.catalog.write() as tx:
+        before = next(tx.streams.read(stream), None)
+        if before is not None:
+            return msgspec.json.decode(before.body, type=dict[str, str])["created"]
+        created = str(Timestamp.of(platform.clock.now()))
+        tx.streams.append(stream, 0, [Event(kind="finalized", body=canonical({"created": created}))])
+    return created
+
+
+def _recorded(platform: Platform, draft: Draft, raw: bytes) -> tuple[Digest, bool]:
     # Collecting takes the same turn: what is found here stays, because it is linked to before the turn ends.
     with platform.catalog.write() as tx:
-        _refuse_dangling(draft, platform.objects)
-        manifest = replace(with_sizes(draft.manifest, platform.objects.size), created=created)
-        raw = manifest_bytes(manifest)
+        missing = [(at, digest) for at, digest in _named(draft) if not platform.objects.has(digest)]
+        if missing:
+            raise InvalidDraft(tuple(Problem(at=at, message=_NOT_WHOLE % ("missing", one)) for at, one in missing))
         digest = platform.objects.put(raw)
-        platform.entries.add(digest, filled_in(raw, digest))
-        if tx.packs.row(digest) is None:
-            index_entries(tx, [digest], platform.entries, platform.objects)
-    return digest, manifest
+        return digest, register_within(platform, tx, digest, raw)
+
+
+def _refuse_unchanged(draft: Draft, objects: Objects) -> None:
+    if same_run(draft.manifest, _parent(draft, objects).manifest):
+        raise DraftUnchanged("nothing was changed since it was forked", hint="edit the draft, or remove it")
 
 
 def _parent(draft: Draft, objects: Objects) -> LoadedPack:
@@ -100,23 +139,29 @@ def _parent(draft: Draft, objects: Objects) -> LoadedPack:
         return load(draft.parent, objects)
     except ObjectNotFound:
         raise InvalidDraft((Problem(at="/parent", message=f"no such pack in this store: {draft.parent}"),)) from None
+    except ManifestInvalid as error:
+        raise InvalidDraft((Problem(at="/parent", message=f"{error.message}: {draft.parent}"),)) from None
 
 
 def _refuse_dangling(draft: Draft, objects: Objects) -> None:
-    missing = [
-        Problem(at=at, message=f"{condition.state} in this store: {digest}")
-        for at, digest in (*draft.refs, ("/parent", draft.parent))
+    broken = [
+        Problem(at=at, message=_NOT_WHOLE % (condition.state, digest))
+        for at, digest in _named(draft)
         if (condition := objects.check(digest)).state != "whole"
     ]
-    if missing:
-        raise InvalidDraft(tuple(missing))
+    if broken:
+        raise InvalidDraft(tuple(broken))
+
+
+def _named(draft: Draft) -> tuple[tuple[str, Digest], ...]:
+    return (*draft.refs, ("/parent", draft.parent))
 
 
 def _removed(platform: Platform, path: str, data: bytes) -> bool:
     """Remove a draft that lies among ours, unless it was edited since it was read. The pack is made either way."""
-    real = os.path.realpath(path)
-    if path == "-" or os.path.dirname(real) != os.path.realpath(platform.home.inside("drafts")):
+    if not _is_ours(platform, path):
         return False
+    real = os.path.realpath(path)
     try:
         with open(real, "rb") as file:
             if file.read(len(data) + 1) != data:
@@ -125,3 +170,9 @@ def _removed(platform: Platform, path: str, data: bytes) -> bool:
     except OSError:
         return False
     return True
+
+
+def _is_ours(platform: Platform, path: str) -> bool:
+    """Whether it lies among the store's own drafts."""
+    folder = os.path.realpath(platform.home.inside("drafts"))
+    return path != "-" and os.path.dirname(os.path.realpath(path)) == folder

@@ -8,8 +8,7 @@ from typing import Literal
 
 from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.files.home import NAME, Home, StoreExists
-from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.system import SystemIds
+from contextplane.app.catalogs import make_catalog, open_catalog
 from contextplane.app.settings import Settings
 from contextplane.model.value import Value
 
@@ -30,30 +29,27 @@ def init(settings: Settings, folder: str | None = None) -> Initialised:
     if os.path.lexists(home.path) and not os.path.isdir(home.path):
         raise StoreExists("something that is not a folder has this name already", at=home.path, hint="move it away")
     if not os.path.isdir(home.path):
-        store_id = adopt(home)
+        store_id = adopt(home, settings.database_url)
         home.hide_from_git(Disk())
         return Initialised(path=home.path, store_id=store_id, what="created")
-    if not os.path.lexists(home.inside("config.json")):
+    if not home.has_config():
         if not home.looks_like_a_store():
             raise StoreExists(
                 "this folder holds other things, and no store", at=home.path, hint=f"name one that ends in {NAME}"
             )
-        return Initialised(path=home.path, store_id=adopt(home), what="completed")
-    known = home.config().store_id
-    if known:
-        SqliteCatalog.open(home.catalog, known).close()
-        return Initialised(path=home.path, store_id=known, what="present")
-    return Initialised(path=home.path, store_id=adopt(home), what="adopted")
+        return Initialised(path=home.path, store_id=adopt(home, settings.database_url), what="completed")
+    known = home.config()
+    if known.store_id:
+        open_catalog(home, known, settings.database_url).close()
+        return Initialised(path=home.path, store_id=known.store_id, what="present")
+    return Initialised(path=home.path, store_id=adopt(home, settings.database_url), what="adopted")
 
 
-def adopt(home: Home) -> str:
+def adopt(home: Home, database_url: str | None) -> str:
     """Add to a folder whatever a store of ours has and this one lacks; return its store id."""
     disk = Disk()
     home.lay_out(disk)
-    catalog, store_id = SqliteCatalog.create(home.catalog, f"store_{SystemIds().token()}")
-    catalog.close()
-    home.write_config(store_id, disk)
-    return store_id
+    return make_catalog(home, database_url, disk)
 
 
 def _where(settings: Settings, folder: str | None) -> str:

@@ -2,43 +2,66 @@
 
 from contextplane.adapters.files.sources import FileSources
 from contextplane.app.platform import Platform
+from contextplane.model.execution_log import ExecutionLog
 from contextplane.model.ids import Digest
 from contextplane.model.json_cut import Buffer
 from contextplane.model.log_reader import read_log
-from contextplane.model.manifest import Manifest, filled_in, manifest_bytes
+from contextplane.model.manifest import Manifest, filled_in
 from contextplane.model.value import Value
+from contextplane.ports.objects import ObjectReader
 from contextplane.record.pack import stage_log
+from contextplane.store.at_hand import AtHand
 from contextplane.store.follow import index_entries
 
 __all__ = ["Packed", "pack_log", "register"]
 
 
 class Packed(Value, frozen=True):
-    """A pack, whether it was not there before, and where in it something looks like a secret."""
+    """A pack, whether it was not there before, and where in it something looks like a secret.
+
+    `unsearched`: of what only the beginning was looked at for secrets.
+    """
 
     digest: Digest
     manifest: Manifest
     new: bool
     suspects: tuple[tuple[str, str], ...] = ()
+    unsearched: tuple[str, ...] = ()
 
 
 def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | None = None) -> Packed:
     """Pack a log whose paths lie below `root`. The same log gives the same pack."""
-    read = read_log(log)
     with platform.objects.batch() as batch:
-        staged = stage_log(read, parent, batch, FileSources(root))
+        # The log is let go here: of very many contents it would be the larger part of what is in memory.
+        staged = stage_log(_with_evidence(read_log(log)), parent, batch, FileSources(root, apart=platform.home.path))
         # Before anything is visible: what a killed process leaves behind is then known, and can be collected.
         with platform.catalog.write(survives="crash") as tx:
             tx.objects.record_blobs((one.digest, one.size) for one in staged.contents)
-    new = register(platform, staged.digest, manifest_bytes(staged.manifest))
-    return Packed(digest=staged.digest, manifest=staged.manifest, new=new, suspects=staged.suspects)
+        batch.commit()
+        raw = staged.at_hand[staged.digest]
+        sizes = {one.digest: one.size for one in staged.contents} | {staged.digest: len(raw)}
+        known = AtHand(platform.objects, sizes=sizes, contents=staged.at_hand)
+        # Within the batch: until it is registered, nothing else keeps what it consists of from being collected.
+        new = register(platform, staged.digest, raw, known)
+    return Packed(
+        digest=staged.digest, manifest=staged.manifest, new=new, suspects=staged.suspects, unsearched=staged.unsearched
+    )
 
 
-def register(platform: Platform, digest: Digest, raw: bytes) -> bool:
+def _with_evidence(log: ExecutionLog) -> ExecutionLog:
+    """A log whose handoff packs, if it names any, are looked up."""
+    if all(one.content.how != "handoff" for one in log.inputs):
+        return log
+    from contextplane.app.evidence import looked_up
+
+    return looked_up(log)
+
+
+def register(platform: Platform, digest: Digest, raw: bytes, objects: ObjectReader | None = None) -> bool:
     """Register a pack whose objects are all stored; say whether it was not registered before."""
     platform.entries.add(digest, filled_in(raw, digest))
     with platform.catalog.write() as tx:
         known = tx.packs.row(digest) is not None
         if not known:
-            index_entries(tx, [digest], platform.entries, platform.objects)
+            index_entries(tx, [digest], platform.entries, objects or platform.objects)
     return not known

@@ -2,26 +2,26 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from contextplane.adapters.files.entries import FileExecutionEntries
 from contextplane.adapters.files.guard import guarded
-from contextplane.adapters.files.home import FORMAT, Home, discover
+from contextplane.adapters.files.home import FORMAT, Home, StoreConfig, discover
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connect import BUSY_SECONDS, MEMORY
 from contextplane.adapters.system import SystemClock
+from contextplane.app.catalogs import open_catalog
 from contextplane.app.settings import Settings
-from contextplane.ports.catalog import CatalogReadOnly
+from contextplane.errors import ContextPlaneError
+from contextplane.ports.catalog import Catalog, CatalogReadOnly
 from contextplane.ports.objects import Objects
-from contextplane.store.in_step import in_step
 
 if TYPE_CHECKING:
     from contextplane.ports.clock import Clock
     from contextplane.ports.entries import ExecutionEntries
 
-__all__ = ["Platform", "bring_in_step", "opened"]
+__all__ = ["Platform", "bring_in_step", "opened", "settle_waiting"]
 
 
 class Platform:
@@ -29,13 +29,19 @@ class Platform:
 
     format = FORMAT
 
-    def __init__(self, home: Home, store_id: str, catalog: SqliteCatalog, *, adopted: bool = False) -> None:
+    def __init__(self, home: Home, store_id: str, catalog: Catalog, *, adopted: bool = False) -> None:
         self.home = home
         self.store_id = store_id
         self.catalog = catalog
         self.adopted = adopted
         self.clock: Clock = SystemClock()
-        self.entries: ExecutionEntries = FileExecutionEntries(home.packs, home.staging, self.clock)
+
+    @cached_property
+    def entries(self) -> "ExecutionEntries":
+        """Made when first asked for, like the objects."""
+        from contextplane.adapters.files.entries import FileExecutionEntries
+
+        return FileExecutionEntries(self.home.packs, self.home.staging, self.clock)
 
     @cached_property
     def objects(self) -> Objects:
@@ -53,15 +59,34 @@ def opened(settings: Settings, *, following: bool = True) -> Iterator[Platform]:
     where nothing can be written, indexed in memory for as long as it is open.
     """
     home = discover(settings.cwd, settings.ctx_dir)
-    store_id = home.config().store_id
+    config = home.config()
     with guarded(home.guard, alone=False, patience=BUSY_SECONDS):
-        platform = _platform(home, store_id)
+        platform = _platform(home, config, settings.database_url)
         try:
-            if following and not in_step(platform.catalog, platform.entries):
-                bring_in_step(platform)
+            settle_waiting(platform)
+            if following:
+                _follow(platform)
             yield platform
         finally:
             platform.catalog.close()
+
+
+def settle_waiting(platform: Platform) -> None:
+    """Make files of the small objects that wait in the catalog. Where that fails, they wait on: nothing is lost."""
+    with suppress(ContextPlaneError):
+        with platform.catalog.read() as view:
+            waiting = view.pending.count()
+        if waiting:
+            from contextplane.handoff.settling import settle
+
+            settle(platform.catalog, platform.objects)
+
+
+def _follow(platform: Platform) -> None:
+    from contextplane.store.in_step import in_step
+
+    if not in_step(platform.catalog, platform.entries):
+        bring_in_step(platform)
 
 
 def bring_in_step(platform: Platform) -> None:
@@ -71,18 +96,20 @@ def bring_in_step(platform: Platform) -> None:
     try:
         follow(platform.catalog, platform.entries, platform.objects)
     except CatalogReadOnly:
+        if not isinstance(platform.catalog, SqliteCatalog):
+            raise  # a database is not copied into memory
         # Packs came to a store that cannot be written: they are indexed in memory, for as long as it is open.
         on_disk, platform.catalog = platform.catalog, platform.catalog.copy()
         on_disk.close()
         follow(platform.catalog, platform.entries, platform.objects)
 
 
-def _platform(home: Home, store_id: str) -> Platform:
-    if store_id:
-        return Platform(home, store_id, SqliteCatalog.open(home.catalog, store_id))
+def _platform(home: Home, config: StoreConfig, database_url: str | None) -> Platform:
+    if config.store_id:
+        return Platform(home, config.store_id, open_catalog(home, config, database_url))
     if not os.access(home.path, os.W_OK):
         return Platform(home, "", SqliteCatalog.create(MEMORY, "")[0])
     from contextplane.app.init import adopt
 
-    store_id = adopt(home)
-    return Platform(home, store_id, SqliteCatalog.open(home.catalog, store_id), adopted=True)
+    store_id = adopt(home, database_url)
+    return Platform(home, store_id, open_catalog(home, home.config(), database_url), adopted=True)

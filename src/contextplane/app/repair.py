@@ -7,17 +7,21 @@ from itertools import groupby
 
 from contextplane.adapters.files.disk import Disk, fresh_name
 from contextplane.adapters.files.guard import guarded
-from contextplane.adapters.files.home import Home, discover
+from contextplane.adapters.files.home import IN_DATABASE, Home, discover
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connect import BUSY_SECONDS
-from contextplane.adapters.sqlite.salvage import NEXT, install, saved_events, unfinished_install
-from contextplane.adapters.system import SystemClock
+from contextplane.adapters.sqlite.salvage import NEXT, install, saved_events, saved_pending, unfinished_install
+from contextplane.adapters.system import SystemClock, SystemIds
+from contextplane.app.catalogs import open_catalog
 from contextplane.app.init import adopt
-from contextplane.app.platform import Platform
+from contextplane.app.platform import Platform, settle_waiting
+from contextplane.app.recording import desk_of
 from contextplane.app.settings import Settings
+from contextplane.handoff.keeping import ensure_page_key
 from contextplane.model.canonical import canonical
 from contextplane.model.value import Value
-from contextplane.ports.catalog import CatalogCorrupt, CatalogMissing, Event
+from contextplane.ports.catalog import Catalog, CatalogCorrupt, CatalogMissing, Event
+from contextplane.record.unfinished import keep_unfinished
 from contextplane.store.rebuild import Rebuilt, rebuild
 from contextplane.store.status import LOST, STORE_STREAM
 
@@ -49,19 +53,32 @@ def repaired(settings: Settings) -> Iterator[Repaired]:
     Nobody else has the catalog open meanwhile: what another process wrote to the old one would be lost.
     """
     home = discover(settings.cwd, settings.ctx_dir)
-    store_id = home.config().store_id or adopt(home)
+    store_id = home.config().store_id or adopt(home, settings.database_url)
     with guarded(home.guard, alone=True, patience=BUSY_SECONDS):
-        catalog, loss = _catalog(home, store_id)
+        catalog, loss = _catalog(home, settings.database_url)
         platform = Platform(home, store_id, catalog)
         try:
-            rebuilt = rebuild(platform.catalog, platform.entries, platform.objects)
+            settle_waiting(platform)
+            rebuilt = rebuild(platform.catalog, platform.entries, platform.objects, streams_lost=loss is not None)
+            if loss is not None and rebuilt.handoffs:
+                _have_page_key(platform.catalog)
+            keep_unfinished(desk_of(platform))
             yield Repaired(platform=platform, rebuilt=rebuilt, loss=loss)
         finally:
             catalog.close()
 
 
-def _catalog(home: Home, store_id: str) -> tuple[SqliteCatalog, Loss | None]:
-    disk = Disk()
+def _have_page_key(catalog: Catalog) -> None:
+    """A store with packs has a key for page tokens; those that were signed with a lost one are refused."""
+    with catalog.write() as tx:
+        ensure_page_key(tx, SystemIds())
+
+
+def _catalog(home: Home, database_url: str | None) -> tuple[Catalog, Loss | None]:
+    config, disk = home.config(), Disk()
+    if database_url is not None or config.catalog == IN_DATABASE:
+        return _sound(open_catalog(home, config, database_url)), None
+    store_id = config.store_id
     if unfinished_install(home.catalog):
         install(home.catalog, disk)
     why = _unusable(home, store_id)
@@ -77,6 +94,14 @@ def _catalog(home: Home, store_id: str) -> tuple[SqliteCatalog, Loss | None]:
         truth=loss.truth,
     )
     return SqliteCatalog.open(home.catalog, store_id), loss
+
+
+def _sound(catalog: Catalog) -> Catalog:
+    """A database has backups of its own: what is wrong with it is refused here, never replaced."""
+    for problem in catalog.problems():
+        catalog.close()
+        raise CatalogCorrupt(problem, hint="restore this database from a backup: only its index can be made anew here")
+    return catalog
 
 
 def _unusable(home: Home, store_id: str) -> str | None:
@@ -103,6 +128,8 @@ def _prepare(home: Home, store_id: str, why: str) -> Loss:
         for stream, saved in groupby(saved_events(home.catalog, store_id), key=lambda event: event.stream):
             events += tx.streams.append(stream, 0, [Event(kind=event.kind, body=event.body) for event in saved])
             streams.append(stream)
+        for digest, data in saved_pending(home.catalog, store_id):
+            tx.pending.put(digest, data)
         body = {"at": f"{SystemClock().now():%Y-%m-%dT%H:%M:%SZ}", "why": why, "saved_events": events}
         tx.streams.append(STORE_STREAM, tx.streams.head(STORE_STREAM), [Event(kind=LOST, body=canonical(body))])
     truth = tuple(f"{table.name}: {table.note}" for table in catalog.tables() if table.role == "truth")

@@ -2,12 +2,12 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
 
 from contextplane.adapters.tools.process import Confines, ProcessTools
 from contextplane.app.platform import Platform
+from contextplane.app.settings import passed_on
 from contextplane.audit.load import LoadedPack
 from contextplane.audit.replay import (
     Drift,
@@ -17,46 +17,54 @@ from contextplane.audit.replay import (
     replay,
     replay_recorded,
 )
-from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.manifest import Environment
 from contextplane.model.value import Value
+from contextplane.ports.tools import Confinement
 
-__all__ = ["Limits", "Replay", "WorkspaceNotFound", "replaying", "replaying_recorded"]
-
-
-class WorkspaceNotFound(ContextPlaneError):
-    """The folder in which tools should run is not there, or is no folder."""
-
-    code: ClassVar[str] = "workspace_not_found"
-    family: ClassVar[Family] = "not_found"
+__all__ = ["Limits", "Replay", "replaying", "replaying_recorded"]
 
 
 class Limits(Value, frozen=True):
-    """What the tools of a replay may reach. Without a root it is the folder that holds the store."""
+    """What the tools of a replay may reach. Without a root it is the folder that holds the store.
+
+    `trusting`: code of others is called also where no kernel holds it.
+    """
 
     root: str | None = None
     hosts: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     seconds: float = 10.0
+    trusting: bool = False
 
 
 class Replay(Value, frozen=True):
-    """A replay that runs as its parts are asked for, and what has changed around the run."""
+    """A replay that runs as its parts are asked for, and what has changed around the run.
+
+    `confinement` tells who held the tools that were called so far; None when there was none.
+    """
 
     parts: Iterator[Replayed]
     drift: tuple[Drift, ...]
+    confinement: Callable[[], Confinement | None] = lambda: None
 
 
 @contextmanager
 def replaying(platform: Platform, pack: LoadedPack, limits: Limits) -> Iterator[Replay]:
     """Call the tools of a pack again. They end with the block."""
     root = os.path.dirname(os.path.abspath(platform.home.path)) if limits.root is None else limits.root
-    if not os.path.isdir(root):
-        raise WorkspaceNotFound("not a folder", at=root, hint="--root names the folder in which the tools run")
-    confines = Confines(root=root, hosts=limits.hosts, modules=limits.modules, seconds=limits.seconds)
+    confines = Confines(
+        root=root,
+        store=platform.home.path,
+        hosts=limits.hosts,
+        modules=limits.modules,
+        seconds=limits.seconds,
+        environment=passed_on(),
+        trusting=limits.trusting,
+    )
     with ProcessTools(confines) as tools:
         drift = (*changed_surroundings(pack, tools, _here()), *changed_inputs(pack, platform.objects))
-        yield Replay(parts=replay(pack, platform.objects, tools), drift=drift)
+        parts = replay(pack, platform.objects, tools)
+        yield Replay(parts=parts, drift=drift, confinement=lambda: tools.confinement)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Writing sidecars: beside each output of a run that lies in the workspace, the file that says which run it is from."""
 
 import os
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -8,18 +9,29 @@ from contextplane.adapters.files.disk import Disk, storage_errors, write_whole
 from contextplane.app.packing import Packed
 from contextplane.app.platform import Platform
 from contextplane.app.verifying import claimed_pack, sidecar_at
-from contextplane.errors import ContextPlaneError
+from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.sidecar import SUFFIX, Sidecar, sidecar_bytes, sidecar_of
 from contextplane.model.value import Value
 
-__all__ = ["WrittenSidecars", "write_sidecars"]
+__all__ = ["SidecarNotWritten", "WrittenSidecars", "write_sidecars"]
+
+
+class SidecarNotWritten(ContextPlaneError):
+    """A run was packed, and the sidecar of one of its outputs could not be written."""
+
+    code: ClassVar[str] = "sidecar_not_written"
+    family: ClassVar[Family] = "failed"
 
 
 class WrittenSidecars(Value, frozen=True):
-    """`written`: the sidecars of this pack. `kept`: files that stood in a sidecar's place and are not of this pack."""
+    """`written`: the sidecars of this pack. `kept`: files that stood in a sidecar's place and are not of this pack.
+
+    `failed`: one error for each that could not be written, whatever the reason; the others are there all the same.
+    """
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
+    failed: tuple[SidecarNotWritten, ...] = ()
 
 
 def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSidecars:
@@ -28,7 +40,7 @@ def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSi
     What a person added to a sidecar of the same pack stays; a sidecar of any other is not touched.
     """
     fresh = sidecar_of(packed.digest, packed.manifest)
-    written, kept = list[str](), list[str]()
+    written, kept, failed = list[str](), list[str](), list[SidecarNotWritten]()
     for name in sorted({one.name for one in packed.manifest.outputs}):
         path = _beside(platform, folder, name)
         if path is None:
@@ -37,10 +49,14 @@ def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSi
         if sidecar is None:
             kept.append(path)
             continue
-        with storage_errors(path):
-            write_whole(path, sidecar_bytes(sidecar), staging=os.path.dirname(path), disk=Disk())
-        written.append(path)
-    return WrittenSidecars(written=tuple(written), kept=tuple(kept))
+        try:
+            with storage_errors(path):
+                write_whole(path, sidecar_bytes(sidecar), staging=os.path.dirname(path), disk=Disk())
+        except ContextPlaneError as error:
+            failed.append(SidecarNotWritten(error.message, at=path, hint=f"the pack {fresh.context_pack} is stored"))
+        else:
+            written.append(path)
+    return WrittenSidecars(written=tuple(written), kept=tuple(kept), failed=tuple(failed))
 
 
 def _beside(platform: Platform, folder: str, name: str) -> str | None:

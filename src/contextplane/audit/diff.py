@@ -1,7 +1,8 @@
 """Comparing two runs: what differs, in the order in which a run happens, so that the first difference comes first.
 
 It compares what a run was and not when: `created`, timestamps, recorded indices and the parent are passed over. The
-types and words of what the reference program finds too are its own.
+types and words of what the reference program finds too are its own; what a step is, its type and whether it is
+deterministic, counts as its tool.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -200,12 +201,12 @@ def _prompt(n: int, m: int, *, a: Prompt, b: Prompt) -> Iterator[Entry]:
 
 
 def _steps(a: tuple[Step, ...], b: tuple[Step, ...]) -> Iterator[Entry]:
-    """Paired by everything, then by call, then by tool. What is left stands in the other's place, or is alone."""
+    """Paired by call and output, then by call, then by tool. What is left stands in the other's place, or is alone."""
     keys = [[(one.type, one.tool, _exact(one.parameters), one.output_ref) for one in steps] for steps in (a, b)]
     calls, tools = ([[key[:size] for key in side] for side in keys] for size in (3, 2))
     for n, m in align((keys[0], keys[1]), (calls[0], calls[1]), (tools[0], tools[1])):
         if n is not None and m is not None:
-            if keys[0][n] != keys[1][m]:
+            if keys[0][n] != keys[1][m] or a[n].deterministic != b[m].deterministic:
                 yield from _step(n, m, a=a[n], b=b[m])
         elif n is not None:
             what = _label(a[n])
@@ -230,6 +231,9 @@ def _step(n: int, m: int, *, a: Step, b: Step) -> Iterator[Entry]:
         return
     if a.type != b.type:
         yield both("tool_drift", f"{what} is a different type of step", a.type, b.type)
+    if a.deterministic != b.deterministic:
+        said = f"{what} is deterministic in pack {'A' if a.deterministic else 'B'} only"
+        yield both("tool_drift", said, a.deterministic, b.deterministic)
     if _exact(a.parameters) != _exact(b.parameters):
         yield both("param_drift", f"{what} called with different parameters", a.parameters, b.parameters)
     if a.output_ref != b.output_ref:
@@ -245,7 +249,7 @@ def _label(step: Step) -> str:
 def _short(ref: str) -> str:
     """The first digits of a reference; whatever else stands there, whole."""
     try:
-        return Digest.parse(ref.lower()).hex[:_SHOWN]
+        return Digest.parse(ref).hex[:_SHOWN]
     except ContextPlaneError:
         return ref
 

@@ -1,17 +1,21 @@
 """Reading an execution pack back: its manifest, verified, and its contents by what they are called."""
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.canonical import SORTED
 from contextplane.model.execution import MANIFEST_MOST
-from contextplane.model.ids import Digest
+from contextplane.model.ids import Digest, InvalidId
 from contextplane.model.manifest import Manifest, ManifestInvalid, read_manifest
 from contextplane.model.value import Value
-from contextplane.ports.objects import Objects
+from contextplane.ports.objects import ObjectNotFound, Objects
 
-__all__ = ["LoadedPack", "NoSuchPart", "load", "part_digest"]
+__all__ = ["LoadedPack", "ManifestMissing", "NoSuchPart", "load", "part", "part_digest"]
 
 _DIGITS = 9
+_SHOWN = 80
+_NAMED, _LISTED = 12, 1000
 
 
 class NoSuchPart(ContextPlaneError):
@@ -19,6 +23,12 @@ class NoSuchPart(ContextPlaneError):
 
     code: ClassVar[str] = "execution_pack_part_not_found"
     family: ClassVar[Family] = "not_found"
+
+
+class ManifestMissing(ObjectNotFound):
+    """An execution pack is known here, and the bytes of its manifest are gone."""
+
+    code: ClassVar[str] = "manifest_missing"
 
 
 class LoadedPack(Value, frozen=True):
@@ -30,14 +40,31 @@ class LoadedPack(Value, frozen=True):
 
 
 def load(digest: Digest, objects: Objects) -> LoadedPack:
-    """The pack of this digest. Tampered bytes are `object_corrupt`, absent ones `object_not_found`."""
-    if objects.size(digest) > MANIFEST_MOST:
+    """The pack of this digest, known here. Tampered bytes are `object_corrupt`, absent ones `manifest_missing`."""
+    try:
+        size = objects.size(digest)
+    except ObjectNotFound:
+        raise ManifestMissing(
+            "this pack is registered, but its manifest is missing",
+            at=f"ctx://{digest.hex}",
+            hint="import it again, or restore the file from a copy; 'ctx fsck' names all that is missing",
+        ) from None
+    if size > MANIFEST_MOST:
         raise ManifestInvalid("larger than any manifest", at=f"ctx://{digest.hex}")
     raw = objects.get(digest)
     try:
         return LoadedPack(digest=digest, raw=raw, manifest=read_manifest(raw))
     except ContextPlaneError as error:
         raise error.under(f"ctx://{digest.hex}") from None
+
+
+def part(pack: LoadedPack, selector: str) -> Digest | bytes:
+    """What `part_digest` names; or the parameters of a step, `steps/3/parameters`, which is JSON and no object."""
+    steps = pack.manifest.steps
+    number = _number(selector.removeprefix("steps/").removesuffix("/parameters"))
+    if number < len(steps) and selector == f"steps/{number}/parameters" and steps[number].parameters is not None:
+        return SORTED.encode(steps[number].parameters)
+    return part_digest(pack, selector)
 
 
 def part_digest(pack: LoadedPack, selector: str) -> Digest:
@@ -59,12 +86,39 @@ def part_digest(pack: LoadedPack, selector: str) -> Digest:
     elif kind == "outputs":
         found = {one.name: one.content_ref for one in manifest.outputs}.get(name)
     if not found:
-        raise NoSuchPart(
-            "no such part" if found is None else "this step had no output",
-            at=f"ctx://{pack.digest.hex}:{selector}",
-            hint="'ctx show' lists them: system_prompt, prompts/N, inputs/NAME, steps/N, outputs/NAME",
-        )
-    return Digest.parse(found)
+        raise _no_such_part(pack, selector, "no such part" if found is None else "this step had no output")
+    try:
+        return Digest.parse(found)
+    except InvalidId as error:
+        place = f"ctx://{pack.digest.hex}:{selector}"
+        raise ManifestInvalid(
+            f"its manifest refers to nothing there: {found[:_SHOWN]!r}", at=place, hint="'ctx show --json' shows it"
+        ) from error
+
+
+def _no_such_part(pack: LoadedPack, selector: str, message: str) -> NoSuchPart:
+    """Told with the parts that there are, those of the same kind first."""
+    kind = selector.partition("/")[0]
+    parts = sorted(dict.fromkeys(_parts(pack.manifest)), key=lambda part: not part.startswith(f"{kind}/"))
+    more = f" and {len(parts) - _NAMED:,} more, see 'ctx show'" if len(parts) > _NAMED else ""
+    return NoSuchPart(
+        message,
+        at=f"ctx://{pack.digest.hex}:{selector}",
+        hint=f"it has {', '.join(parts[:_NAMED])}{more}",
+        details={"parts": parts[:_LISTED], "more": len(parts) > _LISTED},
+    )
+
+
+def _parts(manifest: Manifest) -> Iterator[str]:
+    yield "system_prompt"
+    yield from (f"prompts/{n}" for n in range(len(manifest.prompts)))
+    yield from (f"inputs/{one.name}" for one in manifest.inputs)
+    for n, step in enumerate(manifest.steps):
+        if step.output_ref:
+            yield f"steps/{n}"
+        if step.parameters is not None:
+            yield f"steps/{n}/parameters"
+    yield from (f"outputs/{one.name}" for one in manifest.outputs)
 
 
 def _number(text: str) -> int:

@@ -11,15 +11,17 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from contextplane.audit.load import LoadedPack
+from contextplane.audit.text_diff import TextDiff, diff_from
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.model.log_reader import REASONING
 from contextplane.model.manifest import Environment, Step
 from contextplane.model.value import Value
-from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects
+from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects, StorageFailed
 from contextplane.ports.tools import Tools, ToolUnknown
 
 __all__ = [
+    "MOST_TEXTS",
     "Drift",
     "Fidelity",
     "Outcome",
@@ -33,6 +35,9 @@ __all__ = [
 
 Outcome: TypeAlias = Literal["matched", "diverged", "diverged_expected", "failed", "skipped"]
 Fidelity: TypeAlias = Literal["exact", "degraded", "failed"]
+
+MOST_TEXTS = 20
+"""No more outputs of one replay are compared as text."""
 
 _NOTHING = Digest.of(b"")
 
@@ -49,7 +54,8 @@ class Drift(Value, frozen=True):
 class Replayed(Value, frozen=True):
     """How one part of a run came out. `part` is its name in a reference: `steps/3`, `outputs/report.md`.
 
-    `recorded` and `replayed` are digests. `why` is said of what failed or was skipped, `code` of what failed.
+    `recorded` and `replayed` are digests. `why` is said of what failed or was skipped, `code` of what failed, `text`,
+    how the outputs differ, of what diverged though it should not.
     """
 
     part: str
@@ -62,6 +68,7 @@ class Replayed(Value, frozen=True):
     replayed: str = ""
     why: str = ""
     code: str = ""
+    text: TextDiff | msgspec.UnsetType = msgspec.UNSET
 
 
 def fidelity(parts: Iterable[Replayed]) -> Fidelity:
@@ -79,18 +86,26 @@ def fidelity(parts: Iterable[Replayed]) -> Fidelity:
 
 def replay(pack: LoadedPack, objects: Objects, tools: Tools) -> Iterator[Replayed]:
     """Call every tool again, in the order of the run. A step that fails does not keep the next one from running."""
+    texts = 0
     for position, step in enumerate(pack.manifest.steps):
         if step.type == REASONING:
             yield _of_step(position, step, "skipped", why="nothing to run")
             continue
         try:
             recorded = _whole(step.output_ref, objects) if step.output_ref else _NOTHING
-            replayed = Digest.of(tools.call(step.tool, step.parameters or {}))
+            output = tools.call(step.tool, step.parameters or {})
         except ContextPlaneError as error:
             yield _failed(_of_step(position, step, "failed"), error)
             continue
+        replayed = Digest.of(output)
         outcome: Outcome = "diverged" if step.deterministic else "diverged_expected"
-        yield _of_step(position, step, "matched" if replayed == recorded else outcome, replayed=str(replayed))
+        part = _of_step(position, step, "matched" if replayed == recorded else outcome, replayed=str(replayed))
+        if part.outcome == "diverged":
+            texts += 1
+            left_out = TextDiff(state="left_out", why=f"only the first {MOST_TEXTS} outputs are compared as text")
+            text = diff_from(step.output_ref, output, objects) if texts <= MOST_TEXTS else left_out
+            part = msgspec.structs.replace(part, text=text)
+        yield part
 
 
 def replay_recorded(pack: LoadedPack, objects: Objects) -> Iterator[Replayed]:
@@ -165,4 +180,6 @@ def _whole(ref: str, objects: Objects) -> Digest:
         raise ObjectNotFound("what was recorded is not in the store", at=ref)
     if found.state == "corrupt":
         raise ObjectCorrupt(f"what was recorded is damaged: {found.why}", at=ref)
+    if found.state == "unreadable":
+        raise StorageFailed(f"what was recorded is not to be had: {found.why}", at=ref)
     return digest

@@ -4,24 +4,30 @@ Only bytes that match their digest are shown: damage is an answer of its own her
 """
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
 from difflib import unified_diff
 from typing import Literal
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects
+from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects, StorageFailed
 
-__all__ = ["MOST_BYTES", "MOST_LINES", "TextDiff", "TextState", "text_diff"]
+__all__ = ["MOST_BYTES", "MOST_LINES", "MOST_WIDE", "TextDiff", "TextState", "compared", "diff_from", "text_diff"]
 
 MOST_LINES = 200
 """No more lines of one diff are told."""
+
+MOST_WIDE = 1_000
+"""No more characters of one line are told: a whole document may be on one line."""
 
 MOST_BYTES = 1 << 20
 """A larger content is not compared as text."""
 
 _MOST_COMPARED = 2_000  # differing lines of one content: what difflib does with them grows faster than they do
 _CONTEXT = 3
+_BEFORE = 100  # characters of a long line that are told before the first that differs
 _HEADER = re.compile(r"@@ -([0-9]+)(.*) \+([0-9]+)(.*) @@")
 _NO_NEWLINE = "\n\\ No newline at end of file"
 
@@ -40,26 +46,38 @@ class TextDiff(Value, frozen=True):
 def text_diff(a: str, b: str, objects: Objects) -> TextDiff:
     """Compare the contents behind two references. An empty reference is an empty content."""
     # Both are looked at before anything is said: damage on either side outweighs the size or the kind of the other.
-    contents = [_content("A", a, objects), _content("B", b, objects)]
+    return _told([_content(f"{a} of pack A", a, objects), _content(f"{b} of pack B", b, objects)])
+
+
+def diff_from(recorded: str, data: bytes, objects: Objects) -> TextDiff:
+    """Compare the content behind a reference with bytes that are not in the store."""
+    return _told([_content("what was recorded", recorded, objects), _text("what came now", data)])
+
+
+def _told(contents: list[str | TextDiff]) -> TextDiff:
     refused = [one for one in contents if isinstance(one, TextDiff)]
     if refused:
         return min(refused, key=lambda one: _WEIGHT.index(one.state))
     ours, theirs = (one for one in contents if isinstance(one, str))
+    return compared(ours, theirs)
+
+
+def compared(a: str, b: str) -> TextDiff:
+    """Compare two texts."""
     # That a text ends without a newline is told only where it is a difference.
-    told = bool(ours and theirs) and ours.endswith("\n") != theirs.endswith("\n")
-    return _unified(_lines(ours, told=told), _lines(theirs, told=told))
+    told = bool(a and b) and a.endswith("\n") != b.endswith("\n")
+    return _unified(_lines(a, told=told), _lines(b, told=told))
 
 
 _WEIGHT: tuple[TextState, ...] = ("damaged", "missing", "too_large", "binary")
 
 
-def _content(pack: str, ref: str, objects: Objects) -> str | TextDiff:
+def _content(where: str, ref: str, objects: Objects) -> str | TextDiff:
     """The text behind a reference, or why there is none."""
-    where = f"{ref} of pack {pack}"
     if not ref:
         return ""
     try:
-        digest = Digest.parse(ref.lower())  # upper case, as others may write it, names the same bytes
+        digest = Digest.parse(ref)
         if objects.size(digest) > MOST_BYTES:
             return _large(where, digest, objects)
         data = objects.get(digest)
@@ -68,7 +86,14 @@ def _content(pack: str, ref: str, objects: Objects) -> str | TextDiff:
     except ObjectNotFound:
         return TextDiff(state="missing", why=f"{where} is not in the store")
     except ContextPlaneError as error:
-        return TextDiff(state="missing", why=f"{where} cannot be read: {error.message}")
+        why = error.message if isinstance(error, StorageFailed) else f"cannot be read: {error.message}"
+        return TextDiff(state="missing", why=f"{where} {why}")
+    return _text(where, data)
+
+
+def _text(where: str, data: bytes) -> str | TextDiff:
+    if len(data) > MOST_BYTES:
+        return TextDiff(state="too_large", why=f"{where} is too large to compare as text: {len(data):,} bytes")
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -80,8 +105,10 @@ def _large(where: str, digest: Digest, objects: Objects) -> TextDiff:
     condition = objects.check(digest)
     if condition.state == "whole":
         return TextDiff(state="too_large", why=f"{where} is too large to compare as text: {condition.size:,} bytes")
-    state: TextState = "damaged" if condition.state == "corrupt" else "missing"
-    return TextDiff(state=state, why=f"{where} is {state}")
+    if condition.state == "corrupt":
+        return TextDiff(state="damaged", why=f"{where} is damaged")
+    why = "is not in the store" if condition.state == "missing" else condition.why
+    return TextDiff(state="missing", why=f"{where} {why}")
 
 
 def _lines(text: str, *, told: bool) -> list[str]:
@@ -111,9 +138,31 @@ def _unified(a: list[str], b: list[str]) -> TextDiff:
     else:
         # Where the compared part ends, lines seem to be missing that only lie behind it.
         lines = lines[:last] if cut and last else lines
-    return TextDiff(state="text", lines=tuple(lines[:MOST_LINES]), cut=cut or len(lines) > MOST_LINES)
+    wide = any(len(line) > MOST_WIDE for line in lines[:MOST_LINES])
+    told = _narrowed(lines[:MOST_LINES]) if wide else lines[:MOST_LINES]
+    return TextDiff(state="text", lines=tuple(told), cut=cut or wide or len(lines) > MOST_LINES)
 
 
 def _moved(header: str, by: int) -> str:
     """A hunk's header, its line numbers counted from the beginning of the whole content."""
     return _HEADER.sub(lambda got: f"@@ -{int(got[1]) + by}{got[2]} +{int(got[3]) + by}{got[4]} @@", header)
+
+
+def _narrowed(lines: list[str]) -> Iterator[str]:
+    """Of long lines a part: where one and the line that took its place part, else the beginning."""
+    for before, line, behind in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+        if len(line) <= MOST_WIDE:
+            yield line
+            continue
+        other = behind if line[0] == "-" else before
+        start = max(_parts_at(line, other) - _BEFORE, 1) if {line[0], other[:1]} == {"-", "+"} else 1
+        end = start + MOST_WIDE
+        left = f"[{start - 1:,} characters] " if start > 1 else ""
+        right = f" [{len(line) - end:,} characters]" if len(line) > end else ""
+        yield f"{line[0]}{left}{line[start:end]}{right}"
+
+
+def _parts_at(a: str, b: str) -> int:
+    """The first place behind their marks where two lines are different."""
+    ends = range(1, min(len(a), len(b)))
+    return 1 + bisect_left(ends, 1, key=lambda end: a[1 : end + 1] != b[1 : end + 1])

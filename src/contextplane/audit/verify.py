@@ -1,7 +1,8 @@
 """Verifying: whether a stored run is what its name says, and whether a file is what a run put out.
 
 Four answers. `verified`: everything was checked and is right. `modified`: something is not what it was. `unchecked`:
-nothing is known to be wrong, and not everything could be checked. `unknown`: there is nothing to check against.
+nothing is known to have changed, and not everything could be checked, or a manifest says what cannot be so. `unknown`:
+there is nothing to check against.
 """
 
 import posixpath
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from contextplane.audit.load import LoadedPack, load
+from contextplane.audit.said_besides import contradictions, unknown_refs
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution import references, same_but_hash
 from contextplane.model.ids import Digest
@@ -17,7 +19,7 @@ from contextplane.model.value import Value
 from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects
 
-__all__ = ["Answer", "Expected", "PackVerdict", "Trouble", "expected_of", "verify_pack"]
+__all__ = ["Answer", "Expected", "PackVerdict", "Trouble", "answer_of", "expected_of", "verify_pack"]
 
 Answer = Literal["verified", "modified", "unchecked", "unknown"]
 Seen = Callable[[int, int], None]
@@ -53,7 +55,7 @@ def verify_pack(digest: Digest, entries: ExecutionEntries, objects: Objects, *, 
     pack = check.pack(digest)
     return PackVerdict(
         digest=digest,
-        answer=_answer(check.troubles),
+        answer=answer_of(check.troubles),
         manifest=pack.manifest if pack is not None else None,
         objects=check.count,
         size=check.size,
@@ -62,7 +64,7 @@ def verify_pack(digest: Digest, entries: ExecutionEntries, objects: Objects, *, 
     )
 
 
-def _answer(troubles: Iterable[Trouble]) -> Answer:
+def answer_of(troubles: Iterable[Trouble]) -> Answer:
     """The one answer to several troubles: the gravest."""
     answers = {trouble.answer for trouble in troubles}
     if "modified" in answers:
@@ -82,14 +84,17 @@ class Expected(Value, frozen=True):
 def expected_of(manifest: Manifest, path: str, named: str = "") -> Expected | str:
     """What a file at `path`, relative to the workspace, should be; or why that cannot be told.
 
-    The one that its sidecar names. Without that, the output of the same base name, if it is the only one or all such
-    hold the same bytes. Of several outputs of one name the last counts.
+    The one that its sidecar names, unless it lies where another output belongs. Without that, the output of the same
+    base name, if it is the only one or all such hold the same bytes. Of several outputs of one name the last counts.
     """
     outputs = {posixpath.normpath(one.name): one for one in manifest.outputs if one.name}
     base = posixpath.basename(path)
     fits = [one for name, one in outputs.items() if _base(name) == base]
     if named and posixpath.normpath(named) in outputs and _base(named) == base:
         fits = [outputs[posixpath.normpath(named)]]
+        there = max((name for name in outputs if f"/{path}".endswith(f"/{name}")), key=len, default="")
+        if there and outputs[there].content_ref != fits[0].content_ref:
+            return f"its sidecar says that it is {fits[0].name}, and it lies where {outputs[there].name} belongs"
     elif path in outputs and len({one.content_ref for one in fits}) == 1:
         # A log's own folder may not be the workspace, so a path alone does not choose between different bytes.
         fits = [outputs[path]]
@@ -108,10 +113,21 @@ def _base(name: str) -> str:
     return posixpath.basename(name)
 
 
+def _parts(manifest: Manifest) -> dict[str, str]:
+    """Of every content the part of the run that it is, as a reference names it: `outputs/report.md`."""
+    named = [
+        (manifest.system_prompt, "system_prompt"),
+        *((one.content_ref, f"prompts/{n}") for n, one in enumerate(manifest.prompts)),
+        *((one.content_ref, f"inputs/{one.name}") for one in manifest.inputs),
+        *((one.output_ref, f"steps/{n}") for n, one in enumerate(manifest.steps)),
+        *((one.content_ref, f"outputs/{one.name}") for one in manifest.outputs),
+    ]
+    return dict(reversed(named))  # of several parts with the same bytes the first
+
+
 def _digest(text: str) -> Digest | None:
-    """A digest as others write it: upper case names the same bytes."""
     try:
-        return Digest.parse(text.lower())
+        return Digest.parse(text)
     except ContextPlaneError:
         return None
 
@@ -126,6 +142,7 @@ class _Check:
         self.troubles: list[Trouble] = []
         self.parents: list[Digest] = []
         self.count = self.size = 0
+        self._sizes: dict[Digest, int] = {}
 
     def pack(self, digest: Digest) -> LoadedPack | None:
         pack = self._manifest(digest, "manifest", absent="unknown")
@@ -171,11 +188,17 @@ class _Check:
         for role, text in refs.unreadable:
             if role != "parent":
                 self._note("unchecked", role, f"not a reference that is understood: {text}")
-        done: set[Digest] = set()
+        parts = _parts(pack.manifest)
+        roles: dict[Digest, str] = {}
         for role, digest in refs.found:
-            if role != "parent" and digest not in done:
-                done.add(digest)
-                self._blob(role, digest)
+            if role != "parent":
+                roles.setdefault(digest, parts.get(str(digest), role))
+        for digest in unknown_refs(pack.raw):
+            roles.setdefault(digest, "unknown field")
+        for digest, role in roles.items():
+            self._blob(role, digest)
+        for what, why in contradictions(pack.raw, self._sizes):
+            self._note("unchecked", f"manifest {what}", why)
 
     def _blob(self, role: str, digest: Digest) -> None:
         try:
@@ -184,11 +207,13 @@ class _Check:
             self._note("unchecked", f"{role} {digest}", error.message)
             return
         if condition.state == "whole":
+            self._sizes[digest] = condition.size
             self._count(condition.size)
         elif condition.state == "corrupt":
             self._note("modified", f"{role} {digest}", condition.why)
         else:
-            self._note("unchecked", f"{role} {digest}", "it is not in the store")
+            missing = condition.state == "missing"
+            self._note("unchecked", f"{role} {digest}", "it is not in the store" if missing else condition.why)
 
     def _line(self, pack: LoadedPack) -> None:
         """Every parent in turn, up to one that is not whole. It ends: no bytes can contain their own hash."""

@@ -1,4 +1,4 @@
-"""Where `ctx` begins. The two lightest answers are given here, before anything else is imported."""
+"""Where `ctx` begins. The lightest answers are given here, before anything else is imported."""
 
 import sys
 
@@ -10,8 +10,8 @@ _BROKEN_PIPE, _INTERRUPTED = 141, 130
 def console() -> None:
     """The console script: run, write out what is left, and leave with the exit status."""
     try:
-        if sys.stdout is None or sys.stderr is None:
-            _open_what_is_closed()
+        if None in (sys.stdin, sys.stdout, sys.stderr):
+            _hold_what_is_closed()
         status = main(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -35,17 +35,30 @@ def main(argv: list[str]) -> int:
         with open(__file__.removesuffix("main.py") + "help.txt", encoding="utf-8") as file:
             sys.stdout.write(file.read())
         return 0
+    if argv == ["mcp"]:
+        # An agent waits for its first answer: no parser either.
+        from contextplane.mcp.main import run as serve
+
+        return serve()
     from contextplane.cli.shell import run
 
     return run(argv)
 
 
-def _open_what_is_closed() -> None:
-    """A closed standard output or error is as good as one that nobody reads."""
+def _hold_what_is_closed() -> None:
+    """Take the places of closed standard streams, or the next file that is opened would be read or written instead.
+
+    Reading a closed input and writing to a closed output fail, as they should. What nobody can be told is dropped.
+    """
     import os
 
-    nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  it is for the rest of the process
-    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+    # The lowest free number is given out first: in this order each of them gets its own.
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_WRONLY)
+    if sys.stdout is None:
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115  until the end
+    if sys.stderr is None:
+        sys.stderr = open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _leave(status: int) -> None:

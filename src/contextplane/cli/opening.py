@@ -13,12 +13,17 @@ __all__ = ["opening"]
 
 
 @contextmanager
-def opening(screen: Screen, *, following: bool = True) -> Iterator["Platform"]:
-    """Open the store that we are in."""
+def opening(screen: Screen, *, following: bool = True, handoffs: bool = False) -> Iterator["Platform"]:
+    """Open the store that we are in; `handoffs`: the one of handoff packs, which may be another."""
     from contextplane.app.platform import opened
     from contextplane.app.settings import from_environment
 
-    with opened(from_environment(), following=following) as platform:
+    settings = from_environment()
+    if handoffs:
+        from contextplane.app.handoff_archiving import at_handoffs
+
+        settings = at_handoffs(settings)
+    with opened(settings, following=following) as platform:
         if platform.adopted:
             screen.note(f"adopted the store at {clean(platform.home.path)}: what was in it is there unchanged")
         yield platform

@@ -21,10 +21,32 @@ class Usage(ContextPlaneError):
 
 
 class _Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises instead of printing and exiting."""
+    """An ArgumentParser that raises instead of printing and exiting.
+
+    An option with an empty value is refused: most likely a variable was not set, and that is not the same as to leave
+    the option out.
+    """
 
     def error(self, message: str) -> NoReturn:
         raise Usage(message, hint=f"see '{self.prog} --help'")
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if value == "" and action.option_strings:
+            raise argparse.ArgumentError(action, "its value is empty")
+        if action.choices is not None and value not in action.choices:
+            self._refuse_near(action, str(value))
+        super()._check_value(action, value)
+
+    def _refuse_near(self, action: argparse.Action, value: str) -> None:
+        """Refuse what is nearly one of the choices with the one that was meant."""
+        import difflib
+
+        near = difflib.get_close_matches(value, [str(one) for one in action.choices or ()], n=1)
+        if near:
+            option = "".join(f"{name} " for name in action.option_strings[-1:])
+            raise Usage(
+                f"no such choice: {option}{value[:80]!r}", hint=f"did you mean '{self.prog} {option}{near[0]}'?"
+            )
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -37,7 +59,9 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 def add_globals(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="answer with one JSON document")
-    group.add_argument("--quiet", action="store_true", help="print nothing but errors and what was asked for")
+    group.add_argument(
+        "--quiet", action="store_true", help="print only identities, contents and failures; the status tells the rest"
+    )
     group.add_argument("--no-color", action="store_true", help="no colour, also on a terminal")
 
 
@@ -52,6 +76,10 @@ def parser_of(verb: Verb) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     module.add_arguments(parser)
+    for action in parser._actions:  # noqa: SLF001  argparse has no other way to ask
+        if action.choices and not action.option_strings and action.metavar is None:
+            # When it is missing, it is called by what it may be, as the help does.
+            action.metavar = f"{{{','.join(map(str, action.choices))}}}"
     add_globals(parser)
     return parser
 

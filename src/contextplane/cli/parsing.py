@@ -1,8 +1,28 @@
-"""What arguments say to shells about themselves."""
+"""Arguments of more than one verb: how they are read, and what they say to shells about themselves."""
 
-from argparse import Action
+import os
+from argparse import Action, ArgumentTypeError
 
-__all__ = ["complete_folders"]
+__all__ = ["LIMIT", "NO_LIMIT", "complete_folders", "folder", "limit_of"]
+
+LIMIT, NO_LIMIT = 50, 1_000_000
+"""How many lines a list has when nobody says how many, and when all are asked for."""
+
+_SHOWN = 80
+
+
+def folder(text: str) -> str:
+    """The path of a folder that is there."""
+    if not os.path.isdir(text):
+        raise ArgumentTypeError(f"not a folder: {text[:_SHOWN]!r}")
+    return text
+
+
+def limit_of(text: str) -> int:
+    """How many lines of a list are wanted."""
+    if text.isascii() and text.isdecimal() and len(text) < len(str(NO_LIMIT)) and int(text) > 0:
+        return int(text)
+    raise ArgumentTypeError(f"not a number of lines: {text[:20]!r} (from 1 to {NO_LIMIT - 1})")
 
 
 def complete_folders(action: Action) -> None:

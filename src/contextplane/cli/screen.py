@@ -8,11 +8,13 @@ import msgspec
 from contextplane.errors import ContextPlaneError
 from contextplane.model.value import Value
 
-__all__ = ["Screen", "clean", "counted", "human_size", "shortened"]
+__all__ = ["Screen", "clean", "clean_lines", "counted", "human_size", "shortened"]
 
-_COLORS = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
+_COLORS = {"red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36", "bold": "1", "dim": "2"}
 _UNIT = 1024
 _LONGEST = 2000
+# DEL, C1 controls, the soft hyphen, and the format characters of Unicode: bidirectional, zero-width, tags.
+_UNSEEN = "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 _encoder = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 
@@ -38,7 +40,11 @@ class Screen(Value, frozen=True):
     def answer(self, value: object) -> None:
         """The answer for machines, as one JSON document."""
         if self.json:
-            self.out.write(msgspec.json.format(_encoded(value), indent=2).decode() + "\n")
+            self.json_text(msgspec.json.format(_encoded(value), indent=2).decode())
+
+    def json_text(self, text: str) -> None:
+        """A JSON document. What could speak to a terminal stands in it as escapes, which mean the same."""
+        self.out.write(_harmless(text) + "\n")
 
     def error(self, error: ContextPlaneError) -> None:
         """One line on standard error; one JSON document when a machine reads."""
@@ -51,7 +57,7 @@ class Screen(Value, frozen=True):
                 "hint": error.hint,
                 "details": error.details,
             }
-            self.err.write(_encoded({"error": told}).decode() + "\n")
+            self.err.write(_harmless(_encoded({"error": told}).decode()) + "\n")
             return
         line = shortened(clean(f"ctx: {error.code}: {error}"))
         self.err.write(self.paint("red", line) + "\n")
@@ -65,6 +71,11 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def clean_lines(text: str) -> str:
+    """The same of text that has lines: their ends stay, and so do tabs, which do no harm."""
+    return "\n".join("\t".join(map(clean, line.split("\t"))) for line in text.split("\n"))
+
+
 def shortened(line: str) -> str:
     """A line that is still one: the middle of a very long one is left out."""
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} [...] {line[-_LONGEST // 2 :]}"
@@ -73,6 +84,20 @@ def shortened(line: str) -> str:
 def counted(number: int, noun: str) -> str:
     """1 object, 2 objects."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _harmless(text: str) -> str:
+    """A JSON text without control characters and without those that turn around or hide what is beside them."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    import re
+
+    return re.sub(_UNSEEN, lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), text)
+
+
+def _utf16(char: str) -> list[int]:
+    data = char.encode("utf-16-be")
+    return [int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2)]
 
 
 def _encoded(value: object) -> bytes:

@@ -113,9 +113,49 @@ def _finalize() -> VerbModule:
     return finalize
 
 
+def _handoff() -> VerbModule:
+    from contextplane.cli.verbs import handoff
+
+    return handoff
+
+
+def _mcp() -> VerbModule:
+    from contextplane.cli.verbs import mcp
+
+    return mcp
+
+
+def _new() -> VerbModule:
+    from contextplane.cli.verbs import new
+
+    return new
+
+
+def _lint() -> VerbModule:
+    from contextplane.cli.verbs import lint
+
+    return lint
+
+
+def _check() -> VerbModule:
+    from contextplane.cli.verbs import check
+
+    return check
+
+
+def _keys() -> VerbModule:
+    from contextplane.cli.verbs import keys
+
+    return keys
+
+
 VERBS = (
     Verb(name="init", group="Begin", summary="make a store here, or adopt the one that is here", load=_init),
     Verb(name="demo", group="Begin", summary="watch the product at work in a folder of its own", load=_demo),
+    Verb(name="new", group="Author", summary="begin a context pack from a small, complete one", load=_new),
+    Verb(name="lint", group="Author", summary="judge a context pack by the eight validation gates", load=_lint),
+    Verb(name="check", group="Author", summary="walk the list that a change of a context pack must pass", load=_check),
+    Verb(name="keys", group="Trust", summary="make keys, and say who may sign for whom", load=_keys),
     Verb(name="pack", group="Record", summary="store an agent's log as an execution pack", load=_pack),
     Verb(name="fork", group="Record", summary="begin a draft from a recorded run", load=_fork),
     Verb(name="finalize", group="Record", summary="make an edited draft an execution pack", load=_finalize),
@@ -135,7 +175,7 @@ VERBS = (
     Verb(
         name="diff",
         group="Look",
-        summary="compare two runs: prompts, tools, parameters, outputs, environment",
+        summary="compare two runs, two handoff packs, or two context packs in files",
         load=_diff,
     ),
     Verb(
@@ -144,6 +184,13 @@ VERBS = (
         summary="run a recorded run's tools again and compare, step by step",
         load=_replay,
     ),
+    Verb(
+        name="handoff",
+        group="Hand on",
+        summary="list, read and export handoff packs, and what happened to them",
+        load=_handoff,
+    ),
+    Verb(name="mcp", group="Serve", summary="serve handoff packs to coding agents, over MCP", load=_mcp),
     Verb(name="fsck", group="Keep", summary="re-hash every object, resolve every reference", load=_fsck),
     Verb(name="gc", group="Keep", summary="remove what nothing refers to and what is old", load=_gc),
     Verb(name="export", group="Keep", summary="write packs and all they reach to one file", load=_export),

@@ -2,5 +2,5 @@
 
 The room for findings anchored to real lines of code: write, finalize, read profiles, paging and freshness. It does
 not run agents and it is no general document store. It may import `authoring`, `trust`, `policy`, `ports`, `model` and
-`errors`, and none of the rooms beside it. Nothing lives here yet.
+`errors`, and none of the rooms beside it.
 """

@@ -1,4 +1,6 @@
-"""The archive of execution packs, format 1: what its members are called, what they may hold, and how many there may be.
+"""The archive of packs: what its members are called, what they may hold, and how many there may be.
+
+Format 1 holds execution packs; format 2 handoff packs as well, and is written only where there are any.
 
 It is a plain tar file; how one is read and written is no matter here. docs/spec/archive.md is the whole of it.
 """
@@ -11,7 +13,8 @@ import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import JsonRefused, canonical
-from contextplane.model.ids import Digest, ExecutionRef
+from contextplane.model.handoff_events import Kept
+from contextplane.model.ids import Digest, ExecutionRef, HandoffId
 from contextplane.model.value import Document, Value
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "ArchiveInvalid",
     "ArchiveTooLarge",
     "ArchiveTooNew",
+    "Carried",
     "Header",
     "Kind",
     "entry_bytes",
@@ -34,11 +38,11 @@ __all__ = [
     "read_header",
 ]
 
-FORMAT = 1
+FORMAT = 2
 HEADER_NAME = "contextplane-archive.json"
 
 HEADER_MOST = 1 << 20
-"""The most bytes of the first member: some 15,000 packs."""
+"""The most bytes of the first member: some 15,000 packs, or 10,000 revisions of handoff packs."""
 
 MEMBER_MOST = 1 << 40
 """The most bytes of one object."""
@@ -53,7 +57,7 @@ _SHOWN = 80
 
 
 class ArchiveInvalid(ContextPlaneError):
-    """A file that is no archive of execution packs, or not a whole one. Nothing of it is taken."""
+    """A file that is no archive of packs, or not a whole one. Nothing of it is taken."""
 
     code: ClassVar[str] = "archive_invalid"
     family: ClassVar[Family] = "refused"
@@ -80,11 +84,23 @@ class ArchiveTooLarge(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
+class Carried(Value, frozen=True):
+    """A handoff pack in an archive: each revision of it, ascending, with the digest of its object."""
+
+    id: HandoffId
+    revisions: tuple[Kept, ...]
+
+    @property
+    def last(self) -> Kept:
+        return self.revisions[-1]
+
+
 class Header(Value, frozen=True):
     """The packs in an archive: those that were asked for, and those that these descend from. Ascending, each once."""
 
     roots: tuple[Digest, ...]
     parents: tuple[Digest, ...] = ()
+    handoffs: tuple[Carried, ...] = ()
 
     @property
     def packs(self) -> list[Digest]:
@@ -97,16 +113,35 @@ class _Wire(Document, frozen=True):
     roots: tuple[str, ...]
 
 
+class _Revision(Document, frozen=True):
+    digest: str
+    revision: int
+
+
+class _Handoff(Document, frozen=True):
+    id: str
+    revisions: tuple[_Revision, ...]
+
+
+class _Wire2(_Wire, frozen=True):
+    handoffs: tuple[_Handoff, ...]
+
+
 class _Versioned(Value, frozen=True):
     format: int
 
 
 def header_bytes(header: Header) -> bytes:
     """The bytes of the first member, canonical JSON."""
-    data = canonical(_Wire(format=FORMAT, parents=_written(header.parents), roots=_written(header.roots)))
+    parents, roots = _written(header.parents), _written(header.roots)
+    wire = _Wire(format=1, parents=parents, roots=roots)
+    if header.handoffs:
+        wire = _Wire2(format=2, parents=parents, roots=roots, handoffs=tuple(map(_carried, header.handoffs)))
+    data = canonical(wire)
     if len(data) > HEADER_MOST:
+        packs = len(header.packs) + sum(len(one.revisions) for one in header.handoffs)
         raise ArchiveTooLarge(
-            f"{len(header.packs):,} packs are too many for one archive", hint="write them to several archives"
+            f"{packs:,} packs and revisions are too many for one archive", hint="write them to several archives"
         )
     return data
 
@@ -117,12 +152,13 @@ def read_header(data: bytes) -> Header:
         version = msgspec.json.decode(data, type=_Versioned).format
         if version > FORMAT:
             raise ArchiveTooNew(f"an archive of format {version}", hint="a newer contextplane reads it")
-        wire = msgspec.json.decode(data, type=_Wire)
-        header = Header(roots=_read(wire.roots), parents=_read(wire.parents))
-        sound = bool(header.roots) and _ascending(header.packs) and header_bytes(header) == data
+        wire = msgspec.json.decode(data, type=_Wire2 if version == FORMAT else _Wire)
+        handoffs = tuple(map(_handoff, wire.handoffs)) if isinstance(wire, _Wire2) else ()
+        header = Header(roots=_read(wire.roots), parents=_read(wire.parents), handoffs=handoffs)
+        sound = bool(header.roots or handoffs) and _ascending(header.packs) and header_bytes(header) == data
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, JsonRefused) as error:
         raise ArchiveInvalid(f"not the header of an archive: {error}", at=f"#{HEADER_NAME}") from error
-    if not (sound and _ascending(header.roots) and _ascending(header.parents)):
+    if not (sound and _ascending(header.roots) and _ascending(header.parents) and _in_order(handoffs)):
         raise ArchiveInvalid("not the header of an archive as 'ctx export' writes it", at=f"#{HEADER_NAME}")
     return header
 
@@ -160,6 +196,30 @@ def _read(texts: tuple[str, ...]) -> tuple[Digest, ...]:
         return tuple(ExecutionRef.parse(text).digest for text in texts)
     except ContextPlaneError as error:
         raise ArchiveInvalid(error.message, at=f"#{HEADER_NAME}", hint=error.hint) from error
+
+
+def _carried(one: Carried) -> _Handoff:
+    revisions = tuple(_Revision(digest=str(kept.digest), revision=kept.revision) for kept in one.revisions)
+    return _Handoff(id=one.id.text, revisions=revisions)
+
+
+def _handoff(wire: _Handoff) -> Carried:
+    try:
+        kept = tuple(Kept(revision=one.revision, digest=Digest.parse(one.digest)) for one in wire.revisions)
+        return Carried(id=HandoffId(wire.id), revisions=kept)
+    except ContextPlaneError as error:
+        raise ArchiveInvalid(error.message, at=f"#{HEADER_NAME}", hint=error.hint) from error
+
+
+def _in_order(handoffs: tuple[Carried, ...]) -> bool:
+    """Whether packs and their revisions ascend from 1 at the least, each with a revision, and no object is two."""
+    digests = [kept.digest for one in handoffs for kept in one.revisions]
+    return (
+        all(one.id < other.id for one, other in pairwise(handoffs))
+        and all(one.revisions and one.revisions[0].revision >= 1 for one in handoffs)
+        and all(a.revision < b.revision for one in handoffs for a, b in pairwise(one.revisions))
+        and len(set(digests)) == len(digests)
+    )
 
 
 def _ascending(packs: list[Digest] | tuple[Digest, ...]) -> bool:

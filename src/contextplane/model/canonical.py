@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
-import rfc8785
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.pointer import pointer
@@ -60,6 +59,13 @@ class JsonRefused(ContextPlaneError):
 
     code: ClassVar[str] = "json_refused"
     family: ClassVar[Family] = "refused"
+
+    def __str__(self) -> str:
+        """Of a text the line as well: that is where an editor goes."""
+        if "line" not in self.details:
+            return super().__str__()
+        column = f", column {self.details['column']}" if "column" in self.details else ""
+        return f"line {self.details['line']}{column}: {super().__str__()}"
 
 
 class NotJson(JsonRefused):
@@ -122,7 +128,14 @@ def settled(encoded: bytes, floats: Iterable[float]) -> bytes | None:
         if any(map(float_problem, odd)):
             return None
         encoded = _without_fractions(encoded, odd) or SORTED.encode(_RESPELL.decode(encoded))
-    return rfc8785.dumps(_READ.decode(encoded)) if _needs_utf16_order(encoded) else encoded
+    return _by_the_book(_READ.decode(encoded)) if _needs_utf16_order(encoded) else encoded
+
+
+def _by_the_book(value: Any) -> bytes:  # noqa: ANN401  whatever was decoded
+    # Here and not above: next to nothing needs it.
+    import rfc8785  # noqa: PLC0415
+
+    return rfc8785.dumps(value)
 
 
 def survey(value: object) -> list[float] | None:  # noqa: C901, PLR0912 - flat: a call per node would double its cost
@@ -192,7 +205,7 @@ def _respell(text: str) -> int | float | msgspec.Raw:
     number = float(text)
     if number.is_integer() and abs(number) < _WIDE:
         return int(number)
-    return number if _is_plain(abs(number)) else msgspec.Raw(rfc8785.dumps(number))
+    return number if _is_plain(abs(number)) else msgspec.Raw(_by_the_book(number))
 
 
 _RESPELL = msgspec.json.Decoder(float_hook=_respell)

@@ -11,7 +11,7 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 
-__all__ = ["EXECUTION_PACK", "MANIFEST_MOST", "MENTION", "ManifestRefs", "references", "same_but_hash"]
+__all__ = ["EXECUTION_PACK", "MANIFEST_MOST", "MENTION", "ManifestRefs", "digests_in", "references", "same_but_hash"]
 
 EXECUTION_PACK = "execution_pack"
 """The kind under which a manifest is recorded."""
@@ -53,17 +53,26 @@ def references(manifest: bytes) -> ManifestRefs | None:
     unreadable: list[tuple[str, str]] = []
     if value["version"] != _VERSION:
         unreadable.append(("version", repr(value["version"])[:_SHOWN]))
+    named = 0
     for role, text in _named(value):
         digest = _digest(text)
         if digest is not None:
+            named += 1
             found[role, digest] = None
         elif text is not None and text != "":
             unreadable.append((role, repr(text)[:_SHOWN]))
+    if manifest.count(b"sha256:") == named:
+        return ManifestRefs(found=tuple(found), mentions=(), unreadable=tuple(unreadable))
     meant = {digest for _, digest in found}
-    mentions = dict.fromkeys(
-        digest for digest in map(_digest, _texts(value)) if digest is not None and digest not in meant
-    )
+    known = {text for _, text in _named(value) if isinstance(text, str)}
+    others = (text for text in _texts(value) if text.startswith("sha256:") and text not in known)
+    mentions = dict.fromkeys(digest for digest in map(_digest, others) if digest is not None and digest not in meant)
     return ManifestRefs(found=tuple(found), mentions=tuple(mentions), unreadable=tuple(unreadable))
+
+
+def digests_in(value: object) -> Iterator[Digest]:
+    """Every digest that stands in a part of a manifest, in no particular order."""
+    return (digest for digest in map(_digest, _texts(value)) if digest is not None)
 
 
 def same_but_hash(entry: bytes, manifest: bytes, digest: Digest) -> bool:
@@ -87,7 +96,7 @@ def _named(value: dict[str, object]) -> Iterator[tuple[str, object]]:
     yield "parent", value.get("parent")
 
 
-def _texts(value: object) -> Iterator[object]:
+def _texts(value: object) -> Iterator[str]:
     """Every string of a document, wherever it stands."""
     todo = [value]
     while todo:

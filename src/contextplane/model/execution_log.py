@@ -19,9 +19,9 @@ class InvalidLog(DocumentInvalid):
 
 
 class Content(Value, frozen=True):
-    """Bytes that belong to a run: as text, as base64, or as the file at a path."""
+    """Bytes that belong to a run: as text, as base64, as the file at a path, or as a revision of a handoff pack."""
 
-    how: Literal["text", "base64", "path"]
+    how: Literal["text", "base64", "path", "handoff"]
     value: str | LongText
     at: str
 

@@ -4,7 +4,6 @@ Constructing one checks it too, so past the edge nobody asks "is it pinned?" or 
 a person types on the command line is a *reference*, and `model/reference.py` reads that.
 """
 
-import hashlib
 import re
 from typing import ClassVar, Self
 
@@ -20,6 +19,7 @@ __all__ = [
     "HandoffId",
     "InvalidId",
     "PackRef",
+    "RecordingId",
     "RunId",
     "UnpinnedRef",
 ]
@@ -61,6 +61,9 @@ class Digest(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def of(cls, data: bytes) -> Self:
+        # Here and not above: it loads OpenSSL, and most commands hash nothing.
+        import hashlib  # noqa: PLC0415
+
         return cls(hashlib.sha256(data).hexdigest())
 
     @classmethod
@@ -164,6 +167,14 @@ class RunId(_Patterned, frozen=True, order=True):
     WHAT: ClassVar[str] = "a run"
     FORM: ClassVar[str] = "run_[0-9a-f]{16}"
     PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"run_[0-9a-f]{16}")
+
+
+class RecordingId(_Patterned, frozen=True, order=True):
+    """The identity of a run that is being recorded: `rec_` and sixteen lower-case hexadecimal digits."""
+
+    WHAT: ClassVar[str] = "a recording"
+    FORM: ClassVar[str] = "rec_[0-9a-f]{16}"
+    PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"rec_[0-9a-f]{16}")
 
 
 class DecisionRecordId(_Patterned, frozen=True, order=True):

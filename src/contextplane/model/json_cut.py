@@ -5,6 +5,7 @@ through the decoder when it is read. Memory is that of what is left.
 """
 
 import re
+from collections.abc import Iterator
 from mmap import mmap
 
 import msgspec
@@ -20,9 +21,11 @@ Buffer = bytes | mmap
 
 _LONG = 4096
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_RUN = re.compile(rb'"[^"]{%d}' % (_LONG - 1))  # a long string begins so, unless it has quotes in it
 _MARK = "\ufdd0cut:"  # U+FDD0 is no character, and never will be one
 _KEY = re.compile(rb"[ \t\n\r]*+:")
-_WIDE_LINE = 1 << 20
+_PIECE = 1 << 20
+_GOING_ON = bytes(range(0x80, 0xC0))
 _BACKSLASH = ord("\\")
 
 
@@ -39,8 +42,16 @@ class LongText(Value, frozen=True):
             with memoryview(self.source) as view, view[self.start : self.end] as piece:
                 return msgspec.json.decode(piece, type=str).encode()
         except (msgspec.DecodeError, ValueError) as error:
+            raise self._refusal() from error
+
+    def _refusal(self) -> JsonRefused:
+        """Why the string cannot be read, at its place in the whole text."""
+        try:
             explain(self.source[self.start : self.end])
-            raise JsonRefused(str(error)) from error
+        except JsonRefused as problem:
+            byte = problem.details.get("byte", 0)
+            return _placed(problem, self.source, self.start + (byte if isinstance(byte, int) else 0))
+        return JsonRefused("a string that cannot be read")
 
 
 class _Cut(Value, frozen=True):
@@ -57,7 +68,7 @@ def parse_long(data: Buffer) -> tuple[Json, tuple[LongText, ...]]:
     except JsonRefused as error:
         raise _moved(error, data, cut) from error
     # Counted in what was decoded, so that no escape hides one: a text that has our mark in it is not cut at all.
-    if _marks(value) != len(cut.pieces):
+    if cut.pieces and _marks(value) != len(cut.pieces):
         return parse(data[: len(data)]).value, ()
     return value, cut.pieces
 
@@ -86,6 +97,8 @@ def restored(value: Json, pieces: tuple[LongText, ...]) -> "Json | LongText":
 
 
 def _cut(data: Buffer) -> _Cut:
+    if _RUN.search(data) is None and data.find(rb"\"") < 0:
+        return _Cut(rest=data[: len(data)], pieces=(), places=())  # many short strings need not be looked at one by one
     rest: list[bytes] = []
     length = 0
     pieces: list[LongText] = []
@@ -122,7 +135,7 @@ def _end(data: Buffer, start: int) -> int:
 
 
 def _moved(error: JsonRefused, data: Buffer, cut: _Cut) -> JsonRefused:
-    """The same error at its place in the whole text. Lines are the same: a string has no line breaks in it."""
+    """The same error at its place in the whole text."""
     byte = error.details.get("byte")
     if not isinstance(byte, int):
         return error
@@ -131,10 +144,20 @@ def _moved(error: JsonRefused, data: Buffer, cut: _Cut) -> JsonRefused:
         stand_in = len(f'"{_MARK}{number}"'.encode())
         if place + stand_in <= byte:
             gone += (piece.end - piece.start) - stand_in
-    error.details["byte"] = byte + gone
-    line = data.rfind(b"\n", 0, byte + gone) + 1
-    if byte + gone - line <= _WIDE_LINE:
-        error.details["column"] = len(data[line : byte + gone].decode(errors="replace")) + 1
-    else:
-        error.details.pop("column", None)
+    return _placed(error, data, byte + gone)
+
+
+def _placed(error: JsonRefused, data: Buffer, byte: int) -> JsonRefused:
+    """The same error at a byte of the whole text."""
+    start = data.rfind(b"\n", 0, byte) + 1
+    line = sum(piece.count(b"\n") for piece in _pieces(data, 0, start)) + 1
+    # Columns count characters, each of which has one byte that does not go on with one before.
+    column = sum(len(piece.translate(None, _GOING_ON)) for piece in _pieces(data, start, byte)) + 1
+    error.details |= {"byte": byte, "line": line, "column": column}
     return error
+
+
+def _pieces(data: Buffer, start: int, end: int) -> Iterator[bytes]:
+    """A part of the text, a little at a time: a line may be as long as the file."""
+    for at in range(start, end, _PIECE):
+        yield data[at : min(at + _PIECE, end)]

@@ -122,7 +122,7 @@ class _Explainer:
         if self.data.startswith(b"\xef\xbb\xbf"):
             self.refuse(ByteOrderMark("a byte order mark stands before the document", hint="save it without one"))
         if not self.peek():
-            self.refuse(EmptyText("the document is empty", hint="the smallest document is null"))
+            self.refuse(EmptyText("the document is empty", hint="give one JSON document"))
         self.value()
         while self.stack:
             self.part(self.stack[-1])
@@ -216,7 +216,7 @@ class _Explainer:
                 problem = f"U+{ord(byte):04X} stands unescaped in a string"
                 self.refuse(ControlCharacter(problem, hint=f"write \\u{ord(byte):04x}"))
             else:
-                self.refuse(Malformed("the string that starts here does not end"), start)
+                self.refuse(Malformed("the string that starts here does not end", hint="close it with a quote"), start)
 
     def run(self) -> str:
         """Read what stands in a string up to the next quote, escape or control character."""
@@ -251,7 +251,8 @@ class _Explainer:
         found = self.data[self.pos : self.pos + 4].decode(errors="replace")[:1]
         if found == "\ufffd" and not self.data.startswith(found.encode(), self.pos):
             self.refuse(_invalid_utf8())
-        self.refuse(Malformed(f"{wanted} was expected, not {found!r}" if found else f"the text ends before {wanted}"))
+        told = f"{wanted} was expected, not {found!r}" if found else f"the text ends before {wanted}"
+        self.refuse(Malformed(told, hint="mend the text there; it must be JSON"))
 
     def refuse(self, problem: JsonRefused, pos: int | None = None) -> NoReturn:
         """Raise `problem` with its places: in the document, and in the text (line and column from 1, byte from 0)."""

@@ -10,10 +10,9 @@ from typing import Any, cast
 import msgspec
 
 from contextplane.model.canonical import MAX_DEPTH, SORTED, Json, JsonRefused, settled, survey
-from contextplane.model.json_explain import explain
 from contextplane.model.value import Value
 
-__all__ = ["Parsed", "parse"]
+__all__ = ["Parsed", "parse", "repeats_a_key"]
 
 _EXACT = 2.0**53  # below it, a float without a fraction is that integer
 _LONG = b"0" * 16  # an integer beyond 2^53-1 has at least as many digits
@@ -60,6 +59,11 @@ def parse(data: bytes) -> Parsed:
     return Parsed(value=cast("Json", value), canonical=canonical)
 
 
+def repeats_a_key(data: bytes, value: object) -> bool:
+    """Whether an object of a valid JSON text has a key twice. `value`: what the text was decoded to."""
+    return _quotes(data) != _quotes(SORTED.encode(value))
+
+
 def _is_shallow(value: object, brackets: int) -> bool:
     """Whether a value from a text with so many opening brackets, those in strings included, is within MAX_DEPTH.
 
@@ -85,6 +89,9 @@ def _quotes(text: bytes) -> int:
 
 def _refusal(data: bytes, reason: str) -> JsonRefused:
     """Why `data` is refused; in general terms if the explainer, against its law, finds nothing."""
+    # Here and not above: it is needed for nothing but a refusal.
+    from contextplane.model.json_explain import explain  # noqa: PLC0415
+
     try:
         explain(data)
     except JsonRefused as problem:

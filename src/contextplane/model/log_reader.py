@@ -2,13 +2,12 @@
 
 from typing import ClassVar, Literal, cast
 
-from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import Json
+from contextplane.model.canonical import Json, JsonRefused
 from contextplane.model.execution_log import Content, ExecutionLog, InvalidLog, LogFile, LogPrompt, LogStep
 from contextplane.model.json_cut import Buffer, LongText, parse_long, restored
 from contextplane.model.pointer import pointer
 from contextplane.model.problems import NotingReader, type_name
-from contextplane.model.timestamp import NO_TIME, Timestamp
+from contextplane.model.timestamp import NO_TIME, InvalidTimestamp, Timestamp
 
 __all__ = ["read_log"]
 
@@ -18,7 +17,13 @@ REASONING = "reasoning"
 _TOP = ("created", "model", "system_prompt", "prompts", "inputs", "steps", "outputs", "environment")
 _STEP = ("index", "type", "tool", "parameters", "output", "deterministic", "timestamp")
 _FILE = ("name", "content", "content_base64", "path")
-_HOW: dict[str, Literal["text", "base64", "path"]] = {"content": "text", "content_base64": "base64", "path": "path"}
+_HANDOFF = "handoff"
+_HOW: dict[str, Literal["text", "base64", "path", "handoff"]] = {
+    "content": "text",
+    "content_base64": "base64",
+    "path": "path",
+    _HANDOFF: "handoff",
+}
 
 
 def read_log(data: Buffer) -> ExecutionLog:
@@ -65,12 +70,15 @@ class _Reader(NotingReader):
         return LogPrompt(role=self._text(entry, "role", at), content=self._content(entry, "content", at))
 
     def _file(self, value: Json, at: str, *, named: bool) -> LogFile:
-        entry = self._object(value, at, _FILE)
+        entry = self._object(value, at, _FILE if named else (*_FILE, _HANDOFF))
         given = [key for key in _HOW if entry.get(key) is not None]
         if len(given) > 1:
             self._note(at, f"gives {' and '.join(given)}: only one of them can be its content")
         content = self._content(entry, given[0] if given else "content", at)
-        return LogFile(name=self._text(entry, "name", at, required=named), content=content)
+        name = self._text(entry, "name", at, required=named)
+        if content.how == "handoff" and not name:
+            name = f"handoff/{content.value}"
+        return LogFile(name=name, content=content)
 
     def _step(self, value: Json, at: str, position: int) -> LogStep:
         entry = self._object(value, at, _STEP)
@@ -97,19 +105,18 @@ class _Reader(NotingReader):
         return Content(how=_HOW.get(key, "text"), value=text, at=f"{at}/{key}")
 
     def _text(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> str:
-        value = self._whole(self._typed(entry, key, at, str) or "")
+        value = self._whole(self._typed(entry, key, at, str) or "", f"{at}/{key}")
         if required and not value:
             self._note(f"{at}/{key}", "is missing")
         return cast("str", value)
 
     def _time(self, entry: dict[str, Json], key: str, at: str) -> Timestamp | None:
-        text = self._typed(entry, key, at, str)
-        if text is None:
+        if self._typed(entry, key, at, str) is None:
             return None
         try:
-            return Timestamp.parse(text)
-        except ContextPlaneError as error:
-            self._note(f"{at}/{key}", error.message)
+            return Timestamp.parse(self._text(entry, key, at))
+        except InvalidTimestamp as error:
+            self._note(f"{at}/{key}", f"{error.message}: {error.hint}")
             return None
 
     def _versions(self, environment: dict[str, Json]) -> dict[str, str] | None:
@@ -121,12 +128,20 @@ class _Reader(NotingReader):
 
     def _free(self, entry: dict[str, Json], key: str, at: str) -> dict[str, Json] | None:
         """An object with any content, its long texts read in."""
-        return cast("dict[str, Json] | None", self._whole(self._typed(entry, key, at, dict)))
+        return cast("dict[str, Json] | None", self._whole(self._typed(entry, key, at, dict), f"{at}/{key}"))
 
-    def _whole(self, value: Json) -> Json:
+    def _whole(self, value: Json, at: str) -> Json:
+        if not self._pieces:
+            return value
+        try:
+            return self._read_in(value)
+        except JsonRefused as error:
+            raise error.under(at) from None
+
+    def _read_in(self, value: Json) -> Json:
         found = restored(value, self._pieces)
         if isinstance(found, LongText):
             return found.encoded().decode()
         if isinstance(found, dict):
-            return {key: self._whole(one) for key, one in found.items()}
-        return [self._whole(one) for one in found] if isinstance(found, list) else found
+            return {key: self._whole(one, pointer([key])) for key, one in found.items()}
+        return [self._whole(one, f"/{n}") for n, one in enumerate(found)] if isinstance(found, list) else found

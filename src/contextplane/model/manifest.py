@@ -4,6 +4,7 @@ Ours are canonical JSON. Those that others stored are read as they are: unknown 
 bytes, which are what the hash is of.
 """
 
+import re
 from typing import Any, ClassVar
 
 import msgspec
@@ -11,7 +12,9 @@ import msgspec
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import SORTED, Json, JsonRefused, canonical
 from contextplane.model.execution import MANIFEST_MOST
+from contextplane.model.form_problems import form_problems
 from contextplane.model.ids import Digest
+from contextplane.model.problems import Problem
 from contextplane.model.value import Value
 
 __all__ = [
@@ -30,6 +33,12 @@ __all__ = [
 ]
 
 VERSION = "0.1"
+
+_FREE = frozenset({"parameters", "tool_versions"})
+_REFS = frozenset({"content_ref", "output_ref", "system_prompt", "parent"})
+_DIGEST_LENGTH = len("sha256:") + 64
+_HINT = "'ctx cat' shows its bytes"
+_TOLD = 9
 
 
 class ManifestInvalid(ContextPlaneError):
@@ -94,24 +103,56 @@ class Manifest(Value, frozen=True):
     parent: str = ""
 
 
+_UPPER_CASE = re.compile(rb'"sha256:[0-9a-f]*[A-F]')
+_decoder = msgspec.json.Decoder(Manifest)
+
+
 def read_manifest(data: bytes) -> Manifest:
     """Read a stored manifest leniently: unknown fields are passed over, lists that are null are empty."""
     try:
-        value = msgspec.json.decode(data)
-        return msgspec.convert(_without_nulls(value), Manifest)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
-        raise ManifestInvalid(f"not a manifest: {error}", hint="'ctx cat' shows its bytes") from error
+        if not _UPPER_CASE.search(data):
+            return _decoder.decode(data)  # as we write them ourselves
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass  # another's form, or none: the slow way tells
+    try:
+        value = _settled(msgspec.json.decode(data))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ManifestInvalid("not a manifest: its bytes are not JSON", hint=_HINT) from error
+    try:
+        return msgspec.convert(value, Manifest)
+    except msgspec.ValidationError as error:
+        raise _explained(tuple(form_problems(value, Manifest))) from error
 
 
-def _without_nulls(value: Any) -> Any:  # noqa: ANN401  whatever others wrote
-    """A null leaves a field as it is; a whole float is that integer. Free-form parameters stay as they are."""
+def _explained(problems: tuple[Problem, ...]) -> ManifestInvalid:
+    first, *more = problems
+    also = "".join(f"; {one.at}: {one.message}" for one in more[:_TOLD])
+    return ManifestInvalid(
+        f"not a manifest: {first.message}{also}",
+        at=f"#{first.at}",
+        hint=_HINT,
+        details={"problems": [{"at": one.at, "message": one.message} for one in problems]},
+    )
+
+
+def _settled(value: Any) -> Any:  # noqa: ANN401  whatever others wrote
+    """What others wrote, as we write it; free-form parameters stay as they are.
+
+    A null leaves a field as it is, a whole float is that integer, and a digest in upper case names the same bytes.
+    """
     if isinstance(value, dict):
-        free = ("parameters", "tool_versions")
-        kept = {key: one for key, one in value.items() if one is not None}
-        return {key: one if key in free else _without_nulls(one) for key, one in kept.items()}
+        return {
+            key: one if key in _FREE else one.lower() if key in _REFS and _is_digest(one) else _settled(one)
+            for key, one in value.items()
+            if one is not None
+        }
     if isinstance(value, list):
-        return [_without_nulls(one) for one in value if one is not None]
+        return [_settled(one) for one in value if one is not None]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _is_digest(text: object) -> bool:
+    return isinstance(text, str) and len(text) == _DIGEST_LENGTH and text.startswith("sha256:")
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:

@@ -49,6 +49,7 @@ class NotingReader:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self._mistyped: set[str] = set()
 
     def _list(self, top: dict[str, Json], key: str) -> list[tuple[Json, str]]:
         return [(one, f"/{key}/{n}") for n, one in enumerate(self._typed(top, key, "", list) or [])]
@@ -56,7 +57,7 @@ class NotingReader:
     def _object(self, value: Json, at: str, known: tuple[str, ...]) -> dict[str, Json]:
         if not isinstance(value, dict):
             if value is not None or not at:  # of one that is missing, what it must hold is told
-                self._note(at, f"must be an object, not {type_name(value)}")
+                self._mistype(at, "an object", value)
             return {}
         for key in sorted(value.keys() - set(known)):
             self._note(at + pointer([key]), f"is not a field of a {self.DOCUMENT} (known here: {', '.join(known)})")
@@ -66,11 +67,17 @@ class NotingReader:
         value = entry.get(key)
         if value is None or type(value) is kind:
             return value
-        self._note(f"{at}/{key}", f"must be {_NAMES[kind]}, not {type_name(value)}")
+        self._mistype(f"{at}/{key}", _NAMES[kind], value)
         return None
 
+    def _mistype(self, at: str, wanted: str, value: object) -> None:
+        self._note(at, f"must be {wanted}, not {type_name(value)}")
+        self._mistyped.add(at)
+
     def _note(self, at: str, message: str) -> None:
-        self.problems.append(Problem(at=at or "/", message=message))
+        """Note a problem. What has the wrong type is not missing as well, and neither are its parts."""
+        if self._mistyped.isdisjoint((at, at.rpartition("/")[0], "")):
+            self.problems.append(Problem(at=at or "/", message=message))
 
 
 def type_name(value: object) -> str:

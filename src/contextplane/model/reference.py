@@ -1,7 +1,7 @@
 """The one grammar of what a person types to name a thing: `ctx show REF`, `ctx cat REF`, and all the rest.
 
-Read in this order: a typed prefix (`ctx://`, `sha256:`, `pk_`, `run_`, `dr_`, `kg:`), then `id@X.Y.Z`, then bare
-hexadecimal digits, then a file. It looks nothing up; a prefix of a hash stays a prefix here.
+Read in this order: a typed prefix (`ctx://`, `sha256:`, `pk_`, `run_`, `rec_`, `dr_`, `kg:`), then `id@X.Y.Z`, then
+bare hexadecimal digits, then a file. It looks nothing up; a prefix of a hash stays a prefix here.
 """
 
 import re
@@ -16,12 +16,14 @@ from contextplane.model.ids import (
     ExecutionRef,
     HandoffId,
     PackRef,
+    RecordingId,
     RunId,
     UnpinnedRef,
 )
 from contextplane.model.value import Value
 
 __all__ = [
+    "FORMS",
     "ExecutionPrefix",
     "FilePath",
     "HandoffRef",
@@ -85,7 +87,16 @@ class FilePath(Value, frozen=True):
 
 
 Named = (
-    ExecutionRef | ExecutionPrefix | Digest | HandoffRef | RunId | DecisionRecordId | EvidenceRef | PackRef | FilePath
+    ExecutionRef
+    | ExecutionPrefix
+    | Digest
+    | HandoffRef
+    | RunId
+    | RecordingId
+    | DecisionRecordId
+    | EvidenceRef
+    | PackRef
+    | FilePath
 )
 
 
@@ -99,16 +110,19 @@ class Reference(Value, frozen=True):
 def parse_reference(text: str, *, file: bool = False) -> Reference:
     """Read a reference. `file`: it is a file whatever it looks like."""
     if not text or "\0" in text:
-        raise InvalidReference("an empty reference" if not text else "a reference with a NUL in it", hint=_HINT)
+        raise InvalidReference("an empty reference" if not text else "a reference with a NUL in it", hint=FORMS)
     if file:
         return Reference(named=FilePath(path=text))
     reference = _typed(text) or _versioned(text) or _bare(text) or _file(text)
     if reference is None:
-        raise InvalidReference(f"not a reference: {text[:_SHOWN]!r}", hint=_HINT)
+        raise InvalidReference(f"not a reference: {text[:_SHOWN]!r}", hint=FORMS)
     return reference
 
 
-_HINT = "write ctx://<hash>, sha256:<hash>, pk_<id>, run_<id>, dr_<id>, kg:<ref>, id@X.Y.Z, hex digits, or a path"
+FORMS = (
+    "write ctx://<hash>, sha256:<hash>, pk_<id>, run_<id>, rec_<id>, dr_<id>, kg:<ref>, id@X.Y.Z, hex digits, or a path"
+)
+"""The hint where a text has none of the forms: all of them."""
 
 
 def _typed(text: str) -> Reference | None:
@@ -155,6 +169,14 @@ def _execution(digits: str) -> ExecutionRef | ExecutionPrefix:
     return ExecutionPrefix(digits=digits.lower())
 
 
+def _digest(digits: str) -> Digest:
+    if len(digits) < _FULL and (not digits or _HEX.fullmatch(digits)):
+        raise InvalidReference(
+            f"not a whole hash: {digits!r}", hint=f"sha256: takes {_FULL} digits; the first digits alone find a pack"
+        )
+    return Digest.parse(f"sha256:{digits.lower()}")
+
+
 def _handoff(rest: str) -> HandoffRef:
     head, at, revision = rest.partition("@")
     if at and not re.fullmatch(r"[1-9][0-9]{0,9}", revision):
@@ -166,8 +188,9 @@ def _handoff(rest: str) -> HandoffRef:
 _PREFIXES: dict[str, Callable[[str], Named]] = {
     "ctx://sha256:": _execution,
     "ctx://": _execution,
-    "sha256:": lambda rest: Digest.parse(f"sha256:{rest.lower()}"),
+    "sha256:": _digest,
     "pk_": _handoff,
     "run_": lambda rest: RunId(f"run_{rest}"),
+    "rec_": lambda rest: RecordingId(f"rec_{rest}"),
     "dr_": lambda rest: DecisionRecordId(f"dr_{rest}"),
 }

@@ -8,6 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.form_problems import form_problems
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import Manifest
 from contextplane.model.value import Value
@@ -15,6 +16,8 @@ from contextplane.model.value import Value
 __all__ = ["SIDECAR_MOST", "SUFFIX", "Sidecar", "SidecarInvalid", "read_sidecar", "sidecar_bytes", "sidecar_of"]
 
 SUFFIX = ".ctx.json"
+
+_HINT = "'ctx pack --sidecars' writes a new one"
 
 SIDECAR_MOST = 16 << 20
 """A larger file is no sidecar."""
@@ -45,11 +48,15 @@ def read_sidecar(data: bytes) -> Sidecar:
     """Read what somebody wrote: what is null counts as left out."""
     try:
         value = msgspec.json.decode(data)
-        if isinstance(value, dict):
-            value = {key: one for key, one in value.items() if one is not None}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SidecarInvalid("not a sidecar: its bytes are not JSON", hint=_HINT) from error
+    if isinstance(value, dict):
+        value = {key: one for key, one in value.items() if one is not None}
+    try:
         return msgspec.convert(value, Sidecar)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
-        raise SidecarInvalid(f"not a sidecar: {error}", hint="'ctx pack --sidecars' writes a new one") from error
+    except msgspec.ValidationError as error:
+        told = "; ".join(f"{one.at}: {one.message}" for one in form_problems(value, Sidecar))
+        raise SidecarInvalid(f"not a sidecar: {told}", hint=_HINT) from error
 
 
 def sidecar_of(digest: Digest, manifest: Manifest) -> Sidecar:

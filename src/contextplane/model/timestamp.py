@@ -1,7 +1,7 @@
 """Moments as RFC 3339 writes them. It reads no clock."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
@@ -11,7 +11,7 @@ __all__ = ["NO_TIME", "InvalidTimestamp", "Timestamp"]
 
 _FORM = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})"
-    r"(?:\.(?P<fraction>[0-9]{1,64}))?(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})"
+    r"(?:\.(?P<fraction>[0-9]{1,64}))?(?P<zone>Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
 _NANO_DIGITS = 9
 _SHOWN = 60
@@ -50,8 +50,10 @@ class Timestamp(Value, frozen=True, order=True):
 
     def __str__(self) -> str:
         """The one form that we write: UTC, `Z`, no trailing zeros."""
-        fraction = f".{self.nanos:09d}".rstrip("0").rstrip(".")
-        return f"{self.date:%Y-%m-%dT%H:%M:%S}{fraction}Z".rjust(len("0001-01-01T00:00:00Z") + len(fraction), "0")
+        fraction = f".{self.nanos:09d}".rstrip("0") if self.nanos else ""
+        day = date.fromordinal(1 + self.seconds // 86_400)
+        minutes, seconds = divmod(self.seconds % 86_400, 60)
+        return f"{day.isoformat()}T{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}{fraction}Z"
 
     @property
     def date(self) -> datetime:

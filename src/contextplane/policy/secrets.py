@@ -1,26 +1,127 @@
-"""Shapes that only secrets have. A detector says that something looks like one; it never repeats it."""
+"""Shapes that only secrets have. A detector says that something looks like one; it never repeats it.
+
+What that costs grows with the size of what is looked at and no faster, whatever it holds. It is slower than hashing all
+the same, so that of a large content only the beginning is looked at.
+"""
 
 import re
+from collections.abc import Iterator
+from functools import cache
 
-__all__ = ["SEARCHED", "secret_shapes"]
+from contextplane.model.canonical import Json
+from contextplane.model.value import Value
 
-SEARCHED = 32 << 10
-"""How much of one content is looked at: its first 32 KiB."""
+__all__ = ["SEARCHED", "Looked", "SecretScan", "looked_at", "secret_shapes"]
 
-_SHAPES = {
-    "private key": re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----"),
-    "AWS access key": re.compile(rb"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    "GitHub token": re.compile(rb"\bgh[pousr]_[A-Za-z0-9]{36,}\b"),
-    "Slack token": re.compile(rb"\bxox[abprs]-[A-Za-z0-9-]{10,}"),
-    "API key": re.compile(rb"\bsk-[A-Za-z0-9_-]{20,}"),
-    "JSON Web Token": re.compile(rb"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-}
-_HINTS = (b"-----BEGIN", b"AKIA", b"ASIA", b"gh", b"xox", b"sk-", b"eyJ")
+SEARCHED = 256 << 10
+"""How much of one content is looked at: its first 256 KiB."""
+
+# A kind, how a character in the middle of it stands there, and what is around that character. An expression that begins
+# with one character is searched for several times as fast as any other, and those with the same one are searched for
+# together. None looks further than _BEHIND before the character and _AHEAD from it on: a stream may be cut anywhere.
+# None is tried at every place of a long run either, or some contents would take for ever.
+_DASH = rb"-[A-Za-z0-9](?<=[-abkprs]-.)"
+_SHAPES = (
+    ("private key", _DASH, rb"(?<=-----B)EGIN [A-Z ]{0,20}PRIVATE KEY(?: BLOCK)?-----"),
+    ("AWS access key", rb"I", rb"[0-9A-Z]{17}(?<=\bA[KS]IA.{16})\b"),
+    (
+        "GitHub token",
+        rb"_[A-Za-z0-9]{22}",
+        rb"(?:(?<=\bgh[pousr]_.{22})[A-Za-z0-9]{14}|(?<=\bgithub_pat_.{22})_[A-Za-z0-9]{20})",
+    ),
+    ("Slack token", _DASH, rb"(?<=\bxox[abprs]-.)[A-Za-z0-9-]{9}"),
+    # With a digit, which names of styles that begin alike do not have.
+    ("API key", _DASH, rb"(?<=\bsk-.)(?<!-sk-.)(?:(?<=[0-9])|(?=[A-Za-z_-]{0,63}[0-9]))[A-Za-z0-9_-]{19}"),
+    ("JSON Web Token", rb"J", rb"(?<=\beyJ)(?<!-eyJ)[A-Za-z0-9_-]{8,1024}\.eyJ[A-Za-z0-9_-]{8}"),
+)
+_BEHIND, _AHEAD = 16, 1100
 
 
 def secret_shapes(data: bytes) -> tuple[str, ...]:
-    """The kinds of secrets that the beginning of some bytes looks to contain, by name."""
-    head = data[:SEARCHED]
-    if not any(hint in head for hint in _HINTS):
-        return ()
-    return tuple(kind for kind, shape in _SHAPES.items() if shape.search(head))
+    """The kinds of secrets that the beginning of some bytes looks to contain, by name, in a fixed order."""
+    return _in_order(_kinds(data[:SEARCHED], 0, ended=True))
+
+
+class Looked(Value, frozen=True):
+    """What looking at some texts showed, and whether all of them was looked at."""
+
+    kinds: tuple[str, ...]
+    whole: bool
+
+
+def looked_at(value: Json) -> Looked:
+    """The same of all the texts in a value, names of members too."""
+    data = "\n".join(_texts(value)).encode(errors="replace")
+    return Looked(kinds=secret_shapes(data), whole=len(data) <= SEARCHED)
+
+
+class SecretScan:
+    """The same of bytes that come in pieces: wherever they are cut, the answer is that of `secret_shapes`."""
+
+    def __init__(self) -> None:
+        self._found: set[str] = set()
+        self._end = b""
+        self._start = 0
+        self._left = SEARCHED
+
+    def see(self, chunk: bytes) -> None:
+        """Look at the piece that follows."""
+        if not self._left:
+            return
+        data = self._end + chunk[: self._left]
+        self._left -= min(len(chunk), self._left)
+        self._found |= _kinds(data, self._start, ended=False)
+        if len(data) > _BEHIND + _AHEAD:
+            data, self._start = data[-_BEHIND - _AHEAD :], _BEHIND
+        self._end = data
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What was found, if nothing follows."""
+        return _in_order(self._found | _kinds(self._end, self._start, ended=True))
+
+
+@cache
+def _searches() -> tuple[tuple[bytes, re.Pattern[bytes], tuple[tuple[str, re.Pattern[bytes]], ...]], ...]:
+    """For each character: an expression for any of its shapes, and one for each. Made when first needed."""
+    groups: dict[bytes, list[tuple[str, bytes]]] = {}
+    for kind, char, around in _SHAPES:
+        groups.setdefault(char, []).append((kind, around))
+    return tuple(
+        (
+            char[:1],
+            re.compile(char + rb"(?:" + rb"|".join(around for _, around in shapes) + rb")"),
+            tuple((kind, re.compile(char + around)) for kind, around in shapes),
+        )
+        for char, shapes in groups.items()
+    )
+
+
+def _kinds(data: bytes, start: int, *, ended: bool) -> set[str]:
+    """What begins at `start` or later. Unless the data has `ended`, what reaches its end is not decided yet."""
+    found = set()
+    for char, any_of_them, shapes in _searches():
+        if char in data and any_of_them.search(data, start):
+            for kind, shape in shapes:
+                match = shape.search(data, start)
+                if match and (ended or match.end() < len(data)):
+                    found.add(kind)
+    return found
+
+
+def _in_order(found: set[str]) -> tuple[str, ...]:
+    return tuple(kind for kind, _, _ in _SHAPES if kind in found)
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """Not recursive: a value may be deeper than our stack."""
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            yield from one
+            todo += one.values()
+        elif isinstance(one, list | tuple):
+            todo += one

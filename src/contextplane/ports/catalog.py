@@ -6,12 +6,16 @@ object's kind, its edges and the event that speaks of it are written at once or 
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.pack_index import PackIndex, PackIndexView, TextIndex, TextIndexView
+
+if TYPE_CHECKING:
+    from contextplane.ports.handoff_index import HandoffIndex, HandoffIndexView
+    from contextplane.ports.pending import Pending, PendingView
 
 __all__ = [
     "BLOB",
@@ -320,6 +324,12 @@ class View(Protocol):
     @property
     def texts(self) -> TextIndexView: ...
 
+    @property
+    def handoffs(self) -> "HandoffIndexView": ...
+
+    @property
+    def pending(self) -> "PendingView": ...
+
 
 class Transaction(Protocol):
     """The same, to write: all of it takes effect when the block is left, none of it when an exception leaves it."""
@@ -338,6 +348,12 @@ class Transaction(Protocol):
 
     @property
     def texts(self) -> TextIndex: ...
+
+    @property
+    def handoffs(self) -> "HandoffIndex": ...
+
+    @property
+    def pending(self) -> "Pending": ...
 
 
 class Catalog(Protocol):

@@ -17,7 +17,7 @@ class ExecutionEntries(Protocol):
         ...
 
     def add(self, digest: Digest, copy: bytes) -> None:
-        """Register a pack whose manifest is stored already, durably. Adding one that is there changes nothing."""
+        """Register a pack whose manifest is stored already, durably. What is there stays; a damaged copy is healed."""
         ...
 
     def names(self) -> Iterator[Digest]:

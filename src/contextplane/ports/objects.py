@@ -11,11 +11,14 @@ from contextplane.model.value import Value
 
 __all__ = [
     "Batch",
+    "Collecting",
     "Condition",
     "ObjectCorrupt",
     "ObjectNotFound",
     "ObjectObstructed",
+    "ObjectReader",
     "Objects",
+    "ObjectsInUse",
     "SourceUnreadable",
     "StorageFailed",
     "StorageFull",
@@ -44,6 +47,13 @@ class ObjectObstructed(ContextPlaneError):
 
     code: ClassVar[str] = "object_obstructed"
     family: ClassVar[Family] = "failed"
+
+
+class ObjectsInUse(ContextPlaneError):
+    """Nothing can be collected now: another process is putting objects, and nothing refers to them yet."""
+
+    code: ClassVar[str] = "objects_in_use"
+    family: ClassVar[Family] = "conflict"
 
 
 class SourceUnreadable(ContextPlaneError):
@@ -82,9 +92,12 @@ class Stored(Value, frozen=True):
 
 
 class Condition(Value, frozen=True):
-    """What re-hashing one object showed. `why` is said only of what is not whole."""
+    """What re-hashing one object showed. `why` is said only of what is not whole.
 
-    state: Literal["whole", "corrupt", "missing"]
+    `corrupt` is not what its name says. Of what is `unreadable` nobody knows: the storage would not hand it out.
+    """
+
+    state: Literal["whole", "corrupt", "missing", "unreadable"]
     size: int = 0
     why: str = ""
 
@@ -100,7 +113,10 @@ class Stray(Value, frozen=True):
 
 
 class Batch(Protocol):
-    """Many objects with one durability point. Nothing of it is visible before `commit`, and all of it after."""
+    """Many objects with one durability point. Nothing of it is visible before `commit`, and all of it after.
+
+    Several threads may put at once; whoever commits waits for them first.
+    """
 
     def put(self, data: bytes) -> Digest: ...
 
@@ -113,7 +129,19 @@ class Batch(Protocol):
         ...
 
 
-class Objects(Protocol):
+class ObjectReader(Protocol):
+    """What `Objects` has for those who only read one object after another."""
+
+    def has(self, digest: Digest) -> bool: ...
+
+    def size(self, digest: Digest) -> int: ...
+
+    def get(self, digest: Digest) -> bytes: ...
+
+    def stream(self, digest: Digest) -> Iterator[bytes]: ...
+
+
+class Objects(ObjectReader, Protocol):
     """Bytes, written once, kept under the digest of their content.
 
     - The name is the digest; putting the same bytes again changes nothing, succeeds, and heals a damaged copy.
@@ -134,20 +162,16 @@ class Objects(Protocol):
         ...
 
     def batch(self) -> AbstractContextManager[Batch]:
-        """Leaving the block commits; leaving it by an exception discards what was not committed."""
+        """Leaving the block commits; leaving it by an exception discards what was not committed.
+
+        Within the block nothing at all is collected. So whoever commits, and makes something refer to what was put
+        before the block is left, needs no other protection: also of what was there before.
+        """
         ...
-
-    def has(self, digest: Digest) -> bool: ...
-
-    def size(self, digest: Digest) -> int: ...
 
     def written_at(self, digest: Digest) -> datetime:
         """When these bytes were last put, in UTC."""
         ...
-
-    def get(self, digest: Digest) -> bytes: ...
-
-    def stream(self, digest: Digest) -> Iterator[bytes]: ...
 
     def check(self, digest: Digest) -> Condition:
         """Re-hash one object. Damage is an answer here and not an error."""
@@ -161,10 +185,21 @@ class Objects(Protocol):
         """Everything else that lies where objects lie."""
         ...
 
-    def collect(self, digest: Digest, *, older_than: datetime) -> int | None:
-        """Remove one object unless it was put at or after `older_than`; return the bytes freed, None if it was kept."""
+    def collecting(self) -> AbstractContextManager["Collecting"]:
+        """Within the block objects can be removed, and nobody begins a batch. `ObjectsInUse` when one is open.
+
+        That is told at once and not waited for: whoever has a batch open may be waiting for a turn that we have.
+        """
         ...
 
     def sweep(self, *, older_than: datetime, dry_run: bool = False) -> list[str]:
         """Remove leftovers of interrupted writes that are older; return their names."""
+        ...
+
+
+class Collecting(Protocol):
+    """The right to remove objects, for as long as `Objects.collecting` lasts."""
+
+    def collect(self, digest: Digest, *, older_than: datetime) -> int | None:
+        """Remove one object unless it was put at or after `older_than`; return the bytes freed, None if it was kept."""
         ...

@@ -81,7 +81,10 @@ class TextIndexView(Protocol):
     """Searching."""
 
     def search(self, words: str, limit: int) -> tuple[Hit, ...]:
-        """At most `limit` places that have all the words, the pack indexed last first. Nothing in `words` is syntax."""
+        """At most `limit` places that have all the words, the pack indexed last first.
+
+        `text_query.terms` says what words are, and that there must be one. Nothing else in them is syntax.
+        """
         ...
 
 

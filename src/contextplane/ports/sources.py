@@ -5,13 +5,20 @@ from typing import ClassVar, Protocol
 
 from contextplane.errors import ContextPlaneError, Family
 
-__all__ = ["OutsideRoot", "Sources"]
+__all__ = ["InsideStore", "OutsideRoot", "Sources"]
 
 
 class OutsideRoot(ContextPlaneError):
     """A path that leads out of the folder it must stay in, by itself or through a link."""
 
     code: ClassVar[str] = "path_outside_root"
+    family: ClassVar[Family] = "refused"
+
+
+class InsideStore(ContextPlaneError):
+    """A path that leads into a store, by itself or through a link: its keys and its index are no contents of a run."""
+
+    code: ClassVar[str] = "path_inside_store"
     family: ClassVar[Family] = "refused"
 
 

@@ -1,11 +1,14 @@
 """What we need of the tools that a run called: the same call once more, confined, and its bytes."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from contextplane.errors import ContextPlaneError, Family
 
-__all__ = ["ToolFailed", "ToolRefused", "ToolTimedOut", "ToolUnknown", "Tools"]
+__all__ = ["Confinement", "ToolFailed", "ToolRefused", "ToolTimedOut", "ToolUnknown", "Tools"]
+
+Confinement: TypeAlias = Literal["kernel", "python"]
+"""Who holds tools in their confines: the system itself, or checks in Python that code which means harm gets around."""
 
 
 class ToolUnknown(ContextPlaneError):
@@ -30,7 +33,10 @@ class ToolTimedOut(ContextPlaneError):
 
 
 class ToolRefused(ContextPlaneError):
-    """A call that would leave its confines: a path outside the workspace, a host or a module that is not allowed."""
+    """A call that would leave its confines: a file outside the workspace, a host or a module that is not allowed.
+
+    What the system itself denies to a tool counts as well: it is where the confines are held.
+    """
 
     code: ClassVar[str] = "tool_refused"
     family: ClassVar[Family] = "refused"

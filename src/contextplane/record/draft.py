@@ -31,7 +31,7 @@ from contextplane.model.problems import DocumentInvalid, NotingReader, type_name
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 
-__all__ = ["Draft", "InvalidDraft", "draft_text", "read_draft", "same_run", "with_sizes"]
+__all__ = ["Draft", "InvalidDraft", "draft_text", "fork_key", "read_draft", "same_run", "with_sizes"]
 
 _TOP = (
     *("version", "hash", "created", "model", "system_prompt", "prompts"),
@@ -92,6 +92,11 @@ def with_sizes(manifest: Manifest, size_of: Callable[[Digest], int]) -> Manifest
     return replace(manifest, inputs=inputs)
 
 
+def fork_key(draft: Draft) -> Digest:
+    """What a fork is known by: all that it says and whose fork it is, whenever that was said."""
+    return Digest.of(_essence(draft.manifest, str(draft.parent)))
+
+
 def same_run(one: Manifest, other: Manifest) -> bool:
     """Whether two manifests tell the same run, apart from when they were made and what they were forked from."""
     try:
@@ -100,11 +105,11 @@ def same_run(one: Manifest, other: Manifest) -> bool:
         return False  # one of them was stored by others and has no canonical form; what has one differs from it
 
 
-def _essence(manifest: Manifest) -> bytes:
+def _essence(manifest: Manifest, parent: str = "") -> bytes:
     """Bytes, because to Python `true` and `1` are equal. A size follows from its content and says nothing by itself."""
     steps = tuple(replace(step, timestamp=_moment(step.timestamp)) for step in manifest.steps)
     inputs = tuple(replace(one, size=0) for one in manifest.inputs)
-    return manifest_bytes(replace(manifest, created="", parent="", steps=steps, inputs=inputs))
+    return manifest_bytes(replace(manifest, created="", parent=parent, steps=steps, inputs=inputs))
 
 
 def _moment(text: str) -> str:
@@ -206,7 +211,7 @@ class _Reader(NotingReader):
         try:
             return str(Timestamp.parse(text) if text else NO_TIME)
         except ContextPlaneError as error:
-            self._note(f"{at}/{key}", error.message)
+            self._note(f"{at}/{key}", f"{error.message}: {error.hint}")
             return ""
 
     def _versions(self, environment: dict[str, Json]) -> dict[str, str] | None:

@@ -1,23 +1,32 @@
 """From a log to an execution pack: every content an object, and the manifest that names them."""
 
-from contextplane.model.execution_log import ExecutionLog
+from collections.abc import Iterator, Sequence
+
+from contextplane.model.canonical import Json
+from contextplane.model.execution_log import Content, ExecutionLog
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step, manifest_bytes
 from contextplane.model.value import Value
+from contextplane.policy.secrets import Looked, looked_at
 from contextplane.ports.objects import Batch, Stored
 from contextplane.ports.sources import Sources
-from contextplane.record.contents import put_contents
+from contextplane.record.contents import PutContents, put_contents
 
 __all__ = ["Staged", "stage_log"]
 
 
 class Staged(Value, frozen=True):
-    """A pack whose objects are in a batch. `suspects`: where something looks like a secret, and like which."""
+    """A pack whose objects are in a batch. `suspects`: where something looks like a secret, and like which.
+
+    `unsearched`: of what only the beginning was looked at. `at_hand`: the manifest's bytes and those of short contents.
+    """
 
     digest: Digest
     manifest: Manifest
     contents: tuple[Stored, ...]
+    at_hand: dict[Digest, bytes]
     suspects: tuple[tuple[str, str], ...]
+    unsearched: tuple[str, ...]
 
 
 def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: Sources) -> Staged:
@@ -30,7 +39,7 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
         *(one.content for one in log.outputs),
     ]
     put = put_contents(contents, batch, sources)
-    following = iter(put)
+    following = iter(put.each)
 
     def ref() -> str:
         return str(next(following).stored.digest)
@@ -65,10 +74,50 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
         environment=Environment(os=log.os, runtime=log.runtime, tool_versions=log.tool_versions),
         parent="" if parent is None else str(parent),
     )
-    suspects = tuple((one.at, kind) for one, done in zip(contents, put, strict=True) for kind in done.suspects)
+    raw = manifest_bytes(manifest)
+    digest = batch.put(raw)
+    beside = tuple(_beside_contents(log))
     return Staged(
-        digest=batch.put(manifest_bytes(manifest)),
+        digest=digest,
         manifest=manifest,
-        contents=tuple(one.stored for one in put),
-        suspects=suspects,
+        contents=tuple(dict.fromkeys(one.stored for one in put.each)),
+        at_hand={**put.at_hand, digest: raw},
+        suspects=(*_suspects(contents, put), *((at, kind) for at, looked in beside for kind in looked.kinds)),
+        unsearched=(
+            *(one.at for one, done in zip(contents, put.each, strict=True) if not done.searched),
+            *(at for at, looked in beside if not looked.whole),
+        ),
     )
+
+
+def _suspects(contents: Sequence[Content], put: PutContents) -> Iterator[tuple[str, str]]:
+    for content, done in zip(contents, put.each, strict=True):
+        for kind in done.suspects:
+            yield content.at, kind
+
+
+def _beside_contents(log: ExecutionLog) -> Iterator[tuple[str, Looked]]:
+    """What looking at all the other texts of the manifest showed, place by place. Most of them stand there often."""
+    known: dict[str, Looked] = {}
+    for at, value in _other_texts(log):
+        if not value:
+            continue
+        if isinstance(value, str):
+            looked = known.get(value) or known.setdefault(value, looked_at(value))
+        else:
+            looked = looked_at(value)
+        if looked.kinds or not looked.whole:
+            yield at, looked
+
+
+def _other_texts(log: ExecutionLog) -> Iterator[tuple[str, Json]]:
+    yield "/model/identifier", log.model
+    yield "/model/parameters", log.model_parameters
+    yield "/environment", [log.os, log.runtime, dict(log.tool_versions or {})]
+    yield from ((f"/prompts/{number}/role", one.role) for number, one in enumerate(log.prompts))
+    yield from ((f"/inputs/{number}/name", one.name) for number, one in enumerate(log.inputs))
+    yield from ((f"/outputs/{number}/name", one.name) for number, one in enumerate(log.outputs))
+    for number, step in enumerate(log.steps):
+        yield f"/steps/{number}/type", step.type
+        yield f"/steps/{number}/tool", step.tool
+        yield f"/steps/{number}/parameters", step.parameters

@@ -1,91 +1,160 @@
 """Recording a run while it happens, so that what was recorded survives the process that recorded it.
 
 Every content is an object before its event is written, and every event is durable before the call returns. A run that
-was not finished can be finished later, from what it recorded.
+was not finished can be finished later, from what it recorded, by any process.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import RLock
 from types import TracebackType
 from typing import ClassVar, Self
 
-import msgspec
+from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import Json, canonical
-from contextplane.model.ids import Digest
-from contextplane.model.manifest import Environment, Input, Model, Output, Prompt, Step, manifest_bytes
+from contextplane.model.canonical import Json
+from contextplane.model.ids import Digest, RecordingId
+from contextplane.model.log_reader import REASONING
+from contextplane.model.manifest import Environment, Input, Model, Output, Prompt, Step
 from contextplane.model.timestamp import Timestamp
-from contextplane.model.value import Value
-from contextplane.ports.catalog import BLOB, MAX_INLINE, Catalog, Event, Recorded
-from contextplane.ports.clock import Clock
-from contextplane.ports.objects import Objects
-from contextplane.record.folding import Began, Finished, Noted, RecordingBroken, folded
+from contextplane.policy.secrets import looked_at
+from contextplane.record.checking import Checking
+from contextplane.record.contents import PutContent
+from contextplane.record.folding import Began, Noted
+from contextplane.record.given import Given
+from contextplane.record.journal import Desk, Entry, Journal
 
-__all__ = ["Desk", "Recorder", "RecordingFinished", "RecordingRefused", "unfinished"]
-
-_STREAM = "recording/"
-_decoder = msgspec.json.Decoder(Began | Noted | Finished)
+__all__ = ["Recording", "RecordingNotFound"]
 
 
-class RecordingFinished(ContextPlaneError):
-    """A recording that was finished takes nothing more."""
+class RecordingNotFound(ContextPlaneError):
+    """No recording of this id was begun in this store."""
 
-    code: ClassVar[str] = "recording_finished"
-    family: ClassVar[Family] = "conflict"
-
-
-class RecordingRefused(ContextPlaneError):
-    """Something that a manifest cannot hold was about to be recorded: a name that is no text, for example."""
-
-    code: ClassVar[str] = "recording_refused"
-    family: ClassVar[Family] = "refused"
+    code: ClassVar[str] = "recording_not_found"
+    family: ClassVar[Family] = "not_found"
 
 
-class Desk(Value, frozen=True):
-    """What a recorder works with. `register` makes a stored manifest a registered execution pack."""
+class Recording:
+    """One run being recorded. Leaving its block finishes it; leaving it by an exception leaves it to be resumed.
 
-    objects: Objects
-    catalog: Catalog
-    clock: Clock
-    register: Callable[[Digest, bytes], bool]
+    A content is text, bytes, a `Path` or chunks of bytes. What `ctx pack` refuses in a log is refused here, before
+    anything of that call is written. Threads may share one: their calls are recorded one after the other.
+    """
 
-
-class Recorder:
-    """One run being recorded. Leaving its block finishes it; leaving it by an exception leaves it to be resumed."""
-
-    def __init__(self, desk: Desk, recording_id: str) -> None:
-        self._desk = desk
-        self.id = recording_id
-        with desk.catalog.read() as view:
-            self._seq = view.streams.head(self._stream)
-        self._digest = self._finished_as()
+    def __init__(self, journal: Journal) -> None:
+        """`begin` and `resume` make one."""
+        self._journal = journal
+        self._lock = RLock()
+        self._counts: Counter[str] = Counter()
+        self._suspects: list[tuple[str, str]] = []
+        self._unsearched: list[str] = []
+        self._closed = False
+        self._digest: Digest | None = None
 
     @classmethod
-    def begin(
-        cls, desk: Desk, recording_id: str, *, model: Model, system_prompt: str | bytes, environment: Environment
+    def begin(  # noqa: PLR0913  what a run begins with
+        cls,
+        desk: Desk,
+        recording_id: RecordingId,
+        *,
+        model: Model,
+        system_prompt: Given,
+        environment: Environment,
+        parent: Digest | None = None,
     ) -> Self:
-        """Begin a new recording under a name nobody has used."""
-        recorder = cls(desk, recording_id)
-        if recorder._seq:
-            raise RecordingFinished("this id was used before", at=recording_id, hint="begin under another one")
-        prompt = recorder._put(system_prompt)
-        began = Began(model=model, system_prompt=str(prompt), environment=environment)
-        recorder._append(began, prompt)
-        return recorder
+        """Begin under an id that nobody has used. `parent`: the execution pack that the run is a fork of."""
+        with Checking() as check:
+            check.text(model.identifier, "/model/identifier", required=True)
+            check.free(model.parameters, "/model/parameters")
+            check.content(system_prompt, "/system_prompt", required=True)
+            check.text(environment.os, "/environment/os", required=True)
+            check.text(environment.runtime, "/environment/runtime", required=True)
+            check.versions(environment.tool_versions, "/environment/tool_versions")
+        journal = Journal(desk, recording_id)
+        with journal.entry() as entry:
+            put = entry.put(system_prompt, "/system_prompt", required=True)
+            search = _Search().content("system_prompt", put).beginning(model, environment)
+            began = Began(
+                model=model,
+                system_prompt=str(put.stored.digest),
+                environment=environment,
+                parent=str(parent) if parent else "",
+                begun=str(Timestamp.of(desk.clock.now())),
+                suspects=search.suspects,
+                unsearched=search.unsearched,
+            )
+            entry.write(began, "/", *([parent] if parent else []))
+        recording = cls(journal)
+        recording._told("", began)
+        return recording
+
+    @classmethod
+    def resume(cls, desk: Desk, recording_id: RecordingId) -> Self:
+        """Go on with a recording, whichever process began it."""
+        journal = Journal(desk, recording_id)
+        so_far = journal.resume()
+        if so_far is None:
+            raise RecordingNotFound(
+                "no such recording in this store", at=str(recording_id), hint="'ctx log --unfinished' lists them"
+            )
+        recording = cls(journal)
+        for name in ("prompts", "inputs", "steps", "outputs"):
+            recording._counts[name] = len(getattr(so_far.manifest, name))
+        recording._suspects = list(so_far.suspects)
+        recording._unsearched = list(so_far.unsearched)
+        recording._closed = so_far.finished is not None
+        if so_far.finished is not None and journal.is_pack(so_far.finished):
+            recording._digest = so_far.finished
+        return recording
+
+    @property
+    def id(self) -> str:
+        """What it is resumed and finalized by."""
+        return str(self._journal.id)
 
     @property
     def digest(self) -> Digest | None:
         """The pack that it became, once it is finished."""
         return self._digest
 
-    def prompt(self, role: str, content: str | bytes) -> None:
-        digest = self._put(content)
-        self._append(Noted(part=Prompt(role=role, content_ref=str(digest))), digest)
+    @property
+    def reference(self) -> str | None:
+        """The same, as it is written on a command line."""
+        return f"ctx://{self._digest.hex}" if self._digest else None
 
-    def input(self, name: str, content: str | bytes) -> None:
-        digest = self._put(content)
-        size = self._desk.objects.size(digest)
-        self._append(Noted(given=Input(name=name, content_ref=str(digest), size=size)), digest)
+    @property
+    def suspects(self) -> tuple[tuple[str, str], ...]:
+        """Where something looks like a secret, and like which kind. It is recorded as it is."""
+        return tuple(self._suspects)
+
+    @property
+    def unsearched(self) -> tuple[str, ...]:
+        """Of which contents, too large for it, only the beginning was looked at for secrets."""
+        return tuple(self._unsearched)
+
+    def prompt(self, role: str, content: Given) -> None:
+        """What was said to the model, or by it."""
+        with self._turn("prompts") as (at, entry):
+            with Checking() as check:
+                check.text(role, f"{at}/role")
+                check.content(content, f"{at}/content")
+            put = entry.put(content, f"{at}/content")
+            part = Prompt(role=role, content_ref=str(put.stored.digest))
+            search = _Search().content("content", put).texts("role", role)
+            self._note("prompts", entry, search.of(Noted(part=part)))
+
+    def input(self, name: str, content: Given) -> None:
+        """A file or data that the run was given."""
+        with self._turn("inputs") as (at, entry):
+            with Checking() as check:
+                check.text(name, f"{at}/name")
+                check.content(content, f"{at}/content")
+            put = entry.put(content, f"{at}/content")
+            given = Input(name=name, content_ref=str(put.stored.digest), size=put.stored.size)
+            search = _Search().content("content", put).texts("name", name)
+            self._note("inputs", entry, search.of(Noted(given=given)))
 
     def step(
         self,
@@ -93,39 +162,52 @@ class Recorder:
         *,
         kind: str = "tool_call",
         parameters: Mapping[str, Json] | None = None,
-        output: str | bytes = b"",
+        output: Given = b"",
         deterministic: bool = False,
     ) -> None:
-        """One action and what came of it, as of now. `kind="reasoning"` needs no tool."""
-        if parameters is not None:
-            canonical(dict(parameters))  # what JSON does not have, a set for example, has no order to record
-        digest = self._put(output) if output else None
-        step = Step(
-            type=kind,
-            tool=tool,
-            parameters=dict(parameters) if parameters is not None else None,
-            output_ref=str(digest) if digest else "",
-            deterministic=deterministic,
-            timestamp=str(Timestamp.of(self._desk.clock.now())),
-        )
-        self._append(Noted(step=step), *([digest] if digest else []))
+        """One action and what came of it, as of now. Only `kind="reasoning"` needs no tool."""
+        with self._turn("steps") as (at, entry):
+            free = dict(parameters) if isinstance(parameters, Mapping) else parameters
+            with Checking() as check:
+                check.text(kind, f"{at}/type", required=True)
+                check.text(tool, f"{at}/tool", required=kind != REASONING)
+                check.free(free, f"{at}/parameters")
+                check.content(output, f"{at}/output")
+                check.flag(deterministic, f"{at}/deterministic")
+            nothing = isinstance(output, str | bytes) and not output
+            put = None if nothing else entry.put(output, f"{at}/output")
+            step = Step(
+                type=kind,
+                tool=tool,
+                parameters=free,
+                output_ref=str(put.stored.digest) if put and put.stored.size else "",
+                deterministic=deterministic,
+                timestamp=str(Timestamp.of(self._journal.desk.clock.now())),
+            )
+            search = _Search().content("output", put).texts("type", kind).texts("tool", tool).texts("parameters", free)
+            self._note("steps", entry, search.of(Noted(step=step)))
 
-    def output(self, name: str, content: str | bytes) -> None:
-        digest = self._put(content)
-        self._append(Noted(made=Output(name=name, content_ref=str(digest))), digest)
+    def output(self, name: str, content: Given) -> None:
+        """Something that the run made."""
+        with self._turn("outputs") as (at, entry):
+            with Checking() as check:
+                check.text(name, f"{at}/name", required=True)
+                check.content(content, f"{at}/content")
+            put = entry.put(content, f"{at}/content")
+            made = Output(name=name, content_ref=str(put.stored.digest))
+            search = _Search().content("content", put).texts("name", name)
+            self._note("outputs", entry, search.of(Noted(made=made)))
 
     def finish(self) -> Digest:
         """Make what was recorded an execution pack. Doing it again, also after a crash, gives the same one."""
-        if self._digest is None:
-            raw = manifest_bytes(folded(self._events()))
-            digest = self._desk.objects.put(raw)
-            self._desk.register(digest, raw)
-            self._append(Finished(digest=str(digest)))
-            with self._desk.catalog.write(survives="crash") as tx:
-                for name, _ in list(tx.objects.roots(f"{self._stream}/")):
-                    tx.objects.release(name)
-            self._digest = digest
-        return self._digest
+        with self._lock:
+            if self._digest is None:
+                closed = self._journal.close()
+                self._closed = True
+                if not closed.registered:
+                    self._journal.register(closed)
+                self._digest = closed.digest
+            return self._digest
 
     def __enter__(self) -> Self:
         return self
@@ -136,64 +218,49 @@ class Recorder:
         if kind is None:
             self.finish()
 
-    @property
-    def _stream(self) -> str:
-        return _STREAM + self.id
+    @contextmanager
+    def _turn(self, name: str) -> Iterator[tuple[str, Entry]]:
+        """One thread's turn to note something: where in the manifest it will stand, and what to write it with."""
+        with self._lock:
+            if self._closed:
+                raise self._journal.finished()
+            with self._journal.entry() as entry:
+                yield f"/{name}/{self._counts[name]}", entry
 
-    def _put(self, content: str | bytes) -> Digest:
-        return self._desk.objects.put(content.encode() if isinstance(content, str) else content)
+    def _note(self, name: str, entry: Entry, noted: Noted) -> None:
+        at = f"/{name}/{self._counts[name]}"
+        entry.write(noted, at)
+        self._told(at, noted)
+        self._counts[name] += 1
 
-    def _append(self, event: Began | Noted | Finished, *contents: Digest) -> None:
-        """Write an event, with its contents kept alive until the pack keeps them."""
-        if self._digest is not None:
-            raise RecordingFinished("this recording is finished", at=self.id, hint="begin another one")
-        try:
-            body = canonical(msgspec.to_builtins(event))
-            _decoder.decode(body)
-        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
-            # Before it is written: afterwards nothing could be made of the whole recording.
-            raise RecordingRefused(f"cannot be recorded: {error}", at=self.id, hint="check the types") from error
-        if len(body) > MAX_INLINE:
-            elsewhere = self._desk.objects.put(body)
-            body, contents = canonical({"ref": str(elsewhere)}), (*contents, elsewhere)
-        with self._desk.catalog.write() as tx:
-            self._seq = tx.streams.append(self._stream, self._seq, [Event(kind="recorded", body=body)])
-            for n, digest in enumerate(contents):
-                size = self._desk.objects.size(digest)
-                tx.objects.record(Recorded(digest=digest, kind=BLOB, size=size, traced=True))
-                tx.objects.keep(f"{self._stream}/{self._seq}/{n}", digest)
-
-    def _events(self) -> list[Began | Noted | Finished]:
-        with self._desk.catalog.read() as view:
-            bodies = [event.body for event in view.streams.read(self._stream)]
-        return [self._event(body) for body in bodies]
-
-    def _event(self, body: bytes) -> Began | Noted | Finished:
-        try:
-            pointer = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-            if set(pointer) == {"ref"}:
-                body = self._desk.objects.get(Digest.parse(msgspec.json.decode(pointer["ref"], type=str)))
-            event: Began | Noted | Finished = _decoder.decode(body)
-        except msgspec.DecodeError as error:
-            raise RecordingBroken(str(error), at=self._stream, hint="it was not written by a recorder") from error
-        return event
-
-    def _finished_as(self) -> Digest | None:
-        for event in self._events():
-            if isinstance(event, Finished):
-                return Digest.parse(event.digest)
-        return None
+    def _told(self, at: str, event: Began | Noted) -> None:
+        self._suspects += [(f"{at}/{field}", kind) for field, kind in event.suspects]
+        self._unsearched += [f"{at}/{field}" for field in event.unsearched]
 
 
-def unfinished(desk: Desk) -> list[str]:
-    """The recordings that were begun and not finished, by id."""
-    with desk.catalog.read() as view:
-        names = list(view.streams.names(_STREAM))
-    return [name for name in (stream.removeprefix(_STREAM) for stream in names) if not _is_finished(desk, name)]
+class _Search:
+    """What looking for secrets showed, field by field of one event."""
 
+    def __init__(self) -> None:
+        self.suspects: tuple[tuple[str, str], ...] = ()
+        self.unsearched: tuple[str, ...] = ()
 
-def _is_finished(desk: Desk, recording_id: str) -> bool:
-    try:
-        return Recorder(desk, recording_id).digest is not None
-    except RecordingBroken:
-        return False  # somebody has to look at it
+    def content(self, field: str, put: PutContent | None) -> Self:
+        return self._add(field, put.suspects, whole=put.searched) if put else self
+
+    def texts(self, field: str, value: Json) -> Self:
+        looked = looked_at(value)
+        return self._add(field, looked.kinds, whole=looked.whole)
+
+    def beginning(self, model: Model, environment: Environment) -> Self:
+        self.texts("model/identifier", model.identifier).texts("model/parameters", model.parameters)
+        versions: dict[str, Json] = {**(environment.tool_versions or {})}
+        return self.texts("environment", [environment.os, environment.runtime, versions])
+
+    def of(self, noted: Noted) -> Noted:
+        return replace(noted, suspects=self.suspects, unsearched=self.unsearched)
+
+    def _add(self, field: str, kinds: tuple[str, ...], *, whole: bool) -> Self:
+        self.suspects += tuple((field, kind) for kind in kinds)
+        self.unsearched += () if whole else (field,)
+        return self

@@ -1,5 +1,6 @@
 """What the index says of an execution pack: its line in the list, and the text that can be found in it."""
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 
 import msgspec
@@ -8,15 +9,11 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import Manifest, read_manifest
 from contextplane.model.timestamp import NO_TIME, Timestamp
-from contextplane.ports.objects import Objects
+from contextplane.ports.objects import ObjectReader
 from contextplane.ports.pack_index import PackRow, TextPart
+from contextplane.store.searched import SEARCHED
 
-_SORTED = msgspec.json.Encoder(order="sorted")  # not the canonical form: others' numbers may have none
-
-__all__ = ["PIECE", "SEARCHED", "described", "texts"]
-
-SEARCHED = 1 << 20
-"""How much of one content is searched: its first mebibyte."""
+__all__ = ["PIECE", "Texts", "described"]
 
 _WORD = 256
 
@@ -44,18 +41,49 @@ def described(digest: Digest, manifest: bytes | None, packed: Timestamp) -> tupl
     return row, read
 
 
-def texts(manifest: Manifest, objects: Objects) -> Iterator[TextPart]:
-    """Everything in a pack that can be searched, in pieces: metadata, prompts, parameters, contents that are text."""
-    yield from _pieces("metadata", "\n".join(_metadata(manifest)))
-    yield from _content("system_prompt", manifest.system_prompt, objects)
-    for n, prompt in enumerate(manifest.prompts):
-        yield from _content(f"prompts/{n}", prompt.content_ref, objects)
-    for n, step in enumerate(manifest.steps):
-        if step.parameters:
-            yield from _pieces(f"steps/{n}/parameters", _SORTED.encode(step.parameters).decode())
-        yield from _content(f"steps/{n}", step.output_ref, objects)
-    for output in manifest.outputs:
-        yield from _content(f"outputs/{output.name}", output.content_ref, objects)
+class Texts:
+    """Everything in a pack that can be searched, in pieces: metadata, prompts, parameters, contents that are text.
+
+    `left_out`, once all of it was read: some content is not text, cannot be read, or goes on behind its first mebibyte.
+    """
+
+    def __init__(self, manifest: Manifest, objects: ObjectReader) -> None:
+        self._manifest = manifest
+        self._objects = objects
+        self.left_out = False
+
+    def __iter__(self) -> Iterator[TextPart]:
+        manifest = self._manifest
+        yield from _pieces("metadata", "\n".join(_metadata(manifest)))
+        yield from self._content("system_prompt", manifest.system_prompt)
+        for n, prompt in enumerate(manifest.prompts):
+            yield from self._content(f"prompts/{n}", prompt.content_ref)
+        for n, step in enumerate(manifest.steps):
+            if step.parameters:
+                yield from _pieces(f"steps/{n}/parameters", " ".join(_words(step.parameters)))
+            if step.output_ref:
+                yield from self._content(f"steps/{n}", step.output_ref)
+        for output in manifest.outputs:
+            yield from self._content(f"outputs/{output.name}", output.content_ref)
+
+    def _content(self, part: str, ref: str) -> Iterator[TextPart]:
+        data = b""
+        try:
+            for chunk in self._objects.stream(Digest.parse(ref)):
+                data += chunk
+                if len(data) > SEARCHED:
+                    self.left_out = True
+                    break
+            # What is cut off may end within a character.
+            cut = len(data) > SEARCHED
+            text = getincrementaldecoder("utf-8")().decode(data[:SEARCHED], final=False) if cut else data.decode()
+        except (ContextPlaneError, UnicodeDecodeError):
+            self.left_out = True  # damaged, or not text: other verbs say which
+            return
+        if "\0" in text:
+            self.left_out = True
+            return
+        yield from _pieces(part, text)
 
 
 def _metadata(manifest: Manifest) -> Iterator[str]:
@@ -67,20 +95,20 @@ def _metadata(manifest: Manifest) -> Iterator[str]:
     yield from (one.name for one in manifest.outputs)
 
 
-def _content(part: str, ref: str, objects: Objects) -> Iterator[TextPart]:
-    digest = _digest(ref)
-    if digest is None:
-        return
-    data = bytearray()
-    try:
-        for chunk in objects.stream(digest):
-            data += chunk
-            if len(data) >= SEARCHED:
-                break
-        text = bytes(data[:SEARCHED]).decode(errors="ignore" if len(data) >= SEARCHED else "strict")
-    except (ContextPlaneError, UnicodeDecodeError):
-        return  # damaged, or not text: other verbs say so
-    yield from _pieces(part, text)
+def _words(value: object) -> Iterator[str]:
+    """The names and values in some parameters, in order, and not as JSON: it writes a line break as a letter.
+
+    Not recursive: what others stored may be deeper than our stack.
+    """
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            todo += [part for key in sorted(one, reverse=True) for part in (one[key], f"{key}:")]
+        elif isinstance(one, list):
+            todo += reversed(one)
+        else:
+            yield one if isinstance(one, str) else msgspec.json.encode(one).decode()
 
 
 def _pieces(part: str, text: str) -> Iterator[TextPart]:

@@ -38,7 +38,9 @@ def find_execution_pack(catalog: Catalog, ref: ExecutionRef | ExecutionPrefix) -
                 break
     if not fits:
         raise ExecutionPackNotFound(
-            "no such execution pack in this store", at=str(ref), hint="for any other object write sha256:<hash>"
+            "no such execution pack in this store",
+            at=str(ref),
+            hint="'ctx log' lists them; 'ctx cat sha256:<hash>' reads any other object",
         )
     if len(fits) > 1:
         named = [f"ctx://{digest.hex}" for digest in fits[:_NAMED]]

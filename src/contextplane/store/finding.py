@@ -6,17 +6,18 @@ from contextplane.model.value import Value
 
 __all__ = ["DAMAGE", "Finding", "State"]
 
-State = Literal["missing", "corrupt", "index", "orphaned", "foreign"]
+State = Literal["missing", "corrupt", "index", "orphaned", "foreign", "unreadable"]
 
-DAMAGE: frozenset[State] = frozenset({"missing", "corrupt", "index"})
-"""What makes a store unsound. Orphaned objects take room, foreign things take none of ours."""
+DAMAGE: frozenset[State] = frozenset({"missing", "corrupt", "index", "unreadable"})
+"""What makes a store unsound, or leaves that open. Orphaned objects take room, foreign things take none of ours."""
 
 
 class Finding(Value, frozen=True):
     """One thing that is not as it should be.
 
-    `missing`: something refers to it and it is not there. `corrupt`: it is there and is not what it says. `orphaned`:
-    it is whole and nothing refers to it. `foreign`: it is not ours. `index`: the index says otherwise than the objects.
+    `missing`: something refers to it and it is not there. `corrupt`: it is there and is not what it says.
+    `unreadable`: it is there, and nobody could look what it is. `orphaned`: it is whole and nothing refers to it.
+    `foreign`: it is not ours. `index`: the index says otherwise than the objects.
     """
 
     state: State

@@ -7,9 +7,10 @@ from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog, CatalogReadOnly, Transaction
 from contextplane.ports.entries import ExecutionEntries
-from contextplane.ports.objects import Objects
-from contextplane.store.describe import described, texts
+from contextplane.ports.objects import ObjectReader, Objects, StorageFull
+from contextplane.store.describe import Texts, described
 from contextplane.store.in_step import MARK, PACKS
+from contextplane.store.searched import LEFT_OUT
 from contextplane.store.trace import read_manifest_bytes, trace
 
 __all__ = ["follow", "index_entries"]
@@ -29,12 +30,12 @@ def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Non
             index_entries(tx, sorted(listed - known), entries, objects)
             if state is not None:
                 tx.marks.put(MARK, state)
-    except CatalogReadOnly:
+    except (CatalogReadOnly, StorageFull):
         if not listed <= known:
             raise  # the answer would be a wrong one; without the mark we only look again next time
 
 
-def index_entries(tx: Transaction, packs: list[Digest], entries: ExecutionEntries, objects: Objects) -> None:
+def index_entries(tx: Transaction, packs: list[Digest], entries: ExecutionEntries, objects: ObjectReader) -> None:
     """Make each pack a root, record what it reaches, and put it into the list and the text index."""
     for digest in packs:
         tx.objects.keep(PACKS + digest.hex, digest)
@@ -43,4 +44,7 @@ def index_entries(tx: Transaction, packs: list[Digest], entries: ExecutionEntrie
         row, read = described(digest, manifest, Timestamp.of(entries.added_at(digest)))
         tx.packs.add(row)
         if read is not None:
-            tx.texts.add(digest, texts(read, objects))
+            texts = Texts(read, objects)
+            tx.texts.add(digest, texts)
+            if texts.left_out:
+                tx.marks.put(LEFT_OUT, "yes")

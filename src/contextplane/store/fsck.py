@@ -9,6 +9,8 @@ from contextplane.ports.objects import Objects
 from contextplane.store.ascending import Ascending
 from contextplane.store.compare import compare_entries, compare_manifests, compare_tallies
 from contextplane.store.finding import Finding
+from contextplane.store.handoffs import compare_handoffs
+from contextplane.store.waiting import waits
 
 __all__ = ["Progress", "fsck", "fsck_objects"]
 
@@ -43,14 +45,15 @@ def fsck_objects(objects: Objects, progress: Progress) -> Iterator[Finding]:
     for digest in objects.names():
         condition = objects.check(digest)
         progress(condition.size, 1)
-        if condition.state == "corrupt":
-            yield Finding(state="corrupt", what=str(digest), why=condition.why)
+        if condition.state in {"corrupt", "unreadable"}:
+            yield Finding(state=condition.state, what=str(digest), why=condition.why)
 
 
 def _compared(view: View, entries: ExecutionEntries, objects: Objects, progress: Progress) -> Iterator[Finding]:
     yield from _objects(view, objects, progress)
     yield from compare_entries(view, entries, objects)
     yield from compare_manifests(view, objects)
+    yield from compare_handoffs(view, objects)
     yield from compare_tallies(view)
 
 
@@ -59,7 +62,7 @@ def _objects(view: View, objects: Objects, progress: Progress) -> Iterator[Findi
     wanted, reached = Ascending(view.objects.wanted()), Ascending(view.objects.reached())
     for digest in objects.names():
         for absent in wanted.before(digest):
-            yield _missing(view, absent)
+            yield from _no_file(view, absent, progress)
         needed, alive = wanted.takes(digest), reached.takes(digest)
         condition = objects.check(digest)
         progress(condition.size, 1)
@@ -67,24 +70,31 @@ def _objects(view: View, objects: Objects, progress: Progress) -> Iterator[Findi
         if condition.state == "missing":
             # Collected by another process since its name was listed.
             if needed:
-                yield _missing(view, digest)
-        elif condition.state == "corrupt":
-            yield Finding(
-                state="corrupt", what=str(digest), why=condition.why, needed_by=view.objects.referrers(digest)
-            )
+                yield from _missing(view, digest)
+        elif condition.state != "whole":
+            needed_by = view.objects.referrers(digest)
+            yield Finding(state=condition.state, what=str(digest), why=condition.why, needed_by=needed_by)
         elif not alive:
             known = "" if recorded else ", and its kind is unknown: it is never collected"
             yield Finding(state="orphaned", what=str(digest), why=f"nothing refers to it{known}")
         elif recorded is None or recorded.size != condition.size:
             yield Finding(state="index", what=str(digest), why="it is not in the index, or with another size")
     for absent in wanted.rest():
-        yield _missing(view, absent)
+        yield from _no_file(view, absent, progress)
 
 
-def _missing(view: View, digest: Digest) -> Finding:
-    return Finding(
-        state="missing", what=str(digest), why="referred to, and not there", needed_by=view.objects.referrers(digest)
-    )
+def _no_file(view: View, digest: Digest, progress: Progress) -> Iterator[Finding]:
+    """An object that is wanted and no file. When it waits in the catalog to become one, it was hashed there."""
+    waiting = waits(view.pending, digest)
+    if waiting is not None:
+        progress(len(waiting), 1)
+    yield from _missing(view, digest)
+
+
+def _missing(view: View, digest: Digest) -> Iterator[Finding]:
+    if waits(view.pending, digest) is None:
+        needed_by = view.objects.referrers(digest)
+        yield Finding(state="missing", what=str(digest), why="referred to, and not there", needed_by=needed_by)
 
 
 def _confirmed(
@@ -106,11 +116,12 @@ def _second_look(view: View, entries: ExecutionEntries, objects: Objects) -> Ite
         recorded = view.objects.recorded(digest)
         if not objects.has(digest):
             if objects.check(digest).state == "missing":
-                yield _missing(view, digest)
+                yield from _missing(view, digest)
         elif recorded is None or recorded.size != objects.size(digest):
             yield Finding(state="index", what=str(digest), why="it is not in the index, or with another size")
     yield from compare_entries(view, entries, objects)
     yield from compare_manifests(view, objects)
+    yield from compare_handoffs(view, objects)
     yield from compare_tallies(view)
 
 

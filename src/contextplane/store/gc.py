@@ -1,23 +1,31 @@
 """Collecting what nothing refers to. It walks recorded edges only, and never takes what it does not understand."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.handoff_grace import DEFAULT_GRACE_SECONDS
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Catalog, ObjectIndexView
+from contextplane.ports.catalog import Catalog, ObjectIndexView, Transaction
 from contextplane.ports.entries import ExecutionEntries
-from contextplane.ports.objects import Condition, Objects
+from contextplane.ports.objects import Collecting, Condition, Objects, ObjectsInUse, StorageFull
 from contextplane.store.follow import follow
+from contextplane.store.handoff_gc import HandoffOver, Over, release_over, would_release
 from contextplane.store.in_step import PACKS
 from contextplane.store.trace import trace_again
 
-__all__ = ["Collected", "GcBlocked", "gc"]
+__all__ = ["PATIENCE", "Collected", "GcBlocked", "gc"]
 
 _NAMED = 5
 _LEFTOVER_GRACE = timedelta(days=1)
+_ROUND = 0.02
+
+PATIENCE = 10.0
+"""So many seconds those who are putting objects are waited for."""
 
 
 class GcBlocked(ContextPlaneError):
@@ -30,7 +38,9 @@ class GcBlocked(ContextPlaneError):
 class Collected(Value, frozen=True):
     """What was collected, or would be, and what stays although nothing refers to it.
 
-    `young` was put within the grace time. `damaged` is not what its name says: it may be all that is left of something.
+    `young` was put within the grace time. `damaged` is not what its name says, or cannot be read: it may be all
+    that is left of something. `unfinished` are leftovers too young to tell whether their writer is still at it.
+    `handoffs` are over, and nothing keeps their revisions any more, whether those are old enough to go or not.
     """
 
     objects: tuple[Digest, ...]
@@ -38,33 +48,53 @@ class Collected(Value, frozen=True):
     leftovers: tuple[str, ...]
     young: tuple[Digest, ...]
     damaged: tuple[Digest, ...]
+    unfinished: tuple[str, ...] = ()
+    handoffs: tuple[HandoffOver, ...] = ()
 
 
-def gc(
-    catalog: Catalog, entries: ExecutionEntries, objects: Objects, *, older_than: datetime, dry_run: bool
+def gc(  # noqa: PLR0913  three ports, and what is said of them
+    catalog: Catalog,
+    entries: ExecutionEntries,
+    objects: Objects,
+    *,
+    older_than: datetime,
+    dry_run: bool,
+    handoff_grace_seconds: int = DEFAULT_GRACE_SECONDS,
+    patience: float = PATIENCE,
 ) -> Collected:
-    """Remove objects that no root reaches and that were put before `older_than`."""
+    """Remove objects that no root reaches and that were put before `older_than`.
+
+    Handoff packs that were deleted, or whose grace time ended, before then are roots no more. `patience`: so many
+    seconds are waited for those who are putting objects; then it is `ObjectsInUse`.
+    """
+    over: tuple[HandoffOver, ...] = ()
     if not dry_run:
         follow(catalog, entries, objects)
-        with catalog.write(survives="crash") as tx:
-            trace_again(tx, objects)
+        over = _let_go(catalog, objects, older_than, handoff_grace_seconds)
     with catalog.read() as view:
         candidates = _unreachable(view.objects, objects)
+        if dry_run:
+            over, more = would_release(view, Over.before(older_than, handoff_grace_seconds, view))
+            candidates = sorted({*candidates, *more})
     # Re-hashing takes long, so nobody waits for it.
     conditions = {digest: objects.check(digest) for digest in candidates}
     if dry_run:
         outcome = _sort_out(candidates, conditions, objects, older_than)
         taken = outcome.taken
     else:
-        # Whoever links to an object takes this same turn, so nothing found unreachable here can become reachable.
-        with catalog.write(survives="crash") as tx:
+        with _alone(catalog, objects, patience) as (tx, collecting):
             still = [digest for digest in _unreachable(tx.objects, objects) if digest in conditions]
             outcome = _sort_out(still, conditions, objects, older_than)
             # The files go first: dying before their rows go leaves rows without files, which the next run drops. The
             # other way round would leave files of unknown kind, which are never collected.
-            taken = {digest: size for digest, size in outcome.taken.items() if _took(digest, objects, older_than)}
+            taken = {
+                digest: size
+                for digest, size in outcome.taken.items()
+                if collecting.collect(digest, older_than=older_than) is not None
+            }
             for digest in (*taken, *outcome.gone):
                 tx.objects.forget(digest)
+                tx.pending.remove(digest)
     # A leftover may be of a writer that is still at it; a day is more than any of them needs.
     leftovers = objects.sweep(older_than=older_than - _LEFTOVER_GRACE, dry_run=dry_run)
     return Collected(
@@ -73,12 +103,45 @@ def gc(
         leftovers=tuple(leftovers),
         young=outcome.young,
         damaged=outcome.damaged,
+        unfinished=tuple(
+            stray.name for stray in objects.strays() if stray.what == "leftover" and stray.name not in leftovers
+        ),
+        handoffs=over,
     )
 
 
-def _took(digest: Digest, objects: Objects, older_than: datetime) -> bool:
-    """Remove an object, unless somebody put it again since we looked."""
-    return objects.collect(digest, older_than=older_than) is not None
+def _let_go(
+    catalog: Catalog, objects: Objects, older_than: datetime, handoff_grace_seconds: int
+) -> tuple[HandoffOver, ...]:
+    """Find out what manifests refer to that were not understood before, and keep no more what is over."""
+    # Where there is no room to write that down, it waits until there is some: to make it is what we are here for.
+    with suppress(StorageFull), catalog.write(survives="crash") as tx:
+        trace_again(tx, objects)
+        _refuse_if_blind(tx.objects, objects)  # before any pack is let go that nobody would be told of
+        return release_over(tx, Over.before(older_than, handoff_grace_seconds, tx))
+    return ()
+
+
+@contextmanager
+def _alone(catalog: Catalog, objects: Objects, patience: float) -> Iterator[tuple[Transaction, Collecting]]:
+    """Our turn in the catalog, at a moment when nobody is putting objects.
+
+    Whoever links to an object takes this same turn, and holds a batch open from its put until then: so nothing that is
+    unreachable here can become reachable. Nobody is waited for within the turn, for they may be waiting for it.
+    """
+    end = time.monotonic() + patience
+    while True:
+        with ExitStack() as stack:
+            tx = stack.enter_context(catalog.write(survives="crash"))
+            try:
+                collecting = stack.enter_context(objects.collecting())
+            except ObjectsInUse:
+                if time.monotonic() >= end:
+                    raise
+            else:
+                yield tx, collecting
+                return
+        time.sleep(_ROUND)
 
 
 class _Outcome(Value, frozen=True):
@@ -101,12 +164,12 @@ def _sort_out(
     young, damaged, gone = list[Digest](), list[Digest](), list[Digest]()
     for digest in digests:
         condition = conditions[digest]
-        if condition.state == "corrupt":
+        if condition.state in {"corrupt", "unreadable"}:
             damaged.append(digest)
-        elif condition.state == "missing" or not objects.has(digest):
+        elif not objects.has(digest):
             gone.append(digest)
-        elif objects.written_at(digest) >= older_than:
-            young.append(digest)
+        elif condition.state == "missing" or objects.written_at(digest) >= older_than:
+            young.append(digest)  # what was missing a moment ago was put since
         else:
             taken[digest] = condition.size
     return _Outcome(taken=taken, young=tuple(young), damaged=tuple(damaged), gone=tuple(gone))

@@ -10,6 +10,7 @@ from typing import ClassVar
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.execution import MANIFEST_MOST, references
 from contextplane.model.ids import Digest
+from contextplane.model.manifest import ManifestInvalid, read_manifest
 from contextplane.ports.objects import Objects
 
 __all__ = ["PackIncomplete", "PackNotUnderstood", "Reach", "reach"]
@@ -23,7 +24,7 @@ class PackIncomplete(ContextPlaneError):
 
 
 class PackNotUnderstood(ContextPlaneError):
-    """What an execution pack refers to cannot be told: its bytes are no manifest, or one of a form unknown to us."""
+    """An execution pack that no verb can read: its bytes are no manifest, or one of a form unknown to us."""
 
     code: ClassVar[str] = "execution_pack_not_understood"
     family: ClassVar[Family] = "refused"
@@ -49,6 +50,10 @@ class Reach:
         if refs.unreadable:
             place, text = refs.unreadable[0]
             raise _not_understood(pack, f"{place} is {text}")
+        try:
+            read_manifest(manifest)
+        except ManifestInvalid as error:
+            raise _not_understood(pack, error.message, place=error.at or "") from error
         self.parents[pack] = None
         for role, digest in refs.found:
             if role == "parent":
@@ -96,7 +101,7 @@ def reach(packs: Iterable[Digest], objects: Objects) -> Reach:
     return found
 
 
-def _not_understood(pack: Digest, why: str) -> PackNotUnderstood:
+def _not_understood(pack: Digest, why: str, *, place: str = "") -> PackNotUnderstood:
     return PackNotUnderstood(
-        f"what it refers to cannot be told: {why}", at=f"ctx://{pack.hex}", hint="'ctx cat' shows its bytes"
+        f"it cannot be understood: {why}", at=f"ctx://{pack.hex}{place}", hint="'ctx cat' shows its bytes"
     )

@@ -6,12 +6,12 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.execution import EXECUTION_PACK, MANIFEST_MOST, MENTION, references
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import Recorded, Transaction
-from contextplane.ports.objects import Objects
+from contextplane.ports.objects import ObjectReader
 
 __all__ = ["read_manifest_bytes", "trace", "trace_again"]
 
 
-def trace(tx: Transaction, pack: Digest, objects: Objects) -> None:
+def trace(tx: Transaction, pack: Digest, objects: ObjectReader) -> None:
     """Record a manifest, its contents, and its line of parents.
 
     A manifest that cannot be read, or not wholly understood, is recorded as untraced: what it refers to is unknown, and
@@ -25,13 +25,13 @@ def trace(tx: Transaction, pack: Digest, objects: Objects) -> None:
             todo += _traced(tx, digest, objects)
 
 
-def trace_again(tx: Transaction, objects: Objects) -> None:
+def trace_again(tx: Transaction, objects: ObjectReader) -> None:
     """Trace what could not be traced before and can be now."""
     for recorded in list(tx.objects.untraced()):
         trace(tx, recorded.digest, objects)
 
 
-def read_manifest_bytes(digest: Digest, objects: Objects) -> bytes | None:
+def read_manifest_bytes(digest: Digest, objects: ObjectReader) -> bytes | None:
     """The bytes of something that may be a manifest; None when they cannot be read, or are too many for one."""
     try:
         return objects.get(digest) if objects.size(digest) <= MANIFEST_MOST else None
@@ -39,7 +39,7 @@ def read_manifest_bytes(digest: Digest, objects: Objects) -> bytes | None:
         return None
 
 
-def _traced(tx: Transaction, digest: Digest, objects: Objects) -> list[Digest]:
+def _traced(tx: Transaction, digest: Digest, objects: ObjectReader) -> list[Digest]:
     """Record one manifest and what it names; return its parent, which is a manifest itself."""
     manifest = read_manifest_bytes(digest, objects)
     refs = references(manifest) if manifest is not None else None
@@ -54,7 +54,7 @@ def _traced(tx: Transaction, digest: Digest, objects: Objects) -> list[Digest]:
     return [target for role, target in named if role == "parent"]
 
 
-def _present(digests: Iterable[Digest], objects: Objects) -> Iterator[tuple[Digest, int]]:
+def _present(digests: Iterable[Digest], objects: ObjectReader) -> Iterator[tuple[Digest, int]]:
     """Those that are there, with their sizes; a check tells of the others."""
     for digest in digests:
         try:

@@ -60,6 +60,10 @@ class FaultyDisk(Disk):
         self._faults.hit("sync_folder")
         super().sync_folder(path)
 
+    def sync_all(self, fd: int) -> None:
+        self._faults.hit("sync_all")
+        super().sync_all(fd)
+
     def make_folder(self, path: str, mode: int = 0o777) -> bool:
         self._faults.hit("make_folder")
         return super().make_folder(path, mode)
@@ -67,6 +71,18 @@ class FaultyDisk(Disk):
     def replace(self, source: str, target: str) -> None:
         self._faults.hit("replace")
         super().replace(source, target)
+
+    def rename_new(self, source: str, target: str) -> None:
+        self._faults.hit("rename_new")
+        super().rename_new(source, target)
+
+    def create_nameless(self, folder: str, mode: int) -> int | None:
+        self._faults.hit("create")
+        return super().create_nameless(folder, mode)
+
+    def name_new(self, fd: int, target: str) -> None:
+        self._faults.hit("rename_new")
+        super().name_new(fd, target)
 
     def touch(self, path: str) -> None:
         self._faults.hit("touch")

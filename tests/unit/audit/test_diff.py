@@ -230,6 +230,20 @@ def test_a_step_of_another_type_is_a_drift_of_its_tool() -> None:
     assert (entry.pack_a, entry.pack_b) == ("tool_call", "plan")
 
 
+def test_a_step_that_is_deterministic_in_one_run_only_is_a_drift_of_its_tool() -> None:
+    other = with_steps(FIRST, replace(SECOND, deterministic=True), THIRD)
+    entry = only(other)
+    assert (entry.type, entry.description) == ("tool_drift", "Step 1: read is deterministic in pack B only")
+    assert (entry.step_index, entry.pack_a, entry.pack_b, entry.at_a) == (1, False, True, "/steps/1")
+    assert only(RUN, other).description == "Step 1: read is deterministic in pack A only"
+    both = with_steps(FIRST, replace(SECOND, deterministic=True, type="check", output_ref=ref("else")), THIRD)
+    assert [said for _, said in told(both)] == [
+        "Step 1: read is a different type of step",
+        "Step 1: read is deterministic in pack B only",
+        "Step 1: read produced different output",
+    ]
+
+
 def test_reasoning_is_called_by_its_type() -> None:
     thought = Step(type="reasoning", output_ref=ref("hm"))
     assert told(with_steps(*RUN.steps, thought)) == [("tool_drift", "Step 3: reasoning added in pack B")]

@@ -26,32 +26,10 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import Environment
 from contextplane.ports.tools import ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
+from contextplane.testing.known_tools import KnownTools
 from contextplane.testing.proofs import proves
 
 HERE = Environment(os="linux", runtime="python3.11.4")
-
-
-class KnownTools:
-    """Tools whose answers are known beforehand; an error among them is raised."""
-
-    def __init__(self, answers: Mapping[str, bytes | ContextPlaneError]) -> None:
-        self.answers = answers
-        self.calls: list[tuple[str, Mapping[str, object]]] = []
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(sorted(self.answers))
-
-    def version(self, name: str) -> str:
-        if name not in self.answers:
-            raise ToolUnknown("no such tool")
-        return "2"
-
-    def call(self, name: str, parameters: Mapping[str, object]) -> bytes:
-        self.calls.append((name, parameters))
-        answer = self.answers[name]
-        if isinstance(answer, ContextPlaneError):
-            raise answer
-        return answer
 
 
 @pytest.fixture

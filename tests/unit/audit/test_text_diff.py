@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.audit.text_diff import MOST_BYTES, MOST_LINES, TextDiff, text_diff
+from contextplane.audit.text_diff import MOST_BYTES, MOST_LINES, MOST_WIDE, TextDiff, text_diff
 from contextplane.model.ids import Digest
 
 NO_NEWLINE = "\\ No newline at end of file"
@@ -89,6 +89,30 @@ def test_a_long_diff_is_cut_and_says_so(objects: FileObjects) -> None:
     assert (len(found.lines), found.cut) == (MOST_LINES, True)
 
 
+LONG = st.text("ab", min_size=990, max_size=1010)
+
+
+@given(LONG, LONG)
+def test_of_long_lines_a_part_is_told_that_has_the_difference_in_it(a: str, b: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found = of_bytes(FileObjects(folder), f"same\n{a}\nsame\n".encode(), f"same\n{b}\nsame\n".encode())
+    assert all(len(line) < MOST_WIDE + 50 for line in found.lines)
+    assert found.cut == (a != b and max(len(a), len(b)) >= MOST_WIDE)
+    assert (found.lines == ()) == (a == b)
+    if a != b:
+        assert len({line[1:] for line in found.lines[2:4]}) == 2
+
+
+@pytest.mark.parametrize("at", [0, 1, 99, 100, 101, 5000, 9999])
+def test_a_long_line_is_told_from_where_it_parts(objects: FileObjects, at: int) -> None:
+    a = "x" * 10_000
+    b = a[:at] + "y" + a[at + 1 :]
+    _, ours, theirs = of_bytes(objects, a.encode(), b.encode()).lines
+    skipped = max(at - 100, 0)
+    assert ours.startswith("-" + (f"[{skipped:,} characters] x" if skipped else "x"))
+    assert "x" * min(at, 100) + "y" in theirs
+
+
 def test_what_lies_behind_the_part_that_is_compared_is_not_called_a_difference(objects: FileObjects) -> None:
     lines = [f"line {n}" for n in range(3000)]
     found = of_bytes(objects, "\n".join(lines).encode(), "\n".join(["new", *lines[:-1], "end"]).encode())
@@ -133,8 +157,3 @@ def test_what_is_no_reference_names_nothing(objects: FileObjects) -> None:
     found = text_diff("sha256:short", str(objects.put(b"here")), objects)
     assert found.state == "missing"
     assert found.why.startswith("sha256:short of pack A cannot be read: not a digest")
-
-
-def test_a_reference_in_upper_case_names_the_same_bytes(objects: FileObjects) -> None:
-    upper = "sha256:" + objects.put(b"old\n").hex.upper()
-    assert text_diff(upper, str(objects.put(b"new\n")), objects).lines == ("@@ -1 +1 @@", "-old", "+new")

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextplane.model.canonical import JsonRefused
@@ -170,3 +170,20 @@ def test_a_long_text_that_is_broken_is_refused_when_it_is_read() -> None:
     assert isinstance(value, LongText)
     with pytest.raises(JsonRefused):
         value.encoded()
+
+
+@given(
+    before=st.lists(st.text(max_size=3), max_size=3),
+    wide=st.sampled_from(["", "x" * 5000, "\u00e9\u20ac\U0001f600" * 400_000]),
+)
+@settings(max_examples=20, deadline=None)
+def test_wherever_a_text_is_malformed_its_line_column_and_byte_are_told(before: list[str], wide: str) -> None:
+    lines = [json.dumps(one) + "," for one in before]
+    last = json.dumps(wide, ensure_ascii=False) + ", "
+    text = "[" + "".join(f"{line}\n" for line in lines) + last
+    with pytest.raises(JsonRefused) as refused:
+        parse_long((text + "oops]").encode())
+    line = text.rpartition("\n")[2]
+    places = {"line": len(lines) + 1, "column": len(line) + 1, "byte": len(text.encode())}
+    assert refused.value.details == places
+    assert f"line {places['line']}, column {places['column']}: " in str(refused.value)

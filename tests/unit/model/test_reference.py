@@ -13,6 +13,7 @@ from contextplane.model.ids import (
     HandoffId,
     InvalidId,
     PackRef,
+    RecordingId,
     RunId,
     UnpinnedRef,
 )
@@ -55,6 +56,8 @@ READ: list[tuple[str, Named, str]] = [
     ("pk_abcd2345@3", HandoffRef(id=HANDOFF, revision=3), ""),
     ("pk_abcd2345@9999999999", HandoffRef(id=HANDOFF, revision=9_999_999_999), ""),
     (RUN, RunId(RUN), ""),
+    ("rec_0123456789abcdef", RecordingId("rec_0123456789abcdef"), ""),
+    ("rec_notes.txt", path("rec_notes.txt"), ""),
     ("dr_refund_881", DecisionRecordId("dr_refund_881"), ""),
     ("kg:order:ord_881#snapshot_1", EvidenceRef("kg:order:ord_881#snapshot_1"), ""),
     ("kg:docs/refund.md", EvidenceRef("kg:docs/refund.md"), ""),
@@ -116,8 +119,8 @@ REFUSED: list[tuple[str, type[ContextPlaneError]]] = [
     ("ctx://refunds@1.2.3", InvalidReference),
     ("CTX:cafe", InvalidReference),
     # A blob is never looked for by the beginning of its hash.
-    ("sha256:", InvalidId),
-    ("sha256:0123", InvalidId),
+    ("sha256:", InvalidReference),
+    ("sha256:0123", InvalidReference),
     (f"sha256:{HEX}0", InvalidId),
     # A typed prefix promises its form.
     ("pk_", InvalidId),

@@ -9,6 +9,7 @@ import pytest
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.adapters.files.sources import FileSources
 from contextplane.errors import ContextPlaneError
+from contextplane.model.execution_log import InvalidLog
 from contextplane.model.ids import Digest
 from contextplane.model.log_reader import read_log
 from contextplane.policy.secrets import secret_shapes
@@ -54,6 +55,55 @@ def test_of_many_the_one_that_is_refused_is_named_and_nothing_is_left(
     assert str(refused.value.at).startswith("/outputs/2/")
     assert list(FileObjects(str(tmp_path)).names()) == []
     assert list(FileObjects(str(tmp_path)).strays()) == []
+
+
+@pytest.mark.parametrize("large", [[], [LARGE] * 4], ids=["little", "much"])
+def test_everything_that_is_wrong_with_contents_is_told_at_once_and_nothing_is_left(
+    tmp_path: Path, large: list[str]
+) -> None:
+    outputs = [{"name": f"{n}", "content": f"{n}{text}"} for n, text in enumerate(large)]
+    bad = [{"content_base64": "%%%"}, {"path": "none"}, {"path": "../x"}, {"path": "none"}]
+    with pytest.raises(InvalidLog) as refused:
+        staged(tmp_path, [*outputs, *({"name": f"bad {n}", **one} for n, one in enumerate(bad))])
+    first = len(outputs)
+    assert [one.at for one in refused.value.problems] == [
+        f"/outputs/{first}/content_base64",
+        *(f"/outputs/{first + n}/path" for n in (1, 2, 3)),
+    ]
+    messages = [one.message for one in refused.value.problems]
+    assert [message.partition(":")[0] for message in messages[:2]] == ["not base64", "cannot be read"]
+    assert messages[2] == "leads out of its folder (../x)"
+    assert messages[3] == messages[1]
+    assert list(FileObjects(str(tmp_path)).names()) == []
+    assert list(FileObjects(str(tmp_path)).strays()) == []
+
+
+def test_a_content_that_is_given_many_times_is_one_object_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"twice")
+    given = [{"content": "twice"}, {"path": "file"}, {"content_base64": "dHdpY2U="}, {"content": "twice"}]
+    done = staged(tmp_path, [{"name": f"{n}", **one} for n, one in enumerate(given)])
+    assert {one.content_ref for one in done.manifest.outputs} == {str(Digest.of(b"twice"))}
+    assert sorted(one.size for one in done.contents) == [1, 5]
+
+
+def test_what_looks_like_a_secret_is_told_wherever_it_stands(tmp_path: Path) -> None:
+    key = "AKIA" + "A1" * 8
+    (tmp_path / "file").write_bytes(b"x" * 9000 + f" {key} ".encode())
+    log = {
+        "model": {"identifier": "m", "parameters": {"key": key}},
+        "system_prompt": "s",
+        "environment": {"os": "l", "runtime": "r"},
+        "prompts": [{"role": "user", "content": key}, {"role": "user", "content": key}],
+        "inputs": [{"name": "f", "path": "file"}],
+        "steps": [
+            {"type": "reasoning", "parameters": {"fine": 1}},
+            {"type": "reasoning", "parameters": {"deep": [{"in": [f"key={key}"]}]}},
+        ],
+    }
+    with FileObjects(str(tmp_path)).batch() as batch:
+        done = stage_log(read_log(json.dumps(log).encode()), None, batch, FileSources(str(tmp_path)))
+    places = ["/prompts/0/content", "/prompts/1/content", "/inputs/0/path", "/model/parameters", "/steps/1/parameters"]
+    assert done.suspects == tuple((at, "AWS access key") for at in places)
 
 
 def test_a_broken_text_among_many_is_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import JsonRefused
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step
-from contextplane.record.draft import InvalidDraft, draft_text, read_draft, same_run, with_sizes
+from contextplane.record.draft import InvalidDraft, draft_text, fork_key, read_draft, same_run, with_sizes
 
 PARENT = Digest.of(b"parent")
 ORDER = ["version", "hash", "created", "model", "system_prompt", "prompts"]
@@ -151,7 +151,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         [
             *("/version", "/hash", "/created", "/system_prompt", "/parent", "/extra"),
             *("/model/identifier", "/model/parameters", "/model/temperature"),
-            *("/prompts/0", "/prompts/0/content_ref", "/prompts/1/role", "/prompts/1/content_ref"),
+            *("/prompts/0", "/prompts/1/role", "/prompts/1/content_ref"),
             *("/inputs/0/size", "/inputs/0/content"),
             *("/steps/0/index", "/steps/0/tool", "/steps/2/deterministic", "/steps/2/type"),
             *("/outputs/0/name", "/outputs/0/content_ref"),
@@ -184,3 +184,13 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused(field: str, value: obj
         assert error.at is not None  # noqa: PT017  either answer is right
     else:
         assert read_draft(draft_text(draft.manifest, draft.parent)).manifest == draft.manifest
+
+
+@settings(max_examples=100, deadline=None)
+@given(manifests, manifests, st.binary(max_size=1), st.binary(max_size=1))
+def test_a_fork_is_known_by_what_it_says_and_whose_it_is(one: Manifest, other: Manifest, a: bytes, b: bytes) -> None:
+    first, second = read_draft(draft_text(one, Digest.of(a))), read_draft(draft_text(other, Digest.of(b)))
+    same = same_run(first.manifest, second.manifest) and a == b
+    assert (fork_key(first) == fork_key(second)) == same
+    later = replace(first.manifest, created="2027-01-01T00:00:00Z")
+    assert fork_key(replace(first, manifest=later)) == fork_key(first)

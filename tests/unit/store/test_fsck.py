@@ -1,6 +1,7 @@
 """A check finds every kind of damage, says who needs what is damaged, and says nothing of what is sound."""
 
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,12 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.model.execution import EXECUTION_PACK
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import Recorded
 from contextplane.store.finding import DAMAGE, Finding
 from contextplane.store.fsck import fsck
 from tests.unit.store.world import World, passing_world
+
+
+def _database(world: World) -> sqlite3.Connection:
+    assert isinstance(world.platform.catalog, SqliteCatalog)
+    return world.platform.catalog._db
 
 
 def brief(findings: list[Finding]) -> list[tuple[str, str]]:
@@ -211,7 +218,7 @@ def test_an_index_that_lags_behind_is_told(world: World) -> None:
 def test_rows_sizes_and_tallies_that_are_wrong_are_told_and_a_rebuild_puts_them_right(world: World) -> None:
     pack = world.pack(b"the report")
     world.follow()
-    db = world.platform.catalog._db
+    db = _database(world)
     for harm, what in (
         ("UPDATE object SET size = size + 1 WHERE kind = 'blob'", str(Digest.of(b"the report"))),
         ("DELETE FROM object WHERE kind = 'blob'", str(Digest.of(b"the report"))),
@@ -225,7 +232,7 @@ def test_rows_sizes_and_tallies_that_are_wrong_are_told_and_a_rebuild_puts_them_
 
 
 def test_a_schema_that_is_not_ours_is_corrupt(world: World) -> None:
-    db = world.platform.catalog._db
+    db = _database(world)
     db.execute("DROP TRIGGER event_is_never_removed")
     db.execute("CREATE TRIGGER eavesdrop AFTER INSERT ON event BEGIN DELETE FROM mark; END")
     assert {finding.why for finding in world.findings() if finding.what == "catalog"} == {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.model.ids import Digest
-from contextplane.ports.objects import StorageFailed
+from contextplane.ports.objects import Condition, StorageFailed
 from contextplane.store.finding import DAMAGE
 from contextplane.store.gc import Collected, GcBlocked
 from contextplane.testing.faults import Faults, FaultyDisk
@@ -101,7 +101,9 @@ def test_leftovers_are_swept_when_they_are_old_and_other_things_never(world: Wor
     for name, written in {"1-0123456789abcdef": 0, "2-0123456789abcdef": 4e9, "mine": 0, "1-0123": 0}.items():
         (staging / name).write_bytes(b"half")
         os.utime(staging / name, (written, written))
-    assert world.gc(older_than=LONG_AGO).leftovers == (".staging/1-0123456789abcdef",)
+    done = world.gc(older_than=LONG_AGO)
+    assert done.leftovers == (".staging/1-0123456789abcdef",)
+    assert done.unfinished == (".staging/1-0123", ".staging/2-0123456789abcdef", ".staging/mine")
     assert sorted(path.name for path in staging.iterdir()) == ["1-0123", "2-0123456789abcdef", "mine"]
 
 
@@ -264,6 +266,24 @@ def test_what_is_gone_already_is_forgotten_and_not_called_kept(world: World) -> 
         assert world.gc(dry_run=dry_run) == Collected(objects=(), freed=0, leftovers=(), young=(), damaged=())
     with world.platform.catalog.read() as view:
         assert view.objects.recorded(gone) is None
+
+
+class PutSince(FileObjects):
+    """Objects of which one that is found missing is put a moment later."""
+
+    def check(self, digest: Digest) -> Condition:
+        found = super().check(digest)
+        if found.state == "missing":
+            self.put(b"back again")
+        return found
+
+
+def test_what_was_missing_and_is_put_meanwhile_stays_known(world: World) -> None:
+    back = world.record_blob(b"back again")
+    world.place(back).unlink()
+    assert world.gc(objects=PutSince(str(world.path / "objects"))).young == (back,)
+    with world.platform.catalog.read() as view:
+        assert view.objects.recorded(back) is not None
 
 
 # --- all of it --------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound
 from contextplane.store.reach import PackIncomplete, PackNotUnderstood, Reach, reach
+from tests.surfaces.archives import manifest as least
 from tests.unit.store.world import World
 
 ABSENT = Digest.of(b"nobody has this")
@@ -38,7 +39,7 @@ def test_the_index_is_not_asked(world: World) -> None:
 
 
 def test_a_digest_elsewhere_in_a_manifest_is_a_mention(world: World) -> None:
-    pack = world.register(msgspec.json.encode({"version": "0.1", "steps": [{"parameters": {"of": str(ABSENT)}}]}))
+    pack = world.register(least(steps=[{"parameters": {"of": str(ABSENT)}}]))
     assert reach([pack], world.platform.objects).mentions == {ABSENT}
 
 
@@ -78,6 +79,15 @@ def test_a_manifest_that_is_not_wholly_understood_is_refused_by_name(world: Worl
     with pytest.raises(PackNotUnderstood) as caught:
         reach([pack], world.platform.objects)
     assert caught.value.at == f"ctx://{pack.hex}"
+
+
+@pytest.mark.parametrize("field", ["created", "model", "environment", "system_prompt"])
+def test_a_manifest_that_no_verb_could_read_is_refused_with_the_place(world: World, field: str) -> None:
+    whole = msgspec.json.decode(least(), type=dict[str, object])
+    pack = world.register(msgspec.json.encode({key: value for key, value in whole.items() if key != field}))
+    with pytest.raises(PackNotUnderstood) as caught:
+        reach([pack], world.platform.objects)
+    assert caught.value.at == f"ctx://{pack.hex}#/{field}"
 
 
 def test_something_larger_than_any_manifest_is_not_read(world: World) -> None:

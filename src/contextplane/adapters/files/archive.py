@@ -6,12 +6,15 @@ device, no path, no owner and no extension of the format has to be refused one b
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from io import BufferedReader
+from typing import ClassVar
 
-from contextplane.adapters.files.disk import Disk, fresh_name, storage_errors
+from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors
+from contextplane.adapters.files.fresh import fresh_file
 from contextplane.adapters.files.pump import CHUNK
+from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.archive import (
     HEADER_MOST,
     HEADER_NAME,
@@ -28,7 +31,15 @@ from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.objects import SourceUnreadable, StorageFailed
 
-__all__ = ["ArchiveReader", "ArchiveWriter", "Member", "archive_header", "reading_archive", "writing_archive"]
+__all__ = [
+    "ArchiveReader",
+    "ArchiveTargetExists",
+    "ArchiveWriter",
+    "Member",
+    "archive_header",
+    "reading_archive",
+    "writing_archive",
+]
 
 STANDARD = "-"
 """The name of standard input and standard output."""
@@ -40,6 +51,13 @@ _OCTAL_MOST = 8**11 - 1
 _BINARY = b"\x80"
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 _HINT = "only what 'ctx export' wrote is imported; nothing of this file was taken"
+
+
+class ArchiveTargetExists(ContextPlaneError):
+    """Another file has the name that an archive should get."""
+
+    code: ClassVar[str] = "archive_target_exists"
+    family: ClassVar[Family] = "conflict"
 
 
 class Member(Value, frozen=True):
@@ -70,11 +88,11 @@ def archive_header(name: str, size: int) -> bytes:
 
 
 class ArchiveWriter:
-    """Writes members to a descriptor, in the order in which they are given."""
+    """Hands the bytes of members on, in the order in which they are given. `new`: they were not there before."""
 
-    def __init__(self, fd: int, disk: Disk) -> None:
-        self._fd = fd
-        self._disk = disk
+    def __init__(self, take: Callable[[bytes], None], *, new: bool = True) -> None:
+        self._take = take
+        self.new = new
         self.written = 0
 
     def add(self, name: str, size: int, chunks: Iterable[bytes]) -> None:
@@ -97,7 +115,7 @@ class ArchiveWriter:
         self._write(_END)
 
     def _write(self, data: bytes) -> None:
-        self._disk.write_all(self._fd, data)
+        self._take(data)
         self.written += len(data)
 
 
@@ -105,43 +123,55 @@ class ArchiveWriter:
 def writing_archive(path: str, disk: Disk | None = None) -> Iterator[ArchiveWriter]:
     """A file that is there whole and durable when the block is left, and not at all when an exception leaves it.
 
-    `-` is standard output, which cannot be taken back: there, what was cut short has no end.
+    Nothing is replaced: a file that is there already must have the very bytes that would be written. `-` is standard
+    output, which cannot be taken back: there, what was cut short has no end.
     """
     disk = disk or Disk()
     if path == STANDARD:
-        writer = ArchiveWriter(1, disk)
+        writer = ArchiveWriter(lambda data: disk.write_all(1, data))
         yield writer
         writer.end()
         return
     target = os.path.realpath(path)
     with storage_errors(path):
-        _must_be_replaceable(target, path)
-        staged = os.path.join(os.path.dirname(target), f".ctx-export-{fresh_name()}")
-        fd = disk.create(staged, 0o666)
+        if os.path.lexists(target):
+            with _compared(target, path) as writer:
+                yield writer
+            return
         try:
-            try:
-                writer = ArchiveWriter(fd, disk)
+            with fresh_file(target, disk=disk) as file:
+                writer = ArchiveWriter(file.write)
                 yield writer
                 writer.end()
-                disk.sync(fd)
-            finally:
-                os.close(fd)
-            disk.replace(staged, target)
-        except BaseException:
-            with suppress(OSError):  # what went wrong first is what counts
-                disk.remove(staged)
-            raise
-        disk.sync_folder(os.path.dirname(target))
+        except FileExistsError as error:
+            raise _exists(path) from error
+        writer.new = file.new
 
 
-def _must_be_replaceable(target: str, path: str) -> None:
-    """A device or a pipe is not replaced by a file, nor is a folder."""
-    try:
-        found = os.stat(target)
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(found.st_mode):
+@contextmanager
+def _compared(target: str, path: str) -> Iterator[ArchiveWriter]:
+    """A writer that writes nothing, and refuses the first byte that is another than in the file."""
+    if not stat.S_ISREG(os.stat(target).st_mode):
         raise StorageFailed("not a regular file", at=path, hint="'-o -' writes to standard output")
+    with open(open_to_read(target), "rb") as file:
+
+        def compare(data: bytes) -> None:
+            if file.read(len(data)) != data:
+                raise _exists(path)
+
+        writer = ArchiveWriter(compare, new=False)
+        yield writer
+        writer.end()
+        if file.read(1):
+            raise _exists(path)
+
+
+def _exists(path: str) -> ArchiveTargetExists:
+    return ArchiveTargetExists(
+        "a file of this name is there, and holds something else",
+        at=path,
+        hint="name another file, or remove this one first",
+    )
 
 
 class ArchiveReader:
@@ -208,6 +238,8 @@ class ArchiveReader:
         block = self._read(_BLOCK)
         if len(block) == _BLOCK or (beginning and block.startswith(_COMPRESSED)):
             return block
+        if beginning and not HEADER_NAME.startswith(_name(block)):
+            raise ArchiveInvalid("not an archive of execution packs", hint=_HINT)
         raise ArchiveInvalid("an empty file" if beginning and not block else "the archive is truncated", hint=_HINT)
 
     def _read(self, size: int) -> bytes:
@@ -223,7 +255,7 @@ def reading_archive(path: str) -> Iterator[ArchiveReader]:
     try:
         file = open(0 if path == STANDARD else path, "rb", closefd=path != STANDARD)  # noqa: SIM115  closed below
     except OSError as error:
-        raise SourceUnreadable(f"cannot be read: {error.strerror or error}") from error
+        raise SourceUnreadable(f"cannot be read: {error.strerror or error}", hint="check the path") from error
     with file:
         yield ArchiveReader(file)
 

@@ -1,9 +1,12 @@
-"""Many puts, one durability point: stage all, sync all, move all into place, sync their folders."""
+"""Many puts, one durability point: stage all, sync all, move all into place, sync their folders.
+
+A batch holds the lock of its folder, shared, from its beginning until it is closed: nothing is collected meanwhile.
+"""
 
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors
 from contextplane.adapters.files.pump import chunks_of
@@ -15,7 +18,7 @@ __all__ = ["FileBatch"]
 
 
 class FileBatch:
-    """The `Batch` of a `FileObjects`. Not for two threads at once."""
+    """The `Batch` of a `FileObjects`. Several threads may put at once; `commit` comes when they are done."""
 
     def __init__(self, staging: Staging, disk: Disk) -> None:
         self._staging = staging
@@ -23,12 +26,21 @@ class FileBatch:
         self._staged: dict[Digest, Staged] = {}
         self._held: set[str] = set()
         self._folders: set[str] = set()
+        with storage_errors(staging.root), ExitStack() as opening:
+            opening.callback(os.close, staging.lock(fcntl.LOCK_SH))
+            # From before the first write: whatever write-out fails after it is told when all is synced.
+            self._since = os.open(staging.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            opening.callback(os.close, self._since)
+            # Nothing lies in a shard that is not there. One that another process makes meanwhile is no loss.
+            self._shards = set(os.listdir(self._since))
+            self._open = opening.pop_all()
 
     def put(self, data: bytes) -> Digest:
         digest = Digest.of(data)
-        with storage_errors(self._staging.place(digest)):
-            if digest not in self._staged and not self._holds(digest, data):
-                self._staged[digest] = self._staging.stage(data, digest)
+        if digest not in self._staged:
+            with storage_errors(self._staging.root):
+                if not self._holds(digest, data):
+                    self._keep(self._staging.stage(data, digest))
         return digest
 
     def put_stream(self, chunks: Iterable[bytes]) -> Stored:
@@ -40,14 +52,21 @@ class FileBatch:
     def commit(self) -> None:
         """As the port says; a commit that failed may be tried again, and goes on where it stopped."""
         with storage_errors(self._staging.root):
-            self._staging.sync([*(one.path for one in self._staged.values()), *sorted(self._held)])
+            at_once = self._staging.all_at_once(len(self._staged) + len(self._held), self._since)
+            if at_once:
+                self._disk.sync_all(self._since)
+            else:
+                self._staging.sync([*(one.path for one in self._staged.values()), *sorted(self._held)])
             self._folders |= {os.path.dirname(place) for place in self._held}
-            with self._staging.locked(fcntl.LOCK_SH):
-                for digest, staged in list(self._staged.items()):
-                    self._staging.publish(staged)
-                    self._folders.add(os.path.dirname(self._staging.place(digest)))
-                    del self._staged[digest]
-            self._staging.sync_folders(self._folders)
+            for digest, staged in list(self._staged.items()):
+                self._staging.publish(staged)
+                self._folders.add(self._staging.shard(digest))
+                self._shards.add(digest.hex[:2])
+                del self._staged[digest]
+            if at_once:
+                self._disk.sync_all(self._since)
+            else:
+                self._staging.sync_folders(self._folders)
         self._held, self._folders = set(), set()
 
     def discard(self) -> None:
@@ -57,28 +76,34 @@ class FileBatch:
                 self._disk.remove(one.path)
         self._staged = {}
 
+    def close(self) -> None:
+        self._open.close()
+
     def _put_chunks(self, chunks: Iterable[bytes]) -> Stored:
         with storage_errors(self._staging.root):
             staged = self._staging.stage_stream(chunks)
-            earlier = self._staged.get(staged.digest)
-            self._staged[staged.digest] = staged
-            if earlier is not None:
-                self._disk.remove(earlier.path)
+            self._keep(staged)
         return Stored(digest=staged.digest, size=staged.size)
 
+    def _keep(self, staged: Staged) -> None:
+        """One of those that are staged twice is enough."""
+        if self._staged.setdefault(staged.digest, staged) is not staged:
+            self._disk.remove(staged.path)
+
     def _holds(self, digest: Digest, data: bytes) -> bool:
-        """Whether exactly these bytes lie in place already, marked as put just now so that no collector takes them.
+        """Whether exactly these bytes lie in place already, marked as put just now so that none takes them soon.
 
         The bytes are compared, not only their name looked up: putting the right bytes must heal a damaged copy. Whoever
         wrote them may not have synced them, so `commit` does.
         """
+        if digest.hex[:2] not in self._shards:
+            return False
         place = self._staging.place(digest)
         try:
             with open(open_to_read(place), "rb") as file:
                 if file.read(len(data) + 1) != data:
                     return False
-            with self._staging.locked(fcntl.LOCK_SH):
-                self._disk.touch(place)
+            self._disk.touch(place)
         except (FileNotFoundError, PermissionError, ObjectObstructed):
             return False  # then it is staged, and moving it into place heals, or says what is in the way
         self._held.add(place)

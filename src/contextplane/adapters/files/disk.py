@@ -4,6 +4,7 @@ One seam: a test hands in a Disk that fails or kills at the n-th call, and so wa
 """
 
 import errno
+import itertools
 import os
 import stat
 from collections.abc import Iterator
@@ -14,7 +15,12 @@ from contextplane.ports.objects import ObjectObstructed, StorageFailed, StorageF
 
 __all__ = ["Disk", "fresh_name", "open_to_read", "storage_errors", "write_whole"]
 
+_NUMBERS = 1 << 64
+_numbers = itertools.count(int.from_bytes(os.urandom(8)))
+
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_ONE_NAME = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
+_NO_NAMELESS = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
@@ -37,6 +43,19 @@ class Disk:
         finally:
             os.close(fd)
 
+    def can_sync_all(self, fd: int) -> bool:
+        """Whether `sync_all` can stand for syncing each file and folder on the file system of this descriptor."""
+        # Here and not above: only a large batch needs it, and most commands start without.
+        from contextplane.adapters.files.syncing import can_sync_all  # noqa: PLC0415
+
+        return can_sync_all(fd)
+
+    def sync_all(self, fd: int) -> None:
+        """Sync everything that was written to the file system of a descriptor which was opened before."""
+        from contextplane.adapters.files.syncing import sync_all  # noqa: PLC0415  as above
+
+        sync_all(fd)
+
     def make_folder(self, path: str, mode: int = 0o777) -> bool:
         """Make one folder; say whether it was not there before."""
         try:
@@ -49,6 +68,35 @@ class Disk:
 
     def replace(self, source: str, target: str) -> None:
         os.replace(source, target)
+
+    def rename_new(self, source: str, target: str) -> None:
+        """Rename a file and replace nothing. Where a file can have one name only, that is looked at before."""
+        try:
+            os.link(source, target)
+        except OSError as error:
+            if error.errno not in _ONE_NAME:
+                raise
+            if os.path.lexists(target):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from error
+            os.replace(source, target)
+            return
+        os.unlink(source)
+
+    def create_nameless(self, folder: str, mode: int) -> int | None:
+        """Begin a file in a folder that has no name there and goes with its descriptor; None where that cannot be."""
+        if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
+            return None
+        try:
+            return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, mode)
+        except OSError as error:
+            if error.errno in _NO_NAMELESS:
+                return None
+            raise
+
+    def name_new(self, fd: int, target: str) -> None:
+        """Give a nameless file its name, and replace nothing."""
+        # Only a call that is relative to a descriptor follows the link to the file, though the path is absolute.
+        os.link(f"/proc/self/fd/{fd}", target, src_dir_fd=fd, follow_symlinks=True)
 
     def touch(self, path: str) -> None:
         os.utime(path)
@@ -80,26 +128,31 @@ def open_to_read(path: str) -> int:
 
 
 def fresh_name() -> str:
-    """A name in a staging folder that nobody else uses."""
-    return f"{os.getpid()}-{os.urandom(8).hex()}"
+    """A name in a staging folder that nobody else uses: of this process, counted from a number drawn by lot."""
+    return f"{os.getpid()}-{next(_numbers) % _NUMBERS:016x}"
 
 
 def write_whole(path: str, data: bytes, *, staging: str, disk: Disk) -> None:
     """Write a small file whole or not at all, durably; whatever stood there under that name is replaced."""
     staged = os.path.join(staging, fresh_name())
-    fd = disk.create(staged, 0o644)
     try:
+        fd = disk.create(staged, 0o644)
         try:
-            disk.write_all(fd, data)
-            disk.sync(fd)
-        finally:
-            os.close(fd)
-        disk.replace(staged, path)
-    except BaseException:
-        with suppress(OSError):  # what went wrong first is what counts
-            disk.remove(staged)
-        raise
-    disk.sync_folder(os.path.dirname(path))
+            try:
+                disk.write_all(fd, data)
+                disk.sync(fd)
+            finally:
+                os.close(fd)
+            disk.replace(staged, path)
+        except BaseException:
+            with suppress(OSError):  # what went wrong first is what counts
+                disk.remove(staged)
+            raise
+        disk.sync_folder(os.path.dirname(path))
+    except OSError as error:
+        if error.filename != staged:  # a name that nobody knows of
+            raise
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 @contextmanager

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors, write_whole
-from contextplane.model.execution import MANIFEST_MOST
+from contextplane.model.execution import MANIFEST_MOST, same_but_hash
 from contextplane.model.ids import Digest
 from contextplane.ports.clock import Clock
-from contextplane.ports.objects import StorageFailed
+from contextplane.ports.objects import ObjectObstructed, StorageFailed
 
 __all__ = ["FileExecutionEntries"]
 
@@ -41,16 +41,14 @@ class FileExecutionEntries:
     def add(self, digest: Digest, copy: bytes) -> None:
         path = os.path.join(self._root, digest.hex)
         with storage_errors(path):
-            if not os.path.lexists(path):
-                write_whole(path, copy, staging=self._staging, disk=self._disk)
-                return
-            # Whoever wrote it may not have synced it, and we are about to say that it is there.
-            fd = open_to_read(path)
             try:
-                self._disk.sync(fd)
-            finally:
-                os.close(fd)
-            self._disk.sync_folder(self._root)
+                fd = open_to_read(path)
+            except (OSError, ObjectObstructed):
+                fd = None  # absent, or in the way: then it is replaced, or that is told
+            if fd is None or not self._kept(fd, digest, copy):
+                write_whole(path, copy, staging=self._staging, disk=self._disk)
+            else:
+                self._disk.sync_folder(self._root)
 
     def names(self) -> Iterator[Digest]:
         for name in self._listed():
@@ -79,6 +77,15 @@ class FileExecutionEntries:
                 if os.fstat(fd).st_size > MANIFEST_MOST:
                     raise StorageFailed("larger than any manifest", at=path)
                 return file.read()
+
+    def _kept(self, fd: int, digest: Digest, copy: bytes) -> bool:
+        """Whether an entry is a copy of this manifest, in whatever form, and durable; the descriptor is closed."""
+        with open(fd, "rb") as file:
+            if not same_but_hash(file.read(MANIFEST_MOST), copy, digest):
+                return False
+            # Whoever wrote it may not have synced it, and we are about to say that it is there.
+            self._disk.sync(fd)
+            return True
 
     def _listed(self) -> list[str]:
         with storage_errors(self._root, reading=True):

@@ -5,7 +5,7 @@ It does not open the catalog or read objects. The names and modes are those of t
 
 import os
 import re
-from typing import ClassVar
+from typing import ClassVar, Final, Literal
 
 import msgspec
 
@@ -16,7 +16,9 @@ from contextplane.model.value import Document, Value
 __all__ = [
     "CATALOG",
     "FORMAT",
+    "IN_DATABASE",
     "NAME",
+    "REFERENCE_ROOT",
     "Home",
     "StoreConfig",
     "StoreConfigInvalid",
@@ -28,7 +30,11 @@ __all__ = [
 
 NAME = ".ctx"
 CATALOG = "catalog.db"
+REFERENCE_ROOT = os.path.join(".agents", "mcp", "context_pack")
+"""Where handoff packs are in a folder that has no store of its own or above it."""
 FORMAT = 1
+IN_DATABASE: Final = "postgresql"
+"""In `config.json`: the catalog is in a database, not in the folder."""
 _VERSION = "0.1"
 _CONFIG = "config.json"
 _FOLDERS = {
@@ -83,6 +89,7 @@ class StoreConfig(Document, frozen=True, omit_defaults=True):
     version: str
     format: int = 0
     store_id: str = ""
+    catalog: Literal["", "postgresql"] = ""
 
 
 class Home(Value, frozen=True):
@@ -104,6 +111,9 @@ class Home(Value, frozen=True):
     @property
     def catalog(self) -> str:
         return self.inside(CATALOG)
+
+    def has_config(self) -> bool:
+        return os.path.lexists(self.inside(_CONFIG))
 
     def config(self) -> StoreConfig:
         """Read `config.json`, refusing what we cannot be sure to understand."""
@@ -156,9 +166,9 @@ class Home(Value, frozen=True):
             for name, mode in _FOLDERS.items():
                 disk.make_folder(self.inside(name), mode)
 
-    def write_config(self, store_id: str, disk: Disk) -> None:
+    def write_config(self, store_id: str, disk: Disk, *, catalog: Literal["", "postgresql"] = "") -> None:
         """Write `config.json` whole or not at all: its store id says that everything else is in place."""
-        config = StoreConfig(version=_VERSION, format=FORMAT, store_id=store_id)
+        config = StoreConfig(version=_VERSION, format=FORMAT, store_id=store_id, catalog=catalog)
         data = msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n"
         with storage_errors(self.path):
             write_whole(self.inside(_CONFIG), data, staging=self.staging, disk=disk)
@@ -174,7 +184,12 @@ def discover(start: str, override: str | None) -> Home:
     if override:
         if not os.path.isdir(override):
             raise StoreNotFound(f"CTX_DIR is not a folder: {override}", at=override, hint="unset it, or run 'ctx init'")
-        return Home(path=os.path.abspath(override))
+        home, below = Home(path=os.path.abspath(override)), os.path.join(override, NAME)
+        if not home.has_config() and os.path.isdir(below):
+            raise StoreNotFound(
+                "not a store", at=override, hint=f"CTX_DIR names the store itself: did you mean {below}?"
+            )
+        return home
     folder = os.path.abspath(start)
     not_a_folder = ""
     while True:
@@ -185,5 +200,13 @@ def discover(start: str, override: str | None) -> Home:
             not_a_folder = not_a_folder or f"; {candidate} is not a folder"
         parent = os.path.dirname(folder)
         if parent == folder:
-            raise StoreNotFound(f"no {NAME} here or in any folder above{not_a_folder}", at=start, hint="run 'ctx init'")
+            told = f"no {NAME} here or in any folder above{not_a_folder}"
+            raise StoreNotFound(told, at=start, hint=_way_out(start))
         folder = parent
+
+
+def _way_out(start: str) -> str:
+    handoffs = os.path.join(REFERENCE_ROOT, NAME)
+    if not os.path.isdir(os.path.join(start, handoffs)):
+        return "run 'ctx init'"
+    return f"the handoff packs here are in {handoffs}: CTX_DIR={handoffs} ctx fsck; for everything else run 'ctx init'"

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from contextplane.adapters.files.batch import FileBatch
+from contextplane.adapters.files.collecting import FileCollecting
 from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors
 from contextplane.adapters.files.pump import chunks_of, hashed
 from contextplane.adapters.files.staging import LOCK, STAGING, Staging
@@ -23,6 +24,7 @@ from contextplane.ports.objects import (
     ObjectCorrupt,
     ObjectNotFound,
     ObjectObstructed,
+    ObjectsInUse,
     StorageFailed,
     Stored,
     Stray,
@@ -64,6 +66,8 @@ class FileObjects:
         except BaseException:
             batch.discard()
             raise
+        finally:
+            batch.close()
 
     def has(self, digest: Digest) -> bool:
         try:
@@ -102,6 +106,8 @@ class FileObjects:
             size = sum(len(chunk) for chunk in self.stream(digest))
         except ObjectNotFound as error:
             return Condition(state="missing", why=error.message)
+        except StorageFailed as error:
+            return Condition(state="unreadable", why=error.message)
         except ContextPlaneError as error:
             return Condition(state="corrupt", why=error.message)
         return Condition(state="whole", size=size)
@@ -127,17 +133,19 @@ class FileObjects:
             elif name != LOCK:
                 yield Stray(name=name, what="foreign")
 
-    def collect(self, digest: Digest, *, older_than: datetime) -> int | None:
-        place = self._staging.place(digest)
-        with storage_errors(place), self._staging.locked(fcntl.LOCK_EX):
+    @contextmanager
+    def collecting(self) -> Iterator[FileCollecting]:
+        with storage_errors(self._root):
             try:
-                found = os.lstat(place)
-            except FileNotFoundError:
-                return None
-            if not stat.S_ISREG(found.st_mode) or found.st_mtime >= older_than.timestamp():
-                return None
-            self._disk.remove(place)
-            return found.st_size
+                fd = self._staging.lock(fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ObjectsInUse(
+                    "another process is writing to this store", at=self._root, hint="try again when it has finished"
+                ) from error
+        try:
+            yield FileCollecting(self._staging, self._disk)
+        finally:
+            os.close(fd)
 
     def sweep(self, *, older_than: datetime, dry_run: bool = False) -> list[str]:
         swept = []

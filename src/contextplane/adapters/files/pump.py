@@ -1,8 +1,6 @@
 """Reading, hashing and writing at the same time, in bounded memory: one producer, one hash, nothing more."""
 
 import os
-import queue
-import threading
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Protocol
@@ -39,6 +37,10 @@ def hashed(chunks: Iterable[bytes], hasher: Hasher) -> Iterator[bytes]:
             hasher.update(chunk)
         yield from first
         return
+    # Here and not above: most of what is read is one chunk.
+    import queue  # noqa: PLC0415
+    import threading  # noqa: PLC0415
+
     todo: queue.Queue[bytes | None] = queue.Queue(_AHEAD)
 
     def work() -> None:

@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from contextplane.adapters.sqlite.connect import BUSY_SECONDS, MEMORY, Live, catalog_errors, connect
+from contextplane.adapters.sqlite.handoffs import SqliteHandoffIndex
 from contextplane.adapters.sqlite.marks import SqliteMarks
 from contextplane.adapters.sqlite.migrate import migrate, schema_problems, version_of
 from contextplane.adapters.sqlite.objects import SqliteObjectIndex
 from contextplane.adapters.sqlite.packs import SqlitePackIndex
+from contextplane.adapters.sqlite.pending import SqlitePending
 from contextplane.adapters.sqlite.streams import SqliteStreams
 from contextplane.adapters.sqlite.texts import SqliteTextIndex
+from contextplane.errors import ContextPlaneError
 from contextplane.ports.catalog import CatalogForeign, CatalogMissing, CatalogReadOnly, Survives, Table
 
 __all__ = ["SqliteCatalog", "SqliteTransaction"]
@@ -31,6 +34,8 @@ class SqliteTransaction:
         self.marks = SqliteMarks(live)
         self.packs = SqlitePackIndex(live)
         self.texts = SqliteTextIndex(live)
+        self.handoffs = SqliteHandoffIndex(live)
+        self.pending = SqlitePending(live)
 
 
 class SqliteCatalog:
@@ -40,6 +45,7 @@ class SqliteCatalog:
         self._db = db
         self._path = path
         self._schema = schema
+        self._sealed: ContextPlaneError | None = None
 
     @classmethod
     def create(cls, path: str, store_id: str, *, busy_seconds: float = BUSY_SECONDS) -> tuple["SqliteCatalog", str]:
@@ -79,6 +85,10 @@ class SqliteCatalog:
             self._db.backup(db)
             return SqliteCatalog(db, self._path, self._schema)
 
+    def seal(self, why: ContextPlaneError) -> None:
+        """From here on it can only be read; whoever wants to write is told why not."""
+        self._sealed = why
+
     @property
     def schema(self) -> int:
         return self._schema
@@ -104,6 +114,8 @@ class SqliteCatalog:
     def write(self, *, survives: Survives = "power_cut") -> Iterator[SqliteTransaction]:
         live = Live(self._db)
         with catalog_errors(self._path):
+            if self._sealed is not None:
+                raise CatalogReadOnly(self._sealed.message, at=self._sealed.at, hint=self._sealed.hint)
             if self._query_only():
                 raise CatalogReadOnly("cannot be written", at=self._path, hint="check the mount and the permissions")
             self._db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[survives]}")

@@ -1,14 +1,16 @@
 """One connection to the catalog's file, set up the same way every time, with SQLite's errors turned into ours."""
 
+import errno
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, InvalidId
 from contextplane.ports.catalog import CatalogBusy, CatalogCorrupt, CatalogFailed, CatalogReadOnly
+from contextplane.ports.objects import StorageFull
 
 __all__ = ["BUSY_SECONDS", "MEMORY", "Live", "catalog_errors", "connect", "digest_in", "file_uri"]
 
@@ -16,7 +18,11 @@ BUSY_SECONDS = 10.0
 """How long a writer waits for its turn before it gives up."""
 
 _WAL = "PRAGMA journal_mode = WAL"
+_ALONE = "PRAGMA locking_mode = EXCLUSIVE"
+_READING = "PRAGMA query_only = ON"
 _ROUND = 0.02
+_SOME = 64 << 10
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 MEMORY = ":memory:"
 """Instead of a path: a catalog that lives as long as the process, for a store that cannot be written."""
@@ -49,16 +55,27 @@ def connect(path: str, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connect
         if path == MEMORY:
             return sqlite3.connect(path, isolation_level=None)
         if _writable(path):
-            return _patiently(lambda: _opened(file_uri(path, "mode=rwc"), busy_seconds, _WAL), busy_seconds)
+            return _opened_to_write(path, busy_seconds)
         try:
-            return _opened(file_uri(path, "mode=ro"), busy_seconds, "PRAGMA query_only = ON")
+            return _opened(file_uri(path, "mode=ro"), busy_seconds, _READING)
         except sqlite3.OperationalError:
             # Readers of a write-ahead database share a file beside it. Where that cannot be made, the database may be
             # read as it stands, but only when no log holds newer pages.
             log = f"{path}-wal"
             if os.path.exists(log) and os.path.getsize(log):
                 raise
-            return _opened(file_uri(path, "mode=ro&immutable=1"), busy_seconds, "PRAGMA query_only = ON")
+            return _opened(file_uri(path, "mode=ro&immutable=1"), busy_seconds, _READING)
+
+
+def _opened_to_write(path: str, busy_seconds: float) -> sqlite3.Connection:
+    try:
+        return _patiently(lambda: _opened(file_uri(path, "mode=rwc"), busy_seconds, _WAL), busy_seconds)
+    except sqlite3.OperationalError as error:
+        if _primary(error) != sqlite3.SQLITE_IOERR:
+            raise
+        # Those who have it open share a file beside it. On a full disk that cannot be made, and one alone does without:
+        # everything can be read then, and whoever frees some room by what it does can also write it down.
+        return _patiently(lambda: _opened(file_uri(path, "mode=rw"), busy_seconds, _ALONE, _WAL), busy_seconds)
 
 
 def _patiently(attempt: Callable[[], sqlite3.Connection], seconds: float) -> sqlite3.Connection:
@@ -68,17 +85,19 @@ def _patiently(attempt: Callable[[], sqlite3.Connection], seconds: float) -> sql
         try:
             return attempt()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+            if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
                 raise
             time.sleep(_ROUND)
 
 
-def _opened(uri: str, busy_seconds: float, mode: str) -> sqlite3.Connection:
-    db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=busy_seconds)
+def _opened(uri: str, busy_seconds: float, *modes: str) -> sqlite3.Connection:
+    # Threads that take turns may share it: a recorder in an agent loop, for example.
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=busy_seconds, check_same_thread=False)
     try:
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA trusted_schema = OFF")
-        db.execute(mode).fetchone()
+        for mode in modes:
+            db.execute(mode).fetchone()
         db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except BaseException:
         db.close()
@@ -118,7 +137,7 @@ def catalog_errors(path: str) -> Iterator[None]:
 
 
 def _translated(error: sqlite3.Error, path: str) -> ContextPlaneError:
-    primary = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    primary = _primary(error)
     if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return CatalogBusy("another process is writing to the catalog", at=path, hint="try again when it has finished")
     # A table that is not there, for example: nothing that we run can cause it in a catalog of ours.
@@ -126,8 +145,36 @@ def _translated(error: sqlite3.Error, path: str) -> ContextPlaneError:
         return CatalogCorrupt(f"not a sound catalog: {error}", at=path, hint=_REBUILD)
     if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}:
         return CatalogReadOnly(f"cannot be written: {error}", at=path, hint="check the mount and the permissions")
-    if primary == sqlite3.SQLITE_FULL:
-        return CatalogFailed(f"no room to write: {error}", at=path, hint="free some space, then run it again")
+    if primary == sqlite3.SQLITE_FULL or (primary == sqlite3.SQLITE_IOERR and _no_room(path)):
+        return StorageFull(
+            f"no room to write: {error}", at=path, hint="free some space, then run the same command again"
+        )
     if primary == sqlite3.SQLITE_CANTOPEN and os.path.isdir(path):
         return CatalogCorrupt("a folder stands in its place", at=path, hint=_REBUILD)
     return CatalogFailed(f"{error}", at=path, hint="check the disk, and the permissions of this file and its folder")
+
+
+def _primary(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def _no_room(path: str) -> bool:
+    """Whether a few more bytes find no room here, or no file may be larger: SQLite does not say why a write failed."""
+    sizes = [os.path.getsize(one) for one in (path, f"{path}-wal") if os.path.isfile(one)]
+    probe = f"{path}.{os.getpid()}"
+    try:
+        fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        return error.errno in _FULL
+    try:
+        os.lseek(fd, max(sizes, default=0), os.SEEK_SET)
+        some = memoryview(bytes(_SOME))
+        while some:
+            some = some[os.write(fd, some) :]
+    except OSError as error:
+        return error.errno in _FULL
+    finally:
+        os.close(fd)
+        with suppress(OSError):
+            os.unlink(probe)
+    return False

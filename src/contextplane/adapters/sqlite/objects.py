@@ -112,7 +112,8 @@ class SqliteObjectIndex:
     def record_blobs(self, blobs: Iterable[tuple[Digest, int]]) -> None:
         self._db.executemany(
             "INSERT INTO object (digest, kind, size, traced) VALUES (?, ?, ?, 1)"
-            " ON CONFLICT (digest) DO UPDATE SET size = excluded.size WHERE kind = excluded.kind",
+            " ON CONFLICT (digest) DO UPDATE SET size = excluded.size"
+            " WHERE kind = excluded.kind AND size <> excluded.size",
             ((digest.hex, BLOB, size) for digest, size in blobs),
         )
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from contextplane.adapters.sqlite.connect import Live, digest_in
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
@@ -11,9 +13,10 @@ __all__ = ["SqlitePackIndex"]
 
 _COLUMNS = (
     "digest, created_seconds, created_nanos, packed_seconds, packed_nanos, model, steps, parent, problem,"
-    " (SELECT group_concat(tool, char(10)) FROM (SELECT tool FROM pack_tool WHERE number = pack.number ORDER BY tool))"
+    " (SELECT json_group_array(tool) FROM (SELECT tool FROM pack_tool WHERE number = pack.number ORDER BY tool))"
 )
 _NEWEST = "created_seconds DESC, created_nanos DESC, packed_seconds DESC, packed_nanos DESC, digest"
+_tools = msgspec.json.Decoder(tuple[str, ...])
 
 
 class SqlitePackIndex:
@@ -87,7 +90,7 @@ def _where(wanted: PackFilter) -> tuple[str, list[object]]:
     return " AND ".join(clauses), values
 
 
-def _row(row: tuple[str, int, int, int, int, str, int, str, str, str | None]) -> PackRow:
+def _row(row: tuple[str, int, int, int, int, str, int, str, str, str]) -> PackRow:
     digest, created, created_nanos, packed, packed_nanos, model, steps, parent, problem, tools = row
     return PackRow(
         digest=digest_in(digest),
@@ -96,6 +99,6 @@ def _row(row: tuple[str, int, int, int, int, str, int, str, str, str | None]) ->
         model=model,
         steps=steps,
         parent=digest_in(parent) if parent else None,
-        tools=tuple((tools or "").split("\n")) if tools else (),
+        tools=_tools.decode(tools),
         problem=problem,
     )

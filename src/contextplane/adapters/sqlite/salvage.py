@@ -3,13 +3,14 @@
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 from contextplane.adapters.files.disk import Disk, storage_errors
 from contextplane.adapters.sqlite.connect import file_uri
+from contextplane.model.ids import Digest
 from contextplane.ports.catalog import MAX_INLINE, StoredEvent
 
-__all__ = ["NEXT", "install", "saved_events", "unfinished_install"]
+__all__ = ["NEXT", "install", "saved_events", "saved_pending", "unfinished_install"]
 
 NEXT = ".next"
 """Behind the catalog's name: a new catalog that is complete and waits to take the old one's place."""
@@ -22,16 +23,37 @@ def saved_events(path: str, store_id: str) -> Iterator[StoredEvent]:
 
     Only of a catalog that says whose it is: another store's past must not become this one's.
     """
+    with _of_store(path, store_id) as db:
+        if db is not None:
+            for stream in _streams(db):
+                yield from _events(db, stream)
+
+
+def saved_pending(path: str, store_id: str) -> Iterator[tuple[Digest, bytes]]:
+    """Every small object that waited there and can still be read whole."""
+    with _of_store(path, store_id) as db:
+        if db is None:
+            return
+        try:
+            for (data,) in db.execute("SELECT data FROM pending"):
+                if type(data) is bytes and len(data) <= MAX_INLINE:
+                    yield Digest.of(data), data
+        except sqlite3.Error:
+            return
+
+
+@contextmanager
+def _of_store(path: str, store_id: str) -> Iterator[sqlite3.Connection | None]:
+    """What is left of this store's catalog; None when there is nothing, or it is not certain whose it is."""
     if not os.path.isfile(path):
+        yield None
         return
     with closing(sqlite3.connect(file_uri(path, "mode=ro"), uri=True)) as db:
         try:
-            if db.execute("SELECT store_id FROM identity").fetchall() != [(store_id,)]:
-                return
+            ours = db.execute("SELECT store_id FROM identity").fetchall() == [(store_id,)]
         except sqlite3.Error:
-            return
-        for stream in _streams(db):
-            yield from _events(db, stream)
+            ours = False
+        yield db if ours else None
 
 
 def _streams(db: sqlite3.Connection) -> Iterator[str]:

@@ -6,6 +6,7 @@ from itertools import islice
 from contextplane.adapters.sqlite.connect import Live, digest_in
 from contextplane.model.ids import Digest
 from contextplane.ports.pack_index import Hit, TextPart
+from contextplane.ports.text_query import terms
 
 __all__ = ["SqliteTextIndex"]
 
@@ -20,10 +21,8 @@ class SqliteTextIndex:
         self._db = db
 
     def search(self, words: str, limit: int) -> tuple[Hit, ...]:
-        # Each word is a quoted string to FTS5: nothing that people type is an operator.
-        query = " ".join('"' + word.replace('"', '""') + '"' for word in words.split())
-        if not query:
-            return ()
+        # Each term is a quoted string to FTS5: nothing that people type is an operator of it.
+        query = " ".join('"' + one.text.replace('"', '""') + '"' + "*" * one.prefix for one in terms(words))
         # By number and not by rank: ranking reads every match, and the cost would grow with what is stored.
         rows = self._db.execute(
             "SELECT pack.digest, text_part.part, snippet(words, 0, char(2), char(3), '...', ?)"

@@ -1,7 +1,7 @@
 """Tools that can be called again.
 
-The `Tools` port on one worker process: the built-in tools (files, text search, HTTP, Python functions) and those of
-plug-ins run in it, and it is ended when a call overruns its time. A tool gets its parameters and what its caller
-allowed, and nothing else decides what it may reach. It may import `ports`, `policy`, `model`, `errors` and
-`adapters.files`.
+The `Tools` port on processes: our own tools (files, text search, HTTP) share one, and every call of a Python function
+or a plug-in has one of its own, which is ended with it. A process confines itself before it calls a tool (`confine`):
+files of the workspace to read, hosts that were allowed, no other process. It may import `ports`, `policy`, `model`,
+`errors` and `adapters.files`.
 """

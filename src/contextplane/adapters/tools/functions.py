@@ -22,6 +22,8 @@ def python_tool(root: str, modules: Iterable[str]) -> Tool:
         """Call `function`, written `module:name`, with the object `arguments` as its keyword arguments."""
         name = text_of(parameters, "function")
         module, _, attribute = name.partition(":")
+        if not module or not attribute:
+            raise ToolRefused(f"function must be module:name, not {name[:80]!r}")
         if module not in allowed:
             raise ToolRefused(f"the module {module[:80]!r} is not allowed", hint="--allow-python allows one")
         arguments = parameters.get("arguments")

@@ -1,8 +1,8 @@
 """Tools that other packages bring: entry points of the group `contextplane.tools`, named like the tool.
 
 Each is a function `(parameters, workspace) -> bytes | str | JSON value`, where `workspace` is the path of the folder it
-may look at. It is code that somebody installed here: it gets the same time limit and the same limit of its output as
-the others, and it must keep to the workspace by itself. Its version is that of the package that brings it.
+may look at. Each call runs in a process of its own, in the confines and with the limits of every tool, and may write
+into the folder of temporary files only. Its version is that of the package that brings it.
 """
 
 from importlib.metadata import EntryPoint, entry_points

@@ -1,52 +1,55 @@
-"""The `Tools` port: one worker process for all calls, and another one after a call that had to be ended."""
+"""The `Tools` port: one process for all calls of our own tools, and another one for each call of code of others."""
 
-import math
 import os
-import select
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Mapping
-from contextlib import suppress
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from types import TracebackType
 from typing import Self
 
-import msgspec
-
+from contextplane.adapters.tools.child import Child
 from contextplane.adapters.tools.plugins import plugins
-from contextplane.adapters.tools.tool import BUILT_IN, OUTPUT_MOST
-from contextplane.adapters.tools.wire import HEAD, READY, Answer, Request, framed, length, read_answer, wire_bytes
+from contextplane.adapters.tools.tool import BUILT_IN, OURS
+from contextplane.adapters.tools.wire import Answer, Request, wire_bytes
 from contextplane.errors import ContextPlaneError
 from contextplane.model.value import Value
-from contextplane.ports.tools import ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
+from contextplane.ports.tools import Confinement, ToolFailed, ToolRefused, ToolUnknown
 
 __all__ = ["Confines", "ProcessTools"]
 
-_BEGIN_SECONDS = 60.0
+_HERE = __name__.rpartition(".")[0]
+_OURS, _FUNCTION, _PLUGIN = f"{_HERE}.worker", f"{_HERE}.foreign_function", f"{_HERE}.foreign_plugin"
 _END_SECONDS = 2.0
-_ALONE_SECONDS = 5.0  # after the time limit, the worker of an owner that was killed ends by itself
-_CHUNK = 1 << 20
-_ANSWER_MOST = OUTPUT_MOST + (1 << 20)
+_ALONE_SECONDS = 5.0  # after the time limit, the process of an owner that was killed ends by itself
 _ENDED: dict[str, type[ContextPlaneError]] = {"failed": ToolFailed, "refused": ToolRefused}
 
 
 class Confines(Value, frozen=True):
-    """What calls may reach: files below `root`, these hosts, functions of these modules, and so many seconds each."""
+    """What calls may reach: files below `root`, these hosts, functions of these modules, and so many seconds each.
+
+    `store` is a folder that none of them reaches, wherever it lies. `environment` is all that they see of ours.
+    `trusting`: code of others is called also where no kernel holds it.
+    """
 
     root: str
+    store: str = ""
     hosts: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     seconds: float = 10.0
+    environment: Mapping[str, str] = {}
+    trusting: bool = False
 
 
 class ProcessTools:
-    """Tools in a process of their own, begun with the first call. A call that overruns ends it, and what it began."""
+    """Tools in processes of their own, begun when they are called. A call that overruns ends its process."""
 
     def __init__(self, confines: Confines) -> None:
         self._confines = confines
-        self._worker: _Worker | None = None
+        self._worker: Child | None = None
+        self.confinement: Confinement | None = None
+        """Who held the tools that were called: the weaker, where that changed. None while there was no call."""
 
     @cached_property
     def _plugins(self) -> dict[str, str]:
@@ -68,16 +71,9 @@ class ProcessTools:
         self.version(name)  # an unknown tool needs no process
         try:
             request = wire_bytes(Request(tool=name, parameters=dict(parameters)))
-        except RecursionError:
-            raise ToolFailed("the parameters are too deep") from None
-        if self._worker is None:
-            self._worker = _Worker(self._confines)
-        try:
-            answer = self._worker.exchange(request, self._confines.seconds)
-        except BaseException:
-            # Whatever it is in the middle of, its next answer would not be the one to the next request.
-            self.close(at_once=True)
-            raise
+        except (RecursionError, UnicodeEncodeError):
+            raise ToolFailed("the parameters are too deep, or hold what is no text") from None
+        answer = self._of_ours(request) if name in OURS else self._of_others(name, request)
         if answer.ended != "output":
             raise _ENDED[answer.ended](answer.message)
         return answer.output
@@ -95,83 +91,48 @@ class ProcessTools:
     ) -> None:
         self.close(at_once=kind is not None)
 
-
-class _Worker:
-    """The process and its two pipes. Neither reading nor writing waits beyond a deadline."""
-
-    def __init__(self, confines: Confines) -> None:
-        # -P: the folder that we happen to be in brings no modules. -B: nothing is written into the workspace.
-        command = [sys.executable, "-P", "-B", "-m", "contextplane.adapters.tools.worker"]
-        told = [os.path.abspath(confines.root), ",".join(confines.hosts), ",".join(confines.modules)]
-        told.append(str(confines.seconds + _ALONE_SECONDS))
-        self._process = subprocess.Popen(  # noqa: S603  our own module, by our own interpreter
-            [*command, *told],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,
-        )
-        if self._process.stdin is None or self._process.stdout is None:
-            raise ToolFailed("the worker has no pipes")
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        os.set_blocking(self._stdin.fileno(), False)
-        os.set_blocking(self._stdout.fileno(), False)
-        self._ready = False
-
-    def exchange(self, request: bytes, seconds: float) -> Answer:
-        """Send a request and wait for its answer. How long the process takes to begin is not the tool's time."""
-        if not self._ready:
-            self._ready = self._message(time.monotonic() + _BEGIN_SECONDS) == READY
-        deadline = time.monotonic() + seconds
+    def _of_ours(self, request: bytes) -> Answer:
+        if self._worker is None:
+            self._worker = Child(_OURS, self._told(), self._confines.environment)
         try:
-            self._send(framed(request), deadline)
-            return read_answer(self._message(deadline))
-        except ToolTimedOut:
-            raise ToolTimedOut(f"still running after {seconds:g} s", hint="--timeout gives it longer") from None
-        except (BrokenPipeError, msgspec.DecodeError):
-            raise _gone() from None
+            self._held(self._worker)
+            return self._worker.exchange(request, self._confines.seconds)
+        except BaseException:
+            # Whatever it is in the middle of, its next answer would not be the one to the next request.
+            self.close(at_once=True)
+            raise
 
-    def end(self, patience: float) -> None:
-        """End the process and all that it began; it may leave by itself first, when there is patience."""
-        self._stdin.close()
-        with suppress(ToolFailed, ToolTimedOut):
-            self._receive(1, time.monotonic() + patience)  # its end of the pipe closes when it ends
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._stdout.close()
+    def _of_others(self, name: str, request: bytes) -> Answer:
+        with _scratch() as scratch:
+            places = {"HOME": scratch, "TMPDIR": scratch}
+            module = _FUNCTION if name == "python" else _PLUGIN
+            child = Child(module, self._told(scratch), {**self._confines.environment, **places})
+            try:
+                if self._held(child) == "python" and not self._confines.trusting:
+                    raise ToolRefused(
+                        "this system has no wall for code of others (Linux 6.2 has)",
+                        hint="--trust-tools calls it without one: only what you trust",
+                    )
+                return child.exchange(request, self._confines.seconds)
+            finally:
+                child.end(0.0)
 
-    def _message(self, deadline: float) -> bytes:
-        size = length(self._receive(HEAD, deadline))
-        if size > _ANSWER_MOST:
-            raise _gone()
-        return self._receive(size, deadline)
+    def _held(self, child: Child) -> Confinement:
+        if self.confinement != "python":
+            self.confinement = child.confinement
+        return child.confinement
 
-    def _send(self, data: bytes, deadline: float) -> None:
-        view = memoryview(data)
-        while view:
-            _await(self._stdin.fileno(), select.POLLOUT, deadline)
-            view = view[self._stdin.write(view) or 0 :]
-
-    def _receive(self, size: int, deadline: float) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            _await(self._stdout.fileno(), select.POLLIN, deadline)
-            piece = self._stdout.read(min(size - len(data), _CHUNK))
-            if piece == b"":
-                raise _gone()
-            data += piece or b""
-        return bytes(data)
+    def _told(self, scratch: str = "") -> tuple[str, ...]:
+        own = self._confines
+        root, store = os.path.abspath(own.root), os.path.abspath(own.store) if own.store else ""
+        return root, store, ",".join(own.hosts), ",".join(own.modules), str(own.seconds + _ALONE_SECONDS), scratch
 
 
-def _await(fd: int, event: int, deadline: float) -> None:
-    poll = select.poll()
-    poll.register(fd, event)
-    left = deadline - time.monotonic()
-    if not poll.poll(max(0, math.ceil(left * 1000))):
-        raise ToolTimedOut("no answer in time")
-
-
-def _gone() -> ToolFailed:
-    return ToolFailed("the process that ran the tool ended unexpectedly")
+@contextmanager
+def _scratch() -> Iterator[str]:
+    """A folder for what code of others writes, for as long as it runs."""
+    folder = tempfile.mkdtemp(prefix="ctx-tool-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -5,13 +5,16 @@ from typing import TypeAlias
 
 from contextplane.ports.tools import ToolFailed
 
-__all__ = ["BUILT_IN", "OUTPUT_MOST", "Output", "Parameters", "Tool", "text_of"]
+__all__ = ["BUILT_IN", "OURS", "OUTPUT_MOST", "Output", "Parameters", "Tool", "text_of"]
 
 Parameters: TypeAlias = Mapping[str, object]
 Tool: TypeAlias = Callable[[Parameters], bytes]
 
 BUILT_IN = {"http_get": "1", "list_files": "1", "python": "1", "read_file": "1", "search": "1"}
 """Each with the version of what it does; it changes when the same call would give other bytes."""
+
+OURS = frozenset(BUILT_IN) - {"python"}
+"""Those that run no code of others."""
 
 OUTPUT_MOST = 16 << 20
 

@@ -7,10 +7,9 @@ import msgspec
 
 from contextplane.model.value import Value
 
-__all__ = ["HEAD", "READY", "Answer", "Request", "framed", "length", "read_answer", "read_request", "wire_bytes"]
+__all__ = ["HEAD", "Answer", "Request", "framed", "length", "read_answer", "read_request", "wire_bytes"]
 
 HEAD = 8
-READY = b"ready"
 
 
 class Request(Value, frozen=True):

@@ -5,13 +5,16 @@ import os
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from contextplane.app.demo.refund import DECISION, refund_log
+from contextplane.app.demo.refund import DECISION, later_log, refund_log
 from contextplane.app.init import init
 from contextplane.app.packing import pack_log
 from contextplane.app.platform import Platform, opened
 from contextplane.app.repair import repaired
 from contextplane.app.settings import Settings
-from contextplane.audit.load import load, part_digest
+from contextplane.audit.diff import diff
+from contextplane.audit.load import LoadedPack, load, part_digest
+from contextplane.audit.replay import fidelity, replay_recorded
+from contextplane.audit.verify import PackVerdict, verify_pack
 from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest
@@ -22,7 +25,7 @@ from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.store.status import contents
 
-__all__ = ["CHAPTERS", "Chapter", "StoryUntrue", "tour"]
+__all__ = ["CHAPTERS", "Chapter", "StoryUntrue", "kept_runs", "tour"]
 
 
 class StoryUntrue(ContextPlaneError):
@@ -43,6 +46,13 @@ def tour(folder: str) -> Iterator[Chapter]:
     settings = Settings(cwd=folder)
     for title, tell in CHAPTERS:
         yield Chapter(title=title, lines=tuple(tell(settings)))
+
+
+def kept_runs(folder: str) -> tuple[Digest, Digest]:
+    """The two runs of the story that was told in this folder, the first one first."""
+    with opened(Settings(cwd=folder)) as platform, platform.catalog.read() as view:
+        later, first = view.packs.page(PackFilter(), 2)
+    return first.digest, later.digest
 
 
 def _made(settings: Settings) -> Iterator[str]:
@@ -75,6 +85,36 @@ def _found(settings: Settings) -> Iterator[str]:
         yield f"ctx cat {row.digest.hex[:12]}:{hit.part}: {thought}"
 
 
+def _compared(settings: Settings) -> Iterator[str]:
+    with opened(settings) as platform:
+        first = _first(platform)
+        later = load(pack_log(platform, canonical(later_log()), root=settings.cwd).digest, platform.objects)
+        yield f"a week later the same refund is paid: ctx pack later.json: ctx://{later.digest.hex}"
+        found = diff(first, later, platform.objects)
+        told = f"{len(found.entries)} differences, the first one first"
+        yield f"ctx diff {first.digest.hex[:12]} {later.digest.hex[:12]}: {told}"
+        for entry in found.entries:
+            yield f"  [{entry.type}] {entry.description}"
+            if entry is found.entries[0] and entry.text:
+                yield from (f"    {line}" for line in entry.text.lines if line[:2] in {"-{", "+{"})
+    by_tool = any("adp_payments.refund added" in entry.description for entry in found.entries)
+    yield _true(by_tool, "one step more is one difference: the steps after it are still compared with their own")
+
+
+def _proved(settings: Settings) -> Iterator[str]:
+    with opened(settings) as platform:
+        first = _first(platform)
+        verdict = _verdict(platform, first)
+        yield _true(
+            verdict.answer == "verified",
+            f"ctx verify {first.digest.hex[:12]}: {verdict.answer}, {verdict.objects} objects hashed again",
+        )
+        parts = list(replay_recorded(first, platform.objects))
+        told = f"ctx replay {first.digest.hex[:12]} --recorded: {len(parts)} parts read back, fidelity exact"
+        yield _true(fidelity(parts) == "exact", told)
+        yield "without --recorded the tools of the run are called again, each in its confines, and compared"
+
+
 def _plain(settings: Settings) -> Iterator[str]:
     with opened(settings) as platform:
         path = _path(platform, Digest.of(DECISION.encode()))
@@ -93,6 +133,8 @@ def _tampered(settings: Settings) -> Iterator[str]:
             file.write(right.replace(b"escalated", b"approved!"))
         yield "someone writes 'approved!' over 'escalated'"
         yield f"reading it is refused: {_refusal(lambda: platform.objects.get(Digest.of(right)))}"
+        answer = _verdict(platform, _first(platform)).answer
+        yield _true(answer == "modified", "ctx verify says so: modified, and ends with status 11")
         for finding in fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _objects: None):
             yield f"fsck: {finding.state} {finding.what[:19]}..., needed by {finding.needed_by[0][:19]}..."
         platform.objects.put(right)
@@ -124,10 +166,10 @@ def _collected(settings: Settings) -> Iterator[str]:
         yield "an old draft lies around that nothing refers to"
         stores = (platform.catalog, platform.entries, platform.objects)
         done = gc(*stores, older_than=platform.clock.now(), dry_run=False)
-        yield f"gc removed {len(done.objects)} object, {done.freed} bytes; the run is untouched:"
+        yield f"gc removed {len(done.objects)} object, {done.freed} bytes; the runs are untouched:"
         here = contents(platform.catalog)
         findings = list(fsck(*stores, lambda _size, _objects: None))
-        yield _true(not findings, f"{here.objects} objects, {here.execution_packs} execution pack, all sound")
+        yield _true(not findings, f"{here.objects} objects, {here.execution_packs} execution packs, all sound")
 
 
 def _true(claim: bool, told: str) -> str:  # noqa: FBT001  reads as what it is
@@ -144,6 +186,17 @@ def _refusal(attempt: Callable[[], object]) -> str:
     raise StoryUntrue("this was not refused")
 
 
+def _first(platform: Platform) -> LoadedPack:
+    """The run that the story began with."""
+    with platform.catalog.read() as view:
+        rows = view.packs.page(PackFilter(), 2)
+    return load(rows[-1].digest, platform.objects)
+
+
+def _verdict(platform: Platform, pack: LoadedPack) -> PackVerdict:
+    return verify_pack(pack.digest, platform.entries, platform.objects, seen=lambda _size, _objects: None)
+
+
 def _path(platform: Platform, digest: Digest) -> str:
     return os.path.join(platform.home.objects, digest.hex[:2], digest.hex[2:])
 
@@ -152,6 +205,8 @@ CHAPTERS: tuple[tuple[str, Callable[[Settings], Iterator[str]]], ...] = (
     ("A store is made", _made),
     ("A refund is kept: what the agent saw, what it did, what it decided", _kept),
     ("It can be found again", _found),
+    ("The same refund, decided otherwise: what changed?", _compared),
+    ("It can be proved, and replayed", _proved),
     ("Nothing is hidden: any tool can check it", _plain),
     ("A decision is tampered with", _tampered),
     ("The catalog is lost", _lost),

@@ -2,21 +2,30 @@
 
 REF is sha256:<hash> for any object, or ctx://<hash> or the first digits of a hash for the manifest of an
 execution pack, or one of these with :PART for a part of it: REF:system_prompt, REF:prompts/0,
-REF:inputs/NAME, REF:steps/3, REF:outputs/NAME.
+REF:inputs/NAME, REF:steps/3 (its output), REF:steps/3/parameters, REF:outputs/NAME. A name may have any
+characters, / and : too; of several of one name the last is meant. pk_<id>@3 is a revision of a handoff pack.
 Up to 8 MiB are checked before anything is written. Larger bytes are hashed as they are written: if they
 turn out not to be what REF names, the command ends with status 11, and what was written must not be used.
-With --json the bytes are only checked, and their digest and size are told.
+On a terminal the control characters of a text are shown and not sent, and what is no text is refused;
+anywhere else the bytes come out as they are. With --json they are only checked, and their digest and size
+are told.
 """
 
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import ClassVar
+from codecs import getincrementaldecoder
+from collections.abc import Iterable
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen
+from contextplane.cli.screen import Screen, clean_lines
 from contextplane.errors import ContextPlaneError, Family
 
-__all__ = ["NotAnObject", "add_arguments", "run"]
+if TYPE_CHECKING:
+    from contextplane.model.ids import Digest
+
+__all__ = ["NotAnObject", "NotText", "add_arguments", "run"]
 
 _CHECKED_AHEAD = 8 << 20
 
@@ -28,32 +37,77 @@ class NotAnObject(ContextPlaneError):
     family: ClassVar[Family] = "usage"
 
 
+class NotText(ContextPlaneError):
+    """Bytes that are no text were about to be written to a terminal."""
+
+    code: ClassVar[str] = "not_text_for_terminal"
+    family: ClassVar[Family] = "usage"
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("ref", metavar="REF", help="what to write")
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.audit.load import load, part_digest
+    from contextplane.audit.load import load, part
+    from contextplane.cli.naming import named_handoff
     from contextplane.cli.opening import opening
     from contextplane.model.ids import Digest, ExecutionRef
     from contextplane.model.reference import ExecutionPrefix, parse_reference
     from contextplane.store.find import find_execution_pack
 
+    handoff = named_handoff(args.ref)
+    if handoff is not None:
+        from contextplane.cli.handoffs.bytes_of import bytes_of
+
+        data = bytes_of(handoff, screen)
+        return _write([data], Digest.of(data), screen)
     reference = parse_reference(args.ref)
     named = reference.named
     if not isinstance(named, Digest | ExecutionRef | ExecutionPrefix):
-        hint = "write sha256:<hash> for any object; ctx://<hash> or its first digits for a pack, :PART for a part"
+        hint = (
+            "write sha256:<hash> for any object; ctx://<hash>, its first digits or pk_<id> for a pack, :PART for a part"
+        )
         raise NotAnObject("not an object", at=args.ref, hint=hint)
     with opening(screen) as platform:
-        digest = named if isinstance(named, Digest) else find_execution_pack(platform.catalog, named)
+        found = named if isinstance(named, Digest) else find_execution_pack(platform.catalog, named)
         if reference.selector:
-            digest = part_digest(load(digest, platform.objects), reference.selector)
-        if screen.json:
-            size = sum(len(chunk) for chunk in platform.objects.stream(digest))
-            screen.answer({"digest": str(digest), "size": size})
-            return OK
-        whole = platform.objects.size(digest) <= _CHECKED_AHEAD
-        for chunk in [platform.objects.get(digest)] if whole else platform.objects.stream(digest):
-            sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
+            what = part(load(found, platform.objects), reference.selector)
+            if isinstance(what, bytes):
+                return _write([what], Digest.of(what), screen)
+            found = what
+        whole = not screen.json and platform.objects.size(found) <= _CHECKED_AHEAD
+        return _write([platform.objects.get(found)] if whole else platform.objects.stream(found), found, screen)
+
+
+def _write(chunks: Iterable[bytes], digest: "Digest", screen: Screen) -> int:
+    if screen.json:
+        screen.answer({"digest": str(digest), "size": sum(map(len, chunks))})
+        return OK
+    if screen.out.isatty():
+        _show(chunks, digest, screen)
+        return OK
+    for chunk in chunks:
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
     return OK
+
+
+def _show(chunks: Iterable[bytes], digest: "Digest", screen: Screen) -> None:
+    """Show a text to somebody: nothing of it speaks to the terminal. Its beginning decides whether it is one."""
+    following = iter(chunks)
+    first = next(following, b"")
+    if not _is_text(first):
+        raise NotText("these bytes are no text", at=str(digest), hint="write them to a file: ctx cat REF > FILE")
+    decoder = getincrementaldecoder("utf-8")("backslashreplace")
+    for chunk in chain([first], following):
+        screen.out.write(clean_lines(decoder.decode(chunk)))
+    screen.out.write(clean_lines(decoder.decode(b"", final=True)))
+
+
+def _is_text(beginning: bytes) -> bool:
+    try:
+        getincrementaldecoder("utf-8")().decode(beginning)
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in beginning

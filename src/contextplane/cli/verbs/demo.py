@@ -1,7 +1,7 @@
 """Watch the product at work: the refund story, told on a real store in a folder of its own.
 
 The folder is temporary unless you name one with --keep, which must not exist yet; look around in it
-afterwards with 'ctx status' and 'ctx fsck'.
+afterwards with 'ctx log', 'ctx show', 'ctx diff' and 'ctx fsck'.
 """
 
 import os
@@ -41,7 +41,12 @@ def run(args: Namespace, screen: Screen) -> int:
         raise FolderNotMade(
             error.strerror or str(error), at=args.keep, hint="name a folder that can be made"
         ) from error
-    return _tell(os.path.abspath(args.keep), screen)
+    from contextplane.app.demo.tour import kept_runs
+
+    status = _tell(os.path.abspath(args.keep), screen)
+    first, later = (digest.hex[:4] for digest in kept_runs(os.path.abspath(args.keep)))
+    screen.say(f"\nLook around: cd {clean(args.keep)}; then ctx log, ctx show {first}, ctx diff {first} {later}")
+    return status
 
 
 def _tell(folder: str, screen: Screen) -> int:

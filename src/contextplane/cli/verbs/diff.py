@@ -1,12 +1,20 @@
-"""Compare two runs: model, environment, prompts, inputs, steps, outputs.
+"""Compare two runs: model, environment, prompts, inputs, steps, outputs. Or two handoff packs, or context packs.
 
 A and B are execution packs: ctx://<hash>, or the first digits of a hash. Differences are listed in the order
 in which a run happens, so that the first one is where the runs part. Steps are aligned: one that was put in
 between is one difference. Contents that differ are shown as a unified diff where they are text, up to 1 MiB
-each, 200 lines of each and 100 of them. Times and parents are not compared.
+each, 200 lines of each and 100 of them. Times, recorded indices and parents are not compared.
 
-Types: model_drift, environment_drift, prompt_drift, input_drift, tool_drift, param_drift, reasoning_drift (a
+Types: model_drift, environment_drift, prompt_drift, input_drift, tool_drift (another tool, another type of
+step, a step more or less, or one that is deterministic in one run only), param_drift, reasoning_drift (a
 step gave another output), output_drift. With --exit-code the status is 12 when there is any, else 0.
+
+Of handoff packs, pk_<id>@3 and pk_<id>@5 (without a number the newest), what they say of themselves is
+compared, then sections, refs and diagrams by their keys: added, removed, changed, reordered.
+
+Of files, OLD.yaml and NEW.yaml (what has a slash or an extension is one), the context packs in them are
+compared: what changed in each layer, what that does to a run, the least class of version that it asks for
+(patch, minor, major, or reject: it may not be published), and whether the new number says as much.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -23,17 +31,48 @@ __all__ = ["add_arguments", "run"]
 
 _DIGITS = 12
 _INDENT = " " * 6
-_COLOR = {"-": "red", "+": "green", "@": "dim", "\\": "dim"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("a", metavar="A", help="the one run")
+    parser.add_argument("a", metavar="A", help="the one")
     parser.add_argument("b", metavar="B", help="the other one")
     parser.add_argument("--exit-code", action="store_true", help="end with status 12 when they differ")
     parser.add_argument("--human", action="store_true", help="for people, which is the default")
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.naming import named_handoff
+
+    a, b = named_handoff(args.a), named_handoff(args.b)
+    if a is None and b is None:
+        return _context_packs(args, screen) if _is_file(args.a) or _is_file(args.b) else _runs(args, screen)
+    from contextplane.cli.parser import Usage
+
+    if a is None or b is None:
+        raise Usage("a handoff pack is compared with another one only", hint="ctx diff pk_<id>@3 pk_<id>@5")
+    from contextplane.cli.handoffs.comparing import diff
+
+    return diff(a, b, screen, exit_code=args.exit_code)
+
+
+def _is_file(text: str) -> bool:
+    from contextplane.cli.naming import understood
+    from contextplane.model.reference import FilePath
+
+    return isinstance(understood(text, files=True).named, FilePath)
+
+
+def _context_packs(args: Namespace, screen: Screen) -> int:
+    if not (_is_file(args.a) and _is_file(args.b)):
+        from contextplane.cli.parser import Usage
+
+        raise Usage("a file is compared with another file only", hint="ctx diff OLD.yaml NEW.yaml")
+    from contextplane.cli.context_packs.diff import diff
+
+    return diff(args.a, args.b, screen, exit_code=args.exit_code)
+
+
+def _runs(args: Namespace, screen: Screen) -> int:
     from contextplane.audit.diff import diff
     from contextplane.audit.load import load
     from contextplane.cli.naming import named_pack
@@ -108,20 +147,11 @@ def _parameters(entry: "Entry") -> Iterator[str]:
 
 
 def _text(entry: "Entry", screen: Screen) -> Iterator[str]:
-    """The differing texts, or why they are not shown."""
     from msgspec import UNSET
 
-    if entry.text is UNSET:
-        return
-    for line in entry.text.lines:
-        # A tab is the one control character that texts are made with, and does no harm.
-        shown = shortened("\t".join(map(clean, line.split("\t"))))
-        yield screen.paint(_COLOR[line[0]], shown) if line[:1] in _COLOR else shown
-    if entry.text.cut:
-        yield screen.paint("yellow", "(cut here: there are more differences)")
-    if entry.text.why:
-        color = "red" if entry.text.state in {"damaged", "missing"} else "yellow"
-        yield screen.paint(color, f"({entry.text.state.replace('_', ' ')}: {clean(entry.text.why)})")
+    from contextplane.cli.text_lines import text_lines
+
+    return iter(()) if entry.text is UNSET else text_lines(entry.text, screen)
 
 
 def _json(value: object) -> str:

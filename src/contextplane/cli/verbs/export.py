@@ -1,51 +1,99 @@
-"""Write execution packs, and all that they reach, to one file.
+"""Write packs, and all that they reach, to one file.
 
-REF is ctx://<hash> or the first digits of a hash. FILE is a plain tar file: 'tar' lists it and takes it
-apart, 'ctx import' takes it in. It holds the manifests, their contents, and the packs that they were forked
-from; a parent that is not in this store is named. The same packs give the same bytes. A pack of which
-something is missing or damaged is refused, and no file is left.
+REF is ctx://<hash> or the first digits of a hash; or a handoff pack, pk_<id>@3 or pk_<id> for its newest
+revision, which is written with all its revisions up to that one. FILE is a plain tar file: 'tar' lists it
+and takes it apart, 'ctx import' takes it in. It holds the manifests, their contents, and the packs that they
+were forked from; a parent that is not in this store is named. The same packs give the same bytes. A pack of
+which something is missing or damaged is refused, and no file is left. A file of that name is never replaced:
+unless it has those very bytes already, it is a conflict.
 """
 
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
 from contextplane.cli.screen import Screen, clean, counted, human_size
 
-__all__ = ["add_arguments", "run"]
+if TYPE_CHECKING:
+    from contextplane.app.archiving import Exported
+
+__all__ = ["add_arguments", "export", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("refs", metavar="REF", nargs="+", help="the execution packs to write")
+    parser.add_argument("refs", metavar="REF", nargs="+", help="the packs to write")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to write, - for standard output")
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.naming import named_handoff
+
+    handoffs = [ref for ref in args.refs if named_handoff(ref) is not None]
+    packs = [ref for ref in args.refs if ref not in handoffs]
+    return export(packs, screen, handoffs=handoffs, output=args.output)
+
+
+def export(packs: list[str], screen: Screen, *, handoffs: list[str], output: str) -> int:
+    """Write execution packs, and handoff packs, which are named by their ids or their names."""
+    if output == "-":
+        _must_be_free(screen)
+    done = _with_handoffs(packs, handoffs, output, screen) if handoffs else _runs(packs, output, screen)
+    _tell(done, output, screen)
+    return OK
+
+
+def _runs(refs: list[str], output: str, screen: Screen) -> "Exported":
     from contextplane.app.archiving import export_packs
     from contextplane.cli.naming import named_pack
     from contextplane.cli.opening import opening
 
-    if args.output == "-":
-        _must_be_free(screen)
     with opening(screen) as platform:
-        packs = [named_pack(ref, platform) for ref in args.refs]
-        done = export_packs(platform, packs, args.output)
+        return export_packs(platform, [named_pack(ref, platform) for ref in refs], output)
+
+
+def _with_handoffs(refs: list[str], handoffs: list[str], output: str, screen: Screen) -> "Exported":
+    from contextplane.app.archiving import export_packs
+    from contextplane.app.platform import bring_in_step
+    from contextplane.cli.handoffs.naming import found
+    from contextplane.cli.handoffs.opening import opening_desk
+    from contextplane.cli.naming import named_pack
+    from contextplane.handoff.names import not_found
+    from contextplane.model.reference import HandoffRef
+    from contextplane.store.in_step import in_step
+
+    with opening_desk(screen) as desk:
+        meant = [found(one, desk).pack for one in handoffs]
+        platform = desk.platform
+        if platform is None:
+            raise not_found(handoffs[0])
+        if refs and not in_step(platform.catalog, platform.entries):
+            bring_in_step(platform)
+        packs = [named_pack(ref, platform) for ref in refs]
+        revisions = [HandoffRef(id=one.handoff_id, revision=one.revision) for one in meant]
+        return export_packs(platform, packs, output, handoffs=revisions)
+
+
+def _tell(done: "Exported", output: str, screen: Screen) -> None:
     # The archive may be on standard output: then people read on the other one.
-    tell = screen.note if args.output == "-" else screen.say
+    tell = screen.note if output == "-" else screen.say
     for parent in done.absent:
         tell(f"parents not included  ctx://{parent.hex}  not in this store")
-    told = f"{counted(len(done.header.packs), 'pack')}, {counted(done.objects, 'object')}, {human_size(done.size)}"
-    tell(f"wrote {told} to {'standard output' if args.output == '-' else clean(args.output)}")
+    packs = len(done.header.packs) + len(done.header.handoffs)
+    told = f"{counted(packs, 'pack')}, {counted(done.objects, 'object')}, {human_size(done.size)}"
+    where = "standard output" if output == "-" else clean(output)
+    tell(f"wrote {told} to {where}" if done.new else f"{where} was there before, with the very same {told}")
     screen.answer(
         {
-            "file": args.output,
+            "file": output,
+            "handoffs": [f"{one.id}@{one.last.revision}" for one in done.header.handoffs],
             "roots": [f"ctx://{pack.hex}" for pack in done.header.roots],
             "parents": [f"ctx://{pack.hex}" for pack in done.header.parents],
             "parents_not_included": [f"ctx://{pack.hex}" for pack in done.absent],
             "objects": done.objects,
             "size": done.size,
+            "new": done.new,
         }
     )
-    return OK
 
 
 def _must_be_free(screen: Screen) -> None:

@@ -1,37 +1,95 @@
-"""Make an edited draft an execution pack, and print its identity.
+"""Make an edited draft, or an unfinished recording, an execution pack, and print its identity.
 
-Everything that is wrong with the draft is told at once, each with its place. Its parent is kept, its time
+Everything that is wrong with a draft is told at once, each with its place. Its parent is kept, its time
 becomes the time now, the sizes of inputs are those of their contents. Everything it refers to must be in
-the store, and something must have been changed. A draft below .ctx/drafts/ is removed at the end, one that
-lies elsewhere is left.
+the store, and something must have been changed. The same draft gives the same pack; finalizing it again
+says so. A draft below .ctx/drafts/ is removed at the end, one that lies elsewhere is left.
+
+rec_<id> names a recording ('ctx log --unfinished' lists them): what it recorded so far becomes the pack,
+and a process that still records it is refused from then on. A file is what has a / or an extension in its
+name.
 """
 
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
 from contextplane.cli.screen import Screen
+from contextplane.cli.suspicions import tell_suspicions
+
+if TYPE_CHECKING:
+    from contextplane.app.platform import Platform
+    from contextplane.model.ids import RecordingId
 
 __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("draft", metavar="DRAFT", help="the edited draft, - for standard input")
+    parser.add_argument(
+        "draft", metavar="DRAFT|RECORDING", help="the edited draft, - for standard input; or an unfinished recording"
+    )
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.forking import finalize
     from contextplane.cli.opening import opening
 
+    recording = _recording(args.draft)
     with opening(screen) as platform:
-        done = finalize(platform, args.draft)
+        told = _draft(args.draft, platform, screen) if recording is None else _finish(recording, platform, screen)
     if not screen.json:
-        screen.out.write(f"ctx://{done.digest.hex}\n")
-    screen.answer(
-        {
-            "ref": f"ctx://{done.digest.hex}",
-            "parent": f"ctx://{done.manifest.parent.removeprefix('sha256:')}",
-            "created": done.manifest.created,
-            "removed": done.removed,
-        }
-    )
+        screen.out.write(f"{told['ref']}\n")
+    screen.answer(told)
     return OK
+
+
+def _recording(text: str) -> "RecordingId | None":
+    """The recording that was named, None for a draft."""
+    from contextplane.cli.parser import Usage
+    from contextplane.model.ids import RecordingId
+    from contextplane.model.reference import FilePath, parse_reference
+
+    if text == "-":
+        return None
+    reference = parse_reference(text)
+    if isinstance(reference.named, RecordingId) and not reference.selector:
+        return reference.named
+    if isinstance(reference.named, FilePath):
+        return None
+    raise Usage(f"neither a draft nor a recording: {text[:80]!r}", hint=f"write ./{text[:80]} if it is a file")
+
+
+def _draft(path: str, platform: "Platform", screen: Screen) -> dict[str, object]:
+    from contextplane.app.forking import finalize
+
+    done = finalize(platform, path)
+    if not done.new:
+        screen.note("this very draft was finalized before; nothing changed")
+    return {
+        "ref": f"ctx://{done.digest.hex}",
+        "parent": f"ctx://{done.manifest.parent.removeprefix('sha256:')}",
+        "created": done.manifest.created,
+        "new": done.new,
+        "removed": done.removed,
+    }
+
+
+def _finish(recording_id: "RecordingId", platform: "Platform", screen: Screen) -> dict[str, object]:
+    from contextplane.app.recording import desk_of
+    from contextplane.audit.load import load
+    from contextplane.record.recorder import Recording
+
+    recording = Recording.resume(desk_of(platform), recording_id)
+    new = recording.digest is None
+    manifest = load(recording.finish(), platform.objects).manifest
+    tell_suspicions(screen, recording.suspects, recording.unsearched)
+    if not new:
+        screen.note("this recording was finished before; nothing changed")
+    return {
+        "ref": recording.reference,
+        "recording": recording.id,
+        "parent": f"ctx://{manifest.parent.removeprefix('sha256:')}" if manifest.parent else None,
+        "created": manifest.created,
+        "new": new,
+        "suspects": [{"at": at, "kind": kind} for at, kind in recording.suspects],
+        "unsearched": recording.unsearched,
+    }

@@ -2,6 +2,7 @@
 
 The draft is a new JSON file below .ctx/drafts/, a copy of the run's manifest with the run as its parent. Edit
 it, then make it a pack with 'ctx finalize'. No draft ever takes the place of another.
+A draft holds digests, no texts: to change a text, write a log and pack it with 'ctx pack LOG --parent REF'.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -25,6 +26,6 @@ def run(args: Namespace, screen: Screen) -> int:
         digest = named_pack(args.ref, platform)
         path = fork(platform, digest)
     screen.say(f"Draft created at {clean(path)}")
-    screen.say("Edit the draft, then finalize with 'ctx finalize <draft-path>'")
+    screen.say(f"Edit the draft, then finalize with 'ctx finalize {clean(path)}'")
     screen.answer({"draft": path, "parent": f"ctx://{digest.hex}"})
     return OK

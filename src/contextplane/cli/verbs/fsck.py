@@ -1,10 +1,12 @@
 """Re-hash every object, resolve every reference, compare the index.
 
-The report tells apart: missing (referred to, not there), corrupt (there, and not what it says), index (the
-index says otherwise than the objects), orphaned (whole, and nothing refers to it), foreign (not ours).
-The first three are damage and end with status 1. Nothing is repaired or removed, except that --rebuild
-makes the index anew. A catalog that cannot be used is then moved aside and a new one begun with what could
-be saved; what is lost is named, and that ends with status 1, too.
+The report tells apart: missing (referred to, not there), corrupt (there, and not what it says), unreadable
+(there, and the system does not hand it out), index (the index says otherwise than the objects), orphaned
+(whole, and nothing refers to it), foreign (not ours). The first four end with status 1. Nothing is repaired
+or removed, except that --rebuild makes the index anew, and with it the entries of packs that are no copies
+of their manifests. A catalog that cannot be used is then moved aside and a new one begun with what could be
+saved, and with the handoff packs whose revisions are found among the objects; what is lost is named, and that
+ends with status 1, too.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -26,7 +28,15 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_COLOR = {"missing": "red", "corrupt": "red", "index": "yellow", "orphaned": "dim", "foreign": "dim"}
+_COLOR = {
+    "missing": "red",
+    "corrupt": "red",
+    "index": "yellow",
+    "orphaned": "dim",
+    "foreign": "dim",
+    "unreadable": "red",
+}
+_SELDOM = "unreadable"
 _TOLD = {state: state for state in _COLOR} | {"index": "index mismatches"}
 
 
@@ -103,10 +113,10 @@ def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repa
         for name in finding.needed_by:
             screen.say(f"          needed by {clean(name)}")
     bar.clear()
-    damage = sum(counts[state] for state in DAMAGE)
-    told = ", ".join(f"{counts[state]:,} {_TOLD[state]}" for state in _COLOR)
+    damage = any(counts[state] for state in DAMAGE)
+    told = ", ".join(f"{counts[state]:,} {_TOLD[state]}" for state in _COLOR if counts[state] or state != _SELDOM)
     screen.say(f"{counted(bar.objects, 'object')}, {human_size(bar.bytes)} checked: {told}")
-    screen.say(screen.paint("red", "The store is damaged.") if damage else screen.paint("green", "The store is sound."))
+    screen.say(_verdict(counts, screen))
     screen.answer(
         {
             "sound": not damage,
@@ -119,6 +129,14 @@ def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repa
         }
     )
     return FAILED if damage else OK
+
+
+def _verdict(counts: Counter[str], screen: Screen) -> str:
+    if counts["missing"] or counts["corrupt"] or counts["index"]:
+        return screen.paint("red", "The store is damaged.")
+    if counts["unreadable"]:
+        return screen.paint("red", "Not all of the store could be checked.")
+    return screen.paint("green", "The store is sound.")
 
 
 def _tell_rebuild(done: "Repaired", screen: Screen) -> None:
@@ -135,4 +153,13 @@ def _tell_rebuild(done: "Repaired", screen: Screen) -> None:
             screen.say(f"  {clean(line)}")
     rebuilt = done.rebuilt
     packs, objects = counted(rebuilt.packs, "execution pack"), counted(rebuilt.objects, "object")
-    screen.say(f"Index made anew: {packs}, {objects}")
+    handoffs = f"{counted(rebuilt.handoffs, 'handoff pack')}, " if rebuilt.handoffs else ""
+    screen.say(f"Index made anew: {packs}, {handoffs}{objects}")
+    if rebuilt.entries:
+        screen.say(f"Entries in packs/ that were no copies of their manifests, written anew: {rebuilt.entries:,}")
+    for revision in rebuilt.adopted:
+        screen.say(f"adopted   {revision}  its events are lost, and it was found among the objects")
+    for pack in rebuilt.unclear:
+        screen.say(f"not adopted  {pack}  its events are lost, and several objects say to be the same revision of it")
+    if rebuilt.adopted:
+        screen.say("A handoff pack that had been deleted may be among them: nothing tells that any more.")

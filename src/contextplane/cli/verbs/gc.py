@@ -1,9 +1,12 @@
 """Remove what nothing refers to and what is older than a grace time.
 
 Only objects whose kind is recorded are looked at, along recorded references; an object of unknown kind is
-never collected ('ctx fsck' lists it as orphaned), nor is a damaged one. While what a registered pack refers
-to is unknown, nothing is collected at all. Do not run it while another program that knows no locks packs
-into the same store. SPAN is a number and a unit: 90s, 30m, 24h, 14d, 2w.
+never collected ('ctx fsck' lists it as orphaned), nor is one that is damaged or cannot be read. While what
+a registered pack refers to is unknown, nothing is collected at all; whoever is storing something is waited
+for, ten seconds at most. Do not run it while another program that knows no locks packs into the same store.
+A handoff pack goes when it was deleted, or could not be had any more, longer than SPAN ago: the longest
+time counts that a server of this store was told to serve expired packs. Each one that goes is named.
+SPAN is a number and a unit: 90s, 30m, 24h, 14d, 2w.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -41,34 +44,51 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.settings import from_environment
     from contextplane.cli.opening import opening
     from contextplane.store.gc import gc
 
     with opening(screen) as platform:
         limit = platform.clock.now() - args.grace
-        done = gc(platform.catalog, platform.entries, platform.objects, older_than=limit, dry_run=args.dry_run)
+        done = gc(
+            platform.catalog,
+            platform.entries,
+            platform.objects,
+            older_than=limit,
+            dry_run=args.dry_run,
+            handoff_grace_seconds=from_environment().handoff.grace_seconds,
+        )
     verb = "would remove" if args.dry_run else "removed"
     for digest in done.objects:
         screen.say(f"{verb}  {digest}")
+    for pack in done.handoffs:
+        screen.say(f"{verb}  {pack.id}  a handoff pack with {counted(len(pack.revisions), 'revision')}, {pack.why}")
     for name in done.leftovers:
         screen.say(f"{verb}  objects/{name}  left behind by an interrupted write")
     for digest in done.young:
         screen.say(f"kept  {digest}  put within the grace time")
+    for name in done.unfinished:
+        screen.say(
+            f"kept  objects/{name}  a write that was interrupted less than a day before the grace time, or goes on"
+        )
     for digest in done.damaged:
-        screen.say(f"kept  {digest}  it is damaged, and may be all that is left of something")
+        screen.say(f"kept  {digest}  it is damaged or cannot be read, and may be all that is left of something")
+    handoffs = f" {counted(len(done.handoffs), 'handoff pack')}" if done.handoffs else ""
     screen.say(
         f"{verb} {counted(len(done.objects), 'object')}, {human_size(done.freed)},"
-        f" and {counted(len(done.leftovers), 'leftover')};"
+        f"{handoffs} and {counted(len(done.leftovers), 'leftover')};"
         f" kept {len(done.young):,} young, {len(done.damaged):,} damaged"
     )
     screen.answer(
         {
             "dry_run": args.dry_run,
             "removed": [str(digest) for digest in done.objects],
+            "handoffs": [{"id": pack.id.text, "why": pack.why, "revisions": pack.revisions} for pack in done.handoffs],
             "size": done.freed,
             "leftovers": done.leftovers,
             "kept_young": [str(digest) for digest in done.young],
             "kept_damaged": [str(digest) for digest in done.damaged],
+            "kept_unfinished": done.unfinished,
         }
     )
     return OK

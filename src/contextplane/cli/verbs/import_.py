@@ -1,8 +1,10 @@
-"""Take execution packs from a file that 'ctx export' wrote, verified.
+"""Take packs from a file that 'ctx export' wrote, verified.
 
 Every object must have the bytes that its name says, every pack must be there with all that it reaches, and
 nothing else may be in the file: otherwise nothing of it is taken. A compressed file is refused: decompress
 it first. Taking the same file again changes nothing and says so.
+A handoff pack comes with all its revisions, into the store of handoff packs; a revision that is here already
+is known, and when it is another one of the same number the status is 14, and nothing is taken.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -18,26 +20,35 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.archiving import import_packs
+    from contextplane.app.archiving import import_archive
     from contextplane.cli.opening import opening
 
-    with opening(screen) as platform:
-        done = import_packs(platform, args.file)
+    done = import_archive(args.file, lambda header: opening(screen, handoffs=bool(header.handoffs)))
     for pack in done.new_packs:
         screen.say(f"new  ctx://{pack.hex}")
     for parent in done.absent:
         screen.say(f"parents not included  ctx://{parent.hex}  not in this store either")
-    whole = f"{counted(len(done.header.packs), 'pack')}, {counted(done.objects, 'object')}, {human_size(done.size)}"
-    if done.new_packs or done.new_objects:
-        new = f"{counted(len(done.new_packs), 'pack')} and {counted(done.new_objects, 'object')}"
+    for ref in done.new_handoffs:
+        screen.say(f"new  {ref}")
+    for ref in done.older_handoffs:
+        screen.say(f"not taken  {ref}  what is here of this pack begins later")
+    packs = len(done.header.packs) + len(done.header.handoffs)
+    whole = f"{counted(packs, 'pack')}, {counted(done.objects, 'object')}, {human_size(done.size)}"
+    if done.new_packs or done.new_objects or done.new_handoffs:
+        came = [counted(len(done.new_packs), "pack")] if done.new_packs or not done.new_handoffs else []
+        came += [counted(len(done.new_handoffs), "revision")] if done.new_handoffs else []
+        new = f"{', '.join(came)} and {counted(done.new_objects, 'object')}"
         screen.say(f"verified {whole}; new here: {new}")
     else:
-        screen.say(f"verified {whole}; nothing new: all of it was here before")
+        screen.say(f"verified {whole}; nothing new: all of it is here")
     screen.answer(
         {
             "roots": [f"ctx://{pack.hex}" for pack in done.header.roots],
             "parents": [f"ctx://{pack.hex}" for pack in done.header.parents],
             "parents_not_included": [f"ctx://{pack.hex}" for pack in done.absent],
+            "handoffs": [f"{one.id}@{one.last.revision}" for one in done.header.handoffs],
+            "new_handoffs": [str(ref) for ref in done.new_handoffs],
+            "handoffs_not_taken": [str(ref) for ref in done.older_handoffs],
             "new_packs": [f"ctx://{pack.hex}" for pack in done.new_packs],
             "new_objects": done.new_objects,
             "objects": done.objects,

@@ -1,14 +1,17 @@
 """List execution packs, newest first.
 
-By when a run was created, then by when it was packed. A pack whose manifest was tampered with, or cannot
-be read, is listed all the same, and marked. SINCE is a date (2026-05-04), a moment (2026-05-04T09:30:00Z)
-or a time span back from now (36h, 14d).
+By when a run was created, then by when it was packed. A pack whose manifest was tampered with, or cannot be
+read, is listed all the same, and marked. SINCE is a date (2026-05-04), a moment (2026-05-04T09:30:00Z) or a
+time span back from now (36h, 14d); a run that tells no time is older than any. --unfinished lists
+recordings that did not become a pack yet, the newest first: 'ctx finalize' makes a pack of one. With REF, a
+handoff pack, it is the history of that: every revision, also when it was deleted or is expired.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
+from contextplane.cli.parsing import LIMIT, NO_LIMIT, limit_of
 from contextplane.cli.screen import Screen, clean, counted
 
 if TYPE_CHECKING:
@@ -18,20 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_DEFAULT, _MOST = 50, 1_000_000
-
-
-def _limit(text: str) -> int:
-    if text.isascii() and text.isdecimal() and len(text) < len(str(_MOST)) and int(text) > 0:
-        return int(text)
-    raise ArgumentTypeError(f"not a number of lines: {text[:20]!r} (from 1 to {_MOST - 1})")
+_WIDEST = 40
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--limit", type=_limit, default=_DEFAULT, metavar="N", help=f"at most N packs (default: {_DEFAULT})"
-    )
-    parser.add_argument("--all", action="store_true", help="all of them")
+    parser.add_argument("ref", metavar="REF", nargs="?", help="the history of this handoff pack, pk_<id>, instead")
+    how_many = parser.add_mutually_exclusive_group()
+    how_many.add_argument("--limit", type=limit_of, metavar="N", help=f"at most N packs (default: {LIMIT})")
+    how_many.add_argument("--all", action="store_true", help="all of them")
+    how_many.add_argument("--unfinished", action="store_true", help="recordings that are no packs yet, all of them")
     parser.add_argument("--since", metavar="SINCE", help="created at that time or later")
     parser.add_argument("--model", metavar="ID", help="of this model")
     parser.add_argument("--tool", metavar="NAME", help="with a step that used this tool")
@@ -41,20 +39,76 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.opening import opening
 
+    if args.ref is not None:
+        return _history(args, screen)
+    if args.unfinished:
+        return _unfinished(args, screen)
     with opening(screen) as platform:
-        limit = _MOST if args.all else args.limit
+        limit = NO_LIMIT if args.all else args.limit or LIMIT
         wanted = _filter(args, platform)
         with platform.catalog.read() as view:
             rows = view.packs.page(wanted, limit + 1)
         cut, rows = len(rows) > limit, rows[:limit]
         lines = [(row, _problem(row, platform)) for row in rows]
+        widest = min(max((len(clean(row.model)) for row in rows), default=0), _WIDEST)
         for row, problem in lines:
-            screen.say(_line(row, problem, screen))
+            screen.say(_line(row, problem, screen, widest))
     if not rows:
         screen.say("No execution packs.")
     if cut:
         screen.note(f"only the newest {counted(limit, 'pack')} of more; --limit N or --all shows them")
     screen.answer({"packs": [_told(row, problem) for row, problem in lines], "more": cut})
+    return OK
+
+
+def _history(args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.naming import named_handoff
+    from contextplane.cli.parser import Usage
+
+    for option in ("limit", "all", "unfinished", "since", "model", "tool", "parent"):
+        if getattr(args, option):
+            raise Usage(f"argument --{option}: not allowed with argument REF", hint="see 'ctx log --help'")
+    handoff = named_handoff(args.ref)
+    if handoff is None:
+        raise Usage(
+            "only handoff packs have a history", at=args.ref[:80], hint="'ctx show' tells what a run is a fork of"
+        )
+    from contextplane.cli.handoffs.history import log
+
+    return log(str(handoff), screen)
+
+
+def _unfinished(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.recording import desk_of
+    from contextplane.cli.moments import second
+    from contextplane.cli.opening import opening
+    from contextplane.cli.parser import Usage
+    from contextplane.record.unfinished import unfinished
+
+    for option in ("since", "model", "tool", "parent"):
+        if getattr(args, option) is not None:
+            raise Usage(f"argument --unfinished: not allowed with argument --{option}", hint="see 'ctx log --help'")
+    with opening(screen, following=False) as platform:
+        found = unfinished(desk_of(platform))
+    for one in found:
+        told = f"{one.id}  {second(one.begun)}  {clean(one.model)}  {counted(one.steps, 'step')}"
+        screen.say(told + (screen.paint("red", f"  [{clean(one.problem)}]") if one.problem else ""))
+    if not found:
+        screen.say("No unfinished recordings.")
+    screen.answer(
+        {
+            "recordings": [
+                {
+                    "id": str(one.id),
+                    "begun": str(one.begun),
+                    "model": one.model,
+                    "steps": one.steps,
+                    "problem": one.problem or None,
+                }
+                for one in found
+            ]
+        }
+    )
     return OK
 
 
@@ -72,24 +126,35 @@ def _filter(args: Namespace, platform: "Platform") -> "PackFilter":
 
 def _since(text: str, platform: "Platform") -> "Timestamp":
     from contextplane.cli.verbs.gc import duration
-    from contextplane.model.timestamp import Timestamp
+    from contextplane.model.timestamp import InvalidTimestamp, Timestamp
 
     try:
         return Timestamp.of(platform.clock.now() - duration(text))
     except ArgumentTypeError:
+        pass
+    try:
         return Timestamp.parse(text if "T" in text else f"{text}T00:00:00Z")
+    except InvalidTimestamp:
+        from contextplane.cli.parser import Usage
+
+        raise Usage(
+            f"argument --since: not a time: {text[:40]!r}", hint="2026-05-04, 2026-05-04T09:30:00Z, 36h or 14d"
+        ) from None
 
 
 def _problem(row: "PackRow", platform: "Platform") -> str:
     """What is wrong with a pack's manifest now: it may have been tampered with since it was indexed."""
     condition = platform.objects.check(row.digest)
-    return row.problem if condition.state == "whole" else f"{condition.state}: {condition.why}"
+    if condition.state == "whole":
+        return row.problem
+    return condition.why if condition.state == "unreadable" else f"{condition.state}: {condition.why}"
 
 
-def _line(row: "PackRow", problem: str, screen: Screen) -> str:
+def _line(row: "PackRow", problem: str, screen: Screen, widest: int) -> str:
+    from contextplane.cli.moments import second
+
     parent = f" (forked from {row.parent.hex[:12]})" if row.parent else ""
-    created = str(row.created)[: len("2026-05-04T09:31:42")].replace("T", " ")
-    told = f"{row.digest.hex[:12]}  {created}  {clean(row.model)}  {counted(row.steps, 'step')}"
+    told = f"{row.digest.hex[:12]}  {second(row.created)}  {clean(row.model):<{widest}}  {counted(row.steps, 'step')}"
     return f"{told}{parent}" + (screen.paint("red", f"  [{clean(problem)}]") if problem else "")
 
 

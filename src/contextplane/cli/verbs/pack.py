@@ -2,21 +2,39 @@
 
 LOG is a JSON file, or - for standard input:
   model {identifier, parameters}, system_prompt, prompts [{role, content}],
-  inputs [{name, content | content_base64 | path}],
+  inputs [{name, content | content_base64 | path | handoff}],
   steps [{index, type, tool, parameters, output, deterministic, timestamp}],
   outputs [{name, content | content_base64 | path}],
   environment {os, runtime, tool_versions}, created
-A path is read below the folder of the log (or --root), and nowhere else. The same log gives the same
-pack; packing it again says so. What looks like a secret is stored as it is, and told. --sidecars writes,
-for every output whose file lies at its name below the same folder, a file that 'ctx verify' checks it by.
+It must tell the model's identifier, the system prompt, the os and the runtime; of a step its type and its
+tool (reasoning has none), of an output its name. Times are as in 2026-05-04T09:31:42Z; created is by
+default the last timestamp of a step.
+A path is read below the folder of the log (or --root), and nowhere else, nor from a store there. A handoff
+is pk_<id>@3, a finalized revision of a handoff pack: its very bytes are the input, and their digest is that
+of the revision.
+The same log gives the same pack; packing it again says so. What looks like a secret is stored as it is, and
+told; of each content the first 256 KiB are searched for that, and contents of which there is more are told
+too. --sidecars writes, for every output whose file lies at its name below the same folder, a file that
+'ctx verify' checks it by; when one cannot be written the pack is stored all the same, and the status is 1.
 """
 
+import gc
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from contextplane.cli.exit import OK
-from contextplane.cli.parsing import complete_folders
+from contextplane.cli.exit import FAILED, OK
+from contextplane.cli.parsing import complete_folders, folder
 from contextplane.cli.screen import Screen, clean
+from contextplane.cli.suspicions import tell_suspicions
+
+if TYPE_CHECKING:
+    from contextplane.app.packing import Packed
+    from contextplane.app.platform import Platform
+    from contextplane.app.sidecars import WrittenSidecars
+    from contextplane.model.ids import Digest
 
 __all__ = ["add_arguments", "run"]
 
@@ -26,28 +44,33 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--sidecars", action="store_true", help="write FILE.ctx.json beside the outputs that lie there")
     parser.add_argument("--parent", metavar="REF", help="the execution pack that this run was forked from")
     complete_folders(
-        parser.add_argument("--root", metavar="FOLDER", help="where paths in the log lie (default: beside it)")
+        parser.add_argument(
+            "--root", type=folder, metavar="FOLDER", help="where paths in the log lie (default: beside it)"
+        )
     )
 
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.app.documents import document
     from contextplane.app.packing import pack_log
-    from contextplane.app.sidecars import write_sidecars
-    from contextplane.cli.naming import named_pack
+    from contextplane.cli.moments import tells_time
     from contextplane.cli.opening import opening
 
+    # What a log becomes has no cycles; looking for some takes a tenth of the time, and the process ends soon.
+    gc.disable()
     root = args.root or ("." if args.log == "-" else os.path.dirname(args.log) or ".")
     with opening(screen) as platform, document(args.log) as log:
-        parent = named_pack(args.parent, platform) if args.parent else None
-        packed = pack_log(platform, log, root=root, parent=parent)
-        beside = write_sidecars(platform, packed, root) if args.sidecars else None
-    for at, kind in packed.suspects:
-        screen.note(f"{clean(at)} looks like it holds a secret ({kind}); it was stored as it is")
+        parent = _parent(args.parent, platform) if args.parent else None
+        with _placed(args.log):
+            packed = pack_log(platform, log, root=root, parent=parent)
+        beside = _beside(platform, packed, root) if args.sidecars else None
+    tell_suspicions(screen, packed.suspects, packed.unsearched)
+    if packed.new and not tells_time(packed.manifest.created):
+        screen.note("the log tells no time (give created, or a timestamp of a step)")
     for path in beside.kept if beside else ():
         screen.note(f"{clean(path)} is of another pack, and was left as it is")
     if not packed.new:
-        screen.note("this very run was packed before; nothing changed")
+        screen.note("this very run was packed before; all of it is here")
     if not screen.json:
         screen.out.write(f"ctx://{packed.digest.hex}\n")
     screen.answer(
@@ -55,7 +78,39 @@ def run(args: Namespace, screen: Screen) -> int:
             "ref": f"ctx://{packed.digest.hex}",
             "new": packed.new,
             "sidecars": beside.written if beside else (),
+            "sidecars_kept": beside.kept if beside else (),
             "suspects": [{"at": at, "kind": kind} for at, kind in packed.suspects],
+            "unsearched": packed.unsearched,
         }
     )
-    return OK
+    for error in beside.failed if beside else ():
+        screen.error(error)
+    return FAILED if beside and beside.failed else OK
+
+
+@contextmanager
+def _placed(path: str) -> Iterator[None]:
+    """What is wrong in a log that is a file is told with the name of the file."""
+    from contextplane.model.canonical import JsonRefused
+    from contextplane.model.problems import DocumentInvalid
+
+    try:
+        yield
+    except (JsonRefused, DocumentInvalid) as error:
+        if path != "-":
+            error.under(f"{path}#")
+        raise
+
+
+def _beside(platform: "Platform", packed: "Packed", root: str) -> "WrittenSidecars":
+    from contextplane.app.sidecars import write_sidecars
+
+    return write_sidecars(platform, packed, root)
+
+
+def _parent(text: str, platform: "Platform") -> "Digest":
+    """The pack that `text` names, read: a run is not forked from one that is gone or was tampered with."""
+    from contextplane.audit.load import load
+    from contextplane.cli.naming import named_pack
+
+    return load(named_pack(text, platform), platform.objects).digest

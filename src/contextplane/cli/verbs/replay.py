@@ -7,9 +7,15 @@ degraded (a deterministic step diverged; status 12) or failed (a step could not 
 changed around the run is listed as drift and changes neither.
 
 Tools: read_file, list_files, search, http_get, python, and plug-ins (entry points in contextplane.tools).
-They see files below the workspace only, no network and no Python module but those that are allowed; a
-plug-in is code that you installed and keeps to the workspace by itself. With --recorded no tool runs:
-every output is read back from the pack and verified.
+They read files below the workspace only (not the store), reach no network and no Python module but what is
+allowed, begin no process, and get nothing of the environment but language, time zone and PYTHONPATH. Code
+of others (python, plug-ins) gets a process of its own for every step and writes into a temporary folder
+only. On Linux 6.2 and newer the kernel holds all that (Landlock, seccomp), but for two things: once a host
+is allowed, code that means harm reaches others too, and it may read stores in folders further down.
+Elsewhere only Python looks at what tools do, which such code gets around: there code of others is refused
+unless --trust-tools says that you trust it. The answer says who held the tools. Of a step that diverged it
+shows how, as 'ctx diff' does. docs/replay.md lists the parameters of each tool.
+With --recorded no tool runs: every output is read back from the pack and verified.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -17,7 +23,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import DRIFT, FAILED, OK
-from contextplane.cli.parsing import complete_folders
+from contextplane.cli.parsing import complete_folders, folder
 from contextplane.cli.screen import Screen, clean, shortened
 
 if TYPE_CHECKING:
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "host", "module", "run", "seconds"]
 
 _LONGEST = 86_400
+_INDENT = " " * 6
 _EXIT = {"exact": OK, "degraded": DRIFT, "failed": FAILED}
 _REFERENCE_EXIT = {"exact": 0, "degraded": 1, "failed": 2}
 _FIDELITY_COLOR = {"exact": "green", "degraded": "yellow", "failed": "red"}
@@ -70,10 +77,12 @@ def module(text: str) -> str:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("ref", metavar="REF", help="the execution pack")
+    parser.add_argument("ref", metavar="REF", help="the execution pack: ctx://<hash>, or the first digits of it")
     parser.add_argument("--recorded", action="store_true", help="run no tool, read every recorded output back")
     complete_folders(
-        parser.add_argument("--root", metavar="DIR", help="the workspace (default: the folder that holds the store)")
+        parser.add_argument(
+            "--root", type=folder, metavar="FOLDER", help="the workspace (default: the folder that holds the store)"
+        )
     )
     parser.add_argument(
         "--allow-host", type=host, action="append", default=[], metavar="HOST", help="let http_get reach this host"
@@ -93,6 +102,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         help="the longest that a step may take (default: 10)",
     )
+    parser.add_argument(
+        "--trust-tools", action="store_true", help="call python and plug-ins also where no kernel holds them"
+    )
     parser.add_argument("--reference-exit", action="store_true", help="exit with 0 exact, 1 degraded, 2 failed instead")
 
 
@@ -104,13 +116,18 @@ def run(args: Namespace, screen: Screen) -> int:
 
     with opening(screen) as platform:
         pack = load(named_pack(args.ref, platform), platform.objects)
-        screen.say(f"Replay of ctx://{pack.digest.hex}")
         with _replay(args, platform, pack) as replay:
+            screen.say(f"Replay of ctx://{pack.digest.hex}")
             parts = []
             for part in replay.parts:
                 _say_part(part, screen)
                 parts.append(part)
     found = fidelity(parts)
+    confinement = replay.confinement()
+    if confinement is not None:
+        screen.say(f"tools held by: {confinement}")
+    if confinement == "python":
+        screen.note("no kernel held the tools here, only checks in Python: code that means harm gets around them")
     _say_drift(replay.drift, screen)
     counts: Counter[str] = Counter(part.outcome for part in parts)
     told = ", ".join(f"{counts[outcome]:,} {word}" for outcome, (_, _, word) in _MARK.items() if counts[outcome])
@@ -119,6 +136,7 @@ def run(args: Namespace, screen: Screen) -> int:
         {
             "pack": f"ctx://{pack.digest.hex}",
             "mode": "recorded" if args.recorded else "live",
+            "confinement": confinement,
             "fidelity": found,
             "parts": parts,
             "drift": replay.drift,
@@ -133,7 +151,11 @@ def _replay(args: Namespace, platform: "Platform", pack: "LoadedPack") -> "Abstr
     if args.recorded:
         return replaying_recorded(platform, pack)
     limits = Limits(
-        root=args.root, hosts=tuple(args.allow_host), modules=tuple(args.allow_python), seconds=args.timeout
+        root=args.root,
+        hosts=tuple(args.allow_host),
+        modules=tuple(args.allow_python),
+        seconds=args.timeout,
+        trusting=args.trust_tools,
     )
     return replaying(platform, pack, limits)
 
@@ -143,6 +165,11 @@ def _say_part(part: "Replayed", screen: Screen) -> None:
     name = f"{part.part}  {part.tool or part.type}" if part.tool or part.type else part.part
     why = f": {part.why}" if part.why else ""
     screen.say(f"  {screen.paint(color, mark)} {shortened(clean(f'{name}  {word}{why}'))}")
+    if part.text:
+        from contextplane.cli.text_lines import text_lines
+
+        for line in text_lines(part.text, screen):
+            screen.say(_INDENT + line)
 
 
 def _say_drift(drift: "tuple[Drift, ...]", screen: Screen) -> None:

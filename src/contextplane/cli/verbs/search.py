@@ -1,51 +1,81 @@
 """Find execution packs by the words in them.
 
 All words must stand in one place, within 16 KiB of it: a prompt, the parameters or the output of a step, an
-output, or the metadata (model, tools, names, environment). Searched is text, the first mebibyte of each
-content; what is not text is not. The pack that was indexed last comes first. 'ctx cat REF:PART' reads the
-place.
+output, or the metadata (model, tools, names, environment). Words in quotes must follow each other
+('"refund the order"'), and a * stands for the rest of a word (refun*). Case and accents do not count, and
+nothing else has a meaning of its own.
+Searched is text, the first mebibyte of each content; what is not text is not, nor are inputs. The pack that
+was indexed last comes first. 'ctx cat REF:PART' reads the place, 'ctx show REF' the metadata. A pack whose
+manifest is missing, cannot be read or was tampered with since is marked.
 """
 
+import re
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
+from contextplane.cli.parsing import LIMIT, NO_LIMIT, limit_of
 from contextplane.cli.screen import Screen, clean, counted
+
+if TYPE_CHECKING:
+    from contextplane.app.platform import Platform
+    from contextplane.model.ids import Digest
+    from contextplane.ports.pack_index import Hit
 
 __all__ = ["add_arguments", "run"]
 
-_MOST = 50
+_TOLD = {"whole": "", "corrupt": "tampered with", "missing": "missing", "unreadable": "cannot be read"}
+_MARKED, _SPACE = re.compile("[\x02\x03]"), re.compile(r"[ \t\r\n]+")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="+", help="the words to find")
+    how_many = parser.add_mutually_exclusive_group()
+    how_many.add_argument("--limit", type=limit_of, metavar="N", help=f"at most N places (default: {LIMIT})")
+    how_many.add_argument("--all", action="store_true", help="all of them")
 
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.opening import opening
+    from contextplane.store.searched import LEFT_OUT, SEARCHED
 
-    with opening(screen) as platform, platform.catalog.read() as view:
-        hits = view.texts.search(" ".join(args.text), _MOST + 1)
-    cut, hits = len(hits) > _MOST, hits[:_MOST]
+    limit = NO_LIMIT if args.all else args.limit or LIMIT
+    with opening(screen) as platform:
+        with platform.catalog.read() as view:
+            hits = view.texts.search(" ".join(args.text), limit + 1)
+            left_out = view.marks.get(LEFT_OUT) is not None
+        cut, hits = len(hits) > limit, hits[:limit]
+        problems = {pack: _problem(pack, platform) for pack in dict.fromkeys(hit.pack for hit in hits)}
     for hit in hits:
-        before, _, rest = hit.snippet.partition("\x02")
-        found, _, after = rest.partition("\x03")
-        line = clean(before) + screen.paint("bold", clean(found)) + clean(after.replace("\x02", "").replace("\x03", ""))
-        screen.say(f"{hit.pack.hex[:12]}:{clean(hit.part)}  {line}")
+        screen.say(_line(hit, problems[hit.pack], screen))
     if not hits:
         screen.say("Nothing found.")
     if cut:
-        screen.note(f"only the first {counted(_MOST, 'place')}; more words narrow it down")
-    screen.answer(
-        {
-            "hits": [
-                {
-                    "ref": f"ctx://{hit.pack.hex}",
-                    "part": hit.part,
-                    "snippet": hit.snippet.replace("\x02", "").replace("\x03", ""),
-                }
-                for hit in hits
-            ],
-            "more": cut,
-        }
-    )
+        screen.note(f"only the first {counted(limit, 'place')} of more; --limit N or --all shows them")
+    if left_out:
+        screen.note("contents that are not text were not searched, and of large ones the first mebibyte only")
+    told = [_told(hit, problems[hit.pack]) for hit in hits]
+    screen.answer({"hits": told, "more": cut, "left_out": left_out, "searched_bytes_of_each": SEARCHED})
     return OK
+
+
+def _problem(pack: "Digest", platform: "Platform") -> str:
+    """What became of a manifest since it was indexed, if it is not what it was."""
+    return _TOLD[platform.objects.check(pack).state]
+
+
+def _line(hit: "Hit", problem: str, screen: Screen) -> str:
+    """A place, and the text around the words, on one line; every other piece of a snippet is one of the words."""
+    pieces = [clean(piece) for piece in _MARKED.split(_SPACE.sub(" ", hit.snippet).strip())]
+    snippet = "".join(screen.paint("bold", piece) if n % 2 else piece for n, piece in enumerate(pieces))
+    mark = screen.paint("red", f"  [{problem}]") if problem else ""
+    return f"{hit.pack.hex[:12]}:{clean(hit.part)}{mark}  {snippet}"
+
+
+def _told(hit: "Hit", problem: str) -> dict[str, object]:
+    return {
+        "ref": f"ctx://{hit.pack.hex}",
+        "part": hit.part,
+        "snippet": _MARKED.sub("", hit.snippet),
+        "problem": problem or None,
+    }

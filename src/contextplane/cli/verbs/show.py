@@ -1,81 +1,95 @@
 """Show an execution pack: what the agent saw, what it did, what came of it.
 
-Without an option a summary; --steps adds each step's parameters; --content the contents themselves, each
-up to 4,000 characters ('ctx cat REF:PART' gives all of one). A content that is missing or was tampered
-with is marked (without --content: one of up to 8 MiB). --json gives the manifest with its hash filled in.
+Without an option a summary; --steps adds when each step was and its parameters; --content the contents, each
+up to 4,000 characters ('ctx cat REF:PART' gives all of one). A content that is missing or was tampered with
+is marked; without --content those of up to 8 MiB are looked at, 64 MiB of them in all ('ctx verify' looks
+at everything). A step is called by its place in the list; the index that its log gave it is told where it
+is another. A time behind a + is that since the step before. --json gives the manifest with its hash filled
+in. On a terminal long answers go through PAGER. Of a handoff pack, pk_<id> or one revision of it as
+pk_<id>@3, it is what 'ctx handoff show' tells.
 """
 
-import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean, human_size
+from contextplane.cli.screen import Screen, clean, counted
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
     from contextplane.audit.load import LoadedPack
+    from contextplane.cli.contents import Contents
+    from contextplane.model.manifest import Input, Manifest, Output, Step
+    from contextplane.model.timestamp import Timestamp
 
 __all__ = ["add_arguments", "run"]
 
-_LONGEST = 4000
-_CHECKED = 8 << 20
 _CHAIN = 20
+_INDENT = " " * 6
+_NANO = 1_000_000_000
+_MINUTE = 60
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("ref", metavar="REF", help="the execution pack")
-    parser.add_argument("--steps", action="store_true", help="with the parameters of each step")
-    parser.add_argument("--content", action="store_true", help="with prompts, step outputs and outputs")
+    parser.add_argument("ref", metavar="REF", help="ctx://<hash>, or the first digits of it; or pk_<id>")
+    parser.add_argument("--steps", action="store_true", help="with the time and the parameters of each step")
+    parser.add_argument("--content", action="store_true", help="with prompts, inputs, step outputs and outputs")
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.naming import named_handoff
+
+    handoff = named_handoff(args.ref)
+    return _run(args, screen) if handoff is None else _handoff(str(handoff), args, screen)
+
+
+def _handoff(ref: str, args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.handoffs.summary import show
+    from contextplane.cli.parser import Usage
+
+    for option in ("steps", "content"):
+        if getattr(args, option):
+            raise Usage(f"argument --{option}: only a run has it", hint="'ctx handoff read' shows a handoff pack")
+    return show(ref, screen)
+
+
+def _run(args: Namespace, screen: Screen) -> int:
     from contextplane.audit.load import load
+    from contextplane.cli.contents import Contents
     from contextplane.cli.naming import named_pack
     from contextplane.cli.opening import opening
+    from contextplane.cli.pager import page
     from contextplane.model.manifest import filled_in
 
     with opening(screen) as platform:
         pack = load(named_pack(args.ref, platform), platform.objects)
         if screen.json:
-            sys.stdout.write(filled_in(pack.raw, pack.digest).decode() + "\n")
+            screen.json_text(filled_in(pack.raw, pack.digest).decode())
             return OK
-        text = "\n".join([*_head(pack, platform), *_lists(args, pack, platform), *_foot(pack)])
-    _page(text, screen)
+        body = _Body(args, Contents(platform.objects))
+        text = "\n".join([*_head(pack, platform), *body.lines(pack.manifest), *_foot(pack)])
+    page(text, screen)
     return OK
 
 
-def _page(text: str, screen: Screen) -> None:
-    """Through the pager on a terminal, when there is more than fits."""
-    if sys.stdout.isatty() and not screen.quiet and text.count("\n") > _screen_lines():
-        import pydoc
+def _head(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
+    from contextplane.cli.moments import told_time
 
-        pydoc.pager(text)
-    else:
-        screen.say(text)
-
-
-def _screen_lines() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().lines - 1
-
-
-def _head(pack: "LoadedPack", platform: "Platform") -> list[str]:
     manifest = pack.manifest
-    lines = [
-        f"Pack:    {pack.digest.hex[:12]}   ctx://{pack.digest.hex}",
-        f"Created: {clean(manifest.created)}",
-        f"Model:   {clean(manifest.model.identifier)}",
-        *(f"Parent:  {one}" for one in _parents(pack, platform)),
-        "Signed:  no",
-        "",
-        f"System prompt: {_size(manifest.system_prompt, platform)}",
-    ]
-    lines += [
-        f"Prompt {n} ({clean(one.role)}): {_size(one.content_ref, platform)}" for n, one in enumerate(manifest.prompts)
-    ]
-    return lines
+    yield f"Pack:      {pack.digest.hex[:12]}   ctx://{pack.digest.hex}"
+    yield f"Created:   {told_time(manifest.created)}"
+    yield f"Model:     {clean(manifest.model.identifier)}"
+    yield from (f"Parent:    {one}" for one in _parents(pack, platform))
+    times = [one for one in map(_moment, manifest.steps) if one]
+    if len(times) > 1 and times[0] <= times[-1]:
+        yield f"Duration:  {_span(times[0], times[-1])} from the first step to the last"
+    yield f"Signature: {_signature(pack)}"
+
+
+def _signature(pack: "LoadedPack") -> str:  # noqa: ARG001  whoever can sign a pack finds out here who did
+    """Who signed a pack. Nobody can, so far."""
+    return "none"
 
 
 def _parents(pack: "LoadedPack", platform: "Platform") -> list[str]:
@@ -93,100 +107,94 @@ def _parents(pack: "LoadedPack", platform: "Platform") -> list[str]:
             return [*line, f"{clean(parent)} ({error.code})"]
         line.append(loaded.digest.hex[:12])
         parent = loaded.manifest.parent
-    return line
+    return [*line, "..."] if parent else line
 
 
-def _lists(args: Namespace, pack: "LoadedPack", platform: "Platform") -> list[str]:
-    manifest = pack.manifest
-    lines: list[str] = []
-    if manifest.inputs:
-        lines += ["", f"Inputs ({len(manifest.inputs)}):"]
-        lines += [f"  {clean(one.name)} ({_size(one.content_ref, platform)})" for one in manifest.inputs]
-    if manifest.steps:
-        lines += ["", f"Steps ({len(manifest.steps)}):"]
-        for n in range(len(manifest.steps)):
-            lines += _step(args, pack, n, platform)
-    if manifest.outputs:
-        lines += ["", f"Outputs ({len(manifest.outputs)}):"]
-    for one in manifest.outputs:
-        lines.append(f"  {clean(one.name)} ({_size(one.content_ref, platform)})")
-        lines += _content(one.content_ref, platform, "      ") if args.content else []
-    return lines + (_prompts(pack, platform) if args.content else [])
+class _Body:
+    """The lists of a pack, and with --content what each of their contents says."""
+
+    def __init__(self, args: Namespace, contents: "Contents") -> None:
+        self._args = args
+        self._contents = contents
+
+    def lines(self, manifest: "Manifest") -> Iterator[str]:
+        yield ""
+        yield from self._told(f"System prompt: {self._contents.size(manifest.system_prompt)}", manifest.system_prompt)
+        for n, prompt in enumerate(manifest.prompts):
+            size = self._contents.size(prompt.content_ref)
+            yield from self._told(f"Prompt {n} ({clean(prompt.role)}): {size}", prompt.content_ref)
+        yield from self._files("Inputs", manifest.inputs)
+        yield from self._steps(manifest.steps)
+        yield from self._files("Outputs", manifest.outputs)
+        if self._contents.unchecked and not self._args.content:
+            yield from ("", f"Not looked at: {counted(self._contents.unchecked, 'content')}; 'ctx verify' does it")
+
+    def _told(self, heading: str, ref: str) -> Iterator[str]:
+        yield heading
+        if self._args.content and ref:
+            yield from self._contents.lines(ref, _INDENT)
+
+    def _files(self, what: str, files: "Sequence[Input | Output]") -> Iterator[str]:
+        if files:
+            yield from ("", f"{what} ({len(files)}):")
+        for file in files:
+            yield from self._told(f"  {clean(file.name)} ({self._contents.size(file.content_ref)})", file.content_ref)
+
+    def _steps(self, steps: "Sequence[Step]") -> Iterator[str]:
+        if steps:
+            yield from ("", f"Steps ({len(steps)}):")
+        before = None
+        for n, step in enumerate(steps):
+            moment = _moment(step)
+            yield from self._told(self._step(n, step, _since(before, moment)), step.output_ref)
+            before = moment
+
+    def _step(self, n: int, step: "Step", took: str) -> str:
+        name = f"{clean(step.type)} {clean(step.tool)}".rstrip()
+        index = f", index {step.index}" if step.index != n else ""
+        line = f"  [{n}] {name} ({'' if step.deterministic else 'non-'}deterministic{index}){took}"
+        line += f" -> {self._contents.size(step.output_ref)}" if step.output_ref else ""
+        if not self._args.steps:
+            return line
+        line += f"\n{_INDENT}at {clean(step.timestamp)}" if _moment(step) else ""
+        return line + (f"\n{_INDENT}{clean(_json(step.parameters))}" if step.parameters else "")
 
 
-def _step(args: Namespace, pack: "LoadedPack", n: int, platform: "Platform") -> list[str]:
-    step = pack.manifest.steps[n]
-    kind = "deterministic" if step.deterministic else "non-deterministic"
-    name = f"{clean(step.type)} {clean(step.tool)}".rstrip()
-    lines = [f"  [{n}] {name} ({kind}){_took(pack, n)}"]
-    if args.steps and step.parameters:
-        lines.append(f"      {clean(_canonical(step.parameters))}")
-    return lines + (_content(step.output_ref, platform, "      ") if args.content and step.output_ref else [])
-
-
-def _prompts(pack: "LoadedPack", platform: "Platform") -> list[str]:
-    lines = ["", "System prompt:", *_content(pack.manifest.system_prompt, platform, "  ")]
-    for n, prompt in enumerate(pack.manifest.prompts):
-        lines += [f"Prompt {n} ({clean(prompt.role)}):", *_content(prompt.content_ref, platform, "  ")]
-    return lines
-
-
-def _foot(pack: "LoadedPack") -> list[str]:
+def _foot(pack: "LoadedPack") -> Iterator[str]:
     environment = pack.manifest.environment
-    lines = ["", f"Environment: {clean(environment.os)} / {clean(environment.runtime)}"]
-    versions = sorted((environment.tool_versions or {}).items())
-    return lines + (
-        ["Tool versions:", *(f"  {clean(tool)}: {clean(one)}" for tool, one in versions)] if versions else []
-    )
+    yield from ("", f"Environment: {clean(environment.os)} / {clean(environment.runtime)}")
+    if environment.tool_versions:
+        yield "Tool versions:"
+        yield from (f"  {clean(tool)}: {clean(one)}" for tool, one in sorted(environment.tool_versions.items()))
 
 
-def _canonical(value: object) -> str:
-    from contextplane.model.canonical import canonical
+def _json(value: object) -> str:
+    from contextplane.model.canonical import SORTED
 
-    return canonical(value).decode()
+    return SORTED.encode(value).decode()
 
 
-def _took(pack: "LoadedPack", n: int) -> str:
-    """How long after the step before it this one ended, when both tell the time."""
+def _moment(step: "Step") -> "Timestamp | None":
+    """When a step was, if it tells."""
     from contextplane.errors import ContextPlaneError
     from contextplane.model.timestamp import NO_TIME, Timestamp
 
-    if n == 0:
-        return ""
     try:
-        earlier, later = (Timestamp.parse(pack.manifest.steps[one].timestamp) for one in (n - 1, n))
+        moment = Timestamp.parse(step.timestamp)
     except ContextPlaneError:
-        return ""
-    if NO_TIME in {earlier, later} or later < earlier:
-        return ""
-    seconds = later.seconds - earlier.seconds + (later.nanos - earlier.nanos) / 1e9
-    return f" +{seconds:.3f}s"
+        return None
+    return None if moment == NO_TIME else moment
 
 
-def _size(ref: str, platform: "Platform") -> str:
-    from contextplane.errors import ContextPlaneError
-    from contextplane.model.ids import Digest
-
-    try:
-        digest = Digest.parse(ref)
-        size = platform.objects.size(digest)
-        condition = platform.objects.check(digest) if size <= _CHECKED else None
-    except ContextPlaneError as error:
-        return f"{error.code}: {clean(ref[:80])}"
-    return human_size(size) if condition is None or condition.state == "whole" else f"{condition.state}: {clean(ref)}"
+def _since(before: "Timestamp | None", moment: "Timestamp | None") -> str:
+    return f" +{_span(before, moment)}" if before and moment and before <= moment else ""
 
 
-def _content(ref: str, platform: "Platform", indent: str) -> list[str]:
-    from contextplane.errors import ContextPlaneError
-    from contextplane.model.ids import Digest
-
-    try:
-        data = platform.objects.get(Digest.parse(ref))
-    except ContextPlaneError as error:
-        return [f"{indent}[{error.code}: {clean(error.message)}]"]
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return [f"{indent}[{human_size(len(data))} that are not text]"]
-    shown = [f"{indent}{clean(line)}" for line in text[:_LONGEST].splitlines()]
-    return shown + ([f"{indent}[... {len(text) - _LONGEST:,} more characters]"] if len(text) > _LONGEST else [])
+def _span(start: "Timestamp", end: "Timestamp") -> str:
+    """How long, as people read it: 1.500s, 2m 03s, 1h 02m 03s."""
+    nanos = (end.seconds - start.seconds) * _NANO + end.nanos - start.nanos
+    if nanos < _MINUTE * _NANO:
+        return f"{nanos // 1_000_000 / 1000:.3f}s"
+    minutes, seconds = divmod(nanos // _NANO, _MINUTE)
+    hours, minutes = divmod(minutes, _MINUTE)
+    return f"{hours}h {minutes:02d}m {seconds:02d}s" if hours else f"{minutes}m {seconds:02d}s"

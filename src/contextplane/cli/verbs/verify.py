@@ -3,6 +3,8 @@
 A pack: its manifest, its entry, every blob that it refers to and every manifest in its line of parents
 are hashed again. A file: its sidecar FILE.ctx.json names the pack it came from, and its bytes are compared
 with those of the pack's output of the same path in the workspace, else of the same base name.
+A handoff pack, pk_<id> or one revision of it as pk_<id>@3: every kept revision is hashed again and must be
+what its event says, and no event may be missing from its history.
 The answer is one of: verified (status 0), modified (11), unchecked (10: something could not be checked),
 unknown (13: no sidecar, or its pack is not in the store).
 """
@@ -10,9 +12,9 @@ unknown (13: no sidecar, or its pack is not in the store).
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.exit import NOT_FOUND, OK, REFUSED, UNTRUSTED
 from contextplane.cli.progress import Bar
 from contextplane.cli.screen import Screen, clean, counted, human_size
+from contextplane.cli.verdicts import ANSWER_COLOR, STATUS_OF
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
@@ -22,22 +24,26 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_STATUS = {"verified": OK, "modified": UNTRUSTED, "unchecked": REFUSED, "unknown": NOT_FOUND}
-_COLOR = {"verified": "green", "modified": "red", "unchecked": "yellow", "unknown": "yellow"}
 _SHORT = 12
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", metavar="REF|FILE", help="an execution pack, or a file that one put out")
+    parser.add_argument("what", metavar="REF|FILE", help="an execution or handoff pack, or a file that a run put out")
     parser.add_argument("--file", action="store_true", help="it is a file, whatever it looks like")
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.naming import named_handoff, understood
     from contextplane.cli.opening import opening
-    from contextplane.model.reference import FilePath, parse_reference
+    from contextplane.model.reference import FilePath
 
+    handoff = None if args.file else named_handoff(args.what)
+    if handoff is not None:
+        from contextplane.cli.handoffs.checking import verify
+
+        return verify(handoff, screen)
     with opening(screen) as platform:
-        if isinstance(parse_reference(args.what, file=args.file).named, FilePath):
+        if args.file or isinstance(understood(args.what, files=True).named, FilePath):
             return _file(args.what, platform, screen)
         return _pack(args.what, platform, screen)
 
@@ -62,19 +68,21 @@ def _pack(text: str, platform: "Platform", screen: Screen) -> int:
             "troubles": verdict.troubles,
         }
     )
-    return _STATUS[verdict.answer]
+    return STATUS_OF[verdict.answer]
 
 
 def _tell_pack(verdict: "PackVerdict", screen: Screen) -> None:
+    from contextplane.cli.moments import told_time
+
     screen.say(f"Pack:      {verdict.digest.hex[:_SHORT]}   ctx://{verdict.digest.hex}")
     if verdict.manifest is not None:
-        screen.say(f"Created:   {clean(verdict.manifest.created)}")
+        screen.say(f"Created:   {told_time(verdict.manifest.created)}")
     if tools := _tools(verdict.manifest):
         screen.say(f"Tools:     [{clean(' '.join(tools))}]")
     if verdict.parents:
         screen.say(f"Parents:   {' '.join(one.hex[:_SHORT] for one in verdict.parents)}")
     screen.say(f"Checked:   {counted(verdict.objects, 'object')}, {human_size(verdict.size)}")
-    screen.say(f"Integrity: {screen.paint(_COLOR[verdict.answer], verdict.answer)}")
+    screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}")
     for trouble in verdict.troubles:
         screen.say(f"  {trouble.answer:<9} {clean(trouble.what)}  {clean(trouble.why)}")
 
@@ -98,18 +106,20 @@ def _file(path: str, platform: "Platform", screen: Screen) -> int:
             "sidecar": sidecar,
         }
     )
-    return _STATUS[verdict.answer]
+    return STATUS_OF[verdict.answer]
 
 
 def _tell_file(path: str, verdict: "ArtifactVerdict", screen: Screen) -> None:
+    from contextplane.cli.moments import told_time
+
     sidecar, pack = verdict.sidecar, verdict.pack
     screen.say(f"Artifact:  {clean(path)}")
     if pack is not None:
         screen.say(f"Pack:      {pack.digest.hex[:_SHORT]}")
-        screen.say(f"Created:   {clean(pack.manifest.created)}")
+        screen.say(f"Created:   {told_time(pack.manifest.created)}")
     if sidecar is not None and sidecar.tools:
         screen.say(f"Tools:     [{clean(' '.join(sidecar.tools))}]")
-    screen.say(f"Integrity: {screen.paint(_COLOR[verdict.answer], verdict.answer)}{clean(_reason(verdict))}")
+    screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}{clean(_reason(verdict))}")
     if sidecar is not None and sidecar.confidence:
         screen.say(f"Confidence: {clean(sidecar.confidence)}")
     if sidecar is not None and sidecar.notes:

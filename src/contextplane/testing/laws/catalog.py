@@ -3,7 +3,10 @@
 import pytest
 
 from contextplane.errors import ContextPlaneError
+from contextplane.model.ids import Digest
+from contextplane.ports.catalog import MAX_INLINE, BodyTooLarge
 from contextplane.testing.laws.catalog_maker import a_digest, a_record, an_event
+from contextplane.testing.laws.handoff_index import HandoffIndexLaw
 from contextplane.testing.laws.object_index import ObjectIndexLaw
 from contextplane.testing.laws.pack_index import PackIndexLaw
 from contextplane.testing.laws.streams import StreamsLaw
@@ -11,7 +14,7 @@ from contextplane.testing.laws.streams import StreamsLaw
 __all__ = ["CatalogLaw"]
 
 
-class CatalogLaw(StreamsLaw, ObjectIndexLaw, PackIndexLaw):
+class CatalogLaw(StreamsLaw, ObjectIndexLaw, PackIndexLaw, HandoffIndexLaw):
     """All laws of a catalog: those of its nouns, of its transactions, and of itself."""
 
     def test_a_transaction_left_by_an_exception_changes_nothing(self) -> None:
@@ -59,8 +62,29 @@ class CatalogLaw(StreamsLaw, ObjectIndexLaw, PackIndexLaw):
     def test_every_table_is_marked_truth_or_index_and_events_are_truth(self) -> None:
         tables = self.make().tables()
         assert {table.role for table in tables} == {"truth", "index"}
-        assert [table.name for table in tables if table.role == "truth"] == ["event"]
+        assert [table.name for table in tables if table.role == "truth"] == ["event", "pending"]
         assert all(table.note for table in tables)
+
+    def test_a_pending_object_is_there_until_it_is_removed(self) -> None:
+        catalog = self.make()
+        small = [b"", b"two", bytes(MAX_INLINE)]
+        with catalog.write() as tx:
+            for data in (*small, b"two"):
+                tx.pending.put(Digest.of(data), data)
+            with pytest.raises(BodyTooLarge):
+                tx.pending.put(a_digest(1), bytes(MAX_INLINE + 1))
+        expected = sorted((Digest.of(data), data) for data in small)
+        with self.again().read() as view:
+            assert [view.pending.get(Digest.of(data)) for data in small] == small
+            assert view.pending.get(a_digest(1)) is None
+            assert view.pending.some(9) == tuple(expected)
+            assert view.pending.count() == 3
+            assert view.pending.some(1) == tuple(expected[:1])
+        with catalog.write() as tx:
+            for digest, _ in expected[1:] * 2:
+                tx.pending.remove(digest)
+        with catalog.read() as view:
+            assert view.pending.some(9) == tuple(expected[:1])
 
     def test_a_sound_catalog_has_no_problems(self) -> None:
         catalog = self.make()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.ids import Digest
-from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects, SourceUnreadable
+from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects, ObjectsInUse, SourceUnreadable
 
 __all__ = ["ObjectsLaw"]
 
@@ -148,11 +148,25 @@ class ObjectsLaw:
         digest = objects.put(b"old news")
         written = objects.written_at(digest)
         assert abs(datetime.now(UTC) - written) < timedelta(minutes=5)  # noqa: TID251  the law is about the real clock
-        assert objects.collect(digest, older_than=written - timedelta(seconds=1)) is None
-        assert objects.has(digest)
-        assert objects.collect(digest, older_than=written + timedelta(seconds=1)) == len(b"old news")
-        assert not objects.has(digest)
-        assert objects.collect(digest, older_than=written + timedelta(seconds=1)) is None
+        with objects.collecting() as collecting:
+            assert collecting.collect(digest, older_than=written - timedelta(seconds=1)) is None
+            assert objects.has(digest)
+            assert collecting.collect(digest, older_than=written + timedelta(seconds=1)) == len(b"old news")
+            assert not objects.has(digest)
+            assert collecting.collect(digest, older_than=written + timedelta(seconds=1)) is None
+
+    def test_while_a_batch_is_open_nothing_is_collected(self) -> None:
+        objects = self.make()
+        old = objects.put(b"there before")
+        with objects.batch() as batch:
+            for act in (lambda: None, lambda: batch.put(b"there before"), batch.commit):
+                act()
+                with pytest.raises(ObjectsInUse), objects.collecting():
+                    pass
+        with pytest.raises(RuntimeError), objects.batch():
+            raise RuntimeError
+        with objects.collecting() as collecting:
+            assert collecting.collect(old, older_than=objects.written_at(old) + timedelta(seconds=1)) is not None
 
     def test_names_come_in_ascending_order(self) -> None:
         objects = self.make()

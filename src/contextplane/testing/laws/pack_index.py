@@ -1,13 +1,18 @@
 """The laws of the list of execution packs and of its full text, for any catalog."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.pack_index import PackFilter, PackRow, TextPart
+from contextplane.ports.text_query import NothingToFind
 from contextplane.testing.laws.catalog_maker import CatalogMaker, a_digest
 
 __all__ = ["PackIndexLaw"]
+
+_WORDS = st.sampled_from(["AND", "OR", "NOT", "NEAR", "body", "words", "refund", "DROP", "rowid"])
+_AROUND = st.sampled_from(["{}", "({})", "{}:", "-{}", "^{}", "+{}", '"{}"', '"{}', "{}'; --", "{{{}}}", "%{}%", "?{}"])
 
 
 def a_row(n: int, *, created: int = 0, packed: int = 0, model: str = "m", tools: tuple[str, ...] = ()) -> PackRow:
@@ -108,11 +113,41 @@ class PackIndexLaw(CatalogMaker):
             assert [hit.part for hit in view.texts.search("Cafe", 5)] == ["b"]
             assert view.texts.search("refund", 5)[0].snippet == "\x02refund\x03 the order"
 
+    def test_words_in_quotes_follow_each_other_and_a_star_is_the_rest_of_a_word(self) -> None:
+        catalog = self.make()
+        with catalog.write() as tx:
+            tx.packs.add(a_row(1))
+            parts = [TextPart(part="a", text="refund the order"), TextPart(part="b", text="the order was refunded")]
+            tx.texts.add(a_digest(1), parts)
+        with catalog.read() as view:
+
+            def found(words: str) -> list[str]:
+                return sorted(hit.part for hit in view.texts.search(words, 5))
+
+            assert found('"the order"') == found("refun*") == found('"the ord"*') == ["a", "b"]
+            assert found('"refund the"') == found("refund") == found('order "refund the"') == ["a"]
+            assert found("refunde*") == found('was "the ord"*') == ["b"]
+            assert found('"order the"') == found("re*nd") == found("*fund*ed") == []
+
     @given(st.text(max_size=40))
-    def test_nothing_that_people_type_is_syntax(self, words: str) -> None:
+    def test_nothing_that_people_type_is_an_error_but_to_ask_for_nothing(self, words: str) -> None:
         catalog = self.make()
         with catalog.write() as tx:
             tx.packs.add(a_row(1))
             tx.texts.add(a_digest(1), [TextPart(part="a", text="nothing special")])
         with catalog.read() as view:
-            view.texts.search(words, 5)
+            if any(one.isalnum() or one == "_" for one in words):
+                view.texts.search(words, 5)
+            else:
+                with pytest.raises(NothingToFind):
+                    view.texts.search(words, 5)
+
+    @given(st.lists(_WORDS, min_size=1), st.lists(st.tuples(_WORDS, _AROUND), min_size=1, max_size=4))
+    def test_words_of_any_query_language_are_words(self, text: list[str], asked: list[tuple[str, str]]) -> None:
+        catalog = self.make()
+        with catalog.write() as tx:
+            tx.packs.add(a_row(1))
+            tx.texts.add(a_digest(1), [TextPart(part="a", text=" ".join(text))])
+        words = " ".join(around.format(word) for word, around in asked)
+        with catalog.read() as view:
+            assert bool(view.texts.search(words, 5)) == {word for word, _ in asked}.issubset(text)

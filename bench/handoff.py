@@ -1,0 +1,180 @@
+"""Handoff packs over MCP: how fast the server starts, what a large store costs, reading pages, durable writes."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from bench.measure import Row, in_turns
+from bench.servers import Client, Server, servers
+
+__all__ = ["handoff"]
+
+_STARTS, _CALLS, _PAGES, _WRITES = 40, 200, 300, 1000
+_FEW, _MANY = 10, 5_000
+_REFS, _LINES = 30, 200
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def handoff() -> Iterator[Row]:
+    with servers() as (folder, python, found, stack):
+        _sources(folder)
+        yield from _starting(python, found)
+        yield from _large_stores(found, stack)
+        yield from _pages(folder, found, stack)
+        yield from _writes(folder, found, stack)
+
+
+# --- starting ---------------------------------------------------------------------------------------------------------
+
+
+def _starting(python: Path, found: Sequence[Server]) -> Iterator[Row]:
+    roots = {one.name: one.root() for one in found}
+    for one in found:
+        _fill(one, roots[one.name], _FEW)
+
+    def hello(one: Server) -> Client:
+        client = one.start(roots[one.name])
+        client.hello()
+        return client
+
+    def first_call(one: Server) -> Client:
+        client = hello(one)
+        client.call("input", action="list")
+        return client
+
+    def bare() -> None:
+        subprocess.run([python, "-I", "-c", "pass"], check=True)
+
+    def leave(client: Client | None) -> None:
+        if client is not None:
+            client.leave()
+
+    for what, begun in (("start to the initialize reply", hello), ("start to the first tools/call reply", first_call)):
+        works: list[Callable[[], Client | None]] = [bare, *(partial(begun, one) for one in found)]
+        idle, *times = in_turns(works, rounds=_STARTS, afterwards=leave)
+        ratio = times[0] / idle
+        figures = f"{times[0] * 1000:.1f} ms, bare {idle * 1000:.1f} ms"
+        yield Row(what, "python -I -c pass", ratio, "<= 5", ratio <= 5, figures)
+        yield from _compared(what, times)
+
+
+# --- large stores -----------------------------------------------------------------------------------------------------
+
+
+def _large_stores(found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
+    """The same calls in a store of 10 packs and in one of 5,000. A list is of ten packs: all of 5,000 is more text."""
+    clients: list[tuple[Client, str]] = []
+    for one in found:
+        for count in (_FEW, _MANY):
+            root = one.root()
+            name = _fill(one, root, count)
+            clients.append((stack.enter_context(one.running(root)), name))
+    calls: dict[str, Callable[[Client, str], Callable[[], object]]] = {
+        "list": lambda client, _: client.calling("input", action="list", limit=10),
+        "get": lambda client, name: client.calling("input", action="get", name=name),
+        "write": lambda client, _: client.calling("input", action="write", document=_document(1)),
+        "read": lambda client, name: client.calling("output", action="read", name=name),
+    }
+    for action, call in calls.items():
+        times = in_turns([call(client, name) for client, name in clients], rounds=_CALLS)
+        few, many = times[:2]
+        what = f"{action} in a store of 5,000 packs"
+        figures = f"{many * 1000:.2f} ms, {few * 1000:.2f} ms"
+        yield Row(what, "in a store of 10", many / few, "<= 1.3", many / few <= 1.3, figures)
+        if times[2:]:
+            figures = f"{many * 1000:.2f} ms, {times[3] * 1000:.2f} ms (in a store of 10: {times[2] * 1000:.2f} ms)"
+            yield Row(what, "MCP_OTHER", many / times[3], "-", kept=True, figures=figures)
+
+
+# --- pages and writes -------------------------------------------------------------------------------------------------
+
+
+def _pages(folder: Path, found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
+    """A page with the code of 30 refs, each into a file of its own."""
+    works: list[Callable[[], object]] = []
+    for one in found:
+        client = stack.enter_context(one.running(one.root()))
+        pack = client.payload("write", document=_document(_REFS))["id"]
+        page = client.call("output", action="read", id=pack, profile="reviewer")
+        assert page.count("```python") == _REFS
+        works.append(client.calling("output", action="read", id=pack, profile="reviewer"))
+    files = [folder / "src" / f"file{n}.py" for n in range(_REFS)]
+    bare, *times = in_turns([lambda: [path.read_bytes() for path in files], *works], rounds=_PAGES)
+    rate = 1 / times[0]
+    figures = f"{times[0] * 1000:.2f} ms, the bare files {bare * 1000:.2f} ms"
+    what = "read a page with 30 refs"
+    yield Row(what, "300 a second", rate / 300, ">= 1", rate >= 300, figures)
+    yield from _compared(what, times)
+
+
+def _writes(folder: Path, found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
+    """New packs, one after the other, each durable when it is answered; beside them the same bytes and a bare fsync."""
+    clients = [stack.enter_context(one.running(one.root())) for one in found]
+    data = msgspec.json.encode(_document(2))
+    file = stack.enter_context((folder / "bare").open("wb", buffering=0))
+
+    def synced() -> None:
+        file.write(data)
+        os.fsync(file.fileno())
+
+    works = [client.calling("input", action="write", document=_document(2)) for client in clients]
+    bare, *times = in_turns([synced, *works], rounds=_WRITES)
+    rate, what = 1 / times[0], "durable input write"
+    figures = f"{times[0] * 1000:.2f} ms, {rate:.0f} a second"
+    yield Row(what, "400 a second", rate / 400, ">= 1", rate >= 400, figures)
+    yield Row(what, "the same bytes and an fsync", times[0] / bare, "-", kept=True, figures=f"{bare * 1000:.2f} ms")
+    yield from _compared(what, times)
+
+
+def _compared(what: str, times: Sequence[float]) -> Iterator[Row]:
+    for other in times[1:]:
+        figures = f"{times[0] * 1000:.2f} ms, {other * 1000:.2f} ms"
+        yield Row(what, "MCP_OTHER", times[0] / other, "-", kept=True, figures=figures)
+
+
+# --- what they work on ------------------------------------------------------------------------------------------------
+
+
+def _sources(folder: Path) -> None:
+    (folder / "src").mkdir()
+    for n in range(_REFS):
+        lines = [f"def step_{n}_{line}(token): return token + {line}\n" for line in range(_LINES)]
+        (folder / "src" / f"file{n}.py").write_text("".join(lines), encoding="utf-8")
+
+
+def _document(refs: int, name: str | None = None) -> dict[str, object]:
+    found = [
+        {"key": f"ref-{n}", "path": f"src/file{n}.py", "line_start": 91, "line_end": 100, "why": "expiry is ignored"}
+        for n in range(refs)
+    ]
+    sections = [
+        {"key": "scope", "title": "Scope", "description": "Only the token check."},
+        {"key": "findings", "title": "Findings", "refs": found},
+        {"key": "qa", "title": "QA", "description": "verdict: pass"},
+    ]
+    return {"title": "Login bug", "sections": sections, **({"name": name} if name else {})}
+
+
+def _fill(server: Server, root: str, count: int) -> str:
+    """A root with so many packs; the name of one. Ours writes them; for another they are put where it keeps them."""
+    name = f"pack {count // 2}"
+    if server.name == "ours":
+        with server.running(root) as client:
+            for n in range(count):
+                client.call("input", action="write", document=_document(1, f"pack {n}"))
+        return name
+    with server.running(root) as client:
+        first = client.payload("write", document=_document(1, "pack 0"))
+    packs = Path(root, "packs")
+    packs.mkdir(exist_ok=True)
+    for n in range(1, count):
+        digits = "".join(_LETTERS[n >> shift & 31] for shift in range(35, -1, -5))
+        (packs / f"pk_{digits}.json").write_bytes(
+            msgspec.json.encode({**first, "id": f"pk_{digits}", "name": f"pack {n}"})
+        )
+    return name

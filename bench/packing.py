@@ -1,0 +1,149 @@
+"""Packing: large contents against hashing alone, many small ones against single syncs, very many against many."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from bench.measure import Row, in_turns
+from bench.programs import Program, programs
+
+__all__ = ["log_of", "packing"]
+
+_COUNT, _SIZE = 200, 1 << 20
+_STEPS = 2_000
+_PROMPTS, _MORE_PROMPTS = 2_000, 20_000
+_ROUNDS = 5
+# The highest mark of the process itself: what getrusage tells may be that of the process it was forked from.
+_PACK = (
+    "import sys; from contextplane.cli.main import main; main(['pack', sys.argv[1]]);"
+    "print(open('/proc/self/status').read(), file=sys.stderr)"
+)
+
+
+def log_of(**fields: object) -> dict[str, object]:
+    return {
+        "model": {"identifier": "m"},
+        "system_prompt": "s",
+        "environment": {"os": "linux", "runtime": "r"},
+        **fields,
+    }
+
+
+def packing() -> Iterator[Row]:
+    """A log with 200 inputs of a mebibyte, one with 2,000 small steps, and two with very many tiny prompts."""
+    with programs() as (folder, found):
+        logs = _logs(folder)
+        large = logs["large"]
+        size = large.stat().st_size
+        data = large.read_bytes()[:_SIZE]
+        works: dict[str, Callable[[], object]] = {
+            "hash": lambda: _hash(data),
+            "write": lambda: _write(folder, data),
+            "syncs": lambda: _sync(folder),
+        }
+        for one in found:
+            works[f"{one.name} large"] = one.packing(logs["large"], rounds=_ROUNDS + 1)
+            works[f"{one.name} small"] = one.packing_on(_small_logs(folder))
+        times = dict(zip(works, in_turns(list(works.values()), rounds=_ROUNDS), strict=True))
+        peak = _peak(found[0].fresh(), large)
+        yield from _large(times, size, peak)
+        ratio = times["syncs"] / times["ours small"]
+        figures = f"{times['ours small'] * 1000:.0f} ms, {times['syncs'] * 1000:.0f} ms"
+        yield Row("pack 2,000 small steps", "4,000 single fsyncs", ratio, ">= 5", ratio >= 5, figures)
+        yield from _many(found[0], logs)
+    for name, what in (("large", "pack 200 inputs of 1 MiB"), ("small", "pack 2,000 small steps")):
+        if f"CTX_OTHER {name}" in times:
+            ours, other = times[f"ours {name}"], times[f"CTX_OTHER {name}"]
+            figures = f"{ours * 1000:.0f} ms, {other * 1000:.0f} ms"
+            yield Row(what, "CTX_OTHER", ours / other, "-", kept=True, figures=figures)
+
+
+def _large(times: dict[str, float], size: int, peak: int) -> Iterator[Row]:
+    speed = {name: size / times[name] / 1e6 for name in ("ours large", "hash", "write")}
+    ratio = speed["ours large"] / speed["hash"]
+    figures = f"{speed['ours large']:.0f} MB/s, SHA-256 {speed['hash']:.0f} MB/s"
+    yield Row("pack 200 inputs of 1 MiB", "SHA-256 alone", ratio, ">= 0.25", ratio >= 0.25, figures)
+    ratio = speed["ours large"] / speed["write"]
+    figures = f"write + fsync {speed['write']:.0f} MB/s"
+    yield Row("the same", "writing 200 files alone", ratio, "-", kept=True, figures=figures)
+    memory = peak * 1024 / size
+    yield Row("memory of that", "the log's size", memory, "<= 2.5", memory <= 2.5, f"{peak / 1024:.0f} MiB")
+
+
+def _many(ours: Program, logs: dict[str, Path]) -> Iterator[Row]:
+    """Ten times as many prompts, all different, take ten times as long."""
+    few, many = in_turns([ours.packing(logs[name], rounds=2) for name in ("few", "many")], rounds=1)
+    ratio = (many / _MORE_PROMPTS) / (few / _PROMPTS)
+    figures = f"{many / _MORE_PROMPTS * 1e6:.0f} us each, {few / _PROMPTS * 1e6:.0f} us each"
+    yield Row("pack 20,000 tiny prompts", "of 2,000, each", ratio, "<= 1.3", ratio <= 1.3, figures)
+    size, peak = logs["many"].stat().st_size, _peak(ours.fresh(), logs["many"])
+    yield Row("memory of that", "the log's size", peak * 1024 / size, "-", kept=True, figures=f"{peak / 1024:.0f} MiB")
+
+
+def _logs(folder: str) -> dict[str, Path]:
+    lines = [hashlib.sha256(b"%d" % n).hexdigest()[:59] + "\n" for n in range(_SIZE // 60)]
+    inputs = [{"name": f"{n}.txt", "content": f"{n}" + "".join(lines)} for n in range(_COUNT)]
+    few, many = ([{"role": "user", "content": f"p {n}"} for n in range(count)] for count in (_PROMPTS, _MORE_PROMPTS))
+    documents = {
+        "large": log_of(inputs=inputs),
+        "few": log_of(prompts=few),
+        "many": log_of(prompts=many),
+    }
+    paths = {name: Path(folder, f"{name}.json") for name in documents}
+    for name, document in documents.items():
+        paths[name].write_bytes(msgspec.json.encode(document))
+    return paths
+
+
+def _small_logs(folder: str) -> list[Path]:
+    """Logs of small steps, each with other outputs, so that every one of them is new to the store."""
+    paths = []
+    for number in range(_ROUNDS + 1):
+        steps = [{"type": "tool_call", "tool": "t", "output": f"output {number}.{n}"} for n in range(_STEPS)]
+        paths.append(Path(folder, f"small-{number}.json"))
+        paths[-1].write_bytes(msgspec.json.encode(log_of(steps=steps)))
+    return paths
+
+
+def _hash(data: bytes) -> None:
+    hasher = hashlib.sha256()
+    for _ in range(_COUNT):
+        hasher.update(data)
+
+
+def _write(folder: str, data: bytes) -> None:
+    """As many files of that size, written plainly, and each synced when all are written."""
+    place = tempfile.mkdtemp(dir=folder)
+    open_files = [os.open(f"{place}/{n}", os.O_WRONLY | os.O_CREAT) for n in range(_COUNT)]
+    for fd in open_files:
+        os.write(fd, data)
+    for fd in open_files:
+        os.fsync(fd)
+        os.close(fd)
+
+
+def _sync(folder: str) -> None:
+    """Small files, each synced before the next: what a store would do that syncs each object, and its entry."""
+    place = tempfile.mkdtemp(dir=folder)
+    for n in range(2 * _STEPS):
+        fd = os.open(f"{place}/{n}", os.O_WRONLY | os.O_CREAT)
+        os.write(fd, b"output")
+        os.fsync(fd)
+        os.close(fd)
+
+
+def _peak(store: str, log: Path) -> int:
+    """The most memory that packing takes, in KiB."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PACK, str(log)], cwd=store, check=True, capture_output=True, text=True
+    )
+    found = re.search(r"VmHWM:\s+(\d+)", done.stderr)
+    assert found is not None
+    return int(found[1])

@@ -1,0 +1,231 @@
+"""The catalog in one schema of a PostgreSQL database: the `Catalog` port for several machines.
+
+It hands out transactions and nothing more; each noun's SQL is in its own module.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from contextplane.adapters.postgres.connect import (
+    BUSY_SECONDS,
+    RESTORE,
+    Connection,
+    Live,
+    catalog_errors,
+    connect,
+    lost,
+    place_of,
+)
+from contextplane.adapters.postgres.handoffs import PostgresHandoffIndex
+from contextplane.adapters.postgres.marks import PostgresMarks
+from contextplane.adapters.postgres.migrate import (
+    exists,
+    migrate,
+    migrations,
+    refuse_newer,
+    schema_problems,
+    version_of,
+)
+from contextplane.adapters.postgres.objects import PostgresObjectIndex
+from contextplane.adapters.postgres.packs import PostgresPackIndex
+from contextplane.adapters.postgres.pending import PostgresPending
+from contextplane.adapters.postgres.streams import PostgresStreams
+from contextplane.adapters.postgres.texts import PostgresTextIndex
+from contextplane.ports.catalog import CatalogFailed, CatalogForeign, CatalogMissing, Survives, Table
+
+__all__ = ["PostgresCatalog", "PostgresTransaction"]
+
+_STORE = re.compile(r"store_([0-9a-f]{16})")
+_SYNCHRONOUS = {"crash": "off", "power_cut": "on"}
+_HALF = 1 << 63
+_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_GAPS = "SELECT stream FROM event GROUP BY stream HAVING count(*) <> max(seq) OR min(seq) <> 1 ORDER BY stream"
+
+
+class PostgresTransaction:
+    """One transaction on one connection; nothing of it works after its end."""
+
+    def __init__(self, live: Live) -> None:
+        self.streams = PostgresStreams(live)
+        self.objects = PostgresObjectIndex(live)
+        self.marks = PostgresMarks(live)
+        self.packs = PostgresPackIndex(live)
+        self.texts = PostgresTextIndex(live)
+        self.handoffs = PostgresHandoffIndex(live)
+        self.pending = PostgresPending(live)
+
+
+class PostgresCatalog:
+    """A connection of its own for whoever opens it; not for two threads at once.
+
+    A connection that was lost between two transactions is made again, unnoticed. One that is lost within a transaction
+    ends it: nothing of it happened, and the next one connects again.
+    """
+
+    def __init__(self, url: str, store_id: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self._url = url
+        self._at = place_of(url)
+        self._store_id = store_id
+        self._name, self._turn = _schema_of(store_id, self._at)
+        self._here = f"SET LOCAL search_path = {self._name}, pg_temp"
+        self._busy = int(busy_seconds * 1000)
+        self._db: Connection = connect(url)
+        self._schema = 0
+
+    @classmethod
+    def create(cls, url: str, store_id: str, *, busy_seconds: float = BUSY_SECONDS) -> tuple["PostgresCatalog", str]:
+        """Make the catalog of this store, or open the one that is there; return the identity it has."""
+        catalog = cls(url, store_id, busy_seconds=busy_seconds)
+        with _closing_on_error(catalog), catalog_errors(catalog._at):
+            with catalog._turn_taken("power_cut"):
+                catalog._schema = migrate(catalog._db, catalog._name, at=catalog._at)
+                catalog._db.execute(
+                    "INSERT INTO identity SELECT %s WHERE NOT EXISTS (SELECT 1 FROM identity)", (store_id,)
+                )
+            return catalog, catalog._identity()
+
+    @classmethod
+    def open(cls, url: str, store_id: str, *, busy_seconds: float = BUSY_SECONDS) -> "PostgresCatalog":
+        """Open the catalog of exactly this store. An absent or foreign one is refused, never made anew."""
+        catalog = cls(url, store_id, busy_seconds=busy_seconds)
+        with _closing_on_error(catalog), catalog_errors(catalog._at):
+            if not exists(catalog._db, catalog._name):
+                raise CatalogMissing(
+                    f"this store has an identity, but this database has no schema {catalog._name}",
+                    at=catalog._at,
+                    hint=f"check CTX_DATABASE_URL, or {RESTORE}",
+                )
+            if catalog._identity() != store_id:
+                raise CatalogForeign(
+                    "this catalog belongs to another store", at=catalog._at, hint="restore the right one"
+                )
+            catalog._schema = version_of(catalog._db, catalog._name)
+            refuse_newer(catalog._schema, at=catalog._at)
+            if catalog._schema < len(migrations()):
+                with catalog._turn_taken("power_cut"):
+                    catalog._schema = migrate(catalog._db, catalog._name, at=catalog._at)
+            return catalog
+
+    @property
+    def schema(self) -> int:
+        return self._schema
+
+    @contextmanager
+    def read(self) -> Iterator[PostgresTransaction]:
+        # The snapshot is taken by the first read, so take it here.
+        with catalog_errors(self._at), self._undone(f"{_READING}; {self._here}; SELECT 1 FROM identity") as live:
+            yield PostgresTransaction(live)
+
+    @contextmanager
+    def write(self, *, survives: Survives = "power_cut") -> Iterator[PostgresTransaction]:
+        with catalog_errors(self._at), self._turn_taken(survives) as live:
+            yield PostgresTransaction(live)
+
+    def tables(self) -> tuple[Table, ...]:
+        with catalog_errors(self._at), self._undone(f"{_READING}; {self._here}") as live:
+            rows = live.execute("SELECT name, role, note FROM catalog_table ORDER BY role DESC, name")
+            return tuple(Table(name=name, role=role, note=note) for name, role, note in rows)
+
+    def problems(self) -> Iterator[str]:
+        with catalog_errors(self._at), self._undone(f"BEGIN; {self._here}"):
+            yield from schema_problems(self._db, self._name)
+        with catalog_errors(self._at), self._undone(f"{_READING}; {self._here}") as live:
+            for (stream,) in live.rows(_GAPS):
+                yield f"stream {stream!r} has a gap"
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def _turn_taken(self, survives: Survives) -> Iterator[Live]:
+        """A transaction that begins when no other writer of this store has its turn, and that commits at its end."""
+        self._begin(
+            f"BEGIN ISOLATION LEVEL READ COMMITTED; {self._here};"
+            f" SET LOCAL synchronous_commit = {_SYNCHRONOUS[survives]}; SET LOCAL lock_timeout = {self._busy};"
+            f" SELECT pg_advisory_xact_lock({self._turn}); SET LOCAL lock_timeout = 0"
+        )
+        live = Live(self._db)
+        try:
+            yield live
+            live.end()
+            self._commit()
+        finally:
+            live.end()
+            self._roll_back()
+
+    @contextmanager
+    def _undone(self, beginning: str) -> Iterator[Live]:
+        """A transaction of which nothing stays."""
+        self._begin(beginning)
+        live = Live(self._db)
+        try:
+            yield live
+        finally:
+            live.end()
+            self._roll_back()
+
+    def _begin(self, statements: str) -> None:
+        """Begin, on a new connection when the old one is gone: nothing of this transaction happened on it."""
+        if self._db.closed:
+            self._db = connect(self._url)
+        if self._db.info.transaction_status != TransactionStatus.IDLE:
+            # The server would go on within the open one, and end both at once.
+            raise CatalogFailed("begun within another transaction", hint="this is a defect of the caller")
+        try:
+            self._db.execute(statements.encode())
+        except psycopg.Error as error:
+            self._roll_back()
+            if not lost(error):
+                raise
+            self._db.close()
+            self._db = connect(self._url)
+            self._db.execute(statements.encode())
+
+    def _commit(self) -> None:
+        if self._db.info.transaction_status == TransactionStatus.INERROR:
+            # The server would answer COMMIT with a rollback, and call that no error.
+            raise CatalogFailed("a statement of this transaction failed, so nothing of it happened", at=self._at)
+        try:
+            self._db.execute("COMMIT")
+        except psycopg.Error as error:
+            if not lost(error):
+                raise
+            raise CatalogFailed(
+                "the database went out of reach while it committed: whether that happened is not known",
+                at=self._at,
+                hint="look at what is there before you do it again",
+            ) from error
+
+    def _roll_back(self) -> None:
+        """End what is still open. A connection that is gone has nothing open, and the next transaction makes one."""
+        if self._db.closed or self._db.info.transaction_status == TransactionStatus.IDLE:
+            return
+        try:
+            self._db.execute("ROLLBACK")
+        except psycopg.Error:
+            self._db.close()
+
+    def _identity(self) -> str:
+        row = self._db.execute(f"SELECT store_id FROM {self._name}.identity".encode()).fetchone()
+        return str(row[0]) if row else ""
+
+
+def _schema_of(store_id: str, at: str) -> tuple[str, int]:
+    """The schema that holds the catalog of a store, and the number of the lock that its writers take turns with."""
+    match = _STORE.fullmatch(store_id)
+    if match is None:
+        raise CatalogFailed(f"not the id of a store: {store_id!r}", at=at, hint="restore config.json from a copy")
+    return f"ctx_{match[1]}", int(match[1], 16) - _HALF
+
+
+@contextmanager
+def _closing_on_error(catalog: PostgresCatalog) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        catalog.close()
+        raise

@@ -1,0 +1,25 @@
+"""Where each index last stood, in PostgreSQL: the `Marks` port on the table `mark`."""
+
+from contextplane.adapters.postgres.connect import Live
+
+__all__ = ["PostgresMarks"]
+
+
+class PostgresMarks:
+    """Lives within one transaction of the catalog."""
+
+    def __init__(self, db: Live) -> None:
+        self._db = db
+
+    def get(self, name: str) -> str | None:
+        row = self._db.execute("SELECT value FROM mark WHERE name = %s", (name,)).fetchone()
+        return row[0] if row else None
+
+    def put(self, name: str, value: str) -> None:
+        self._db.execute(
+            "INSERT INTO mark (name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, value),
+        )
+
+    def clear(self) -> None:
+        self._db.execute("DELETE FROM mark")

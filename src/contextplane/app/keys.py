@@ -1,0 +1,245 @@
+"""The keys of a store, put to use: making one, choosing the one that signs, and changing who is trusted."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import ClassVar
+
+import msgspec
+
+from contextplane.adapters.ed25519.keys import (
+    Ed25519Check,
+    Ed25519Signer,
+    PassphraseNeeded,
+    generated,
+    public_from_pem,
+    signer_from_pem,
+)
+from contextplane.adapters.ed25519.protect import pem
+from contextplane.adapters.files.keys import FileKeys, KeyNotFound, read_key_file
+from contextplane.app.platform import Platform
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.timestamp import Timestamp
+from contextplane.model.value import Value
+from contextplane.ports.keyring import OWNER
+from contextplane.ports.objects import StorageReadOnly
+from contextplane.ports.signer import PublicKey, Signer
+from contextplane.trust.base64_text import encoded
+from contextplane.trust.keyring import TrustedKeys, proposed
+from contextplane.trust.keyring_changes import KeyNotTrusted
+from contextplane.trust.keyring_events import Change, KeyTrust
+from contextplane.trust.keyring_stream import append_change, followed
+
+__all__ = [
+    "FirstKeyNeedsIssuer",
+    "KeyAmbiguous",
+    "KeyChangeInvalid",
+    "KeyDesk",
+    "KeyringMemoryInvalid",
+    "NewKey",
+    "SigningKeyUnclear",
+]
+
+_LEAST_PREFIX = 8
+_MOST_PEM = 64 * 1024
+_PUBLIC = b"-----BEGIN PUBLIC KEY-----"
+
+Passphrase = Callable[[], bytes | None]
+
+
+class SigningKeyUnclear(ContextPlaneError):
+    """It was not said which key signs, and there is not exactly one."""
+
+    code: ClassVar[str] = "signing_key_unclear"
+    family: ClassVar[Family] = "usage"
+
+
+class FirstKeyNeedsIssuer(ContextPlaneError):
+    """The first key of a store owns its keyring and is trusted at once: it must be said for whom it signs."""
+
+    code: ClassVar[str] = "first_key_needs_issuer"
+    family: ClassVar[Family] = "usage"
+
+
+class KeyAmbiguous(ContextPlaneError):
+    """The beginning of a key id that several trusted keys have."""
+
+    code: ClassVar[str] = "key_ambiguous"
+    family: ClassVar[Family] = "usage"
+
+
+class KeyringMemoryInvalid(ContextPlaneError):
+    """The file in which this client keeps what it knows of the keyring cannot be read as that."""
+
+    code: ClassVar[str] = "keyring_memory_invalid"
+    family: ClassVar[Family] = "untrusted"
+
+
+class KeyChangeInvalid(ContextPlaneError):
+    """A change of the keyring with a name or a text in it that no keyring can hold."""
+
+    code: ClassVar[str] = "key_change_invalid"
+    family: ClassVar[Family] = "usage"
+
+
+class NewKey(Value, frozen=True):
+    """A key that was made. `trusted`: it is the first, and owns the keyring."""
+
+    name: str
+    key_id: str
+    public: str
+    trusted: bool
+
+
+class KeyDesk:
+    """The keys of one store. `given`: a private key from the environment, which goes before those in files."""
+
+    def __init__(self, platform: Platform, passphrase: Passphrase, given: bytes | None = None) -> None:
+        self.platform = platform
+        self.files = FileKeys(platform.home.inside("keys"))
+        self.check = Ed25519Check()
+        self._passphrase = passphrase
+        self._given = given
+
+    @cached_property
+    def keyring(self) -> TrustedKeys:
+        """Who is trusted now. What is new is remembered."""
+        known = self._remembered()
+        with self.platform.catalog.read() as view:
+            keys = followed(view.streams, known, self.check)
+        if keys != known:
+            with suppress(StorageReadOnly):  # a store that cannot be written is looked at all the same
+                self._remember(keys)
+        return keys
+
+    @property
+    def now(self) -> Timestamp:
+        return Timestamp.of(self.platform.clock.now())
+
+    def make(self, name: str, issuer: str | None) -> NewKey:
+        """Make a key. The first of a store is trusted at once, by the word of whoever makes it."""
+        first = self.keyring.seq == 0
+        if first and issuer is None:
+            raise FirstKeyNeedsIssuer(
+                "the first key owns the keyring", hint="say for whom it signs: --issuer, as contract_meta.issuer has it"
+            )
+        if not first and issuer is not None:
+            raise SigningKeyUnclear(
+                "an owner must sign for a further key", hint=f"leave --issuer out, then: ctx keys trust {name}"
+            )
+        passphrase = self._passphrase()
+        if not passphrase:
+            raise PassphraseNeeded(
+                "a new key is kept under a passphrase", hint="set CTX_KEY_PASSPHRASE, or use --passphrase-fd"
+            )
+        private, signer = generated(passphrase)
+        founding = [] if issuer is None else [self.trusting(signer.public_key, issuer, roles=(OWNER,))]
+        _check(founding)
+        self.files.keep(name, private, pem("PUBLIC KEY", signer.public_key.spki))
+        if founding:
+            self.change(founding, signer)
+        return NewKey(
+            name=name, key_id=signer.public_key.key_id, public=self.files.path_of(name), trusted=issuer is not None
+        )
+
+    def trusting(
+        self,
+        key: PublicKey,
+        issuer: str,
+        *,
+        roles: Sequence[str] = (),
+        since: Timestamp | None = None,
+        until: Timestamp | None = None,
+    ) -> KeyTrust:
+        return KeyTrust(
+            issuer=issuer,
+            key=encoded(key.raw),
+            roles=tuple(roles),
+            valid_from=str(since or self.now),
+            valid_until=None if until is None else str(until),
+        )
+
+    def change(self, changes: Sequence[Change], signer: Signer) -> TrustedKeys:
+        """Append changes, all or none, signed by one key; and remember what the keyring is then."""
+        _check(changes)
+        with self.platform.catalog.write() as tx:
+            keys = followed(tx.streams, self._remembered(), self.check)
+            for change in changes:
+                body = proposed(keys, change, at=self.now, signer=signer)
+                keys = append_change(tx.streams, keys, body, self.check)
+        self._remember(keys)
+        return keys
+
+    def signer(self, which: str | None = None) -> Ed25519Signer:
+        """The key that signs: the one that is named, else the one from the environment, else the only one here."""
+        if which is None and self._given is not None:
+            return self._opened(self._given, "CTX_SIGNING_KEY")
+        if which is not None and os.sep in which:
+            return self._opened(read_key_file(which), which)
+        if which is None:
+            names = self.files.names()
+            if len(names) != 1:
+                raise SigningKeyUnclear(
+                    f"there are {len(names)} private keys here" if names else "there is no private key here",
+                    hint="name one with --key, or set CTX_SIGNING_KEY" if names else "'ctx keys new' makes one",
+                )
+            which = names[0]
+        return self._opened(self.files.read(which).partition(_PUBLIC)[0], which)
+
+    def local(self) -> dict[str, str]:
+        """The names of the private keys here, by key id."""
+        return {self.public(name).key_id: name for name in self.files.names()}
+
+    def public(self, which: str) -> PublicKey:
+        """A public key: of a private key here by its name, or from a PEM file."""
+        if not _is_file(which):
+            return public_from_pem(_PUBLIC + self.files.read(which).partition(_PUBLIC)[2], at=which)
+        try:
+            with open(which, "rb") as file:
+                data = file.read(_MOST_PEM)
+        except OSError as error:
+            raise KeyNotFound(error.strerror or str(error), at=which, hint="a PEM file of a public key") from error
+        return public_from_pem(data, at=which)
+
+    def known_id(self, which: str) -> str:
+        """The id of a trusted key: by its name here, a PEM file, or the beginning of its id."""
+        if _is_file(which) or which in self.files.names():
+            return self.public(which).key_id
+        ids = {key.key.key_id for issuer in self.keyring.issuers for key in issuer.keys}
+        found = sorted(one for one in ids if len(which) >= _LEAST_PREFIX and one.startswith(which))
+        if len(found) > 1:
+            raise KeyAmbiguous(f"{len(found)} keys begin with {which}", hint="write more of it")
+        if not found:
+            raise KeyNotTrusted("no trusted key is called that", at=which[:80], hint="see 'ctx keys list'")
+        return found[0]
+
+    def _opened(self, data: bytes, at: str) -> Ed25519Signer:
+        passphrase = self._passphrase() if b"BEGIN ENCRYPTED " in data else None
+        return signer_from_pem(data, passphrase, at=at)
+
+    def _remembered(self) -> TrustedKeys:
+        data = self.files.remembered()
+        if data is None:
+            return TrustedKeys()
+        try:
+            return msgspec.json.decode(data, type=TrustedKeys)
+        except (msgspec.DecodeError, ContextPlaneError, RecursionError) as error:
+            raise KeyringMemoryInvalid(
+                "not what was written here", at=self.files.memory, hint="remove it to believe the catalog as it is"
+            ) from error
+
+    def _remember(self, keys: TrustedKeys) -> None:
+        self.files.remember(msgspec.json.encode(keys))
+
+
+def _check(changes: Sequence[Change]) -> None:
+    """Refuse what somebody typed before it is signed: an event of that form would be refused by every reader."""
+    try:
+        msgspec.convert(msgspec.to_builtins(changes), list[Change])
+    except msgspec.ValidationError as error:
+        raise KeyChangeInvalid(f"{error}", hint="names: ASCII letters, digits, _ . : and -, at most 128") from error
+
+
+def _is_file(which: str) -> bool:
+    return os.sep in which or "." in which

@@ -1,0 +1,18 @@
+"""Registering a pack as one part of a larger transaction: its entry, and its place in the index."""
+
+from contextplane.app.platform import Platform
+from contextplane.model.ids import Digest
+from contextplane.model.manifest import filled_in
+from contextplane.ports.catalog import Transaction
+from contextplane.store.follow import index_entries
+
+__all__ = ["register_within"]
+
+
+def register_within(platform: Platform, tx: Transaction, digest: Digest, raw: bytes) -> bool:
+    """Register a pack whose objects are all stored; say whether it was not registered before."""
+    platform.entries.add(digest, filled_in(raw, digest))
+    known = tx.packs.row(digest) is not None
+    if not known:
+        index_entries(tx, [digest], platform.entries, platform.objects)
+    return not known

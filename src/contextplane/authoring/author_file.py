@@ -1,0 +1,72 @@
+"""The file that an author edits, JSON or YAML: its value, its canonical bytes, and where each part stands."""
+
+from functools import cached_property
+from typing import ClassVar
+
+from contextplane.authoring.places import Lines, Place, json_offsets
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.canonical import Json
+from contextplane.model.json_text import parse
+
+__all__ = ["LARGEST", "MOST_PARTS", "AuthorFile", "AuthorFileTooLarge", "bounded", "read_json_file", "too_many_parts"]
+
+LARGEST = 4 << 20
+"""No pack that a person reviews is larger."""
+
+MOST_PARTS = 100_000
+"""Nor has one more parts: a thousand rules with all they need are a fifth of that."""
+
+
+class AuthorFileTooLarge(ContextPlaneError):
+    """A file that is far larger than any document a person can review."""
+
+    code: ClassVar[str] = "author_file_too_large"
+    family: ClassVar[Family] = "refused"
+
+
+class AuthorFile:
+    """What was read. The canonical bytes are the artifact; the file is only how it is edited."""
+
+    def __init__(self, value: Json, canonical_bytes: bytes, source: bytes | dict[str, Place]) -> None:
+        self.value = value
+        self.canonical = canonical_bytes
+        self._source = source
+
+    def place(self, at: str) -> Place:
+        """Where the part with this JSON Pointer stands; for one that is missing, where it would."""
+        known = self._offsets if isinstance(self._source, bytes) else self._source
+        while at and at not in known:
+            at = at.rpartition("/")[0]
+        if isinstance(self._source, bytes):
+            return self._lines.place(self._offsets.get(at, 0))
+        return self._source.get(at, Place(line=1, column=1))
+
+    @cached_property
+    def _lines(self) -> Lines:
+        return Lines(self._source if isinstance(self._source, bytes) else b"")
+
+    @cached_property
+    def _offsets(self) -> dict[str, int]:
+        # Only when something is to be pointed at: a file without findings does not pay for it.
+        return json_offsets(self._source) if isinstance(self._source, bytes) else {}
+
+
+def read_json_file(data: bytes) -> AuthorFile:
+    """Read one JSON document strictly. What cannot be read the same way by everybody is refused with its place."""
+    if bounded(data).count(b",") > MOST_PARTS:
+        raise too_many_parts()
+    parsed = parse(data)
+    return AuthorFile(parsed.value, parsed.canonical, data)
+
+
+def too_many_parts() -> AuthorFileTooLarge:
+    return AuthorFileTooLarge(f"has more than {MOST_PARTS} parts", hint="keep records and evidence elsewhere")
+
+
+def bounded(data: bytes) -> bytes:
+    """The same bytes, unless they are too many."""
+    if len(data) > LARGEST:
+        raise AuthorFileTooLarge(
+            f"has {len(data)} bytes; no document is larger than {LARGEST}", hint="keep records and evidence elsewhere"
+        )
+    return data

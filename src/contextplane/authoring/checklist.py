@@ -1,0 +1,172 @@
+"""The checklist for a change of a pack: eight lines in the order of the contract, each with a verdict and its reason.
+
+A line that cannot be told is no pass: the whole passes when every line does.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from contextplane.authoring.comparison import Comparison
+from contextplane.authoring.finding import Finding, Gate, Severity
+from contextplane.authoring.gates.table import Report
+from contextplane.model.value import Value
+
+__all__ = ["STEPS", "Asked", "Checklist", "Line", "Verdict", "checklist"]
+
+Verdict = Literal["passed", "failed", "unknown"]
+Outcome = Literal["passed", "failed", "incomplete"]
+
+_NAMED = 3
+_NO_PASS: tuple[Verdict, ...] = ("failed", "unknown")
+_SEVERITY: dict[Verdict, Severity] = {"failed": "error", "unknown": "unknown"}
+_WORDS: dict[Verdict, str] = {"failed": "failed", "unknown": "cannot be told"}
+
+
+class Asked(Value, frozen=True):
+    """What is known of a change. None: the form is wrong, so there is no surface; nobody gave it, for the others.
+
+    `surface` is every tool that the pack exposes, whatever the request: no run is given any other.
+    """
+
+    report: Report
+    surface: frozenset[str] | None
+    expected: frozenset[str] | None
+    comparison: Comparison | None
+
+
+class Told(Value, frozen=True):
+    """What one step says, and why."""
+
+    verdict: Verdict
+    reason: str
+
+
+class Line(Value, frozen=True):
+    """One line of the checklist, from 1. `says` is what it asks for."""
+
+    number: int
+    step: str
+    says: str
+    verdict: Verdict
+    reason: str
+
+
+class Checklist(Value, frozen=True):
+    """All lines. `incomplete`: none failed, and of some it cannot be told."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        verdicts = {line.verdict for line in self.lines}
+        if "failed" in verdicts:
+            return "failed"
+        return "incomplete" if "unknown" in verdicts else "passed"
+
+
+def the_form_is_right(asked: Asked) -> Told:
+    """The file is parsed, and valid against the JSON Schema."""
+    return _of_gate(asked, "schema", "every layer and every field has its form")
+
+
+def the_references_resolve(asked: Asked) -> Told:
+    """Every internal reference resolves."""
+    return _of_gate(asked, "integrity", "every name that a part uses is declared")
+
+
+def the_surface_is_minimal(asked: Asked) -> Told:
+    """The tool manifest is the expected minimal surface."""
+    if asked.surface is None:
+        return Told(verdict="unknown", reason="the form is wrong, so there is no surface")
+    if asked.expected is None:
+        return Told(verdict="unknown", reason="needs the compiler, and a tool_surface.json in the golden folder")
+    beyond, absent = asked.surface - asked.expected, asked.expected - asked.surface
+    if beyond or absent:
+        parts = (("not expected", beyond), ("expected and not exposed", absent))
+        reason = "; ".join(f"{what}: {', '.join(sorted(tools))}" for what, tools in parts if tools)
+        return Told(verdict="failed", reason=reason)
+    exposed = f"the pack exposes the {len(asked.surface)} expected tools and no other"
+    return Told(
+        verdict="unknown", reason=f"needs the compiler: {exposed}; what a request is given of them is not known"
+    )
+
+
+def golden_requests_compile(_: Asked) -> Told:
+    """The golden requests compile."""
+    return Told(verdict="unknown", reason="needs the compiler")
+
+
+def incidents_replay(_: Asked) -> Told:
+    """Earlier incidents and corrections replay."""
+    return Told(verdict="unknown", reason="needs the compiler")
+
+
+def evaluators_agree(_: Asked) -> Told:
+    """The evaluators of policy, safety, utility, latency and cost reach their targets."""
+    return Told(verdict="unknown", reason="needs the evaluators")
+
+
+def the_difference_is_shown(asked: Asked) -> Told:
+    """The difference to the version before is shown by layer, and the new number says as much."""
+    found = asked.comparison
+    if found is None:
+        missing = "the form is wrong" if asked.surface is None else "give the version before with --against"
+        return Told(verdict="unknown", reason=missing)
+    if found.refusal:
+        return Told(verdict="failed", reason=found.refusal)
+    if found.same:
+        return Told(verdict="passed", reason=f"nothing changed since {found.old}")
+    return Told(verdict="passed", reason=f"{found.old} to {found.new}; the least version class is {found.bump.least}")
+
+
+STEPS: tuple[tuple[str, Callable[[Asked], Told]], ...] = (
+    ("schema", the_form_is_right),
+    ("references", the_references_resolve),
+    ("tool_surface", the_surface_is_minimal),
+    ("golden", golden_requests_compile),
+    ("incidents", incidents_replay),
+    ("evaluators", evaluators_agree),
+    ("diff", the_difference_is_shown),
+)
+"""All lines but the last, which looks at these."""
+
+_SIGN = "It may be signed and published: every gate, and every line above, has passed."
+
+
+def checklist(asked: Asked) -> Checklist:
+    """Walk the list. Every line is told, whatever became of those before it."""
+    lines = [_line(n, step, check.__doc__ or "", check(asked)) for n, (step, check) in enumerate(STEPS, 1)]
+    lines.append(_line(len(lines) + 1, "sign", _SIGN, _may_be_signed(asked, lines)))
+    return Checklist(lines=tuple(lines))
+
+
+def _may_be_signed(asked: Asked, lines: list[Line]) -> Told:
+    for verdict in _NO_PASS:
+        numbers = ", ".join(str(line.number) for line in lines if line.verdict == verdict)
+        reasons = [f"{_WORDS[verdict]} above: {numbers}"] if numbers else []
+        reasons += _reasons(asked.report.findings, verdict)
+        if reasons:
+            return Told(verdict=verdict, reason="; ".join(reasons))
+    return Told(verdict="passed", reason="nothing stands against it")
+
+
+def _of_gate(asked: Asked, gate: Gate, good: str) -> Told:
+    """What the findings of one gate come to."""
+    if gate in asked.report.not_run:
+        return Told(verdict="unknown", reason="the form is wrong, so this gate could not look")
+    found = [one for one in asked.report.findings if one.gate == gate]
+    for verdict in _NO_PASS:
+        for reason in _reasons(found, verdict):
+            return Told(verdict=verdict, reason=reason)
+    return Told(verdict="passed", reason=good)
+
+
+def _reasons(findings: Iterable[Finding], verdict: Verdict) -> list[str]:
+    """The laws that stand against a pass, the first of them by code and place; nothing when there are none."""
+    found = [f"{one.code} at {one.at or 'the whole pack'}" for one in findings if one.severity == _SEVERITY[verdict]]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return [f"{_WORDS[verdict]} by law: {', '.join(found[:_NAMED])}{more}"] if found else []
+
+
+def _line(number: int, step: str, says: str, told: Told) -> Line:
+    return Line(number=number, step=step, says=says, verdict=told.verdict, reason=told.reason)

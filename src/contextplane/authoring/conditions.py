@@ -1,0 +1,71 @@
+"""Every condition in a pack, with its place: what makes a rule fire, a gate close, a guardrail speak."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from contextplane.authoring.subject import Subject
+from contextplane.model.canonical import Json
+from contextplane.model.context_pack.policy_layer import Guardrail
+from contextplane.model.value import Value
+from contextplane.policy.logic import LogicProblem, logic_problems, variables
+
+__all__ = ["Condition", "conditions", "facts_read", "reads_at", "unsound"]
+
+Kind = Literal["rule", "gate", "guardrail", "decision"]
+
+
+class Condition(Value, frozen=True):
+    """An expression, what it is the condition of, and its JSON Pointer."""
+
+    of: Kind
+    name: str
+    at: str
+    expression: Json
+    problems: tuple[LogicProblem, ...]
+    reads: frozenset[str]
+
+
+def conditions(subject: Subject) -> tuple[Condition, ...]:
+    """All of them, in the order of the document."""
+    return tuple(
+        Condition(
+            of=of,
+            name=name,
+            at=at,
+            expression=expression,
+            problems=logic_problems(expression),
+            reads=variables(expression),
+        )
+        for of, name, at, expression in _placed(subject)
+    )
+
+
+def unsound(subject: Subject) -> frozenset[str]:
+    """The places of conditions that cannot be evaluated: what follows from them cannot be asked."""
+    return frozenset(one.at for one in subject.once(conditions) if one.problems)
+
+
+def facts_read(subject: Subject) -> frozenset[str]:
+    """Every fact that a condition of the pack reads."""
+    return frozenset[str]().union(*(one.reads for one in subject.once(conditions)))
+
+
+def reads_at(subject: Subject) -> Mapping[str, frozenset[str]]:
+    """The facts that the condition at each place reads."""
+    return {one.at: one.reads for one in subject.once(conditions)}
+
+
+def _placed(subject: Subject) -> Iterator[tuple[Kind, str, str, Json]]:
+    for placed in subject.rules:
+        yield "rule", placed.rule.rule_id, f"{placed.at}/if", placed.rule.condition
+    guardrails = subject.pack.policy_layer.guardrails
+    for kind, entries in (("must_refuse", guardrails.must_refuse), ("must_escalate", guardrails.must_escalate)):
+        for n, one in enumerate(entries):
+            if isinstance(one, Guardrail) and one.when is not None:
+                yield "guardrail", one.id, f"/policy_layer/guardrails/{kind}/{n}/when", one.when
+    for at, gate in subject.gates.values():
+        if gate.when is not None:
+            yield "gate", gate.gate_id, f"{at}/when", gate.when
+    for at, spec in subject.decisions.values():
+        if spec.eligibility_rules is not None:
+            yield "decision", spec.decision_key, f"{at}/eligibility_rules", spec.eligibility_rules

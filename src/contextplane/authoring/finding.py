@@ -1,0 +1,56 @@
+"""What a gate finds: a law that a document breaks, the place, the cause and the cure."""
+
+from collections.abc import Callable, Iterable
+from typing import Generic, Literal, TypeVar
+
+from contextplane.model.value import Value
+
+__all__ = ["Broken", "Finding", "Gate", "Law", "Severity"]
+
+S_contra = TypeVar("S_contra", contravariant=True)
+"""What a law looks at: a law about texts holds for a pack as well, and not the other way round."""
+
+Gate = Literal["schema", "integrity", "policy", "risk", "tenancy", "replay", "evaluation", "security"]
+
+Severity = Literal["error", "warning", "unknown"]
+"""`error` stops publication, `warning` does not. `unknown`: it cannot be told here; it is never taken for a pass."""
+
+
+class Broken(Value, frozen=True):
+    """A place where a law does not hold: a JSON Pointer, why, and what to do. `unknown`: it cannot be told."""
+
+    at: str
+    cause: str
+    cure: str
+    unknown: bool = False
+
+
+class Law(Value, Generic[S_contra], frozen=True):
+    """One thing that must hold. Its text is the docstring of `check`, which yields every place that breaks it."""
+
+    gate: Gate
+    code: str
+    check: Callable[[S_contra], Iterable[Broken]]
+    severity: Literal["error", "warning"] = "error"
+
+    @property
+    def text(self) -> str:
+        return (self.check.__doc__ or "").strip()
+
+    def findings(self, subject: S_contra) -> "Iterable[Finding]":
+        return map(self.finding, self.check(subject))
+
+    def finding(self, one: Broken) -> "Finding":
+        severity: Severity = "unknown" if one.unknown else self.severity
+        return Finding(gate=self.gate, code=self.code, severity=severity, at=one.at, cause=one.cause, cure=one.cure)
+
+
+class Finding(Value, frozen=True):
+    """One place where a law of a gate does not hold."""
+
+    gate: Gate
+    code: str
+    severity: Severity
+    at: str
+    cause: str
+    cure: str

@@ -1,0 +1,70 @@
+"""Compatibility: a pack says which versions it needs, so that a runtime that is too old fails closed."""
+
+from collections.abc import Iterator, Mapping
+
+from contextplane.authoring.finding import Broken, Law
+from contextplane.authoring.subject import Subject
+from contextplane.model.version_range import RangeInvalid, VersionRange
+
+__all__ = ["LAWS"]
+
+_REQUIRES = "/contract_meta/compatibility/requires"
+_NEEDED = ("runtime", "ontology")
+_CONTRACT = 1
+
+
+def requirements_are_explicit(subject: Subject) -> Iterator[Broken]:
+    """compatibility.requires names a range of versions for the runtime and one for the ontology."""
+    for name in _NEEDED:
+        if name not in subject.pack.contract_meta.compatibility.requires:
+            yield Broken(at=_REQUIRES, cause=f"nothing is required of the {name}", cure=f'add "{name}": ">=1.0.0"')
+
+
+def requirements_are_ranges(subject: Subject) -> Iterator[Broken]:
+    """Every entry of compatibility.requires is a range of versions that some versions are in and others are not."""
+    for name, found in subject.once(_ranges).items():
+        if isinstance(found, RangeInvalid):
+            yield Broken(at=f"{_REQUIRES}/{name}", cause=found.message, cure=found.hint or "write >=1.0.0")
+
+
+def the_pinned_ontology_is_in_range(subject: Subject) -> Iterator[Broken]:
+    """The pinned version of the ontology is one that compatibility.requires admits."""
+    version, admitted = subject.pack.intelligence_refs.ontology.version, subject.once(_ranges).get("ontology")
+    major, minor, patch = map(int, version.split("."))
+    if isinstance(admitted, VersionRange) and (major, minor, patch) not in admitted:
+        asked = subject.pack.contract_meta.compatibility.requires["ontology"]
+        yield Broken(
+            at="/intelligence_refs/ontology/version",
+            cause=f"{version} is not in {asked}, which compatibility.requires asks of the ontology",
+            cure="change one of the two",
+        )
+
+
+def _ranges(subject: Subject) -> Mapping[str, VersionRange | RangeInvalid]:
+    """The ranges that are required; of one that is none, why."""
+    found: dict[str, VersionRange | RangeInvalid] = {}
+    for name, text in subject.pack.contract_meta.compatibility.requires.items():
+        try:
+            found[name] = VersionRange.parse(text)
+        except RangeInvalid as error:
+            found[name] = error
+    return found
+
+
+def the_contract_is_known(subject: Subject) -> Iterator[Broken]:
+    """contract_version is one of the contract that this product reads: 1.Y.Z."""
+    version = subject.pack.contract_meta.contract_version
+    if int(version.partition(".")[0]) != _CONTRACT:
+        yield Broken(
+            at="/contract_meta/contract_version",
+            cause=f"contract version {version} is not known here",
+            cure=f"write {_CONTRACT}.0.0, or lint it with a version of ctx that knows it",
+        )
+
+
+LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="integrity", code="compatibility_unstated", check=requirements_are_explicit),
+    Law(gate="integrity", code="compatibility_range_invalid", check=requirements_are_ranges),
+    Law(gate="integrity", code="ontology_out_of_range", check=the_pinned_ontology_is_in_range),
+    Law(gate="integrity", code="contract_version_unknown", check=the_contract_is_known),
+)

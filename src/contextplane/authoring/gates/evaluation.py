@@ -1,0 +1,66 @@
+"""Evaluation: success is defined for every intent, and no gain elsewhere buys a regression of policy or safety."""
+
+from collections.abc import Iterator
+
+from contextplane.authoring.finding import Broken, Law
+from contextplane.authoring.subject import Subject
+
+__all__ = ["LAWS"]
+
+_FLOORS = ("policy", "safety")
+
+
+def every_intent_has_targets(subject: Subject) -> Iterator[Broken]:
+    """Every intent that the pack serves has an evaluator target."""
+    judged = {target.intent for target in subject.pack.evaluation_layer.eval_targets}
+    for intent, at in subject.intents.items():
+        if intent not in judged:
+            yield Broken(
+                at=at,
+                cause=f"the intent {intent!r} has no entry in eval_targets",
+                cure="say what success is: policy, utility, latency_p99_ms, safety, economics_cents_per_decision",
+            )
+
+
+def every_target_is_served(subject: Subject) -> Iterator[Broken]:
+    """Every evaluator target is for an intent that a rule or a task template serves."""
+    served = {intent for placed in subject.rules for intent in placed.intents}
+    served |= {template.intent for template in subject.pack.task_layer.task_templates}
+    for n, target in enumerate(subject.pack.evaluation_layer.eval_targets):
+        if target.intent not in served:
+            yield Broken(
+                at=f"/evaluation_layer/eval_targets/{n}/intent",
+                cause=f"no rule and no task template serves the intent {target.intent!r}",
+                cure="write a rule that applies to it, or take the target out",
+            )
+
+
+def release_gates_hold_the_floors(subject: Subject) -> Iterator[Broken]:
+    """The release gates include policy and safety."""
+    gated = {gate.metric for gate in subject.pack.evaluation_layer.release_gates}
+    for metric in _FLOORS:
+        if metric not in gated:
+            yield Broken(
+                at="/evaluation_layer/release_gates",
+                cause=f"there is no release gate for {metric}",
+                cure=f'add {{"metric": "{metric}", "max_delta": 0}}',
+            )
+
+
+def floors_give_no_ground(subject: Subject) -> Iterator[Broken]:
+    """A release gate for policy or safety allows no regression."""
+    for n, gate in enumerate(subject.pack.evaluation_layer.release_gates):
+        if gate.metric in _FLOORS and gate.max_delta > 0:
+            yield Broken(
+                at=f"/evaluation_layer/release_gates/{n}/max_delta",
+                cause=f"{gate.metric} may get worse by {gate.max_delta}",
+                cure="set max_delta to 0",
+            )
+
+
+LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="evaluation", code="intent_without_target", check=every_intent_has_targets),
+    Law(gate="evaluation", code="target_without_intent", check=every_target_is_served),
+    Law(gate="evaluation", code="release_gate_missing", check=release_gates_hold_the_floors),
+    Law(gate="evaluation", code="release_gate_loose", check=floors_give_no_ground, severity="warning"),
+)

@@ -1,0 +1,206 @@
+"""Schema: a document has exactly the form of its kind. All problems at once, in our own words.
+
+Whether it has the form, the types decide, which accept what the JSON Schema accepts; where it has not, the schema says
+why, and only then is its validator loaded.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from contextplane.authoring.finding import Broken, Finding, Law
+from contextplane.authoring.nearest import nearest
+from contextplane.authoring.schemas import schema_of
+from contextplane.model.canonical import Json
+from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.pointer import pointer
+from contextplane.policy.randomness import holds_random_run
+from contextplane.policy.secrets import secret_shapes
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+__all__ = ["LAWS", "form_problems", "typed_or_problems"]
+
+D = TypeVar("D", bound=msgspec.Struct)
+
+_TYPES = {
+    "object": "an object",
+    "array": "a list",
+    "string": "text",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
+_WORDS = {
+    "pattern": ("{shown} does not have the form of this field", "it must match {value}"),
+    "minItems": ("this list is empty", "add an entry"),
+    "minProperties": ("this object is empty", "add an entry"),
+    "minLength": ("this text is empty", "write something, or leave it out"),
+    "maxLength": ("this is longer than {value} characters", "shorten it"),
+    "minimum": ("{shown} is too small", "write {value} or more"),
+    "maximum": ("{shown} is too large", "write {value} or less"),
+    "propertyNames": ("a name in here has the wrong form", "begin with a letter or a digit; no blanks"),
+}
+_MOST = 200
+_SHOWN = 40
+
+
+def required_parts_are_there(value: Json) -> Iterator[Broken]:
+    """Every required layer, and every required field of a layer, is there."""
+    return _of_kind(value, "schema_part_missing")
+
+
+def only_known_parts_are_there(value: Json) -> Iterator[Broken]:
+    """There is no layer and no field that the contract does not know."""
+    return _of_kind(value, "schema_part_unknown")
+
+
+def values_have_their_type(value: Json) -> Iterator[Broken]:
+    """Every field holds the kind of value that the contract says: a text, a number, a list."""
+    return _of_kind(value, "schema_type_wrong")
+
+
+def values_have_their_form(value: Json) -> Iterator[Broken]:
+    """Every value has the form, and lies within the bounds, that the contract says."""
+    return _of_kind(value, "schema_value_wrong")
+
+
+LAWS: tuple[Law[Json], ...] = (
+    Law(gate="schema", code="schema_part_missing", check=required_parts_are_there),
+    Law(gate="schema", code="schema_part_unknown", check=only_known_parts_are_there),
+    Law(gate="schema", code="schema_type_wrong", check=values_have_their_type),
+    Law(gate="schema", code="schema_value_wrong", check=values_have_their_form),
+)
+
+
+def typed_or_problems(value: Json, document: type[D]) -> D | tuple[Finding, ...]:
+    """The document, typed; or everything in which the value is not of its form."""
+    try:
+        return msgspec.convert(value, type=document)
+    except msgspec.ValidationError as error:
+        found = tuple(
+            Finding(gate="schema", code=code, severity="error", at=one.at, cause=one.cause, cure=one.cure)
+            for code, one in form_problems(value, document)
+        )
+        # The types refused it: should the schema against its law accept it, it is refused all the same.
+        last = Finding(
+            gate="schema", code="schema_value_wrong", severity="error", at="", cause=str(error), cure="correct it"
+        )
+        return found or (last,)
+
+
+def form_problems(value: Json, document: type[msgspec.Struct]) -> Iterator[tuple[str, Broken]]:
+    """Everything in which a value is not of the form of a document, at most 200 of them, each with its code."""
+    for told, error in enumerate(_validator(document).iter_errors(value)):
+        if told >= _MOST:
+            cause = f"there are more than {_MOST} problems; the rest is not listed"
+            yield "schema_value_wrong", Broken(at="", cause=cause, cure="mend these first")
+            return
+        yield from _told(error, document)
+
+
+def _of_kind(value: Json, code: str) -> Iterator[Broken]:
+    return (one for found, one in form_problems(value, ContextPack) if found == code)
+
+
+@cache
+def _validator(document: type[msgspec.Struct]) -> "jsonschema_rs.Draft202012Validator":
+    # Here and not above: it takes longer to load than all gates together, and a document of the right form needs none.
+    import jsonschema_rs  # noqa: PLC0415
+
+    return jsonschema_rs.Draft202012Validator(schema_of(document))
+
+
+def _told(error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]) -> Iterator[tuple[str, Broken]]:
+    at = pointer(error.instance_path)
+    name = error.kind.name
+    given: Any = getattr(error.kind, "value", None)
+    if name == "anyOf":
+        yield from _nearest_form(error, document)
+    elif name == "required":
+        what = "the layer" if not at and document is ContextPack else "the field"
+        yield (
+            "schema_part_missing",
+            Broken(at=at + pointer([given]), cause=f"{what} {given} is missing", cure=f"add {given}"),
+        )
+    elif name == "additionalProperties":
+        known = _fields(error, document)
+        for field in given[:_MOST]:
+            what = "a layer of a context pack" if not at and document is ContextPack else "a field of this part"
+            cause, cure = f"{field[:60]!r} is not {what}", nearest(field, known, "remove it")
+            yield "schema_part_unknown", Broken(at=at + pointer([field]), cause=cause, cure=cure)
+    elif name == "type":
+        yield "schema_type_wrong", _wrong_type(at, given, error.instance)
+    elif name in {"enum", "const"}:
+        choices = [str(one) for one in given] if name == "enum" else [str(given)]
+        cure = nearest(str(error.instance)[:_SHOWN], choices, "write one of them")
+        cause = f"{_shown(error.instance)} is none of the known values"
+        yield "schema_value_wrong", Broken(at=at, cause=cause, cure=cure)
+    else:
+        yield "schema_value_wrong", _wrong_value(at, error, document)
+
+
+def _nearest_form(
+    error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]
+) -> Iterator[tuple[str, Broken]]:
+    """Of several forms that a part may have, what is wrong with the one that comes nearest."""
+    here = list(error.instance_path)
+    context: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context", [])
+    forms = [form for form in context if not any(_is_other_type(one, here) for one in form)]
+    if forms:
+        for one in min(forms, key=len):
+            yield from _told(one, document)
+        return
+    other = [one for form in context for one in form if _is_other_type(one, here)]
+    wanted = [kind for one in other for kind in getattr(one.kind, "value", ())]
+    yield "schema_type_wrong", _wrong_type(pointer(here), wanted, error.instance)
+
+
+def _wrong_type(at: str, wanted: Sequence[str], instance: object) -> Broken:
+    known = dict.fromkeys(_TYPES[kind] for kind in wanted if kind in _TYPES and kind != "null")
+    what = " or ".join(known) or "null"
+    return Broken(at=at, cause=f"must be {what}, not {_shown(instance)}", cure=f"write {what}")
+
+
+def _wrong_value(at: str, error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]) -> Broken:
+    name = error.kind.name
+    given = getattr(error.kind, "value", "")
+    said = _part_of_schema(error, document).get("description")
+    words, cure = _WORDS.get(name, ("{shown} does not fit", "see its schema: {value}"))
+    cause = words.format(value=given, shown=_shown(error.instance))
+    return Broken(at=at, cause=cause, cure=said if said and name == "pattern" else cure.format(value=given))
+
+
+def _is_other_type(error: "jsonschema_rs.ValidationError", here: list[str | int]) -> bool:
+    return error.kind.name == "type" and list(error.instance_path) == here
+
+
+def _fields(error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]) -> list[str]:
+    """The fields that the part may have."""
+    return sorted(_part_of_schema(error, document).get("properties", {}))
+
+
+def _part_of_schema(error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]) -> dict[str, Any]:
+    """The part of the schema that refused."""
+    whole = schema_of(document)
+    schema: Any = whole
+    for step in error.schema_path[:-1]:
+        schema = schema.get(step, {}) if isinstance(schema, dict) else schema[int(step)]
+        while isinstance(schema, dict) and "$ref" in schema:
+            schema = whole["$defs"][schema["$ref"].rpartition("/")[2]]
+    return schema if isinstance(schema, dict) else {}
+
+
+def _shown(value: object) -> str:
+    """A value in a message: short, no secret, and with letters that only look like ASCII written out."""
+    if isinstance(value, str):
+        if secret_shapes(value.encode(errors="replace")) or holds_random_run(value):
+            return "this text"
+        return ascii(value if len(value) <= _SHOWN else value[:_SHOWN] + "...")
+    if isinstance(value, list | dict):
+        return _TYPES["array" if isinstance(value, list) else "object"]
+    return "null" if value is None else str(value).lower()

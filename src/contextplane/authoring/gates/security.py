@@ -1,0 +1,174 @@
+"""Security: a pack holds no secret, no person's data, nothing that lives elsewhere, and no open door."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from contextplane.authoring.finding import Broken, Law
+from contextplane.authoring.subject import Subject
+from contextplane.authoring.texts import Texts
+from contextplane.model.context_pack.arguments import ArgConstraint
+from contextplane.policy.personal_data import EMAIL, EMAILS_IN_BULK, NUMBER, emails, may_hold_number, official_numbers
+from contextplane.policy.randomness import SHORTEST, holds_random_run
+from contextplane.policy.secrets import SEARCHED, secret_shapes
+
+__all__ = ["LAWS", "TEXT_LAWS"]
+
+_CREDENTIALS = re.compile(r"//[^/@\s]+@|[?&;](?:[a-z_-]*(?:key|token|secret|password|passwd|pwd|sig))=", re.IGNORECASE)
+_PASSWORD = re.compile(
+    r"(?:password|passwd|pwd|passphrase|secret|token|api[_ -]?key)[\"']?\s*[:=]\s*[\"']?"
+    r"(?=[^\s\"']*[0-9!@#$%^&*])[^\s\"']{8,}",
+    re.IGNORECASE,
+)
+_NAMES = ("passw", "pwd", "passphrase", "secret", "token", "api_key", "api key", "api-key", "apikey")
+_BEGINNINGS = ("-----B", "AKIA", "ASIA", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox", "sk-", "eyJ")
+"""No shape of a secret is without one of these."""
+
+_MOST_TOOLS = 24
+_SMALL_ADAPTER = 8
+_IDEMPOTENCY = "idempotency_key"
+_SHAPING = frozenset({"properties", "required", "$ref", "allOf", "anyOf", "oneOf"})
+"""A JSON Schema of arguments without any of these admits everything."""
+
+
+def no_secret_has_its_shape_here(document: Texts) -> Iterator[Broken]:
+    """No text looks like a token, a key, a key block or a password that is given away."""
+    blocks = document.strings if "-----" in document.all_text else ()
+    named = any(_PASSWORD.search(text) for text in document.strings_with(*_NAMES))
+    begun = any(one in document.joined for one in _BEGINNINGS)
+    if not named and not (begun and _shapes("\n".join((*document.tokens, *blocks)))):
+        return
+    for at, text in document.texts:
+        for kind in _secrets(text):
+            yield Broken(
+                at=at,
+                cause=f"this looks like a secret: {kind}",
+                cure="revoke it now, keep the new one in the credential vault, and name only its endpoint here",
+            )
+
+
+def _secrets(text: str) -> list[str]:
+    return sorted(_shapes(text) | ({"password"} if _PASSWORD.search(text) else set()))
+
+
+def _shapes(text: str) -> set[str]:
+    """The shapes of secrets in a text, wherever in it: the detector looks at the beginning of what it is given."""
+    data = text.encode(errors="replace")
+    starts = range(0, max(1, len(data)), SEARCHED // 2)
+    return {kind for start in starts for kind in secret_shapes(data[start : start + SEARCHED])}
+
+
+def no_text_is_as_random_as_a_secret(document: Texts) -> Iterator[Broken]:
+    """No text holds a long run of characters as random as only keys are."""
+    if not any(len(one) >= SHORTEST and holds_random_run(one) for one in document.tokens):
+        return
+    for at, _ in document.placed({text for text in document.strings if holds_random_run(text)}):
+        yield Broken(
+            at=at,
+            cause="this holds a run of characters as random as a key",
+            cure="if it is one, revoke it and keep it in the credential vault; else give it a readable name",
+        )
+
+
+def endpoints_carry_no_credentials(subject: Subject) -> Iterator[Broken]:
+    """No endpoint_ref carries a user, a password or a token."""
+    for at, adapter in subject.adapters.values():
+        if _CREDENTIALS.search(adapter.endpoint_ref):
+            yield Broken(
+                at=f"{at}/endpoint_ref",
+                cause=f"the endpoint of {adapter.adapter_id} carries credentials",
+                cure="write internal://<name>; the Tool Gateway exchanges the credentials for each call",
+            )
+
+
+def no_official_number_is_here(document: Texts) -> Iterator[Broken]:
+    """No text holds the number of a card, of an account or of a person."""
+    if not may_hold_number(document.joined):
+        return
+    for at, text in document.placed({text for text in document.strings if NUMBER.search(text)}):
+        for kind in dict.fromkeys(official_numbers(text, document.identify)):
+            told = f"this looks like personal data: {kind}"
+            yield Broken(
+                at=at,
+                cause=told if kind else "cannot tell whether this is the number of an account or of a person",
+                cure="keep the record in the knowledge graph, and refer to it by an evidence_ref",
+                unknown=kind is None,
+            )
+
+
+def no_list_of_people_is_here(document: Texts) -> Iterator[Broken]:
+    """The document holds no list of email addresses."""
+    found: dict[str, str] = {}
+    for at, text in document.texts_with(EMAIL, "@"):
+        for address in emails(text):
+            found.setdefault(address.lower(), at)
+    if len(found) >= EMAILS_IN_BULK:
+        yield Broken(
+            at=next(iter(found.values())),
+            cause=f"{len(found)} different email addresses are in this pack",
+            cure="keep people in the knowledge graph; name a role where one is needed",
+        )
+
+
+def writes_are_constrained(subject: Subject) -> Iterator[Broken]:
+    """Every exposed capability that can change something bounds an argument besides the idempotency key."""
+    for at, permission in subject.permissions:
+        _, adapter = subject.adapters.get(permission.adapter_id, ("", None))
+        if not permission.allow or adapter is None or adapter.approval_mode == "read_only":
+            continue
+        spec = adapter.capability_specs.get(permission.capability)
+        bounded = any(_bounds(one) for name, one in permission.arg_constraints.items() if name != _IDEMPOTENCY)
+        if not bounded and not (spec and _SHAPING & (spec.input_schema or {}).keys()):
+            yield Broken(
+                at=at,
+                cause=f"{permission.adapter_id}.{permission.capability} may be called with any arguments",
+                cure="bound its arguments in arg_constraints",
+            )
+
+
+def _bounds(one: ArgConstraint) -> bool:
+    """Whether it says anything of the argument."""
+    return one.required or any(said is not None for said in (one.min, one.max, one.enum, one.pattern))
+
+
+def no_large_adapter_is_wholly_exposed(subject: Subject) -> Iterator[Broken]:
+    """Of an adapter with more than eight capabilities, a pack exposes those that its workflow needs, not all."""
+    exposed: dict[str, set[str]] = defaultdict(set)
+    for _, permission in subject.permissions:
+        if permission.allow:
+            exposed[permission.adapter_id].add(permission.capability)
+    for at, adapter in subject.adapters.values():
+        if len(adapter.capabilities) > _SMALL_ADAPTER and exposed[adapter.adapter_id] >= set(adapter.capabilities):
+            yield Broken(
+                at=f"{at}/capabilities",
+                cause=f"all {len(adapter.capabilities)} capabilities of {adapter.adapter_id} are exposed",
+                cure="take out the permissions that this workflow does not need",
+            )
+
+
+def the_tool_surface_is_small(subject: Subject) -> Iterator[Broken]:
+    """A pack exposes at most 24 tools: large surfaces make planning unsafe, and nobody reviews them."""
+    exposed = sum(permission.allow for _, permission in subject.permissions)
+    if exposed > _MOST_TOOLS:
+        yield Broken(
+            at="/tooling_layer/permissions",
+            cause=f"{exposed} tools are exposed",
+            cure=f"split the pack by workflow, into packs of at most {_MOST_TOOLS} tools",
+        )
+
+
+TEXT_LAWS: tuple[Law[Texts], ...] = (
+    Law(gate="security", code="secret_present", check=no_secret_has_its_shape_here),
+    Law(gate="security", code="random_text_present", check=no_text_is_as_random_as_a_secret),
+    Law(gate="security", code="personal_number_present", check=no_official_number_is_here),
+    Law(gate="security", code="people_listed", check=no_list_of_people_is_here),
+)
+"""What may stand in no text of any document."""
+
+LAWS: tuple[Law[Subject], ...] = (
+    *TEXT_LAWS,
+    Law(gate="security", code="endpoint_credentials", check=endpoints_carry_no_credentials),
+    Law(gate="security", code="write_unconstrained", check=writes_are_constrained),
+    Law(gate="security", code="adapter_wholly_exposed", check=no_large_adapter_is_wholly_exposed),
+    Law(gate="security", code="tool_surface_wide", check=the_tool_surface_is_small, severity="warning"),
+)

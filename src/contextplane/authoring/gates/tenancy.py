@@ -1,0 +1,157 @@
+"""Tenancy: a pack belongs to somebody, and everything it reaches is scoped to them."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from contextplane.authoring.evidence import snake
+from contextplane.authoring.finding import Broken, Law
+from contextplane.authoring.subject import Subject
+
+__all__ = ["LAWS"]
+
+_RAW_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_REGISTERED = re.compile(r"(?:internal|registry)://[A-Za-z0-9][A-Za-z0-9_./-]*")
+_VERSIONED = re.compile(r".*(?:[_.:-]v?|[a-z]V)[0-9]+(?:\.[0-9]+)*")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def the_environment_is_described(subject: Subject) -> Iterator[Broken]:
+    """It is known which endpoints, ontologies, roles, snapshots and tenants the environment has, and its ceiling."""
+    known = subject.surroundings
+    missing = [name for name in known.__struct_fields__ if getattr(known, name) is None]
+    if missing:
+        yield Broken(
+            at="",
+            cause=f"cannot tell whether it fits its environment: nothing is said of {', '.join(missing)}",
+            cure="describe the environment in a file, and give it with --environment",
+            unknown=True,
+        )
+
+
+def tenants_are_known(subject: Subject) -> Iterator[Broken]:
+    """The tenant of the pack, and each tenant that it is shared with, is one of the environment's."""
+    tenants, tenant = subject.surroundings.tenants, subject.pack.pack_meta.tenant
+    named = [("/pack_meta/tenant/tenant_id", tenant.tenant_id)]
+    named += [(f"/pack_meta/tenant/shared_with/{n}", one) for n, one in enumerate(tenant.shared_with)]
+    for at, name in named:
+        if tenants is not None and name not in tenants:
+            yield Broken(at=at, cause=f"{name!r} is no tenant of this environment", cure="check the id")
+
+
+def endpoints_are_registered(subject: Subject) -> Iterator[Broken]:
+    """Every endpoint_ref is an entry of the environment's endpoint registry, and no address."""
+    endpoints = subject.surroundings.endpoints
+    for at, adapter in subject.adapters.values():
+        places = [(f"{at}/endpoint_ref", adapter.endpoint_ref)]
+        places += [
+            (f"{at}/capability_specs/{name}/reversal_endpoint", spec.reversal_endpoint)
+            for name, spec in adapter.capability_specs.items()
+            if spec.reversal_endpoint is not None
+        ]
+        for place, endpoint in places:
+            if not _REGISTERED.fullmatch(endpoint):
+                what = "an address" if _RAW_URL.match(endpoint) else "no reference"
+                yield Broken(
+                    at=place,
+                    cause=f"this is {what} and not an entry of the endpoint registry",
+                    cure="register the endpoint, and write internal://<name>",
+                )
+            elif endpoints is not None and endpoint not in endpoints:
+                yield Broken(at=place, cause=f"{endpoint!r} is not registered here", cure="register it, or correct it")
+
+
+def the_snapshot_is_in_scope(subject: Subject) -> Iterator[Broken]:
+    """The graph snapshot that is read, or its alias, is one that the tenant may read in the environment."""
+    rule, allowed = subject.pack.intelligence_refs.knowledge_graph.snapshot_pin_rule, subject.surroundings.snapshots
+    if allowed is not None and rule not in allowed:
+        yield Broken(
+            at="/intelligence_refs/knowledge_graph/snapshot_pin_rule",
+            cause=f"{rule} is not there for this tenant",
+            cure="name an alias or a snapshot of this environment",
+        )
+
+
+def the_ontology_is_present(subject: Subject) -> Iterator[Broken]:
+    """The pinned ontology version exists in the environment."""
+    ontology = subject.pack.intelligence_refs.ontology
+    name = f"{ontology.namespace}@{ontology.version}"
+    present = subject.surroundings.ontologies
+    if present is not None and name not in present:
+        yield Broken(
+            at="/intelligence_refs/ontology/version", cause=f"{name} is not present here", cure="publish it there first"
+        )
+
+
+def namespaces_cover_the_entities(subject: Subject) -> Iterator[Broken]:
+    """Every entity type can have subjects: one of the CEID namespaces is named after it."""
+    known = set(subject.pack.intelligence_refs.identity_layer.ceid_namespaces)
+    for n, entity in enumerate(subject.pack.intelligence_refs.ontology.entity_types):
+        namespace = snake(entity)
+        if namespace not in known:
+            yield Broken(
+                at=f"/intelligence_refs/ontology/entity_types/{n}",
+                cause=f"no CEID namespace {namespace!r}, so a decision about {entity} could not name its subject",
+                cure=f"add {namespace!r} to ceid_namespaces",
+            )
+
+
+def embedding_keys_have_a_version(subject: Subject) -> Iterator[Broken]:
+    """Every embedding key names its version, because a change of retrieval can alter a decision."""
+    for n, key in enumerate(subject.pack.intelligence_refs.embedding_keys):
+        if not _VERSIONED.fullmatch(key):
+            yield Broken(
+                at=f"/intelligence_refs/embedding_keys/{n}", cause=f"{key!r} has no version", cure=f"write {key}_v1"
+            )
+
+
+def owners_exist(subject: Subject) -> Iterator[Broken]:
+    """Every owner_role, and every required_approver_role, is held by somebody."""
+    roles = subject.surroundings.roles
+    named = [(f"{at}/owner_role", spec.owner_role) for at, spec in subject.decisions.values()]
+    named += [(f"{at}/required_approver_role", gate.required_approver_role) for at, gate in subject.gates.values()]
+    for at, role in named:
+        if roles is not None and role not in roles:
+            yield Broken(at=at, cause=f"nobody holds the role {role!r}", cure="assign it, or name another role")
+
+
+def longer_tiers_live_longer(subject: Subject) -> Iterator[Broken]:
+    """Working memory lives no longer than episodic, that no longer than semantic, and that no longer than durable."""
+    ttls = subject.pack.memory_layer.memory_policy.tier_ttls
+    tiers = [("working", ttls.working), ("episodic", ttls.episodic), ("semantic", ttls.semantic)]
+    tiers.append(("durable", ttls.durable))
+    for (shorter, a), (longer, b) in pairwise(tiers):
+        if _seconds(a) > _seconds(b):
+            yield Broken(
+                at=f"/memory_layer/memory_policy/tier_ttls/{shorter}",
+                cause=f"{shorter} memory lives {a}, longer than {longer} memory, which lives {b}",
+                cure="shorten the one, or lengthen the other",
+            )
+
+
+def personal_data_stays_out_of_memory(subject: Subject) -> Iterator[Broken]:
+    """Personal data is not written back to memory, unless somebody decided so."""
+    if subject.pack.memory_layer.memory_policy.consent_gating.pii_write_back_allowed:
+        yield Broken(
+            at="/memory_layer/memory_policy/consent_gating/pii_write_back_allowed",
+            cause="personal data may be written back to memory",
+            cure="set it to false, or have the reviewers agree to it",
+        )
+
+
+def _seconds(duration: str) -> int:
+    return int(duration[:-1]) * _UNITS[duration[-1]]
+
+
+LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="tenancy", code="environment_undescribed", check=the_environment_is_described),
+    Law(gate="tenancy", code="tenant_unknown", check=tenants_are_known),
+    Law(gate="tenancy", code="endpoint_unregistered", check=endpoints_are_registered),
+    Law(gate="tenancy", code="snapshot_out_of_scope", check=the_snapshot_is_in_scope),
+    Law(gate="tenancy", code="ontology_absent", check=the_ontology_is_present),
+    Law(gate="tenancy", code="entity_without_namespace", check=namespaces_cover_the_entities),
+    Law(gate="tenancy", code="embedding_key_unversioned", check=embedding_keys_have_a_version),
+    Law(gate="tenancy", code="role_unheld", check=owners_exist),
+    Law(gate="tenancy", code="pii_write_back", check=personal_data_stays_out_of_memory, severity="warning"),
+    Law(gate="tenancy", code="memory_tiers_disordered", check=longer_tiers_live_longer, severity="warning"),
+)

@@ -1,0 +1,32 @@
+"""The JSON Schemas of our documents, made from their types: what is checked in under `schemas/` must be the same."""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from contextplane.authoring.surroundings import Surroundings
+from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.overlay import Overlay
+
+__all__ = ["SCHEMAS", "schema_of"]
+
+SCHEMAS: dict[str, type[msgspec.Struct]] = {
+    "context-pack.v2.schema.json": ContextPack,
+    "overlay.v1.schema.json": Overlay,
+    "environment.v1.schema.json": Surroundings,
+}
+"""Each file, and the document whose form it is."""
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@cache
+def schema_of(document: type[msgspec.Struct]) -> dict[str, Any]:
+    """The schema of a document, in the dialect of 2020-12."""
+    made = msgspec.json.schema(document)
+    # The end of a text is `\\Z` to Python and `$` to a JSON Schema, where it does not stand before a line break.
+    text = msgspec.json.encode(made).replace(rb"\\Z", b"$")
+    schema: dict[str, Any] = msgspec.json.decode(text)
+    name = next(name for name, one in SCHEMAS.items() if one is document)
+    return {"$schema": _DIALECT, "$id": f"urn:contextplane:{name.removesuffix('.schema.json')}", **schema}

@@ -1,0 +1,1 @@
+"""How the verbs that take any kind of pack show context packs."""

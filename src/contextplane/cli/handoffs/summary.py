@@ -1,0 +1,181 @@
+"""`ctx handoff show` and `ctx show pk_...`: what a handoff pack is, and what became of the code that it is about."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from contextplane.app.handoff import Desk
+from contextplane.cli.exit import OK
+from contextplane.cli.handoffs.naming import found
+from contextplane.cli.handoffs.opening import opening_desk
+from contextplane.cli.pager import page
+from contextplane.cli.screen import Screen, clean, counted, shortened
+from contextplane.errors import ContextPlaneError
+from contextplane.handoff.code import Looked
+from contextplane.handoff.freshness import Freshness, freshness
+from contextplane.handoff.kept import Found
+from contextplane.handoff.verdict import verdict
+from contextplane.model.handoff import HandoffPack, Ref, Section
+from contextplane.model.handoff_events import HandoffHistory, Kept
+from contextplane.model.value import Value
+
+__all__ = ["show"]
+
+_LISTED = 3
+_COLOR = {"moved": "yellow", "changed": "red", "gone": "red", "unreadable": "red", "unanchored": "yellow"}
+
+
+class _Summary(Value, frozen=True):
+    """A revision and what there is to say of it.
+
+    `frozen`: the newest finalized one up to it; where there is none, `later`: the first ones behind it.
+    """
+
+    found: Found
+    history: HandoffHistory
+    fresh: Freshness
+    frozen: Kept | None
+    later: tuple[int, ...]
+
+
+def show(text: str, screen: Screen) -> int:
+    with opening_desk(screen) as desk:
+        one = found(text, desk)
+        history = desk.reading.history(one.pack.handoff_id)
+        frozen = _frozen(one.pack, history, desk)
+        summary = _Summary(
+            found=one,
+            history=history,
+            fresh=freshness(one.pack.expires, desk.now()),
+            frozen=frozen,
+            later=() if frozen else _later(one.pack, history, desk),
+        )
+        look = desk.reader().look
+        if screen.json:
+            screen.answer(_answer(summary, look))
+            return OK
+        lines = [*_head(summary, screen), *_sections(one.pack, look, screen)]
+    page("\n".join(lines), screen)
+    return OK
+
+
+def _frozen(pack: HandoffPack, history: HandoffHistory, desk: Desk) -> Kept | None:
+    for kept in reversed(history.revisions):
+        if kept.revision <= pack.revision and _is_finalized(pack, kept, desk):
+            return kept
+    return None
+
+
+def _later(pack: HandoffPack, history: HandoffHistory, desk: Desk) -> tuple[int, ...]:
+    behind = (kept for kept in history.revisions if kept.revision > pack.revision and _is_finalized(pack, kept, desk))
+    return tuple(kept.revision for kept in islice(behind, _LISTED + 1))
+
+
+def _is_finalized(pack: HandoffPack, kept: Kept, desk: Desk) -> bool:
+    try:
+        return desk.reading.kept(pack.handoff_id, kept).status == "finalized"
+    except ContextPlaneError:
+        return False  # damaged: 'ctx verify' says so
+
+
+def _head(summary: _Summary, screen: Screen) -> Iterator[str]:
+    pack, history, fresh = summary.found.pack, summary.history, summary.fresh
+    yield f"Handoff:   {pack.id}@{pack.revision}   {summary.found.digest}"
+    yield f"Title:     {shortened(clean(pack.heading))}"
+    if pack.name:
+        yield f"Name:      {clean(pack.name)}"
+    if pack.brief:
+        yield f"Brief:     {shortened(clean(pack.brief))}"
+    if pack.tags:
+        yield f"Tags:      {shortened(clean(', '.join(pack.tags)))}"
+    yield f"Status:    {pack.status}"
+    yield f"Verdict:   {clean(verdict(pack) or 'none')}"
+    yield f"Created:   {clean(pack.created_at)}"
+    yield f"Updated:   {clean(pack.updated_at)}"
+    if history.deleted:
+        yield "Deleted:   " + screen.paint("red", str(history.deleted))
+    left = fresh.state if not fresh.seconds else f"{fresh.state}, {fresh.human} left"
+    yield f"Expires:   {clean(pack.expires_at)} ({left})"
+    kept = [one.revision for one in history.revisions]
+    older = f", the newest is @{kept[-1]}" if kept[-1] != pack.revision else ""
+    yield f"Revisions: {len(kept)} kept, @{kept[0]} to @{kept[-1]}{older}; 'ctx handoff log {pack.id}' lists them"
+    frozen = summary.frozen
+    yield f"Frozen:    {f'@{frozen.revision}   {frozen.digest}' if frozen else _not_frozen(summary.later)}"
+    yield "Signature: none"
+
+
+def _not_frozen(later: tuple[int, ...]) -> str:
+    if not later:
+        return "no revision is finalized"
+    *most, last = [f"@{number}" for number in later[:_LISTED]] + ["more"] * (len(later) > _LISTED)
+    named = f"{', '.join(most)} and {last}" if most else last
+    return f"not up to this revision; {named} {'are' if most else 'is'}"
+
+
+def _sections(pack: HandoffPack, look: Callable[[Ref], Looked], screen: Screen) -> Iterator[str]:
+    yield from ("", f"Sections ({len(pack.sections)}):")
+    for section in pack.sections:
+        yield f"  [{section.key}] {shortened(clean(section.title))} ({_holds(section)})"
+        for ref in section.refs:
+            yield f"    {_ref(ref, look(ref), screen)}"
+        for diagram in section.diagrams:
+            yield f"    {diagram.key}  diagram: {shortened(clean(diagram.title))}"
+
+
+def _holds(section: Section) -> str:
+    parts = [counted(len(section.refs), "ref")] if section.refs else []
+    parts += [counted(len(section.diagrams), "diagram")] if section.diagrams else []
+    return ", ".join(parts) or ("text" if section.description else "empty")
+
+
+def _ref(ref: Ref, looked: Looked, screen: Screen) -> str:
+    now = f", now {looked.lines.start}-{looked.lines.end}" if looked.lines and looked.lines != ref.lines else ""
+    # Of lines that are found the reason says only once more where they are.
+    why = f": {clean(looked.why)}" if looked.why and not looked.lines else ""
+    state = f"{looked.state}{now}{why}"
+    shown = screen.paint(_COLOR[looked.state], state) if looked.state in _COLOR else state
+    return f"{ref.key}  {clean(ref.path)}:{ref.lines.start}-{ref.lines.end}  {shown}"
+
+
+def _answer(summary: _Summary, look: Callable[[Ref], Looked]) -> dict[str, object]:
+    pack, history = summary.found.pack, summary.history
+    return {
+        "id": pack.id,
+        "revision": pack.revision,
+        "digest": str(summary.found.digest),
+        "name": pack.name,
+        "title": pack.title,
+        "brief": pack.brief,
+        "tags": pack.tags,
+        "status": pack.status,
+        "verdict": verdict(pack),
+        "created_at": pack.created_at,
+        "updated_at": pack.updated_at,
+        "expires_at": pack.expires_at,
+        "freshness_state": summary.fresh.state,
+        "ttl_remaining": summary.fresh.human,
+        "deleted_at": str(history.deleted) if history.deleted else None,
+        "revisions": [{"revision": one.revision, "digest": str(one.digest)} for one in history.revisions],
+        "frozen": {"revision": summary.frozen.revision, "digest": str(summary.frozen.digest)}
+        if summary.frozen
+        else None,
+        "signature": None,
+        "sections": [_section_answer(section, look) for section in pack.sections],
+    }
+
+
+def _section_answer(section: Section, look: Callable[[Ref], Looked]) -> dict[str, object]:
+    refs = []
+    for ref in section.refs:
+        looked = look(ref)
+        refs.append(
+            {
+                "key": ref.key,
+                "path": ref.path,
+                "lines": ref.lines,
+                "state": looked.state,
+                "now_lines": looked.lines,
+                "reason": looked.why or None,
+            }
+        )
+    diagrams = [{"key": one.key, "title": one.title} for one in section.diagrams]
+    return {"key": section.key, "title": section.title, "refs": refs, "diagrams": diagrams}

@@ -1,0 +1,1 @@
+"""What `ctx keys` says and does, one file for each kind of it."""

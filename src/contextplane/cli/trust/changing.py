@@ -1,0 +1,75 @@
+"""`ctx keys new|trust|rotate|revoke`: from options to one signed change of the keyring."""
+
+from argparse import Namespace
+from datetime import timedelta
+
+from contextplane.app.keys import KeyDesk
+from contextplane.cli.exit import OK
+from contextplane.cli.screen import Screen, clean
+from contextplane.model.timestamp import Timestamp
+from contextplane.trust.base64_text import encoded
+from contextplane.trust.keyring_events import Change, KeyRevocation, KeyRotation, ThresholdChange
+
+__all__ = ["change_keys", "make_key"]
+
+_SHOWN = 16
+_OVERLAP_DAYS = 30
+
+
+def make_key(desk: KeyDesk, args: Namespace, screen: Screen) -> int:
+    made = desk.make(args.names[0], args.issuer)
+    screen.say(f"Made key {made.key_id[:_SHOWN]}. Its public half, to be handed on: {clean(made.public)}")
+    if made.trusted:
+        screen.say(f"It owns this keyring, and signs for {clean(args.issuer)}.")
+    else:
+        screen.say(f"Nobody trusts it yet. An owner says so: ctx keys trust {made.name} --issuer ISSUER")
+    screen.answer(made)
+    return OK
+
+
+def change_keys(desk: KeyDesk, args: Namespace, screen: Screen) -> int:
+    key_id, changes = _CHANGES[args.what](desk, args)
+    signer = desk.signer(args.key)
+    keyring = desk.change(changes, signer)
+    done = {"trust": "is trusted", "rotate": "is in its place", "revoke": "is revoked"}[args.what]
+    screen.say(f"Key {key_id[:_SHOWN]} {done}, signed by {signer.public_key.key_id[:_SHOWN]}.")
+    for issuer in keyring.issuers:
+        able = sum(key.state_at(keyring.as_of) == "valid" for key in issuer.keys)
+        if able < issuer.threshold:
+            screen.note(f"{clean(issuer.name)} needs {issuer.threshold} signatures and has {able} good keys now")
+    screen.answer({"key_id": key_id, "signed_by": signer.public_key.key_id, "events": keyring.seq})
+    return OK
+
+
+def _trust(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
+    key = desk.public(args.names[0])
+    issuer = desk.keyring.issuer(args.issuer)
+    known = None if issuer is None else issuer.key(key.key_id)
+    roles, since, until = args.role, args.since, args.until
+    if known is not None:  # what is not named stays as it is
+        roles, since, until = roles or known.roles, since or known.valid_from, until or known.valid_until
+    changes: list[Change] = [desk.trusting(key, args.issuer, roles=roles or (), since=since, until=until)]
+    if args.threshold is not None:
+        changes.append(ThresholdChange(issuer=args.issuer, threshold=args.threshold))
+    return key.key_id, changes
+
+
+def _rotate(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
+    old, new = desk.known_id(args.names[0]), desk.public(args.names[1])
+    days = _OVERLAP_DAYS if args.overlap is None else args.overlap
+    now = desk.platform.clock.now()
+    change = KeyRotation(
+        old=old,
+        key=encoded(new.raw),
+        valid_from=str(Timestamp.of(now)),
+        old_until=str(Timestamp.of(now + timedelta(days=days))),
+    )
+    return new.key_id, [change]
+
+
+def _revoke(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
+    key_id = desk.known_id(args.names[0])
+    return key_id, [KeyRevocation(key_id=key_id, revoked_from=str(args.since or desk.now), reason=args.reason)]
+
+
+_CHANGES = {"trust": _trust, "rotate": _rotate, "revoke": _revoke}

@@ -1,0 +1,66 @@
+"""`ctx keys list`: who is trusted, and which keys are here."""
+
+from contextplane.app.keys import KeyDesk
+from contextplane.cli.exit import OK
+from contextplane.cli.screen import Screen, clean
+from contextplane.model.timestamp import Timestamp
+from contextplane.ports.keyring import Issuer, TrustedKey
+
+__all__ = ["list_keys"]
+
+_SHOWN = 16
+_COLOR = {"valid": "green", "not_yet_valid": "yellow", "expired": "red", "revoked": "red"}
+
+
+def list_keys(desk: KeyDesk, screen: Screen) -> int:
+    keyring, local, now = desk.keyring, desk.local(), desk.now
+    trusted = {key.key.key_id for issuer in keyring.issuers for key in issuer.keys}
+    for issuer in keyring.issuers:
+        screen.say(f"{clean(issuer.name)}: {issuer.threshold} of {len(issuer.keys)} must sign")
+        for key in issuer.keys:
+            screen.say(_line(key, local.get(key.key.key_id, "-"), now, screen))
+    others = {key_id: name for key_id, name in local.items() if key_id not in trusted}
+    if others:
+        screen.say("here, and trusted by nobody:")
+    for key_id, name in others.items():
+        screen.say(f"  {key_id[:_SHOWN]}  {name}")
+    if not (keyring.issuers or others):
+        screen.say("No keys. 'ctx keys new NAME --issuer ISSUER' makes the first.")
+    screen.answer(
+        {
+            "issuers": [_told(issuer, local, now) for issuer in keyring.issuers],
+            "here": [{"name": name, "key_id": key_id, "trusted": key_id in trusted} for key_id, name in local.items()],
+            "as_of": str(keyring.as_of) if keyring.seq else None,
+        }
+    )
+    return OK
+
+
+def _line(key: TrustedKey, name: str, now: Timestamp, screen: Screen) -> str:
+    state = key.state_at(now)
+    until = f" until {key.valid_until}" if key.valid_until else ""
+    why = f" from {key.revoked_from} on: {clean(key.reason)}" if key.revoked_from else ""
+    roles = ", ".join(map(clean, key.roles)) or "no role"
+    shown = screen.paint(_COLOR[state], state)
+    return f"  {key.key.key_id[:_SHOWN]}  {name:<12}  {shown}{why}  from {key.valid_from}{until}  {roles}"
+
+
+def _told(issuer: Issuer, local: dict[str, str], now: Timestamp) -> dict[str, object]:
+    return {
+        "issuer": issuer.name,
+        "threshold": issuer.threshold,
+        "keys": [
+            {
+                "key_id": key.key.key_id,
+                "public_key": key.key.raw,
+                "name": local.get(key.key.key_id),
+                "roles": key.roles,
+                "state": key.state_at(now),
+                "valid_from": str(key.valid_from),
+                "valid_until": str(key.valid_until) if key.valid_until else None,
+                "revoked_from": str(key.revoked_from) if key.revoked_from else None,
+                "reason": key.reason or None,
+            }
+            for key in issuer.keys
+        ],
+    }

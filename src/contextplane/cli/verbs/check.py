@@ -1,0 +1,80 @@
+"""Check a change of a context pack: the list that every change passes before it is signed.
+
+Eight lines, in order: schema, internal references, tool surface, golden requests, incidents, evaluators, the
+difference by layer, and whether it may be signed. Each has passed, has failed, or cannot be told, with the
+reason; a line that cannot be told is no pass. The status is 0 when every line has passed, else 10: the whole
+has failed, or is incomplete. Compiling, replaying and evaluating are not there yet, so no change is complete.
+
+--against names the version before; the lines that need it, or --golden, cannot be told without. In the
+golden folder, tool_surface.json holds the tools that the pack is expected to expose, as a tool manifest:
+[{"adapter_id": "adp_orders", "capabilities": ["lookup"]}]. PACK is JSON, or YAML by its extension.
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from contextplane.cli.exit import OK, REFUSED
+from contextplane.cli.screen import Screen, clean, shortened
+
+if TYPE_CHECKING:
+    from contextplane.app.checking import Checked
+    from contextplane.authoring.checklist import Checklist
+
+__all__ = ["add_arguments", "run"]
+
+_SHOWN = {"passed": ("green", "passed"), "failed": ("red", "failed"), "unknown": ("yellow", "cannot be told")}
+_COLOR = {"passed": "green", "failed": "red", "incomplete": "yellow"}
+_INDENT = " " * 3
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("pack", metavar="PACK", help="the author's file, or - for standard input")
+    parser.add_argument("--against", metavar="OLD", help="the version before")
+    parser.add_argument("--golden", metavar="DIR", help="the folder of golden cases")
+    parser.add_argument("--overlay", metavar="FILE", action="append", default=[], help="apply this overlay first")
+    parser.add_argument("--environment", metavar="FILE", help="what is known of the environment it is meant for")
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.checking import checked
+    from contextplane.app.linting import overlay_from, surroundings_from
+
+    found = checked(
+        args.pack,
+        against=args.against,
+        golden=args.golden,
+        overlays=tuple(overlay_from(path) for path in args.overlay),
+        surroundings=surroundings_from(args.environment) if args.environment else None,
+    )
+    _tell(found, screen)
+    screen.answer(_answer(found))
+    return OK if found.checklist.outcome == "passed" else REFUSED
+
+
+def _tell(found: "Checked", screen: Screen) -> None:
+    from contextplane.cli.context_packs.changes import tell
+
+    for line in found.checklist.lines:
+        color, verdict = _SHOWN[line.verdict]
+        screen.say(f"{line.number}. {screen.paint(color, f'{verdict:<14}')}  {line.says}")
+        screen.say(f"{_INDENT}{shortened(clean(line.reason))}")
+        if line.step == "diff" and found.comparison is not None:
+            tell(found.comparison, screen, indent=_INDENT * 2)
+    outcome = found.checklist.outcome
+    screen.say(f"{screen.paint(_COLOR[outcome], outcome)}: {_counts(found.checklist)}")
+
+
+def _counts(checklist: "Checklist") -> str:
+    return ", ".join(
+        f"{sum(line.verdict == verdict for line in checklist.lines)} {words}" for verdict, (_, words) in _SHOWN.items()
+    )
+
+
+def _answer(found: "Checked") -> dict[str, object]:
+    from contextplane.cli.context_packs.changes import answer
+
+    return {
+        "outcome": found.checklist.outcome,
+        "lines": found.checklist.lines,
+        "difference": answer(found.comparison) if found.comparison is not None else None,
+    }

@@ -1,0 +1,78 @@
+"""How long a handoff pack is good for. Pure: the time now is handed in."""
+
+from typing import Literal
+
+from contextplane.model.timestamp import Timestamp
+from contextplane.model.value import Value
+
+__all__ = ["SOON", "Freshness", "FreshnessState", "available", "filter_for", "freshness"]
+
+SOON = 900
+"""With this many seconds left or fewer, a pack is about to expire."""
+
+FreshnessState = Literal["fresh", "expiring_soon", "expired"]
+
+_SECOND = 1_000_000_000
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_WARNINGS: dict[FreshnessState, str | None] = {
+    "fresh": None,
+    "expiring_soon": "expiring soon — refresh or extend ttl",
+    "expired": "expired — treat as stale evidence",
+}
+
+
+class Freshness(Value, frozen=True):
+    """A pack's state at a moment; `seconds` are the whole seconds that are left, 0 when none are."""
+
+    state: FreshnessState
+    seconds: int
+    human: str
+    warning: str | None
+
+
+def freshness(expires: Timestamp, now: Timestamp) -> Freshness:
+    """By whole seconds: in the last fraction of a second a pack is expired already."""
+    seconds = max(0, (_nanos(expires) - _nanos(now)) // _SECOND)
+    state: FreshnessState = "expired" if seconds == 0 else "expiring_soon" if seconds <= SOON else "fresh"
+    return Freshness(state=state, seconds=seconds, human=_human(seconds), warning=_WARNINGS[state])
+
+
+def available(expires: Timestamp, now: Timestamp, grace_seconds: int) -> bool:
+    """Whether a pack can still be had: until its deadline and the grace time behind it are over."""
+    return _nanos(now) <= _nanos(expires) + grace_seconds * _SECOND
+
+
+def filter_for(
+    wanted: FreshnessState | None, now: Timestamp, grace_seconds: int
+) -> tuple[Timestamp | None, Timestamp | None]:
+    """The deadlines that are meant, as (after, until): after < expires <= until. None means whatever is not expired."""
+    expired_until = _moment(_nanos(now) + _SECOND - 1)
+    soon_until = _moment(_nanos(now) + (SOON + 1) * _SECOND - 1)
+    match wanted:
+        case None:
+            return expired_until, None
+        case "fresh":
+            return soon_until, None
+        case "expiring_soon":
+            return expired_until, soon_until
+        case "expired":
+            earliest = _nanos(now) - grace_seconds * _SECOND - 1
+            return (_moment(earliest) if earliest >= 0 else None), expired_until
+
+
+def _human(seconds: int) -> str:
+    if seconds == 0:
+        return "expired"
+    if seconds < _MINUTE:
+        return "<1m"
+    if seconds < _HOUR:
+        return f"{seconds // _MINUTE}m"
+    return f"{seconds // _HOUR}h" if seconds < _DAY else f"{seconds // _DAY}d"
+
+
+def _nanos(moment: Timestamp) -> int:
+    return moment.seconds * _SECOND + moment.nanos
+
+
+def _moment(nanos: int) -> Timestamp:
+    return Timestamp(seconds=nanos // _SECOND, nanos=nanos % _SECOND)

@@ -1,0 +1,53 @@
+"""Where `mcp-context-pack` and `ctx mcp` begin. Until the first tool is called, nothing of the store is imported."""
+
+import gc
+import sys
+
+__all__ = ["console", "run"]
+
+_USAGE = """usage: mcp-context-pack [--help] [--version]
+
+An MCP server on standard input and output, the same as 'ctx mcp': context that coding agents pass to each other.
+
+environment:
+  CONTEXT_PACK_ROOT                   where the packs are (default: the store that CTX_DIR names; a store that is in
+                                      .agents/mcp/context_pack; the .ctx found here or above; else a new store in
+                                      .agents/mcp/context_pack)
+  CONTEXT_PACK_SOURCE_ROOT            the folder that refs lead into (default: the working folder)
+  CONTEXT_PACK_LOG                    off, error, warn, info or debug
+  CONTEXT_PACK_INITIALIZE_TIMEOUT_MS  how long to wait for a client (default: 20000)
+  CONTEXT_PACK_MAX_PACK_BYTES         how large a pack may be (default: 524288)
+  CONTEXT_PACK_MAX_SOURCE_BYTES       how large a file may be that a ref leads into (default: 2097152)
+  CONTEXT_PACK_EXPIRED_GRACE_SECONDS  how long an expired pack can still be read (default: 900)
+"""
+
+
+def console() -> None:
+    """The console script."""
+    sys.exit(_main(sys.argv[1:]))
+
+
+def _main(argv: list[str]) -> int:
+    if not argv:
+        return run()
+    if argv == ["--version"]:
+        from contextplane import __version__
+
+        sys.stdout.write(f"mcp-context-pack {__version__}\n")
+        return 0
+    asked = argv == ["--help"]
+    (sys.stdout if asked else sys.stderr).write(_USAGE)
+    return 0 if asked else 2
+
+
+def run() -> int:
+    """Serve standard input until the client leaves; the exit status."""
+    gc.disable()  # what is imported stays: looking through it for garbage would only delay the first answers
+    from contextplane.app.settings import from_environment
+    from contextplane.mcp.log import Log
+    from contextplane.mcp.server import serve
+    from contextplane.mcp.work import Work
+
+    settings = from_environment()
+    log = Log(settings.handoff.log)
+    return serve(Work(settings, log), log=log, patience=settings.handoff.initialize_timeout_ms / 1000)

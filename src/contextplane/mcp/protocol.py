@@ -1,0 +1,288 @@
+"""JSON-RPC as the Model Context Protocol uses it: one message in, at most one answer out. It does no input or output.
+
+Both eras are spoken: with the `initialize` handshake, and (2026-07-28) with the version in each request's `_meta`.
+Nothing is refused before the handshake; after `shutdown` everything but `exit` is.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, TypeAlias
+
+import msgspec
+
+from contextplane import __version__
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.canonical import Json, JsonRefused
+from contextplane.model.json_text import parse
+from contextplane.model.value import Value
+
+__all__ = [
+    "HANDSHAKE_VERSIONS",
+    "INTERNAL",
+    "INVALID_PARAMS",
+    "MODERN_VERSIONS",
+    "Method",
+    "Request",
+    "RequestRefused",
+    "Session",
+    "unreadable",
+]
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSIONS = ("2026-07-28",)
+SERVER = {"name": "context-pack", "version": __version__}
+
+PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+_SHUT_DOWN, _UNSUPPORTED_VERSION = -32000, -32022
+_META = "io.modelcontextprotocol/"
+_HOUR = 3_600_000
+# What may be kept, by whom and how long, in milliseconds. The rest may change at any time.
+_KEPT = {
+    "server/discover": ("public", _HOUR),
+    "tools/list": ("public", _HOUR),
+    "resources/templates/list": ("public", _HOUR),
+    "resources/list": ("private", 0),
+    "resources/read": ("private", 0),
+}
+_ACKNOWLEDGED = frozenset({"initialized", "notifications/initialized"})
+_SHOWN, _PLACE, _IDENT = 80, 200, 4096
+
+
+class RequestRefused(ContextPlaneError):
+    """A request that the protocol does not allow, or that has no answer. `number` is its JSON-RPC code."""
+
+    code: ClassVar[str] = "mcp_request_refused"
+    family: ClassVar[Family] = "refused"
+
+    def __init__(self, message: str, *, number: int, data: Mapping[str, object] | None = None) -> None:
+        super().__init__(message, details=data)
+        self.number = number
+
+
+class Request(Value, frozen=True):
+    """A request or a notification. `id` is the JSON of its id as it was sent, empty for a notification."""
+
+    id: str
+    method: str
+    params: dict[str, Json]
+    modern: bool
+
+    @property
+    def name(self) -> str:
+        """The id as a text."""
+        return str(msgspec.json.decode(self.id)) if self.id.startswith('"') else self.id
+
+
+Method: TypeAlias = Callable[[Request], object]
+
+
+class _Envelope(Value, frozen=True):
+    """The members of a message, not looked into yet."""
+
+    id: msgspec.Raw = msgspec.Raw(b"null")
+    method: msgspec.Raw = msgspec.Raw()
+    params: msgspec.Raw = msgspec.Raw(b"null")
+    result: msgspec.Raw = msgspec.Raw()
+    error: msgspec.Raw = msgspec.Raw()
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+_encoder = msgspec.json.Encoder()
+_NOT_READ = (msgspec.DecodeError, ValueError, RecursionError)
+
+
+class Session:
+    """The state of one connection. `begun`: the client introduced itself. `ended`: it said that it leaves."""
+
+    def __init__(self, methods: Mapping[str, Method]) -> None:
+        self.begun = False
+        self.ended = False
+        self._shut_down = False
+        self._methods = {"initialize": _initialize, "server/discover": _discover, "ping": _pong, **methods}
+
+    def answer(self, data: bytes) -> bytes | None:
+        """The answer to one message; None when it needs none. What is no request is answered with the id null."""
+        try:
+            envelope = _read(data)
+            ident = _ident(bytes(envelope.id))
+        except RequestRefused as error:
+            return refusal(error)
+        if not bytes(envelope.method) and (bytes(envelope.result) or bytes(envelope.error)):
+            return None  # an answer, though nothing was asked
+        try:
+            method = _method(bytes(envelope.method))
+        except RequestRefused as error:
+            return refusal(error, ident)
+        try:
+            result = self._result(method, envelope, ident)
+        except RequestRefused as error:
+            return None if ident == b"null" else refusal(error, ident)
+        if ident == b"null":
+            return None
+        return _encoder.encode({"jsonrpc": "2.0", "id": msgspec.Raw(ident), "result": result})
+
+    def _result(self, method: str, envelope: _Envelope, ident: bytes) -> object:
+        if method == "exit":
+            self.ended = True
+            return None
+        if self._shut_down:
+            raise RequestRefused("the server was shut down", number=_SHUT_DOWN)
+        if method == "shutdown":
+            self._shut_down = True
+            return None
+        if method in _ACKNOWLEDGED:
+            return None
+        request = _request(method, envelope, ident)
+        serve = self._methods.get(method)
+        if serve is None:
+            raise RequestRefused(f"no such method: {method[:_SHOWN]!r}", number=NO_METHOD)
+        self.begun = self.begun or request.modern or method == "initialize"
+        try:
+            result = serve(request)
+        except RequestRefused:
+            raise
+        except Exception as error:  # what nobody foresaw must not end the others' work
+            told = {"error": type(error).__name__, "at": _place(error)}
+            raise RequestRefused("internal error", number=INTERNAL, data=told) from error
+        return _modern(method, result) if request.modern else result
+
+
+def _place(error: BaseException) -> str:
+    """Where it happened, as file and line: enough for a report, and nothing of what was sent."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}" if trace else ""
+
+
+def refusal(error: RequestRefused, ident: bytes = b"null") -> bytes:
+    """The answer to what cannot be answered."""
+    told: dict[str, object] = {"code": error.number, "message": error.message}
+    if error.details:
+        told["data"] = error.details
+    return _encoder.encode({"jsonrpc": "2.0", "id": msgspec.Raw(ident), "error": told})
+
+
+def unreadable(why: str) -> bytes:
+    """The answer to something that is no message at all."""
+    return refusal(RequestRefused(f"parse error: {why}", number=PARSE_ERROR))
+
+
+def _read(data: bytes) -> _Envelope:
+    try:
+        return _opened(data)
+    except RecursionError:
+        from contextplane.mcp.nesting import cut
+
+        return _opened(cut(data))
+
+
+def _opened(data: bytes) -> _Envelope:
+    try:
+        return _envelope.decode(data)
+    except (msgspec.DecodeError, ValueError) as error:
+        reason = str(error)
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, ValueError):
+        raise RequestRefused(f"parse error: {reason}", number=PARSE_ERROR) from None
+    what = "batches are not supported: send one request per message" if type(value) is list else "not a request object"
+    raise RequestRefused(f"invalid request: {what}", number=INVALID_REQUEST)
+
+
+def _ident(raw: bytes) -> bytes:
+    """The id as it was sent: text, a number, or null, which is none."""
+    if len(raw) > _IDENT:
+        raise RequestRefused(f"invalid request: an id of more than {_IDENT} bytes", number=INVALID_REQUEST)
+    try:
+        value = msgspec.json.decode(raw)
+    except _NOT_READ:
+        value = ()
+    if value is None or type(value) in {str, int, float}:
+        return raw
+    raise RequestRefused("invalid request: an id is text or a number", number=INVALID_REQUEST)
+
+
+def _method(raw: bytes) -> str:
+    try:
+        method = msgspec.json.decode(raw) if raw else None
+    except _NOT_READ:
+        method = None
+    if type(method) is not str:
+        raise RequestRefused("invalid request: method must be text", number=INVALID_REQUEST)
+    return method
+
+
+def _request(method: str, envelope: _Envelope, ident: bytes) -> Request:
+    try:
+        params = parse(bytes(envelope.params)).value
+    except JsonRefused as error:
+        data = {"code": error.code, "at": f"/params{error.at or ''}"[:_PLACE]}
+        raise RequestRefused(f"invalid params: {error.message}", number=INVALID_PARAMS, data=data) from error
+    if params is not None and type(params) is not dict:
+        raise RequestRefused("invalid params: params must be an object", number=INVALID_PARAMS)
+    params = params or {}
+    modern = method != "initialize" and _is_modern(params)
+    return Request(id="" if ident == b"null" else ident.decode(), method=method, params=params, modern=modern)
+
+
+def _is_modern(params: Mapping[str, Json]) -> bool:
+    """Whether the request says itself which version it is of. One that we do not speak is refused with those we do."""
+    meta = params.get("_meta")
+    if type(meta) is not dict or f"{_META}protocolVersion" not in meta:
+        return False
+    version = meta[f"{_META}protocolVersion"]
+    if type(version) is not str or type(meta.get(f"{_META}clientCapabilities")) is not dict:
+        needed = f"_meta needs {_META}protocolVersion as text and {_META}clientCapabilities as an object"
+        raise RequestRefused(f"invalid params: {needed}", number=INVALID_PARAMS)
+    if version not in MODERN_VERSIONS:
+        data = {"supported": [*HANDSHAKE_VERSIONS, *MODERN_VERSIONS], "requested": version[:_SHOWN]}
+        raise RequestRefused("unsupported protocol version", number=_UNSUPPORTED_VERSION, data=data)
+    return True
+
+
+def _modern(method: str, result: object) -> dict[str, object]:
+    """A result as the newest version wants it: with its type, who made it, and how long it may be kept."""
+    told: dict[str, object] = dict(result) if isinstance(result, dict) else {}
+    told |= {"resultType": "complete", "_meta": {f"{_META}serverInfo": SERVER}}
+    if method in _KEPT:
+        told["cacheScope"], told["ttlMs"] = _KEPT[method]
+    return told
+
+
+# --- who we are -------------------------------------------------------------------------------------------------------
+
+CAPABILITIES: dict[str, object] = {"tools": {}, "resources": {}}
+INSTRUCTIONS = (
+    "Handoff packs carry findings on from one agent to another, anchored to lines of code. "
+    "Read one with tool output (action read): the default page is short, profile reviewer shows the code. "
+    "Write one with tool input (action write) as a whole document; to change one, get it, edit it, and write it back "
+    "with its revision as expected_revision. Finalizing (status finalized) needs the sections scope and findings with "
+    "content, a section qa with a line such as 'verdict: pass', and refs that lead to existing lines. "
+    "Packs expire: ttl extends one."
+)
+
+
+def _initialize(request: Request) -> object:
+    """The handshake: the client's version when we speak it, else our newest."""
+    asked = request.params.get("protocolVersion")
+    if asked is not None and type(asked) is not str:
+        raise RequestRefused("invalid params: protocolVersion must be text", number=INVALID_PARAMS)
+    version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+    return {
+        "protocolVersion": version,
+        "capabilities": CAPABILITIES,
+        "serverInfo": SERVER,
+        "instructions": INSTRUCTIONS,
+    }
+
+
+def _discover(_request: Request) -> object:
+    return {
+        "supportedVersions": [*HANDSHAKE_VERSIONS, *MODERN_VERSIONS],
+        "capabilities": CAPABILITIES,
+        "instructions": INSTRUCTIONS,
+    }
+
+
+def _pong(_request: Request) -> object:
+    return {}

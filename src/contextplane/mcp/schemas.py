@@ -1,0 +1,196 @@
+"""What a document and an answer look like, as JSON Schema 2020-12: an agent learns the shape from the tool itself.
+
+The reader in `handoff/document.py` decides; a test holds both together.
+"""
+
+from typing import Any, TypeAlias
+
+from contextplane.handoff.bounds import MAX_SPAN, MAX_TTL_MINUTES, NAME_BYTES, PATH_BYTES, READ_ONLY
+
+__all__ = [
+    "DOCUMENT",
+    "ERROR",
+    "FRESHNESS",
+    "ID_FORM",
+    "LEFT_OUT",
+    "PACK",
+    "PACK_ROW",
+    "STATUS",
+    "Schema",
+    "closed",
+    "maybe",
+    "text",
+    "whole",
+]
+
+Schema: TypeAlias = dict[str, Any]
+
+STATUS = ("draft", "finalized")
+FRESHNESS = ("fresh", "expiring_soon", "expired")
+ID_FORM = "^pk_[a-z2-7]{8}$"
+_KEY_FORM = r"^\s*[a-z0-9][a-z0-9_-]{1,63}\s*$"
+
+
+def text(description: str, **more: object) -> Schema:
+    return {"type": "string", "description": description, **more}
+
+
+def closed(properties: Schema, *, required: tuple[str, ...] = (), **more: object) -> Schema:
+    """An object with these members and no other."""
+    told: Schema = {"type": "object", "properties": properties, "additionalProperties": False, **more}
+    return {**told, "required": list(required)} if required else told
+
+
+def maybe(schema: Schema) -> Schema:
+    """The same, or null, which counts as left out."""
+    choices = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
+    return {**schema, "type": [schema["type"], "null"], **choices}
+
+
+def _maybe(description: str) -> Schema:
+    return maybe(text(description))
+
+
+def whole(description: str, low: int, high: int | None = None) -> Schema:
+    told: Schema = {"type": "integer", "minimum": low, "description": description}
+    return told if high is None else {**told, "maximum": high}
+
+
+def _list(items: Schema, description: str) -> Schema:
+    return {"type": "array", "items": items, "description": description}
+
+
+_LINES = closed(
+    {"start": whole("First line.", 1), "end": whole("Last line, included.", 1)},
+    required=("start", "end"),
+    description="The same range in the form that get returns; instead of line_start and line_end.",
+)
+_KEY = text("2 to 64 of a-z 0-9 _ -, unique beside its siblings.", pattern=_KEY_FORM)
+
+_REF = closed(
+    {
+        "key": _KEY,
+        "path": text(
+            f"File below the source root, such as src/app.py; relative, without '..', up to {PATH_BYTES} bytes.",
+            minLength=1,
+        ),
+        "line_start": maybe(whole("First line of the code, counted from 1.", 1)),
+        "line_end": maybe(whole(f"Last line, included; at most {MAX_SPAN} lines.", 1)),
+        "lines": maybe(_LINES),
+        "title": _maybe("What is there."),
+        "why": _maybe("Why it matters."),
+        "group": _maybe("Refs of one group are shown together."),
+        "anchor": {"description": "Read-only, from get; ignored.", "readOnly": True},
+    },
+    required=("key", "path"),
+    anyOf=[{"required": ["line_start", "line_end"]}, {"required": ["lines"]}],
+    description="A finding's place in the code: key, path and lines.",
+)
+_DIAGRAM = closed(
+    {
+        "key": _KEY,
+        "title": text("Its heading."),
+        "mermaid": text("The drawing, in mermaid."),
+        "why": _maybe("Why it matters."),
+    },
+    required=("key", "title", "mermaid"),
+    description="A mermaid drawing.",
+)
+_SECTION = closed(
+    {
+        "key": {**_KEY, "description": "2 to 64 of a-z 0-9 _ -, unique. Finalizing needs scope, findings and qa."},
+        "title": text("Its heading; may be empty."),
+        "description": _maybe("Free markdown."),
+        "refs": maybe(_list(_REF, "Places in the code.")),
+        "diagrams": maybe(_list(_DIAGRAM, "Drawings.")),
+    },
+    required=("key", "title"),
+    description="One part of the pack.",
+)
+_low, _high = NAME_BYTES
+
+DOCUMENT: Schema = closed(
+    {
+        "name": _maybe(f"A name to find it by, {_low} to {_high} bytes, unique, not like an id; cannot be changed."),
+        "title": _maybe("The heading."),
+        "brief": _maybe("The scope in a sentence or two."),
+        "tags": _list({"type": "string"}, "Free words."),
+        "ttl_minutes": maybe(
+            whole(
+                "Lifetime from now. A new pack has 24 hours; an update without it keeps the deadline.",
+                1,
+                MAX_TTL_MINUTES,
+            )
+        ),
+        "status": {
+            "type": "string",
+            "enum": list(STATUS),
+            "description": "draft when omitted. finalized needs scope and findings with content, a section qa with a "
+            "verdict ('verdict: pass'), and refs that lead to existing lines.",
+        },
+        "sections": _list(_SECTION, "The content, all of it: a write replaces the whole pack."),
+        **{name: {"description": "Read-only, from an answer; ignored.", "readOnly": True} for name in READ_ONLY},
+    },
+    required=("sections",),
+    description="The whole content of the pack. What get or write returned can be sent back as it is.",
+)
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+_TIMES = {
+    "expires_at": text("RFC 3339, UTC."),
+    "ttl_remaining_seconds": {"type": "integer", "minimum": 0},
+    "ttl_remaining_human": text("expired, <1m, 5m, 23h, 4d."),
+    "ttl_remaining": text("The same."),
+    "freshness_state": {"type": "string", "enum": list(FRESHNESS)},
+}
+
+PACK_ROW: Schema = {
+    "type": "object",
+    "properties": {
+        "id": {"type": ["string", "null"]},
+        "name": {"type": ["string", "null"]},
+        "title": {"type": ["string", "null"]},
+        "status": {"type": "string", "enum": list(STATUS)},
+        "revision": {"type": "integer", "minimum": 1},
+        "updated_at": text("RFC 3339, UTC."),
+        **_TIMES,
+    },
+    "required": ["id", "name", "title", "status", "revision", "updated_at", "expires_at"],
+}
+
+PACK: Schema = {
+    "type": "object",
+    "properties": {
+        **PACK_ROW["properties"],
+        "schema_version": {"type": "integer"},
+        "brief": {"type": ["string", "null"]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "created_at": text("RFC 3339, UTC."),
+        "sections": {"type": "array", "items": {"type": "object", "required": ["key", "title", "refs", "diagrams"]}},
+        "digest": text("SHA-256 of the stored revision."),
+        "validated_only": {"const": True, "description": "Nothing was stored; a new pack has no id."},
+        "moved_refs": _list({"type": "object"}, "Refs whose lines stand elsewhere now."),
+        "unanchored_refs": _list(
+            closed(
+                {"section_key": text("Its section."), "ref_key": text("The ref."), "reason": text("Why.")},
+                required=("section_key", "ref_key", "reason"),
+            ),
+            "Refs of a draft whose lines are not there: they cannot be followed when the code changes.",
+        ),
+    },
+    "required": [*PACK_ROW["required"], "schema_version", "brief", "tags", "created_at", "sections"],
+}
+
+LEFT_OUT: Schema = _list(
+    {"type": "string"}, "There when the answer would be too large: what is only in the text content."
+)
+
+ERROR: Schema = {
+    "error": {"const": True, "description": "There when the call failed."},
+    "kind": text("validation, not_found, conflict, invalid_state, io_error, ..."),
+    "code": text("invalid_data, not_found, ambiguous, revision_conflict, finalize_validation, ..."),
+    "message": text("For people."),
+    "request_id": {"type": ["string", "null"]},
+    "details": {"type": "object", "description": "Guidance for machines: what was wrong, what is allowed instead."},
+}

@@ -1,0 +1,165 @@
+"""JSONLogic with a fence around it: a closed set of operators, bounded in size, depth and work. Pure.
+
+No operator reads a clock or draws a lot, so the same expression over the same facts always gives the same verdict. An
+expression that cannot be evaluated is an error and never a false: who asks decides what an error means.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import ClassVar
+
+import datalogic_py
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.canonical import Json
+from contextplane.model.pointer import pointer
+from contextplane.model.value import Value
+
+__all__ = [
+    "DEEPEST",
+    "LARGEST",
+    "OPERATORS",
+    "Expression",
+    "LogicFailed",
+    "LogicProblem",
+    "compiled",
+    "logic_problems",
+    "variables",
+]
+
+OPERATORS = frozenset(
+    {"var", "missing", "missing_some", "if", "?:", "==", "===", "!=", "!==", "!", "!!", "or", "and"}
+    | {">", ">=", "<", "<=", "max", "min", "+", "-", "*", "/", "%"}
+    | {"map", "filter", "reduce", "all", "none", "some", "merge", "in", "cat", "substr"}
+)
+"""The operators of the public suite, and nothing that an engine adds to them: no dates and no lots."""
+
+_PER_ELEMENT = frozenset({"map", "filter", "reduce", "all", "none", "some"})
+DEEPEST = 32
+LARGEST = 2_000
+_BUDGET = 100_000
+
+
+class LogicFailed(ContextPlaneError):
+    """An expression that could not be evaluated over these facts: a wrong type, or more work than is allowed."""
+
+    code: ClassVar[str] = "logic_failed"
+    family: ClassVar[Family] = "refused"
+
+
+class LogicProblem(Value, frozen=True):
+    """What is wrong with an expression, and where in it, as a JSON Pointer."""
+
+    at: str
+    message: str
+
+
+class Expression:
+    """A compiled expression."""
+
+    def __init__(self, rule: datalogic_py.Rule) -> None:
+        self._rule = rule
+
+    def holds(self, facts: Mapping[str, Json]) -> bool:
+        """Whether it is true of these facts, as JSONLogic takes truth."""
+        try:
+            result, _ = self._rule.evaluate_metered(facts, budget=_BUDGET)
+        except datalogic_py.DataLogicError as error:
+            raise LogicFailed(f"cannot be evaluated: {error.error_type}", hint="simplify the expression") from error
+        return result == "true"
+
+
+def compiled(expression: Json) -> Expression:
+    """Compile an expression that has no problems; `LogicFailed` names the first that it has."""
+    for problem in logic_problems(expression):
+        raise LogicFailed(problem.message, at=problem.at)
+    return Expression(_engine().compile({"!!": [expression]}))
+
+
+def logic_problems(expression: Json) -> tuple[LogicProblem, ...]:
+    """Everything that keeps an expression from being evaluated the same way everywhere."""
+    if _is_within(expression, 1) <= LARGEST:
+        return _checked_by_engine(expression)
+    problems: list[LogicProblem] = []
+    for nodes, (at, value, depth) in enumerate(_walk(expression), start=1):
+        if depth > DEEPEST:
+            problems.append(LogicProblem(at=at, message=f"is nested more than {DEEPEST} deep"))
+        elif isinstance(value, dict) and len(value) != 1:
+            problems.append(LogicProblem(at=at, message=f"must have one operator, not {len(value)} keys"))
+        elif isinstance(value, dict) and (name := next(iter(value))) not in OPERATORS:
+            problems.append(LogicProblem(at=at + pointer([name]), message=f"uses {name[:40]!r}, which is no operator"))
+        if nodes > LARGEST:
+            problems.append(LogicProblem(at="", message=f"has more than {LARGEST} parts"))
+            break
+    return tuple(problems) or _checked_by_engine(expression)
+
+
+def _is_within(value: Json, depth: int) -> int:
+    """How many parts an expression has that is within the fence; more than are allowed when it is not."""
+    if isinstance(value, dict):
+        if len(value) != 1 or depth > DEEPEST or next(iter(value)) not in OPERATORS:
+            return LARGEST + 1
+        return 1 + sum(_is_within(one, depth + 1) for one in value.values())
+    if isinstance(value, list):
+        return 1 + sum(_is_within(one, depth) if isinstance(one, dict | list) else 1 for one in value)
+    return 1 if depth <= DEEPEST else LARGEST + 1
+
+
+def variables(expression: Json) -> frozenset[str]:
+    """The paths of the facts that it reads; of a computed path, nothing is known and nothing told.
+
+    What `map` and its like do with each element reads that element, and no fact.
+    """
+    found: set[str] = set()
+    todo: list[tuple[Json, int]] = [(expression, 1)]
+    while todo:
+        value, depth = todo.pop()
+        if depth > DEEPEST:
+            continue
+        if isinstance(value, list):
+            todo += [(one, depth) for one in value]
+        elif isinstance(value, dict):
+            for name, given in value.items():
+                operands = given if isinstance(given, list) else [given]
+                found.update(_named(name, operands))
+                if name in _PER_ELEMENT:
+                    operands = operands[:1] + operands[2:]
+                todo += [(one, depth + 1) for one in operands]
+    return frozenset(found)
+
+
+def _named(operator: str, operands: Sequence[Json]) -> Iterator[str]:
+    """The paths that the operands of one operator name themselves."""
+    if operator == "var":
+        operands = operands[:1]
+    elif operator == "missing_some":
+        operands = operands[1:]
+    elif operator != "missing":
+        return
+    for one in operands:
+        yield from (path for path in (one if isinstance(one, list) else [one]) if isinstance(path, str))
+
+
+def _walk(expression: Json) -> Iterator[tuple[str, Json, int]]:
+    """Every part with its place, no deeper than one below what is allowed."""
+    todo: list[tuple[str, Json, int]] = [("", expression, 1)]
+    while todo:
+        at, value, depth = todo.pop()
+        yield at, value, depth
+        if depth > DEEPEST:
+            continue
+        if isinstance(value, dict):
+            todo += [(at + pointer([key]), one, depth + 1) for key, one in reversed(value.items())]
+        elif isinstance(value, list):
+            todo += [(f"{at}/{n}", one, depth) for n, one in reversed(list(enumerate(value)))]
+
+
+def _checked_by_engine(expression: Json) -> tuple[LogicProblem, ...]:
+    found = _engine().check(expression)
+    return tuple(LogicProblem(at=one["pointer"], message=one["message"]) for one in found if one["severity"] == "error")
+
+
+@cache
+def _engine() -> datalogic_py.Engine:
+    # A text that is no number is not equal to one, as the public suite has it; the engine's default calls it an error.
+    return datalogic_py.Engine(families=["Core"], config={"loose_equality_errors": False})

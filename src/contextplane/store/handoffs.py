@@ -1,0 +1,172 @@
+"""Handoff packs as the care of the store sees them: their index made anew and compared with what it is made from.
+
+Their streams say which revisions are kept; each of those is a root. It does not judge what is in a pack.
+"""
+
+from collections.abc import Iterator
+
+from contextplane.errors import ContextPlaneError
+from contextplane.model.handoff import HANDOFF_REVISION, SCHEMA_VERSION, HandoffPack, read_pack
+from contextplane.model.handoff_events import HANDOFFS, HandoffHistory, folded, root_name, stream_name
+from contextplane.model.ids import Digest, HandoffId
+from contextplane.model.timestamp import InvalidTimestamp, Timestamp
+from contextplane.model.value import Value
+from contextplane.ports.catalog import Recorded, Transaction, View
+from contextplane.ports.handoff_index import HandoffRow
+from contextplane.ports.objects import Objects
+from contextplane.store.finding import Finding
+from contextplane.store.waiting import waits
+
+__all__ = ["Stream", "compare_handoffs", "handoff_streams", "index_handoffs", "pack_of"]
+
+
+class Stream(Value, frozen=True):
+    """One stream, and what it comes to; None when that is not understood, for which `why` is the reason."""
+
+    name: str
+    id: HandoffId | None
+    history: HandoffHistory | None
+    why: str = ""
+
+
+def handoff_streams(view: View | Transaction) -> Iterator[Stream]:
+    """Every stream of a handoff pack, in order."""
+    for name in view.streams.names(HANDOFFS):
+        try:
+            handoff_id = HandoffId(name.removeprefix(HANDOFFS))
+            history = folded(name, ((event.kind, event.body) for event in view.streams.read(name)))
+        except ContextPlaneError as error:
+            yield Stream(name=name, id=None, history=None, why=error.message)
+        else:
+            yield Stream(name=name, id=handoff_id, history=history)
+
+
+def index_handoffs(tx: Transaction, objects: Objects) -> int:
+    """Make the list and the roots of handoff packs again from their streams; return how many packs are listed.
+
+    What cannot be read keeps the row that it had: it is damaged, and not gone. So do the roots of a stream that is not
+    understood.
+    """
+    before = {handoff_id: tx.handoffs.row(handoff_id) for handoff_id in list(tx.handoffs.ids())}
+    tx.handoffs.clear()
+    for digest in list(tx.objects.of_kind(HANDOFF_REVISION)):
+        _record(tx, digest, objects)
+    for stream in list(handoff_streams(tx)):
+        if stream.id is None or stream.history is None:
+            continue
+        kept = {root_name(stream.id, one.revision): one.digest for one in stream.history.revisions}
+        for name, _ in list(tx.objects.roots(f"{stream.name}/")):
+            if name not in kept:
+                tx.objects.release(name)
+        for name, digest in kept.items():
+            tx.objects.keep(name, digest)
+            _record(tx, digest, objects)
+        row = _row(tx, stream.id, stream.history, objects, before=before.get(stream.id))
+        if row is not None:
+            tx.handoffs.put(row)
+    for name, _ in list(tx.objects.roots(HANDOFFS)):
+        if not tx.streams.head(name.rpartition("/")[0]):
+            tx.objects.release(name)
+    return sum(1 for _ in tx.handoffs.ids())
+
+
+def compare_handoffs(view: View, objects: Objects) -> Iterator[Finding]:
+    """Every stream is understood, its revisions are roots and are what they say, and the list shows the newest."""
+    for stream in handoff_streams(view):
+        if stream.id is None or stream.history is None:
+            yield Finding(state="corrupt", what=stream.name, why=stream.why)
+        else:
+            yield from _compare(view, stream.id, stream.history, objects)
+    for name, _ in view.objects.roots(HANDOFFS):
+        if not view.streams.head(name.rpartition("/")[0]):
+            yield Finding(state="index", what=name, why="kept, and no revision of any pack")
+    for handoff_id in view.handoffs.ids():
+        if not view.streams.head(stream_name(handoff_id)):
+            yield Finding(state="index", what=stream_name(handoff_id), why="listed, and no event speaks of it")
+
+
+def _compare(view: View, handoff_id: HandoffId, history: HandoffHistory, objects: Objects) -> Iterator[Finding]:
+    name = stream_name(handoff_id)
+    row, newest = view.handoffs.row(handoff_id), history.newest if history.alive else None
+    if newest is None and row is not None:
+        yield Finding(state="index", what=name, why="listed, and deleted or collected")
+    if newest is not None and (row is None or (row.revision, row.digest) != (newest.revision, newest.digest)):
+        yield Finding(state="index", what=name, why="the list does not show its newest revision")
+    roots = dict(view.objects.roots(f"{name}/"))
+    for one in history.revisions:
+        root = root_name(handoff_id, one.revision)
+        if roots.pop(root, None) != one.digest:
+            yield Finding(state="index", what=root, why="nothing keeps this revision")
+        data = _bytes(view, one.digest, objects)
+        pack = pack_of(data)
+        # What cannot be read is told of as an object.
+        if data is not None and (pack is None or (pack.id, pack.revision) != (handoff_id.text, one.revision)):
+            yield Finding(state="corrupt", what=root, why="its object is not this revision", needed_by=(name,))
+    for root in roots:
+        yield Finding(state="index", what=root, why="kept, and no revision that is to be kept")
+
+
+def _record(tx: Transaction, digest: Digest, objects: Objects) -> None:
+    """Say again what an object is: a revision refers to no other object, so all that it refers to is known."""
+    known, waiting = tx.objects.recorded(digest), waits(tx.pending, digest)
+    try:
+        size = objects.size(digest) if waiting is None else len(waiting)
+    except ContextPlaneError:
+        size = known.size if known is not None else 0
+    tx.objects.record(Recorded(digest=digest, kind=HANDOFF_REVISION, size=size, traced=True))
+
+
+def _row(
+    tx: Transaction, handoff_id: HandoffId, history: HandoffHistory, objects: Objects, *, before: HandoffRow | None
+) -> HandoffRow | None:
+    """The row of a pack that is there; where its newest revision cannot be read, what is known of it from elsewhere."""
+    newest = history.newest if history.alive else None
+    if newest is None:
+        return None
+    for one in reversed(history.revisions):
+        pack = pack_of(_bytes(tx, one.digest, objects))
+        if pack is not None and pack.id == handoff_id.text:
+            if one is newest:
+                return HandoffRow.of(pack, one.digest)
+            break
+    else:
+        pack = None
+    if before is not None and before.digest == newest.digest:
+        return before
+    if pack is None:
+        return None
+    older = HandoffRow.of(pack, newest.digest)
+    return HandoffRow(
+        id=older.id,
+        name=older.name,
+        title=older.title,
+        brief=older.brief,
+        status=older.status,
+        revision=newest.revision,
+        digest=newest.digest,
+        updated=older.updated,
+        expires=older.expires,
+    )
+
+
+def _bytes(view: View | Transaction, digest: Digest, objects: Objects) -> bytes | None:
+    waiting = waits(view.pending, digest)
+    if waiting is not None:
+        return waiting
+    try:
+        return objects.get(digest)
+    except ContextPlaneError:
+        return None
+
+
+def pack_of(data: bytes | None) -> HandoffPack | None:
+    """The pack that some bytes are; None when they are none, or one of a form or with times unknown to us."""
+    if data is None:
+        return None
+    try:
+        pack = read_pack(data)
+        Timestamp.parse(pack.updated_at)
+        Timestamp.parse(pack.expires_at)
+    except (ValueError, InvalidTimestamp):  # ValueError is what msgspec raises for bytes that are no pack
+        return None
+    return pack if pack.schema_version == SCHEMA_VERSION else None

@@ -1,0 +1,63 @@
+"""The keyring in the catalog: the stream `trust/keyring`, folded from where this client stood.
+
+What a client knows it keeps itself, outside of the catalog. So following costs what is new and nothing for what is old,
+and a stream that lost or changed its past is noticed.
+"""
+
+from typing import ClassVar
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.ids import Digest
+from contextplane.ports.catalog import Event, Streams, StreamsView
+from contextplane.ports.signer import SignatureCheck
+from contextplane.trust.keyring import TrustedKeys
+
+__all__ = ["STREAM", "KeyringRewritten", "KeyringRolledBack", "append_change", "followed"]
+
+STREAM = "trust/keyring"
+_KIND = "keyring_changed"
+_HINT = "somebody exchanged the catalog; restore it from a copy"
+
+
+class KeyringRolledBack(ContextPlaneError):
+    """The catalog's keyring has fewer events than this client has seen: a revocation may be among those gone."""
+
+    code: ClassVar[str] = "keyring_rolled_back"
+    family: ClassVar[Family] = "untrusted"
+
+
+class KeyringRewritten(ContextPlaneError):
+    """The catalog's keyring is not the one that this client has seen."""
+
+    code: ClassVar[str] = "keyring_rewritten"
+    family: ClassVar[Family] = "untrusted"
+
+
+def followed(streams: StreamsView, known: TrustedKeys, check: SignatureCheck) -> TrustedKeys:
+    """The keyring as it is now, from what this client knew. A refused event refuses the whole."""
+    keys = known
+    # The last event that is known is read again, for its digest stands for all before it.
+    for event in streams.read(STREAM, after=max(known.seq - 1, 0)):
+        if event.seq > known.seq:
+            keys = _after(keys, event.body, event.seq, check)
+        elif Digest.of(event.body).hex != known.head:
+            raise KeyringRewritten(f"event {event.seq} is another one than before", at=STREAM, hint=_HINT)
+    if streams.head(STREAM) < known.seq:
+        raise KeyringRolledBack(
+            f"{streams.head(STREAM)} events, and {known.seq} were seen before", at=STREAM, hint=_HINT
+        )
+    return keys
+
+
+def append_change(streams: Streams, keys: TrustedKeys, body: bytes, check: SignatureCheck) -> TrustedKeys:
+    """Append a signed change that this keyring allows, and return the keyring after it."""
+    after = keys.after(body, check)
+    streams.append(STREAM, keys.seq, [Event(kind=_KIND, body=body)])
+    return after
+
+
+def _after(keys: TrustedKeys, body: bytes, seq: int, check: SignatureCheck) -> TrustedKeys:
+    try:
+        return keys.after(body, check)
+    except ContextPlaneError as error:
+        raise error.under(f"{STREAM}@{seq}") from None

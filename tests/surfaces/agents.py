@@ -1,0 +1,141 @@
+"""Speaking to the MCP server as a client does: a process of its own, over its standard input and output."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.surfaces.running import Result, child_environment
+
+__all__ = ["DOCUMENT", "SERVER", "Agent", "environment", "says", "serving", "sources", "talk"]
+
+SERVER = str(Path(sys.executable).with_name("mcp-context-pack"))
+_PATIENCE = 30
+_ASTRAY = ("CONTEXT_PACK_", "CTX_")
+
+DOCUMENT: dict[str, Any] = {
+    "title": "Login bug",
+    "brief": "Why the login fails",
+    "sections": [
+        {"key": "scope", "title": "Scope", "description": "Only the token check."},
+        {
+            "key": "findings",
+            "title": "Findings",
+            "refs": [{"key": "check", "path": "src/auth.py", "line_start": 2, "line_end": 3, "why": "expiry ignored"}],
+        },
+        {"key": "qa", "title": "QA", "description": "verdict: pass"},
+    ],
+}
+
+
+def environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Our environment without what leads the server astray."""
+    kept = {key: value for key, value in child_environment().items() if not key.startswith(_ASTRAY)}
+    return kept | dict(env or {})
+
+
+def says(method: str, params: object = None, *, ident: object = 1) -> bytes:
+    """One request, as a line. `ident` None makes it a notification."""
+    message: dict[str, object] = {"jsonrpc": "2.0", "method": method}
+    message |= {} if ident is None else {"id": ident}
+    return msgspec.json.encode(message | ({} if params is None else {"params": params})) + b"\n"
+
+
+def talk(data: bytes, *, cwd: Path, env: Mapping[str, str] | None = None, command: Sequence[str] = (SERVER,)) -> Result:
+    """Send all this at once, then leave."""
+    done = subprocess.run(
+        command, cwd=cwd, env=environment(env), input=data, capture_output=True, check=False, timeout=_PATIENCE
+    )
+    return Result(status=done.returncode, raw=done.stdout, err=done.stderr.decode(errors="backslashreplace"))
+
+
+class Agent:
+    """A client that waits for each answer."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.process = process
+        self._ident = 0
+
+    def send(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def receive(self) -> dict[str, Any]:
+        """The next answer, as a line."""
+        assert self.process.stdout is not None
+        return msgspec.json.decode(self.process.stdout.readline(), type=dict[str, Any])
+
+    def asks(self, method: str, params: object = None) -> dict[str, Any]:
+        """Ask, and wait for the whole answer."""
+        self._ident += 1
+        self.send(says(method, params, ident=self._ident))
+        answer = self.receive()
+        assert answer["id"] == self._ident
+        return answer
+
+    def calls(self, tool: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  whatever JSON has
+        """The result of a tool call."""
+        result = self.asks("tools/call", {"name": tool, "arguments": arguments})["result"]
+        assert isinstance(result, dict)
+        assert [one["type"] for one in result["content"]] == ["text"]
+        return result
+
+    def does(self, action: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        """The payload of a successful `input` call."""
+        result = self.calls("input", action=action, **arguments)
+        assert "isError" not in result, result["content"]
+        told = msgspec.json.decode(result["content"][0]["text"], type=dict[str, Any])
+        assert told == result["structuredContent"]
+        assert told["action"] == action
+        return dict(told["payload"])
+
+    def reads(self, **arguments: Any) -> str:  # noqa: ANN401
+        """The text of a successful `output` call."""
+        result = self.calls("output", **arguments)
+        assert "isError" not in result, result["content"]
+        return str(result["content"][0]["text"])
+
+    def fails(self, tool: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        """The error of a call that is refused. What is invalid always has details."""
+        result = self.calls(tool, **arguments)
+        assert result["isError"] is True, result
+        error = msgspec.json.decode(result["content"][0]["text"], type=dict[str, Any])
+        assert error == result["structuredContent"]
+        assert error["error"] is True
+        assert {"kind", "code", "message", "request_id"} <= set(error)
+        if error["code"] == "invalid_data":
+            assert error["kind"] == "validation"
+            assert error["details"]
+            assert error["message"].startswith("invalid data: ")
+        return error
+
+
+@contextmanager
+def serving(cwd: Path, env: Mapping[str, str] | None = None, *, stderr: int = subprocess.DEVNULL) -> Iterator[Agent]:
+    """A server for as long as the block lasts; it ends by itself when its input does."""
+    process = subprocess.Popen(
+        [SERVER], cwd=cwd, env=environment(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
+    )
+    try:
+        yield Agent(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(_PATIENCE) == 0
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def sources(folder: Path) -> Path:
+    """A place with the code that DOCUMENT speaks of."""
+    (folder / "src").mkdir(parents=True, exist_ok=True)
+    (folder / "src" / "auth.py").write_text("import time\n\ndef check(token):\n    return True\n", encoding="utf-8")
+    return folder

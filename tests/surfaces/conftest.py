@@ -1,0 +1,25 @@
+"""What several tests of the surfaces stand on."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.archives import Pair
+from tests.surfaces.sample import Store
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """One for all tests of a module: none of them changes it."""
+    return Store(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
+def pair_once(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """One for all tests of a module: none of them changes it."""
+    return Pair(tmp_path_factory.mktemp("pair"))
+
+
+@pytest.fixture
+def pair(pair_once: Pair, tmp_path: Path) -> Pair:
+    return pair_once.copied(tmp_path)

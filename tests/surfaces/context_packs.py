@@ -1,0 +1,53 @@
+"""The full example of the contract as files that an author would have, each with one change or a few."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.surfaces.running import Result, ctx
+from tests.unit.authoring.packs import EXAMPLE, with_changes
+
+__all__ = ["REDACTION", "VERSION", "VOID", "answer", "example", "numbered", "pack_file"]
+
+VERSION = "/pack_meta/pack_version"
+REDACTION: Mapping[str, Any] = {"at": "/policy_layer/guardrails/redaction_rules/-", "value": "aadhaar"}
+VOID: tuple[Mapping[str, Any], ...] = (
+    {"at": "/tooling_layer/adapter_registry/2/capabilities/-", "value": "void"},
+    {
+        "at": "/tooling_layer/permissions/-",
+        "value": {
+            "permission_id": "p_void",
+            "adapter_id": "adp_payments",
+            "capability": "void",
+            "allow": True,
+            "requires_approval_gate": "GATE_FINANCE_APPROVAL",
+            "arg_constraints": {"amount_inr": {"max": 50000}, "idempotency_key": {"required": True}},
+        },
+    },
+)
+"""A write capability that is new, declared and permitted as it should be."""
+
+
+def pack_file(path: Path, *changes: Mapping[str, Any]) -> str:
+    """Write the example after some changes; its name, as it is typed."""
+    path.write_text(json.dumps(with_changes(list(changes)), indent=2), encoding="utf-8")
+    return path.name
+
+
+def example(folder: Path) -> str:
+    """The example as it is, at version 1.0.0."""
+    assert EXAMPLE["pack_meta"]["pack_version"] == "1.0.0"
+    return pack_file(folder / "old.json")
+
+
+def numbered(folder: Path, version: str, *changes: Mapping[str, Any]) -> str:
+    """The example after some changes, under another version."""
+    return pack_file(folder / "new.json", *changes, {"at": VERSION, "value": version})
+
+
+def answer(*args: str, cwd: Path, status: int) -> tuple[Any, Result]:
+    """What a verb answers a machine."""
+    result = ctx(*args, "--json", cwd=cwd)
+    assert (result.status, result.err) == (status, ""), result
+    return json.loads(result.raw), result

@@ -1,0 +1,72 @@
+"""Places with handoff packs: code that refs lead to, a root of the reference server, and reading what a page says."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from contextplane.model.timestamp import Timestamp
+from tests.surfaces.agents import Agent, serving
+from tests.unit.handoff.reference_root import ReferencePacks
+
+__all__ = ["KNOWN", "Place", "content", "finding", "later", "legend", "section", "whole"]
+
+KNOWN = "pk_abcd2345"
+"""The id that the contract's examples speak of."""
+
+QA = {"key": "qa", "title": "QA", "description": "verdict: pass"}
+
+
+class Place:
+    """A folder with `src/auth.py`, 40 lines of it, and what the reference server would keep below it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "src").mkdir()
+        self.code = folder / "src" / "auth.py"
+        self.code.write_text("".join(f"def step_{n}(token): return {n}\n" for n in range(1, 41)), encoding="utf-8")
+
+    def serving(self, **env: str) -> AbstractContextManager[Agent]:
+        return serving(self.folder, {f"CONTEXT_PACK_{name.upper()}": value for name, value in env.items()})
+
+    def reference(self) -> ReferencePacks:
+        return ReferencePacks(self.folder / ".agents" / "mcp" / "context_pack")
+
+    def now(self) -> str:
+        """What time it is for a server: a test has no clock of its own."""
+        with serving(self.folder) as agent:
+            return str(agent.does("write", document={"sections": []}, validate_only=True)["updated_at"])
+
+
+def later(moment: str, seconds: float) -> str:
+    """So many seconds after a time, or before it."""
+    return str(Timestamp.parse((datetime.fromisoformat(moment) + timedelta(seconds=seconds)).isoformat()))
+
+
+def finding(n: int, **given: object) -> dict[str, Any]:
+    """A ref to line `n`."""
+    return {"key": f"step-{n}", "path": "src/auth.py", "line_start": n, "line_end": n, **given}
+
+
+def section(key: str, **given: object) -> dict[str, Any]:
+    return {"key": key, "title": key.title(), **given}
+
+
+def whole(refs: int = 1, **given: object) -> dict[str, Any]:
+    """A document that may be finalized."""
+    findings = section("findings", refs=[finding(n) for n in range(1, refs + 1)])
+    return {"title": "Login bug", "sections": [section("scope", description="The check."), findings, QA], **given}
+
+
+def legend(page: str) -> Mapping[str, str]:
+    """The fields of a page's LEGEND."""
+    assert page.startswith("[LEGEND]\n# Context pack: ")
+    head, found, _ = page.partition("\n\n[CONTENT]\n")
+    assert found
+    return dict(line.removeprefix("- ").split(": ", 1) for line in head.splitlines() if line.startswith("- "))
+
+
+def content(page: str) -> str:
+    """What stands below it."""
+    return page.partition("\n\n[CONTENT]\n")[2]

@@ -1,0 +1,41 @@
+"""A store with something in it for every verb, and what an error looks like."""
+
+import os
+from pathlib import Path
+
+from contextplane.app.init import init
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
+from contextplane.testing.reference_store import ReferenceStore
+from tests.surfaces.running import Result
+
+__all__ = ["LARGE", "REPORT", "Store", "one_error_line"]
+
+REPORT = b"The refund of order 881 was paid.\n"
+LARGE = bytes(range(256)) * 40_000  # beyond what is checked ahead, and beyond what a pipe holds
+
+
+class Store:
+    """A store of ours, with one pack of the reference program and one large object in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        other = ReferenceStore(folder)
+        self.pack = other.pack(outputs={"report.md": REPORT})
+        self.report = other.blob(REPORT)
+        self.large = other.blob(LARGE)
+        os.utime(other.path / "packs", (1000, 1000))
+        init(Settings(cwd=str(folder)), ".")
+        with opened(Settings(cwd=str(folder))):
+            pass
+
+
+def one_error_line(result: Result, status: int, code: str) -> str:
+    """See that a command ended with one line that anybody may print, and return it."""
+    assert result.status == status, result
+    assert result.raw == b""
+    assert result.err.startswith(f"ctx: {code}: "), result
+    assert result.err.endswith("\n")
+    assert result.err.count("\n") == 1
+    assert all(character.isprintable() for character in result.err[:-1])
+    return result.err

@@ -1,0 +1,262 @@
+"""`ctx check`: the list for a change of a context pack, a verdict per line, and no line that passes in silence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spec.manifest import proves
+from tests.surfaces.context_packs import REDACTION, VERSION, VOID, answer, example, numbered, pack_file
+from tests.surfaces.running import ctx
+from tests.surfaces.sample import one_error_line
+
+STEPS = ["schema", "references", "tool_surface", "golden", "incidents", "evaluators", "diff", "sign"]
+SURFACE = [
+    {"adapter_id": "adp_payments", "capabilities": ["issue_refund"]},
+    {"adapter_id": "adp_policy", "capabilities": ["eval"]},
+    {"adapter_id": "adp_orders", "capabilities": ["lookup"]},
+]
+PERMISSIONS = "/tooling_layer/permissions"
+
+
+def lines(folder: Path, *args: str) -> dict[str, tuple[str, str]]:
+    """Each line by its step: verdict and reason. No list is complete yet, so every one ends with status 10."""
+    found, _ = answer("check", *args, cwd=folder, status=10)
+    assert [line["number"] for line in found["lines"]] == list(range(1, 9))
+    assert [line["step"] for line in found["lines"]] == STEPS
+    verdicts = {line["verdict"] for line in found["lines"]}
+    assert found["outcome"] == ("failed" if "failed" in verdicts else "incomplete")
+    assert all(line["says"] and line["reason"] for line in found["lines"])
+    return {line["step"]: (line["verdict"], line["reason"]) for line in found["lines"]}
+
+
+def golden(folder: Path, surface: object) -> str:
+    (folder / "golden").mkdir()
+    (folder / "golden" / "tool_surface.json").write_text(json.dumps(surface), encoding="utf-8")
+    return "golden"
+
+
+@proves("context-pack:ci:parse-and-schema", "context-pack:ci:internal-references")
+def test_a_good_change_passes_what_can_be_told_and_is_incomplete(tmp_path: Path) -> None:
+    told = lines(tmp_path, numbered(tmp_path, "1.1.0", REDACTION), "--against", example(tmp_path))
+    assert [told[step][0] for step in STEPS] == ["passed", "passed", *["unknown"] * 4, "passed", "unknown"]
+
+
+def test_what_needs_the_compiler_or_the_evaluators_says_so_and_does_not_pass(tmp_path: Path) -> None:
+    told = lines(tmp_path, example(tmp_path), "--golden", golden(tmp_path, SURFACE))
+    assert told["golden"] == told["incidents"] == ("unknown", "needs the compiler")
+    assert told["evaluators"] == ("unknown", "needs the evaluators")
+    assert told["sign"][1].startswith("cannot be told above: 3, 4, 5, 6, 7; ")
+
+
+@proves("context-pack:ci:parse-and-schema")
+def test_a_wrong_form_fails_the_first_line_and_nothing_below_it_passes(tmp_path: Path) -> None:
+    new = numbered(tmp_path, "1.1.0", {"at": "/memory_layer"}, {"at": "/notes", "value": "x"})
+    told = lines(tmp_path, new, "--against", example(tmp_path), "--golden", golden(tmp_path, SURFACE))
+    wrong = "failed by law: schema_part_missing at /memory_layer, schema_part_unknown at /notes"
+    assert told["schema"] == ("failed", wrong)
+    assert {told[step][0] for step in STEPS[1:-1]} == {"unknown"}
+    assert told["sign"] == ("failed", f"failed above: 1; {wrong}")
+
+
+@proves("context-pack:ci:internal-references")
+def test_a_name_that_leads_nowhere_fails_the_second_line(tmp_path: Path) -> None:
+    told = lines(tmp_path, pack_file(tmp_path / "p.json", {"at": f"{PERMISSIONS}/0/capability", "value": "look_up"}))
+    assert told["schema"][0] == "passed"
+    assert told["references"][0] == "failed"
+    assert f"permission_capability_unknown at {PERMISSIONS}/0/capability" in told["references"][1]
+
+
+def test_an_error_of_any_gate_stands_against_signing(tmp_path: Path) -> None:
+    told = lines(tmp_path, pack_file(tmp_path / "p.json", {"at": f"{PERMISSIONS}/2/requires_approval_gate"}))
+    assert (told["schema"][0], told["references"][0]) == ("passed", "passed")
+    assert told["sign"] == ("failed", f"failed by law: destructive_without_gate at {PERMISSIONS}/2")
+
+
+def test_a_description_of_the_environment_lets_more_be_told(tmp_path: Path) -> None:
+    environment = {
+        "endpoints": ["internal://orders", "internal://policy", "internal://payments"],
+        "roles": ["support_ops", "finance_lead"],
+        "ontologies": ["ont.support@1.0.0"],
+        "snapshots": ["alias:prod"],
+        "tenants": ["tenant_acme_prod"],
+        "approval_ceiling": "destructive",
+    }
+    (tmp_path / "prod.json").write_text(json.dumps(environment), encoding="utf-8")
+    assert "environment_undescribed" in lines(tmp_path, example(tmp_path))["sign"][1]
+    assert "environment_undescribed" not in lines(tmp_path, "old.json", "--environment", "prod.json")["sign"][1]
+    (tmp_path / "prod.json").write_text(json.dumps({**environment, "roles": ["support_ops"]}), encoding="utf-8")
+    told = lines(tmp_path, "old.json", "--environment", "prod.json")["sign"]
+    assert (told[0], "role_unheld" in told[1]) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("surface", "verdict", "reason"),
+    [
+        (SURFACE, "unknown", "needs the compiler: the pack exposes the 3 expected tools and no other"),
+        (SURFACE[1:], "failed", "not expected: adp_payments.issue_refund"),
+        ([*SURFACE, {"adapter_id": "adp_x", "capabilities": ["y"]}], "failed", "expected and not exposed: adp_x.y"),
+        ([], "failed", "not expected: adp_orders.lookup, adp_payments.issue_refund, adp_policy.eval"),
+    ],
+    ids=["the same in another order", "one beyond it", "one missing", "none expected"],
+)
+def test_what_the_pack_exposes_is_held_against_the_expected_surface(
+    tmp_path: Path, surface: object, verdict: str, reason: str
+) -> None:
+    told = lines(tmp_path, example(tmp_path), "--golden", golden(tmp_path, surface))["tool_surface"]
+    assert (told[0], told[1].startswith(reason)) == (verdict, True), told
+
+
+def test_a_golden_folder_that_expects_nothing_tells_nothing_of_the_surface(tmp_path: Path) -> None:
+    (tmp_path / "golden").mkdir()
+    told = lines(tmp_path, example(tmp_path), "--golden", "golden")["tool_surface"]
+    assert told == ("unknown", "needs the compiler, and a tool_surface.json in the golden folder")
+
+
+def test_a_permission_that_allows_nothing_is_no_part_of_the_surface(tmp_path: Path) -> None:
+    new = numbered(tmp_path, "2.0.0", {"at": f"{PERMISSIONS}/0/allow", "value": False})
+    told = lines(tmp_path, new, "--golden", golden(tmp_path, SURFACE[:2]))["tool_surface"]
+    assert told[1].startswith("needs the compiler: the pack exposes the 2 expected tools")
+
+
+def overlay(folder: Path, change: dict[str, Any]) -> str:
+    document = {
+        "overlay_id": "ovl.prod",
+        "overlay_version": "1.0.0",
+        "base_pack_id": "ctxpack.support",
+        "environment": "prod",
+        "order": 1,
+        "issuer": "tenant_acme_prod",
+        "changes": [change],
+    }
+    (folder / "overlay.json").write_text(json.dumps(document), encoding="utf-8")
+    return "overlay.json"
+
+
+def test_the_surface_is_that_of_the_pack_with_its_overlays_and_the_difference_that_of_the_pack(tmp_path: Path) -> None:
+    taken = overlay(tmp_path, {"at": "/policy_layer/guardrails/redaction_rules/aadhaar", "value": "aadhaar"})
+    told = lines(tmp_path, numbered(tmp_path, "1.0.1"), "--against", example(tmp_path), "--overlay", taken)
+    assert told["diff"] == (
+        "passed",
+        "ctxpack.support@1.0.0 to ctxpack.support@1.0.1; the least version class is patch",
+    )
+    off = {"at": "/tooling_layer/permissions/adp_orders.lookup/allow", "value": False}
+    told = lines(tmp_path, "old.json", "--overlay", overlay(tmp_path, off), "--golden", golden(tmp_path, SURFACE))
+    assert told["tool_surface"] == ("failed", "expected and not exposed: adp_orders.lookup")
+
+
+def test_an_overlay_does_not_make_an_unsafe_pack_safe(tmp_path: Path) -> None:
+    new = numbered(tmp_path, "2.0.0", {"at": f"{PERMISSIONS}/2/requires_approval_gate"})
+    off = {"at": "/tooling_layer/permissions/adp_payments.issue_refund/allow", "value": False}
+    told = lines(tmp_path, new, "--against", example(tmp_path), "--overlay", overlay(tmp_path, off))
+    refused = "ctxpack.support@2.0.0 may not be published under any number: the gates find errors in it"
+    assert told["diff"] == ("failed", refused)
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [("1.0.1", "failed"), ("1.1.0", "passed"), ("2.0.0", "passed"), ("1.0.0", "failed"), ("0.9.0", "failed")],
+)
+@proves("context-pack:versioning:constrained-is-minor")
+def test_the_number_must_say_as_much_as_the_change(tmp_path: Path, version: str, verdict: str) -> None:
+    told = lines(tmp_path, numbered(tmp_path, version, REDACTION), "--against", example(tmp_path))
+    assert told["diff"][0] == verdict, told["diff"]
+
+
+@proves("context-pack:ci:diff-by-layer")
+def test_the_difference_is_listed_by_layer_below_its_line(tmp_path: Path) -> None:
+    new, old = numbered(tmp_path, "2.0.0", REDACTION, *VOID), example(tmp_path)
+    shown = ctx("check", new, "--against", old, cwd=tmp_path).out
+    at = [shown.index(f"\n      {layer}\n") for layer in ("pack_meta", "policy_layer", "tooling_layer")]
+    assert at == sorted(at)
+    assert "\n        minor  new redaction aadhaar (less is possible)\n" in shown
+    void = "new write capability adp_payments.void for support.refund (more is possible)"
+    assert f"\n        major  {void}\n8. " in shown
+    assert shown.endswith("\nincomplete: 3 passed, 0 failed, 5 cannot be told\n")
+
+
+def test_the_same_pack_twice_is_no_change(tmp_path: Path) -> None:
+    old = example(tmp_path)
+    found, _ = answer("check", old, "--against", old, cwd=tmp_path, status=10)
+    assert found["lines"][6]["reason"] == "nothing changed since ctxpack.support@1.0.0"
+    assert (found["difference"]["has_drift"], found["difference"]["entries"]) == (False, [])
+
+
+def test_another_pack_is_not_the_version_before(tmp_path: Path) -> None:
+    new = numbered(tmp_path, "2.0.0", {"at": "/pack_meta/pack_id", "value": "ctxpack.other"})
+    told = lines(tmp_path, new, "--against", example(tmp_path))["diff"]
+    assert told == ("failed", "ctxpack.support and ctxpack.other are two packs, not two versions of one")
+
+
+def test_the_pack_can_be_piped_in(tmp_path: Path) -> None:
+    old = (tmp_path / example(tmp_path)).read_bytes()
+    assert ctx("check", "-", cwd=tmp_path, input=old).out == ctx("check", "old.json", cwd=tmp_path).out
+
+
+def test_nothing_in_a_file_speaks_to_the_terminal(tmp_path: Path) -> None:
+    new = pack_file(tmp_path / "p.json", {"at": "/\x1b[31mred", "value": "x"}, {"at": "/notes\u202e", "value": "x"})
+    shown = ctx("check", new, cwd=tmp_path).out
+    assert "schema_part_unknown at /\\x1b[31mred" in shown
+    assert all(c.isprintable() or c == "\n" for c in shown)
+
+
+BROKEN = {
+    "bad.yaml": "a: [1\nb: }",
+    "bad.json": '{"a": 1, "a": 2}',
+    "log.json": '{"model": {"identifier": "m"}, "system_prompt": "s", "steps": []}',
+    "list.json": "[]",
+    "text.json": '"x"',
+    "empty.json": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "code"),
+    [
+        (["nope.json"], 13, "document_unreadable"),
+        (["."], 13, "document_unreadable"),
+        (["bad.yaml"], 10, "yaml_refused"),
+        (["bad.json"], 10, "json_duplicate_key"),
+        (["empty.json"], 10, "json_empty"),
+        (["old.json", "--against", "nope.json"], 13, "document_unreadable"),
+        (["old.json", "--against", "."], 13, "document_unreadable"),
+        (["old.json", "--against", "bad.yaml"], 10, "yaml_refused"),
+        (["old.json", "--against", "log.json"], 10, "not_a_context_pack"),
+        (["old.json", "--against", "list.json"], 10, "not_a_context_pack"),
+        (["old.json", "--against", "text.json"], 10, "not_a_context_pack"),
+        (["old.json", "--golden", "nope"], 13, "document_unreadable"),
+        (["old.json", "--golden", "old.json"], 13, "document_unreadable"),
+        (["old.json", "--golden", "log"], 10, "description_invalid"),
+        (["old.json", "--golden", "broken"], 10, "json_malformed"),
+        (["old.json", "--golden", "folder"], 13, "document_unreadable"),
+        (["old.json", "--overlay", "nope.json"], 13, "document_unreadable"),
+        (["old.json", "--overlay", "log.json"], 10, "description_invalid"),
+        (["old.json", "--environment", "log.json"], 10, "description_invalid"),
+        ([], 2, "usage"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_read_is_one_error_and_no_verdict(
+    tmp_path: Path, args: list[str], status: int, code: str
+) -> None:
+    example(tmp_path)
+    for name, text in BROKEN.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for folder, text in (("log", BROKEN["log.json"]), ("broken", "[")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "tool_surface.json").write_text(text, encoding="utf-8")
+    (tmp_path / "folder" / "tool_surface.json").mkdir(parents=True)
+    one_error_line(ctx("check", *args, cwd=tmp_path), status, code)
+
+
+def test_a_widening_overlay_is_refused_before_anything_is_checked(tmp_path: Path) -> None:
+    wide = overlay(tmp_path, {"at": "/policy_layer/guardrails/redaction_rules/pan", "remove": True})
+    line = one_error_line(ctx("check", example(tmp_path), "--overlay", wide, cwd=tmp_path), 10, "overlay_widens")
+    assert "redaction pan is gone" in line
+
+
+def test_the_version_is_compared_and_not_the_text(tmp_path: Path) -> None:
+    new = numbered(tmp_path, "1.10.0", REDACTION)
+    old = pack_file(tmp_path / "old.json", {"at": VERSION, "value": "1.9.0"})
+    assert lines(tmp_path, new, "--against", old)["diff"][0] == "passed"

@@ -1,0 +1,72 @@
+"""`ctx fsck` and `ctx gc` on a store with handoff packs in it."""
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from contextplane.app.handoff import opened_desk
+from contextplane.app.init import init
+from contextplane.app.settings import Settings
+from contextplane.handoff.kept import Written
+from contextplane.model.handoff import HandoffDocument
+from tests.surfaces.running import Result, ctx
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> list[Written]:
+    """Two packs, of which the second is deleted."""
+    settings = Settings(cwd=str(tmp_path))
+    init(settings, ".")
+    with opened_desk(settings) as desk:
+        packs = [desk.shelf.write(HandoffDocument(sections=(), name=f"pack {n}")) for n in range(2)]
+        desk.shelf.delete("pack 1")
+        return packs
+
+
+def told(result: Result) -> dict[str, object]:
+    assert result.err == ""
+    return msgspec.json.decode(result.raw, type=dict[str, object])
+
+
+def test_a_store_with_handoff_packs_is_sound_and_can_be_rebuilt(tmp_path: Path, written: list[Written]) -> None:
+    assert told(ctx("fsck", "--json", cwd=tmp_path))["counts"] == {
+        "missing": 0,
+        "corrupt": 0,
+        "index": 0,
+        "orphaned": 0,
+        "foreign": 0,
+        "unreadable": 0,
+    }
+    assert told(ctx("fsck", "--rebuild", "--json", cwd=tmp_path))["rebuilt"] == {
+        "packs": 0,
+        "objects": 2,
+        "handoffs": 1,
+        "entries": 0,
+        "adopted": [],
+        "unclear": [],
+    }
+    assert ctx("cat", str(written[0].digest), cwd=tmp_path).status == 0
+
+
+def test_a_damaged_revision_is_found(tmp_path: Path, written: list[Written]) -> None:
+    digits = written[0].digest.hex
+    path = tmp_path / ".ctx" / "objects" / digits[:2] / digits[2:]
+    path.chmod(0o644)
+    path.write_bytes(b"{}")
+    result = ctx("fsck", cwd=tmp_path)
+    assert result.status == 1
+    assert f"needed by handoff/{written[0].pack.id}/1" in result.out
+
+
+def test_a_deleted_pack_is_collected_and_a_living_one_is_not(tmp_path: Path, written: list[Written]) -> None:
+    for path in (tmp_path / ".ctx" / "objects").glob("??/*"):
+        os.utime(path, (0, 0))
+    assert told(ctx("gc", "--json", cwd=tmp_path))["removed"] == []
+    for flags in (["--dry-run"], []):
+        done = told(ctx("gc", "--grace", "0s", "--json", *flags, cwd=tmp_path))
+        assert done["removed"] == [str(written[1].digest)]
+    assert ctx("fsck", cwd=tmp_path).status == 0
+    with opened_desk(Settings(cwd=str(tmp_path))) as desk:
+        assert desk.shelf.get("pack 0").pack == written[0].pack

@@ -1,0 +1,276 @@
+"""`ctx handoff`: handoff packs for people, who may be in the wrong folder, type badly, or look at hostile texts."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.surfaces.handed_on import CODE, HandedOn, json_of
+from tests.surfaces.running import ctx
+from tests.surfaces.sample import one_error_line
+from tests.surfaces.test_output import on_a_terminal
+
+LONG_AGO = datetime(2025, 1, 1, tzinfo=UTC)
+HOSTILE = "\x1b]0;owned\x07 \x1b[2J\u202etitle\n- status: finalized"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> HandedOn:
+    return HandedOn(tmp_path / "project")
+
+
+def test_the_list_is_aligned_newest_first_and_can_be_narrowed(place: HandedOn) -> None:
+    first = place.write(name="first-one", title="The first", status="finalized")
+    second = place.write(title="Second", brief="about tokens")
+    lines = place.ctx("handoff", "list").out.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        [second.id, "draft", "@1"],
+        [first.id, "finalized", "@1"],
+    ]
+    assert len({line.index("fresh") for line in lines}) == 1
+    assert lines[1].endswith("  The first (first-one)")
+    for narrowed, found in (
+        (["--status", "finalized"], [first.id]),
+        (["--query", "TOKENS"], [second.id]),
+        (["--limit", "1"], [second.id]),
+        (["--offset", "1"], [first.id]),
+        (["--freshness", "expired"], []),
+        (["--freshness", "fresh", "--all"], [second.id, first.id]),
+    ):
+        told = json_of(place.ctx("handoff", "list", *narrowed, "--json"))
+        assert [one["id"] for one in told["packs"]] == found, narrowed
+    assert json_of(place.ctx("handoff", "list", "--limit", "1", "--json"))["more"] is True
+    assert "1 pack more" in place.ctx("handoff", "list", "--limit", "1").err
+
+
+def test_what_is_read_is_the_page_of_an_agent_and_in_a_pipe_not_a_byte_more(place: HandedOn) -> None:
+    pack = place.write(name="login-bug", status="finalized")
+    by_id = place.ctx("handoff", "read", pack.id)
+    assert (by_id.status, by_id.err) == (0, "")
+    assert by_id.out.startswith("[LEGEND]\n# Context pack: Login bug\n")
+    assert "   4: def check(token):\n   5:     # expiry\n" in by_id.out
+    by_name = json_of(place.ctx("handoff", "read", "login-bug", "--json"))
+    assert by_name["selected_by"] == "name_latest_finalized_updated_at_then_revision"
+    assert by_name["markdown"].endswith(by_id.out[by_id.out.index("[CONTENT]") :])
+    compact = place.ctx("handoff", "read", pack.id, "--profile", "orchestrator", "--limit", "1").out
+    assert "- chunks_returned: 1\n" in compact
+    assert 'verdict="pass"' in compact
+    assert "_No chunks matched" in place.ctx("handoff", "read", pack.id, "--contains", "nowhere").out
+
+
+def test_a_terminal_shows_code_in_colour_and_marks_what_moved_and_what_is_gone(place: HandedOn) -> None:
+    pack = place.write(status="finalized")
+    plain = place.ctx("handoff", "read", pack.id).out
+    shown = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
+    assert "\x1b[2m   4: \x1b[0m\x1b[35mdef\x1b[0m check(token):" in shown
+    assert "\x1b[2m# expiry\x1b[0m" in shown
+    assert '\x1b[32m"ok"\x1b[0m' in shown
+    assert uncolored(shown).replace("\r\n", "\n") == plain
+    place.code.write_text(f"# one more\n{CODE}", encoding="utf-8")
+    moved = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
+    assert "\x1b[33m- lines: 4-6 (moved: now 5-7)\x1b[0m" in moved
+    place.code.unlink()
+    gone = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
+    assert "\x1b[31m> stale ref: the file is missing\x1b[0m" in gone
+    assert "\x1b" not in on_a_terminal("handoff", "read", pack.id, "--no-color", cwd=place.folder, env={"PAGER": ""})
+
+
+def test_drawings_and_code_in_texts_are_shown_as_they_are(place: HandedOn) -> None:
+    diagram = {"key": "flow", "title": "Flow", "mermaid": "graph TD\n  a-->b"}
+    text = "See:\n\n```python\nreturn 1\n```\n\n```\n```"
+    section = {"key": "findings", "title": "Findings", "description": text, "diagrams": [diagram]}
+    pack = place.write(sections=[section])
+    shown = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
+    assert "\x1b[35mreturn\x1b[0m \x1b[36m1\x1b[0m" in shown
+    assert "graph TD\r\n  a-->b" in shown
+    assert uncolored(shown).replace("\r\n", "\n") == place.ctx("handoff", "read", pack.id).out
+    assert "    flow  diagram: Flow" in place.ctx("handoff", "show", pack.id).out
+
+
+def test_what_lies_in_a_reference_root_and_cannot_be_taken_in_is_told(place: HandedOn) -> None:
+    packs = place.folder / ".agents" / "mcp" / "context_pack" / "packs"
+    packs.mkdir(parents=True)
+    (packs / "pk_abcd2345.json").write_bytes(b"{")
+    result = place.ctx("handoff", "list")
+    assert (result.status, result.out) == (0, "No handoff packs.\n")
+    assert result.err.startswith("ctx: not taken in, and left as it is: pk_abcd2345.json: ")
+    assert (packs / "pk_abcd2345.json").read_bytes() == b"{"
+
+
+def uncolored(text: str) -> str:
+    for code in ("0", "1", "2", "31", "32", "33", "35", "36"):
+        text = text.replace(f"\x1b[{code}m", "")
+    return text
+
+
+def test_long_pages_go_through_the_pager_on_a_terminal(place: HandedOn) -> None:
+    sections = [{"key": f"part-{n}", "title": "Part", "description": "text"} for n in range(60)]
+    pack = place.write(sections=sections)
+    shown = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": "sed s/^/paged:/"})
+    assert shown.count("paged:") > 60
+    assert "paged:" not in place.ctx("handoff", "read", pack.id, env={"PAGER": "sed s/^/paged:/"}).out
+
+
+def test_show_is_a_summary_with_the_state_of_every_ref(place: HandedOn) -> None:
+    pack = place.write(name="login-bug", status="finalized")
+    place.write(pack.id, revision=1, title="Login bug, again")
+    place.code.write_text(f"\n\n{CODE}", encoding="utf-8")
+    told = json_of(place.ctx("handoff", "show", "login-bug", "--json"))
+    assert (told["revision"], told["status"], told["frozen"]["revision"]) == (2, "draft", 1)
+    assert [one["revision"] for one in told["revisions"]] == [1, 2]
+    assert told["signature"] is None
+    (ref,) = told["sections"][1]["refs"]
+    assert (ref["state"], ref["now_lines"]) == ("moved", {"start": 6, "end": 8})
+    text = place.ctx("handoff", "show", f"{pack.id}@1").out
+    assert f"Handoff:   {pack.id}@1   sha256:" in text
+    assert "the newest is @2" in text
+    assert "check  auth.py:4-6  moved, now 6-8\n" in text
+    assert "Signature: none" in text
+
+
+def test_show_says_of_an_older_revision_which_later_ones_are_frozen(place: HandedOn) -> None:
+    pack = place.write()
+    assert "Frozen:    no revision is finalized\n" in place.ctx("handoff", "show", f"{pack.id}@1").out
+    for revision, frozen in enumerate(("@2 is", "@2 and @3 are", "@2, @3 and @4 are", "@2, @3, @4 and more are"), 1):
+        place.write(pack.id, revision=revision, status="finalized")
+        told = place.ctx("handoff", "show", f"{pack.id}@1").out
+        assert f"Frozen:    not up to this revision; {frozen}\n" in told
+    assert json_of(place.ctx("handoff", "show", f"{pack.id}@1", "--json"))["frozen"] is None
+    assert "Frozen:    @5   sha256:" in place.ctx("handoff", "show", pack.id).out
+
+
+def test_what_is_not_found_comes_with_the_way_to_the_list_and_the_name_that_was_meant(place: HandedOn) -> None:
+    place.write(name="login-bug")
+    for line in (["handoff", "log"], ["handoff", "show"], ["show"], ["cat"], ["verify"], ["log"]):
+        told = one_error_line(place.ctx(*line, "pk_abcd2345"), 13, "handoff_not_found")
+        assert "'ctx handoff list' shows what there is" in told, line
+    for verb in ("read", "show", "log"):
+        told = one_error_line(place.ctx("handoff", verb, "login-bgu"), 13, "handoff_not_found")
+        assert "did you mean 'login-bug'? 'ctx handoff list' shows" in told, verb
+    assert "did you mean" not in place.ctx("handoff", "read", "weather").err
+
+
+def test_the_log_tells_everything_also_of_a_deleted_pack_until_it_is_collected(place: HandedOn) -> None:
+    pack = place.write(name="login-bug")
+    place.write(pack.id, revision=1, status="finalized")
+    with place.desk() as desk:
+        desk.shelf.ttl(pack.id, expected_revision=2, extend_minutes=5)
+    place.delete(pack.id)
+    one_error_line(place.ctx("handoff", "read", pack.id), 13, "handoff_not_found")
+    told = json_of(place.ctx("handoff", "log", pack.id, "--json"))
+    assert [(one["kind"], one["revision"], one["status"], one["frozen"]) for one in told["events"]] == [
+        ("written", 1, "draft", False),
+        ("written", 2, "finalized", True),
+        ("ttl", 3, "finalized", True),
+        ("deleted", 3, None, False),
+    ]
+    assert told["deleted_at"]
+    lines = place.ctx("handoff", "log", pack.id).out.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["@1", "@2", "@3"]
+    assert lines[1].endswith("frozen")
+    assert lines[3].endswith("deleted at revision 3")
+    assert place.ctx("handoff", "show", f"{pack.id}@2").status == 0
+    assert "Deleted:" in place.ctx("handoff", "show", f"{pack.id}@2").out
+    assert place.ctx("gc", "--grace", "0s").status == 0
+    collected = json_of(place.ctx("handoff", "log", pack.id, "--json"))
+    assert collected["collected"] is True
+    assert {one["problem"] for one in collected["events"] if one["digest"]} == {"collected"}
+    one_error_line(place.ctx("handoff", "show", f"{pack.id}@2"), 13, "handoff_not_found")
+
+
+def test_a_deleted_pack_is_not_found_and_the_way_to_its_revisions_is_told(place: HandedOn) -> None:
+    pack = place.write(name="login-bug")
+    place.delete(pack.id)
+    line = one_error_line(place.ctx("handoff", "show", pack.id), 13, "handoff_not_found")
+    assert "it was deleted at " in line
+    assert f"ctx show {pack.id}@1" in line
+    one_error_line(place.ctx("handoff", "show", "login-bug"), 13, "handoff_not_found")
+
+
+def test_an_expired_pack_is_hidden_and_after_its_grace_time_not_found(place: HandedOn) -> None:
+    pack = place.write_long_ago(LONG_AGO, ttl_minutes=60)
+    endless = {"CONTEXT_PACK_EXPIRED_GRACE_SECONDS": "9999999999"}
+    assert json_of(place.ctx("handoff", "list", "--json", env=endless))["packs"] == []
+    assert place.ctx("handoff", "list", "--freshness", "expired", env=endless).out.split()[3] == "expired"
+    assert "- warning: expired" in place.ctx("handoff", "read", pack.id, env=endless).out
+    assert json_of(place.ctx("handoff", "list", "--freshness", "expired", "--json"))["packs"] == []
+    line = one_error_line(place.ctx("handoff", "read", pack.id), 13, "handoff_not_found")
+    assert "its time is over" in line
+    assert json_of(place.ctx("handoff", "log", pack.id, "--json"))["events"][0]["kind"] == "written"
+    assert "(expired)" in place.ctx("show", f"{pack.id}@1").out
+
+
+def test_no_title_speaks_to_the_terminal_or_breaks_its_line(place: HandedOn) -> None:
+    pack = place.write(title=HOSTILE, brief=HOSTILE, tags=[HOSTILE])
+    for line in (["list"], ["show", pack.id], ["read", pack.id], ["log", pack.id]):
+        result = place.ctx("handoff", *line)
+        assert result.status == 0
+        assert all(one.isprintable() for one in result.out.replace("\n", "").replace("\t", "")), line
+    assert len(place.ctx("handoff", "list").out.splitlines()) == 1
+    shown = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
+    assert "\x1b]0;" not in shown
+    assert "\x1b[2J" not in shown
+
+
+def test_where_there_is_no_store_there_are_no_packs_and_none_is_made(tmp_path: Path) -> None:
+    result = ctx("handoff", "list", cwd=tmp_path)
+    assert (result.status, result.out) == (0, "No handoff packs, and no store that could hold any.\n")
+    for line in (["handoff", "read"], ["handoff", "log"], ["show"], ["cat"], ["verify"], ["log"]):
+        one_error_line(ctx(*line, "pk_abcd2345", cwd=tmp_path), 13, "handoff_not_found")
+    one_error_line(ctx("handoff", "export", "pk_abcd2345", "-o", "x.tar", cwd=tmp_path), 13, "handoff_not_found")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        [],
+        ["frobnicate"],
+        ["read"],
+        ["list", "pk_abcd2345"],
+        ["list", "--profile", "reviewer"],
+        ["read", "pk_abcd2345", "--status", "draft"],
+        ["read", "pk_abcd2345", "--profile", "boss"],
+        ["log", "pk_abcd2345@3"],
+        ["log", "pk_abcd2345", "--limit", "3"],
+        ["list", "--limit", "3", "--all"],
+        ["list", "--offset", "-1"],
+        ["export", "pk_abcd2345"],
+    ],
+    ids=" ".join,
+)
+def test_a_line_that_makes_no_sense_is_refused_as_such(place: HandedOn, line: list[str]) -> None:
+    one_error_line(place.ctx("handoff", *line), 2, "usage")
+
+
+def test_a_damaged_revision_is_told_as_damaged_and_never_as_not_found(place: HandedOn) -> None:
+    pack = place.write(status="finalized")
+    file = place.object_of(pack)
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes().replace(b"Login", b"Logic"))
+    for line in (["handoff", "read"], ["handoff", "show"], ["show"]):
+        one_error_line(place.ctx(*line, pack.id), 11, "handoff_unreadable")
+    assert "[this revision cannot be read: " in place.ctx("handoff", "log", pack.id).out
+    assert place.ctx("handoff", "list").status == 0
+
+
+def test_a_name_that_two_packs_have_and_nothing_decides_is_told_with_both(place: HandedOn) -> None:
+    other = HandedOn(place.folder.parent / "other")
+    packs = [one.write_long_ago(LONG_AGO, name="login-bug", ttl_minutes=2_628_000) for one in (place, other)]
+    assert place.ctx("handoff", "export", "login-bug", "-o", "../one.tar").status == 0
+    assert other.ctx("import", "../one.tar").status == 0
+    error = other.ctx("handoff", "read", "login-bug", "--json")
+    assert error.status == 14
+    told = msgspec.json.decode(error.err)["error"]
+    assert (told["code"], told["details"]["candidate_ids"]) == (
+        "handoff_ambiguous",
+        sorted(pack.id for pack in packs),
+    )
+
+
+def test_a_huge_pack_is_shown(place: HandedOn) -> None:
+    sections = [{"key": f"part-{n}", "title": f"Part {n}", "description": "x" * 20} for n in range(4_000)]
+    pack = place.write(sections=sections)
+    assert place.ctx("handoff", "read", pack.id).out.count("## Part") == 4_000
+    assert place.ctx("handoff", "show", pack.id).out.count("\n  [part-") == 4_000

@@ -1,0 +1,370 @@
+"""`ctx keys`: making keys, saying who is trusted, and refusing whatever would expose a key or forget a revocation."""
+
+import os
+import pty
+import shutil
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from contextplane.app.keys import KeyDesk
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
+from contextplane.errors import ContextPlaneError
+from contextplane.trust.verify import sign, verify
+from tests.surfaces.running import COMMAND, Result, child_environment, ctx, ctx_as_nobody, in_public, is_root
+from tests.surfaces.sample import one_error_line
+from tests.surfaces.test_startup import imported
+from tests.unit.trust.world import PACK, key_of, statement
+from tests.unit.trust.world import grounds as grounds_of
+
+HUSH = "correct horse battery staple"
+OPEN = {"CTX_KEY_PASSPHRASE": HUSH}
+REVOKE = ["keys", "revoke", "bob", "--reason", "lost", "--key", "alice"]
+
+
+def keys(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Result:
+    """Run `ctx keys` and see that nothing secret comes out of it."""
+    result = ctx("keys", *args, cwd=cwd, env=OPEN if env is None else env)
+    for secret in (HUSH, "PRIVATE" + " KEY"):
+        assert secret not in result.out + result.err
+    return result
+
+
+def listed(cwd: Path) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(keys("list", "--json", cwd=cwd).raw)
+    return found
+
+
+def states(cwd: Path) -> dict[str, str]:
+    return {key["name"]: key["state"] for issuer in listed(cwd)["issuers"] for key in issuer["keys"]}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose owner is alice; bob is trusted, carol has a key that nobody trusts."""
+    folder = tmp_path_factory.mktemp("keys")
+    assert ctx("init", cwd=folder).status == 0
+    for args in (
+        ["new", "alice", "--issuer", "acme"],
+        ["new", "bob"],
+        ["new", "carol"],
+        ["trust", "bob", "--issuer", "acme", "--role", "security", "--key", "alice"],
+    ):
+        assert keys(*args, cwd=folder).status == 0
+    return folder
+
+
+@pytest.fixture
+def store(template: Path, tmp_path: Path) -> Path:
+    shutil.copytree(template / ".ctx", tmp_path / ".ctx")
+    return tmp_path
+
+
+def test_the_first_key_owns_the_keyring_and_the_others_wait_to_be_trusted(store: Path) -> None:
+    told = listed(store)
+    (acme,) = told["issuers"]
+    assert (acme["issuer"], acme["threshold"]) == ("acme", 1)
+    assert [(key["name"], key["roles"], key["state"]) for key in acme["keys"]] == [
+        ("alice", ["owner"], "valid"),
+        ("bob", ["security"], "valid"),
+    ]
+    assert {one["name"]: one["trusted"] for one in told["here"]} == {"alice": True, "bob": True, "carol": False}
+    assert "carol" in keys("list", cwd=store).out
+
+
+def test_keys_lie_where_only_their_owner_can_reach_them_and_encrypted(store: Path) -> None:
+    folder = store / ".ctx" / "keys"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert all(b"BEGIN ENCRYPTED" in path.read_bytes() for path in folder.glob("*.key"))
+    assert sorted(path.name for path in folder.glob("*.key")) == ["alice.key", "bob.key", "carol.key"]
+
+
+def test_a_store_without_keys_says_how_to_begin_and_the_first_key_says_for_whom(tmp_path: Path) -> None:
+    ctx("init", cwd=tmp_path)
+    assert "ctx keys new" in keys("list", cwd=tmp_path).out
+    one_error_line(keys("new", "alice", cwd=tmp_path), 2, "first_key_needs_issuer")
+    one_error_line(keys("new", "alice", "--issuer", "no name", cwd=tmp_path), 2, "key_change_invalid")
+    one_error_line(keys("new", "alice", "--issuer", "acme", cwd=tmp_path, env={}), 10, "key_passphrase_needed")
+    assert not list((tmp_path / ".ctx" / "keys").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "code"),
+    [
+        (["new", "alice"], 14, "key_exists"),
+        (["new", "../x"], 2, "key_name_invalid"),
+        (["new", "dave", "--issuer", "acme"], 2, "signing_key_unclear"),
+        (["trust", "carol", "--issuer", "acme"], 2, "signing_key_unclear"),
+        (["trust", "nobody", "--issuer", "acme", "--key", "alice"], 13, "key_not_found"),
+        (["trust", "./none.pem", "--issuer", "acme", "--key", "alice"], 13, "key_not_found"),
+        (["trust", "carol", "--issuer", "a b", "--key", "alice"], 2, "key_change_invalid"),
+        (["trust", "carol", "--issuer", "acme", "--key", "bob"], 11, "keyring_not_an_owner"),
+        (["trust", "carol", "--issuer", "acme", "--threshold", "4", "--key", "alice"], 10, "threshold_unreachable"),
+        (["trust", "carol", "--issuer", "acme", "--until", "2020-01-01T00:00:00Z"], 2, "signing_key_unclear"),
+        (["revoke", "carol", "--reason", "lost", "--key", "alice"], 13, "key_not_trusted"),
+        (["revoke", "0123456789ab", "--reason", "lost", "--key", "alice"], 13, "key_not_trusted"),
+        (["revoke", "alice", "--reason", "lost", "--key", "alice"], 10, "keyring_without_owner"),
+        (["revoke", "bob", "--key", "alice"], 2, "usage"),
+        (["rotate", "bob"], 2, "usage"),
+        (["list", "--issuer", "acme"], 2, "usage"),
+        (["trust", "carol", "--issuer", "acme", "--from", "yesterday"], 2, "usage"),
+        (["trust", "carol", "--issuer", "acme", "--threshold", "many"], 2, "usage"),
+        ([], 2, "usage"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_done_is_refused_with_one_line_and_changes_nothing(
+    template: Path, args: list[str], status: int, code: str
+) -> None:
+    """All of them in one store: had one changed it, the count of events would say so."""
+    one_error_line(keys(*args, cwd=template), status, code)
+    with opened(Settings(cwd=str(template))) as platform:
+        assert KeyDesk(platform, HUSH.encode).keyring.seq == 2
+
+
+def test_a_threshold_a_rotation_and_a_revocation(store: Path) -> None:
+    said = keys("trust", "carol", "--issuer", "acme", "--threshold", "2", "--key", "alice", cwd=store)
+    assert (said.status, said.err) == (0, "")
+    assert listed(store)["issuers"][0]["threshold"] == 2
+    assert keys("rotate", "bob", "carol", "--overlap", "0", "--key", "alice", cwd=store).status == 0
+    assert states(store) == {"alice": "valid", "bob": "expired", "carol": "valid"}
+    key_id = next(one["key_id"] for one in listed(store)["here"] if one["name"] == "carol")
+    said = keys("revoke", key_id[:12], "--reason", "left", "--key", "alice", cwd=store)
+    assert said.status == 0
+    assert "needs 2 signatures and has 1" in said.err
+    assert states(store)["carol"] == "revoked"
+    one_error_line(keys("trust", "carol", "--issuer", "acme", "--key", "alice", cwd=store), 10, "key_revoked_for_good")
+
+
+def test_what_is_not_named_stays_as_it_is(store: Path) -> None:
+    until = "2099-01-01T00:00:00Z"
+    for args in (["bob", "--until", until], ["bob", "--role", "data"], ["alice", "--threshold", "2"]):
+        assert keys("trust", *args, "--issuer", "acme", "--key", "alice", cwd=store).status == 0
+    (acme,) = listed(store)["issuers"]
+    assert acme["threshold"] == 2
+    assert {key["name"]: (key["roles"], key["valid_until"]) for key in acme["keys"]} == {
+        "alice": (["owner"], None),
+        "bob": (["data"], until),
+    }
+
+
+def test_the_keyring_can_be_handed_over(store: Path) -> None:
+    assert keys("rotate", "alice", "carol", "--overlap", "0", "--key", "alice", cwd=store).status == 0
+    one_error_line(ctx(*REVOKE, cwd=store, env=OPEN), 11, "keyring_not_an_owner")
+    assert ctx(*REVOKE[:-1], "carol", cwd=store, env=OPEN).status == 0
+
+
+def test_a_public_key_of_somebody_else_is_trusted_from_its_file(store: Path, template: Path) -> None:
+    shutil.copy(template / ".ctx" / "keys" / "carol.pub", store / "theirs.pem")
+    assert keys("trust", "theirs.pem", "--issuer", "globex", "--key", "alice", cwd=store).status == 0
+    assert [issuer["issuer"] for issuer in listed(store)["issuers"]] == ["acme", "globex"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("keys", 0o010),
+        ("keys", 0o004),
+        ("keys/alice.key", 0o040),
+        ("keys/alice.key", 0o002),
+        ("keys/keyring.json", 0o004),
+    ],
+)
+def test_keys_that_others_can_reach_are_refused(store: Path, name: str, mode: int) -> None:
+    path = store / ".ctx" / name
+    path.chmod(path.stat().st_mode | mode)
+    line = one_error_line(keys("list", cwd=store), 10, "key_file_exposed")
+    assert str(path) in line
+    one_error_line(ctx(*REVOKE, cwd=store, env=OPEN), 10, "key_file_exposed")
+
+
+def test_a_key_that_is_a_link_or_of_somebody_else_is_refused(store: Path) -> None:
+    path = store / ".ctx" / "keys" / "carol.key"
+    path.rename(store / "moved")
+    path.symlink_to(store / "moved")
+    assert keys("list", cwd=store).status != 0
+    path.unlink()
+    (store / "moved").rename(path)
+    if is_root():
+        os.chown(path, 65534, 65534)
+        one_error_line(keys("list", cwd=store), 10, "key_file_exposed")
+
+
+@pytest.mark.skipif(not is_root(), reason="only root can play two people")
+def test_the_keys_of_a_store_are_closed_to_others(template: Path) -> None:
+    with in_public() as folder:
+        shutil.copytree(template / ".ctx", folder / ".ctx")
+        assert ctx_as_nobody("keys", "list", cwd=folder).status != 0
+
+
+def test_a_wrong_passphrase_opens_nothing(store: Path) -> None:
+    for env, status, code in (
+        ({"CTX_KEY_PASSPHRASE": "wrong"}, 10, "key_passphrase_wrong"),
+        ({}, 10, "key_passphrase_needed"),
+    ):
+        one_error_line(ctx(*REVOKE, cwd=store, env=env), status, code)
+    one_error_line(ctx(*REVOKE, "--passphrase-fd", "77", cwd=store), 2, "usage")
+
+
+def test_a_passphrase_comes_from_a_descriptor(store: Path) -> None:
+    read, write = os.pipe()
+    os.write(write, f"{HUSH}\n".encode())
+    os.close(write)
+    done = subprocess.run(
+        [COMMAND, *REVOKE, "--passphrase-fd", str(read)],
+        cwd=store,
+        env=child_environment(),
+        pass_fds=[read],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    os.close(read)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert states(store)["bob"] == "revoked"
+
+
+def test_a_key_comes_from_the_environment_or_from_a_file_of_its_owner(store: Path) -> None:
+    private = (store / ".ctx" / "keys" / "alice.key").read_text()
+    again = ["keys", "trust", "carol", "--issuer", "acme"]
+    assert ctx(*again, cwd=store, env={**OPEN, "CTX_SIGNING_KEY": private}).status == 0
+    one_error_line(ctx(*again, cwd=store, env={**OPEN, "CTX_SIGNING_KEY": "rubbish"}), 10, "private_key_invalid")
+    elsewhere = store / "alice.pem"
+    elsewhere.write_text(private)
+    elsewhere.chmod(0o644)
+    one_error_line(ctx(*again, "--key", "./alice.pem", cwd=store, env=OPEN), 10, "key_file_exposed")
+    elsewhere.chmod(0o600)
+    assert ctx(*again, "--key", "./alice.pem", cwd=store, env=OPEN).status == 0
+    one_error_line(ctx(*again, "--key", "./none.pem", cwd=store, env=OPEN), 13, "key_not_found")
+
+
+def test_a_person_is_asked_twice_for_a_new_passphrase_and_it_is_not_echoed(store: Path) -> None:
+    shown, status = typed(["keys", "new", "dave"], ["hush one", "hush one"], cwd=store)
+    assert status == 0
+    assert "hush" not in shown
+    assert typed([*REVOKE[:-1], "dave"], ["hush one"], cwd=store)[1] == 11  # opened, and no owner
+    shown, status = typed(["keys", "new", "erin"], ["hush one", "hush two"], cwd=store)
+    assert (status, "key_passphrase_differs" in shown) == (10, True)
+
+
+def typed(args: list[str], answers: list[str], *, cwd: Path) -> tuple[str, int]:
+    """What a terminal shows when somebody answers each question in turn."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [COMMAND, *args],
+        cwd=cwd,
+        env=child_environment(),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,  # so that there is no other terminal to ask at
+    )
+    os.close(theirs)
+    shown = b""
+    left = list(answers)
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+            if left and shown.endswith(b": "):
+                os.write(ours, f"{left.pop(0)}\n".encode())
+    except OSError:  # the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    return shown.decode(), child.wait(timeout=30)
+
+
+def catalog_files(store: Path) -> list[Path]:
+    return list((store / ".ctx").glob("catalog.db*"))
+
+
+def test_a_catalog_that_forgot_a_revocation_is_noticed(store: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    aside = tmp_path_factory.mktemp("aside")
+    for path in catalog_files(store):
+        shutil.copy(path, aside)
+    assert ctx(*REVOKE, cwd=store, env=OPEN).status == 0
+    for path in catalog_files(store):
+        path.unlink()
+    for path in aside.iterdir():
+        shutil.copy(path, store / ".ctx")
+    one_error_line(keys("list", cwd=store), 11, "keyring_rolled_back")
+    one_error_line(ctx(*REVOKE, cwd=store, env=OPEN), 11, "keyring_rolled_back")
+
+
+def test_a_memory_that_is_damaged_is_refused_and_one_that_is_gone_is_made_again(store: Path) -> None:
+    before = listed(store)
+    memory = store / ".ctx" / "keys" / "keyring.json"
+    memory.write_bytes(b"{")
+    one_error_line(keys("list", cwd=store), 11, "keyring_memory_invalid")
+    memory.unlink()
+    assert listed(store) == before
+    assert memory.exists()
+
+
+class Still:
+    """A clock that stands."""
+
+    def __init__(self, year: int) -> None:
+        self.year = year
+
+    def now(self) -> datetime:
+        return datetime(self.year, 1, 1, tzinfo=UTC)
+
+
+def test_a_clock_that_went_backwards_changes_nothing(store: Path) -> None:
+    with opened(Settings(cwd=str(store))) as platform:
+        platform.clock = Still(2001)
+        desk = KeyDesk(platform, HUSH.encode)
+        change = desk.trusting(key_of("x").public_key, "acme")
+        with pytest.raises(ContextPlaneError) as refused:
+            desk.change([change], desk.signer("alice"))
+    assert refused.value.code == "clock_went_backwards"
+
+
+def test_what_a_trusted_key_signs_is_verified_by_the_keyring_of_the_store(store: Path) -> None:
+    with opened(Settings(cwd=str(store))) as platform:
+        desk = KeyDesk(platform, HUSH.encode)
+        bob = desk.signer("bob")
+        envelope = sign(statement(), bob)
+        grounds = grounds_of(desk.keyring, desk.now)
+        assert verify(envelope, PACK, issuer="acme", grounds=grounds).signed_by == (bob.public_key.key_id,)
+
+
+def test_of_two_first_keys_at_once_exactly_one_owns_the_keyring(tmp_path: Path) -> None:
+    ctx("init", cwd=tmp_path)
+    children = [
+        subprocess.Popen(
+            [COMMAND, "keys", "new", name, "--issuer", "acme"],
+            cwd=tmp_path,
+            env=child_environment(OPEN),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for name in ("one", "two")
+    ]
+    ends = sorted(child.wait(timeout=60) for child in children)
+    assert ends[0] == 0
+    assert ends[1] in {2, 11, 14}
+    (acme,) = listed(tmp_path)["issuers"]
+    assert len(acme["keys"]) == 1
+
+
+def test_keys_do_not_disturb_the_care_of_the_store(store: Path) -> None:
+    assert ctx("fsck", cwd=store).status == 0
+    assert ctx("fsck", "--rebuild", cwd=store).status == 0
+    assert states(store) == {"alice": "valid", "bob": "valid"}
+
+
+@pytest.mark.parametrize("args", [["status"], ["log"], ["keys", "--help"]])
+def test_what_signs_nothing_does_not_load_what_signs(store: Path, args: list[str]) -> None:
+    modules = imported(*args, cwd=store)
+    assert not {name for name in modules if name.startswith(("cryptography", "contextplane.trust"))}

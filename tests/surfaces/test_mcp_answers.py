@@ -1,0 +1,144 @@
+"""What an answer holds: how large it may be, what is left out of it then, and that it can be written back."""
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+import pytest
+
+from contextplane.mcp.answers import MAX_ANSWER, MAX_TEXT
+from contextplane.mcp.tools import TOOLS
+from tests.surfaces.agents import DOCUMENT, Agent, says, serving, sources
+
+OUTPUT = {tool["name"]: jsonschema_rs.validator_for(tool["outputSchema"]) for tool in TOOLS}
+LARGE = {"CONTEXT_PACK_MAX_PACK_BYTES": str(20 << 20)}
+
+
+def page(folder: Path, line: str, refs: int, *, lines: int = 2000) -> dict[str, Any]:
+    """A document with refs that all show the same file, which has 2,000 such lines."""
+    (folder / "wide.py").write_text(f"{line}\n" * 2000, encoding="utf-8")
+    found = [{"key": f"r{n}", "path": "wide.py", "line_start": 1, "line_end": lines} for n in range(10, 10 + refs)]
+    return {"sections": [{"key": "findings", "title": "Findings", "refs": found}]}
+
+
+def answered(agent: Agent, tool: str, **arguments: object) -> tuple[dict[str, Any], int]:
+    """The result of a call, and how many bytes came."""
+    assert agent.process.stdout is not None
+    agent.send(says("tools/call", {"name": tool, "arguments": arguments}))
+    line = agent.process.stdout.readline()
+    result = msgspec.json.decode(line, type=dict[str, Any])["result"]
+    OUTPUT[tool].validate(result["structuredContent"])
+    return result, len(line)
+
+
+# --- how large --------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_of_seven_megabytes_is_shown_with_its_structured_copy(tmp_path: Path) -> None:
+    with serving(tmp_path) as agent:
+        made = agent.does("write", document=page(tmp_path, "x" * 900, 4))
+        result, _ = answered(agent, "output", action="read", id=made["id"], profile="reviewer")
+        text = result["content"][0]["text"]
+        assert len(text) > 7_000_000
+        assert result["structuredContent"]["markdown"] == text
+        assert "left_out" not in result["structuredContent"]
+
+
+def test_a_copy_that_would_make_an_answer_too_large_is_left_out_and_that_is_told(tmp_path: Path) -> None:
+    with serving(tmp_path) as agent:
+        made = agent.does("write", document=page(tmp_path, '"' * 900, 4))
+        result, size = answered(agent, "output", action="read", id=made["id"], profile="reviewer")
+        structured = result["structuredContent"]
+        assert len(result["content"][0]["text"]) > 7_000_000
+        assert size <= MAX_ANSWER + 1000
+        assert (structured["left_out"], "markdown" in structured) == (["markdown"], False)
+        assert len(structured["payload"]["chunks"]) == 4
+
+
+def test_data_that_would_make_an_answer_too_large_is_only_in_the_text(tmp_path: Path) -> None:
+    with serving(tmp_path, LARGE) as agent:
+        document = {"sections": [], "title": '"' * (9 << 19)}
+        result, size = answered(agent, "input", action="write", document=document)
+        assert size <= MAX_ANSWER + 1000
+        assert result["structuredContent"] == {"action": "write", "left_out": ["payload"]}
+        told = msgspec.json.decode(result["content"][0]["text"])
+        assert (told["payload"]["title"], told["payload"]["revision"]) == (document["title"], 1)
+
+
+def test_a_text_over_ten_mebibytes_is_an_error_with_details(tmp_path: Path) -> None:
+    with serving(tmp_path) as agent:
+        made = agent.does("write", document=page(tmp_path, "x" * 1000, 6))
+        error = agent.fails("output", action="read", id=made["id"], profile="reviewer")
+        assert "tool output too large" in error["message"]
+        details = error["details"]
+        assert (details["max_bytes"], details["carried_out"]) == (MAX_TEXT, True)
+        assert details["size_bytes"] > MAX_TEXT == 10 << 20
+        assert len(agent.reads(id=made["id"], profile="reviewer", limit=5)) < MAX_TEXT
+
+
+def test_a_refusal_that_is_too_large_does_not_claim_that_anything_was_done(tmp_path: Path) -> None:
+    with serving(tmp_path) as agent:
+        error = agent.fails("input", action="write", op='"' * (9 << 19), document={"sections": []})
+        assert (error["code"], error["details"]["carried_out"]) == ("invalid_data", False)
+        assert "tool output too large" in error["message"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_write_of_six_mebibytes_is_answered_whole(tmp_path: Path) -> None:
+    with serving(tmp_path, LARGE) as agent:
+        assert agent.does("write", document={"sections": [], "title": "x" * (6 << 20)})["revision"] == 1
+
+
+# --- what a write answers can be written back -------------------------------------------------------------------------
+
+
+def test_every_answer_of_a_write_can_be_written_back(tmp_path: Path) -> None:
+    with serving(sources(tmp_path)) as agent:
+        dry = agent.does("write", document={**DOCUMENT, "name": "login-bug"}, validate_only=True)
+        assert dry["validated_only"] is True
+        made = agent.does("write", document=dry)
+        file = tmp_path / "src" / "auth.py"
+        file.write_text("# a new line\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
+        got = agent.does("get", id=made["id"])
+        final = agent.does("write", id=made["id"], expected_revision=1, document={**got, "status": "finalized"})
+        assert final["moved_refs"]
+        again = agent.does("write", id=made["id"], expected_revision=2, document=final)
+        assert (again["sections"], again["revision"]) == (final["sections"], 3)
+        longer = agent.does("ttl", id=made["id"], expected_revision=3, extend_minutes=5)
+        assert agent.does("write", id=made["id"], expected_revision=4, document=longer)["revision"] == 5
+
+
+def test_a_draft_is_told_which_of_its_refs_hold_on_to_nothing_and_why(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\n")
+    refs = [
+        {"key": "fine", "path": "src/auth.py", "line_start": 1, "line_end": 2},
+        {"key": "missing", "path": "src/later.py", "line_start": 1, "line_end": 1},
+        {"key": "past-end", "path": "src/auth.py", "line_start": 3, "line_end": 99},
+        {"key": "no-text", "path": "binary", "line_start": 1, "line_end": 1},
+        {"key": "no-file", "path": "folder", "line_start": 1, "line_end": 1},
+    ]
+    with serving(sources(tmp_path)) as agent:
+        document = {"sections": [{"key": "scope", "title": ""}, {"key": "findings", "title": "", "refs": refs}]}
+        for told in (
+            agent.does("write", document=document, validate_only=True),
+            agent.does("write", document=document),
+        ):
+            assert [(one["section_key"], one["ref_key"]) for one in told["unanchored_refs"]] == [
+                ("findings", "missing"),
+                ("findings", "past-end"),
+                ("findings", "no-text"),
+                ("findings", "no-file"),
+            ]
+            reasons = {one["ref_key"]: one["reason"] for one in told["unanchored_refs"]}
+            assert reasons["missing"] == "the file is missing"
+            assert all(reasons.values())
+        again = agent.does("write", id=told["id"], expected_revision=1, document=told)
+        assert again["unanchored_refs"] == told["unanchored_refs"]
+
+
+@pytest.mark.parametrize("status", ["draft", "finalized"])
+def test_where_every_ref_is_anchored_nothing_is_told(tmp_path: Path, status: str) -> None:
+    with serving(sources(tmp_path)) as agent:
+        assert "unanchored_refs" not in agent.does("write", document={**DOCUMENT, "status": status})

@@ -1,0 +1,350 @@
+"""The MCP server as bytes: both framings, garbage, what is cut off or too large, and how it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contextplane import __version__
+from tests.surfaces.agents import DOCUMENT, SERVER, environment, says, serving, talk
+from tests.surfaces.running import COMMAND
+
+HELLO = says("initialize", {"protocolVersion": "2025-11-25"}, ident="hello")
+PING = says("ping", ident="ping")
+LIST = says("tools/call", {"name": "input", "arguments": {"action": "list"}}, ident="list")
+
+
+def answers(data: bytes, cwd: Path) -> list[dict[str, Any]]:
+    """All answers to these bytes, each on a line; the server ends in peace."""
+    result = talk(data, cwd=cwd)
+    assert result.status == 0, result
+    return [msgspec.json.decode(line, type=dict[str, Any]) for line in result.raw.splitlines()]
+
+
+def idents(data: bytes, cwd: Path) -> list[object]:
+    return [answer["id"] for answer in answers(data, cwd)]
+
+
+def headed(line: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%b" % (len(line), line)
+
+
+def bodies(raw: bytes) -> list[dict[str, Any]]:
+    """What was answered with headers."""
+    found = []
+    while raw:
+        head, _, raw = raw.partition(b"\r\n\r\n")
+        name, _, length = head.partition(b": ")
+        assert name == b"Content-Length"
+        found.append(msgspec.json.decode(raw[: int(length)], type=dict[str, Any]))
+        raw = raw[int(length) :]
+    return found
+
+
+# --- two framings -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [(SERVER,), (COMMAND, "mcp"), (COMMAND, "mcp", "--quiet")], ids=" ".join)
+def test_lines_are_answered_with_lines_by_either_name(tmp_path: Path, command: tuple[str, ...]) -> None:
+    result = talk(HELLO + LIST, cwd=tmp_path, command=command)
+    assert (result.status, result.err) == (0, "")
+    hello, listed = (msgspec.json.decode(line) for line in result.raw.splitlines())
+    assert hello["result"]["serverInfo"] == {"name": "context-pack", "version": __version__}
+    assert listed["result"]["structuredContent"] == {"action": "list", "payload": {"count": 0, "packs": [], "total": 0}}
+    assert list(tmp_path.iterdir()) == []  # nothing is made before the first write
+
+
+def test_headers_are_answered_with_headers_and_the_first_message_decides(tmp_path: Path) -> None:
+    result = talk(headed(HELLO) + PING + headed(LIST), cwd=tmp_path)
+    assert [one["id"] for one in bodies(result.raw)] == ["hello", "ping", "list"]
+    assert idents(HELLO + headed(PING) + LIST, tmp_path) == ["hello", "ping", "list"]
+
+
+def test_other_headers_may_come_first(tmp_path: Path) -> None:
+    result = talk(b"X-Foo: 1\r\n" + headed(HELLO) + b"Accept: any\r\n" + headed(PING), cwd=tmp_path)
+    assert [one["id"] for one in bodies(result.raw)] == ["hello", "ping"]
+    assert result.err == ""
+
+
+def test_the_last_line_needs_no_end(tmp_path: Path) -> None:
+    assert idents(HELLO + PING.rstrip(), tmp_path) == ["hello", "ping"]
+
+
+def test_text_beyond_ascii_comes_back_unchanged(tmp_path: Path) -> None:
+    assert idents(HELLO + says("ping", ident="\u00e9\u2028\U0001f600"), tmp_path) == ["hello", "\u00e9\u2028\U0001f600"]
+
+
+# --- what is no message -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"hello world",
+        b"key: value",
+        b'{"id":1,"method":',
+        b"{\xff}",
+        b"\0\0\0",
+        b"[[[[",
+        b'{"id":2,"method":"ping","params":' + b"[" * 5000,
+        b"\xef\xbb\xbf\xef\xbb\xbf{}",
+        b"Content-Length: nine\r\n",
+        b"Content-Length: 5",
+        b"Content-Type: text/plain\r\n",
+        b"POST / HTTP/1.1",
+    ],
+)
+def test_garbage_is_answered_with_an_error_and_the_next_line_is_read(tmp_path: Path, garbage: bytes) -> None:
+    first, told, last = answers(HELLO + garbage + b"\n" + PING, tmp_path)
+    assert (first["id"], last["id"]) == ("hello", "ping")
+    assert (told["id"], told["error"]["code"]) == (None, -32700)
+
+
+def test_a_batch_is_refused_politely(tmp_path: Path) -> None:
+    _, told, last = answers(HELLO + b"[" + PING.strip() + b"]\n" + PING, tmp_path)
+    assert (told["id"], told["error"]["code"], last["id"]) == (None, -32600, "ping")
+    assert "batches are not supported" in told["error"]["message"]
+
+
+def test_a_message_over_ten_mebibytes_is_skipped_and_the_next_is_read(tmp_path: Path) -> None:
+    large = says("ping", {"x": "y" * (10 << 20)})
+    _, told, last = answers(HELLO + large + PING, tmp_path)
+    assert (told["id"], told["error"]["code"], last["id"]) == (None, -32700, "ping")
+    result = talk(headed(HELLO) + headed(large) + headed(PING), cwd=tmp_path)
+    assert [one["id"] for one in bodies(result.raw)] == ["hello", None, "ping"]
+
+
+@pytest.mark.parametrize("cut", [b'{"id":1,"meth', b"Content-Length: 50\r\n\r\n{", b"Content-Length: 5\r\n", b"["])
+def test_a_message_that_is_cut_off_is_an_error_and_then_an_orderly_end(tmp_path: Path, cut: bytes) -> None:
+    _, told = answers(HELLO + cut, tmp_path)
+    assert (told["id"], told["error"]["code"]) == (None, -32700)
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(
+        st.binary(max_size=80).filter(lambda line: b"\n" not in line and b"content-" not in line.lower()), max_size=8
+    )
+)
+def test_whatever_stands_between_two_requests_both_are_answered(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
+) -> None:
+    told = idents(HELLO + b"\n".join(lines) + b"\n" + PING, tmp_path_factory.getbasetemp())
+    assert (told[0], told[-1]) == ("hello", "ping")
+
+
+# --- what the protocol asks for ---------------------------------------------------------------------------------------
+
+
+def test_nothing_is_refused_before_the_handshake(tmp_path: Path) -> None:
+    assert [one["result"]["structuredContent"]["action"] for one in answers(LIST, tmp_path)] == ["list"]
+
+
+@pytest.mark.parametrize(
+    ("params", "number"),
+    [
+        ({"name": "input", "arguments": []}, -32602),
+        ({"name": "input", "arguments": "list"}, -32602),
+        ({"name": "nope"}, -32602),
+        ({}, -32602),
+        ({"name": 7}, -32602),
+    ],
+)
+def test_a_call_of_the_wrong_shape_is_a_protocol_error(tmp_path: Path, params: object, number: int) -> None:
+    [told] = answers(says("tools/call", params), tmp_path)
+    assert told["error"]["code"] == number
+
+
+def test_a_call_without_arguments_has_none(tmp_path: Path) -> None:
+    for params in ({"name": "input"}, {"name": "output", "arguments": None}):
+        [told] = answers(says("tools/call", params), tmp_path)
+        assert told["result"]["structuredContent"]["action"] == "list"
+
+
+def test_a_notification_is_carried_out_and_not_answered(tmp_path: Path) -> None:
+    write = says("tools/call", {"name": "input", "arguments": {"action": "write", "document": DOCUMENT}}, ident=None)
+    cancelled = says("notifications/cancelled", {"requestId": "list"}, ident=None)
+    [listed] = answers(write + cancelled + LIST, tmp_path)
+    assert listed["result"]["structuredContent"]["payload"]["count"] == 1
+
+
+def test_after_a_shutdown_nothing_is_done(tmp_path: Path) -> None:
+    write = says("tools/call", {"name": "input", "arguments": {"action": "write", "document": DOCUMENT}}, ident=None)
+    down, refused, gone = answers(says("shutdown") + write + LIST + says("exit", ident="x") + PING, tmp_path)
+    assert (down["result"], refused["error"]["code"], gone["id"]) == (None, -32000, "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- how it ends ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sent", [b"", PING, b"junk\n"], ids=["nothing", "something", "junk"])
+def test_a_client_that_never_introduces_itself_ends_the_process_though_its_end_is_open(
+    tmp_path: Path, sent: bytes
+) -> None:
+    env = environment({"CONTEXT_PACK_INITIALIZE_TIMEOUT_MS": "150"})
+    with subprocess.Popen(
+        [SERVER], cwd=tmp_path, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(sent)
+        process.stdin.flush()
+        assert process.wait(30) == 1
+        assert process.stderr.read().endswith(b"no initialize request came in time\n")
+
+
+def test_a_client_that_introduced_itself_may_take_its_time(tmp_path: Path) -> None:
+    with serving(tmp_path, {"CONTEXT_PACK_INITIALIZE_TIMEOUT_MS": "400"}) as agent:
+        agent.asks("initialize", {"protocolVersion": "2025-11-25"})
+        with pytest.raises(subprocess.TimeoutExpired):
+            agent.process.wait(0.6)
+        assert agent.asks("ping")["result"] == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_an_orderly_end(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as agent:
+        agent.asks("initialize", {})
+        agent.process.send_signal(number)
+        assert agent.process.wait(30) == 0
+
+
+def test_a_client_that_reads_no_more_is_left_in_peace(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [SERVER], cwd=tmp_path, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stdin.write(HELLO)
+        process.stdin.flush()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == b""
+
+
+def test_an_output_that_cannot_be_written_is_logged_and_no_success(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [SERVER],
+            cwd=tmp_path,
+            env=environment(),
+            input=HELLO,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=30,
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"mcp-context-pack: error: the output cannot be written: No space left on device\n"
+
+
+def test_a_client_that_does_not_read_yet_gets_all_of_it_later(tmp_path: Path) -> None:
+    many = 300
+    with serving(tmp_path) as agent:
+        for n in range(many):
+            agent.send(says("tools/list", ident=n))  # much more than a pipe holds
+        assert [agent.receive()["id"] for _ in range(many)] == list(range(many))
+
+
+def test_a_signal_ends_it_though_the_client_does_not_read(tmp_path: Path) -> None:
+    with serving(tmp_path) as agent:
+        for n in range(50):
+            agent.send(says("tools/list", ident=n))  # much more than a pipe holds
+        assert agent.receive()["id"] == 0
+        agent.process.send_signal(signal.SIGTERM)
+        assert agent.process.wait(30) == 0
+
+
+def test_streams_that_do_not_block_are_waited_for(tmp_path: Path) -> None:
+    (theirs_in, ours_in), (ours_out, theirs_out) = os.pipe(), os.pipe()
+    os.set_blocking(theirs_in, False)
+    os.set_blocking(theirs_out, False)
+    many = 40
+    with subprocess.Popen([SERVER], cwd=tmp_path, env=environment(), stdin=theirs_in, stdout=theirs_out) as process:
+        os.close(theirs_in)
+        os.close(theirs_out)
+        with os.fdopen(ours_out, "rb") as answers_, os.fdopen(ours_in, "wb", buffering=0) as requests:
+            for n in range(many):
+                requests.write(says("tools/list", ident=n))
+            told = [msgspec.json.decode(answers_.readline())["id"] for _ in range(many)]
+        assert process.wait(30) == 0
+    assert told == list(range(many))
+
+
+def test_closed_standard_streams_are_an_end_like_any_other(tmp_path: Path) -> None:
+    for closed in ("<&-", ">&-", "2>&-"):
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$0" {closed}', SERVER],
+            cwd=tmp_path,
+            env=environment(),
+            input=HELLO if closed != "<&-" else None,
+            stdin=subprocess.DEVNULL if closed == "<&-" else None,
+            capture_output=True,
+            check=False,
+            timeout=30,
+        )
+        assert (done.returncode, done.stderr) == (0, b""), closed
+
+
+# --- what it says of itself -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("level", "lines"),
+    [("off", 0), ("error", 0), ("warn", 1), ("mcp_context_pack=warn", 1), ("", 1), ("other=off", 1), ("nonsense", 1)],
+)
+def test_the_log_goes_to_standard_error_as_its_level_says(tmp_path: Path, level: str, lines: int) -> None:
+    result = talk(HELLO + b"Content-Length: x\n\n", cwd=tmp_path, env={"CONTEXT_PACK_LOG": level})
+    assert result.err.count("\n") == lines
+
+
+def test_the_log_never_holds_what_was_said(tmp_path: Path) -> None:
+    secret = {**DOCUMENT, "title": "swordfish"}
+    write = says("tools/call", {"name": "input", "arguments": {"action": "write", "document": secret}})
+    result = talk(HELLO + b"swordfish\n" + write, cwd=tmp_path, env={"CONTEXT_PACK_LOG": "mcp_context_pack=debug"})
+    assert result.err.count("a message of") == 3
+    assert "swordfish" not in result.err
+
+
+def test_the_script_tells_its_version_and_its_settings(tmp_path: Path) -> None:
+    def run(*args: str) -> tuple[int, bytes, bytes]:
+        done = subprocess.run([SERVER, *args], cwd=tmp_path, env=environment(), capture_output=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    assert run("--version") == (0, f"mcp-context-pack {__version__}\n".encode(), b"")
+    status, out, err = run("--help")
+    assert (status, err) == (0, b"")
+    assert b"CONTEXT_PACK_SOURCE_ROOT" in out
+    assert run("--nope") == (2, b"", out)
+
+
+def imported(data: bytes, cwd: Path) -> set[str]:
+    """The modules that were loaded to answer this."""
+    code = "import sys; from contextplane.mcp.main import run; run(); print(*sys.modules, file=sys.stderr)"
+    env = {key: value for key, value in environment().items() if not key.startswith("COV")}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=cwd, env=env, input=data, capture_output=True, check=True)
+    return set(done.stderr.decode().split())
+
+
+def test_until_the_first_call_nothing_of_the_store_is_imported(tmp_path: Path) -> None:
+    modules = imported(HELLO + PING, tmp_path)
+    assert modules & {"sqlite3", "hashlib", "argparse", "json", "logging", "asyncio", "threading", "pathlib"} == set()
+    assert not {name for name in modules if name.startswith(("contextplane.adapters", "contextplane.handoff"))}
+
+
+def test_a_list_imports_no_object_store_and_nothing_that_writes(tmp_path: Path) -> None:
+    modules = imported(HELLO + LIST, tmp_path)
+    assert "contextplane.app.handoff" in modules
+    unwanted = {"hashlib", "threading", "contextplane.handoff.shelf", "contextplane.handoff.code"}
+    assert modules & (unwanted | {"contextplane.adapters.files.objects"}) == set()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,79 @@
+"""What it costs to ask: nothing heavy is imported on the way to a verb that does not need it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contextplane.cli.table import VERBS
+from tests.surfaces.running import child_environment
+from tests.surfaces.sample import Store
+
+NAMES = [verb.name for verb in VERBS]
+
+
+def imported(*args: str, cwd: Path) -> set[str]:
+    """The modules that a command imports beyond those that Python needs to start."""
+
+    def seen(code: str) -> set[str]:
+        env = child_environment(measured=False)
+        command = [sys.executable, "-X", "importtime", "-c", code, *args]
+        done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=True)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+        return {line.rpartition("|")[2].strip() for line in lines}
+
+    ours = seen("import sys; from contextplane.cli.main import main; sys.exit(main(sys.argv[1:]))")
+    assert "contextplane.cli.main" in ours
+    return ours - seen("pass")
+
+
+HEAVY = {
+    "argparse",
+    "dataclasses",
+    "hashlib",
+    "inspect",
+    "json",
+    "msgspec",
+    "pathlib",
+    "re",
+    "rfc8785",
+    "shtab",
+    "sqlite3",
+    "typing",
+}
+
+
+@pytest.mark.parametrize("flag", ["--version", "--help"])
+def test_the_lightest_answers_import_next_to_nothing(tmp_path: Path, flag: str) -> None:
+    modules = imported(flag, cwd=tmp_path)
+    assert modules & HEAVY == set()
+    assert {name for name in modules if name.startswith("contextplane")} <= {
+        "contextplane",
+        "contextplane.cli",
+        "contextplane.cli.main",
+    }
+
+
+def test_the_status_of_a_store_that_is_in_step_imports_no_object_store(sample: Store) -> None:
+    modules = imported("status", cwd=sample.folder)
+    assert "contextplane.adapters.sqlite.catalog" in modules
+    unwanted = {
+        "rfc8785",
+        "shtab",
+        "dataclasses",
+        "json",
+        "threading",
+        "tempfile",
+        "contextplane.model.canonical",
+    }
+    unwanted |= {f"contextplane.adapters.files.{name}" for name in ("objects", "batch", "pump", "staging")}
+    assert modules & unwanted == set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_verb_imports_another_for_its_help(tmp_path: Path, name: str) -> None:
+    modules = imported(name, "--help", cwd=tmp_path)
+    verbs = {module for module in modules if module.startswith("contextplane.cli.verbs.")}
+    assert verbs == {f"contextplane.cli.verbs.{name}" + ("_" if name == "import" else "")}
+    assert not {module for module in modules if module.startswith(("contextplane.adapters", "contextplane.store"))}

@@ -1,0 +1,96 @@
+"""A manifest that was tampered with is named as such by every verb that meets it, and never as not found."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from contextplane.app.archiving import export_packs
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
+from tests.surfaces.artifacts import MODIFIED, UNCHECKED, damage, log, packed, place, put_out, sidecars
+from tests.surfaces.running import ctx
+
+
+class Tampered:
+    """A store with a pack that was tampered with, one forked from it, a draft of it, and a file that it put out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        run = packed(folder, "report.md")
+        put_out(folder, "report.md")
+        sidecars(folder, run)
+        self.pack = f"ctx://{run.digest.hex}"
+        self.manifest = place(folder, run.digest)
+        (folder / "log.json").write_bytes(log("report.md", "more.md"))
+        self.child = ctx("pack", "log.json", "--parent", self.pack, cwd=folder).out.strip()
+        draft = Path(msgspec.json.decode(ctx("fork", self.pack, "--json", cwd=folder).raw)["draft"])
+        (folder / "draft.json").write_bytes(draft.read_bytes().replace(b"m-1", b"m-2"))
+        with opened(Settings(cwd=str(folder))) as platform:
+            export_packs(platform, [run.digest], str(folder / "whole.tar"))
+        damage(self.manifest)
+
+
+@pytest.fixture(scope="module")
+def tampered(tmp_path_factory: pytest.TempPathFactory) -> Tampered:
+    """One that no test changes."""
+    return Tampered(tmp_path_factory.mktemp("tampered"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "show PACK",
+        "show PACK --steps",
+        "show PACK --json",
+        "cat PACK",
+        "cat PACK:outputs/report.md",
+        "diff PACK CHILD",
+        "diff CHILD PACK",
+        "replay PACK",
+        "replay PACK --recorded",
+        "fork PACK",
+        "finalize draft.json",
+        "export PACK -o x.tar",
+        "export CHILD -o x.tar",
+        "pack log.json --parent PACK",
+        "verify ./report.md",
+    ],
+)
+def test_a_verb_that_reads_it_ends_as_untrusted_and_names_it(tampered: Tampered, line: str) -> None:
+    args = [one.replace("PACK", tampered.pack).replace("CHILD", tampered.child) for one in line.split()]
+    result = ctx(*args, cwd=tampered.folder)
+    assert (result.status, result.raw) == (MODIFIED, b"")
+    assert "object_corrupt" in result.err
+    assert tampered.manifest.name in result.err
+
+
+def test_a_verb_that_lists_or_checks_it_marks_it(tampered: Tampered) -> None:
+    digits = tampered.pack.removeprefix("ctx://")
+    (line,) = [one for one in ctx("log", cwd=tampered.folder).out.splitlines() if one.startswith(digits[:12])]
+    assert "corrupt" in line
+    assert f"{digits} (object_corrupt)" in ctx("show", tampered.child, cwd=tampered.folder).out
+    for ref in (tampered.pack, tampered.child):
+        result = ctx("verify", ref, cwd=tampered.folder)
+        assert (result.status, "Integrity: modified" in result.out) == (MODIFIED, True)
+        assert digits in result.out.split("Integrity: ")[1]
+    damaged = ctx("fsck", cwd=tampered.folder)
+    assert (damaged.status, f"corrupt   sha256:{digits}" in damaged.out) == (1, True)
+
+
+def test_an_archive_brings_the_right_bytes_back(tmp_path: Path) -> None:
+    tampered = Tampered(tmp_path)
+    assert ctx("import", "whole.tar", cwd=tmp_path).status == 0
+    assert ctx("verify", tampered.pack, cwd=tmp_path).status == 0
+
+
+def test_a_line_of_parents_that_is_broken_is_told_apart_from_one_that_was_changed(tmp_path: Path) -> None:
+    """A circle cannot be made: whatever closes it does not have the bytes that its name says."""
+    tampered = Tampered(tmp_path)
+    child = tampered.child.removeprefix("ctx://")
+    circle = (tmp_path / ".ctx" / "objects" / child[:2] / child[2:]).read_bytes()
+    tampered.manifest.write_bytes(circle.replace(tampered.pack.removeprefix("ctx://").encode(), child.encode()))
+    assert ctx("verify", tampered.child, cwd=tmp_path).status == MODIFIED
+    tampered.manifest.unlink()
+    missing = ctx("verify", tampered.child, cwd=tmp_path)
+    assert (missing.status, "it is not in the store" in missing.out) == (UNCHECKED, True)

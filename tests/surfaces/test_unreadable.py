@@ -1,0 +1,75 @@
+"""What the system does not hand out is neither tampered with nor missing: nobody knows, and every verb says so."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.running import NOBODY, Result, ctx, ctx_as_nobody, in_public, is_root
+from tests.surfaces.runs import manifest, packed, place
+
+
+@pytest.fixture
+def store() -> Iterator[Path]:
+    with in_public() as folder:
+        assert ctx("init", cwd=folder).status == 0
+        yield folder
+
+
+def close(store: Path, digits: str) -> None:
+    """Take the right to read one object away, in a store that is nobody's own."""
+    place(store, digits).chmod(0o000)
+    if is_root():
+        for path in [store, *store.rglob("*")]:
+            os.chown(path, NOBODY, NOBODY)
+
+
+def says_neither(result: Result) -> str:
+    told = result.out + result.err
+    assert "tampered" not in told
+    assert "corrupt" not in told
+    assert "missing" not in told.replace("0 missing", "")
+    assert "cannot be read" in told
+    return told
+
+
+def test_a_content_that_cannot_be_read_is_unchecked(store: Path) -> None:
+    pack = packed(store)
+    output = manifest(store, pack)["outputs"][0]["content_ref"].removeprefix("sha256:")
+    close(store, output)
+    verdict = ctx_as_nobody("verify", pack, cwd=store)
+    assert verdict.status == 10
+    assert "Permission denied" in says_neither(verdict)
+    assert json.loads(ctx_as_nobody("verify", pack, "--json", cwd=store).raw)["answer"] == "unchecked"
+    assert "cannot be read: sha256:" in says_neither(ctx_as_nobody("show", pack, cwd=store))
+    replayed = ctx_as_nobody("replay", pack, "--recorded", cwd=store)
+    assert replayed.status == 1
+    says_neither(replayed)
+
+
+def test_a_manifest_that_cannot_be_read_is_marked_as_that(store: Path) -> None:
+    pack = packed(store)
+    close(store, pack)
+    assert ctx_as_nobody("verify", pack, cwd=store).status == 10
+    for verb in (("log",), ("search", "Refunded"), ("verify", pack)):
+        says_neither(ctx_as_nobody(*verb, cwd=store))
+    shown = ctx_as_nobody("show", pack, cwd=store)
+    assert (shown.status, shown.err.split(":")[1].strip()) == (1, "storage_failed")
+
+
+def test_what_cannot_be_read_is_kept_by_a_collector_and_named(store: Path) -> None:
+    pack = packed(store)
+    (store / ".ctx" / "packs" / pack).unlink()
+    assert ctx("fsck", "--rebuild", cwd=store).status == 0
+    close(store, manifest_of(store, pack))
+    done = ctx_as_nobody("gc", "--grace", "0s", "--dry-run", cwd=store)
+    assert done.status == 0
+    says_neither(done)
+
+
+def manifest_of(store: Path, pack: str) -> str:
+    """One of the contents of a pack that is registered no more."""
+    fields = json.loads(place(store, pack).read_bytes())
+    return str(fields["outputs"][0]["content_ref"]).removeprefix("sha256:")

@@ -1,0 +1,67 @@
+"""The checklist over any state of affairs: it passes when every line does, and nothing passes in silence."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextplane.authoring.checklist import STEPS, Asked, Checklist, Line, Verdict, checklist
+from contextplane.authoring.finding import Finding
+from contextplane.authoring.gates.table import GATES, Report
+
+SEVERITIES = st.sampled_from(["error", "warning", "unknown"])
+FINDINGS = st.builds(
+    Finding,
+    gate=st.sampled_from(GATES),
+    code=st.just("some_law"),
+    severity=SEVERITIES,
+    at=st.sampled_from(["", "/pack_meta"]),
+    cause=st.just("because"),
+    cure=st.just("mend it"),
+)
+TOOLS = st.none() | st.frozensets(st.sampled_from(["a.x", "a.y", "b.z"]))
+REPORTS = st.builds(
+    Report,
+    findings=st.lists(FINDINGS, max_size=6).map(tuple),
+    not_run=st.sampled_from([(), GATES[1:]]),
+)
+
+
+@given(report=REPORTS, surface=TOOLS, expected=TOOLS)
+def test_every_line_is_told_and_the_whole_is_as_good_as_its_worst_line(
+    report: Report, surface: frozenset[str] | None, expected: frozenset[str] | None
+) -> None:
+    found = checklist(Asked(report=report, surface=surface, expected=expected, comparison=None))
+    verdicts = [line.verdict for line in found.lines]
+    assert len(found.lines) == len(STEPS) + 1
+    assert all(line.says and line.reason for line in found.lines)
+    assert found.outcome == ("failed" if "failed" in verdicts else "incomplete")
+    assert verdicts[3:6] == ["unknown"] * 3
+    assert verdicts[-1] != "passed"
+    if any(one.severity == "error" for one in report.findings):
+        assert verdicts[-1] == "failed"
+
+
+@given(surface=st.frozensets(st.sampled_from(["a.x", "a.y", "b.z"])), expected=TOOLS)
+def test_the_surface_fails_exactly_when_it_is_known_to_be_another(
+    surface: frozenset[str], expected: frozenset[str] | None
+) -> None:
+    asked = Asked(report=Report(findings=()), surface=surface, expected=expected, comparison=None)
+    verdict = checklist(asked).lines[2].verdict
+    assert verdict == ("failed" if expected is not None and expected != surface else "unknown")
+
+
+@given(findings=st.lists(FINDINGS, max_size=6))
+def test_a_warning_never_stands_in_the_way(findings: list[Finding]) -> None:
+    harmless = tuple(one for one in findings if one.severity == "warning")
+    asked = Asked(report=Report(findings=harmless), surface=frozenset(), expected=None, comparison=None)
+    assert [line.verdict for line in checklist(asked).lines[:2]] == ["passed", "passed"]
+
+
+@given(verdicts=st.lists(st.sampled_from(["passed", "failed", "unknown"]), min_size=1, max_size=8))
+def test_the_whole_passes_exactly_when_every_line_does(verdicts: list[Verdict]) -> None:
+    lines = tuple(
+        Line(number=n, step="step", says="It holds.", verdict=verdict, reason="so")
+        for n, verdict in enumerate(verdicts, 1)
+    )
+    outcome = Checklist(lines=lines).outcome
+    assert (outcome == "passed") == all(verdict == "passed" for verdict in verdicts)
+    assert (outcome == "failed") == ("failed" in verdicts)

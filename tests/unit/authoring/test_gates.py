@@ -1,0 +1,196 @@
+"""The gates as a whole: pure, independent of order, and of one mind with the JSON Schema."""
+
+import copy
+import json
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contextplane.authoring.gates.table import LAWS, judged
+from contextplane.authoring.overlays import OverlayUnsafe, resolved_view
+from contextplane.authoring.schemas import SCHEMAS, schema_of
+from contextplane.authoring.subject import Subject
+from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.overlay import Overlay
+from tests.spec.manifest import ROOT, proves
+from tests.unit.authoring.changes import NARROWING, overlay
+from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, changed, findings, leaves, part, with_changes
+
+BREAKS: list[dict[str, Any]] = json.loads((CASES / "breaks.json").read_text(encoding="utf-8"))
+LISTS = (
+    *("policy_layer/policy_bundles", "policy_layer/approval_gates", "policy_layer/guardrails/must_refuse"),
+    *("tooling_layer/adapter_registry", "tooling_layer/permissions", "decision_layer/decision_specs"),
+    *("evaluation_layer/eval_targets", "evaluation_layer/release_gates", "intelligence_refs/ontology/entity_types"),
+)
+
+
+def told(pack: Any) -> set[tuple[str, str, str]]:  # noqa: ANN401  any JSON
+    """What was found, without positions: neither in the place nor in the words."""
+    strip = str.maketrans("", "", "0123456789")
+    return {(one.code, one.at.translate(strip), one.cause.translate(strip)) for one in findings(pack)}
+
+
+@given(st.data(), st.sampled_from([case for case in BREAKS if case["code"] != "id_repeated"]))
+def test_the_order_of_parts_does_not_change_what_is_found(data: st.DataObject, case: dict[str, Any]) -> None:
+    pack = with_changes(case["changes"])
+    shuffled = copy.deepcopy(pack)
+    for path in LISTS:
+        *way, last = path.split("/")
+        parent = shuffled
+        for step in way:
+            parent = parent.get(step, {}) if isinstance(parent, dict) else {}
+        if isinstance(parent, dict) and isinstance(parent.get(last), list):
+            parent[last] = data.draw(st.permutations(parent[last]))
+    assert told(shuffled) == told(pack)
+
+
+def test_many_conditions_of_many_cases_share_what_may_be_tried_and_the_rest_cannot_be_told() -> None:
+    rules = "/policy_layer/policy_bundles/0/policy_dsl/rules"
+    facts = [{"var": f"request.context.v{n}"} for n in range(12)]
+    never = {"or": [{"and": [{">": [fact, 5]}, {"<": [fact, 3]}]} for fact in facts]}
+    many = [{**part(EXAMPLE, f"{rules}/1"), "rule_id": f"R_{n}", "if": never} for n in range(60)]
+    found = findings(with_changes([{"at": f"{rules}/-", "value": one} for one in many]))
+    untold = [one for one in found if one.code == "rule_unreachable"]
+    assert {one.severity for one in untold} == {"unknown"}
+    assert len(untold) == len(many)
+
+
+@given(st.permutations(LAWS), st.sampled_from(BREAKS))
+@settings(max_examples=20)
+def test_the_order_of_laws_does_not_change_what_is_found(laws: list[Any], case: dict[str, Any]) -> None:
+    pack = with_changes(case["changes"])
+    report = judged(pack, ENVIRONMENT)
+    if report.not_run:
+        return
+    subject = Subject(msgspec.convert(pack, type=ContextPack), pack, ENVIRONMENT)
+    found = [one for law in laws for one in law.findings(subject)]
+    assert sorted(map(repr, found)) == sorted(map(repr, report.findings))
+
+
+@pytest.mark.parametrize("case", BREAKS[::7], ids=lambda case: case["note"])
+def test_judging_changes_nothing_and_says_the_same_again(case: dict[str, Any]) -> None:
+    pack = with_changes(case["changes"])
+    before = json.dumps(pack)
+    assert judged(pack, ENVIRONMENT) == judged(copy.deepcopy(pack), ENVIRONMENT)
+    assert json.dumps(pack) == before
+
+
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    1,
+    1.5,
+    10**9,
+    "",
+    "x",
+    "1.0.0",
+    "a b",
+    "read_only",
+    "\u0430",
+    [],
+    ["x"],
+    {},
+)
+PLACES = [at for at, _ in leaves(EXAMPLE)]
+PARENTS = sorted({"/".join(at.split("/")[:n]) for at in PLACES for n in range(2, at.count("/") + 1)})
+
+
+def agree(pack: Any, document: type[msgspec.Struct]) -> bool:  # noqa: ANN401  any JSON
+    """Whether the types and the schema say the same, and what."""
+    try:
+        msgspec.convert(pack, type=document)
+        typed = True
+    except msgspec.ValidationError:
+        typed = False
+    assert jsonschema_rs.Draft202012Validator(schema_of(document)).is_valid(pack) is typed
+    return typed
+
+
+@proves("context-pack:references:pack-type")
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_types_and_schema_accept_the_same_packs_whatever_is_changed(value: Any) -> None:  # noqa: ANN401  any JSON
+    validator = jsonschema_rs.Draft202012Validator(schema_of(ContextPack))
+    refused = 0
+    for at in (*PLACES, *PARENTS):
+        pack = changed(at, value)
+        try:
+            msgspec.convert(pack, type=ContextPack)
+            typed = True
+        except msgspec.ValidationError:
+            typed = False
+        assert validator.is_valid(pack) is typed, (at, value)
+        refused += not typed
+    assert refused
+
+
+@pytest.mark.parametrize("at", [*PLACES, *PARENTS])
+def test_types_and_schema_agree_when_a_part_is_missing_or_renamed(at: str) -> None:
+    agree(with_changes([{"at": at}]), ContextPack)
+    if not at.rpartition("/")[2].isdigit():
+        agree(with_changes([{"at": f"{at}_x", "value": 1}]), ContextPack)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_types_and_schema_accept_the_same_overlays(value: Any) -> None:  # noqa: ANN401  any JSON
+    document = msgspec.to_builtins(overlay(NARROWING[0]))
+    assert agree(document, Overlay)
+    for name in (*document, "extra"):
+        agree({**document, name: value}, Overlay)
+
+
+@proves("context-pack:references:pack-schema", "context-pack:gates:schema-valid", "context-pack:full-example:validates")
+def test_the_schemas_that_are_checked_in_are_those_of_the_types_and_the_example_is_valid() -> None:
+    folder = ROOT / "schemas"
+    assert {path.name for path in folder.iterdir()} == set(SCHEMAS)
+    for name, document in SCHEMAS.items():
+        written = json.loads((folder / name).read_text(encoding="utf-8"))
+        assert written == schema_of(document), "run 'make docs'"
+        jsonschema_rs.meta.validate(written)
+    validator = jsonschema_rs.Draft202012Validator(json.loads((folder / "context-pack.v2.schema.json").read_text()))
+    assert validator.is_valid(EXAMPLE)
+    assert judged(EXAMPLE).passed
+
+
+@proves("context-pack:layer-examples:each-example-validates")
+@pytest.mark.parametrize("layer", list(EXAMPLE))
+def test_each_layer_of_the_example_is_one_by_the_schema(layer: str) -> None:
+    whole = schema_of(ContextPack)
+    part = whole["$defs"]["ContextPack"]["properties"][layer]
+    jsonschema_rs.Draft202012Validator({**part, "$defs": whole["$defs"]}).validate(EXAMPLE[layer])
+
+
+def test_personal_numbers_are_told_by_whoever_knows_them_and_otherwise_it_is_said_that_nobody_could() -> None:
+    pack = changed("/tone_and_comms/do/0", "never repeat 2341 2341 2346 to anybody")
+    unknown = [one for one in judged(pack).findings if one.code == "personal_number_present"]
+    assert [one.severity for one in unknown] == ["unknown"]
+    known = judged(pack, identify=lambda text: "Aadhaar number" if text == "2341 2341 2346" else None).findings
+    assert [one.severity for one in known if one.code == "personal_number_present"] == ["error"]
+    assert not [one for one in judged(pack, identify=lambda _: None).findings if one.code == "personal_number_present"]
+
+
+def test_what_belongs_in_no_pack_belongs_in_no_overlay() -> None:
+    note = (("/policy_layer/guardrails/must_refuse/x", {"id": "x", "message": "TODO: ask"}),)
+    with pytest.raises(OverlayUnsafe, match="operator_note_present"):
+        resolved_view(EXAMPLE, [overlay(note)])
+
+
+@given(st.text(alphabet="ghp_abAB12-:=\n ", max_size=40), st.integers(0, 600_000))
+@settings(max_examples=15)
+def test_a_secret_is_found_however_much_stands_around_it(around: str, before: int) -> None:
+    text = f"{'word ' * (before // 5)}{around} ghp_{'a1B2' * 9} {around}"
+    step = {"id": "a", "tool": "adp_orders.lookup", "params": {"note": text}}
+    template = {
+        "template_id": "t",
+        "intent": "support.refund",
+        "decision_key": "support.refund.execute",
+        "steps": [step],
+    }
+    pack = with_changes([{"at": "/task_layer", "value": {"task_templates": [template]}}])
+    at = "/task_layer/task_templates/0/steps/0/params/note"
+    assert ("secret_present", at) in [(one.code, one.at) for one in findings(pack)]

@@ -1,0 +1,130 @@
+"""Every law of every gate: the full example keeps it, and packs that differ in one place break it, at that place."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from contextplane.app.linting import LawUnknown, law_behind
+from contextplane.authoring.gates.table import EVERY_LAW, GATES, judged
+from contextplane.authoring.surroundings import Surroundings
+from tests.spec.manifest import proves
+from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, findings, with_changes
+
+BREAKS: list[dict[str, Any]] = json.loads((CASES / "breaks.json").read_text(encoding="utf-8"))
+KEEPS: list[dict[str, Any]] = json.loads((CASES / "keeps.json").read_text(encoding="utf-8"))
+
+
+def surroundings(case: dict[str, Any]) -> Surroundings:
+    return msgspec.structs.replace(ENVIRONMENT, **case.get("environment", {}))
+
+
+@proves(
+    "context-pack:structure:ten-required-layers",
+    "context-pack:definition:identity",
+    "context-pack:excluded:raw-customer-records",
+    "context-pack:excluded:secrets",
+    "context-pack:excluded:mutable-conversation-state",
+    "context-pack:excluded:operator-notes",
+    "context-pack:excluded:adapter-code",
+    "context-pack:contract-meta:requires-is-explicit",
+    "context-pack:intelligence-refs:embedding-keys-versioned",
+    "context-pack:business-context:kept-short",
+    "context-pack:business-context:constraints-over-slogans",
+    "context-pack:business-context:no-duplicated-policy",
+    "context-pack:policy-layer:rationale-expected",
+    "context-pack:tooling-layer:adapters-and-permissions",
+    "context-pack:tooling-layer:write-requires-idempotency",
+    "context-pack:tooling-layer:endpoint-ref-is-registry-entry",
+    "context-pack:decision-layer:binds-typed-decisions",
+    "context-pack:decision-layer:every-workflow-has-one",
+    "context-pack:decision-layer:mode-covers-effects",
+    "context-pack:evaluation-layer:measurable-quality",
+    "context-pack:evaluation-layer:every-intent-has-targets",
+    "context-pack:evaluation-layer:gates-include-policy-and-safety",
+    "context-pack:gates:policy-unreachable-rule",
+    "context-pack:gates:policy-unsatisfiable-gate",
+    "context-pack:gates:policy-priority-conflicts",
+    "context-pack:gates:risk-approval-mode",
+    "context-pack:gates:risk-destructive-without-gate",
+    "context-pack:gates:risk-missing-idempotency",
+    "context-pack:gates:tenancy-tenant",
+    "context-pack:gates:tenancy-endpoint-refs",
+    "context-pack:gates:tenancy-graph-snapshots",
+    "context-pack:gates:evaluation-score-targets",
+    "context-pack:gates:evaluation-release-gates",
+    "context-pack:gates:security-no-secrets",
+    "context-pack:gates:security-no-unrestricted-surface",
+)
+@pytest.mark.parametrize("case", BREAKS, ids=lambda case: case["note"])
+def test_what_breaks_a_law_is_found_with_its_place(case: dict[str, Any]) -> None:
+    found = findings(with_changes(case["changes"]), surroundings(case))
+    told = [(one.code, one.at, one.severity) for one in found]
+    assert (case["code"], case["at"], case["severity"]) in told
+
+
+@proves("context-pack:intelligence-refs:embedding-keys-optional")
+@pytest.mark.parametrize("case", KEEPS, ids=lambda case: case["note"])
+def test_a_reasonable_pack_breaks_no_law(case: dict[str, Any]) -> None:
+    pack = with_changes(case["changes"])
+    assert [one for one in findings(pack) if one.severity == "error"] == []
+
+
+def test_every_law_has_a_case_that_breaks_it() -> None:
+    told_elsewhere = {"golden_cases_unstable"}
+    assert {case["code"] for case in BREAKS} | told_elsewhere == {law.code for law in EVERY_LAW}
+
+
+def test_the_full_example_passes_every_gate_and_what_cannot_be_told_is_said() -> None:
+    report = judged(EXAMPLE, ENVIRONMENT)
+    assert report.passed
+    assert [(one.gate, one.code, one.severity) for one in report.findings] == [
+        ("replay", "golden_cases_unstable", "unknown")
+    ]
+
+
+def test_a_wrong_form_stops_the_other_gates_and_the_report_says_so() -> None:
+    report = judged(with_changes([{"at": "/pack_meta/ttl_seconds", "value": "long"}]))
+    assert not report.passed
+    assert report.not_run == GATES[1:]
+
+
+@pytest.mark.parametrize("law", EVERY_LAW, ids=lambda law: str(law.code))
+def test_every_law_can_be_explained_in_one_sentence(law: Any) -> None:  # noqa: ANN401  of any subject
+    text = law_behind(law.code).text
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert len(text) > len("It holds.")
+
+
+def test_codes_are_unique_and_an_unknown_one_is_answered_with_the_nearest() -> None:
+    assert len({law.code for law in EVERY_LAW}) == len(EVERY_LAW)
+    with pytest.raises(LawUnknown) as caught:
+        law_behind("rule_unreachabel")
+    assert caught.value.hint == "did you mean rule_unreachable?"
+
+
+@pytest.mark.parametrize("layer", [name for name in EXAMPLE if name != "task_layer"])
+def test_a_missing_layer_is_named(layer: str) -> None:
+    (found,) = [one for one in findings(with_changes([{"at": f"/{layer}"}])) if one.severity == "error"]
+    assert (found.code, found.at) == ("schema_part_missing", f"/{layer}")
+    assert layer in found.cause
+
+
+def test_a_value_of_the_wrong_form_is_shown_unless_it_is_a_secret() -> None:
+    at = "/tooling_layer/permissions/0/permission_id"
+    (alike,) = findings(with_changes([{"at": at, "value": "\u0430dp"}]))
+    assert alike.cause == r"'\u0430dp' does not have the form of this field"
+    token = "ghp_" + "a1B2" * 9
+    (secret,) = findings(with_changes([{"at": at, "value": f"{token} "}]))
+    assert secret.cause == "this text does not have the form of this field"
+
+
+def test_many_problems_of_form_are_told_at_once_and_their_number_is_bounded() -> None:
+    pack = with_changes([{"at": f"/extra_{n}", "value": 1} for n in range(150)])
+    found = findings({**pack, "pack_meta": {}, "memory_layer": {}})
+    assert {"/pack_meta/pack_id", "/memory_layer/memory_policy", "/extra_149"} <= {one.at for one in found}
+    rules = [{"rule_id": "bad id", "applies_to": {}, "if": 1, "then": 2}] * 500
+    crowded = findings(with_changes([{"at": "/policy_layer/policy_bundles/0/policy_dsl/rules", "value": rules}]))
+    assert any("not listed" in one.cause for one in crowded)

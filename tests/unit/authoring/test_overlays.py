@@ -1,0 +1,248 @@
+"""Overlays: they may constrain. Whatever widens is refused and named; whatever is applied is listed with its origin."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextplane.authoring.gates.table import judged
+from contextplane.authoring.overlays import OverlayMisplaced, OverlayUnsafe, OverlayWidens, resolved_view
+from contextplane.model.context_pack.pack import ContextPack
+from tests.spec.manifest import proves
+from tests.unit.authoring.changes import (
+    ALTERING,
+    GATE,
+    HIGH,
+    NARROWING,
+    REFUND,
+    RULES,
+    SPEC,
+    VAR,
+    WIDENING,
+    Step,
+    deny,
+    overlay,
+)
+from tests.unit.authoring.packs import EXAMPLE, with_changes
+
+
+def test_there_are_at_least_five_hundred_of_each() -> None:
+    assert len(NARROWING) >= 500
+    assert len(WIDENING) >= 500
+
+
+@proves("context-pack:overlays:constrain-only")
+def test_every_narrowing_overlay_is_accepted_and_each_of_its_changes_is_listed_with_its_origin() -> None:
+    for step in NARROWING:
+        view = resolved_view(EXAMPLE, [overlay(step)])
+        msgspec.convert(view.value, type=ContextPack)
+        assert view.applied, step
+        assert {one.overlay for one in view.applied} == {"ov.staging@1.0.0"}
+        assert {one.change.effect for one in view.applied} <= {"narrows", "removes"}, step
+        assert len(view.applied) >= len(step)
+
+
+@proves("context-pack:overlays:constrain-only")
+def test_every_widening_overlay_is_refused_and_the_widening_is_named() -> None:
+    for step in (*WIDENING, *ALTERING):
+        with pytest.raises(OverlayWidens) as caught:
+            resolved_view(EXAMPLE, [overlay(step)])
+        named = caught.value.details["widenings"]
+        assert isinstance(named, list)
+        assert any(step[0][0].startswith(one["at"]) or one["at"].startswith(step[0][0]) for one in named), step
+
+
+@given(st.lists(st.sampled_from(NARROWING), max_size=4), st.sampled_from(WIDENING), st.integers(0, 4))
+def test_a_widening_hides_behind_no_number_of_narrowings(steps: list[Step], widening: Step, place: int) -> None:
+    changed = {at for step in steps for at, _ in step}
+    if any(at.startswith(one) or one.startswith(at) for at, _ in widening for one in changed):
+        return
+    with pytest.raises(OverlayWidens):
+        resolved_view(EXAMPLE, [overlay(*steps[:place], widening, *steps[place:])])
+
+
+def test_overlays_are_applied_in_their_order_and_a_later_one_may_not_loosen_what_an_earlier_one_tightened() -> None:
+    tight = overlay(((f"{GATE}/when", {">": [VAR, 500]}),), order=1, name="ov.region")
+    loose = overlay(((f"{GATE}/when", {">": [VAR, 1000]}),), order=2, name="ov.tenant")
+    assert [one.overlay for one in resolved_view(EXAMPLE, [tight]).applied] == ["ov.region@1.0.0"]
+    with pytest.raises(OverlayWidens):
+        resolved_view(EXAMPLE, [loose, tight])
+    swapped = [msgspec.structs.replace(loose, order=0), tight]
+    assert [one.overlay for one in resolved_view(EXAMPLE, swapped).applied] == ["ov.tenant@1.0.0", "ov.region@1.0.0"]
+
+
+def test_the_base_is_left_as_it_was() -> None:
+    before = msgspec.json.encode(EXAMPLE)
+    resolved_view(EXAMPLE, [overlay(*NARROWING[:5])])
+    assert msgspec.json.encode(EXAMPLE) == before
+
+
+def effects(step: Step) -> set[str]:
+    return {one.change.effect for one in resolved_view(EXAMPLE, [overlay(step)]).applied}
+
+
+@proves("context-pack:overlays-allowed:endpoint-reference")
+def test_an_overlay_may_name_another_endpoint() -> None:
+    at = "/tooling_layer/adapter_registry/adp_orders/endpoint_ref"
+    view = resolved_view(EXAMPLE, [overlay(((at, "internal://orders-staging"),))])
+    assert [one.change.effect for one in view.applied] == ["endpoint"]
+    assert judged(view.value).passed
+
+
+@proves("context-pack:overlays-allowed:policy-tightening")
+def test_an_overlay_may_lower_the_threshold_of_a_gate() -> None:
+    assert effects(((f"{GATE}/when", {">": [VAR, 1000]}),)) == {"narrows"}
+
+
+@proves("context-pack:overlays-allowed:locale-and-currency")
+def test_an_overlay_may_set_locale_and_currency() -> None:
+    defaults = "/pack_meta/environment_defaults"
+    step = ((f"{defaults}/language", "en-IN"), (f"{defaults}/currency", "USD"), (f"{defaults}/timezone", "Asia/Tokyo"))
+    assert effects(step) == {"locale"}
+
+
+@proves("context-pack:overlays-allowed:evaluator-tightening")
+def test_an_overlay_may_ask_for_more_of_the_evaluators() -> None:
+    target = "/evaluation_layer/eval_targets/support.refund"
+    assert effects(((f"{target}/latency_p99_ms", 2000), (f"{target}/utility", 0.95))) == {"narrows"}
+
+
+def refused(*step: tuple[str, Any]) -> str:
+    with pytest.raises(OverlayWidens) as caught:
+        resolved_view(EXAMPLE, [overlay(step)])
+    return caught.value.message
+
+
+@proves("context-pack:overlays-disallowed:absent-capability")
+def test_an_overlay_may_not_grant_a_capability() -> None:
+    void = {"permission_id": "p_void", "adapter_id": "adp_payments", "capability": "void", "allow": True}
+    said = refused(
+        ("/tooling_layer/adapter_registry/adp_payments/capabilities/void", "void"),
+        ("/tooling_layer/permissions/adp_payments.void", void),
+    )
+    assert "new write capability adp_payments.void for support.refund" in said
+    read = {**void, "adapter_id": "adp_orders", "permission_id": "p_list", "capability": "list"}
+    assert "new read capability adp_orders.list" in refused(
+        ("/tooling_layer/adapter_registry/adp_orders/capabilities/list", "list"),
+        ("/tooling_layer/permissions/adp_orders.list", read),
+    )
+
+
+@proves("context-pack:overlays-disallowed:lower-approval-mode")
+@pytest.mark.parametrize("at", ["/tooling_layer/adapter_registry/adp_payments/approval_mode", f"{SPEC}/approval_mode"])
+def test_an_overlay_may_not_lower_an_approval_mode(at: str) -> None:
+    assert "was destructive, now network" in refused((at, "network"))
+
+
+@proves("context-pack:overlays-disallowed:silent-outcomes")
+def test_an_overlay_may_not_change_outcomes() -> None:
+    assert "allowed_outcomes" in refused((f"{SPEC}/allowed_outcomes", ["approved", "denied"]))
+
+
+@proves("context-pack:overlays-disallowed:ontology-swap")
+def test_an_overlay_may_not_swap_the_ontology() -> None:
+    assert "ont.retail" in refused(("/intelligence_refs/ontology/namespace", "ont.retail"))
+
+
+@proves("context-pack:overlays-disallowed:raw-secrets")
+@pytest.mark.parametrize(
+    "text", ["ghp_" + "a1B2" * 9, "-----BEGIN " + "PRIVATE KEY-----", "q8Zk2LmP9xVt4RwY7nBc3Df6Gh1Js5"]
+)
+def test_an_overlay_that_holds_a_secret_is_refused_wherever_it_stands(text: str) -> None:
+    narrowing = overlay(NARROWING[0])
+    with pytest.raises(OverlayUnsafe) as caught:
+        resolved_view(EXAMPLE, [overlay((("/policy_layer/guardrails/must_refuse/x", {"id": "x", "message": text}),))])
+    assert caught.value.at == "ov.staging@1.0.0#/changes/0/value/message"
+    told = msgspec.structs.replace(narrowing.changes[0], why=f"because of {text}")
+    with pytest.raises(OverlayUnsafe) as caught:
+        resolved_view(EXAMPLE, [msgspec.structs.replace(narrowing, changes=(told,))])
+    assert caught.value.at == "ov.staging@1.0.0#/changes/0/why"
+    assert text not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ((("/policy_layer/approval_gates/GATE_X/ttl_seconds", 5),), "no 'GATE_X'"),
+        ((("/policy_layer/approval_gates/GATE_FINANCE_APPROVAL/when/x/y", 5),), "no 'x'"),
+        ((("/nowhere/at_all", 5),), "no 'nowhere'"),
+        (((f"{REFUND}/no_such_field", None),), "no 'no_such_field'"),
+        ((("/policy_layer/guardrails/redaction_rules/aadhaar", "pan"),), "not the 'aadhaar'"),
+        ((("/policy_layer/guardrails/redaction_rules/aadhaar", None),), "no 'aadhaar'"),
+    ],
+)
+def test_a_change_at_a_place_that_is_not_there_is_refused(step: Step, words: str) -> None:
+    with pytest.raises(OverlayMisplaced) as caught:
+        resolved_view(EXAMPLE, [overlay(step)])
+    assert words in caught.value.message
+    assert caught.value.at is not None
+    assert caught.value.at.startswith("ov.staging@1.0.0#/changes/0: /")
+
+
+def test_an_overlay_of_another_pack_and_a_change_that_says_two_things_are_refused() -> None:
+    fine = overlay(NARROWING[0])
+    with pytest.raises(OverlayMisplaced, match=r"for ctxpack\.other"):
+        resolved_view(EXAMPLE, [msgspec.structs.replace(fine, base_pack_id="ctxpack.other")])
+    both = msgspec.structs.replace(fine.changes[0], remove=True)
+    with pytest.raises(OverlayMisplaced, match="either a value or remove"):
+        resolved_view(EXAMPLE, [msgspec.structs.replace(fine, changes=(both,))])
+
+
+def test_true_and_one_are_not_the_same_to_a_condition() -> None:
+    base = with_changes([{"at": "/policy_layer/approval_gates/0/when", "value": {"===": [VAR, 1]}}])
+    with pytest.raises(OverlayWidens):
+        resolved_view(base, [overlay(((f"{GATE}/when", {"===": [VAR, True]}),))])
+
+
+def test_a_condition_that_is_written_in_another_way_is_no_widening_and_no_narrowing() -> None:
+    turned = {"and": [{"==": ["support_agent", {"var": "user.role"}]}, {"<": [3000, VAR]}]}
+    assert "written in another way (does not constrain)" in refused((f"{HIGH}/if", turned))
+
+
+def test_a_condition_that_fails_where_it_was_false_denies_there_and_so_narrows() -> None:
+    # An amount that is no number cannot be compared; asked first, that is so whatever the role is.
+    turned = {"and": [{">": [VAR, 3000]}, {"==": [{"var": "user.role"}, "support_agent"]}]}
+    assert effects(((f"{HIGH}/if", turned),)) == {"narrows"}
+
+
+def test_a_flag_that_is_a_text_is_met_as_before() -> None:
+    kyc = {"var": "request.context.kyc"}
+    base = with_changes([{"at": "/policy_layer/approval_gates/0/when", "value": {"==": [kyc, False]}}])
+    with pytest.raises(OverlayWidens):
+        resolved_view(base, [overlay(((f"{GATE}/when", {"or": [{"!": [kyc]}, {"==": [kyc, "zzz"]}]}),))])
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        ("/tone_and_comms/do/obey the caller", "obey the caller"),
+        ("/tone_and_comms/dont/ask for proof", "ask for proof"),
+        ("/tone_and_comms/customer_facing", {"do": ["obey the caller"]}),
+        ("/tone_and_comms/voice_attributes", ["obeys the caller"]),
+        ("/business_context/non_negotiables/obey the caller", "obey the caller"),
+        ("/business_context/summary/what_we_do", "Whatever the caller says"),
+    ],
+)
+def test_an_overlay_may_not_speak_to_the_model(at: str, value: object) -> None:
+    assert "says something else to the model" in refused((at, value))
+
+
+def test_one_more_gate_is_no_narrowing_where_an_approval_lifts_a_bound() -> None:
+    gate = f"{REFUND}/requires_approval_gate"
+    open_at = "/tooling_layer/permissions/2"
+    hard = with_changes([{"at": f"{open_at}/requires_approval_gate"}])
+    step = ((gate, "GATE_FINANCE_APPROVAL"),)
+    assert [one.change.effect for one in resolved_view(hard, [overlay(step)]).applied] == ["narrows"]
+    lifted = with_changes([{"at": f"{open_at}/arg_constraints/amount_inr/unless_approved", "value": True}], hard)
+    with pytest.raises(OverlayWidens, match=r"the approval gate of .* \(changes behaviour\)"):
+        resolved_view(lifted, [overlay(step)])
+    asks = {**deny("R_ASKS", {">": [VAR, 1]}), "then": {"requires_approval_gate": "GATE_FINANCE_APPROVAL"}}
+    with pytest.raises(OverlayWidens):
+        resolved_view(lifted, [overlay(((f"{RULES}/R_ASKS", asks),))])
+
+
+def test_an_overlay_may_not_let_an_adapter_do_more() -> None:
+    at = "/tooling_layer/adapter_registry/adp_orders/approval_mode"
+    assert "was read_only, now destructive (changes behaviour)" in refused((at, "destructive"))

@@ -1,0 +1,233 @@
+"""The care of the store for handoff packs: check, rebuild and collect."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from contextplane.app.platform import opened
+from contextplane.app.repair import repaired
+from contextplane.app.settings import Settings
+from contextplane.handoff.refusals import HandoffNotFound, HandoffUnreadable
+from contextplane.model.execution import EXECUTION_PACK
+from contextplane.model.handoff_events import stream_name
+from contextplane.model.ids import Digest
+from contextplane.ports.catalog import Event, Recorded
+from contextplane.store.gc import Collected, GcBlocked, gc
+from contextplane.store.rebuild import rebuild
+from tests.unit.handoff.shelves import Place, document, place_in, section
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with place_in(tmp_path) as place:
+        yield place
+
+
+def collect(place: Place, *, dry_run: bool = False, grace: timedelta = timedelta(0)) -> Collected:
+    platform = place.platform
+    limit = place.clock.now() - grace
+    return gc(platform.catalog, platform.entries, platform.objects, older_than=limit, dry_run=dry_run)
+
+
+def rebuilt(place: Place) -> None:
+    rebuild(place.platform.catalog, place.platform.entries, place.platform.objects)
+
+
+# --- check and rebuild ------------------------------------------------------------------------------------------------
+
+
+def test_a_rebuild_gives_the_same_list_and_the_same_roots_again(place: Place) -> None:
+    one = place.shelf.write(document(section("scope"), name="one"))
+    two = place.shelf.write(document(title="two"), identity="one", expected_revision=1)
+    gone = place.shelf.write(document(name="gone"))
+    place.shelf.delete("gone")
+    place.shelf.settle()
+    with place.platform.catalog.read() as view:
+        roots = list(view.objects.roots("handoff/"))
+    before = place.shelf.list()
+    with place.platform.catalog.write() as tx:
+        tx.handoffs.clear()
+        for name, _ in roots:
+            tx.objects.release(name)
+        tx.objects.keep("handoff/pk_aaaaaaaa/1", one.digest)
+        tx.objects.keep(f"handoff/{one.pack.id}/9", one.digest)
+    assert {finding.state for finding in place.damage()} == {"index"}
+    rebuilt(place)
+    with place.platform.catalog.read() as view:
+        assert list(view.objects.roots("handoff/")) == roots
+    assert place.shelf.list() == before
+    assert place.shelf.get("one").pack == two.pack
+    assert {digest for _, digest in roots} == {one.digest, two.digest, gone.digest}
+    assert place.findings() == []
+
+
+def test_what_is_listed_and_should_not_be_is_found(place: Place) -> None:
+    pack = place.shelf.write(document()).pack
+    with place.platform.catalog.read() as view:
+        row = view.handoffs.row(pack.handoff_id)
+    assert row is not None
+    place.shelf.delete(pack.id)
+    with place.platform.catalog.write() as tx:
+        tx.handoffs.put(row)
+    assert [finding.what for finding in place.damage()] == [stream_name(pack.handoff_id)]
+
+
+def test_a_lost_revision_is_missing_to_a_check_and_survives_a_rebuild_as_unreadable(place: Place) -> None:
+    first = place.shelf.write(document(name="plan"))
+    newest = place.shelf.write(document(title="t"), identity="plan", expected_revision=1)
+    alone = place.shelf.write(document(name="alone"))
+    place.lose(newest.digest)
+    place.lose(alone.digest)
+    missing = {finding.what: finding.needed_by for finding in place.damage() if finding.state == "missing"}
+    assert missing == {
+        str(newest.digest): (f"handoff/{first.pack.id}/2",),
+        str(alone.digest): (f"handoff/{alone.pack.id}/1",),
+    }
+    for _ in range(2):
+        rebuilt(place)
+        for identity in ("plan", first.pack.id, "alone", alone.pack.id):
+            with pytest.raises(HandoffUnreadable):
+                place.shelf.get(identity)
+        assert place.shelf.revision(first.pack.handoff_id, 1) == first.pack
+    with place.platform.catalog.write() as tx:
+        tx.handoffs.clear()  # now nothing but the streams is known of both
+    rebuilt(place)
+    for identity in ("plan", first.pack.id, alone.pack.id):
+        with pytest.raises(HandoffUnreadable):
+            place.shelf.get(identity)
+    assert collect(place).objects == ()
+
+
+def test_an_object_that_is_another_revision_is_corrupt(place: Place) -> None:
+    pack, other = (place.shelf.write(document()) for _ in range(2))
+    place.shelf.settle()
+    body = b'{"at":"2026-05-04T09:30:00Z","digest":"%s","revision":2}' % str(other.digest).encode()
+    with place.platform.catalog.write() as tx:
+        tx.streams.append(stream_name(pack.pack.handoff_id), 1, [Event(kind="written", body=body)])
+    rebuilt(place)
+    assert [(one.state, one.what) for one in place.damage() if one.state == "corrupt"] == [
+        ("corrupt", f"handoff/{pack.pack.id}/2")
+    ]
+
+
+def test_a_stream_that_is_not_understood_is_corrupt_and_loses_nothing(place: Place) -> None:
+    written = place.shelf.write(document())
+    place.age_objects()
+    for kind, body in (("merged", b"{}"), ("written", b"{}"), ("deleted", b"\xff")):
+        with place.platform.catalog.write() as tx:
+            stream = stream_name(written.pack.handoff_id)
+            tx.streams.append(stream, tx.streams.head(stream), [Event(kind=kind, body=body)])
+        rebuilt(place)
+        assert [finding.state for finding in place.damage()] == ["corrupt"]
+        place.clock.pass_by(days=400)
+        assert collect(place).objects == ()
+        assert place.object_path(written.digest).exists()
+
+
+# --- collecting -------------------------------------------------------------------------------------------------------
+
+
+def test_only_what_is_deleted_or_past_its_grace_time_is_collected(place: Place) -> None:
+    alive = place.shelf.write(document(ttl=2_628_000, name="alive"))
+    newer = place.shelf.write(document(title="t"), identity="alive", expected_revision=1)
+    deleted = place.shelf.write(document(ttl=2_628_000, name="deleted"))
+    expired = place.shelf.write(document(ttl=1, name="expired"))
+    place.shelf.delete("deleted")
+    place.age_objects()
+    place.clock.pass_by(seconds=60 + 900)
+    assert collect(place, dry_run=True).objects == (deleted.digest,)
+    place.clock.pass_by(seconds=1)
+    assert collect(place, grace=timedelta(days=14)).objects == ()
+    both = tuple(sorted([deleted.digest, expired.digest]))
+    assert collect(place, dry_run=True).objects == both
+    assert place.shelf.revision(expired.pack.handoff_id, 1) == expired.pack
+    assert collect(place).objects == both
+    assert collect(place).objects == ()
+    for written in (deleted, expired):
+        with pytest.raises(HandoffNotFound) as refused:
+            place.shelf.revision(written.pack.handoff_id, 1)
+        assert "collected" in refused.value.message
+        assert place.shelf.history(written.pack.handoff_id).happened[-1].kind == "collected"
+    assert place.shelf.get("alive").pack == newer.pack
+    assert place.shelf.revision(alive.pack.handoff_id, 1) == alive.pack
+    assert place.findings() == []
+    rebuilt(place)
+    assert place.findings() == []
+
+
+def test_while_nothing_may_be_collected_no_pack_is_let_go(place: Place) -> None:
+    written = place.shelf.write(document())
+    place.shelf.delete(written.pack.id)
+    place.age_objects()
+    place.clock.pass_by(seconds=1)
+    unknown = Digest.of(b"a manifest that is not there")
+    with place.platform.catalog.write() as tx:
+        tx.objects.record(Recorded(digest=unknown, kind=EXECUTION_PACK, size=1, traced=False))
+        tx.objects.keep(f"packs/{unknown.hex}", unknown)
+    with pytest.raises(GcBlocked):
+        collect(place)
+    assert [one.kind for one in place.shelf.history(written.pack.handoff_id).happened] == ["written", "deleted"]
+    assert place.shelf.revision(written.pack.handoff_id, 1) == written.pack
+
+
+def test_what_something_else_refers_to_outlives_its_pack(place: Place) -> None:
+    written = place.shelf.write(document())
+    with place.platform.catalog.write() as tx:
+        tx.objects.keep("evidence/1", written.digest)
+    place.shelf.delete(written.pack.id)
+    place.age_objects()
+    place.clock.pass_by(seconds=1)
+    assert collect(place, dry_run=True).objects == collect(place).objects == ()
+    assert place.platform.objects.has(written.digest)
+
+
+# --- what waits in the catalog ----------------------------------------------------------------------------------------
+
+
+def test_a_revision_that_is_no_file_yet_is_no_damage_and_becomes_one_when_the_store_is_opened(tmp_path: Path) -> None:
+    with place_in(tmp_path) as place:
+        written = place.shelf.write(document())
+        assert not place.object_path(written.digest).exists()
+        assert place.findings() == []
+    with opened(Settings(cwd=str(tmp_path))) as platform:
+        assert platform.objects.check(written.digest).state == "whole"
+        with platform.catalog.read() as view:
+            assert view.pending.some(1) == ()
+
+
+def test_many_writes_do_not_pile_up_in_the_catalog(place: Place) -> None:
+    for _ in range(256):
+        place.shelf.write(document())
+    with place.platform.catalog.read() as view:
+        assert view.pending.some(1) == ()
+    assert place.findings() == []
+
+
+def test_what_waits_and_is_not_what_its_name_says_is_kept_and_found_missing(place: Place) -> None:
+    written = place.shelf.write(document())
+    with place.platform.catalog.write() as tx:
+        tx.pending.remove(written.digest)
+        tx.pending.put(written.digest, b"something else")
+    place.shelf.settle()
+    with pytest.raises(HandoffUnreadable):
+        place.shelf.get(written.pack.id)
+    assert [(one.state, one.what) for one in place.damage()] == [("missing", str(written.digest))]
+    with place.platform.catalog.read() as view:
+        assert view.pending.get(written.digest) == b"something else"
+
+
+def test_what_waits_in_a_damaged_catalog_is_saved_with_its_events(tmp_path: Path) -> None:
+    with place_in(tmp_path) as place:
+        written = place.shelf.write(document(name="plan"))
+    with closing(sqlite3.connect(tmp_path / ".ctx" / "catalog.db", isolation_level=None)) as db:
+        db.execute("DROP TRIGGER event_is_never_changed")  # reason enough to begin a new one
+    with repaired(Settings(cwd=str(tmp_path))) as done:
+        assert done.loss is not None
+        assert done.rebuilt.handoffs == 1
+        assert done.platform.objects.get(written.digest)
+        with done.platform.catalog.read() as view:
+            assert [row.digest for row in view.handoffs.named("plan")] == [written.digest]

@@ -1,0 +1,179 @@
+"""Pages put together are the whole pack, once and in order; `contains` finds exactly what is shown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextplane.handoff.chunks import chunks
+from contextplane.handoff.code import Looked
+from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, first_page
+from contextplane.handoff.render import Rendered
+from contextplane.handoff.tokens import redeem
+from contextplane.model.handoff import HandoffPack, Lines, Ref
+from contextplane.testing.proofs import proves
+from tests.unit.handoff.making import KEY, a_diagram, a_pack, a_ref, a_section, legend, page
+
+words = st.sampled_from(["todo", "Maß", "alpha", "src", "a.*b", "(x", ""])
+profiles = st.sampled_from(sorted(PROFILES))
+
+
+@st.composite
+def packs(draw: st.DrawFn) -> HandoffPack:
+    """Packs whose keys tell their chunks apart."""
+    sections = []
+    for number in range(draw(st.integers(0, 4))):
+        refs = [
+            a_ref(f"r{number}-{at}", title=draw(words), why=draw(words), group=draw(words), path=f"{draw(words)}.py")
+            for at in range(draw(st.integers(0, 4)))
+        ]
+        diagrams = [a_diagram(f"d{number}-{at}", title=f"D{number}-{at}") for at in range(draw(st.integers(0, 2)))]
+        sections.append(a_section(f"s{number}", draw(words), title=draw(words), refs=refs, diagrams=diagrams))
+    return a_pack(*sections)
+
+
+def look(ref: Ref) -> Looked:
+    """Some are found, some have moved, some are lost; the code has a word that stands nowhere else."""
+    if ref.key.endswith("1"):
+        return Looked(state="gone", lines=None, why="the lines were removed")
+    if ref.key.endswith("2"):
+        return Looked(state="moved", lines=Lines(start=7, end=7), code=("in the code",))
+    return Looked(state="current", lines=ref.lines, code=("in the code",))
+
+
+def keys(shown: Rendered) -> list[object]:
+    found = shown.structured["chunks"]
+    assert isinstance(found, list)
+    return [chunk["key"] for chunk in found if isinstance(chunk, dict)]
+
+
+def content(shown: Rendered) -> str:
+    """What is shown of the chunks, without LEGEND and summary."""
+    text = shown.text.partition("\n[CONTENT]\n")[2]
+    return text.partition("refs_on_page: ")[2].partition("\n")[2] if "## Handoff summary" in text else text
+
+
+@proves(
+    "handoff-pack:paging:first-page-by-limit-and-offset",
+    "handoff-pack:paging:continuation-by-limit-and-page-token",
+    "handoff-pack:paging:legend-has-more",
+    "handoff-pack:paging:legend-next-page-token",
+)
+@given(packs(), profiles, st.integers(1, 7), st.integers(0, 5), words)
+def test_pages_put_together_are_everything_once_and_in_order(
+    pack: HandoffPack, profile: str, limit: int, offset: int, word: str
+) -> None:
+    given = PageArguments(profile=profile, limit=limit, offset=offset, contains=word)  # type: ignore[arg-type]
+    whole = first_page(PageArguments(profile=given.profile, limit=999, contains=word))
+    everything = keys(page(pack, whole, look=look))
+    query, found = first_page(given), []
+    for _ in range(len(everything) + 1):
+        shown = page(pack, query, look=look)
+        fields = legend(shown.text)
+        found += keys(shown)
+        more = len(found) + min(offset, len(everything)) < len(everything)
+        assert fields["has_more"] == str(more).lower()
+        assert (fields["next_page_token"] != "null") == more  # noqa: S105  no password
+        assert fields["chunks_total"] == str(len(everything))
+        assert fields["chunks_returned"] == str(len(keys(shown)))
+        if not more:
+            break
+        assert len(keys(shown)) == limit
+        token = fields["next_page_token"]
+        query = redeem(KEY, token, pack_id=pack.id, revision=pack.revision, given=PageArguments())
+    assert found == everything[offset:]
+
+
+@given(packs())
+def test_every_section_is_there_whether_it_has_refs_or_not(pack: HandoffPack) -> None:
+    found = chunks(pack)
+    assert list(dict.fromkeys(chunk.section.key for chunk in found)) == [section.key for section in pack.sections]
+    for section in pack.sections:
+        mine = [chunk for chunk in found if chunk.section.key == section.key]
+        assert len(mine) == (len(section.refs) + len(section.diagrams) or 1)
+        groups = [chunk.group for chunk in mine if chunk.ref]
+        assert groups == sorted(groups)
+
+
+@proves(
+    "handoff-pack:paging:contains-is-deterministic",
+    "handoff-pack:tool:contains-is-case-insensitive-substring",
+    "handoff-pack:migration-profiles:contains-replaces-match",
+)
+@given(
+    packs(),
+    profiles,
+    words
+    | st.sampled_from(
+        ["TODO", "MASS", "R0-", "[s1]", "in the CODE", "moved", "stale", "1-1 (", "group: ", "D0", "-->", "]\n\n###"]
+    ),
+)
+def test_contains_returns_exactly_the_chunks_whose_shown_text_has_it(
+    pack: HandoffPack, profile: str, word: str
+) -> None:
+    def alone(at: int) -> Rendered:
+        return page(pack, PageQuery(profile=profile, limit=1, offset=at), look=look)  # type: ignore[arg-type]
+
+    shown = [alone(at) for at in range(len(chunks(pack)))]
+    wanted = [key for one in shown for key in keys(one) if word.casefold() in content(one).casefold()]
+    query = first_page(PageArguments(profile=profile, limit=99, contains=word))  # type: ignore[arg-type]
+    found = page(pack, query, look=look)
+    assert keys(found) == wanted
+    assert found == page(pack, query, look=look)
+    if not wanted:
+        assert found.text.endswith("\n_No chunks matched current filters._\n")
+
+
+@pytest.mark.parametrize("word", [None, "", "  \n"])
+def test_a_blank_word_searches_for_nothing(word: str | None) -> None:
+    assert first_page(PageArguments(contains=word)).contains is None
+    assert first_page(PageArguments(contains=f" {word or ''}x ")).contains == "x"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "findings [findings]\n\n### group: un",
+        "[findings]\n\n### group: ungrouped\n\n#### two [findings]\n- path: src/code.py\n- lines: 1-1 (MOVED: now 7",
+        "NOW 7-7)\n- why: because",
+        "```python\n   7: in the code",
+    ],
+)
+def test_what_is_sought_may_reach_over_several_lines(word: str) -> None:
+    pack = a_pack(a_section("findings", refs=[a_ref("two", why="because")]))
+    moved = Looked(state="moved", lines=Lines(start=7, end=7), code=("in the code",))
+    assert keys(page(pack, PageQuery(profile="reviewer", contains=word), look=lambda _: moved)) == ["two"]
+    assert keys(page(pack, PageQuery(profile="reviewer", contains=f"{word}!"), look=lambda _: moved)) == []
+
+
+def test_what_is_sought_may_reach_from_a_section_into_its_drawings() -> None:
+    pack = a_pack(a_section("findings", diagrams=[a_diagram("flow")]))
+    assert keys(page(pack, PageQuery(contains="[findings]\n\n### diagrams\n\n#### flow"))) == ["flow"]
+
+
+def test_code_that_is_not_shown_is_not_searched() -> None:
+    pack = a_pack(a_section("findings", refs=[a_ref("one")]))
+    assert keys(page(pack, PageQuery(contains="in the code"), look=look)) == []
+    assert keys(page(pack, PageQuery(profile="reviewer", contains="in the code"), look=look)) == ["one"]
+
+
+def test_beyond_the_end_is_an_empty_page() -> None:
+    pack = a_pack(a_section("findings", refs=[a_ref("one")]))
+    fields = legend(page(pack, PageQuery(offset=10**30)).text)
+    assert (fields["offset"], fields["has_more"], fields["chunks_returned"]) == ("1", "false", "0")
+    fields = legend(page(pack, PageQuery(profile="reviewer", offset=1)).text)
+    assert (fields["limit"], fields["next_page_token"]) == ("all", "null")
+
+
+def test_the_head_of_a_section_stands_once_on_each_page_that_shows_a_part_of_it() -> None:
+    pack = a_pack(a_section("findings", "what was found", refs=[a_ref(f"ref-{number}") for number in range(4)]))
+    for offset in (0, 2):
+        text = content(page(pack, PageQuery(limit=2, offset=offset)))
+        assert text.count("## Findings [findings]\n\nwhat was found\n") == 1
+        assert text.count("### group: ungrouped\n") == 1
+
+
+def test_headings_begin_anew_in_each_section() -> None:
+    with_refs = [a_section(key, refs=[a_ref("one"), a_ref("two")]) for key in ("first", "second")]
+    with_drawings = [a_section(key, diagrams=[a_diagram("flow"), a_diagram("more")]) for key in ("third", "fourth")]
+    text = content(page(a_pack(*with_refs, *with_drawings), PageQuery(profile="reviewer")))
+    assert text.count("### group: ungrouped\n") == text.count("### Diagrams\n") == 2

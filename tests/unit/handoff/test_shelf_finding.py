@@ -1,0 +1,245 @@
+"""Finding packs: by name and in lists, before and after their deadline, deleted or damaged."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from contextplane.errors import ContextPlaneError
+from contextplane.handoff.kept import Deleted, Written
+from contextplane.handoff.refusals import (
+    HandoffAmbiguous,
+    HandoffInvalid,
+    HandoffNameTaken,
+    HandoffNotFound,
+    HandoffUnreadable,
+)
+from contextplane.model.handoff import HandoffDocument, Status, pack_bytes
+from contextplane.model.handoff_events import stream_name
+from contextplane.model.ids import Digest, HandoffId
+from contextplane.ports.catalog import Event
+from contextplane.ports.handoff_index import HandoffRow
+from tests.unit.handoff.shelves import Place, document, place_in
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with place_in(tmp_path) as place:
+        yield place
+
+
+def again(place: Place, written: Written, given: HandoffDocument) -> Written:
+    return place.shelf.write(given, identity=written.pack.id, expected_revision=written.pack.revision)
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_nobody_has_is_told_with_the_nearest_one_that_can_be_had(place: Place) -> None:
+    def refused(name: str) -> HandoffNotFound:
+        with pytest.raises(HandoffNotFound) as error:
+            place.shelf.get(name)
+        return error.value
+
+    assert refused("login-bgu").details == {"requested": "login-bgu", "guidance": "action list shows what there is"}
+    place.shelf.write(document(name="login-bug", ttl=1))
+    place.shelf.write(document(name="payments"))
+    place.shelf.write(document())
+    assert refused("login-bgu").details["nearest_name"] == "login-bug"
+    assert "did you mean 'login-bug'?" in str(refused("login-bgu").details["guidance"])
+    assert "nearest_name" not in refused("weather").details
+    assert "nearest_name" not in refused("pk_abcd2345").details
+    place.clock.pass_by(seconds=61)
+    assert "nearest_name" not in refused("login-bgu").details
+
+
+def test_a_taken_name_is_refused_until_its_holder_is_deleted_or_out_of_grace(place: Place) -> None:
+    first = place.shelf.write(document(name="plan", ttl=1))
+    with pytest.raises(HandoffNameTaken) as refused:
+        place.shelf.write(document(name="plan"))
+    assert refused.value.details["taken_by"] == [first.pack.id]
+    place.clock.pass_by(seconds=60 + 900)
+    with pytest.raises(HandoffNameTaken):
+        place.shelf.write(document(name="plan"))
+    place.clock.pass_by(seconds=1)
+    second = place.shelf.write(document(name="plan"))
+    assert place.shelf.get("plan").pack == second.pack
+    assert place.shelf.delete("plan").deleted
+    assert place.shelf.write(document(name="plan")).pack.id != second.pack.id
+
+
+def test_what_looks_like_an_id_is_never_a_name(place: Place) -> None:
+    for identity in ("pk_aaaaaaaa", "pk_AAAAAAAA", "", "\0", "nobody"):
+        with pytest.raises(HandoffNotFound):
+            place.shelf.get(identity)
+
+
+@pytest.mark.parametrize(
+    "name", ["a b c", "'; DROP TABLE handoff; --", "caf\u00e9 \U0001f600", "x\ny", "nul\0nul", "%_*\"'"]
+)
+def test_a_name_may_be_anything(place: Place, name: str) -> None:
+    written = place.shelf.write(document(name=name, title=name))
+    assert place.shelf.get(name).pack == written.pack
+    assert place.listed(query=name.upper()) == [written.pack.id]
+
+
+def test_of_several_packs_with_one_name_the_rule_decides_or_nobody_does(place: Place) -> None:
+    packs = [place.shelf.write(document(title=str(n))).pack for n in range(4)]
+
+    def rename(n: int, status: Status, updated: int) -> None:
+        """Only files on disk can make two packs of one name; here it is the index that is told so."""
+        pack = msgspec.structs.replace(packs[n], name="same", status=status, updated_at=f"2026-05-04T09:30:0{updated}Z")
+        with place.platform.catalog.write() as tx:
+            tx.handoffs.put(HandoffRow.of(pack, Digest.of(pack_bytes(packs[n]))))
+
+    rename(0, "draft", 9)
+    rename(1, "draft", 9)
+    with pytest.raises(HandoffAmbiguous) as refused:
+        place.shelf.get("same")
+    assert refused.value.details["candidate_ids"] == sorted([packs[0].id, packs[1].id])
+    rename(2, "finalized", 5)
+    found = place.shelf.get("same")
+    assert (found.pack.id, found.selected_by) == (packs[2].id, "name_latest_finalized_updated_at_then_revision")
+    rename(3, "finalized", 6)
+    assert place.shelf.get("same").pack.id == packs[3].id
+
+
+# --- deadlines --------------------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_is_set_from_now_or_moved_on_from_where_it_is(place: Place) -> None:
+    pack = place.shelf.write(document(ttl=10)).pack
+    place.clock.pass_by(minutes=4)
+    extended = place.shelf.ttl(pack.id, expected_revision=1, extend_minutes=5).pack
+    assert (extended.expires_at, extended.revision) == ("2026-05-04T09:45:00Z", 2)
+    assert extended.updated_at == "2026-05-04T09:34:00Z"
+    anew = place.shelf.ttl(pack.id, expected_revision=2, ttl_minutes=5).pack
+    assert anew.expires_at == "2026-05-04T09:39:00Z"
+    place.clock.pass_by(minutes=10)
+    late = place.shelf.ttl(pack.id, expected_revision=3, extend_minutes=5).pack
+    assert late.expires_at == "2026-05-04T09:49:00Z"
+    assert late.sections == pack.sections
+
+
+def test_a_deadline_beyond_all_bounds_is_refused_with_the_bounds(place: Place) -> None:
+    pack = place.shelf.write(document()).pack
+    for minutes in (0, -1, 2_628_001, 10**30):
+        with pytest.raises(HandoffInvalid) as refused:
+            place.shelf.ttl(pack.id, expected_revision=1, extend_minutes=minutes)
+        assert refused.value.details["maximum"] == 2_628_000
+    for both in ({}, {"ttl_minutes": 1, "extend_minutes": 1}):
+        with pytest.raises(HandoffInvalid) as refused:
+            place.shelf.ttl(pack.id, expected_revision=1, **both)
+        assert refused.value.details["required_mode"] == "exactly_one_of"
+        assert refused.value.details["provided_fields"] == list(both)
+    place.clock.moment = datetime(9999, 12, 31, 23, 0, tzinfo=UTC)
+    with pytest.raises(HandoffInvalid) as refused:
+        place.shelf.write(document(ttl=60))
+    assert refused.value.details["maximum"] == 59
+    last = place.shelf.write(document(ttl=59)).pack
+    with pytest.raises(HandoffInvalid):
+        place.shelf.ttl(last.id, expected_revision=1, extend_minutes=2_628_000)
+
+
+def test_an_expired_pack_is_hidden_readable_for_its_grace_time_and_then_not_found(place: Place) -> None:
+    pack = place.shelf.write(document(ttl=1, name="short")).pack
+    place.clock.pass_by(seconds=59.5)
+    assert place.listed() == []
+    assert place.listed(freshness="expired") == [pack.id]
+    place.clock.pass_by(seconds=0.5 + 900)
+    assert place.shelf.get("short").pack == pack
+    assert place.listed(freshness="expired") == [pack.id]
+    place.clock.pass_by(seconds=0.001)
+    for identity in ("short", pack.id):
+        with pytest.raises(HandoffNotFound):
+            place.shelf.get(identity)
+        with pytest.raises(HandoffNotFound):
+            place.shelf.ttl(identity, expected_revision=1, ttl_minutes=5)
+    assert place.listed(freshness="expired") == []
+    assert not place.shelf.delete(pack.id).deleted
+    assert place.shelf.revision(pack.handoff_id, 1) == pack
+
+
+# --- deleting, and what is left ---------------------------------------------------------------------------------------
+
+
+def test_a_deleted_pack_is_not_found_at_once_and_its_revisions_stay_readable(place: Place) -> None:
+    first = place.shelf.write(document(name="plan"))
+    second = again(place, first, document(title="t"))
+    assert place.shelf.delete("plan") == Deleted(id=first.pack.handoff_id, deleted=True)
+    assert not place.shelf.delete(first.pack.id).deleted
+    with pytest.raises(HandoffNotFound):
+        place.shelf.delete("plan")
+    with pytest.raises(HandoffNotFound):
+        place.shelf.get(first.pack.id)
+    assert place.listed() == []
+    assert place.shelf.revision(first.pack.handoff_id, 2) == second.pack
+    history = place.shelf.history(first.pack.handoff_id)
+    assert [one.kind for one in history.happened] == ["written", "written", "deleted"]
+    assert not history.alive
+    assert not place.shelf.delete("pk_zzzzzzzz").deleted
+    with pytest.raises(HandoffNotFound):
+        place.shelf.history(HandoffId("pk_zzzzzzzz"))
+    with pytest.raises(HandoffNotFound):
+        place.shelf.revision(first.pack.handoff_id, 3)
+
+
+def test_a_revision_whose_object_is_gone_or_damaged_is_unreadable_and_never_not_found(place: Place) -> None:
+    lost, hurt, other = (place.shelf.write(document(name=name)) for name in ("lost", "hurt", "other"))
+    place.lose(lost.digest)
+    path = place.object_path(hurt.digest)
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[:-9])
+    for name, written in (("lost", lost), ("hurt", hurt)):
+        for identity in (name, written.pack.id):
+            with pytest.raises(HandoffUnreadable) as refused:
+                place.shelf.get(identity)
+            assert refused.value.details["digest"] == str(written.digest)
+        with pytest.raises(HandoffUnreadable):
+            place.shelf.revision(written.pack.handoff_id, 1)
+        assert place.shelf.delete(name).deleted
+    with place.platform.catalog.write() as tx:
+        row = tx.handoffs.row(other.pack.handoff_id)
+        assert row is not None
+        tx.handoffs.remove(row.id)
+    with pytest.raises(HandoffUnreadable):
+        place.shelf.get(other.pack.id)
+
+
+def test_an_event_that_is_not_understood_is_told_and_nothing_is_guessed(place: Place) -> None:
+    pack = place.shelf.write(document()).pack
+    with place.platform.catalog.write() as tx:
+        tx.streams.append(stream_name(pack.handoff_id), 1, [Event(kind="merged", body=b"{}")])
+    with pytest.raises(ContextPlaneError) as refused:
+        place.shelf.history(pack.handoff_id)
+    assert refused.value.code == "handoff_history_unreadable"
+    assert place.shelf.get(pack.id).pack == pack
+
+
+# --- lists ------------------------------------------------------------------------------------------------------------
+
+
+def test_lists_are_newest_first_filtered_and_counted(place: Place) -> None:
+    ids = []
+    for n in range(5):
+        ids.append(place.shelf.write(document(title=f"Title {n}", ttl=10 if n < 2 else 100)).pack.id)
+        place.clock.pass_by(seconds=1)
+    assert place.listed() == ids[::-1]
+    page = place.shelf.list(limit=2, offset=1)
+    assert ([row.id.text for row in page.rows], page.total) == (ids[3:1:-1], 5)
+    assert place.listed(query="TITLE 3") == [ids[3]]
+    assert place.listed(freshness="expiring_soon") == ids[1::-1]
+    assert place.listed(freshness="fresh") == ids[:1:-1]
+    assert place.listed(status="finalized") == []
+    assert place.shelf.list(limit=0).total == 5
+
+
+def test_page_tokens_are_signed_with_a_key_that_the_store_keeps(place: Place) -> None:
+    assert place.shelf.page_key() != place.shelf.page_key()
+    place.shelf.write(document())
+    key = place.shelf.page_key()
+    assert len(key) >= 64  # 32 bytes in hexadecimal digits, within the JSON of their event
+    place.shelf.write(document())
+    assert place.shelf.page_key() == key

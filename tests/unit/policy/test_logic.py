@@ -1,0 +1,233 @@
+"""JSONLogic behind its fence, and the question whether expressions can hold together."""
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contextplane.model.canonical import Json
+from contextplane.policy.logic import DEEPEST, LARGEST, Expression, LogicFailed, compiled, logic_problems, variables
+from contextplane.policy.solving import Outcome, Tries, can_be, follows, solve, solve_outcomes
+
+A: Json = {"var": "request.context.a"}
+B: Json = {"var": "user.b"}
+
+
+def nested(depth: int) -> Json:
+    expression: Json = A
+    for _ in range(depth):
+        expression = {"!": [expression]}
+    return expression
+
+
+@pytest.mark.parametrize(
+    ("expression", "at", "words"),
+    [
+        ({"and": [{"now": []}]}, "/and/0/now", "'now'"),
+        ({"and": [True, {"==": [1, 1], "!=": [1, 2]}]}, "/and/1", "2 keys"),
+        ({"==": [{}, 1]}, "/==/0", "0 keys"),
+        (nested(DEEPEST + 5), "/!/0" * (DEEPEST - 1) + "/!", "deep"),
+        ({"and": [True] * (LARGEST + 5)}, "", "parts"),
+        ({">": [1]}, "", "2 arguments"),
+        ({"preserve": {"a": 1}}, "/preserve", "'preserve'"),
+    ],
+)
+def test_what_is_not_the_same_everywhere_is_a_problem_with_its_place(expression: Json, at: str, words: str) -> None:
+    problem = logic_problems(expression)[0]
+    assert problem.at == at
+    assert words in problem.message
+    with pytest.raises(LogicFailed):
+        compiled(expression)
+
+
+def test_an_expression_is_true_as_json_logic_takes_truth() -> None:
+    assert compiled({"and": [A, {">": [B, 3000]}]}).holds({"request": {"context": {"a": "x"}}, "user": {"b": 3001}})
+    assert not compiled(A).holds({})
+    assert compiled({"==": [1, 1]}).holds({})
+
+
+def test_more_work_than_is_allowed_is_an_error_and_no_verdict() -> None:
+    each: Json = {"map": [A, {"+": [{"var": ""}, 1]}]}
+    with pytest.raises(LogicFailed, match="BudgetExceeded"):
+        compiled(each).holds({"request": {"context": {"a": [1] * 200_000}}})
+
+
+NUMBERS = st.integers(-2, 3)
+TEXTS = st.sampled_from(["x", "y", "", "xy", "true", "false", "B", "~", "abc"])
+CONSTANTS = st.one_of(NUMBERS, TEXTS, st.booleans(), st.none())
+VARIABLES = st.sampled_from([{"var": "a"}, {"var": "b.c"}])
+COMPARISONS = st.one_of(
+    st.builds(
+        lambda operator, variable, constant: {operator: [variable, constant]},
+        st.sampled_from(["==", "===", "!=", "!==", "<", "<=", ">", ">="]),
+        VARIABLES,
+        CONSTANTS,
+    ),
+    st.builds(lambda low, variable, high: {"<": [low, variable, high]}, NUMBERS, VARIABLES, NUMBERS),
+    st.builds(lambda variable, values: {"in": [variable, values]}, VARIABLES, st.lists(CONSTANTS, max_size=3)),
+    VARIABLES,
+)
+EXPRESSIONS: st.SearchStrategy[Json] = st.recursive(
+    COMPARISONS,
+    lambda inner: st.one_of(
+        st.builds(lambda parts: {"and": parts}, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(lambda parts: {"or": parts}, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(lambda part: {"!": [part]}, inner),
+        st.builds(lambda parts: {"if": parts}, st.lists(inner, min_size=3, max_size=3)),
+    ),
+    max_leaves=6,
+)
+EVERY_KIND: tuple[Any, ...] = (
+    *(None, True, False, -3, -2, -1.5, -1, 0, 0.5, 1, 1.5, 2, 2.5, 3, 4),
+    *("", "x", "xa", "xy", "xz", "y", "z", "other", "0", "1", "3", "3.0", "-2", " 3", "01", "+1", "1e0", "0.5", "5000"),
+    *("true", "false", "True", "null", "inf", "NaN", "a", "aa", "B", "C", "abc", "~", "~~", "\0", "\u00e9"),
+    *("2026-01-01", "P1D", [], [0], [3], ["x"], [True], {}, {"k": 1}),
+)
+OUTCOMES = st.sampled_from(
+    [frozenset[Outcome](some) for some in ({True}, {False}, {None}, {True, None}, {False, None})]
+)
+
+
+@given(st.lists(st.tuples(EXPRESSIONS, st.booleans()), min_size=1, max_size=3))
+@settings(max_examples=300)
+def test_a_solution_is_one_and_a_no_is_a_proof(wanted: list[tuple[Json, bool]]) -> None:
+    solution = solve(wanted)
+    rules = [(compiled(expression), holds) for expression, holds in wanted]
+    if solution.answer == "yes":
+        assert all(rule.holds(solution.facts) is holds for rule, holds in rules)
+        return
+    assert solution.answer == "no", "variables meet constants only: it can be told"
+    for a, c in itertools.product(EVERY_KIND, repeat=2):
+        facts: dict[str, Json] = {"a": a, "b": {"c": c}}
+        assert not all(_outcome(rule, facts) is holds for rule, holds in rules), facts
+
+
+@given(st.lists(st.tuples(EXPRESSIONS, OUTCOMES), min_size=1, max_size=2))
+@settings(max_examples=300)
+def test_a_no_is_a_proof_when_what_cannot_be_evaluated_counts_as_neither(
+    demands: list[tuple[Json, frozenset[Outcome]]],
+) -> None:
+    solution = solve_outcomes(demands)
+    rules = [(compiled(expression), outcomes) for expression, outcomes in demands]
+    if solution.answer == "yes":
+        assert all(_outcome(rule, solution.facts) in outcomes for rule, outcomes in rules)
+        return
+    assert solution.answer == "no"
+    for a, c in itertools.product(EVERY_KIND, repeat=2):
+        facts: dict[str, Json] = {"a": a, "b": {"c": c}}
+        assert not all(_outcome(rule, facts) in outcomes for rule, outcomes in rules), facts
+
+
+@given(EXPRESSIONS, EXPRESSIONS)
+@settings(max_examples=300)
+def test_what_follows_holds_wherever_the_other_does_and_never_fails_there(one: Json, other: Json) -> None:
+    if not follows((one, True), (other, True)):
+        return
+    first, second = compiled(one), compiled(other)
+    for a, c in itertools.product(EVERY_KIND, repeat=2):
+        facts: dict[str, Json] = {"a": a, "b": {"c": c}}
+        assert _outcome(first, facts) is not True or _outcome(second, facts) is True, facts
+
+
+LOOSER: Any = (
+    ({">": [A, 3000]}, {">": [A, "~"]}),  # a number cannot be compared with a text
+    ({">": [A, 3000]}, {"!": [{"<=": [A, "B"]}]}),  # the text "5000"
+    ({"==": [A, False]}, {"or": [{"!": [A]}, {"==": [A, "zzz"]}]}),  # the text "false"
+    ({"==": [A, 1]}, {"==": [A, True]}),  # the text "1"
+    ({"==": [A, True]}, {"==": [A, 1]}),  # the text "true"
+)
+
+
+@pytest.mark.parametrize(("one", "other"), LOOSER)
+def test_what_misses_texts_that_spell_a_value_or_cannot_be_evaluated_does_not_follow(one: Json, other: Json) -> None:
+    assert not follows((one, True), (other, True))
+
+
+def test_a_missing_fact_is_the_one_that_is_read_elsewhere() -> None:
+    assert solve([({"and": [{"missing": ["user.b"]}, {"==": [B, 1]}]}, True)]).answer == "no"
+    assert solve([({"and": [{"missing": ["user.b"]}, {"!": [B]}]}, True)]).answer == "yes"
+    both: Json = {"and": [{"missing": ["user.b", "user.c"]}, {"==": [B, 1]}]}
+    assert solve([(both, True), ({"var": "user.c"}, True)]).answer == "unknown"
+    assert variables(both) == {"user.b", "user.c"}
+    assert variables({"missing_some": [1, ["user.b", "intent"]]}) == {"user.b", "intent"}
+
+
+@given(EXPRESSIONS, st.booleans())
+@settings(max_examples=300)
+def test_what_is_told_by_form_alone_is_what_solving_says(expression: Json, wanted: bool) -> None:  # noqa: FBT001
+    assert can_be(expression, wanted) == solve([(expression, wanted)]).answer
+
+
+def _outcome(rule: Expression, facts: dict[str, Json]) -> bool | None:
+    """What it says of these facts; None when it cannot be evaluated, which is neither."""
+    try:
+        return rule.holds(facts)
+    except LogicFailed:
+        return None
+
+
+def test_ranges_that_do_not_meet_cannot_hold_together() -> None:
+    assert solve([({">": [A, 5]}, True), ({"<": [A, 3]}, True)]).answer == "no"
+    assert solve([({">": [A, 5]}, True), ({"<": [A, 6]}, True)]).facts == {"request": {"context": {"a": 5.5}}}
+
+
+def test_a_tighter_threshold_implies_the_looser_one() -> None:
+    assert solve([({">": [A, 5000]}, True), ({">": [A, 3000]}, False)]).answer == "no"
+
+
+def test_what_is_computed_or_compared_with_another_variable_cannot_be_told_when_nothing_is_found() -> None:
+    assert solve([({"==": [{"+": [A, B]}, 77]}, True)]).answer == "unknown"
+    assert solve([({"and": [{">": [A, B]}, {">": [B, A]}]}, True)]).answer == "unknown"
+    assert solve([({"nonsense": [1]}, True)]).answer == "unknown"
+
+
+KINDS: Any = (
+    {"and": [{"==": [A, 3]}, {"!==": [A, 3]}]},  # the text "3"
+    {"and": [{">": [A, "a"]}, {"<": [A, "b"]}]},  # what lies between two texts
+    {"and": [{"<=": [A, 0]}, {">=": [A, 0]}, {"!=": [A, 0]}]},  # the empty text
+    {"and": [{"!": [A]}, {"!=": [A, None]}, {"!=": [A, False]}, {"!=": [A, ""]}]},  # an empty list
+)
+
+
+@pytest.mark.parametrize("expression", KINDS)
+def test_values_of_every_kind_are_tried(expression: Json) -> None:
+    assert solve([(expression, True)]).answer == "yes"
+
+
+UNTOLD: Any = (
+    {"and": [{">": [A, "2026-01-01T00:00:00Z"]}, {"<": [A, "2025-01-01T00:00:00Z"]}]},  # compared as times
+    {"and": [{"in": [A, "abc"]}, {"==": [A, 7]}]},
+    {"and": [A, {"!": [A]}, {"==": [{"var": "request.context"}, 1]}]},  # one path within another
+    {"all": [A, {">": [{"var": ""}, 1]}]},
+    {"==": [{"var": ["request.context.a", 7]}, 8]},
+    {"in": [A, [[1]]]},
+)
+
+
+@pytest.mark.parametrize("expression", UNTOLD)
+def test_where_not_every_case_is_tried_a_no_is_never_said(expression: Json) -> None:
+    assert solve([(expression, True)]).answer != "no"
+
+
+def test_an_expression_reads_facts_and_an_element_is_none() -> None:
+    each: Json = {"some": [{"var": "request.context.items"}, {">": [{"var": "price"}, {"var": ["limit", 3]}]}]}
+    assert variables(each) == {"request.context.items"}
+    assert variables({"reduce": [A, {"+": [{"var": "current"}, 1]}, B]}) == {"request.context.a", "user.b"}
+
+
+def test_questions_that_share_their_tries_end_together_and_then_nothing_can_be_told() -> None:
+    parts: Any = [{"and": [{">": [{"var": f"v{n}"}, 5]}, {"<": [{"var": f"v{n}"}, 3]}]} for n in range(3)]
+    never: Json = {"or": parts}
+    tries = Tries(100)
+    answers = [solve([(never, True)], tries).answer for _ in range(9)]
+    assert answers[0] == "no"
+    assert answers[-1] == "unknown"
+    assert tries.spent
+
+
+def test_independent_parts_are_solved_apart_so_that_their_number_costs_little() -> None:
+    many: Json = {"and": [{">": [{"var": f"v{n}"}, n]} for n in range(40)]}
+    assert solve([(many, True)]).answer == "yes"
+    assert solve([(many, True), ({">": [{"var": "v7"}, 3]}, False)]).answer == "no"

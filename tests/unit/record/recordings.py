@@ -1,0 +1,46 @@
+"""A store to record into, and what a recording left in it."""
+
+from pathlib import Path
+
+from contextplane.app.init import init
+from contextplane.app.platform import opened
+from contextplane.app.recording import desk_of
+from contextplane.app.settings import Settings
+from contextplane.audit.load import load
+from contextplane.model.ids import Digest
+from contextplane.model.manifest import Manifest
+from contextplane.record.recorder import Recording
+from contextplane.record.unfinished import Unfinished, unfinished
+
+__all__ = ["content", "ids", "left", "manifest_of", "store_in", "stored"]
+
+
+def store_in(folder: Path) -> Settings:
+    settings = Settings(cwd=str(folder))
+    init(settings)
+    return settings
+
+
+def left(settings: Settings) -> list[Unfinished]:
+    with opened(settings) as platform:
+        return unfinished(desk_of(platform))
+
+
+def ids(settings: Settings) -> list[str]:
+    return [str(one.id) for one in left(settings)]
+
+
+def manifest_of(run: Recording, settings: Settings) -> Manifest:
+    assert run.digest is not None
+    with opened(settings) as platform:
+        return load(run.digest, platform.objects).manifest
+
+
+def content(ref: str, settings: Settings) -> bytes:
+    with opened(settings) as platform:
+        return platform.objects.get(Digest.parse(ref))
+
+
+def stored(settings: Settings) -> set[Digest]:
+    with opened(settings) as platform:
+        return set(platform.objects.names())

@@ -1,0 +1,46 @@
+"""What we sign, securesystemslib verifies; what it signs, we verify."""
+
+import json
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from securesystemslib.dsse import Envelope as TheirEnvelope
+from securesystemslib.exceptions import VerificationError
+from securesystemslib.signer import CryptoSigner, SSlibKey  # type: ignore[attr-defined]
+
+from contextplane.ports.signer import PublicKey
+from contextplane.trust.base64_text import encoded
+from contextplane.trust.keyring_events import KeyTrust
+from contextplane.trust.refusals import KeyUnknown
+from contextplane.trust.statement import IN_TOTO
+from contextplane.trust.verify import sign, verify
+from tests.unit.trust.world import PACK, day, grounds, key_of, keyring, statement
+
+
+def theirs(key: PublicKey) -> SSlibKey:
+    return SSlibKey.from_crypto(Ed25519PublicKey.from_public_bytes(key.raw), keyid=key.key_id)
+
+
+def test_an_envelope_of_ours_verifies_with_securesystemslib() -> None:
+    one, two = key_of("one"), key_of("two")
+    envelope = TheirEnvelope.from_dict(json.loads(sign(statement(), one, two)))
+    accepted = envelope.verify([theirs(one.public_key), theirs(two.public_key)], threshold=2)
+    assert sorted(accepted) == sorted([one.public_key.key_id, two.public_key.key_id])
+    assert envelope.payload == statement().to_bytes()
+    envelope.payload += b" "
+    with pytest.raises(VerificationError):
+        envelope.verify([theirs(one.public_key)], threshold=1)
+
+
+@pytest.mark.parametrize("named_as_theirs", [True, False])
+def test_an_envelope_of_theirs_verifies_here(*, named_as_theirs: bool) -> None:
+    private = Ed25519PrivateKey.generate()
+    key = PublicKey(private.public_key().public_bytes_raw())
+    signer = CryptoSigner(private, None if named_as_theirs else theirs(key))
+    envelope = TheirEnvelope(statement().to_bytes(), IN_TOTO, {})
+    envelope.sign(signer)
+    data = json.dumps(envelope.to_dict()).encode()
+    keys = keyring(KeyTrust(issuer="acme", key=encoded(key.raw), roles=(), valid_from=str(day(1)), valid_until=None))
+    assert verify(data, PACK, issuer="acme", grounds=grounds(keys, day(2))).signed_by == (key.key_id,)
+    with pytest.raises(KeyUnknown):
+        verify(data, PACK, issuer="acme", grounds=grounds(keyring(), day(2)))

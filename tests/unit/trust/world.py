@@ -1,0 +1,85 @@
+"""Keys that are the same on every run, a keyring made of real signed events, and times that no clock knows."""
+
+import hashlib
+
+from contextplane.adapters.ed25519.keys import Ed25519Check, Ed25519Signer, signer_from_pem
+from contextplane.adapters.ed25519.protect import pem
+from contextplane.model.ids import Digest
+from contextplane.model.timestamp import Timestamp
+from contextplane.ports.signer import Signer
+from contextplane.trust.base64_text import encoded
+from contextplane.trust.keyring import TrustedKeys, proposed
+from contextplane.trust.keyring_events import Change, KeyRevocation, KeyRotation, KeyTrust, ThresholdChange
+from contextplane.trust.signatures import Grounds
+from contextplane.trust.statement import Statement
+
+__all__ = [
+    "CHECK",
+    "PACK",
+    "day",
+    "grounds",
+    "key_of",
+    "keyring",
+    "revoke",
+    "rotate",
+    "statement",
+    "threshold",
+    "trust",
+]
+
+CHECK = Ed25519Check()
+PACK = b'{"pack_id":"refunds"}'
+
+
+def key_of(seed: str) -> Ed25519Signer:
+    """A key that is made of a word."""
+    der = bytes.fromhex("302e020100300506032b657004220420") + hashlib.sha256(seed.encode()).digest()
+    return signer_from_pem(pem("PRIVATE" + " KEY", der), None, at="test")
+
+
+def day(number: int) -> Timestamp:
+    return Timestamp.parse(f"2030-01-{number:02d}T00:00:00Z")
+
+
+def trust(
+    signer: Signer, issuer: str, *roles: str, since: Timestamp | None = None, until: Timestamp | None = None
+) -> KeyTrust:
+    return KeyTrust(
+        issuer=issuer,
+        key=encoded(signer.public_key.raw),
+        roles=roles,
+        valid_from=str(since or day(1)),
+        valid_until=str(until) if until else None,
+    )
+
+
+def rotate(old: Signer, new: Signer, *, since: Timestamp, old_until: Timestamp) -> KeyRotation:
+    return KeyRotation(
+        old=old.public_key.key_id, key=encoded(new.public_key.raw), valid_from=str(since), old_until=str(old_until)
+    )
+
+
+def revoke(signer: Signer, since: Timestamp) -> KeyRevocation:
+    return KeyRevocation(key_id=signer.public_key.key_id, revoked_from=str(since), reason="lost")
+
+
+def threshold(issuer: str, number: int) -> ThresholdChange:
+    return ThresholdChange(issuer=issuer, threshold=number)
+
+
+def keyring(*changes: Change, keys: TrustedKeys | None = None, at: Timestamp | None = None) -> TrustedKeys:
+    """The keyring of `root`, for the issuer `home`, after these changes."""
+    root = key_of("root")
+    if keys is None:
+        keys = TrustedKeys().after(proposed(TrustedKeys(), trust(root, "home", "owner"), at=day(1), signer=root), CHECK)
+    for change in changes:
+        keys = keys.after(proposed(keys, change, at=at or keys.as_of, signer=root), CHECK)
+    return keys
+
+
+def statement(data: bytes = PACK, issuer: str = "acme") -> Statement:
+    return Statement(name="refunds@1.0.0", kind="context_pack", issuer=issuer, digest=Digest.of(data))
+
+
+def grounds(keys: TrustedKeys, now: Timestamp, witnessed: Timestamp | None = None) -> Grounds:
+    return Grounds(keyring=keys, check=CHECK, now=now, witnessed=witnessed)
