@@ -45,11 +45,16 @@ layers: dev-env
 	@echo "== layers"
 	@$(call quietly,$(BIN)/lint-imports --no-logo)
 
+# Faults are not measured: processes that are killed tell nothing, and measuring the others would double their time.
+AT_ONCE = --numprocesses auto --maxprocesses 8 --dist worksteal
+
 coverage: dev-env ## the tests under coverage, and the gate of coverage-baseline.json
 	@echo "== tests"
 	@rm -rf build/coverage
 	@mkdir -p build/coverage
-	@$(BIN)/python -m coverage run -m pytest --quiet --numprocesses auto --maxprocesses 8 --dist worksteal
+	@$(BIN)/python -m coverage run -m pytest --quiet $(AT_ONCE) --ignore tests/faults
+	@echo "== tests of faults"
+	@$(BIN)/python -m pytest --quiet $(AT_ONCE) tests/faults
 	@echo "== coverage"
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage json --quiet -o build/coverage/report.json

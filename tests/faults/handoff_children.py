@@ -33,6 +33,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog, Survives, Table, Transaction
 from contextplane.testing.faults import KILL, Faults, FaultyDisk
 from tests.faults.children import FORKING
+from tests.surfaces.running import child_environment
 from tests.unit.handoff.reference_root import ReferencePacks
 
 __all__ = ["NAMERS", "TURNS", "WRITERS", "Outcome", "begin", "document", "kill_points", "shelf_in"]
@@ -55,7 +56,9 @@ class Outcome(msgspec.Struct, frozen=True):
 def begin(what: str, *args: str | Path) -> Popen[bytes]:
     """Start one of the functions below in a process of its own, with pipes to it and from it."""
     command = [sys.executable, "-m", "tests.faults.handoff_children", what, *map(str, args)]
-    return Popen(command, cwd=ROOT, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    # Who may write nothing, or has no room, has none for what it measured either.
+    env = child_environment(measured=what not in {"as_nobody", "fill_up"})
+    return Popen(command, cwd=ROOT, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE)
 
 
 def document(*keys: str, text: str = "t", name: str | None = None) -> HandoffDocument:

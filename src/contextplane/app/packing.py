@@ -59,9 +59,11 @@ def _with_evidence(log: ExecutionLog) -> ExecutionLog:
 
 def register(platform: Platform, digest: Digest, raw: bytes, objects: ObjectReader | None = None) -> bool:
     """Register a pack whose objects are all stored; say whether it was not registered before."""
+    # Asked before its entry is there: whoever looks at the entries meanwhile puts it into the index for us.
+    with platform.catalog.read() as view:
+        known = view.packs.row(digest) is not None
     platform.entries.add(digest, filled_in(raw, digest))
     with platform.catalog.write() as tx:
-        known = tx.packs.row(digest) is not None
-        if not known:
+        if tx.packs.row(digest) is None:
             index_entries(tx, [digest], platform.entries, objects or platform.objects)
     return not known
