@@ -1,5 +1,7 @@
 """Packing: a log becomes objects, its manifest an entry, its entry a row of the index."""
 
+from collections.abc import Collection
+
 from contextplane.adapters.files.sources import FileSources
 from contextplane.app.platform import Platform
 from contextplane.model.execution_log import ExecutionLog
@@ -42,7 +44,7 @@ def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | Non
         sizes = {one.digest: one.size for one in staged.contents} | {staged.digest: len(raw)}
         known = AtHand(platform.objects, sizes=sizes, contents=staged.at_hand)
         # Within the batch: until it is registered, nothing else keeps what it consists of from being collected.
-        new = register(platform, staged.digest, raw, known)
+        new = register(platform, staged.digest, raw, known, recorded=sizes.keys() - {staged.digest})
     return Packed(
         digest=staged.digest, manifest=staged.manifest, new=new, suspects=staged.suspects, unsearched=staged.unsearched
     )
@@ -57,13 +59,20 @@ def _with_evidence(log: ExecutionLog) -> ExecutionLog:
     return looked_up(log)
 
 
-def register(platform: Platform, digest: Digest, raw: bytes, objects: ObjectReader | None = None) -> bool:
-    """Register a pack whose objects are all stored; say whether it was not registered before."""
+def register(
+    platform: Platform,
+    digest: Digest,
+    raw: bytes,
+    objects: ObjectReader | None = None,
+    *,
+    recorded: Collection[Digest] = (),
+) -> bool:
+    """Register a pack whose objects are all stored, and those `recorded`; say whether it was not registered before."""
     # Asked before its entry is there: whoever looks at the entries meanwhile puts it into the index for us.
     with platform.catalog.read() as view:
         known = view.packs.row(digest) is not None
     platform.entries.add(digest, filled_in(raw, digest))
     with platform.catalog.write() as tx:
         if tx.packs.row(digest) is None:
-            index_entries(tx, [digest], platform.entries, objects or platform.objects)
+            index_entries(tx, [digest], platform.entries, objects or platform.objects, recorded)
     return not known

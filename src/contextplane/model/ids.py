@@ -68,10 +68,10 @@ class Digest(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        prefix, colon, digits = text.partition(":")
-        if prefix != "sha256" or not colon or _HEX.fullmatch(digits) is None:
-            raise _refuse("a digest", text, "sha256:<64 lower-case hex>")
-        return cls(digits)
+        try:
+            return cls(text.removeprefix("sha256:") if text.startswith("sha256:") else "")
+        except InvalidId:
+            raise _refuse("a digest", text, "sha256:<64 lower-case hex>") from None
 
     def __str__(self) -> str:
         return f"sha256:{self.hex}"

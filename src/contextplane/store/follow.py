@@ -3,6 +3,8 @@
 It only ever adds. An entry that is gone was removed by nobody who tells: a check reports it, a rebuild accepts it.
 """
 
+from collections.abc import Collection
+
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog, CatalogReadOnly, Transaction
@@ -35,11 +37,20 @@ def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Non
             raise  # the answer would be a wrong one; without the mark we only look again next time
 
 
-def index_entries(tx: Transaction, packs: list[Digest], entries: ExecutionEntries, objects: ObjectReader) -> None:
-    """Make each pack a root, record what it reaches, and put it into the list and the text index."""
+def index_entries(
+    tx: Transaction,
+    packs: list[Digest],
+    entries: ExecutionEntries,
+    objects: ObjectReader,
+    recorded: Collection[Digest] = (),
+) -> None:
+    """Make each pack a root, record what it reaches, and put it into the list and the text index.
+
+    `recorded`: contents of which it is known that they are recorded.
+    """
     for digest in packs:
         tx.objects.keep(PACKS + digest.hex, digest)
-        trace(tx, digest, objects)
+        trace(tx, digest, objects, recorded)
         manifest = read_manifest_bytes(digest, objects)
         row, read = described(digest, manifest, Timestamp.of(entries.added_at(digest)))
         tx.packs.add(row)

@@ -1,6 +1,6 @@
 """Recording what an execution pack reaches, so that it is kept; and trying again where that was not possible before."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution import EXECUTION_PACK, MANIFEST_MOST, MENTION, references
@@ -11,8 +11,8 @@ from contextplane.ports.objects import ObjectReader
 __all__ = ["read_manifest_bytes", "trace", "trace_again"]
 
 
-def trace(tx: Transaction, pack: Digest, objects: ObjectReader) -> None:
-    """Record a manifest, its contents, and its line of parents.
+def trace(tx: Transaction, pack: Digest, objects: ObjectReader, recorded: Collection[Digest] = ()) -> None:
+    """Record a manifest, its contents (those that are not `recorded` already), and its line of parents.
 
     A manifest that cannot be read, or not wholly understood, is recorded as untraced: what it refers to is unknown, and
     nothing may be collected while it is.
@@ -22,7 +22,7 @@ def trace(tx: Transaction, pack: Digest, objects: ObjectReader) -> None:
         digest = todo.pop()
         before = tx.objects.recorded(digest)
         if before is None or before.kind != EXECUTION_PACK or not before.traced:
-            todo += _traced(tx, digest, objects)
+            todo += _traced(tx, digest, objects, recorded)
 
 
 def trace_again(tx: Transaction, objects: ObjectReader) -> None:
@@ -39,7 +39,7 @@ def read_manifest_bytes(digest: Digest, objects: ObjectReader) -> bytes | None:
         return None
 
 
-def _traced(tx: Transaction, digest: Digest, objects: ObjectReader) -> list[Digest]:
+def _traced(tx: Transaction, digest: Digest, objects: ObjectReader, recorded: Collection[Digest]) -> list[Digest]:
     """Record one manifest and what it names; return its parent, which is a manifest itself."""
     manifest = read_manifest_bytes(digest, objects)
     refs = references(manifest) if manifest is not None else None
@@ -50,11 +50,12 @@ def _traced(tx: Transaction, digest: Digest, objects: ObjectReader) -> list[Dige
         return []
     named = [*refs.found, *((MENTION, one) for one in refs.mentions if objects.has(one))]
     tx.objects.link_all(digest, named)
-    tx.objects.record_blobs(_present((target for role, target in named if role != "parent"), objects))
+    contents = [target for role, target in named if role != "parent" and target not in recorded]
+    tx.objects.record_blobs(_present(contents, objects))
     return [target for role, target in named if role == "parent"]
 
 
-def _present(digests: Iterable[Digest], objects: ObjectReader) -> Iterator[tuple[Digest, int]]:
+def _present(digests: Collection[Digest], objects: ObjectReader) -> Iterator[tuple[Digest, int]]:
     """Those that are there, with their sizes; a check tells of the others."""
     for digest in digests:
         try:

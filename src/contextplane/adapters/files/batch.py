@@ -5,6 +5,7 @@ A batch holds the lock of its folder, shared, from its beginning until it is clo
 
 import fcntl
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 
@@ -16,6 +17,7 @@ from contextplane.ports.objects import ObjectObstructed, SourceUnreadable, Store
 
 __all__ = ["FileBatch"]
 
+_FRESH = 60.0  # seconds
 
 class FileBatch:
     """The `Batch` of a `FileObjects`. Several threads may put at once; `commit` comes when they are done."""
@@ -26,6 +28,7 @@ class FileBatch:
         self._staged: dict[Digest, Staged] = {}
         self._held: set[str] = set()
         self._folders: set[str] = set()
+        self._began = time.monotonic()
         with storage_errors(staging.root), ExitStack() as opening:
             opening.callback(os.close, staging.lock(fcntl.LOCK_SH))
             # From before the first write: whatever write-out fails after it is told when all is synced.
@@ -58,8 +61,10 @@ class FileBatch:
             else:
                 self._staging.sync([*(one.path for one in self._staged.values()), *sorted(self._held)])
             self._folders |= {os.path.dirname(place) for place in self._held}
+            # A collector looks at when they were put; it leaves alone what is as young as this anyway.
+            fresh = time.monotonic() - self._began < _FRESH
             for digest, staged in list(self._staged.items()):
-                self._staging.publish(staged)
+                self._staging.publish(staged, fresh=fresh)
                 self._folders.add(self._staging.shard(digest))
                 self._shards.add(digest.hex[:2])
                 del self._staged[digest]
@@ -99,6 +104,8 @@ class FileBatch:
         if digest.hex[:2] not in self._shards:
             return False
         place = self._staging.place(digest)
+        if not os.access(place, os.F_OK):
+            return False  # asked first: most are new, and an error for each costs more than all else here
         try:
             with open(open_to_read(place), "rb") as file:
                 if file.read(len(data) + 1) != data:

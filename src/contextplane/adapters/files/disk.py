@@ -7,8 +7,7 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from contextplane.errors import ContextPlaneError
 from contextplane.ports.objects import ObjectObstructed, StorageFailed, StorageFull, StorageReadOnly
@@ -155,13 +154,21 @@ def write_whole(path: str, data: bytes, *, staging: str, disk: Disk) -> None:
         raise OSError(error.errno, error.strerror, path) from error
 
 
-@contextmanager
-def storage_errors(place: str, *, reading: bool = False) -> Iterator[None]:
+class storage_errors:  # noqa: N801  used like a function; a generator would cost more than the calls it guards
     """Turn what the system raises into an error with a code, a place and a way out."""
-    try:
-        yield
-    except OSError as error:
-        raise _translated(error, place, reading=reading) from error
+
+    __slots__ = ("_place", "_reading")
+
+    def __init__(self, place: str, *, reading: bool = False) -> None:
+        self._place = place
+        self._reading = reading
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise _translated(error, self._place, reading=self._reading) from error
 
 
 def _translated(error: OSError, place: str, *, reading: bool) -> ContextPlaneError:

@@ -86,8 +86,8 @@ class Staging:
         """Make written files durable."""
         _side_by_side(self._sync_file, list(paths))
 
-    def publish(self, staged: Staged) -> None:
-        """Move synced bytes into place, put as of now; their batch holds the lock.
+    def publish(self, staged: Staged, *, fresh: bool) -> None:
+        """Move synced bytes into place, put as of now (if not `fresh`ly staged); their batch holds the lock.
 
         Their name is durable once their folder is synced.
         """
@@ -96,8 +96,8 @@ class Staging:
         if folder not in self._made:
             self._disk.make_folder(folder)
             self._made.add(folder)
-        # They may have been staged long ago; a collector looks at this time.
-        self._disk.touch(staged.path)
+        if not fresh:
+            self._disk.touch(staged.path)
         try:
             self._disk.replace(staged.path, target)
         except IsADirectoryError as error:
