@@ -4,32 +4,19 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["COMMAND", "Result", "child_environment", "ctx", "ctx_as_nobody", "in_public", "is_root"]
+from tests.surfaces.forking import forked
+
+__all__ = ["COMMAND", "Result", "child_environment", "ctx", "ctx_as_nobody", "ctx_started", "in_public", "is_root"]
 
 COMMAND = str(Path(sys.executable).with_name("ctx"))
 NOBODY = 65534
 _ASTRAY = frozenset({"CTX_DATABASE_URL", "CTX_DIR", "NO_COLOR", "PYTHONUNBUFFERED"})
 _PATIENCE = 30  # a command that waits for ever is a failure, not a hanging suite
-
-# All modules are loaded while we may still read them: a checkout, or a Python, below a closed home must not decide.
-_AS_NOBODY = f"""
-import argparse, difflib, gettext, locale, os, pkgutil, shutil, sys
-import contextplane.adapters.sqlite.migrate
-import contextplane.cli.main
-for room in ("adapters", "app", "cli", "handoff", "mcp", "model", "store"):
-    for module in pkgutil.walk_packages([os.path.join(contextplane.__path__[0], room)], f"contextplane.{{room}}."):
-        __import__(module.name)
-contextplane.adapters.sqlite.migrate.migrations()
-os.setgroups([])
-os.setgid({NOBODY})
-os.setuid({NOBODY})
-sys.exit(contextplane.cli.main.main(sys.argv[1:]))
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +53,12 @@ def ctx(
     input: bytes | None = None,  # noqa: A002  the name that subprocess gives it
 ) -> Result:
     """Run `ctx` with these arguments and without those variables that would lead it astray."""
-    return _run([COMMAND, *args], cwd, child_environment(env), input)
+    return _run(args, cwd, child_environment(env), input)
+
+
+def ctx_started(*args: str, cwd: Path) -> Result:
+    """The same from the console script, with an interpreter that has nothing loaded: slower, and just as users do."""
+    return _started(args, cwd, child_environment(), None)
 
 
 def ctx_as_nobody(
@@ -78,7 +70,7 @@ def ctx_as_nobody(
     """Run `ctx` as somebody for whom file modes count: as nobody when we are root, else as ourselves."""
     if not is_root():
         return ctx(*args, cwd=cwd, env=env, input=input)
-    return _run([sys.executable, "-c", _AS_NOBODY, *args], cwd, child_environment(env, measured=False), input)
+    return _run(args, cwd, child_environment(env, measured=False), input, user=NOBODY)
 
 
 @contextmanager
@@ -89,9 +81,20 @@ def in_public() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _run(command: list[str], cwd: Path, env: dict[str, str], given: bytes | None) -> Result:
+def _run(
+    args: Sequence[str], cwd: Path, env: dict[str, str], given: bytes | None, *, user: int | None = None
+) -> Result:
+    done = forked([COMMAND, *args], cwd, env, given, user=user)
+    if done is None:
+        assert user is None, "a command as somebody else is always forked"
+        return _started(args, cwd, env, given)
+    status, out, err = done
+    return Result(status=status, raw=out, err=err.decode(errors="backslashreplace"))
+
+
+def _started(args: Sequence[str], cwd: Path, env: dict[str, str], given: bytes | None) -> Result:
     done = subprocess.run(
-        command,
+        [COMMAND, *args],
         cwd=cwd,
         env=env,
         input=given,

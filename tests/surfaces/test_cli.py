@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from contextplane.cli.table import VERBS
-from tests.surfaces.running import ctx
+from tests.surfaces.running import ctx, ctx_started
 from tests.surfaces.sample import REPORT, Store, one_error_line
 
 NAMES = [verb.name for verb in VERBS]
@@ -77,7 +77,7 @@ def test_every_verb_is_tried_here() -> None:
 
 @pytest.mark.parametrize("name", ANSWERING)
 def test_every_verb_answers_with_one_json_document_wherever_the_option_stands(used: Store, name: str) -> None:
-    after = ctx(*line_of(used, name), "--json", cwd=used.folder)
+    after = ctx_started(*line_of(used, name), "--json", cwd=used.folder)  # a verb imports all that it needs
     before = ctx("--json", *line_of(used, name), cwd=used.folder)
     assert (after.status, after.err) == (before.status, before.err) == (STATUS.get(name, 0), "")
     assert isinstance(msgspec.json.decode(after.raw), dict | list)

@@ -1,0 +1,152 @@
+"""Commands in processes of their own that need not start an interpreter: forked from one that has all of `ctx` loaded.
+
+Each has its own folder, environment, streams and exit status, as a command from the shell has. What an interpreter
+looks at when it starts cannot be changed here; whoever needs that, or looks at what is imported, starts one.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+__all__ = ["forked"]
+
+_MOST_INPUT = 32 << 10  # so much a pipe takes before anybody reads
+_AT_START = ("PYTHON", "LC_", "LANG", "TZ", "COV", "LD_")
+_PATIENCE = 30
+
+# Modules that a command without rights cannot read any more are loaded, too: those that are imported when it is late.
+_PARENT = """
+import argparse, atexit, difflib, gettext, json, locale, os, pkgutil, shutil, signal, socket, sqlite3, sys
+import contextplane.adapters.sqlite.migrate
+import contextplane.cli.main
+for room in ("adapters", "app", "cli", "handoff", "mcp", "model", "store"):
+    for module in pkgutil.walk_packages([os.path.join(contextplane.__path__[0], room)], f"contextplane.{room}."):
+        try:
+            __import__(module.name)
+        except Exception:
+            pass  # the command that needs it will say so
+contextplane.adapters.sqlite.migrate.migrations()
+calls = socket.socket(fileno=int(sys.argv[1]))
+
+def run(call, streams):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    calls.close()
+    os.chdir(call["cwd"])
+    os.environ.clear()
+    os.environ.update(call["env"])
+    sys.argv = call["argv"]
+    if call["user"] is not None:
+        os.setgroups([])
+        os.setgid(call["user"])
+        os.setuid(call["user"])
+    contextplane.cli.main.console()
+
+while True:
+    data, streams, _, _ = socket.recv_fds(calls, 1 << 20, 3)
+    if not data:
+        break
+    while not data.endswith(b"\\n"):
+        data += calls.recv(1 << 20)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            run(json.loads(data), streams)
+        except SystemExit as end:
+            status = end.code or 0
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        atexit._run_exitfuncs()  # what is measured is written down
+        sys.stderr.flush()
+        os._exit(status)
+    for stream in streams:
+        os.close(stream)
+    calls.sendall(b"%d\\n" % child)
+    _, status = os.waitpid(child, 0)
+    calls.sendall(b"%d\\n" % os.waitstatus_to_exitcode(status))
+"""
+
+
+def forked(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], given: bytes | None, *, user: int | None = None
+) -> tuple[int, bytes, bytes] | None:
+    """Exit status, output and errors of a command; None where only a new interpreter will do."""
+    settings = {key: value for key, value in env.items() if key.startswith(_AT_START)}
+    if len(given or b"") > _MOST_INPUT or any(os.environ.get(key) != value for key, value in settings.items()):
+        return None
+    return _parent(threading.get_native_id(), frozenset(settings.items())).run(
+        json.dumps({"argv": list(argv), "cwd": os.fspath(cwd), "env": dict(env), "user": user}), given
+    )
+
+
+class _Parent:
+    """The process that the others come from."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._calls, theirs = socket.socketpair()
+        self._calls.settimeout(_PATIENCE)
+        with theirs:
+            kept = {key: value for key, value in os.environ.items() if not key.startswith(_AT_START)}
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PARENT, str(theirs.fileno())],
+                env=kept | settings,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def run(self, call: str, given: bytes | None) -> tuple[int, bytes, bytes]:
+        streams = [_source(given), os.memfd_create("out"), os.memfd_create("err")]
+        try:
+            message = call.encode() + b"\n"
+            sent = socket.send_fds(self._calls, [message], streams)
+            self._calls.sendall(message[sent:])
+            child = int(self._line())
+            try:
+                status = int(self._line())
+            except TimeoutError:
+                os.kill(child, signal.SIGKILL)
+                self._line()
+                raise
+            return status, _written(streams[1]), _written(streams[2])
+        finally:
+            for stream in streams:
+                os.close(stream)
+
+    def _line(self) -> bytes:
+        line = b""
+        while not line.endswith(b"\n"):
+            piece = self._calls.recv(1)
+            if not piece:
+                raise EOFError("the process that commands are forked from has ended")
+            line += piece
+        return line
+
+
+@cache
+def _parent(_thread: int, settings: frozenset[tuple[str, str]]) -> _Parent:
+    """One for each thread that runs commands, so that they run at once, and each way to start an interpreter."""
+    return _Parent(dict(settings))
+
+
+def _source(given: bytes | None) -> int:
+    if given is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    reading, writing = os.pipe()
+    os.write(writing, given)
+    os.close(writing)
+    return reading
+
+
+def _written(stream: int) -> bytes:
+    return os.pread(stream, os.fstat(stream).st_size, 0)
