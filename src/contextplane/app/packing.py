@@ -68,11 +68,8 @@ def register(
     recorded: Collection[Digest] = (),
 ) -> bool:
     """Register a pack whose objects are all stored, and those `recorded`; say whether it was not registered before."""
-    # Asked before its entry is there: whoever looks at the entries meanwhile puts it into the index for us.
-    with platform.catalog.read() as view:
-        known = view.packs.row(digest) is not None
-    platform.entries.add(digest, filled_in(raw, digest))
+    new = platform.entries.add(digest, filled_in(raw, digest))
     with platform.catalog.write() as tx:
         if tx.packs.row(digest) is None:
             index_entries(tx, [digest], platform.entries, objects or platform.objects, recorded)
-    return not known
+    return new

@@ -11,8 +11,7 @@ __all__ = ["register_within"]
 
 def register_within(platform: Platform, tx: Transaction, digest: Digest, raw: bytes) -> bool:
     """Register a pack whose objects are all stored; say whether it was not registered before."""
-    platform.entries.add(digest, filled_in(raw, digest))
-    known = tx.packs.row(digest) is not None
-    if not known:
+    new = platform.entries.add(digest, filled_in(raw, digest))
+    if tx.packs.row(digest) is None:
         index_entries(tx, [digest], platform.entries, platform.objects)
-    return not known
+    return new

@@ -16,8 +16,11 @@ class ExecutionEntries(Protocol):
         """A text that differs whenever the set may have changed, or None when that cannot be told yet (look again)."""
         ...
 
-    def add(self, digest: Digest, copy: bytes) -> None:
-        """Register a pack whose manifest is stored already, durably. What is there stays; a damaged copy is healed."""
+    def add(self, digest: Digest, copy: bytes) -> bool:
+        """Register a pack whose manifest is stored already, durably. What is there stays; a damaged copy is healed.
+
+        Say whether it was not there before: of several who add it at once, one hears so.
+        """
         ...
 
     def names(self) -> Iterator[Digest]:

@@ -131,8 +131,8 @@ def fresh_name() -> str:
     return f"{os.getpid()}-{next(_numbers) % _NUMBERS:016x}"
 
 
-def write_whole(path: str, data: bytes, *, staging: str, disk: Disk) -> None:
-    """Write a small file whole or not at all, durably; whatever stood there under that name is replaced."""
+def write_whole(path: str, data: bytes, *, staging: str, disk: Disk, new: bool = False) -> None:
+    """Write a small file whole or not at all, durably; what stood there under that name is replaced, if not `new`."""
     staged = os.path.join(staging, fresh_name())
     try:
         fd = disk.create(staged, 0o644)
@@ -142,7 +142,7 @@ def write_whole(path: str, data: bytes, *, staging: str, disk: Disk) -> None:
                 disk.sync(fd)
             finally:
                 os.close(fd)
-            disk.replace(staged, path)
+            (disk.rename_new if new else disk.replace)(staged, path)
         except BaseException:
             with suppress(OSError):  # what went wrong first is what counts
                 disk.remove(staged)

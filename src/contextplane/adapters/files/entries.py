@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors, write_whole
@@ -38,17 +39,22 @@ class FileExecutionEntries:
         settled = self._clock.now().timestamp() - changed.st_mtime > _SETTLED
         return str(changed.st_mtime_ns) if settled else None
 
-    def add(self, digest: Digest, copy: bytes) -> None:
+    def add(self, digest: Digest, copy: bytes) -> bool:
         path = os.path.join(self._root, digest.hex)
         with storage_errors(path):
+            if not os.path.lexists(path):
+                with suppress(FileExistsError):  # of several at once, one makes it
+                    write_whole(path, copy, staging=self._staging, disk=self._disk, new=True)
+                    return True
             try:
                 fd = open_to_read(path)
             except (OSError, ObjectObstructed):
-                fd = None  # absent, or in the way: then it is replaced, or that is told
+                fd = None  # in the way: then it is replaced, or that is told
             if fd is None or not self._kept(fd, digest, copy):
                 write_whole(path, copy, staging=self._staging, disk=self._disk)
             else:
                 self._disk.sync_folder(self._root)
+        return False
 
     def names(self) -> Iterator[Digest]:
         for name in self._listed():

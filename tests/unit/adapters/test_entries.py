@@ -1,0 +1,53 @@
+"""Registered packs as files: who made an entry, and what is healed."""
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from contextplane.adapters.files.entries import FileExecutionEntries
+from contextplane.model.ids import Digest
+
+RAW = b'{"hash":"","steps":[],"version":"1.0"}'
+PACK = Digest.of(RAW)
+COPY = RAW.replace(b'"hash":""', f'"hash":"{PACK}"'.encode())
+
+
+class Now:
+    def now(self) -> datetime:
+        return datetime(2026, 5, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def entries(tmp_path: Path) -> FileExecutionEntries:
+    for folder in ("packs", "staging"):
+        (tmp_path / folder).mkdir()
+    return FileExecutionEntries(str(tmp_path / "packs"), str(tmp_path / "staging"), Now())
+
+
+def test_of_many_who_add_a_pack_at_once_one_hears_that_it_is_new(entries: FileExecutionEntries, tmp_path: Path) -> None:
+    together = threading.Barrier(8)
+    heard: list[bool] = []
+
+    def add() -> None:
+        together.wait()
+        heard.append(entries.add(PACK, COPY))
+
+    threads = [threading.Thread(target=add) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(heard) == [False] * 7 + [True]
+    assert entries.read(PACK) == COPY
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("there", [COPY, str(PACK).encode(), RAW[:10], b""])
+def test_what_is_there_is_not_new_and_is_sound_afterwards(
+    entries: FileExecutionEntries, tmp_path: Path, there: bytes
+) -> None:
+    (tmp_path / "packs" / PACK.hex).write_bytes(there)
+    assert entries.add(PACK, COPY) is False
+    assert entries.read(PACK) in {COPY, str(PACK).encode()}
