@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from contextplane.adapters.sql.steps import Migration
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connect import connect
-from contextplane.adapters.sqlite.migrate import Migration, _run, _statements, migrate, migrations, version_of
+from contextplane.adapters.sqlite.migrate import _run, _statements, migrate, migrations, version_of
 from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings

@@ -19,6 +19,7 @@ __all__ = ["FileBatch"]
 
 _FRESH = 60.0  # seconds
 
+
 class FileBatch:
     """The `Batch` of a `FileObjects`. Several threads may put at once; `commit` comes when they are done."""
 

@@ -1,4 +1,4 @@
-"""The folder of keys, `.ctx/keys/`: private keys, their public halves, and what this client knows of the keyring.
+"""The folder of keys, `.ctx/keys/`: private keys, their public halves, and what this client knows of catalogs.
 
 Nobody but their owner can reach any of it, or it is refused. What is written is whole or not there, and no key is ever
 replaced.
@@ -17,7 +17,7 @@ from contextplane.errors import ContextPlaneError, Family
 __all__ = ["FileKeys", "KeyExists", "KeyExposed", "KeyNameInvalid", "KeyNotFound", "read_key_file"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_PRIVATE, _PUBLIC, _MEMORY = ".key", ".pub", "keyring.json"
+_PRIVATE, _PUBLIC, _MEMORY = ".key", ".pub", ".json"
 _FILE_MODE, _FOLDER_MODE, _OTHERS = 0o600, 0o700, 0o077
 _MOST = 16 * 1024 * 1024
 _MOST_KEY = 64 * 1024
@@ -90,21 +90,21 @@ class FileKeys:
         """Where the copy of the public half lies, to be handed on."""
         return self._path(name, _PUBLIC)
 
-    @property
-    def memory(self) -> str:
-        """The file in which this client keeps what it knows of the keyring."""
-        return os.path.join(self._folder, _MEMORY)
+    def memory(self, of: str) -> str:
+        """The file in which this client keeps what it knows of something: the keyring, the registry."""
+        return os.path.join(self._folder, of + _MEMORY)
 
-    def remembered(self) -> bytes | None:
-        if not self._is_there() or not os.path.lexists(self.memory):
+    def remembered(self, of: str) -> bytes | None:
+        path = self.memory(of)
+        if not self._is_there() or not os.path.lexists(path):
             return None
-        return _owner_only(self.memory, _MOST)
+        return _owner_only(path, _MOST)
 
-    def remember(self, data: bytes) -> None:
+    def remember(self, of: str, data: bytes) -> None:
         with storage_errors(self._folder):
             self._disk.make_folder(self._folder, _FOLDER_MODE)
             self._is_there()
-            self._write(self.memory, data, self._disk.replace)
+            self._write(self.memory(of), data, self._disk.replace)
 
     def _path(self, name: str, suffix: str) -> str:
         if _NAME.fullmatch(name) is None:

@@ -21,7 +21,6 @@ from contextplane.adapters.postgres.connect import (
     place_of,
 )
 from contextplane.adapters.postgres.handoffs import PostgresHandoffIndex
-from contextplane.adapters.postgres.marks import PostgresMarks
 from contextplane.adapters.postgres.migrate import (
     exists,
     migrate,
@@ -32,9 +31,10 @@ from contextplane.adapters.postgres.migrate import (
 )
 from contextplane.adapters.postgres.objects import PostgresObjectIndex
 from contextplane.adapters.postgres.packs import PostgresPackIndex
-from contextplane.adapters.postgres.pending import PostgresPending
 from contextplane.adapters.postgres.streams import PostgresStreams
 from contextplane.adapters.postgres.texts import PostgresTextIndex
+from contextplane.adapters.sql.marks import SqlMarks
+from contextplane.adapters.sql.pending import SqlPending
 from contextplane.ports.catalog import CatalogFailed, CatalogForeign, CatalogMissing, Survives, Table
 
 __all__ = ["PostgresCatalog", "PostgresTransaction"]
@@ -52,11 +52,11 @@ class PostgresTransaction:
     def __init__(self, live: Live) -> None:
         self.streams = PostgresStreams(live)
         self.objects = PostgresObjectIndex(live)
-        self.marks = PostgresMarks(live)
+        self.marks = SqlMarks(live)
         self.packs = PostgresPackIndex(live)
         self.texts = PostgresTextIndex(live)
         self.handoffs = PostgresHandoffIndex(live)
-        self.pending = PostgresPending(live)
+        self.pending = SqlPending(live)
 
 
 class PostgresCatalog:

@@ -1,6 +1,6 @@
 """One connection to the database, set up the same way every time, with PostgreSQL's errors turned into ours."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -10,7 +10,6 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import StrDumper, TextLoader
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.ids import Digest, InvalidId
 from contextplane.ports.catalog import CatalogBusy, CatalogCorrupt, CatalogFailed, CatalogReadOnly
 from contextplane.ports.objects import StorageFull
 
@@ -22,7 +21,6 @@ __all__ = [
     "Live",
     "catalog_errors",
     "connect",
-    "digest_in",
     "lost",
     "place_of",
 ]
@@ -33,8 +31,6 @@ BUSY_SECONDS = 10.0
 RESTORE = "restore this database from a backup"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-
-_Values = Sequence[object] | Mapping[str, object]
 
 _SCHEMES = ("postgresql://", "postgres://")
 _CONNECT_SECONDS = 10
@@ -83,21 +79,25 @@ class Live:
         self._db: Connection | None = db
         self._cursors = 0
 
-    def execute(self, sql: str, values: _Values = ()) -> psycopg.Cursor[tuple[Any, ...]]:
-        return self._open().execute(sql.encode(), values or None)
+    @property
+    def way_out(self) -> str:
+        return RESTORE
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> psycopg.Cursor[tuple[Any, ...]]:
+        return self._open().execute(_spelled(sql), values or None)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         with self._open().cursor() as cursor:
-            cursor.executemany(sql.encode(), rows)
+            cursor.executemany(_spelled(sql), rows)
 
-    def one(self, sql: str, values: _Values = ()) -> tuple[Any, ...]:
+    def one(self, sql: str, values: Sequence[object] = ()) -> tuple[Any, ...]:
         """The row of a statement that always has exactly one."""
         row = self.execute(sql, values).fetchone()
         if row is None:
             raise CatalogCorrupt("a statement that always has a row had none", hint=RESTORE)
         return row
 
-    def rows(self, sql: str, values: _Values = (), *, at_once: int = _AT_ONCE) -> Iterator[tuple[Any, ...]]:
+    def rows(self, sql: str, values: Sequence[object] = (), *, at_once: int = _AT_ONCE) -> Iterator[tuple[Any, ...]]:
         """The rows of an answer that may be long: they stay with the server, and come some at a time.
 
         What is not asked for any more goes with the transaction: whoever drops an iterator causes no call.
@@ -118,6 +118,11 @@ class Live:
         if self._db is None:
             raise CatalogFailed("used after the end of its transaction", hint="this is a defect of the caller")
         return self._db
+
+
+def _spelled(sql: str) -> bytes:
+    """A statement as the driver takes it. None of ours has a question mark in a text."""
+    return sql.replace("?", "%s").encode()
 
 
 def connect(url: str) -> Connection:
@@ -160,14 +165,6 @@ def place_of(url: str) -> str:
         raise refusal from None
     host, port = parts.get("host") or "", parts.get("port")
     return f"postgresql://{host}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
-
-
-def digest_in(text: object) -> Digest:
-    """A digest that a row holds. A row that holds something else was not written by us."""
-    try:
-        return Digest(str(text))
-    except InvalidId as error:
-        raise CatalogCorrupt(f"a row holds no digest: {error.message}", hint=RESTORE) from error
 
 
 @contextmanager

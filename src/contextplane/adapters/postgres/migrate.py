@@ -1,17 +1,15 @@
 """The schema as numbered SQL files, run in order on open. A catalog newer than the files is refused."""
 
 import os
-import re
 from collections.abc import Iterator
 from functools import cache
 
 from contextplane.adapters.postgres.connect import Connection
-from contextplane.model.value import Value
+from contextplane.adapters.sql.steps import Migration, steps_in
 from contextplane.ports.catalog import SchemaTooNew
 
-__all__ = ["Migration", "exists", "migrate", "migrations", "refuse_newer", "schema_problems", "version_of"]
+__all__ = ["exists", "migrate", "migrations", "refuse_newer", "schema_problems", "version_of"]
 
-_FILE = re.compile(r"(?P<number>[0-9]{4})_(?P<name>[a-z_]+)\.sql")
 _PLAIN = "ctx_plain"
 
 # Every part of a schema with what it says, in one list. `{0}` stands for the schema wherever its name occurs.
@@ -41,24 +39,9 @@ _PARTS = """
 """
 
 
-class Migration(Value, frozen=True):
-    """One step of the schema."""
-
-    number: int
-    name: str
-    path: str
-
-
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """All steps in order. Their numbers are 1, 2, 3 and so on."""
-    folder = os.path.join(os.path.dirname(__file__), "migrations")
-    found = []
-    for name in sorted(os.listdir(folder)):
-        match = _FILE.fullmatch(name)
-        if match is not None:
-            found.append(Migration(number=int(match["number"]), name=match["name"], path=os.path.join(folder, name)))
-    return tuple(found)
+    return steps_in(os.path.join(os.path.dirname(__file__), "migrations"))
 
 
 def exists(db: Connection, schema: str) -> bool:

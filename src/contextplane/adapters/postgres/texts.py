@@ -7,8 +7,9 @@ what the server keeps of positions ends at 256 for each word.
 from collections.abc import Iterable
 from itertools import islice
 
-from contextplane.adapters.postgres.connect import Live, digest_in
+from contextplane.adapters.postgres.connect import Live
 from contextplane.adapters.postgres.words import Phrase, lexeme, phrases, places, snippet, words_in
+from contextplane.adapters.sql.live import digest_in
 from contextplane.model.ids import Digest
 from contextplane.ports.pack_index import Hit, TextPart
 from contextplane.ports.text_query import terms
@@ -29,19 +30,24 @@ class PostgresTextIndex:
         # By number and not by rank: the last one first, and no more are looked at than are asked for.
         rows = self._db.rows(
             "SELECT pack.digest, text_part.part, text_part.body FROM text_part JOIN pack USING (number)"
-            " WHERE text_part.lexemes @@ %s::tsquery ORDER BY text_part.id DESC",
+            " WHERE text_part.lexemes @@ ?::tsquery ORDER BY text_part.id DESC",
             (" & ".join(_asked(phrase) for phrase in wanted),),
             at_once=max(limit, 1),
         )
-        hits = (hit for digest, part, body in rows if (hit := _hit(digest, part, body, wanted)) is not None)
+        hits = (hit for digest, part, body in rows if (hit := self._hit(digest, part, body, wanted)) is not None)
         return tuple(islice(hits, limit))
 
     def add(self, pack: Digest, parts: Iterable[TextPart]) -> None:
-        (number,) = self._db.one("SELECT number FROM pack WHERE digest = %s", (pack.hex,))
+        (number,) = self._db.one("SELECT number FROM pack WHERE digest = ?", (pack.hex,))
         self._db.executemany(
-            "INSERT INTO text_part (number, part, body, lexemes) VALUES (%s, %s, %s, array_to_tsvector(%s::text[]))",
+            "INSERT INTO text_part (number, part, body, lexemes) VALUES (?, ?, ?, array_to_tsvector(?::text[]))",
             ((number, part.part, part.text, _lexemes(part.text)) for part in parts),
         )
+
+    def _hit(self, digest: str, part: str, body: str, wanted: tuple[Phrase, ...]) -> Hit | None:
+        words = tuple(words_in(body))
+        found = places(words, wanted)
+        return Hit(pack=digest_in(self._db, digest), part=part, snippet=snippet(body, words, found)) if found else None
 
 
 def _lexemes(text: str) -> list[str]:
@@ -53,9 +59,3 @@ def _asked(phrase: Phrase) -> str:
     quoted = [f"'{lexeme(word)}'" for word in phrase.words]
     # A cut word is the beginning of what it was cut from, in the index as here.
     return " & ".join([*quoted[:-1], quoted[-1] + ":*" * phrase.prefix])
-
-
-def _hit(digest: str, part: str, body: str, wanted: tuple[Phrase, ...]) -> Hit | None:
-    words = tuple(words_in(body))
-    found = places(words, wanted)
-    return Hit(pack=digest_in(digest), part=part, snippet=snippet(body, words, found)) if found else None

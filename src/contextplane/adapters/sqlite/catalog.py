@@ -8,13 +8,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from contextplane.adapters.sql.marks import SqlMarks
+from contextplane.adapters.sql.pending import SqlPending
 from contextplane.adapters.sqlite.connect import BUSY_SECONDS, MEMORY, Live, catalog_errors, connect
 from contextplane.adapters.sqlite.handoffs import SqliteHandoffIndex
-from contextplane.adapters.sqlite.marks import SqliteMarks
 from contextplane.adapters.sqlite.migrate import migrate, schema_problems, version_of
 from contextplane.adapters.sqlite.objects import SqliteObjectIndex
 from contextplane.adapters.sqlite.packs import SqlitePackIndex
-from contextplane.adapters.sqlite.pending import SqlitePending
 from contextplane.adapters.sqlite.streams import SqliteStreams
 from contextplane.adapters.sqlite.texts import SqliteTextIndex
 from contextplane.errors import ContextPlaneError
@@ -31,11 +31,11 @@ class SqliteTransaction:
     def __init__(self, live: Live) -> None:
         self.streams = SqliteStreams(live)
         self.objects = SqliteObjectIndex(live)
-        self.marks = SqliteMarks(live)
+        self.marks = SqlMarks(live)
         self.packs = SqlitePackIndex(live)
         self.texts = SqliteTextIndex(live)
         self.handoffs = SqliteHandoffIndex(live)
-        self.pending = SqlitePending(live)
+        self.pending = SqlPending(live)
 
 
 class SqliteCatalog:

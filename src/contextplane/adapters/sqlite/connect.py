@@ -4,15 +4,15 @@ import errno
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.ids import Digest, InvalidId
 from contextplane.ports.catalog import CatalogBusy, CatalogCorrupt, CatalogFailed, CatalogReadOnly
 from contextplane.ports.objects import StorageFull
 
-__all__ = ["BUSY_SECONDS", "MEMORY", "Live", "catalog_errors", "connect", "digest_in", "file_uri"]
+__all__ = ["BUSY_SECONDS", "MEMORY", "Live", "catalog_errors", "connect", "file_uri"]
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for its turn before it gives up."""
@@ -20,6 +20,7 @@ BUSY_SECONDS = 10.0
 _WAL = "PRAGMA journal_mode = WAL"
 _ALONE = "PRAGMA locking_mode = EXCLUSIVE"
 _READING = "PRAGMA query_only = ON"
+_REBUILD = "'ctx fsck --rebuild' saves what can be read"
 _ROUND = 0.02
 _SOME = 64 << 10
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -34,11 +35,21 @@ class Live:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db: sqlite3.Connection | None = db
 
-    def execute(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+    @property
+    def way_out(self) -> str:
+        return _REBUILD
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
         return self._open().execute(sql, values)
 
-    def executemany(self, sql: str, rows: Iterable[tuple[object, ...]]) -> sqlite3.Cursor:
+    def executemany(self, sql: str, rows: Iterable[Sequence[object]]) -> sqlite3.Cursor:
         return self._open().executemany(sql, rows)
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[Any]:
+        return self.execute(sql, values)
+
+    def one(self, sql: str, values: Sequence[object] = ()) -> Any:  # noqa: ANN401  a row is what its statement says
+        return self.execute(sql, values).fetchone()
 
     def end(self) -> None:
         self._db = None
@@ -114,17 +125,6 @@ def file_uri(path: str, options: str) -> str:
     """A path as SQLite takes it with options: the characters that end or escape a path there are written otherwise."""
     escaped = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return f"file:{escaped}?{options}"
-
-
-def digest_in(text: object) -> Digest:
-    """A digest that a row holds. A row that holds something else was not written by us."""
-    try:
-        return Digest(str(text))
-    except InvalidId as error:
-        raise CatalogCorrupt(f"a row holds no digest: {error.message}", hint=_REBUILD) from error
-
-
-_REBUILD = "'ctx fsck --rebuild' saves what can be read"
 
 
 @contextmanager

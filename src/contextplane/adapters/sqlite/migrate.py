@@ -1,37 +1,19 @@
 """The schema as numbered SQL files, run in order on open. A catalog newer than the files is refused."""
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from functools import cache
 
-from contextplane.model.value import Value
+from contextplane.adapters.sql.steps import Migration, steps_in
 from contextplane.ports.catalog import CatalogReadOnly, SchemaTooNew
 
-__all__ = ["Migration", "migrate", "migrations", "schema_problems", "version_of"]
-
-_FILE = re.compile(r"(?P<number>[0-9]{4})_(?P<name>[a-z_]+)\.sql")
-
-
-class Migration(Value, frozen=True):
-    """One step of the schema."""
-
-    number: int
-    name: str
-    path: str
+__all__ = ["migrate", "migrations", "schema_problems", "version_of"]
 
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """All steps in order. Their numbers are 1, 2, 3 and so on."""
-    folder = os.path.join(os.path.dirname(__file__), "migrations")
-    found = []
-    for name in sorted(os.listdir(folder)):
-        match = _FILE.fullmatch(name)
-        if match is not None:
-            found.append(Migration(number=int(match["number"]), name=match["name"], path=os.path.join(folder, name)))
-    return tuple(found)
+    return steps_in(os.path.join(os.path.dirname(__file__), "migrations"))
 
 
 def version_of(db: sqlite3.Connection) -> int:

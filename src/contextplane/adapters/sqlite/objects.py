@@ -1,113 +1,20 @@
 """What objects are and what refers to them, in SQLite: the `ObjectIndex` port."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
+from typing import ClassVar
 
-from contextplane.adapters.sqlite.connect import Live, digest_in
+from contextplane.adapters.sql.objects import SqlObjectIndex
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, KindConflict, Recorded, Tally
+from contextplane.ports.catalog import BLOB
 
 __all__ = ["SqliteObjectIndex"]
 
-_REACHED = """
-  WITH RECURSIVE reached(digest) AS (
-    SELECT target FROM root
-    UNION
-    SELECT edge.target FROM edge JOIN reached ON edge.source = reached.digest
-  )
-"""
-_END = "\U0010ffff"
 
-
-class SqliteObjectIndex:
+class SqliteObjectIndex(SqlObjectIndex):
     """Lives within one transaction of the catalog."""
 
-    def __init__(self, db: Live) -> None:
-        self._db = db
-
-    def recorded(self, digest: Digest) -> Recorded | None:
-        row = self._db.execute(
-            "SELECT digest, kind, size, traced FROM object WHERE digest = ?", (digest.hex,)
-        ).fetchone()
-        return _recorded(row) if row else None
-
-    def of_kind(self, kind: str) -> Iterator[Digest]:
-        for (digest,) in self._db.execute("SELECT digest FROM object WHERE kind = ? ORDER BY digest", (kind,)):
-            yield digest_in(digest)
-
-    def tallies(self) -> tuple[Tally, ...]:
-        rows = self._db.execute(
-            "SELECT kind, objects, size FROM tally WHERE what = 'object' AND objects > 0 ORDER BY kind"
-        )
-        return tuple(Tally(kind=kind, objects=objects, size=size) for kind, objects, size in rows)
-
-    def counted(self) -> tuple[Tally, ...]:
-        rows = self._db.execute("SELECT kind, count(*), sum(size) FROM object GROUP BY kind ORDER BY kind")
-        return tuple(Tally(kind=kind, objects=objects, size=size) for kind, objects, size in rows)
-
-    def targets(self, source: Digest) -> tuple[tuple[str, Digest], ...]:
-        rows = self._db.execute("SELECT role, target FROM edge WHERE source = ? ORDER BY position", (source.hex,))
-        return tuple((role, digest_in(target)) for role, target in rows)
-
-    def roots(self, prefix: str = "") -> Iterator[tuple[str, Digest]]:
-        rows = self._db.execute(
-            "SELECT name, target FROM root WHERE name >= ? AND name < ? ORDER BY name", (prefix, prefix + _END)
-        )
-        for name, target in rows:
-            yield name, digest_in(target)
-
-    def root_count(self, prefix: str = "") -> int:
-        if prefix.endswith("/") and prefix.count("/") == 1:
-            row = self._db.execute("SELECT objects FROM tally WHERE what = 'root' AND kind = ?", (prefix,)).fetchone()
-            return row[0] if row else 0
-        return sum(1 for _ in self.roots(prefix))
-
-    def wanted(self) -> Iterator[Digest]:
-        rows = self._db.execute("SELECT target FROM root UNION SELECT target FROM edge ORDER BY 1")
-        for (target,) in rows:
-            yield digest_in(target)
-
-    def reached(self) -> Iterator[Digest]:
-        for (digest,) in self._db.execute(f"{_REACHED} SELECT digest FROM reached ORDER BY digest"):
-            yield digest_in(digest)
-
-    def referrers(self, target: Digest) -> tuple[str, ...]:
-        rows = self._db.execute(
-            "SELECT name FROM root WHERE target = ?1"
-            " UNION ALL SELECT 'sha256:' || source FROM edge WHERE target = ?1 LIMIT 5",
-            (target.hex,),
-        )
-        return tuple(name for (name,) in rows)
-
-    def untraced(self) -> Iterator[Recorded]:
-        rows = self._db.execute(
-            f"{_REACHED} SELECT digest, kind, size, traced FROM object"
-            " WHERE traced = 0 AND digest IN reached ORDER BY digest"
-        )
-        return map(_recorded, rows)
-
-    def unreachable(self) -> Iterator[Recorded]:
-        rows = self._db.execute(
-            f"{_REACHED} SELECT digest, kind, size, traced FROM object WHERE digest NOT IN reached ORDER BY digest"
-        )
-        return map(_recorded, rows)
-
-    def record(self, recorded: Recorded) -> None:
-        before = self.recorded(recorded.digest)
-        if before is not None and before.kind != recorded.kind:
-            if recorded.kind == BLOB:
-                return
-            if before.kind != BLOB:
-                raise KindConflict(
-                    f"recorded as {before.kind!r} before, now as {recorded.kind!r}",
-                    at=str(recorded.digest),
-                    hint="'ctx fsck --rebuild' makes the index anew",
-                )
-            self._db.execute("DELETE FROM object WHERE digest = ?", (recorded.digest.hex,))
-        self._db.execute(
-            "INSERT INTO object (digest, kind, size, traced) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (digest) DO UPDATE SET size = excluded.size, traced = max(traced, excluded.traced)",
-            (recorded.digest.hex, recorded.kind, recorded.size, int(recorded.traced)),
-        )
+    FIRST_PART: ClassVar[str] = "substr(name, 1, instr(name, '/'))"
+    NOT_REACHED: ClassVar[str] = "digest NOT IN reached"
 
     def record_blobs(self, blobs: Iterable[tuple[Digest, int]]) -> None:
         self._db.executemany(
@@ -116,42 +23,3 @@ class SqliteObjectIndex:
             " WHERE kind = excluded.kind AND size <> excluded.size",
             ((digest.hex, BLOB, size) for digest, size in blobs),
         )
-
-    def link(self, source: Digest, role: str, target: Digest) -> None:
-        self.link_all(source, [(role, target)])
-
-    def link_all(self, source: Digest, edges: Sequence[tuple[str, Digest]]) -> None:
-        row = self._db.execute("SELECT max(position) FROM edge WHERE source = ?", (source.hex,)).fetchone()
-        self._db.executemany(
-            "INSERT INTO edge (source, position, role, target) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (source, role, target) DO NOTHING",
-            ((source.hex, n, role, target.hex) for n, (role, target) in enumerate(edges, (row[0] or 0) + 1)),
-        )
-
-    def keep(self, name: str, target: Digest) -> None:
-        self._db.execute(
-            "INSERT INTO root (name, target) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET target = excluded.target",
-            (name, target.hex),
-        )
-
-    def release(self, name: str) -> None:
-        self._db.execute("DELETE FROM root WHERE name = ?", (name,))
-
-    def forget(self, digest: Digest) -> None:
-        self._db.execute("DELETE FROM edge WHERE source = ?", (digest.hex,))
-        self._db.execute("DELETE FROM object WHERE digest = ?", (digest.hex,))
-
-    def unlink_all(self, prefix: str) -> None:
-        self._db.execute("DELETE FROM edge")
-        self._db.execute("DELETE FROM root WHERE name >= ? AND name < ?", (prefix, prefix + _END))
-        self._db.execute("DELETE FROM tally")
-        self._db.execute("UPDATE object SET traced = (kind = ?)", (BLOB,))
-        self._db.execute(
-            "INSERT INTO tally SELECT 'root', substr(name, 1, instr(name, '/')), count(*), 0 FROM root GROUP BY 2"
-        )
-        self._db.execute("INSERT INTO tally SELECT 'object', kind, count(*), sum(size) FROM object GROUP BY kind")
-
-
-def _recorded(row: tuple[str, str, int, int]) -> Recorded:
-    digest, kind, size, traced = row
-    return Recorded(digest=digest_in(digest), kind=kind, size=size, traced=bool(traced))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from itertools import islice
 
-from contextplane.adapters.sqlite.connect import Live, digest_in
+from contextplane.adapters.sql.live import Live, digest_in
 from contextplane.model.ids import Digest
 from contextplane.ports.pack_index import Hit, TextPart
 from contextplane.ports.text_query import terms
@@ -30,11 +30,13 @@ class SqliteTextIndex:
             " WHERE words MATCH ? ORDER BY words.rowid DESC LIMIT ?",
             (_SNIPPET_WORDS, query, limit),
         )
-        return tuple(Hit(pack=digest_in(digest), part=part, snippet=snippet) for digest, part, snippet in rows)
+        return tuple(
+            Hit(pack=digest_in(self._db, digest), part=part, snippet=snippet) for digest, part, snippet in rows
+        )
 
     def add(self, pack: Digest, parts: Iterable[TextPart]) -> None:
-        number = self._db.execute("SELECT number FROM pack WHERE digest = ?", (pack.hex,)).fetchone()[0]
-        last = self._db.execute("SELECT max(id) FROM text_part").fetchone()[0] or 0
+        number = self._db.one("SELECT number FROM pack WHERE digest = ?", (pack.hex,))[0]
+        last = self._db.one("SELECT max(id) FROM text_part")[0] or 0
         numbered = enumerate(parts, last + 1)
         # Some at a time: all the texts of a pack may be more than fits.
         while some := list(islice(numbered, _AT_ONCE)):

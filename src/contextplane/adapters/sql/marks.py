@@ -1,11 +1,11 @@
-"""Where each index last stood, in SQLite: the `Marks` port on the table `mark`."""
+"""Where each index last stood: the `Marks` port on the table `mark`."""
 
-from contextplane.adapters.sqlite.connect import Live
+from contextplane.adapters.sql.live import Live
 
-__all__ = ["SqliteMarks"]
+__all__ = ["SqlMarks"]
 
 
-class SqliteMarks:
+class SqlMarks:
     """Lives within one transaction of the catalog."""
 
     def __init__(self, db: Live) -> None:

@@ -1,13 +1,13 @@
-"""Small objects that are not files yet, in SQLite: the `Pending` port on the table `pending`."""
+"""Small objects that are not files yet: the `Pending` port on the table `pending`."""
 
-from contextplane.adapters.sqlite.connect import Live, digest_in
+from contextplane.adapters.sql.live import Live, digest_in
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import MAX_INLINE, BodyTooLarge
 
-__all__ = ["SqlitePending"]
+__all__ = ["SqlPending"]
 
 
-class SqlitePending:
+class SqlPending:
     """Lives within one transaction of the catalog."""
 
     def __init__(self, db: Live) -> None:
@@ -18,11 +18,11 @@ class SqlitePending:
         return row[0] if row else None
 
     def count(self) -> int:
-        return int(self._db.execute("SELECT count(*) FROM pending").fetchone()[0])
+        return int(self._db.one("SELECT count(*) FROM pending")[0])
 
     def some(self, limit: int) -> tuple[tuple[Digest, bytes], ...]:
         rows = self._db.execute("SELECT digest, data FROM pending ORDER BY digest LIMIT ?", (limit,))
-        return tuple((digest_in(digest), data) for digest, data in rows)
+        return tuple((digest_in(self._db, digest), data) for digest, data in rows)
 
     def put(self, digest: Digest, data: bytes) -> None:
         if len(data) > MAX_INLINE:
