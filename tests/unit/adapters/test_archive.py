@@ -1,11 +1,8 @@
 """Archives as tar files: every tar program reads what we write, and we read nothing but that."""
 
-import errno
 import io
-import os
 import tarfile
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,33 +11,23 @@ from hypothesis import strategies as st
 
 from contextplane.adapters.files.archive import (
     ArchiveReader,
-    ArchiveTargetExists,
     archive_header,
     reading_archive,
-    writing_archive,
 )
-from contextplane.adapters.files.disk import Disk
 from contextplane.errors import ContextPlaneError
 from contextplane.model.archive import (
     HEADER_MOST,
     HEADER_NAME,
     MEMBER_MOST,
     ArchiveInvalid,
-    ArchiveTooLarge,
-    ArchiveTooNew,
-    Carried,
     Header,
     entry_bytes,
     entry_name,
     header_bytes,
     object_name,
-    read_header,
 )
-from contextplane.model.canonical import Json, canonical
-from contextplane.model.handoff_events import Kept
-from contextplane.model.ids import Digest, HandoffId
-from contextplane.ports.objects import SourceUnreadable, StorageFailed, StorageFull, StorageReadOnly
-from contextplane.testing.faults import Faults, FaultyDisk
+from contextplane.model.ids import Digest
+from contextplane.ports.objects import SourceUnreadable
 
 PACK = Digest.of(b"pack")
 FIRST = header_bytes(Header(roots=(PACK,)))
@@ -206,233 +193,6 @@ def test_more_members_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch
 def test_a_first_member_beyond_its_limit_is_refused() -> None:
     with pytest.raises(ArchiveInvalid):
         read(member(HEADER_NAME, b" " * (HEADER_MOST + 1)) + OBJECT + ENTRY + END)
-
-
-# --- the first member -------------------------------------------------------------------------------------------------
-
-
-@given(st.sets(st.binary(max_size=2), min_size=1), st.sets(st.binary(max_size=2)))
-def test_a_header_is_read_as_it_was_written(roots: set[bytes], parents: set[bytes]) -> None:
-    header = Header(roots=tuple(sorted(map(Digest.of, roots))), parents=tuple(sorted(map(Digest.of, parents - roots))))
-    assert read_header(header_bytes(header)) == header
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"[]",
-        b"\xff",
-        b"[" * 100_000,
-        FIRST + b"\n",
-        FIRST.replace(b":1,", b": 1,"),
-        FIRST.replace(b":1,", b":0,"),
-        FIRST.replace(b":1,", b":true,"),
-        FIRST.replace(b"{", b'{"also":1,'),
-        FIRST.replace(b"{", b'{"format":1,'),
-        FIRST.replace(b"ctx://", b"sha256:"),
-        FIRST.replace(PACK.hex.encode(), PACK.hex.upper().encode()),
-        b'{"format":1,"parents":[],"roots":[]}',
-        b'{"format":1,"roots":["ctx://%b"]}' % PACK.hex.encode(),
-        b'{"format":1,"parents":["ctx://%b"],"roots":["ctx://%b"]}' % (PACK.hex.encode(), PACK.hex.encode()),
-        b'{"format":1,"parents":[],"roots":["ctx://%b","ctx://%b"]}' % (b"2" * 64, b"1" * 64),
-        b'{"format":1,"parents":[],"roots":["ctx://%b","ctx://%b"]}' % (b"1" * 64, b"1" * 64),
-    ],
-)
-def test_any_other_header_is_refused(data: bytes) -> None:
-    with pytest.raises(ArchiveInvalid):
-        read_header(data)
-
-
-@given(
-    st.dictionaries(
-        st.from_regex(r"pk_[a-z2-7]{8}", fullmatch=True).map(HandoffId),
-        st.sets(st.integers(1, 2**53 - 1), min_size=1, max_size=5),
-        min_size=1,
-        max_size=4,
-    )
-)
-def test_a_header_with_handoff_packs_is_read_as_it_was_written(packs: dict[HandoffId, set[int]]) -> None:
-    carried = tuple(
-        Carried(
-            id=one,
-            revisions=tuple(Kept(revision=n, digest=Digest.of(f"{one}@{n}".encode())) for n in sorted(packs[one])),
-        )
-        for one in sorted(packs)
-    )
-    for roots in ((), (PACK,)):
-        header = Header(roots=roots, handoffs=carried)
-        assert read_header(header_bytes(header)) == header
-
-
-ONE = {"digest": str(PACK), "revision": 1}
-
-
-@pytest.mark.parametrize(
-    "handoffs",
-    [
-        [],
-        [{"id": "pk_nope", "revisions": [ONE]}],
-        [{"id": "pk_abcd2345", "revisions": []}],
-        [{"id": "pk_abcd2345", "revisions": [{**ONE, "revision": 0}]}],
-        [{"id": "pk_abcd2345", "revisions": [{**ONE, "digest": "sha256:ab"}]}],
-        [{"id": "pk_abcd2345", "revisions": [ONE, ONE]}],
-        [{"id": "pk_abcd2345", "revisions": [ONE, {**ONE, "revision": 2}]}],
-        [{"id": "pk_abcd2345", "revisions": [ONE]}, {"id": "pk_aaaaaaaa", "revisions": [ONE]}],
-        [{"id": "pk_abcd2345", "revisions": [ONE], "more": 1}],
-    ],
-    ids=str,
-)
-def test_handoff_packs_out_of_order_twice_or_of_another_form_are_refused(handoffs: list[Json]) -> None:
-    with pytest.raises(ArchiveInvalid):
-        read_header(canonical({"format": 2, "handoffs": handoffs, "parents": [], "roots": []}))
-
-
-def test_a_later_format_is_refused_as_such() -> None:
-    with pytest.raises(ArchiveTooNew):
-        read_header(b'{"format":3,"something":"else"}')
-
-
-def test_more_packs_than_a_header_holds_are_refused() -> None:
-    with pytest.raises(ArchiveTooLarge):
-        header_bytes(Header(roots=tuple(Digest(f"{n:064x}") for n in range(15_000))))
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-def write(path: Path, *chunks: bytes, size: int | None = None) -> None:
-    with writing_archive(str(path)) as archive:
-        archive.add(object_name(PACK), sum(map(len, chunks)) if size is None else size, chunks)
-
-
-def test_a_file_is_there_whole_and_nothing_else_is_left(tmp_path: Path) -> None:
-    target = tmp_path / "x.tar"
-    write(target, b"one", b"two" * 500)
-    assert target.read_bytes() == member(object_name(PACK), b"one" + b"two" * 500) + END
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_the_very_same_file_is_left_as_it_is_and_told(tmp_path: Path) -> None:
-    target = tmp_path / "x.tar"
-    write(target, b"one")
-    before = target.stat()
-    with writing_archive(str(target)) as archive:
-        archive.add(object_name(PACK), 3, [b"one"])
-    assert (archive.new, archive.written) == (False, before.st_size)
-    assert (target.stat().st_ino, target.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-
-
-SAME = member(object_name(PACK), b"one") + END
-
-
-@pytest.mark.parametrize("before", [b"", b"another", SAME[:-1], SAME + b"\0", SAME.replace(b"one", b"two")])
-def test_any_other_file_is_a_conflict_and_stays(tmp_path: Path, before: bytes) -> None:
-    (tmp_path / "x.tar").write_bytes(before)
-    with pytest.raises(ArchiveTargetExists):
-        write(tmp_path / "x.tar", b"one")
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x.tar", before)]
-
-
-def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    target = tmp_path / "x.tar"
-    with pytest.raises(ArchiveTargetExists), writing_archive(str(target)) as archive:
-        archive.add(object_name(PACK), 3, [b"one"])
-        target.write_bytes(b"theirs")
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x.tar", b"theirs")]
-
-
-class OneName(Disk):
-    """A disk on which a file has one name, always, and only one."""
-
-    def create_nameless(self, folder: str, mode: int) -> int | None:  # noqa: ARG002  it never can
-        return None
-
-    def rename_new(self, source: str, target: str) -> None:
-        def refuse(*_: object) -> None:
-            raise OSError(errno.EPERM, "Operation not permitted", source, None, target)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(os, "link", refuse)
-            super().rename_new(source, target)
-
-
-def test_where_a_file_has_one_name_only_nothing_is_replaced_either(tmp_path: Path) -> None:
-    target = tmp_path / "x.tar"
-    with writing_archive(str(target), OneName()) as archive:
-        archive.add(object_name(PACK), 3, [b"one"])
-    assert target.read_bytes() == SAME
-    with pytest.raises(ArchiveTargetExists), writing_archive(str(tmp_path / "y.tar"), OneName()):
-        (tmp_path / "y.tar").write_bytes(b"theirs")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.tar", "y.tar"]
-    assert (tmp_path / "y.tar").read_bytes() == b"theirs"
-
-
-def test_before_it_is_whole_there_is_nothing_that_a_killed_process_could_leave(tmp_path: Path) -> None:
-    fd = Disk().create_nameless(str(tmp_path), 0o666)
-    if fd is None:
-        pytest.skip("files without a name cannot be made here")
-    os.close(fd)
-    with writing_archive(str(tmp_path / "x.tar")) as archive:
-        archive.add(object_name(PACK), 3, [b"one"])
-        assert list(tmp_path.iterdir()) == []
-    assert (tmp_path / "x.tar").read_bytes() == SAME
-
-
-@pytest.mark.parametrize("disk", [Disk, OneName], ids=["nameless", "one-name"])
-@pytest.mark.parametrize("theirs", [SAME, SAME[:-1], SAME + b"\0", SAME.replace(b"one", b"two")])
-def test_who_was_faster_with_the_very_same_bytes_is_no_conflict(
-    tmp_path: Path, disk: type[Disk], theirs: bytes
-) -> None:
-    target = tmp_path / "x.tar"
-    same = theirs == SAME
-    with nullcontext() if same else pytest.raises(ArchiveTargetExists), writing_archive(str(target), disk()) as archive:
-        archive.add(object_name(PACK), 3, [b"one"])
-        target.write_bytes(theirs)
-    assert archive.new is not same
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x.tar", theirs)]
-
-
-@pytest.mark.parametrize(("call", "nth"), [("create", 1), ("write", 1), ("write", 3), ("sync", 1), ("rename_new", 1)])
-def test_a_disk_that_fails_leaves_nothing_and_the_error_names_the_file_that_was_asked_for(
-    tmp_path: Path, call: str, nth: int
-) -> None:
-    disk = FaultyDisk(Faults().at(call, nth, OSError(errno.ENOSPC, "No space left on device")))
-    with pytest.raises(StorageFull) as caught, writing_archive(str(tmp_path / "x.tar"), disk) as archive:
-        archive.add(object_name(PACK), 3, [b"one"])
-    assert caught.value.at == str(tmp_path / "x.tar")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("size", [2, 4])
-def test_a_member_that_is_not_of_its_size_leaves_no_file(tmp_path: Path, size: int) -> None:
-    with pytest.raises(StorageFailed, match="size changed"):
-        write(tmp_path / "x.tar", b"one", size=size)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_member_beyond_the_limit_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(ArchiveTooLarge):
-        write(tmp_path / "x.tar", b"one", size=MEMBER_MOST + 1)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "x.tar")
-    write(tmp_path / "link", b"one")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "x.tar").is_file()
-
-
-def test_nothing_but_a_file_is_replaced(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "folder").mkdir()
-    for name in ("pipe", "folder", "absent/x.tar", "n" * 300):
-        with pytest.raises((StorageFailed, StorageReadOnly)) as caught:
-            write(tmp_path / name, b"one")
-        assert caught.value.at == str(tmp_path / name)
-    assert (tmp_path / "pipe").is_fifo()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe"]
 
 
 @pytest.mark.parametrize("name", ["absent", "."])
