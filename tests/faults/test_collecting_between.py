@@ -63,9 +63,9 @@ class EntriesAfter(FileExecutionEntries):
         super().__init__(platform.home.packs, platform.home.staging, platform.clock)
         self._act = act
 
-    def add(self, digest: Digest, copy: bytes) -> None:
+    def add(self, digest: Digest, copy: bytes) -> bool:
         self._act()
-        super().add(digest, copy)
+        return super().add(digest, copy)
 
 
 class CatalogAfter(SqliteCatalog):
