@@ -69,7 +69,7 @@ fix: dev-env ## format, and repair what can be repaired by rule
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-laws: dev-env ## the property tests and the port suites, with fifty times the cases
+laws: dev-env ## the property tests and the port suites, with fifty times the cases (a million policies)
 	@HYPOTHESIS_PROFILE=laws $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal tests/laws tests/ports
 
 bench: dev-env ## measure; the results go to bench/results

@@ -20,7 +20,7 @@ __all__ = ["command", "gates", "growth"]
 
 _ROOT = Path(__file__).parent.parent
 _EXAMPLE = _ROOT / "tests" / "cases" / "context_pack" / "support.json"
-_REPEATS = 200
+_REPEATS, _PROMISED = 10, 25
 _SIZES = (100, 300, 1000)
 _ADAPTERS = 200
 
@@ -32,13 +32,18 @@ def gates() -> Iterator[Row]:
     assert validator.is_valid(pack)
     assert judged(pack).passed
 
-    def often(work: Callable[[], object]) -> Callable[[], object]:
-        return lambda: [work() for _ in range(_REPEATS)]
+    # As many of each as take about the same time: a machine that is busy elsewhere then slows both alike.
+    def often(work: Callable[[], object], times: int) -> Callable[[], object]:
+        return lambda: [work() for _ in range(times)]
 
-    form, whole = in_turns([often(lambda: validator.is_valid(pack)), often(lambda: judged(pack))], rounds=15)
+    validations = _REPEATS * _PROMISED
+    works = [often(lambda: validator.is_valid(pack), validations), often(lambda: judged(pack), _REPEATS)]
+    form, whole = in_turns(works, rounds=200)
+    form, whole = form / validations, whole / _REPEATS
     ratio = whole / form
-    figures = f"{whole / _REPEATS * 1e6:.0f} us, one validation {form / _REPEATS * 1e6:.1f} us"
-    yield Row("all gates over the full example", "one jsonschema-rs validation", ratio, "<= 25", ratio <= 25, figures)
+    figures = f"{whole * 1e6:.0f} us, one validation {form * 1e6:.1f} us"
+    kept = ratio <= _PROMISED
+    yield Row("all gates over the full example", "one jsonschema-rs validation", ratio, "<= 25", kept, figures)
 
 
 def command() -> Iterator[Row]:

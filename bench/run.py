@@ -12,11 +12,14 @@ from pathlib import Path
 
 from bench import linting
 from bench.canonical import canonical_form
+from bench.compiling import compiling
 from bench.handoff import handoff
 from bench.measure import Row, table
 from bench.objects import large_objects, small_objects
 from bench.packing import packing
 from bench.packs import diffing, many_packs
+from bench.policy import policy
+from bench.registry import registry
 from bench.startup import startup
 
 MEASURES: dict[str, Callable[[], Iterator[Row]]] = {
@@ -31,6 +34,9 @@ MEASURES: dict[str, Callable[[], Iterator[Row]]] = {
     "lint": linting.command,
     "growth": linting.growth,
     "handoff": handoff,
+    "policy": policy,
+    "compile": compiling,
+    "registry": registry,
 }
 
 

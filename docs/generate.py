@@ -16,6 +16,7 @@ from typing import NamedTuple, get_args
 import msgspec
 
 import contextplane
+from contextplane.authoring.artifacts import LAWS_OF
 from contextplane.authoring.gates.table import EVERY_LAW, GATES
 from contextplane.authoring.schemas import SCHEMAS, schema_of
 from contextplane.cli.parser import parser_of, top_help
@@ -102,7 +103,7 @@ def schema_page(document: type[msgspec.Struct]) -> str:
 
 
 def laws_page() -> str:
-    """Every law of every gate: its code, how grave it is, and what it says."""
+    """Every law of every gate, then those of catalogs and of overlays: its code, how grave it is, what it says."""
     lines = [
         "# The laws of a context pack",
         "",
@@ -117,6 +118,9 @@ def laws_page() -> str:
         lines += [
             f"| `{law.code}` | {law.severity} | {' '.join(law.text.split())} |" for law in EVERY_LAW if law.gate == gate
         ]
+    for title, laws in (("a decision catalog", LAWS_OF["decision_catalog"]), ("an overlay", LAWS_OF["overlay"])):
+        lines += ["", f"## Of {title}", "", "| code | gate | severity | law |", "|---|---|---|---|"]
+        lines += [f"| `{law.code}` | {law.gate} | {law.severity} | {' '.join(law.text.split())} |" for law in laws]
     return "\n".join(lines) + "\n"
 
 

@@ -13,15 +13,16 @@ from contextplane.testing.faults import Faults, FaultyDisk
 
 def test_a_key_is_kept_and_read_again_and_what_is_remembered_is_the_last_thing_said(tmp_path: Path) -> None:
     keys = FileKeys(str(tmp_path / "keys"))
-    assert (keys.names(), keys.remembered()) == ([], None)
+    assert (keys.names(), keys.remembered("keyring")) == ([], None)
     keys.keep("bob", b"private", b"public")
     keys.keep("alice", b"other", b"public")
     assert keys.names() == ["alice", "bob"]
     assert keys.read("bob") == b"privatepublic"
     assert Path(keys.path_of("bob")).read_bytes() == b"public"
     for said in (b"one", b"two"):
-        keys.remember(said)
-        assert keys.remembered() == said
+        keys.remember("keyring", said)
+        assert keys.remembered("keyring") == said
+    assert keys.remembered("registry") is None
 
 
 def test_a_key_is_never_replaced(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from tests.surfaces.running import Result, ctx
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 
-__all__ = ["REDACTION", "VERSION", "VOID", "answer", "example", "numbered", "pack_file"]
+__all__ = ["REDACTION", "VERSION", "VOID", "answer", "example", "lint", "numbered", "pack_file"]
 
 VERSION = "/pack_meta/pack_version"
 REDACTION: Mapping[str, Any] = {"at": "/policy_layer/guardrails/redaction_rules/-", "value": "aadhaar"}
@@ -51,3 +51,10 @@ def answer(*args: str, cwd: Path, status: int) -> tuple[Any, Result]:
     result = ctx(*args, "--json", cwd=cwd)
     assert (result.status, result.err) == (status, ""), result
     return json.loads(result.raw), result
+
+
+def lint(folder: Path, pack: object, *arguments: str, name: str = "pack.json") -> Result:
+    """Write a pack and judge it."""
+    text = pack if isinstance(pack, bytes) else json.dumps(pack, indent=2).encode()
+    (folder / name).write_bytes(text)
+    return ctx("lint", name, *arguments, cwd=folder)

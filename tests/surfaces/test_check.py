@@ -43,9 +43,10 @@ def test_a_good_change_passes_what_can_be_told_and_is_incomplete(tmp_path: Path)
     assert [told[step][0] for step in STEPS] == ["passed", "passed", *["unknown"] * 4, "passed", "unknown"]
 
 
-def test_what_needs_the_compiler_or_the_evaluators_says_so_and_does_not_pass(tmp_path: Path) -> None:
+def test_what_needs_cases_runs_or_evaluators_says_so_and_does_not_pass(tmp_path: Path) -> None:
     told = lines(tmp_path, example(tmp_path), "--golden", golden(tmp_path, SURFACE))
-    assert told["golden"] == told["incidents"] == ("unknown", "needs the compiler")
+    assert told["golden"] == ("unknown", "the golden folder holds no case: 'ctx golden record' makes them")
+    assert told["incidents"] == ("unknown", "needs recorded runs")
     assert told["evaluators"] == ("unknown", "needs the evaluators")
     assert told["sign"][1].startswith("cannot be told above: 3, 4, 5, 6, 7; ")
 
@@ -94,7 +95,7 @@ def test_a_description_of_the_environment_lets_more_be_told(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("surface", "verdict", "reason"),
     [
-        (SURFACE, "unknown", "needs the compiler: the pack exposes the 3 expected tools and no other"),
+        (SURFACE, "unknown", "the pack exposes the 3 expected tools and no other; "),
         (SURFACE[1:], "failed", "not expected: adp_payments.issue_refund"),
         ([*SURFACE, {"adapter_id": "adp_x", "capabilities": ["y"]}], "failed", "expected and not exposed: adp_x.y"),
         ([], "failed", "not expected: adp_orders.lookup, adp_payments.issue_refund, adp_policy.eval"),
@@ -111,13 +112,13 @@ def test_what_the_pack_exposes_is_held_against_the_expected_surface(
 def test_a_golden_folder_that_expects_nothing_tells_nothing_of_the_surface(tmp_path: Path) -> None:
     (tmp_path / "golden").mkdir()
     told = lines(tmp_path, example(tmp_path), "--golden", "golden")["tool_surface"]
-    assert told == ("unknown", "needs the compiler, and a tool_surface.json in the golden folder")
+    assert told == ("unknown", "what a request is given of them needs golden cases")
 
 
 def test_a_permission_that_allows_nothing_is_no_part_of_the_surface(tmp_path: Path) -> None:
     new = numbered(tmp_path, "2.0.0", {"at": f"{PERMISSIONS}/0/allow", "value": False})
     told = lines(tmp_path, new, "--golden", golden(tmp_path, SURFACE[:2]))["tool_surface"]
-    assert told[1].startswith("needs the compiler: the pack exposes the 2 expected tools")
+    assert told[1].startswith("the pack exposes the 2 expected tools")
 
 
 def overlay(folder: Path, change: dict[str, Any]) -> str:

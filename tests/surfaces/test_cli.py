@@ -6,11 +6,14 @@ import msgspec
 import pytest
 
 from contextplane.cli.table import VERBS
+from tests.surfaces.registries import prepared
 from tests.surfaces.running import ctx, ctx_started
 from tests.surfaces.sample import REPORT, Store, one_error_line
 
 NAMES = [verb.name for verb in VERBS]
-ANSWERING = [name for name in NAMES if name != "mcp"]  # a server answers its client and not its caller
+REFUSED = ("promote", "unpin")  # the one can only refuse yet, the other only once do what it is asked
+ENDING = [name for name in NAMES if name not in REFUSED]
+ANSWERING = [name for name in ENDING if name != "mcp"]  # a server answers its client and not its caller
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +24,15 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Store:
     (store.folder / "log.json").write_bytes(msgspec.json.encode(log))
     assert ctx("pack", "log.json", cwd=store.folder).status == 0
     assert ctx("new", "refunds.yaml", cwd=store.folder).status == 0
+    assert ctx("new", "request.yaml", "--request", cwd=store.folder).status == 0
+    (store.folder / "golden").mkdir()
+    assert ctx("new", "golden/refund.json", "--request", cwd=store.folder).status == 0
     assert ctx("export", store.pack, "-o", "archive.tar", cwd=store.folder).status == 0
     draft = msgspec.json.decode(ctx("fork", store.pack, "--json", cwd=store.folder).raw)
     text = Path(draft["draft"]).read_bytes().replace(b"model-x", b"model-y")
     (store.folder / "draft.json").write_bytes(text)
     assert ctx("finalize", "draft.json", cwd=store.folder).status == 0
+    prepared(store.folder)
     return store
 
 
@@ -46,6 +53,9 @@ VERB_LINES = {
     "new": ["new", "refunds.yaml"],
     "lint": ["lint", "refunds.yaml"],
     "check": ["check", "refunds.yaml"],
+    "compile": ["compile", "refunds.yaml", "--request", "request.yaml"],
+    "why": ["why", "refunds.yaml", "GATE_FINANCE_APPROVAL", "--request", "request.yaml"],
+    "golden": ["golden", "record", "golden", "refunds.yaml"],
     "pack": ["pack", "log.json"],
     "show": ["show", "PACK"],
     "log": ["log"],
@@ -59,6 +69,20 @@ VERB_LINES = {
     "import": ["import", "archive.tar"],
     "handoff": ["handoff", "list"],
     "keys": ["keys", "list"],
+    "review": [
+        *("review", "ctxpack.support@3.0.0", "--role", "security", "--approve"),
+        *("--reason", "it is sound", "--key", "./sec.pem"),
+    ],
+    "sign": ["sign", "ctxpack.support@4.0.0", "--key", "./pub.pem"],
+    "publish": ["publish", "ctxpack.support@5.0.0", "--key", "./pub.pem"],
+    "pin": ["pin", "staging", "ctxpack.support@1.0.0", "--key", "./ops.pem"],
+    "unpin": ["unpin", "nowhere", "ctxpack.support", "--reason", "why not", "--key", "./ops.pem"],
+    "promote": ["promote", "prod", "ctxpack.support", "--key", "./ops.pem"],
+    "rollback": ["rollback", "prod", "ctxpack.support", "--reason", "wrong refunds", "--key", "./ops.pem"],
+    "deprecate": ["deprecate", "ctxpack.support@1.2.0", "--reason", "old", "--key", "./pub.pem"],
+    "revoke": ["revoke", "ctxpack.support@1.3.0", "--reason", "it leaks", "--key", "./pub.pem"],
+    "refresh": ["refresh", "list"],
+    "packs": ["packs"],
     "mcp": ["mcp"],
     "fsck": ["fsck"],
     "gc": ["gc", "--dry-run"],
@@ -93,7 +117,7 @@ def test_every_verb_prints_plain_text_in_a_pipe(used: Store, name: str) -> None:
     assert b"\x1b" not in result.raw or name == "completion"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ENDING)
 def test_a_quiet_verb_prints_only_what_was_asked_for(used: Store, name: str) -> None:
     result = ctx("--quiet", *line_of(used, name), cwd=used.folder)
     assert (result.status, result.err) == (STATUS.get(name, 0), "")
@@ -103,8 +127,16 @@ def test_a_quiet_verb_prints_only_what_was_asked_for(used: Store, name: str) -> 
         assert result.raw
     elif name in {"pack", "finalize"}:
         assert result.raw.startswith(b"ctx://")
+    elif name == "compile":
+        assert result.raw.startswith(b"sha256:")
     else:
         assert result.raw == b""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_verb_that_can_only_refuse_says_so_in_one_line(used: Store, name: str) -> None:
+    status, code = {"promote": (10, "promotion_not_observed"), "unpin": (13, "pin_not_found")}[name]
+    one_error_line(ctx(*line_of(used, name), cwd=used.folder), status, code)
 
 
 def test_quiet_is_not_silent_about_errors(tmp_path: Path) -> None:

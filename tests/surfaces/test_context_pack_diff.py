@@ -43,9 +43,12 @@ def compared(folder: Path, version: str, *changes: Mapping[str, Any]) -> Any:  #
 
 
 CLASSES: dict[str, tuple[str, tuple[Mapping[str, Any], ...]]] = {
-    "a typo in a description": ("patch", (setting(f"{RULES}/0/else/reason", "Not verified."),)),
+    "the reason that a user is told": ("minor", (setting(f"{RULES}/0/else/reason", "Not verified."),)),
     "another text for the model": ("minor", (setting("/business_context/summary/what_we_do", "Support after sale"),)),
-    "documentation of a rule": ("patch", (setting(f"{RULES}/0/rationale", "Only for people who we know."),)),
+    "the rationale, which the model reads": (
+        "minor",
+        (setting(f"{RULES}/0/rationale", "Only for people who we know."),),
+    ),
     "the tenant's name": ("patch", (setting("/pack_meta/tenant/name", "Acme Help"),)),
     "a condition written in another way": (
         "patch",
@@ -144,12 +147,12 @@ def test_people_read_each_change_below_its_layer_with_what_it_does(tmp_path: Pat
         "policy_layer\n"
         "  minor  new redaction aadhaar (less is possible)\n"
         "tooling_layer\n"
-        "  major  adp_payments declares void (runs behave in another way)\n"
+        "  major  adapter adp_payments: declares void as well (runs behave in another way)\n"
         "  major  new write capability adp_payments.void for support.refund (more is possible)\n"
         "\n"
         "4 changes. Least version class: major\n"
-        "refused: ctxpack.support@1.0.0 to ctxpack.support@1.1.0 is a minor version, and the change is major: "
-        "adp_payments declares void; new write capability adp_payments.void for support.refund "
+        "Not ready to publish: ctxpack.support@1.0.0 to ctxpack.support@1.1.0 is a minor version, and the change is "
+        "major: adapter adp_payments: declares void as well; new write capability adp_payments.void for support.refund "
         "(raise the major number)\n"
     )
 
@@ -157,8 +160,41 @@ def test_people_read_each_change_below_its_layer_with_what_it_does(tmp_path: Pat
 def test_an_unsafe_pack_is_told_with_the_law_and_the_place(tmp_path: Path) -> None:
     new = numbered(tmp_path, "2.0.0", {"at": f"{PERMISSIONS}/2/requires_approval_gate"})
     shown = ctx("diff", example(tmp_path), new, cwd=tmp_path).out
-    assert f"\nreject risk/destructive_without_gate at {PERMISSIONS}/2: adp_payments.issue_refund is " in shown
-    assert "Least version class: reject\n" in shown
+    rows = (tmp_path / new).read_text(encoding="utf-8").splitlines()
+    line = rows.index('        "permission_id": "p_issue_refund",')
+    assert (
+        "\nreject: under any number, because the gates find 1 error\n"
+        f"  new.json:{line}:7  risk/destructive_without_gate  {PERMISSIONS}/2\n"
+        "      adp_payments.issue_refund is destructive and nobody has to approve it\n"
+        "      -> name an approval gate in requires_approval_gate\n"
+    ) in shown
+    assert "Least version class: reject\nNot ready to publish: " in shown
+
+
+def test_a_bound_and_a_condition_are_told_in_words(tmp_path: Path) -> None:
+    bound = setting(f"{PERMISSIONS}/2/arg_constraints/amount_inr/max", 60000)
+    when = setting(f"{GATE}/when", {">": [{"var": "request.context.refund_amount"}, 2000]})
+    shown = ctx("diff", example(tmp_path), numbered(tmp_path, "2.0.0", bound, when), cwd=tmp_path).out
+    assert (
+        "  minor  approval gate GATE_FINANCE_APPROVAL: its condition holds in more cases: "
+        "was request.context.refund_amount > 3000, now request.context.refund_amount > 2000 (less is possible)\n"
+    ) in shown
+    assert (
+        "  major  permission adp_payments.issue_refund: argument amount_inr may now be up to 60000 (was 50000) "
+        "(more is possible)\n"
+    ) in shown
+    assert "Not ready" not in shown
+
+
+@pytest.mark.parametrize("allow", [True, None])
+def test_to_allow_or_to_say_it_no_longer_is_told(tmp_path: Path, allow: object) -> None:
+    silent: Mapping[str, Any] = {"at": f"{RULES}/1/then/allow"}
+    old = pack_file(tmp_path / "old.json", *([silent] if allow else []))
+    new = numbered(tmp_path, "2.0.0", *([] if allow else [silent]))
+    found, _ = answer("diff", old, new, cwd=tmp_path, status=0)
+    (change,) = [entry for entry in found["entries"] if entry["layer"] == "policy_layer"]
+    assert change["version_class"] == ("major" if allow else "minor")
+    assert change["description"].startswith("rule R_HIGH_VALUE_REQUIRES_APPROVAL, then: ")
 
 
 def test_what_differs_ends_with_12_when_that_is_asked_for(tmp_path: Path) -> None:
@@ -185,7 +221,10 @@ def test_parts_in_another_order_are_another_pack_without_a_change(tmp_path: Path
     (tmp_path / "new.json").write_text(json.dumps(document), encoding="utf-8")
     result = ctx("diff", old, "new.json", "--exit-code", cwd=tmp_path)
     assert result.status == 12
-    assert "\nOnly the order of parts differs.\n\n0 changes. Least version class: patch\nrefused: " in result.out
+    assert (
+        "\nOnly the order of parts differs.\n\n0 changes. Least version class: patch\nNot ready to publish: "
+        in result.out
+    )
 
 
 def test_two_packs_are_not_two_versions_of_one(tmp_path: Path) -> None:

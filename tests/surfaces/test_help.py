@@ -37,7 +37,7 @@ def test_the_help_of_a_verb_tells_its_options_and_its_exit_statuses(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("statsu", "status"), ("fsk", "fsck"), ("innit", "init"), ("complete", "completion")]
+    ("typed", "meant"), [("statsu", "status"), ("fsk", "fsck"), ("innit", "init"), ("completions", "completion")]
 )
 def test_an_unknown_verb_suggests_the_one_that_was_meant(tmp_path: Path, typed: str, meant: str) -> None:
     assert f"did you mean 'ctx {meant}'?" in one_error_line(ctx(typed, cwd=tmp_path), 2, "usage")

@@ -302,8 +302,9 @@ def test_a_catalog_that_forgot_a_revocation_is_noticed(store: Path, tmp_path_fac
 def test_a_memory_that_is_damaged_is_refused_and_one_that_is_gone_is_made_again(store: Path) -> None:
     before = listed(store)
     memory = store / ".ctx" / "keys" / "keyring.json"
-    memory.write_bytes(b"{")
-    one_error_line(keys("list", cwd=store), 11, "keyring_memory_invalid")
+    for data in (b"{", b"{}", b'{"seq":0}', b'{"head":"\xff"}'):
+        memory.write_bytes(data)
+        one_error_line(keys("list", cwd=store), 11, "keyring_memory_invalid")
     memory.unlink()
     assert listed(store) == before
     assert memory.exists()

@@ -1,4 +1,4 @@
-"""`ctx lint`: a pack judged as its author does it, and every kind of bad input."""
+"""`ctx lint`: a pack judged as its author does it, explained, and compared with the version before."""
 
 import json
 from pathlib import Path
@@ -9,19 +9,13 @@ import pytest
 import yaml
 
 from contextplane.authoring.gates.table import EVERY_LAW
-from tests.spec.manifest import ROOT, proves
+from tests.spec.manifest import proves
+from tests.surfaces.context_packs import lint
 from tests.surfaces.running import Result, ctx
-from tests.unit.authoring.changes import GATE, NARROWING, VAR, WIDENING, overlay
+from tests.unit.authoring.changes import VAR
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, changed, with_changes
 
-CASES = ROOT / "tests" / "cases" / "context_pack"
 REFUSED, NOT_FOUND, USAGE = 10, 13, 2
-
-
-def lint(folder: Path, pack: object, *arguments: str, name: str = "pack.json") -> Result:
-    text = pack if isinstance(pack, bytes) else json.dumps(pack, indent=2).encode()
-    (folder / name).write_bytes(text)
-    return ctx("lint", name, *arguments, cwd=folder)
 
 
 def described(folder: Path) -> str:
@@ -33,10 +27,12 @@ def described(folder: Path) -> str:
 def test_the_full_example_passes_and_what_cannot_be_told_is_said(tmp_path: Path) -> None:
     done = lint(tmp_path, EXAMPLE)
     assert done.status == 0, done.err
-    assert "environment_undescribed" in done.out
-    assert done.out.splitlines()[-1].startswith("passed: 0 errors, 0 warnings, 2 that cannot be told here")
+    verdict, *left = done.out.splitlines()
+    assert verdict == "passed: 0 errors, 0 warnings"
+    assert left[0].startswith("not told (tenancy/environment_undescribed): cannot tell whether it fits its environment")
+    assert left[1].startswith("not told (replay/golden_cases_unstable): golden cases are not compiled here")
     told = lint(tmp_path, EXAMPLE, "--environment", described(tmp_path))
-    assert told.out.splitlines()[-1].startswith("passed: 0 errors, 0 warnings, 1 that cannot be told here")
+    assert told.out.splitlines() == [verdict, left[1]]
 
 
 @proves("context-pack:ci:internal-references")
@@ -98,6 +94,28 @@ def test_sarif_is_what_code_hosts_read(tmp_path: Path) -> None:
     assert (result["ruleId"], result["level"]) == ("schema_value_wrong", "error")
     assert where["artifactLocation"]["uri"] == "pack.json"
     assert where["region"]["startLine"] > 1
+    (note,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert note["message"]["text"].startswith("not run, because the form is wrong: integrity")
+
+
+def test_sarif_names_a_file_as_other_tools_take_it(tmp_path: Path) -> None:
+    folder = tmp_path / "refunds für alle"
+    folder.mkdir()
+    named = {
+        "a b#1%.json": "a%20b%231%25.json",
+        "c:d.json": "c%3Ad.json",
+        "back\\slash?.json": "back%5Cslash%3F.json",
+        "./plain.json": "plain.json",
+        "../refunds für alle/up.json": "up.json",
+    }
+    for name, uri in named.items():
+        (run,) = json.loads(lint(folder, changed("/pack_meta/ttl_seconds", 0), "--sarif", name=name).out)["runs"]
+        (result,) = run["results"]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+    inside = ctx("lint", "refunds für alle/plain.json", "--sarif", cwd=tmp_path)
+    assert '"refunds%20f%C3%BCr%20alle/plain.json"' in inside.out
+    outside = ctx("lint", "../plain.json", "--sarif", cwd=folder)
+    assert outside.status == NOT_FOUND
 
 
 @pytest.mark.parametrize("code", ["schema_part_missing", "rule_unreachable", "secret_present"])
@@ -106,6 +124,25 @@ def test_a_code_is_explained_by_its_law(tmp_path: Path, code: str) -> None:
     assert done.status == 0
     (law,) = [one for one in EVERY_LAW if one.code == code]
     assert law.text in done.out
+
+
+def test_a_gate_is_explained_by_all_its_laws(tmp_path: Path) -> None:
+    done = ctx("lint", "--explain", "policy", cwd=tmp_path)
+    assert done.status == 0
+    laws = [one for one in EVERY_LAW if one.gate == "policy"]
+    assert all(f"  {one.code} ({one.severity})\n      {one.text}\n" in done.out for one in laws)
+    as_printed = ctx("lint", "--explain", "risk/destructive_without_gate", cwd=tmp_path)
+    assert as_printed.out.startswith("risk/destructive_without_gate (error)\n")
+
+
+def test_an_error_of_ctx_is_explained_and_the_others_are_pointed_at(tmp_path: Path) -> None:
+    done = ctx("lint", "--explain", "yaml_refused", cwd=tmp_path)
+    assert done.out.startswith("yaml_refused (an error of ctx; it ends with status 10)\nA YAML text that is ")
+    assert "docs/errors.md" in done.out
+    unknown = ctx("lint", "--explain", "xyz", cwd=tmp_path)
+    assert unknown.status == NOT_FOUND
+    assert "the gates are schema, integrity, policy, risk, " in unknown.err
+    assert "docs/errors.md" in unknown.err
 
 
 def test_an_unknown_code_and_no_pack_at_all_are_answered_with_a_way_out(tmp_path: Path) -> None:
@@ -117,24 +154,12 @@ def test_an_unknown_code_and_no_pack_at_all_are_answered_with_a_way_out(tmp_path
     assert "no PACK was named" in nothing.err
 
 
-def test_overlays_are_applied_and_each_change_is_told_with_its_origin(tmp_path: Path) -> None:
-    (tmp_path / "eu.json").write_bytes(msgspec.json.encode(overlay(((f"{GATE}/when", {">": [VAR, 500]}),))))
-    done = lint(tmp_path, EXAMPLE, "--overlay", "eu.json")
-    assert done.status == 0
-    assert "overlay ov.staging@1.0.0: approval gate GATE_FINANCE_APPROVAL holds in more cases (narrows)" in done.out
-    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(overlay(WIDENING[0])))
-    wide = lint(tmp_path, EXAMPLE, "--overlay", "bad.json")
-    assert wide.status == REFUSED
-    assert "overlay_widens" in wide.err
-    assert "holds in fewer cases" in wide.err
-
-
 @pytest.mark.parametrize("what", ["--overlay", "--environment", "--against"])
 def test_a_description_of_the_wrong_form_is_refused_with_its_place(tmp_path: Path, what: str) -> None:
     (tmp_path / "other.json").write_text('{\n  "roles": 3,\n  "order": "first"\n}')
     done = lint(tmp_path, EXAMPLE, what, "other.json")
     assert done.status == REFUSED
-    assert "other.json:" in done.err or "the old pack:" in done.err
+    assert "other.json:" in done.err
     assert "Traceback" not in done.err
 
 
@@ -149,14 +174,15 @@ def test_a_version_number_that_promises_too_little_is_refused(tmp_path: Path) ->
 
     assert step("1.0.1", tighter).status == REFUSED
     assert "a patch version, and the change is minor" in step("1.0.1", tighter).err
+    assert step("1.0.1", tighter).out.splitlines()[-3].startswith("refused: 0 errors")
     fine = step("1.1.0", tighter)
     assert fine.status == 0
-    assert "version class: minor" in fine.out
-    assert "policy_layer: approval gate GATE_FINANCE_APPROVAL holds in more cases" in fine.out
+    assert "least version class: minor" in fine.out
+    assert "    minor  approval gate GATE_FINANCE_APPROVAL: its condition holds in more cases" in fine.out
     assert step("1.0.0", tighter).status == REFUSED
     renamed = step("2.0.0", {"at": "/pack_meta/pack_id", "value": "ctxpack.other"})
     assert renamed.status == REFUSED
-    assert "reject" in renamed.err
+    assert "are two packs, not two versions of one" in renamed.err
     unsafe = step("2.0.0", {"at": "/tooling_layer/permissions/2/requires_approval_gate"})
     assert unsafe.status == REFUSED
     assert "version class: reject" in unsafe.out
@@ -181,125 +207,3 @@ _TIGHTER: tuple[dict[str, Any], ...] = (
     {"at": "/policy_layer/approval_gates/0/when", "value": {">": [VAR, 1000]}},
     {"at": "/pack_meta/pack_version", "value": "1.0.1"},
 )
-
-
-def test_the_version_is_that_of_the_pack_without_its_overlays(tmp_path: Path) -> None:
-    (tmp_path / "old.json").write_text(json.dumps(EXAMPLE))
-    refund = "/tooling_layer/permissions/adp_payments.issue_refund"
-    (tmp_path / "off.json").write_bytes(msgspec.json.encode(overlay(((refund, None),))))
-    ungated = with_changes([{"at": "/tooling_layer/permissions/2/requires_approval_gate"}])
-    new = with_changes([{"at": "/pack_meta/pack_version", "value": "2.0.0"}], ungated)
-    done = lint(tmp_path, new, "--overlay", "off.json", "--against", "old.json")
-    assert "version class: reject" in done.out
-
-
-DEEP = b'{"a":' * 300 + b"1" + b"}" * 300
-
-
-@proves("context-pack:definition:json-document")
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        *(
-            ("pack.json", data)
-            for data in (b"", b"{", b"not json", b'{"a": 1, "a": 2}', b"\xef\xbb\xbf{}", b'{"a": "\xff"}')
-        ),
-        *(
-            ("pack.json", data)
-            for data in (b'{"a": "\x00"}', DEEP, b"[" * 100_000, b"{} {}", b'{"a": NaN}', b'{"a": 1e999}')
-        ),
-        *(
-            ("pack.yaml", data)
-            for data in (b"", b"a: [", b"a: !!python/name:os.system x", b"a: &x 1\nb: *x", b"a: 1\na: 2")
-        ),
-        *(("pack.yaml", data) for data in (b"\xff\xfe", b"[" * 100_000, b"a: 1\n---\nb: 1", b"a: \x00")),
-    ],
-    ids=repr,
-)
-def test_what_cannot_be_read_is_refused_with_its_place_and_no_traceback(tmp_path: Path, name: str, data: bytes) -> None:
-    done = lint(tmp_path, data, name=name)
-    assert done.status == REFUSED
-    assert name in done.err
-    assert "line " in done.err
-    assert "Traceback" not in done.err
-    told = lint(tmp_path, data, "--json", name=name)
-    assert json.loads(told.err or told.out)
-
-
-@proves("context-pack:definition:json-document", "context-pack:gates:schema-layers-present")
-@pytest.mark.parametrize("value", [[], "text", 3, None, True, {}])
-def test_a_document_that_is_no_pack_is_a_finding(tmp_path: Path, value: object) -> None:
-    done = lint(tmp_path, value)
-    assert done.status == REFUSED
-    assert "pack.json:1:1" in done.out
-    assert "schema/schema_" in done.out
-
-
-def test_a_file_that_is_not_there_and_a_folder_are_not_found(tmp_path: Path) -> None:
-    assert ctx("lint", "nothing.json", cwd=tmp_path).status == NOT_FOUND
-    folder = ctx("lint", str(tmp_path), cwd=tmp_path)
-    assert folder.status == NOT_FOUND
-    assert "Traceback" not in folder.err
-
-
-def test_fifty_megabytes_are_refused_at_once(tmp_path: Path) -> None:
-    for name in ("pack.json", "pack.yaml"):
-        with (tmp_path / name).open("wb") as file:
-            file.truncate(50 << 20)
-        done = ctx("lint", name, cwd=tmp_path)
-        assert done.status == REFUSED
-        assert "author_file_too_large" in done.err
-
-
-HOSTILE: tuple[Any, ...] = (
-    {"and": [{"nosuch": [1]}]},
-    {"==": [{"preserve": {}}, 1]},
-    {"and": [{">": [{"var": f"request.context.v{n}"}, {"var": f"request.context.v{n + 1}"}]} for n in range(30)]},
-    {"or": [{"and": [{"==": [{"var": f"request.context.v{n % 9}"}, m]} for n in range(9)]} for m in range(60)]},
-    {"reduce": [{"var": "request.context.items"}, {"+": [{"var": "accumulator"}, {"var": "current"}]}, 0]},
-    {"map": [{"map": [{"map": [{"var": "request.context.items"}, {"var": ""}]}, {"var": ""}]}, {"var": ""}]},
-)
-
-
-def deep(depth: int) -> Any:  # noqa: ANN401  any JSON
-    expression: Any = {"var": "request.context.refund_amount"}
-    for _ in range(depth):
-        expression = {"!": [expression]}
-    return expression
-
-
-@pytest.mark.parametrize(
-    "expression", [*HOSTILE, deep(33), deep(100), {"and": [True] * 3000}], ids=lambda one: str(one)[:40]
-)
-def test_a_condition_that_never_ends_or_that_nobody_knows_is_told_in_time(tmp_path: Path, expression: object) -> None:
-    rules = "/policy_layer/policy_bundles/0/policy_dsl/rules"
-    done = lint(tmp_path, with_changes([{"at": f"{rules}/{n}/if", "value": expression} for n in range(2)]))
-    assert done.status in (0, REFUSED)
-    assert "Traceback" not in done.err
-    told = ("condition_invalid", "rule_unreachable", "required_evidence_unobtainable")
-    assert any(code in done.out for code in told)
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("4111 1111 1111 1111", "payment card number"),
-        ("378282246310005", "payment card number"),
-        ("2341 2341 2346", "Aadhaar number"),
-        ("ABCPE1234F", "PAN of a taxpayer"),
-        ("536-22-8726", "social security number"),
-        ("GB82 WEST 1234 5698 7654 32", "bank account number"),
-    ],
-)
-@proves("context-pack:gates:security-no-pii-dumps")
-def test_numbers_of_cards_accounts_and_people_are_found_and_not_repeated(tmp_path: Path, text: str, kind: str) -> None:
-    done = lint(tmp_path, changed("/tone_and_comms/do/0", f"remember {text}, please"))
-    assert done.status == REFUSED
-    assert f"this looks like personal data: {kind}" in done.out
-    assert text not in done.out
-
-
-def test_a_narrowing_overlay_in_yaml_is_read(tmp_path: Path) -> None:
-    document = msgspec.to_builtins(overlay(NARROWING[0]))
-    (tmp_path / "eu.yaml").write_text(yaml.safe_dump(document))
-    assert lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml").status == 0

@@ -11,6 +11,7 @@ from tests.surfaces.running import ctx
 from tests.unit.authoring.packs import EXAMPLE
 
 CONFLICT = 14
+USAGE = 2
 
 
 @proves("context-pack:mvp:six-parts-suffice")
@@ -52,3 +53,9 @@ def test_json_names_the_file(tmp_path: Path) -> None:
     done = ctx("new", "pack.json", "--json", cwd=tmp_path)
     assert json.loads(done.out)["file"] == "pack.json"
     assert list(tmp_path.iterdir()) == [tmp_path / "pack.json"]
+
+
+def test_a_dash_is_no_file(tmp_path: Path) -> None:
+    done = ctx("new", "-", cwd=tmp_path)
+    assert done.status == USAGE
+    assert list(tmp_path.iterdir()) == []

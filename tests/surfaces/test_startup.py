@@ -9,6 +9,7 @@ import pytest
 from contextplane.cli.table import VERBS
 from tests.surfaces.running import child_environment
 from tests.surfaces.sample import Store
+from tests.unit.app.casing import SHOWN, pack_file, written
 
 NAMES = [verb.name for verb in VERBS]
 
@@ -69,6 +70,17 @@ def test_the_status_of_a_store_that_is_in_step_imports_no_object_store(sample: S
     }
     unwanted |= {f"contextplane.adapters.files.{name}" for name in ("objects", "batch", "pump", "staging")}
     assert modules & unwanted == set()
+
+
+def test_a_compile_of_json_files_imports_no_store_no_yaml_and_no_validator(tmp_path: Path) -> None:
+    pack_file(tmp_path)
+    written(tmp_path, "request.json", SHOWN)
+    modules = imported("compile", "pack.json", "--request", "request.json", cwd=tmp_path)
+    assert "contextplane.compiler.compile" in modules
+    unwanted = {"sqlite3", "yaml", "jsonschema_rs", "cryptography", "json", "dataclasses", "tempfile", "difflib"}
+    assert modules & unwanted == set()
+    rooms = ("registry", "adapters", "store", "record", "trust", "handoff", "audit")
+    assert not {one for one in modules if one.startswith(tuple(f"contextplane.{room}." for room in rooms))}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""A new context pack to begin from: the smallest one that does useful work."""
+"""A new context pack to begin from, the smallest one that does useful work, and a request to compile it with."""
 
 import os
 from typing import ClassVar
@@ -8,9 +8,10 @@ import msgspec
 from contextplane.adapters.files.disk import Disk, storage_errors, write_whole
 from contextplane.errors import ContextPlaneError, Family
 
-__all__ = ["PackFileExists", "begin_pack", "starting_point"]
+__all__ = ["PackFileExists", "begin_pack", "begin_request", "starting_point"]
 
-_STARTING_POINT = os.path.join(os.path.dirname(__file__), "starting_points", "support_refund.yaml")
+_FOLDER = os.path.join(os.path.dirname(__file__), "starting_points")
+_PACK, _REQUEST = "support_refund.yaml", "support_refund_request.yaml"
 _YAML = (".yaml", ".yml")
 
 
@@ -21,9 +22,9 @@ class PackFileExists(ContextPlaneError):
     family: ClassVar[Family] = "conflict"
 
 
-def starting_point(*, as_yaml: bool) -> bytes:
-    """The pack as a file: with comments in YAML, without in JSON."""
-    with open(_STARTING_POINT, "rb") as file:
+def starting_point(*, as_yaml: bool, name: str = _PACK) -> bytes:
+    """The pack as a file, or the request: with comments in YAML, without in JSON."""
+    with open(os.path.join(_FOLDER, name), "rb") as file:
         text = file.read()
     if as_yaml:
         return text
@@ -37,7 +38,16 @@ def begin_pack(path: str) -> bool:
 
     A file that says anything else is never replaced.
     """
-    text = starting_point(as_yaml=os.path.splitext(path)[1].lower() in _YAML)
+    return _begin(path, _PACK)
+
+
+def begin_request(path: str) -> bool:
+    """The same of a request to compile that pack with."""
+    return _begin(path, _REQUEST)
+
+
+def _begin(path: str, name: str) -> bool:
+    text = starting_point(as_yaml=os.path.splitext(path)[1].lower() in _YAML, name=name)
     if os.path.lexists(path):
         if _holds(path, text):
             return False

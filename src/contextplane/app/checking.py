@@ -4,19 +4,16 @@ import os
 
 import msgspec
 
-from contextplane.app.comparing import side
+from contextplane.app.authored import Authored, DescriptionInvalid, author_file
 from contextplane.app.documents import DocumentUnreadable
-from contextplane.app.linting import DescriptionInvalid, author_file, linted
-from contextplane.authoring.author_file import AuthorFile
-from contextplane.authoring.checklist import Asked, Checklist, checklist
-from contextplane.authoring.comparison import Comparison, comparison
+from contextplane.app.linting import Linted, lint
+from contextplane.authoring.checklist import Asked, Cases, Checklist, checklist
+from contextplane.authoring.comparison import Comparison
 from contextplane.authoring.gates.table import Report
-from contextplane.authoring.surroundings import Surroundings
 from contextplane.model.canonical import Json
 from contextplane.model.context_pack.pack import ContextPack
 from contextplane.model.context_pack.terms import Identifier
 from contextplane.model.context_pack.tooling_layer import Capability
-from contextplane.model.overlay import Overlay
 from contextplane.model.value import Document, Value
 
 __all__ = ["Checked", "checked"]
@@ -32,43 +29,50 @@ class ExposedAdapter(Document, frozen=True):
 
 
 class Checked(Value, frozen=True):
-    """The checklist; with what changed, where there was something to compare with."""
+    """The checklist of a pack; with what changed, where there was something to compare with."""
 
     checklist: Checklist
     comparison: Comparison | None
+    pack: Authored
 
 
 def checked(
     path: str,
     *,
-    against: str | None = None,
+    against: Authored | None = None,
     golden: str | None = None,
-    overlays: tuple[Overlay, ...] = (),
-    surroundings: Surroundings | None = None,
+    overlays: tuple[str, ...] = (),
+    environment: str | None = None,
 ) -> Checked:
     """Check the pack in a file, line by line."""
-    file = author_file(path)
-    found = linted(file, overlays, surroundings)
-    before = author_file(against) if against is not None else None
-    # The version is that of the pack itself: what an overlay takes away does not make it safe.
-    bare = linted(file, (), surroundings) if overlays else found
-    compared = _compared(before, file, bare.report, names=(against or "", path))
+    found = lint(path, overlays=overlays, environment=environment, against=against)
     expected = _expected(golden) if golden is not None else None
     asked = Asked(
         report=found.report,
         surface=_surface(found.value, found.report),
         expected=expected,
-        comparison=compared,
+        comparison=found.comparison,
+        cases=_cases(found, overlays, golden) if golden is not None and found.report.passed else None,
     )
-    return Checked(checklist=checklist(asked), comparison=compared)
+    return Checked(checklist=checklist(asked), comparison=found.comparison, pack=found.pack)
 
 
-def _compared(old: AuthorFile | None, new: AuthorFile, report: Report, *, names: tuple[str, str]) -> Comparison | None:
-    """What changed in the pack itself; nothing where the form of the new one is wrong."""
-    if old is None:
-        return None
-    before = side(old, names[0])
-    return comparison(before, side(new, names[1]), report) if not report.not_run else None
+def _cases(found: Linted, overlays: tuple[str, ...], folder: str) -> Cases:
+    """What the golden cases of a folder say of the pack. A folder without any says nothing."""
+    from contextplane.app.authored import overlay_from
+    from contextplane.app.compiling import from_linted
+    from contextplane.app.golden import NoGoldenCases, check, golden_files
+
+    try:
+        files = golden_files(folder)
+    except NoGoldenCases:
+        return Cases(count=0)
+    drifted = [one for one in check(from_linted(found, tuple(map(overlay_from, overlays))), files) if not one.passed]
+    return Cases(
+        count=len(files),
+        drifted=tuple(f"{one.name} drifted at {one.stage} ({one.words})" for one in drifted),
+        surface=tuple(one.name for one in drifted if any(thing.kind == "tool" for thing in one.moved)),
+    )
 
 
 def _surface(value: Json, report: Report) -> frozenset[str] | None:

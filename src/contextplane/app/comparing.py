@@ -1,46 +1,50 @@
-"""Comparing two context packs that authors have in files."""
+"""Comparing two context packs: in files that authors have, or versions of the registry."""
 
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
-from contextplane.app.linting import author_file, linted
-from contextplane.authoring.author_file import AuthorFile
+from contextplane.app.authored import Authored, NotAContextPack, as_pack
+from contextplane.app.official_numbers import official_number
+from contextplane.authoring.author_file import read_json_file
 from contextplane.authoring.comparison import Comparison, Side, comparison
 from contextplane.authoring.gates.schema import typed_or_problems
-from contextplane.errors import ContextPlaneError, Family
+from contextplane.authoring.gates.table import Report, judged
 from contextplane.model.context_pack.pack import ContextPack
 
-__all__ = ["NotAContextPack", "packs_compared", "side"]
+if TYPE_CHECKING:
+    from contextplane.app.registry import RegistryDesk
 
-_OF_A_LOG = frozenset({"model", "system_prompt", "prompts", "steps", "outputs"})
-
-
-class NotAContextPack(ContextPlaneError):
-    """A file that has not the form of a context pack, where one is to be compared."""
-
-    code: ClassVar[str] = "not_a_context_pack"
-    family: ClassVar[Family] = "refused"
+__all__ = ["compared_with", "packs_compared", "version_from"]
 
 
-def packs_compared(old: str, new: str) -> Comparison:
-    """What changed from the pack in one file to that in another."""
-    before, after = author_file(old), author_file(new)
-    return comparison(side(before, old), side(after, new), linted(after).report)
+def packs_compared(before: Authored, after: Authored) -> Comparison:
+    """What changed from one pack to the other."""
+    sides = _side(before), _side(after)
+    return comparison(*sides, judged(after.file.value, identify=official_number))
 
 
-def side(file: AuthorFile, path: str) -> Side:
-    """The pack in a file. A file that holds anything else is refused, with the first of what is wrong with it."""
-    found = typed_or_problems(file.value, ContextPack)
-    if isinstance(found, ContextPack):
-        return Side(value=file.value, pack=found)
-    if isinstance(file.value, dict) and not _OF_A_LOG.isdisjoint(file.value):
-        raise NotAContextPack(
-            "it looks like the log of a run",
-            at=path,
-            hint="'ctx pack' makes an execution pack of a log; 'ctx diff' compares two of those by their hashes",
-        )
-    place = file.place(found[0].at)
+def version_from(desk: "RegistryDesk", name: str) -> Authored:
+    """A version of the registry, or its only draft, as the file that its canonical bytes are."""
+    # Here, where there is one: files are compared without the registry.
+    from contextplane.app.registry_view import artifact_of
+
+    artifact = artifact_of(desk, desk.named_version(name))
+    return as_pack(Authored(path=str(artifact.ref), file=read_json_file(artifact.data)))
+
+
+def compared_with(old: Authored, new: Authored, report: Report) -> Comparison | None:
+    """The same where the newer one was judged already; None where its form is wrong."""
+    before = _side(old)
+    return None if report.not_run else comparison(before, _side(new), report)
+
+
+def _side(found: Authored) -> Side:
+    """The pack in a file. One that has not the form of a pack is refused, with the first of what is wrong with it."""
+    value = found.file.value
+    typed = typed_or_problems(value, ContextPack)
+    if isinstance(typed, ContextPack):
+        return Side(value=value, pack=typed)
     raise NotAContextPack(
-        f"not a context pack: {found[0].cause}",
-        at=f"{path}:{place.line}:{place.column}",
-        hint="'ctx lint' lists everything that is wrong with its form",
+        f"not a context pack: {typed[0].cause}",
+        at=found.where(typed[0].at),
+        hint=f"'ctx lint {found.path}' lists everything that is wrong with its form",
     )

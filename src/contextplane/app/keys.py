@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 _LEAST_PREFIX = 8
+_MEMORY = "keyring"
 _MOST_PEM = 64 * 1024
 _PUBLIC = b"-----BEGIN PUBLIC KEY-----"
 
@@ -105,7 +106,7 @@ class KeyDesk:
     @cached_property
     def keyring(self) -> TrustedKeys:
         """Who is trusted now. What is new is remembered."""
-        known = self._remembered()
+        known = self.remembered()
         with self.platform.catalog.read() as view:
             keys = followed(view.streams, known, self.check)
         if keys != known:
@@ -164,7 +165,7 @@ class KeyDesk:
         """Append changes, all or none, signed by one key; and remember what the keyring is then."""
         _check(changes)
         with self.platform.catalog.write() as tx:
-            keys = followed(tx.streams, self._remembered(), self.check)
+            keys = followed(tx.streams, self.remembered(), self.check)
             for change in changes:
                 body = proposed(keys, change, at=self.now, signer=signer)
                 keys = append_change(tx.streams, keys, body, self.check)
@@ -218,19 +219,26 @@ class KeyDesk:
         passphrase = self._passphrase() if b"BEGIN ENCRYPTED " in data else None
         return signer_from_pem(data, passphrase, at=at)
 
-    def _remembered(self) -> TrustedKeys:
-        data = self.files.remembered()
+    def remembered(self) -> TrustedKeys:
+        """What this client knew of the keyring when it last looked."""
+        data = self.files.remembered(_MEMORY)
         if data is None:
             return TrustedKeys()
         try:
-            return msgspec.json.decode(data, type=TrustedKeys)
-        except (msgspec.DecodeError, ContextPlaneError, RecursionError) as error:
+            known = msgspec.json.decode(data, type=TrustedKeys)
+        except (msgspec.DecodeError, ContextPlaneError, UnicodeError, RecursionError):
+            known = TrustedKeys()
+        # Nothing is ever written here before there is an event, so that a file which says nothing was changed.
+        if not known.seq:
             raise KeyringMemoryInvalid(
-                "not what was written here", at=self.files.memory, hint="remove it to believe the catalog as it is"
-            ) from error
+                "not what was written here",
+                at=self.files.memory(_MEMORY),
+                hint="remove it to believe the catalog as it is",
+            )
+        return known
 
     def _remember(self, keys: TrustedKeys) -> None:
-        self.files.remember(msgspec.json.encode(keys))
+        self.files.remember(_MEMORY, msgspec.json.encode(keys))
 
 
 def _check(changes: Sequence[Change]) -> None:

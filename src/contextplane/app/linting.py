@@ -1,128 +1,173 @@
-"""Judging a pack that an author has in a file: what is read, what is compared, and who knows official numbers."""
+"""Judging a pack that an author has in a file: what is read, what is judged, and where what was found stands."""
 
-import os
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
-from contextplane.app.documents import document
-from contextplane.authoring.author_file import LARGEST, AuthorFile, AuthorFileTooLarge, read_json_file
+from contextplane.app.authored import (
+    Authored,
+    OverlayFile,
+    as_pack,
+    authored,
+    kind_of,
+    overlay_from,
+    surroundings_from,
+)
+from contextplane.app.official_numbers import official_number
 from contextplane.authoring.finding import Finding, Law
-from contextplane.authoring.gates.schema import typed_or_problems
-from contextplane.authoring.gates.table import EVERY_LAW, Report, judged
+from contextplane.authoring.gates.table import Report, judged
 from contextplane.authoring.surroundings import Surroundings
+from contextplane.authoring.unspoken import without_secrets
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.overlay import Overlay
 from contextplane.model.value import Value
 
 if TYPE_CHECKING:
-    from contextplane.authoring.overlays import Applied
-    from contextplane.authoring.versions import Bump, BumpTooSmall
+    from contextplane.authoring.change import Change
+    from contextplane.authoring.comparison import Comparison
+    from contextplane.authoring.overlays import ResolvedView
+    from contextplane.authoring.places import Place
+    from contextplane.model.artifact import ArtifactKind
     from contextplane.model.canonical import Json
 
-__all__ = [
-    "DescriptionInvalid",
-    "LawUnknown",
-    "Linted",
-    "VersionStep",
-    "author_file",
-    "law_behind",
-    "linted",
-    "overlay_from",
-    "surroundings_from",
-    "version_step",
-]
-
-_YAML = (".yaml", ".yml")
-D = TypeVar("D", bound=msgspec.Struct)
-
-
-class DescriptionInvalid(ContextPlaneError):
-    """A file beside the pack, an overlay or a description of an environment, that has not its form."""
-
-    code: ClassVar[str] = "description_invalid"
-    family: ClassVar[Family] = "refused"
+__all__ = ["LawUnknown", "Linted", "PlacedChange", "PlacedFinding", "law_behind", "lint", "linted"]
 
 
 class LawUnknown(ContextPlaneError):
-    """A code that no law of any gate has."""
+    """A name that neither a gate, nor a law, nor an error has."""
 
     code: ClassVar[str] = "law_unknown"
     family: ClassVar[Family] = "not_found"
 
 
+class PlacedFinding(Value, frozen=True):
+    """A finding, the file that it is in, which may be an overlay's, and the place there."""
+
+    finding: Finding
+    path: str
+    place: "Place"
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.place.line}:{self.place.column}"
+
+
+class PlacedChange(Value, frozen=True):
+    """What an overlay changed, and the place in its file that says so."""
+
+    overlay: str
+    where: str
+    change: "Change"
+
+
 class Linted(Value, frozen=True):
     """What the gates say of a pack with its overlays; `applied` is what those changed, each with its origin.
 
-    `value` is the pack with its overlays: what was judged.
+    `value` is what was judged. `left_out`: the overlays were not applied, because the form of the pack is wrong.
+    `comparison` is of the pack itself with the version before, where one was given.
     """
 
+    pack: Authored
     report: Report
     value: "Json"
-    applied: tuple["Applied", ...] = ()
+    placed: tuple[PlacedFinding, ...]
+    applied: tuple[PlacedChange, ...] = ()
+    left_out: bool = False
+    comparison: "Comparison | None" = None
+    kind: "ArtifactKind" = "context_pack"
 
 
-class VersionStep(NamedTuple):
-    """The class that a change asks for, and what is wrong with the number that was given."""
+def lint(
+    path: str, *, overlays: tuple[str, ...] = (), environment: str | None = None, against: Authored | None = None
+) -> Linted:
+    """Judge the document in a file, with everything beside it that is given by its name.
 
-    bump: "Bump"
-    refusal: "BumpTooSmall | None"
-
-
-def author_file(path: str) -> AuthorFile:
-    """Read a document: YAML by its extension, JSON otherwise; `-` is standard input, JSON."""
-    with document(path) as data:
-        if len(data) > LARGEST:
-            raise AuthorFileTooLarge(
-                f"has {len(data)} bytes, more than {LARGEST}", at=path, hint="keep records outside"
-            )
-        whole = bytes(data)
-    try:
-        if os.path.splitext(path)[1].lower() in _YAML:
-            from contextplane.authoring.author_yaml import read_yaml_file
-
-            return read_yaml_file(whole)
-        return read_json_file(whole)
-    except ContextPlaneError as error:
-        raise error.under(f"{path}: " if error.at else path) from None
-
-
-def linted(file: AuthorFile, overlays: tuple[Overlay, ...] = (), surroundings: Surroundings | None = None) -> Linted:
-    """Run every gate over the pack with its overlays applied."""
-    value: Json = file.value
-    applied: tuple[Applied, ...] = ()
-    if overlays:
-        from contextplane.authoring.overlays import resolved_view
-
-        view = resolved_view(value, overlays, identify=_official_number)
-        value, applied = view.value, view.applied
-    return Linted(report=judged(value, surroundings, identify=_official_number), value=value, applied=applied)
-
-
-def version_step(old: AuthorFile, new: AuthorFile, report: Report) -> VersionStep:
-    """The version class that the change from one pack to another asks for, and why a smaller bump is refused.
-
-    `report` is of the new pack itself: what an overlay takes away does not make it safe. A new pack that may not be
-    published has the class `reject`, whatever its number.
+    It is a pack, or for itself an overlay or a decision catalog.
     """
-    from contextplane.authoring.compare import compared
-    from contextplane.authoring.versions import BumpTooSmall, check_bump, required_bump
+    surroundings = surroundings_from(environment) if environment is not None else None
+    found = authored(path)
+    kind = kind_of(found)
+    if kind != "context_pack" and not overlays and against is None:
+        return _judged_alone(found, kind, surroundings)
+    pack = as_pack(found)
+    return linted(pack, tuple(map(overlay_from, overlays)), surroundings, against)
 
-    before, after = _pack(old, "the old pack"), _pack(new, "the new pack")
-    errors = [f"{one.code} at {one.at}" for one in report.findings if one.severity == "error"]
-    bump = required_bump(compared(old.value, new.value), unsafe=errors)
+
+def _judged_alone(found: Authored, kind: "ArtifactKind", surroundings: Surroundings | None) -> Linted:
+    """What the gates say of a document that is no pack."""
+    from contextplane.authoring.artifacts import judge
+
+    value = found.file.value
+    report = judge(kind, value, surroundings, identify=official_number)
+    placed = tuple(_placed(one, found, one.at) for one in report.findings)
+    return Linted(pack=found, report=report, value=value, placed=placed, kind=kind)
+
+
+def linted(
+    pack: Authored,
+    overlays: tuple[OverlayFile, ...] = (),
+    surroundings: Surroundings | None = None,
+    before: Authored | None = None,
+) -> Linted:
+    """Run every gate over the pack with its overlays applied, and compare the pack itself with the version before."""
+    bare = judged(pack.file.value, surroundings, identify=official_number)
+    compared = None
+    if before is not None:
+        from contextplane.app.comparing import compared_with
+
+        # What an overlay takes away does not make a pack safe: the version is that of the pack itself.
+        compared = compared_with(before, pack, bare)
+    if not overlays or bare.not_run:
+        placed = tuple(_placed(one, pack, one.at) for one in bare.findings)
+        value = pack.file.value
+        return Linted(pack=pack, report=bare, value=value, placed=placed, left_out=bool(overlays), comparison=compared)
+    view, files = _resolved(pack, overlays)
+    report = judged(view.value, surroundings, identify=official_number)
+    origins = [(one, view.origins.of(one.at)) for one in report.findings]
+    applied = [(files[one.overlay], one) for one in view.applied]
+    return Linted(
+        pack=pack,
+        report=report,
+        value=view.value,
+        placed=tuple(_placed(one, files.get(origin.overlay, pack), origin.at) for one, origin in origins),
+        applied=tuple(
+            PlacedChange(overlay=one.overlay, where=file.where(one.at), change=one.change) for file, one in applied
+        ),
+        comparison=compared,
+    )
+
+
+def _placed(finding: Finding, file: Authored, at: str) -> PlacedFinding:
+    # The place is found by the whole pointer, which is told without a secret that somebody made a name of.
+    told = replace(finding, at=without_secrets(finding.at, is_pointer=True))
+    return PlacedFinding(finding=told, path=file.path, place=file.place(at))
+
+
+def _resolved(pack: Authored, overlays: tuple[OverlayFile, ...]) -> "tuple[ResolvedView, dict[str, OverlayFile]]":
+    """The pack with its overlays, and each overlay's file by its reference. A refusal is given its place there."""
+    from contextplane.authoring.overlays import resolved_view
+
+    files = {str(one.overlay.ref): one for one in overlays}
     try:
-        if not errors and old.canonical != new.canonical:
-            check_bump(before.ref, after.ref, bump)
-    except BumpTooSmall as refusal:
-        return VersionStep(bump, refusal)
-    return VersionStep(bump, None)
+        return resolved_view(pack.file.value, [one.overlay for one in overlays], identify=official_number), files
+    except ContextPlaneError as error:
+        for told in (error.details, *_listed(error, "problems"), *_listed(error, "widenings")):
+            file = files.get(str(told.get("overlay")))
+            if file is not None:
+                told["place"] = file.where(str(told["pointer"]))
+        error.at = str(error.details.get("place") or error.at)
+        raise
+
+
+def _listed(error: ContextPlaneError, name: str) -> list[dict[str, object]]:
+    listed = error.details.get(name)
+    return listed if isinstance(listed, list) else []
 
 
 def law_behind(code: str) -> Law[Any]:
     """The law that a finding of this code breaks."""
-    laws = {law.code: law for law in EVERY_LAW}
+    from contextplane.authoring.artifacts import LAWS_OF
+
+    laws = {law.code: law for of_kind in LAWS_OF.values() for law in of_kind}
     if code not in laws:
         from contextplane.authoring.nearest import nearest
 
@@ -130,42 +175,3 @@ def law_behind(code: str) -> Law[Any]:
             f"no law has the code {code[:60]!r}", hint=nearest(code, laws, "see the codes that lint prints")
         )
     return laws[code]
-
-
-def overlay_from(path: str) -> Overlay:
-    return _typed(author_file(path), Overlay, path)
-
-
-def surroundings_from(path: str) -> Surroundings:
-    return _typed(author_file(path), Surroundings, path)
-
-
-def _pack(file: AuthorFile, path: str) -> ContextPack:
-    return _typed(file, ContextPack, path)
-
-
-def _typed(file: AuthorFile, form: type[D], path: str) -> D:
-    """The document of a file that is of its form. Else the first problem is told in full, and the others listed."""
-    found = typed_or_problems(file.value, form)
-    if isinstance(found, form):
-        return found
-    problems: list[Finding] = list(found) if isinstance(found, tuple) else []
-    first = problems[0]
-    place = file.place(first.at)
-    raise DescriptionInvalid(
-        f"{first.at or 'the document'}: {first.cause}",
-        at=f"{path}:{place.line}:{place.column}",
-        hint=first.cure,
-        details={"problems": [{"at": one.at, "cause": one.cause, "cure": one.cure} for one in problems]},
-    )
-
-
-def _official_number(text: str) -> str | None:
-    """Which official number a text is. Loaded when something may be one: the library takes longer than all gates."""
-    from stdnum import iban
-    from stdnum.in_ import aadhaar, pan
-    from stdnum.us import ssn
-
-    checks = ((aadhaar, "Aadhaar number"), (pan, "PAN of a taxpayer"), (ssn, "social security number"))
-    kinds = [kind for module, kind in (*checks, (iban, "bank account number")) if module.is_valid(text)]
-    return kinds[0] if kinds else None

@@ -16,6 +16,7 @@ from contextplane.app.catalogs import open_catalog
 from contextplane.app.init import adopt
 from contextplane.app.platform import Platform, settle_waiting
 from contextplane.app.recording import desk_of
+from contextplane.app.registry_care import registry_indexing
 from contextplane.app.settings import Settings
 from contextplane.handoff.keeping import ensure_page_key
 from contextplane.model.canonical import canonical
@@ -59,7 +60,13 @@ def repaired(settings: Settings) -> Iterator[Repaired]:
         platform = Platform(home, store_id, catalog)
         try:
             settle_waiting(platform)
-            rebuilt = rebuild(platform.catalog, platform.entries, platform.objects, streams_lost=loss is not None)
+            rebuilt = rebuild(
+                platform.catalog,
+                platform.entries,
+                platform.objects,
+                streams_lost=loss is not None,
+                others=[registry_indexing(platform)],
+            )
             if loss is not None and rebuilt.handoffs:
                 _have_page_key(platform.catalog)
             keep_unfinished(desk_of(platform))

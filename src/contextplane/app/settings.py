@@ -32,6 +32,7 @@ class Settings(Value, frozen=True):
     no_color: bool = False
     debug: bool = False
     pager: str = ""
+    registry_max_age: int | None = None
     handoff: HandoffSettings = HandoffSettings()
 
 
@@ -39,7 +40,8 @@ def from_environment() -> Settings:
     """`CTX_DIR` names the store's folder; `NO_COLOR` asks for plain output; `CTX_DEBUG` for the place of a defect.
 
     `CTX_DATABASE_URL` names the PostgreSQL database that holds the catalog instead of a file in that folder. `PAGER`
-    names what shows long answers on a terminal; nothing does when it is empty. `CONTEXT_PACK_*` are for handoff packs.
+    names what shows long answers on a terminal; nothing does when it is empty. `CTX_REGISTRY_MAX_AGE` says how many
+    seconds old the registry's newest checkpoint may be for new traffic. `CONTEXT_PACK_*` are for handoff packs.
     """
     return Settings(
         cwd=_working_folder(),
@@ -48,6 +50,7 @@ def from_environment() -> Settings:
         no_color=bool(os.environ.get("NO_COLOR")),
         debug=bool(os.environ.get("CTX_DEBUG")),
         pager=os.environ.get("PAGER", "less -FRX"),
+        registry_max_age=_max_age(),
         handoff=_handoff(),
     )
 
@@ -80,6 +83,12 @@ def _handoff() -> HandoffSettings:
         max_source_bytes=_number("CONTEXT_PACK_MAX_SOURCE_BYTES", default.max_source_bytes),
         grace_seconds=_number("CONTEXT_PACK_EXPIRED_GRACE_SECONDS", default.grace_seconds, least=0),
     )
+
+
+def _max_age() -> int | None:
+    """A text that is no number allows no age at all: a slip of the pen must not switch the check off."""
+    text = os.environ.get("CTX_REGISTRY_MAX_AGE", "").strip()
+    return _number("CTX_REGISTRY_MAX_AGE", 0, least=0) if text else None
 
 
 def _number(name: str, default: int, *, least: int = 1) -> int:

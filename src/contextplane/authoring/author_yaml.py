@@ -13,7 +13,7 @@ import yaml
 from contextplane.authoring.author_file import MOST_PARTS, AuthorFile, bounded, too_many_parts
 from contextplane.authoring.places import Place
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import MAX_DEPTH, Json, canonical
+from contextplane.model.canonical import MAX_DEPTH, Json, JsonRefused, canonical
 from contextplane.model.pointer import pointer
 
 __all__ = ["YamlRefused", "read_yaml_file"]
@@ -25,7 +25,9 @@ _INTEGER = re.compile(r"[-+]?[0-9]+")
 _BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-_MOST_DIGITS = 30
+_LARGEST_INTEGER = 2**53 - 1
+_MOST_DIGITS = 40
+"""No integer that may stand here is written with more, and Python converts no text of thousands of digits."""
 _EXACT = 2.0**53
 
 
@@ -65,7 +67,17 @@ def read_yaml_file(data: bytes) -> AuthorFile:
         ) from error
     if not reader.documents:
         raise _refused("the file is empty", Place(line=1, column=1), "write one document")
-    return AuthorFile(reader.value, canonical(reader.value), reader.places)
+    return AuthorFile(reader.value, _canonical(reader), reader.places)
+
+
+def _canonical(reader: "_Reader") -> bytes:
+    """The artifact. What has no canonical form is refused with its place in the file, as of JSON."""
+    try:
+        return canonical(reader.value)
+    except JsonRefused as error:
+        place = reader.places.get(error.at or "", Place(line=1, column=1))
+        error.details |= {"line": place.line, "column": place.column}
+        raise
 
 
 class _Reader:
@@ -158,11 +170,19 @@ def _plain(text: str, place: Place) -> Json:
         return _BOOL[text]
     if _NOT_FINITE.fullmatch(text):
         raise _refused("a number that is not finite", place, "leave it out, or write it as text")
-    if _INTEGER.fullmatch(text) and len(text) <= _MOST_DIGITS:
-        return int(text)
-    if _BASED.fullmatch(text) and len(text) <= _MOST_DIGITS:
-        return int(text, 0)
+    if _INTEGER.fullmatch(text):
+        return _integer(text, 10, place)
+    if _BASED.fullmatch(text):
+        return _integer(text, 0, place)
     return _number(text) if _FLOAT.fullmatch(text) else text
+
+
+def _integer(text: str, base: int, place: Place) -> int:
+    """An integer, whole or not at all: no reader of doubles would keep a greater one."""
+    number = int(text, base) if len(text) <= _MOST_DIGITS else None
+    if number is None or abs(number) > _LARGEST_INTEGER:
+        raise _refused("an integer beyond 2^53-1 stands here", place, "write it as text, in quotes")
+    return number
 
 
 def _number(text: str) -> int | float:

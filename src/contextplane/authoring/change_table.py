@@ -3,17 +3,24 @@
 from contextplane.authoring.comparing import (
     Comparer,
     always,
-    bound,
-    choices,
+    branch_allows,
     flag,
     items,
     ladder,
-    lifted,
     modes,
     most,
+    names,
     number,
     release,
     whole,
+)
+from contextplane.authoring.comparing_arguments import (
+    argument_choices,
+    argument_greatest,
+    argument_least,
+    argument_lifted,
+    argument_pattern,
+    argument_required,
 )
 from contextplane.authoring.comparing_logic import condition_of_rule, restriction_when, right_when
 from contextplane.authoring.comparing_parts import (
@@ -29,6 +36,7 @@ from contextplane.authoring.comparing_parts import (
     permission_removed,
     rule_added,
     rule_removed,
+    unless_denied,
 )
 
 __all__ = ["OPTIONAL", "TABLE", "WHOLE", "Way"]
@@ -45,6 +53,13 @@ _SPEC: Way = ("decision_layer", "decision_specs", "*")
 _MEMORY: Way = ("memory_layer", "memory_policy")
 _TARGET: Way = ("evaluation_layer", "eval_targets", "*")
 _TONE: Way = ("tone_and_comms",)
+_NAMES: tuple[Way, ...] = (
+    *((*_SPEC, name) for name in ("required_evidence", "allowed_outcomes")),
+    *(("intelligence_refs", "ontology", name) for name in ("entity_types", "relationship_types")),
+    ("intelligence_refs", "identity_layer", "ceid_namespaces"),
+    ("intelligence_refs", "embedding_keys"),
+    (*_PERMISSION, "produces"),
+)
 _CLASSIFICATIONS = ("PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED")
 _RIGHTS = ("execute", "escalate", "recommend", "propose")
 
@@ -53,24 +68,24 @@ def _arguments(way: Way) -> dict[Way, Comparer]:
     """The constraints on the arguments of a call."""
     one = (*way, "arg_constraints", "*")
     return {
-        (*one, "min"): bound("the least value", up="narrows", down="widens"),
-        (*one, "max"): bound("the greatest value", up="widens", down="narrows"),
-        (*one, "enum"): choices("the argument"),
-        (*one, "required"): flag("required", true="narrows", false="widens", absent=False),
-        (*one, "pattern"): bound("the pattern", up="changes", down="changes"),
-        (*one, "unless_approved"): lifted("unless_approved"),
+        (*one, "min"): argument_least,
+        (*one, "max"): argument_greatest,
+        (*one, "enum"): argument_choices,
+        (*one, "required"): argument_required,
+        (*one, "pattern"): argument_pattern,
+        (*one, "unless_approved"): argument_lifted,
     }
 
 
 def _effect(way: Way) -> dict[Way, Comparer]:
     """What a branch of a rule does."""
     return {
-        (*way, "allow"): flag("allow", true="widens", false="narrows", absent=True),
-        (*way, "reason"): always("metadata", "the reason"),
-        (*way, "requires"): items("requirement", more="narrows", less="widens"),
+        (*way, "allow"): branch_allows,
+        (*way, "reason"): unless_denied(always("wording", "the reason")),
+        (*way, "requires"): unless_denied(items("requirement", more="narrows", less="widens")),
         (*way, "prohibits"): items("prohibition of", more="narrows", less="widens"),
-        (*way, "approval_mode"): modes("the approval mode"),
-        (*way, "requires_approval_gate"): gate_named,
+        (*way, "approval_mode"): unless_denied(modes("the approval mode")),
+        (*way, "requires_approval_gate"): unless_denied(gate_named),
         **_arguments(way),
     }
 
@@ -86,28 +101,31 @@ TABLE: dict[Way, Comparer] = {
     ("business_context", "summary", "*"): always("wording"),
     ("business_context", "non_negotiables"): items("non-negotiable", more="wording", less="widens"),
     (*_RULE, "if"): condition_of_rule,
-    (*_RULE, "rationale"): always("metadata", "the rationale"),
+    (*_RULE, "rationale"): always("wording", "the rationale"),
     **_effect((*_RULE, "then")),
     **_effect((*_RULE, "else")),
     (*_GUARDRAILS, "redaction_rules"): items("redaction", more="narrows", less="widens"),
-    (*_GUARDRAILS, "must_refuse", "*", "message"): always("metadata", "the message"),
-    (*_GUARDRAILS, "must_escalate", "*", "message"): always("metadata", "the message"),
-    (*_GUARDRAILS, "must_refuse", "*", "when"): restriction_when("refusal", absent=False),
-    (*_GUARDRAILS, "must_escalate", "*", "when"): restriction_when("escalation", absent=False),
-    (*_GATE, "when"): restriction_when("approval gate", absent=True),
+    (*_GUARDRAILS, "must_refuse", "*", "message"): always("wording", "the message"),
+    (*_GUARDRAILS, "must_escalate", "*", "message"): always("wording", "the message"),
+    (*_GUARDRAILS, "must_refuse", "*", "when"): restriction_when(absent=False),
+    (*_GUARDRAILS, "must_escalate", "*", "when"): restriction_when(absent=False),
+    (*_GATE, "when"): restriction_when(absent=True),
     (*_GATE, "ttl_seconds"): number("how long an approval holds", higher="widens", lower="narrows"),
     (*_ADAPTER, "endpoint_ref"): always("endpoint"),
-    (*_ADAPTER, "approval_mode"): most("what the adapter can do at most"),
+    (*_ADAPTER, "approval_mode"): most("what it can do at most"),
     (*_ADAPTER, "capabilities"): capabilities,
     (*_PERMISSION, "allow"): permission_allow,
     (*_PERMISSION, "permission_id"): always("metadata"),
     (*_PERMISSION, "requires_approval_gate"): gate_named,
     **_arguments(_PERMISSION),
-    (*_SPEC, "version"): release("the decision's version"),
-    (*_SPEC, "approval_mode"): most("what the decision may do at most"),
-    (*_SPEC, "decision_right"): ladder("the decision right", _RIGHTS, up="narrows", down="widens"),
-    (*_SPEC, "eligibility_rules"): right_when("eligibility for", absent=True),
+    (*_SPEC, "version"): release("its version"),
+    (*_SPEC, "approval_mode"): most("what it may do at most"),
+    (*_SPEC, "decision_right"): ladder("its right", _RIGHTS, up="narrows", down="widens"),
+    (*_SPEC, "eligibility_rules"): right_when(absent=True),
     (*_SPEC, "challenge_required"): flag("challenge_required", true="narrows", false="widens", absent=False),
+    ("intents", "*", "description"): always("metadata", "the intent's description"),
+    ("intents", "*", "risk_class"): most("what serving the intent can do at most"),
+    **dict.fromkeys(_NAMES, names),
     (*_MEMORY, "write_classes_allowed"): items("write class", more="widens", less="narrows"),
     (*_MEMORY, "consent_gating", "pii_write_back_allowed"): flag(
         "writing back personal data", true="widens", false="narrows", absent=False

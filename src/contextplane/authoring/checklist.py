@@ -11,7 +11,7 @@ from contextplane.authoring.finding import Finding, Gate, Severity
 from contextplane.authoring.gates.table import Report
 from contextplane.model.value import Value
 
-__all__ = ["STEPS", "Asked", "Checklist", "Line", "Verdict", "checklist"]
+__all__ = ["STEPS", "Asked", "Cases", "Checklist", "Line", "Verdict", "checklist"]
 
 Verdict = Literal["passed", "failed", "unknown"]
 Outcome = Literal["passed", "failed", "incomplete"]
@@ -22,16 +22,26 @@ _SEVERITY: dict[Verdict, Severity] = {"failed": "error", "unknown": "unknown"}
 _WORDS: dict[Verdict, str] = {"failed": "failed", "unknown": "cannot be told"}
 
 
+class Cases(Value, frozen=True):
+    """What golden cases say: how many there are, those that drifted in words, those whose tools are others."""
+
+    count: int
+    drifted: tuple[str, ...] = ()
+    surface: tuple[str, ...] = ()
+
+
 class Asked(Value, frozen=True):
     """What is known of a change. None: the form is wrong, so there is no surface; nobody gave it, for the others.
 
-    `surface` is every tool that the pack exposes, whatever the request: no run is given any other.
+    `surface` is every tool that the pack exposes, whatever the request: no run is given any other. `cases` is what the
+    golden cases say; None: there is no folder, or nothing can be compiled.
     """
 
     report: Report
     surface: frozenset[str] | None
     expected: frozenset[str] | None
     comparison: Comparison | None
+    cases: Cases | None = None
 
 
 class Told(Value, frozen=True):
@@ -78,27 +88,35 @@ def the_surface_is_minimal(asked: Asked) -> Told:
     """The tool manifest is the expected minimal surface."""
     if asked.surface is None:
         return Told(verdict="unknown", reason="the form is wrong, so there is no surface")
-    if asked.expected is None:
-        return Told(verdict="unknown", reason="needs the compiler, and a tool_surface.json in the golden folder")
-    beyond, absent = asked.surface - asked.expected, asked.expected - asked.surface
+    beyond, absent = _apart(asked.surface, asked.expected)
     if beyond or absent:
         parts = (("not expected", beyond), ("expected and not exposed", absent))
         reason = "; ".join(f"{what}: {', '.join(sorted(tools))}" for what, tools in parts if tools)
         return Told(verdict="failed", reason=reason)
-    exposed = f"the pack exposes the {len(asked.surface)} expected tools and no other"
-    return Told(
-        verdict="unknown", reason=f"needs the compiler: {exposed}; what a request is given of them is not known"
-    )
+    if asked.cases is not None and asked.cases.surface:
+        return Told(verdict="failed", reason=f"other tools than recorded in: {', '.join(asked.cases.surface[:_NAMED])}")
+    if asked.cases is None or not asked.cases.count:
+        known = f"the pack exposes the {len(asked.surface)} expected tools and no other; " if asked.expected else ""
+        return Told(verdict="unknown", reason=f"{known}what a request is given of them needs golden cases")
+    return Told(verdict="passed", reason=f"{asked.cases.count} golden requests are given the recorded tools")
 
 
-def golden_requests_compile(_: Asked) -> Told:
+def golden_requests_compile(asked: Asked) -> Told:
     """The golden requests compile."""
-    return Told(verdict="unknown", reason="needs the compiler")
+    if asked.cases is None:
+        missing = "nothing is compiled from a pack that is refused" if not asked.report.passed else _NO_GOLDEN
+        return Told(verdict="unknown", reason=missing)
+    if asked.cases.drifted:
+        more = f"; and {len(asked.cases.drifted) - _NAMED} more" if len(asked.cases.drifted) > _NAMED else ""
+        return Told(verdict="failed", reason="; ".join(asked.cases.drifted[:_NAMED]) + more)
+    if not asked.cases.count:
+        return Told(verdict="unknown", reason="the golden folder holds no case: 'ctx golden record' makes them")
+    return Told(verdict="passed", reason=f"{asked.cases.count} compile to what was recorded")
 
 
 def incidents_replay(_: Asked) -> Told:
     """Earlier incidents and corrections replay."""
-    return Told(verdict="unknown", reason="needs the compiler")
+    return Told(verdict="unknown", reason="needs recorded runs")
 
 
 def evaluators_agree(_: Asked) -> Told:
@@ -130,6 +148,8 @@ STEPS: tuple[tuple[str, Callable[[Asked], Told]], ...] = (
 )
 """All lines but the last, which looks at these."""
 
+_LEFT_TO_CASES = "golden_cases_unstable"
+_NO_GOLDEN = "give the folder of the golden cases with --golden"
 _SIGN = "It may be signed and published: every gate, and every line above, has passed."
 
 
@@ -144,10 +164,21 @@ def _may_be_signed(asked: Asked, lines: list[Line]) -> Told:
     for verdict in _NO_PASS:
         numbers = ", ".join(str(line.number) for line in lines if line.verdict == verdict)
         reasons = [f"{_WORDS[verdict]} above: {numbers}"] if numbers else []
-        reasons += _reasons(asked.report.findings, verdict)
+        reasons += _reasons(_open(asked), verdict)
         if reasons:
             return Told(verdict=verdict, reason="; ".join(reasons))
     return Told(verdict="passed", reason="nothing stands against it")
+
+
+def _open(asked: Asked) -> list[Finding]:
+    """What the gates found, without what they left to the golden cases when these have passed."""
+    answered = asked.cases is not None and asked.cases.count > 0 and not asked.cases.drifted
+    return [one for one in asked.report.findings if not (answered and one.code == _LEFT_TO_CASES)]
+
+
+def _apart(surface: frozenset[str], expected: frozenset[str] | None) -> tuple[frozenset[str], frozenset[str]]:
+    """The tools that are not expected, and those that are and are not there. Nothing expected, nothing apart."""
+    return (surface - expected, expected - surface) if expected is not None else (frozenset(), frozenset())
 
 
 def _of_gate(asked: Asked, gate: Gate, good: str) -> Told:

@@ -2,22 +2,30 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from contextplane.authoring.change import Change
 from contextplane.authoring.change_table import OPTIONAL, TABLE, WHOLE, Way
-from contextplane.authoring.comparing import Comparer, Sides, always
+from contextplane.authoring.comparing import Comparer, Sides, Told, always
 from contextplane.authoring.keyed import Tree, keyed, plain
+from contextplane.authoring.part_names import part_name
+from contextplane.authoring.unspoken import without_secrets
 from contextplane.model.canonical import Json, canonical
 from contextplane.model.pointer import pointer
+from contextplane.policy.solving import Tries
 
 __all__ = ["compared"]
 
 _BEHAVIOUR = always("changes")
+_TRIES = 200_000
+"""How much one comparison may try, however many conditions changed: what is left then cannot be told."""
 
 
 def compared(old: Json, new: Json) -> tuple[Change, ...]:
     """Every difference, in the order of the document. What the table does not know changes behaviour."""
     before, after = keyed(old), keyed(new)
-    return tuple(_walk(Sides(old=before, new=after, way=(), before=before, after=after)))
+    sides = Sides(old=before, new=after, way=(), before=before, after=after, tries=Tries(_TRIES))
+    return tuple(_walk(sides))
 
 
 def _walk(sides: Sides) -> Iterator[Change]:
@@ -25,12 +33,36 @@ def _walk(sides: Sides) -> Iterator[Change]:
         return
     comparer = _comparer(sides)
     if comparer is None:
-        for key in _keys(sides.old, sides.new):
-            yield from _walk(_inside(sides, key))
-        return
-    at = pointer(sides.way)
-    for told in comparer(sides):
-        yield Change(layer=sides.way[0] if sides.way else "", at=at, effect=told.effect, words=told.words)
+        found = [change for key in _keys(sides.old, sides.new) for change in _walk(_inside(sides, key))]
+    else:
+        found = [_change(sides, told) for told in comparer(sides)]
+    yield from found
+    # A scalar that says the same as its absence is told with the object that it stands in.
+    if not found and isinstance(sides.new, Mapping | list) and not _reordered(sides.old, sides.new):
+        yield _change(sides, Told(effect="metadata", words=f"{sides.name} is written in another way"))
+
+
+def _change(sides: Sides, told: Told) -> Change:
+    whose = "" if told.named else part_name(sides.way)
+    return Change(
+        layer=sides.way[0] if sides.way else "",
+        at=pointer(sides.way),
+        effect=told.effect,
+        words=without_secrets(f"{whose}: {told.words}" if whose else told.words),
+    )
+
+
+def _reordered(old: Tree, new: Tree) -> bool:
+    """Whether two parts consist of the same, each list in another order: to move a part is no change."""
+    return _unordered(old) == _unordered(new)
+
+
+def _unordered(part: Tree) -> bytes:
+    if isinstance(part, Mapping):
+        return b"{%s}" % b",".join(sorted(key.encode() + b":" + _unordered(one) for key, one in part.items()))
+    if isinstance(part, list | tuple):
+        return b"[%s]" % b",".join(sorted(map(_unordered, part)))
+    return canonical(part)
 
 
 def _same(old: Tree, new: Tree) -> bool:
@@ -57,7 +89,7 @@ def _keys(old: Tree, new: Tree) -> list[str]:
 
 def _inside(sides: Sides, key: str) -> Sides:
     old, new = (side.get(key) if isinstance(side, Mapping) else None for side in (sides.old, sides.new))
-    return Sides(old=old, new=new, way=(*sides.way, key), before=sides.before, after=sides.after)
+    return replace(sides, old=old, new=new, way=(*sides.way, key))
 
 
 def _entry(table: Mapping[Way, Comparer], way: Way) -> Comparer | None:

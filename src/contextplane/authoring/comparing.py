@@ -7,49 +7,57 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from contextplane.authoring.change import Effect
-from contextplane.authoring.keyed import Tree, part_at, plain
+from contextplane.authoring.keyed import Tree, plain
+from contextplane.authoring.unspoken import HIDDEN, looks_secret
 from contextplane.model.canonical import canonical
 from contextplane.model.context_pack.terms import APPROVAL_MODES
 from contextplane.model.value import Value
+from contextplane.policy.solving import Tries
 
 __all__ = [
     "Comparer",
     "Sides",
     "Told",
     "always",
-    "bound",
-    "choices",
+    "branch_allows",
     "flag",
     "items",
     "ladder",
-    "lifted",
     "modes",
     "most",
+    "moved",
+    "names",
     "number",
     "release",
+    "shown",
     "whole",
 ]
 
 
 class Told(Value, frozen=True):
-    """What a comparer says of one difference."""
+    """What a comparer says of one difference. `named`: the words say themselves which part they are about."""
 
     effect: Effect
     words: str
+    named: bool = False
 
 
 class Sides(Value, frozen=True):
-    """The two states of one part. `way` leads to it; `before` and `after` are the whole trees."""
+    """The two states of one part. `way` leads to it; `before` and `after` are the whole trees.
+
+    `tries`: how much may still be tried to tell what conditions do, for all the parts of one comparison.
+    """
 
     old: Tree
     new: Tree
     way: tuple[str, ...]
     before: Tree
     after: Tree
+    tries: Tries
 
     @property
     def name(self) -> str:
-        return self.way[-1]
+        return self.way[-1] if self.way else "the pack"
 
 
 class Comparer(Protocol):
@@ -62,7 +70,7 @@ def always(effect: Effect, what: str = "") -> Comparer:
     """Any difference has this effect."""
 
     def compare(sides: Sides) -> Iterator[Told]:
-        yield Told(effect=effect, words=f"{what or sides.name} {_moved(sides)}")
+        yield Told(effect=effect, words=f"{what or sides.name} {moved(sides)}")
 
     return compare
 
@@ -82,39 +90,21 @@ def items(what: str, *, more: Effect, less: Effect) -> Comparer:
     return compare
 
 
+def names(sides: Sides) -> Iterator[Told]:
+    """Names that mean something together: any other set of them is another meaning, another order is not."""
+    if _entries(sides.old) != _entries(sides.new):
+        yield Told(effect="changes", words=f"{sides.name} {moved(sides)}")
+
+
 def number(what: str, *, higher: Effect, lower: Effect) -> Comparer:
     """A number that does one thing when it rises and another when it falls. One that comes or goes: see `whole`."""
 
     def compare(sides: Sides) -> Iterator[Told]:
         old, new = sides.old, sides.new
         if not isinstance(old, int | float) or not isinstance(new, int | float):
-            yield Told(effect="changes", words=f"{what} {_moved(sides)}")
+            yield Told(effect="changes", words=f"{what} {moved(sides)}")
         elif old != new:
-            yield Told(effect=higher if new > old else lower, words=f"{what} {_moved(sides)}")
-
-    return compare
-
-
-def bound(what: str, *, up: Effect, down: Effect) -> Comparer:
-    """A limit that may be absent: one that comes narrows, one that goes widens."""
-
-    def compare(sides: Sides) -> Iterator[Told]:
-        if sides.old is None or sides.new is None:
-            yield Told(effect="narrows" if sides.old is None else "widens", words=f"{what} {_moved(sides)}")
-        else:
-            yield from number(what, higher=up, lower=down)(sides)
-
-    return compare
-
-
-def choices(what: str) -> Comparer:
-    """A closed set of values that may be absent: the fewer, the stricter."""
-
-    def compare(sides: Sides) -> Iterator[Told]:
-        if sides.old is None or sides.new is None:
-            yield Told(effect="narrows" if sides.old is None else "widens", words=f"{what} {_moved(sides)}")
-        else:
-            yield from items(f"value of {what}", more="widens", less="narrows")(sides)
+            yield Told(effect=higher if new > old else lower, words=f"{what} {moved(sides)}")
 
     return compare
 
@@ -125,17 +115,28 @@ def ladder(what: str, steps: tuple[str, ...], *, up: Effect, down: Effect) -> Co
     def compare(sides: Sides) -> Iterator[Told]:
         places = [_step(side, steps) for side in (sides.old, sides.new)]
         if None in places:
-            yield Told(effect="changes", words=f"{what} {_moved(sides)}")
+            yield Told(effect="changes", words=f"{what} {moved(sides)}")
         elif places[0] != places[1]:
             rises = (places[1] or 0) > (places[0] or 0)
-            yield Told(effect=up if rises else down, words=f"{what} {_moved(sides)}")
+            yield Told(effect=up if rises else down, words=f"{what} {moved(sides)}")
 
     return compare
 
 
 def modes(what: str) -> Comparer:
-    """An approval mode that is asked for: the higher, the stricter."""
-    return ladder(what, APPROVAL_MODES, up="narrows", down="widens")
+    """An approval mode that a rule asks for: the higher, the stricter.
+
+    Where no rule asks for one, the tool's own holds, and none is stricter. So one that comes makes nothing looser only
+    when it is the highest.
+    """
+
+    def compare(sides: Sides) -> Iterator[Told]:
+        if sides.old is None and sides.new != APPROVAL_MODES[-1]:
+            yield Told(effect="changes", words=f"{what} {moved(sides)}")
+        else:
+            yield from ladder(what, APPROVAL_MODES, up="narrows", down="widens")(sides)
+
+    return compare
 
 
 def most(what: str) -> Comparer:
@@ -148,7 +149,7 @@ def release(what: str) -> Comparer:
 
     def compare(sides: Sides) -> Iterator[Told]:
         old, new = (str(side).partition(".")[0] for side in (sides.old, sides.new))
-        yield Told(effect="metadata" if old == new else "changes", words=f"{what} {_moved(sides)}")
+        yield Told(effect="metadata" if old == new else "changes", words=f"{what} {moved(sides)}")
 
     return compare
 
@@ -159,20 +160,21 @@ def flag(what: str, *, true: Effect, false: Effect, absent: bool) -> Comparer:
     def compare(sides: Sides) -> Iterator[Told]:
         old, new = (absent if side is None else side for side in (sides.old, sides.new))
         if old is not new:
-            yield Told(effect=true if new is True else false, words=f"{what} {_moved(sides)}")
+            yield Told(effect=true if new is True else false, words=f"{what} {moved(sides)}")
 
     return compare
 
 
-def lifted(what: str) -> Comparer:
-    """A flag that weakens the constraint it is part of, and nothing where that comes or goes as a whole."""
-
-    def compare(sides: Sides) -> Iterator[Told]:
-        constraints = [part_at(tree, sides.way[:-1]) for tree in (sides.before, sides.after)]
-        if None not in constraints:
-            yield from flag(what, true="widens", false="narrows", absent=False)(sides)
-
-    return compare
+def branch_allows(sides: Sides) -> Iterator[Told]:
+    """The `allow` of a `then` or an `else`. False denies, true allows; where no rule says it, nothing is allowed."""
+    if sides.new is False:
+        yield Told(effect="narrows", words="denies now")
+    elif sides.old is False:
+        yield Told(effect="widens", words=f"no longer denies{' and allows now' if sides.new is True else ''}")
+    elif sides.new is True:
+        yield Told(effect="widens", words="allows now (said nothing of it)")
+    else:
+        yield Told(effect="narrows", words="no longer says that it allows")
 
 
 def whole(added: Callable[[Sides], Told], removed: Callable[[Sides], Told]) -> Comparer:
@@ -189,7 +191,7 @@ def _entries(side: Tree) -> dict[bytes, str]:
     if side is None:
         return {}
     parts: list[Tree] = list(side) if isinstance(side, list | tuple | Mapping) else [side]
-    return {canonical(plain(one)): _shown(one) for one in parts}
+    return {canonical(plain(one)): shown(one) for one in parts}
 
 
 def _step(side: Tree, steps: tuple[str, ...]) -> int | None:
@@ -199,15 +201,19 @@ def _step(side: Tree, steps: tuple[str, ...]) -> int | None:
     return steps.index(side) + 1 if isinstance(side, str) and side in steps else None
 
 
-def _moved(sides: Sides) -> str:
-    if sides.old is None:
-        return f"is now {_shown(sides.new)}"
-    return f"was {_shown(sides.old)}, now {'gone' if sides.new is None else _shown(sides.new)}"
-
-
 _SHOWN = 80
 
 
-def _shown(side: Tree) -> str:
+def moved(sides: Sides, longest: int = _SHOWN) -> str:
+    """What it was and what it is, for people."""
+    if sides.old is None:
+        return f"is now {shown(sides.new, longest)}"
+    return f"was {shown(sides.old, longest)}, now {'gone' if sides.new is None else shown(sides.new, longest)}"
+
+
+def shown(side: Tree, longest: int = _SHOWN) -> str:
+    """A value for people: a text as it is, anything else as JSON; no secret, and nothing at any length."""
     text = side if isinstance(side, str) else canonical(plain(side)).decode()
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    if looks_secret(text):
+        return HIDDEN
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,80 +1,149 @@
-"""Comparing conditions by what they do: whether a restriction now holds in more cases, in fewer, or in others."""
+"""Comparing conditions by what they do: whether a restriction now holds in more cases, in fewer, or in others.
+
+A condition holds, does not hold, or cannot be evaluated. Which of these can turn into which other is solved over the
+conditions' own constants; what is not refuted there counts as possible.
+"""
 
 from collections.abc import Iterator, Mapping
 
-from contextplane.authoring.comparing import Comparer, Sides, Told
+from msgspec.structs import replace
+
+from contextplane.authoring.comparing import Comparer, Sides, Told, moved
 from contextplane.authoring.keyed import Tree, part_at, plain
+from contextplane.authoring.left_out import Held, lets_off
+from contextplane.authoring.spoken import spoken
+from contextplane.authoring.strictness import at_least_as_strict, denies, restricts
+from contextplane.authoring.tree_rules import intents_of, settled
 from contextplane.model.canonical import Json
-from contextplane.policy.solving import Outcome, follows, solve_outcomes
+from contextplane.policy.candidates import operation
+from contextplane.policy.condition import Failure
+from contextplane.policy.solving import Answer, Outcome, Tries, solve_outcomes
 
-__all__ = ["condition_of_rule", "restriction_when", "restricts", "right_when"]
+__all__ = ["condition_of_rule", "restriction_when", "right_when"]
 
-_RESTRICTIONS = ("requires", "prohibits", "approval_mode", "requires_approval_gate", "arg_constraints")
+Move = tuple[Outcome, Outcome]
+"""What a condition came to, and what it comes to now."""
 
-
-def restricts(effect: Tree) -> bool:
-    """Whether a `then` or an `else` takes something away."""
-    if not isinstance(effect, Mapping):
-        return False
-    return effect.get("allow") is False or any(effect.get(name) for name in _RESTRICTIONS)
+_LONGEST = 200
+_ANSWERING = frozenset({"==", "===", "!=", "!==", "<", "<=", ">", ">=", "!", "!!", "in", "all", "none", "some"})
+_OUTCOMES: tuple[Outcome, ...] = (True, False, None)
+_HOLDS, _FAILS_NOW = (False, True), (False, None)
+_RESTRICTS_MORE = frozenset[Move]({_HOLDS, _FAILS_NOW, (None, True)})
+_PERMITS_LESS = frozenset[Move]({(True, False), (True, None), (False, None), (None, False)})
 
 
 def condition_of_rule(sides: Sides) -> Iterator[Told]:
-    """The `if` of a rule: more cases for a branch that restricts is stricter, fewer is looser.
+    """The `if` of a rule: more cases for the stricter branch is stricter, fewer is looser.
 
     What the branches did before counts: what became of them is a difference of its own.
     """
     rule = part_at(sides.before, sides.way[:-1])
-    then, otherwise = (restricts(part_at(rule, (name,))) for name in ("then", "else"))
-    more, fewer = _cases(sides.old, sides.new)
-    name = sides.way[-2]
-    if more and fewer:
-        yield Told(effect="metadata", words=f"the condition of {name} is written in another way")
-    elif then != otherwise and (more or fewer):
-        stricter = more if then else fewer
-        words = f"{name} restricts {'more' if stricter else 'fewer'} cases"
-        yield Told(effect="narrows" if stricter else "widens", words=words)
-    else:
-        yield Told(effect="changes", words=f"the condition of {name} covers other cases")
+    then, otherwise = part_at(rule, ("then",)), part_at(rule, ("else",))
+
+    def held(answer: bool | Failure, lacks: bool) -> bool:  # noqa: FBT001  it is called by place
+        taken, other = (then, otherwise) if answer is True else (otherwise, then)
+        return isinstance(answer, Failure) or denies(taken) or (lacks and restricts(other))
+
+    yield _told(sides, (sides.old, sides.new), _stricter_moves(then, otherwise, sides), held)
 
 
-def restriction_when(what: str, *, absent: bool) -> Comparer:
+def restriction_when(*, absent: bool) -> Comparer:
     """A condition under which something restricts; `absent`: what holds where there is none."""
-    return _when(what, absent=absent, more_is_stricter=True)
+    return _when(absent=absent, stricter=_RESTRICTS_MORE)
 
 
-def right_when(what: str, *, absent: bool) -> Comparer:
+def right_when(*, absent: bool) -> Comparer:
     """A condition under which something is permitted."""
-    return _when(what, absent=absent, more_is_stricter=False)
+    return _when(absent=absent, stricter=_PERMITS_LESS)
 
 
-def _when(what: str, *, absent: bool, more_is_stricter: bool) -> Comparer:
+def _when(*, absent: bool, stricter: frozenset[Move]) -> Comparer:
     def compare(sides: Sides) -> Iterator[Told]:
         old, new = (absent if side is None else side for side in (sides.old, sides.new))
-        more, fewer = _cases(old, new)
-        name = f"{what} {sides.way[-2]}"
-        if more and fewer:
-            yield Told(effect="metadata", words=f"the condition of {name} is written in another way")
-        elif more or fewer:
-            yield Told(
-                effect="narrows" if more is more_is_stricter else "widens",
-                words=f"{name} holds in {'more' if more else 'fewer'} cases",
-            )
-        else:
-            yield Told(effect="changes", words=f"the condition of {name} covers other cases")
+        yield _told(sides, (old, new), stricter, _asks if stricter is _RESTRICTS_MORE else None)
 
     return compare
 
 
-def _cases(old: Tree, new: Tree) -> tuple[bool, bool]:
-    """Whether the new condition holds wherever the old one did, and the other way round. Not both: not proved."""
+def _asks(answer: bool | Failure, lacks: bool) -> bool:  # noqa: FBT001  it is called by place
+    """A gate is active where its condition cannot be told."""
+    return answer is not False or lacks
+
+
+def _stricter_moves(then: Tree, otherwise: Tree, sides: Sides) -> frozenset[Move]:
+    """The moves of a rule's condition that can only take something away.
+
+    What cannot be evaluated denies. That it newly does so where the stricter `then` held is no tightening, all the
+    same: whoever wrote it did not ask for a denial.
+    """
+    rule = part_at(sides.before, sides.way[:-1])
+    is_settled = intents_of(rule) <= settled(sides.before, without=sides.way[-2])
+    then_is, otherwise_is = (
+        at_least_as_strict(one, other, sides.before, is_settled=is_settled)
+        for one, other in ((then, otherwise), (otherwise, then))
+    )
+    if then_is and not otherwise_is:
+        return frozenset({_HOLDS, _FAILS_NOW} | ({(None, True)} if denies(then) else set()))
+    if otherwise_is and not then_is:
+        return _PERMITS_LESS if denies(otherwise) else _PERMITS_LESS - {(None, False)}
+    return frozenset()
+
+
+def _told(sides: Sides, states: tuple[Tree, Tree], stricter: frozenset[Move], held: Held | None) -> Told:
+    """What became of a condition. `held`: when what it restricts is in force, where a missing fact counts."""
+    moves = _moves(*states, sides.tries)
+    looser = frozenset((now, was) for was, now in stricter)
+    if held is not None and moves.keys() <= stricter:
+        left_out = lets_off(plain(states[0]), plain(states[1]), held, sides.tries)
+        if left_out:
+            words = f"its condition no longer restricts whoever leaves out {left_out}"
+            return Told(effect="changes", words=words)
+    if not moves or moves.keys() <= stricter & looser:
+        return Told(effect="metadata", words="its condition is written in another way")
+    read = moved(replace(sides, old=_read(sides.old), new=_read(sides.new)), longest=_LONGEST)
+    cases = f"{_direction(moves)}: {read}"
+    if moves.keys() <= stricter:
+        return Told(effect="narrows", words=f"its condition holds in {cases}")
+    if moves.keys() <= looser and "unknown" not in moves.values():
+        return Told(effect="widens", words=f"its condition holds in {cases}")
+    if "unknown" in moves.values():
+        return Told(effect="changes", words=f"cannot tell in which cases its condition holds: {read}")
+    return Told(effect="changes", words=f"its condition holds in {cases}")
+
+
+def _read(condition: Tree) -> Tree:
+    return None if condition is None else spoken(plain(condition))
+
+
+def _moves(old: Tree, new: Tree, tries: Tries) -> Mapping[Move, Answer]:
+    """Every move that is possible, or that cannot be ruled out."""
     before, after = plain(old), plain(new)
-    return _implies(before, after), _implies(after, before)
+    if not (_answers(before) and _answers(after)):
+        return {(was, now): "unknown" for was in _OUTCOMES for now in _OUTCOMES if was is not now}
+    found: dict[Move, Answer] = {}
+    for was in _OUTCOMES:
+        for now in _OUTCOMES:
+            if was is not now:
+                answer = solve_outcomes([(before, frozenset({was})), (after, frozenset({now}))], tries).answer
+                if answer != "no":
+                    found[was, now] = answer
+    return found
 
 
-def _implies(one: Json, other: Json) -> bool:
-    """A proof that the other holds wherever the one does, and is not plainly false where the one fails."""
-    errs, does_not_hold = frozenset[Outcome]({None}), frozenset[Outcome]({False})
-    if not follows((one, True), (other, True)):
-        return False
-    return solve_outcomes([(one, errs), (other, does_not_hold)]).answer == "no"
+def _answers(condition: Json) -> bool:
+    """Whether it comes to true or false, told by its form: a run takes nothing else for an answer."""
+    operator, operands = operation(condition)
+    if operator in {"and", "or"} and operands:
+        return all(map(_answers, operands))
+    if operator in {"if", "?:"} and len(operands) % 2:
+        return all(map(_answers, [*operands[1::2], operands[-1]]))
+    return isinstance(condition, bool) or operator in _ANSWERING
+
+
+def _direction(moves: Mapping[Move, Answer]) -> str:
+    """What a reviewer reads first: whether it holds more often or less often."""
+    more = any(now is True for _, now in moves)
+    fewer = any(was is True for was, _ in moves)
+    if more is fewer:
+        return "other cases" if more else "the same cases, and cannot be evaluated in others"
+    return "more cases" if more else "fewer cases"

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
 from contextplane.authoring.change import Effect
-from contextplane.authoring.comparing import Sides, Told
-from contextplane.authoring.comparing_logic import restricts
+from contextplane.authoring.comparing import Comparer, Sides, Told
 from contextplane.authoring.keyed import Tree, part_at
+from contextplane.authoring.strictness import asked_for_reading, asks_no_less, denies, restricts
+from contextplane.authoring.tree_rules import decided, intents_of, rules_in, settled
 
 __all__ = [
     "adapter_added",
@@ -20,9 +23,9 @@ __all__ = [
     "permission_removed",
     "rule_added",
     "rule_removed",
+    "unless_denied",
 ]
 
-_BUNDLES = ("policy_layer", "policy_bundles")
 _ADAPTERS = ("tooling_layer", "adapter_registry")
 
 
@@ -45,31 +48,43 @@ class part_removed(part_added):  # noqa: N801
 
 def rule_added(sides: Sides) -> Told:
     """A rule that only restricts what was decided before narrows. Anything else can allow what nothing allowed."""
-    narrows = _only_restricts(sides.new, _decided(sides.before)) and not _lets_lift(sides.new, sides.before)
-    return Told(effect="narrows" if narrows else "widens", words=f"new rule {sides.name}{_for(_of(sides.new))}")
+    narrows = _only_restricts(sides.new, sides.before)
+    return Told(effect="narrows" if narrows else "widens", words=f"new rule {sides.name}{_for(intents_of(sides.new))}")
 
 
 def rule_removed(sides: Sides) -> Told:
     widens = restricts(part_at(sides.old, ("then",))) or restricts(part_at(sides.old, ("else",)))
-    return Told(effect="widens" if widens else "changes", words=f"rule {sides.name} is gone{_for(_of(sides.old))}")
+    return Told(
+        effect="widens" if widens else "changes", words=f"rule {sides.name} is gone{_for(intents_of(sides.old))}"
+    )
 
 
 def bundle_added(sides: Sides) -> Told:
     rules = part_at(sides.new, ("policy_dsl", "rules"))
-    known = _decided(sides.before)
-    narrows = isinstance(rules, Mapping) and all(
-        _only_restricts(rule, known) and not _lets_lift(rule, sides.before) for rule in rules.values()
-    )
+    narrows = isinstance(rules, Mapping) and all(_only_restricts(rule, sides.before) for rule in rules.values())
     return Told(effect="narrows" if narrows else "widens", words=f"new policy bundle {sides.name}")
 
 
 def gate_named(sides: Sides) -> Iterator[Told]:
     """The approval gate that a permission or a rule asks for: one more is stricter, unless an approval lifts bounds."""
-    words = f"the approval gate of {sides.way[-2]} was {sides.old or 'none'}, now {sides.new or 'none'}"
+    words = f"its approval gate was {sides.old or 'none'}, now {sides.new or 'none'}"
     if sides.old is None:
         yield Told(effect="changes" if _liftable(sides.before) else "narrows", words=words)
     else:
         yield Told(effect="widens" if sides.new is None else "changes", words=words)
+
+
+def unless_denied(comparer: Comparer) -> Comparer:
+    """What a branch asks for. Where it denies from now on, it asks for nothing, and that is stricter than all of it."""
+
+    def compare(sides: Sides) -> Iterator[Told]:
+        was, now = (part_at(tree, sides.way[:-1]) for tree in (sides.before, sides.after))
+        is_gate = sides.name == "requires_approval_gate"
+        for_reading = is_gate and sides.old is not None and asked_for_reading(sides.old, sides.before)
+        if for_reading or denies(was) or not denies(now):
+            yield from comparer(sides)
+
+    return compare
 
 
 def adapter_added(sides: Sides) -> Told:
@@ -88,10 +103,10 @@ def capabilities(sides: Sides) -> Iterator[Told]:
     effect: Effect = "reads_more" if _only_reads(sides, adapter) else "changes"
     for one in new:
         if one not in old:
-            yield Told(effect=effect, words=f"{adapter} declares {one}")
+            yield Told(effect=effect, words=f"declares {one} as well")
     for one in old:
         if one not in new:
-            yield Told(effect="removes", words=f"{adapter} no longer declares {one}")
+            yield Told(effect="removes", words=f"no longer declares {one}")
 
 
 def permission_added(sides: Sides) -> Told:
@@ -107,11 +122,11 @@ def permission_removed(sides: Sides) -> Told:
 
 
 def permission_allow(sides: Sides) -> Iterator[Told]:
-    whole = Sides(old=None, new=None, way=sides.way[:-1], before=sides.before, after=sides.after)
+    whole = replace(sides, old=None, new=None, way=sides.way[:-1])
     if sides.new is True:
         yield _exposed(whole)
     else:
-        yield Told(effect="removes", words=f"capability {whole.name} is no longer allowed")
+        yield Told(effect="removes", words=f"capability {whole.name} is no longer allowed", named=True)
 
 
 def _exposed(sides: Sides) -> Told:
@@ -119,7 +134,7 @@ def _exposed(sides: Sides) -> Told:
     reads = _only_reads(sides, sides.name.rpartition(".")[0])
     kind = "read" if reads else "write"
     words = f"new {kind} capability {sides.name}{_for(_intents(sides.after))}"
-    return Told(effect="reads_more" if reads else "widens", words=words)
+    return Told(effect="reads_more" if reads else "widens", words=words, named=True)
 
 
 def _only_reads(sides: Sides, adapter: str) -> bool:
@@ -128,10 +143,14 @@ def _only_reads(sides: Sides, adapter: str) -> bool:
     return modes in (["read_only", "read_only"], [None, "read_only"])
 
 
-def _only_restricts(rule: Tree, known: frozenset[str]) -> bool:
+def _only_restricts(rule: Tree, before: Tree) -> bool:
+    """Whether a new rule can only take away: it allows nothing that was not decided without it, and lifts no bound."""
     branches = [part_at(rule, (name,)) for name in ("then", "else")]
-    intents = _of(rule)
-    return bool(intents) and intents <= known and any(restricts(one) for one in branches)
+    intents = intents_of(rule)
+    allows = any(part_at(one, ("allow",)) is True for one in branches)
+    known = settled(before) if allows else decided(before)
+    restricting = bool(intents) and intents <= known and any(restricts(one) for one in branches)
+    return restricting and all(map(asks_no_less, branches)) and not _lets_lift(rule, before)
 
 
 def _lets_lift(rule: Tree, before: Tree) -> bool:
@@ -144,7 +163,7 @@ def _liftable(tree: Tree) -> bool:
     """Whether some bound on an argument is one that an approval lifts."""
     permissions = part_at(tree, ("tooling_layer", "permissions"))
     parts = [*(permissions.values() if isinstance(permissions, Mapping) else ())]
-    parts += [part_at(rule, (branch,)) for rule in _rules(tree) for branch in ("then", "else")]
+    parts += [part_at(rule, (branch,)) for _, rule in rules_in(tree) for branch in ("then", "else")]
     bounds = [part_at(part, ("arg_constraints",)) for part in parts]
     every = [one for group in bounds if isinstance(group, Mapping) for one in group.values()]
     return any(part_at(one, ("unless_approved",)) is True for one in every)
@@ -152,30 +171,7 @@ def _liftable(tree: Tree) -> bool:
 
 def _intents(tree: Tree) -> frozenset[str]:
     """Every intent that some rule applies to."""
-    return frozenset[str]().union(*map(_of, _rules(tree)))
-
-
-def _decided(tree: Tree) -> frozenset[str]:
-    """Every intent for which a rule applies to each request: where none applies, a run may only read."""
-    found: frozenset[str] = frozenset()
-    for rule in _rules(tree):
-        applies_to = part_at(rule, ("applies_to",))
-        if isinstance(applies_to, Mapping) and set(applies_to) == {"intent"}:
-            found |= _of(rule)
-    return found
-
-
-def _rules(tree: Tree) -> Iterator[Tree]:
-    bundles = part_at(tree, _BUNDLES)
-    for bundle in bundles.values() if isinstance(bundles, Mapping) else ():
-        rules = part_at(bundle, ("policy_dsl", "rules"))
-        yield from rules.values() if isinstance(rules, Mapping) else ()
-
-
-def _of(rule: Tree) -> frozenset[str]:
-    named = part_at(rule, ("applies_to", "intent"))
-    listed = named if isinstance(named, list | tuple) else [named]
-    return frozenset(one for one in listed if isinstance(one, str))
+    return frozenset[str]().union(*(intents_of(rule) for _, rule in rules_in(tree)))
 
 
 def _for(intents: frozenset[str]) -> str:

@@ -1,8 +1,9 @@
-"""Every condition in a pack, with its place: what makes a rule fire, a gate close, a guardrail speak."""
+"""Every condition in a pack or a catalog, with its place: what makes a rule fire, a gate close, a guardrail speak."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from contextplane.authoring.deciding import Deciding
 from contextplane.authoring.subject import Subject
 from contextplane.model.canonical import Json
 from contextplane.model.context_pack.policy_layer import Guardrail
@@ -25,7 +26,7 @@ class Condition(Value, frozen=True):
     reads: frozenset[str]
 
 
-def conditions(subject: Subject) -> tuple[Condition, ...]:
+def conditions(subject: Deciding) -> tuple[Condition, ...]:
     """All of them, in the order of the document."""
     return tuple(
         Condition(
@@ -40,22 +41,30 @@ def conditions(subject: Subject) -> tuple[Condition, ...]:
     )
 
 
-def unsound(subject: Subject) -> frozenset[str]:
+def unsound(subject: Deciding) -> frozenset[str]:
     """The places of conditions that cannot be evaluated: what follows from them cannot be asked."""
     return frozenset(one.at for one in subject.once(conditions) if one.problems)
 
 
-def facts_read(subject: Subject) -> frozenset[str]:
+def facts_read(subject: Deciding) -> frozenset[str]:
     """Every fact that a condition of the pack reads."""
     return frozenset[str]().union(*(one.reads for one in subject.once(conditions)))
 
 
-def reads_at(subject: Subject) -> Mapping[str, frozenset[str]]:
+def reads_at(subject: Deciding) -> Mapping[str, frozenset[str]]:
     """The facts that the condition at each place reads."""
     return {one.at: one.reads for one in subject.once(conditions)}
 
 
-def _placed(subject: Subject) -> Iterator[tuple[Kind, str, str, Json]]:
+def _placed(subject: Deciding) -> Iterator[tuple[Kind, str, str, Json]]:
+    if isinstance(subject, Subject):
+        yield from _of_policy(subject)
+    for at, spec in subject.decisions.values():
+        if spec.eligibility_rules is not None:
+            yield "decision", spec.decision_key, f"{at}/eligibility_rules", spec.eligibility_rules
+
+
+def _of_policy(subject: Subject) -> Iterator[tuple[Kind, str, str, Json]]:
     for placed in subject.rules:
         yield "rule", placed.rule.rule_id, f"{placed.at}/if", placed.rule.condition
     guardrails = subject.pack.policy_layer.guardrails
@@ -66,6 +75,3 @@ def _placed(subject: Subject) -> Iterator[tuple[Kind, str, str, Json]]:
     for at, gate in subject.gates.values():
         if gate.when is not None:
             yield "gate", gate.gate_id, f"{at}/when", gate.when
-    for at, spec in subject.decisions.values():
-        if spec.eligibility_rules is not None:
-            yield "decision", spec.decision_key, f"{at}/eligibility_rules", spec.eligibility_rules

@@ -1,30 +1,36 @@
-"""Rules that cannot both be meant: one allows only where another, of the same rank, denies."""
+"""Rules that cannot both be meant: one allows only where another denies, and a denial holds at any priority."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from contextplane.authoring.conditions import reads_at, unsound
+from contextplane.authoring.scope import MATCHED, known_within, values_of
 from contextplane.authoring.subject import PlacedEffect, Subject
 from contextplane.model.canonical import Json
 from contextplane.model.value import Value
 from contextplane.policy.logic import Expression, LogicFailed, compiled
-from contextplane.policy.solving import Tries, follows, solve
+from contextplane.policy.solving import Answer, Outcome, Solution, Tries, can_be, solve_outcomes, turns_freely
 
 __all__ = ["Contradiction", "Uncompared", "contradictions"]
 
 _TRIES_PER_RULE = 50
 _SOLVES_PER_RULE = 5
 _FACTS_TRIED = 60_000
+_MATCHED = frozenset(MATCHED.values())
+_TOGETHER = 12
+"""So many denials are asked about together at most; of more it cannot be told."""
+
 _EVERY = ""
 """Stands for every intent: the key of rules that name none."""
 
 
 class Contradiction(Value, frozen=True):
-    """`allows` takes effect only where `denies` does as well."""
+    """`allows` takes effect only where one of `denies` does as well. Not `sure`: it cannot be told whether it does."""
 
     allows: PlacedEffect
-    denies: PlacedEffect
+    denies: tuple[PlacedEffect, ...]
+    sure: bool = True
 
 
 class Uncompared(Value, frozen=True):
@@ -34,87 +40,158 @@ class Uncompared(Value, frozen=True):
     at: str
 
 
+class _Budget:
+    """What may still be done for all rules: conditions evaluated, questions solved, facts tried."""
+
+    def __init__(self, rules: int) -> None:
+        self.tries = _TRIES_PER_RULE * max(1, rules)
+        self.solves = _SOLVES_PER_RULE * max(1, rules)
+        self.facts = Tries(_FACTS_TRIED)
+
+    @property
+    def spent(self) -> bool:
+        return self.tries <= 0 or self.solves <= 0 or self.facts.spent
+
+
 class _Branch:
     """An effect, when it takes effect, and the facts that this depends on."""
 
-    def __init__(self, placed: PlacedEffect, subject: Subject, budget: Tries) -> None:
+    def __init__(self, placed: PlacedEffect, condition: Json, reads: frozenset[str], budget: Tries) -> None:
         self.placed = placed
+        self.condition = condition
+        self.reads = reads
         self.budget = budget
-        self.condition = placed.of.rule.condition
-        self.reads = subject.once(reads_at)[f"{placed.of.at}/if"]
+        self.within: list[Json] = []
+        """What else is known of the facts wherever its rule applies."""
 
     @cached_property
     def rule(self) -> Expression:
         return compiled(self.condition)
 
-    @cached_property
-    def witness(self) -> Mapping[str, Json] | None:
-        """Facts of which it takes effect; None when none are known."""
-        found = solve([(self.condition, self.placed.branch)], self.budget)
-        return found.facts if found.answer == "yes" else None
+    def beyond(self, others: "Sequence[_Branch]") -> Solution:
+        """Facts of which it takes effect and none of the others does."""
+        wanted = [(self.condition, frozenset[Outcome]({self.placed.branch}))]
+        wanted += [(one, frozenset[Outcome]({True})) for one in self.within]
+        wanted += [(one.condition, frozenset[Outcome]({not one.placed.branch})) for one in others]
+        return solve_outcomes(wanted, self.budget)
 
-    def takes_effect(self, facts: Mapping[str, Json]) -> bool:
+    def denies(self, facts: Mapping[str, Json]) -> bool:
+        """Whether it denies there. What cannot be evaluated counts as a denial."""
         try:
             return self.rule.holds(facts) is self.placed.branch
         except LogicFailed:
-            return False
+            return True
 
 
 def contradictions(subject: Subject) -> Iterator[Contradiction | Uncompared]:
-    """Among rules of one rank that apply together: by bundle priority, then by intent."""
-    tries, solves = (many * max(1, len(subject.rules)) for many in (_TRIES_PER_RULE, _SOLVES_PER_RULE))
-    left: list[str] = []
-    budget = Tries(_FACTS_TRIED)
-    for allows, denies in _pairs(subject, budget):
-        if tries == 0 or solves == 0 or budget.spent:
-            left.append(allows.placed.at)
-            continue
-        tries -= 1
-        # Most pairs part ways at the first facts that are tried; only the others are worth a proof.
-        if allows.witness is not None and denies.takes_effect(allows.witness):
-            solves -= 1
-            if _only_where(allows, denies):
-                yield Contradiction(allows=allows.placed, denies=denies.placed)
+    """Among rules that apply together, whatever their bundles: by intent, then by the facts that they read."""
+    budget = _Budget(len(subject.rules))
+    left, first = 0, ""
+    for allows, denying in _compared(subject, budget.facts):
+        if budget.spent:
+            left, first = left + len(denying), first or allows.placed.at
+        else:
+            yield from _contradicted(allows, denying, budget)
     if left:
-        yield Uncompared(pairs=len(left), at=left[0])
+        yield Uncompared(pairs=left, at=first)
 
 
-def _only_where(inner: _Branch, outer: _Branch) -> bool:
-    """Whether the second takes effect whenever the first does."""
-    one, other = ((branch.condition, branch.placed.branch) for branch in (inner, outer))
-    return follows(one, other, inner.budget)
+def _contradicted(allows: _Branch, denying: Sequence[_Branch], budget: _Budget) -> Iterator[Contradiction]:
+    """What leaves nothing to allow: each that does so alone; where none does, those that do so together."""
+    answer, against = _allowed(allows, denying, budget)
+    if answer == "yes" or not against:
+        return
+    alone = [one for one in against if allows.beyond([one]).answer == "no"]
+    for one in alone:
+        yield Contradiction(allows=allows.placed, denies=(one.placed,))
+    if not alone:
+        yield Contradiction(allows=allows.placed, denies=tuple(one.placed for one in against), sure=answer == "no")
 
 
-def _pairs(subject: Subject, budget: Tries) -> Iterator[tuple[_Branch, _Branch]]:
-    """An allowing and a denying branch of different rules, where the one decides on all that the other reads.
+def _allowed(allows: _Branch, denying: Sequence[_Branch], budget: _Budget) -> tuple[Answer, list[_Branch]]:
+    """Whether it allows where nothing denies, and what stands against that.
 
-    The rule that denies applies wherever the one that allows does.
+    Facts are looked for of which it allows. What denies there is taken in, and others are looked for, until there are
+    some where nothing denies, or none.
+    """
+    against: list[_Branch] = []
+    found = allows.beyond(against)
+    if found.answer == "unknown":
+        against = list(denying[:_TOGETHER])
+        found = allows.beyond(against)
+    while found.answer == "yes":
+        budget.tries -= len(denying)
+        hit = [one for one in denying if one.denies(found.facts)]
+        if not hit:
+            return "yes", against
+        against += hit
+        if len(against) > _TOGETHER:
+            return "unknown", against[:_TOGETHER]
+        budget.solves -= 1
+        found = allows.beyond(against)
+    return found.answer, against
+
+
+def _compared(subject: Subject, budget: Tries) -> Iterator[tuple[_Branch, list[_Branch]]]:
+    """An allowing branch, and those of other rules that deny, where it decides on all that they read.
+
+    The rules that deny apply wherever the one that allows does.
     """
     denying = _denying(subject, budget)
     if not denying:
         return
+    asked = {fact for some in denying.values() for one in some for fact in one.reads} & _MATCHED
     for placed in _sound(subject, allow=True):
-        branch, priority = _Branch(placed, subject, budget), placed.of.bundle.priority
+        branch = _Branch(placed, placed.of.rule.condition, _reads(placed, subject), budget)
+        for fact, known in known_within(placed.of.rule.applies_to) if asked else ():
+            branch.within.append(known)
+            branch.reads |= {fact}
         # What denies it for all of its intents denies it for the first.
-        for intent in (_EVERY, *placed.of.intents[:1]):
-            for fact in ("", *branch.reads):
-                for denies in denying.get((priority, intent, fact), ()):
-                    same = placed.of.at == denies.placed.of.at
-                    if not same and denies.reads <= branch.reads and _applies_within(placed, denies.placed):
-                        yield branch, denies
+        near = (
+            denies
+            for intent in (_EVERY, *placed.of.intents[:1])
+            for fact in ("", *sorted(branch.reads))
+            for denies in denying.get((intent, fact), ())
+        )
+        others = [one for one in near if one.reads <= branch.reads and one.placed.of.at != placed.of.at]
+        if within := [one for one in others if _applies_within(placed, one.placed)]:
+            yield branch, within
 
 
-def _denying(subject: Subject, budget: Tries) -> Mapping[tuple[int, str, str], list[_Branch]]:
-    """The branches that deny, by priority, intent, and the fact among those they read that the fewest read."""
-    branches = [_Branch(placed, subject, budget) for placed in _sound(subject, allow=False)]
+def _denying(subject: Subject, budget: Tries) -> Mapping[tuple[str, str], list[_Branch]]:
+    """The branches that deny, by intent, and by the fact among those they read that the fewest read."""
+    found_each = (_denier(placed, subject, budget) for placed in _sound(subject, allow=False))
+    branches = [branch for branch in found_each if branch is not None]
     readers = Counter(fact for branch in branches for fact in branch.reads)
-    found: dict[tuple[int, str, str], list[_Branch]] = defaultdict(list)
+    found: dict[tuple[str, str], list[_Branch]] = defaultdict(list)
     for branch in branches:
         rarest = min(branch.reads, key=lambda fact: (readers[fact], fact), default="")
-        of = branch.placed.of
-        for intent in of.intents or (_EVERY,):
-            found[of.bundle.priority, intent, rarest].append(branch)
+        for intent in branch.placed.of.intents or (_EVERY,):
+            found[intent, rarest].append(branch)
     return found
+
+
+def _denier(placed: PlacedEffect, subject: Subject, budget: Tries) -> _Branch | None:
+    """A branch that denies; None when the other one denies as well, and stands for both.
+
+    One that denies in any case reads nothing, whatever its condition names.
+    """
+    rule = placed.of.rule
+    if rule.otherwise is not None and rule.then.allow is False and rule.otherwise.allow is False:
+        return _always(placed, budget) if placed.branch else None
+    branch = _Branch(placed, rule.condition, _reads(placed, subject), budget)
+    # Most are seen to be no such rule by their form, or do not deny where nothing is known: that costs little.
+    if turns_freely(rule.condition) or not branch.denies({}):
+        return branch
+    return _always(placed, budget) if can_be(rule.condition, not placed.branch, budget) == "no" else branch
+
+
+def _always(placed: PlacedEffect, budget: Tries) -> _Branch:
+    return _Branch(placed, placed.branch, frozenset(), budget)
+
+
+def _reads(placed: PlacedEffect, subject: Subject) -> frozenset[str]:
+    return subject.once(reads_at)[f"{placed.of.at}/if"]
 
 
 def _sound(subject: Subject, *, allow: bool) -> Iterator[PlacedEffect]:
@@ -125,8 +202,4 @@ def _sound(subject: Subject, *, allow: bool) -> Iterator[PlacedEffect]:
 def _applies_within(inner: PlacedEffect, outer: PlacedEffect) -> bool:
     """Whether the rule of the second applies wherever that of the first does."""
     mine, theirs = inner.of.rule.applies_to, outer.of.rule.applies_to
-    return all(name in mine and _values(mine[name]) <= _values(theirs[name]) for name in theirs)
-
-
-def _values(named: str | tuple[str, ...]) -> frozenset[str]:
-    return frozenset((named,) if isinstance(named, str) else named)
+    return all(name in mine and values_of(mine[name]) <= values_of(theirs[name]) for name in theirs)

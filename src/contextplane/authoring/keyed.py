@@ -20,6 +20,7 @@ _KEYED_LISTS: dict[str, tuple[str, ...]] = {
     "eval_targets": ("intent",),
     "release_gates": ("metric",),
     "task_templates": ("template_id",),
+    "intents": ("intent_id",),
     "must_refuse": ("id",),
     "must_escalate": ("id",),
 }
@@ -32,7 +33,7 @@ def id_fields(name: str) -> tuple[str, ...] | None:
 
 
 def keyed(value: Json, name: str = "") -> Tree:
-    """The tree of a document, or of the part of it that stands under `name`."""
+    """The tree of a document, or of the part of it that stands under `name`. A bare id is a part that says no more."""
     if isinstance(value, dict):
         return {key: keyed(one, key) for key, one in value.items()}
     fields = id_fields(name)
@@ -42,7 +43,7 @@ def keyed(value: Json, name: str = "") -> Tree:
     for n, one in enumerate(value):
         key = identity(one, fields)
         # Two with one id are an error of their own; here neither hides the other.
-        tree[key if key not in tree else f"{key}#{n}"] = keyed(one)
+        tree[key if key not in tree else f"{key}#{n}"] = keyed({fields[0]: one} if isinstance(one, str) else one)
     return tree
 
 

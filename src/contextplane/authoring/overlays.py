@@ -1,7 +1,7 @@
 """Applying overlays to a pack. They may constrain; whatever widens is refused, and the widening named."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, cast
 
 import msgspec
@@ -9,14 +9,28 @@ import msgspec
 from contextplane.authoring.change import Change, Effect
 from contextplane.authoring.compare import compared
 from contextplane.authoring.gates import belonging, security
-from contextplane.authoring.keyed import id_fields, identity
+from contextplane.authoring.gates.schema import typed_or_problems
+from contextplane.authoring.origins import Origin, Origins
+from contextplane.authoring.patching import OverlayMisplaced, in_overlay, patch
 from contextplane.authoring.texts import Identify, Texts
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import Json
-from contextplane.model.overlay import Overlay, OverlayChange
+from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.overlay import Overlay
 from contextplane.model.value import Value
 
-__all__ = ["Applied", "OverlayMisplaced", "OverlayUnsafe", "OverlayWidens", "ResolvedView", "patched", "resolved_view"]
+__all__ = [
+    "Applied",
+    "OverlayMalformed",
+    "OverlayMisplaced",
+    "OverlayUnsafe",
+    "OverlayWidens",
+    "OverlaysMixed",
+    "ResolvedView",
+    "patched",
+    "resolved_view",
+    "widenings",
+]
 
 _ALLOWED = frozenset({"narrows", "locale", "endpoint", "removes"})
 """What an overlay is for: tighter thresholds and targets, fewer capabilities, another address, another locale."""
@@ -28,6 +42,7 @@ _WHY: dict[Effect, str] = {
     "changes": "changes behaviour",
     "widens": "allows more",
 }
+_NAMED = 5
 
 
 class OverlayWidens(ContextPlaneError):
@@ -44,39 +59,85 @@ class OverlayUnsafe(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-class OverlayMisplaced(ContextPlaneError):
-    """A change at a place that the pack does not have, or an overlay for another pack."""
+class OverlayMalformed(ContextPlaneError):
+    """An overlay with a value that has not the form of its place. `details.problems`: every such value."""
 
-    code: ClassVar[str] = "overlay_misplaced"
+    code: ClassVar[str] = "overlay_malformed"
+    family: ClassVar[Family] = "refused"
+
+
+class OverlaysMixed(ContextPlaneError):
+    """Overlays that do not belong together: of two environments, or one overlay twice."""
+
+    code: ClassVar[str] = "overlays_mixed"
     family: ClassVar[Family] = "refused"
 
 
 class Applied(Value, frozen=True):
-    """One change that took effect, and the overlay that it comes from."""
+    """One change that took effect, and the overlay that it comes from; `at` is the JSON Pointer there."""
 
     overlay: str
+    at: str
     change: Change
 
 
 class ResolvedView(Value, frozen=True):
-    """A pack with its overlays applied: the document, and the origin of everything that is not in the base."""
+    """A pack with its overlays applied: the document, where its parts come from, and everything that was changed."""
 
     value: Json
+    origins: Origins
     applied: tuple[Applied, ...] = ()
 
 
 def resolved_view(base: Json, overlays: Iterable[Overlay], *, identify: Identify | None = None) -> ResolvedView:
-    """Apply overlays in their order. Each is judged against what stood before it."""
-    view = base
+    """Apply overlays of one environment in their order. Each is judged against what stood before it."""
+    # By the version as well, so that the same overlays are told the same whatever order they were given in.
+    ordered = sorted(overlays, key=lambda one: (one.order, one.overlay_id, one.ref.release))
+    _refuse_mixed(ordered)
+    view, origins = base, Origins(Origin(overlay="", at=""))
     applied: list[Applied] = []
-    for overlay in sorted(overlays, key=lambda one: (one.order, one.overlay_id)):
+    for overlay in ordered:
         _refuse_unsafe(overlay, identify)
-        after = patched(view, overlay)
+        after = copy.deepcopy(view)
+        patch(after, overlay, origins)
+        _refuse_malformed(overlay, after, origins)
         changes = compared(view, after)
         _refuse_widening(overlay, changes)
-        applied += [Applied(overlay=str(overlay.ref), change=change) for change in changes]
+        ref = str(overlay.ref)
+        applied += [Applied(overlay=ref, at=_behind(overlay, change), change=change) for change in changes]
         view = after
-    return ResolvedView(value=view, applied=tuple(applied))
+    return ResolvedView(value=view, origins=origins, applied=tuple(applied))
+
+
+def patched(value: Json, overlay: Overlay) -> Json:
+    """The document after the changes of an overlay, whatever they do; it is not judged here."""
+    after = copy.deepcopy(value)
+    patch(after, overlay, Origins(Origin(overlay="", at="")))
+    return after
+
+
+def _refuse_mixed(overlays: list[Overlay]) -> None:
+    """One environment, and each overlay once: of two versions of one, nobody could say which holds."""
+    seen: dict[str, Overlay] = {}
+    for overlay in overlays:
+        first = overlays[0]
+        if overlay.environment != first.environment:
+            raise OverlaysMixed(
+                f"{overlay.ref} is for {overlay.environment}, and {first.ref} for {first.environment}",
+                at=f"{overlay.ref}#/environment",
+                hint="apply the overlays of one environment at a time",
+                details=in_overlay(overlay, "/environment"),
+            )
+        other = seen.get(overlay.overlay_id)
+        if other is not None:
+            same = "given twice" if other.ref == overlay.ref else f"given as {other.ref} as well"
+            raise OverlaysMixed(
+                f"{overlay.ref} is {same}",
+                at=f"{overlay.ref}#/overlay_id",
+                hint="apply one version of it, once",
+                details=in_overlay(overlay, "/overlay_id"),
+            )
+        seen[overlay.overlay_id] = overlay
 
 
 def _refuse_unsafe(overlay: Overlay, identify: Identify | None) -> None:
@@ -85,85 +146,74 @@ def _refuse_unsafe(overlay: Overlay, identify: Identify | None) -> None:
     for law in (*security.TEXT_LAWS, *belonging.TEXT_LAWS):
         for found in law.findings(document):
             if found.severity == "error":
-                raise OverlayUnsafe(f"{found.cause} ({found.code})", at=f"{overlay.ref}#{found.at}", hint=found.cure)
+                raise OverlayUnsafe(
+                    f"{found.cause} ({found.code})",
+                    at=f"{overlay.ref}#{found.at}",
+                    hint=found.cure,
+                    details=in_overlay(overlay, found.at),
+                )
+
+
+def _refuse_malformed(overlay: Overlay, after: Json, origins: Origins) -> None:
+    """A value of the wrong form would be told as a change of behaviour, which it is not: it cannot be."""
+    form = typed_or_problems(after, ContextPack)
+    placed = [(one, origins.of(one.at)) for one in form] if isinstance(form, tuple) else []
+    ours = [(one, origin) for one, origin in placed if origin.overlay == str(overlay.ref)]
+    # What is missing because it was taken out is told as what it does.
+    given = [(one, origin) for one, origin in ours if origin.at.split("/")[3:4] == ["value"]]
+    if given:
+        (first, origin), more = given[0], len(given) - 1
+        raise OverlayMalformed(
+            f"{first.at}: {first.cause}" + (f"; and {more} more like it" if more else ""),
+            at=f"{overlay.ref}#{origin.at}",
+            hint=first.cure,
+            details={
+                **in_overlay(overlay, origin.at),
+                "problems": [
+                    {**in_overlay(overlay, origin.at), "cause": f"{one.at}: {one.cause}", "cure": one.cure}
+                    for one, origin in given
+                ],
+            },
+        )
+
+
+def widenings(changes: Iterable[Change]) -> Iterator[tuple[Change, str]]:
+    """Every change that no overlay may make, with the words for it."""
+    for change in changes:
+        if change.effect not in _ALLOWED:
+            yield change, f"{change.words} ({_WHY[change.effect]})"
 
 
 def _refuse_widening(overlay: Overlay, changes: Iterable[Change]) -> None:
-    refused = [change for change in changes if change.effect not in _ALLOWED]
+    refused = list(widenings(changes))
     if refused:
+        at = _behind(overlay, refused[0][0])
+        more = f"; and {len(refused) - _NAMED} more" if len(refused) > _NAMED else ""
         raise OverlayWidens(
-            "; ".join(f"{change.words} ({_WHY[change.effect]})" for change in refused[:5]),
-            at=f"{overlay.ref}{refused[0].at}",
+            "; ".join(words for _, words in refused[:_NAMED]) + more,
+            at=f"{overlay.ref}#{at}",
             hint="an overlay can only constrain: change the pack itself, in a new version",
-            details={"widenings": [{"at": one.at, "effect": one.effect, "words": one.words} for one in refused]},
+            details={
+                **in_overlay(overlay, at),
+                "widenings": [
+                    {
+                        **in_overlay(overlay, _behind(overlay, one)),
+                        "at": one.at,
+                        "effect": one.effect,
+                        "words": one.words,
+                    }
+                    for one, _ in refused
+                ],
+            },
         )
 
 
-def patched(value: Json, overlay: Overlay) -> Json:
-    """The document after the changes of an overlay, whatever they do; it is not judged here."""
-    after = copy.deepcopy(value)
-    pack_id = after.get("pack_meta", {}) if isinstance(after, dict) else {}
-    named = pack_id.get("pack_id") if isinstance(pack_id, dict) else None
-    if named != overlay.base_pack_id:
-        raise OverlayMisplaced(
-            f"it is for {overlay.base_pack_id}, not for {named}", at=str(overlay.ref), hint="check base_pack_id"
-        )
-    for n, change in enumerate(overlay.changes):
-        try:
-            _change(after, change)
-        except OverlayMisplaced as error:
-            raise error.under(f"{overlay.ref}#/changes/{n}: ") from None
-    return after
+def _behind(overlay: Overlay, change: Change) -> str:
+    """The last change of the overlay that is at this place, around it or in it, as a JSON Pointer into the overlay."""
+    touching = [n for n, one in enumerate(overlay.changes) if _meet(one.at, change.at)]
+    exact = [n for n in touching if overlay.changes[n].at.rpartition("/")[2] in change.words.split()]
+    return f"/changes/{(exact or touching or [0])[-1]}"
 
 
-def _change(document: Json, change: OverlayChange) -> None:
-    if change.remove is (change.value is not msgspec.UNSET):
-        raise OverlayMisplaced("a change has either a value or remove: true", at=change.at)
-    *way, last = (step.replace("~1", "/").replace("~0", "~") for step in change.at[1:].split("/"))
-    parent, name = document, ""
-    for step in way:
-        parent, name = _step(parent, name, step, change.at), step
-    _set(parent, name, last, change)
-
-
-def _step(parent: Json, name: str, step: str, at: str) -> Json:
-    if isinstance(parent, dict) and step in parent:
-        return parent[step]
-    found = _position(parent, name, step)
-    if found is None or not isinstance(parent, list):
-        raise OverlayMisplaced(f"the pack has no {step!r} there", at=at, hint="an overlay changes what is there")
-    return parent[found]
-
-
-def _set(parent: Json, name: str, last: str, change: OverlayChange) -> None:
-    """Put the value in its place, or take away what stands there."""
-    if isinstance(parent, list):
-        _set_entry(parent, name, last, change)
-    elif not isinstance(parent, dict) or (change.remove and last not in parent):
-        raise OverlayMisplaced(f"the pack has no {last!r} there", at=change.at)
-    elif change.remove:
-        del parent[last]
-    else:
-        parent[last] = cast("Json", change.value)
-
-
-def _set_entry(entries: list[Json], name: str, last: str, change: OverlayChange) -> None:
-    found = _position(entries, name, last)
-    value = cast("Json", change.value)
-    if change.remove:
-        if found is None:
-            raise OverlayMisplaced(f"the pack has no {last!r} there", at=change.at)
-        del entries[found]
-    elif identity(value, id_fields(name) or ()) != last:
-        raise OverlayMisplaced(f"the value is not the {last!r} that its place names", at=change.at)
-    elif found is None:
-        entries.append(value)
-    else:
-        entries[found] = value
-
-
-def _position(parent: Json, name: str, step: str) -> int | None:
-    """Where in a list the entry of this id stands; in a plain list of texts, where the text does."""
-    fields = id_fields(name) or ()
-    entries = parent if isinstance(parent, list) else []
-    return next((n for n, one in enumerate(entries) if identity(one, fields) == step), None)
+def _meet(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")

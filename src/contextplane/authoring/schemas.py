@@ -6,7 +6,9 @@ from typing import Any
 import msgspec
 
 from contextplane.authoring.surroundings import Surroundings
+from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.decision_catalog import DecisionCatalog
 from contextplane.model.overlay import Overlay
 
 __all__ = ["SCHEMAS", "schema_of"]
@@ -14,7 +16,9 @@ __all__ = ["SCHEMAS", "schema_of"]
 SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "context-pack.v2.schema.json": ContextPack,
     "overlay.v1.schema.json": Overlay,
+    "decision-catalog.v1.schema.json": DecisionCatalog,
     "environment.v1.schema.json": Surroundings,
+    "compiled-context.v1.schema.json": CompiledContext,
 }
 """Each file, and the document whose form it is."""
 

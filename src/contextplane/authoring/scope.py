@@ -4,35 +4,35 @@ from collections.abc import Iterator, Mapping
 
 from contextplane.model.canonical import Json
 from contextplane.model.context_pack.terms import APPROVAL_MODES
+from contextplane.policy.facts import MATCHED
 from contextplane.policy.solving import Answer, Tries, can_be, solve
 
-__all__ = ["MATCHED", "can_take_effect"]
+__all__ = ["MATCHED", "AppliesTo", "can_take_effect", "known_within", "values_of"]
 
-MATCHED: Mapping[str, str] = {
-    "intent": "intent",
-    "channel": "request.channel",
-    "role": "user.role",
-    "safety_mode": "safety_mode",
-    "tenant_id": "tenant_id",
-}
-"""Every key that `applies_to` may have, and the fact that it matches."""
+_FACTS = frozenset(MATCHED.values())
+"""All of which something can be known."""
 
 AppliesTo = Mapping[str, str | tuple[str, ...]]
+"""What a rule is matched by, and of each the values that it is for: one, or any of several."""
 
 
 def can_take_effect(
     condition: Json, applies_to: AppliesTo, *, reads: frozenset[str], tries: Tries, wanted: bool = True
 ) -> Answer:
     """Whether a condition can be as wanted where it is asked at all."""
-    within = [one for path, one in _known(applies_to) if path in reads]
+    within = [] if _FACTS.isdisjoint(reads) else [one for path, one in known_within(applies_to) if path in reads]
     if not within:
         return can_be(condition, wanted, tries)
     return solve([(condition, wanted), *((one, True) for one in within)], tries).answer
 
 
-def _known(applies_to: AppliesTo) -> Iterator[tuple[str, Json]]:
+def known_within(applies_to: AppliesTo) -> Iterator[tuple[str, Json]]:
     """What is known of the facts wherever it is asked, each with the fact that it is known of."""
     yield "safety_mode", {"in": [{"var": "safety_mode"}, list(APPROVAL_MODES)]}
     for key, named in applies_to.items():
         if key in MATCHED:
-            yield MATCHED[key], {"in": [{"var": MATCHED[key]}, [named] if isinstance(named, str) else list(named)]}
+            yield MATCHED[key], {"in": [{"var": MATCHED[key]}, [*sorted(values_of(named))]]}
+
+
+def values_of(named: str | tuple[str, ...]) -> frozenset[str]:
+    return frozenset((named,) if isinstance(named, str) else named)

@@ -1,35 +1,29 @@
 """What the gates look at: a pack whose form is right, its parts by id with their places, and its environment."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
-from typing import TypeVar, cast
+from collections.abc import Iterable, Iterator, Mapping
 
+from contextplane.authoring.deciding import Deciding, Listed, by_id, listed, with_places
+from contextplane.authoring.kept import kept
 from contextplane.authoring.surroundings import Surroundings
-from contextplane.authoring.texts import Identify, Texts
+from contextplane.authoring.texts import Identify
 from contextplane.model.canonical import Json
 from contextplane.model.context_pack.decision_layer import DecisionSpec
 from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.context_pack.policy_layer import ApprovalGate, Effect, PolicyBundle, Rule
-from contextplane.model.context_pack.tooling_layer import Adapter, Permission
+from contextplane.model.context_pack.pack_meta import Tenant
+from contextplane.model.context_pack.policy_layer import Effect, Guardrail, PolicyBundle, Rule
+from contextplane.model.context_pack.task_layer import TaskTemplate
 from contextplane.model.value import Value
 
 __all__ = ["PlacedEffect", "PlacedRule", "Subject"]
 
-T = TypeVar("T")
-
 
 class PlacedRule(Value, frozen=True):
-    """A rule, the bundle it is of, and its JSON Pointer."""
+    """A rule, the bundle it is of, its JSON Pointer, and the intents it applies to; none: to every one."""
 
     rule: Rule
     bundle: PolicyBundle
     at: str
-
-    @property
-    def intents(self) -> tuple[str, ...]:
-        """The intents it applies to; none: to every one."""
-        named = self.rule.applies_to.get("intent", ())
-        return (named,) if isinstance(named, str) else named
+    intents: tuple[str, ...]
 
 
 class PlacedEffect(Value, frozen=True):
@@ -41,8 +35,11 @@ class PlacedEffect(Value, frozen=True):
     branch: bool
 
 
-class Subject(Texts):
-    """A pack to be judged. `value` is the document as it was written; `pack` the same, typed."""
+class Subject(Deciding):
+    """A pack to be judged. `value` is the document as it was written; `pack` the same, typed.
+
+    `gates` and `adapters` are by id, each with its place; of two with one id, the first.
+    """
 
     def __init__(
         self,
@@ -52,73 +49,100 @@ class Subject(Texts):
         *,
         identify: Identify | None = None,
     ) -> None:
-        super().__init__(value, identify=identify)
+        super().__init__(value, surroundings, identify=identify)
         self.pack = pack
-        self.surroundings = surroundings or Surroundings()
-        self._made: dict[object, object] = {}
-
-    def once(self, make: Callable[["Subject"], T]) -> T:
-        """What a function makes of this subject; however many laws ask for it, it is made once."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        return cast("T", self._made[make])
-
-    @cached_property
-    def rules(self) -> tuple[PlacedRule, ...]:
-        return tuple(
-            PlacedRule(rule=rule, bundle=bundle, at=f"/policy_layer/policy_bundles/{b}/policy_dsl/rules/{r}")
-            for b, bundle in enumerate(self.pack.policy_layer.policy_bundles)
-            for r, rule in enumerate(bundle.policy_dsl.rules)
+        # What almost every law asks for is there from the beginning.
+        tooling, gates = pack.tooling_layer, pack.policy_layer.approval_gates
+        self.rules = tuple(_rules(pack))
+        self.effects = tuple(_effects(self.rules))
+        self.gates = by_id("/policy_layer/approval_gates", gates, lambda gate: gate.gate_id)
+        self.adapters = by_id(
+            "/tooling_layer/adapter_registry", tooling.adapter_registry, lambda adapter: adapter.adapter_id
         )
+        self.permissions = tuple(with_places("/tooling_layer/permissions", tooling.permissions))
 
-    @cached_property
-    def effects(self) -> tuple[PlacedEffect, ...]:
-        return tuple(
-            PlacedEffect(effect=effect, of=placed, at=f"{placed.at}/{name}", branch=name == "then")
-            for placed in self.rules
-            for name, effect in (("then", placed.rule.then), ("else", placed.rule.otherwise))
-            if effect is not None
-        )
+    @property
+    def tenant(self) -> tuple[str, Tenant]:
+        return "/pack_meta/tenant", self.pack.pack_meta.tenant
 
-    @cached_property
-    def gates(self) -> Mapping[str, tuple[str, ApprovalGate]]:
-        """Approval gates by id, each with its place; of two with one id, the first."""
-        return _by_id("/policy_layer/approval_gates", self.pack.policy_layer.approval_gates, lambda gate: gate.gate_id)
-
-    @cached_property
-    def adapters(self) -> Mapping[str, tuple[str, Adapter]]:
-        registry = self.pack.tooling_layer.adapter_registry
-        return _by_id("/tooling_layer/adapter_registry", registry, lambda adapter: adapter.adapter_id)
-
-    @cached_property
-    def permissions(self) -> tuple[tuple[str, Permission], ...]:
-        return tuple(_placed("/tooling_layer/permissions", self.pack.tooling_layer.permissions))
-
-    @cached_property
+    @kept
     def decisions(self) -> Mapping[str, tuple[str, DecisionSpec]]:
         specs = self.pack.decision_layer.decision_specs
-        return _by_id("/decision_layer/decision_specs", specs, lambda spec: spec.decision_key)
+        return by_id("/decision_layer/decision_specs", specs, lambda spec: spec.decision_key)
 
-    @cached_property
+    @kept
     def intents(self) -> Mapping[str, str]:
         """Every intent that the pack names, with the first place that names it."""
         found: dict[str, str] = {}
         for placed in self.rules:
             for intent in placed.intents:
                 found.setdefault(intent, f"{placed.at}/applies_to/intent")
-        for at, template in _placed("/task_layer/task_templates", self.pack.task_layer.task_templates):
+        for at, template in with_places("/task_layer/task_templates", self.pack.task_layer.task_templates):
             found.setdefault(template.intent, f"{at}/intent")
-        for at, target in _placed("/evaluation_layer/eval_targets", self.pack.evaluation_layer.eval_targets):
+        for at, target in with_places("/evaluation_layer/eval_targets", self.pack.evaluation_layer.eval_targets):
             found.setdefault(target.intent, f"{at}/intent")
         return found
 
+    @kept
+    def templates(self) -> tuple[tuple[str, TaskTemplate], ...]:
+        return tuple(with_places("/task_layer/task_templates", self.pack.task_layer.task_templates))
 
-def _placed(at: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
-    return ((f"{at}/{n}", one) for n, one in enumerate(parts))
+    @kept
+    def permitted(self) -> frozenset[str] | None:
+        return frozenset(f"{one.adapter_id}.{one.capability}" for _, one in self.permissions if one.allow)
+
+    @property
+    def roles(self) -> tuple[tuple[str, str], ...]:
+        owners = [(f"{at}/owner_role", spec.owner_role) for at, spec in self.decisions.values()]
+        approvers = [(f"{at}/required_approver_role", gate.required_approver_role) for at, gate in self.gates.values()]
+        return (*owners, *approvers)
+
+    @property
+    def ids(self) -> Mapping[str, Listed]:
+        policy, tooling, evaluation = self.pack.policy_layer, self.pack.tooling_layer, self.pack.evaluation_layer
+        guardrails, rules = policy.guardrails, self.rules
+
+        def named(entries: Iterable[str | Guardrail]) -> list[str]:
+            return [one if isinstance(one, str) else one.id for one in entries]
+
+        bundles, adapters, permissions = policy.policy_bundles, tooling.adapter_registry, tooling.permissions
+        specs, templates = self.pack.decision_layer.decision_specs, self.pack.task_layer.task_templates
+        targets, floors = evaluation.eval_targets, evaluation.release_gates
+        return {
+            "bundle_id": listed("/policy_layer/policy_bundles", [one.bundle_id for one in bundles], "bundle_id"),
+            "rule_id": ([one.rule.rule_id for one in rules], lambda n: f"{rules[n].at}/rule_id"),
+            "gate_id": listed(
+                "/policy_layer/approval_gates", [one.gate_id for one in policy.approval_gates], "gate_id"
+            ),
+            "refusal": listed("/policy_layer/guardrails/must_refuse", named(guardrails.must_refuse)),
+            "escalation": listed("/policy_layer/guardrails/must_escalate", named(guardrails.must_escalate)),
+            "adapter_id": listed("/tooling_layer/adapter_registry", [one.adapter_id for one in adapters], "adapter_id"),
+            "permission_id": listed(
+                "/tooling_layer/permissions", [one.permission_id for one in permissions], "permission_id"
+            ),
+            "decision_key": listed(
+                "/decision_layer/decision_specs", [one.decision_key for one in specs], "decision_key"
+            ),
+            "target for": listed("/evaluation_layer/eval_targets", [one.intent for one in targets], "intent"),
+            "release gate for": listed("/evaluation_layer/release_gates", [one.metric for one in floors], "metric"),
+            "template_id": listed("/task_layer/task_templates", [one.template_id for one in templates], "template_id"),
+        }
 
 
-def _by_id(at: str, parts: Iterable[T], identity: Callable[[T], str]) -> dict[str, tuple[str, T]]:
-    found: dict[str, tuple[str, T]] = {}
-    for place, one in _placed(at, parts):
-        found.setdefault(identity(one), (place, one))
-    return found
+def _rules(pack: ContextPack) -> Iterator[PlacedRule]:
+    for b, bundle in enumerate(pack.policy_layer.policy_bundles):
+        for r, rule in enumerate(bundle.policy_dsl.rules):
+            named = rule.applies_to.get("intent", ())
+            yield PlacedRule(
+                rule=rule,
+                bundle=bundle,
+                at=f"/policy_layer/policy_bundles/{b}/policy_dsl/rules/{r}",
+                intents=(named,) if isinstance(named, str) else named,
+            )
+
+
+def _effects(rules: Iterable[PlacedRule]) -> Iterator[PlacedEffect]:
+    for placed in rules:
+        for name, effect in (("then", placed.rule.then), ("else", placed.rule.otherwise)):
+            if effect is not None:
+                yield PlacedEffect(effect=effect, of=placed, at=f"{placed.at}/{name}", branch=name == "then")

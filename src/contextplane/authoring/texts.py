@@ -1,30 +1,51 @@
-"""Every text of a document with its place, for laws about what may not be written anywhere in it."""
+"""Every text of a document with its place, for laws about what may not be written anywhere in it.
+
+Almost every document holds nothing of the kind, and is told so fast: it is written as JSON once, and looked at as a
+whole. Only where something may be wrong are its texts looked at one by one, with their places.
+"""
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
+from contextplane.authoring.kept import kept
 from contextplane.model.canonical import Json
 from contextplane.model.pointer import pointer
+from contextplane.policy.disguise import plain
+from contextplane.policy.expressions import Expression
+from contextplane.policy.personal_data import may_hold_number
+from contextplane.policy.randomness import LONG_PIECE
 
 __all__ = ["Identify", "Texts"]
 
 Identify = Callable[[str], str | None]
 """Which official number a text is, such as an Aadhaar or a PAN; None when it is none."""
 
-_LONG_TOKEN = 14
-_REACH = 64
-_TELLING = frozenset("0123456789")
 _LONG_NAME = 20
 """No name of a field that we know is so long and a secret; from here on a name is looked at like a text."""
 
+_LONG_NUMBER = 10**11
+"""From here on a number may be one that stands for a card or a person, and is looked at like a text."""
+
+# A text with one of these is more than a name: a character, and how it stands there. That colons and equals signs
+# follow a letter keeps addresses, times and ranges out. Such an expression begins with its character: it is searched
+# for several times as fast as any other.
+_SIGNS = tuple(
+    (char, re.compile(pattern))
+    for char, pattern in (
+        *((" ", " "), (":", r":(?<=[A-Za-z]:)(?!//)"), ("=", r"=(?:(?<=[A-Za-z]=)|(?=>))"), ("(", r"\(")),
+        *(("<", r"<(?=\w)"), ("#", "#(?=!)"), ("O", "O(?<=TODO)"), ("X", "X(?:(?<=FIX)(?=ME)|(?<=XXX))")),
+    )
+)
+_MASK = bytes(ord("x") if bytes([byte]).isalnum() else ord(" ") for byte in range(256))
+"""Letters and digits of ASCII, and all else."""
+
+_LONG = b"x" * LONG_PIECE
+
 
 class Texts:
-    """The texts of a document.
+    """The texts of a document, and the names in it that are no plain names.
 
     `identify` tells which official number a text is; handed in, because whoever knows them all is slow to load.
     """
@@ -33,80 +54,93 @@ class Texts:
         self.value = value
         self.identify = identify
 
-    @cached_property
-    def strings(self) -> tuple[str, ...]:
-        """All of them, without their places, and the names that are as long as a text."""
-        # Written as JSON and taken apart at the quotes: this is where judging a pack spends its time.
-        quoted = msgspec.json.encode(self.value).decode()
-        if "\\" in quoted:
-            return tuple(text for _, text in self.texts)
-        parts = quoted.split('"')
-        ends = zip(parts[1::2], parts[2::2], strict=True)
-        return tuple([text for text, after in ends if after[0] != ":" or len(text) >= _LONG_NAME])
+    @kept
+    def _json(self) -> str:
+        return msgspec.json.encode(self.value).decode()
 
-    @cached_property
-    def joined(self) -> str:
-        """All of them, one after the other: what is not in it is in none of them."""
-        return "\n".join(self.strings)
+    @kept
+    def is_simple(self) -> bool:
+        """Whether every text stands in the JSON of the document as it is: all is ASCII, and nothing is escaped."""
+        return self._json.isascii() and "\\" not in self._json and "\x7f" not in self._json
 
-    @cached_property
-    def all_text(self) -> str:
-        """The same in lower case."""
-        return self.joined.lower()
+    @kept
+    def written(self) -> str:
+        """The whole document as a reader takes it, each text in quotes: what is not in it is in none of them."""
+        if self.is_simple:
+            return self._json
+        return "".join(f'"{at.rpartition("/")[2]}":"{text}"' for at, text in self.texts)
 
-    @cached_property
-    def _starts(self) -> list[int]:
-        """Where each of them begins in the text of them all."""
-        return list(accumulate((len(text) + 1 for text in self.strings), initial=0))
-
-    @cached_property
+    @kept
     def texts(self) -> tuple[tuple[str, str], ...]:
-        """Each with its JSON Pointer, in the order of the document."""
+        """Each as a reader takes it, with its JSON Pointer, in the order of the document."""
+        if self.is_simple:
+            return self.as_written
+        return tuple((at, plain(text)) for at, text in self.as_written)
+
+    @kept
+    def as_written(self) -> tuple[tuple[str, str], ...]:
+        """The same, with every character that was written."""
         return tuple(_placed(self.value))
 
-    def texts_with(self, pattern: re.Pattern[str], *needs: str) -> Iterator[tuple[str, str]]:
-        """The texts in which a pattern is found. What `needs` lists is in lower case: without any of it, none is.
+    @kept
+    def sentences(self) -> tuple[str, ...]:
+        """The texts that are more than a name, without their places."""
+        if self.is_simple:
+            return tuple(_quoted_with_signs(self.written))
+        return tuple(text for _, text in self.texts if not text.isprintable() or _is_sentence(text))
+
+    @kept
+    def prose(self) -> str:
+        """All of these in small letters, one after the other."""
+        return "\n".join(self.sentences).lower()
+
+    @kept
+    def pieces(self) -> tuple[str, ...]:
+        """What is of letters and digits without a break, and long."""
+        data = f"{self.written} ".encode(errors="replace")
+        mask, found = data.translate(_MASK), []
+        at = mask.find(_LONG)
+        while at >= 0:
+            end = mask.index(b" ", at)
+            found.append(data[at:end].decode())
+            at = mask.find(_LONG, end)
+        return tuple(found)
+
+    @kept
+    def may_hold_number(self) -> bool:
+        """Whether the number of a card, of an account, of a person or of a telephone may stand in one of them."""
+        return may_hold_number(self.written)
+
+    def sentences_with(self, pattern: Expression, *needs: str) -> Iterator[tuple[str, str]]:
+        """The sentences in which a pattern is found. What `needs` lists is in small letters: without any, none is.
 
         A pattern is slow and a needle fast: a document without mistakes pays for needles.
         """
-        return self.placed({text for text in self.strings_with(*needs) if pattern.search(text)})
-
-    def strings_with(self, *needs: str) -> Sequence[str]:
-        """The texts that hold one of these, which are in lower case, however they are written there."""
-        needles = [one for one in needs if one in self.all_text]
-        if not needles:
-            return ()
-        if len(self.all_text) != len(self.joined):  # a letter whose small form is longer: the places do not agree
-            return [text for text in dict.fromkeys(self.strings) if any(one in text.lower() for one in needles)]
-        return list(dict.fromkeys(self.strings[n] for one in needles for n in self._holding(one)))
-
-    def _holding(self, needle: str) -> Iterator[int]:
-        """Which of the texts hold a needle. One that reaches over the end of a text is in none."""
-        found = self.all_text.find(needle)
-        while found >= 0:
-            n = bisect_right(self._starts, found) - 1
-            if found + len(needle) < self._starts[n + 1]:
-                yield n
-                found = self.all_text.find(needle, self._starts[n + 1])
-            else:
-                found = self.all_text.find(needle, found + 1)
+        for one in needs:
+            if one in self.prose:
+                return self.placed({text for text in self.sentences if pattern().search(text)})
+        return iter(())
 
     def placed(self, found: Collection[str]) -> Iterator[tuple[str, str]]:
         """These texts, each with every place where it stands."""
         return ((at, text) for at, text in self.texts if text in found) if found else iter(())
 
-    def texts_near(self, anchor: re.Pattern[str], pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-        """The texts in which a pattern is found. What it matches holds the anchor, and is no longer than `_REACH`."""
-        for match in anchor.finditer(self.joined):
-            if pattern.search(self.joined, max(0, match.start() - _REACH), match.end() + _REACH):
-                return self.placed({text for text in self.strings if pattern.search(text)})
-        return iter(())
 
-    @cached_property
-    def tokens(self) -> tuple[str, ...]:
-        """What stands between blanks, is as long as a key, and is not written in small letters alone."""
-        long_ones = [one for one in self.joined.split() if len(one) >= _LONG_TOKEN]
-        return tuple(one for one in long_ones if not (one.islower() and _TELLING.isdisjoint(one)))
+def _is_sentence(text: str) -> bool:
+    return any(sign.search(text) for _, sign in _SIGNS)
+
+
+def _quoted_with_signs(json: str) -> dict[str, None]:
+    """The texts between quotes that hold a sign, each once."""
+    found: dict[str, None] = {}
+    for char, sign in _SIGNS:
+        match = sign.search(json) if char in json else None
+        while match:
+            at = match.start()
+            end = json.index('"', at)
+            found[json[json.rindex('"', 0, at) + 1 : end]] = None
+            match = sign.search(json, end)
+    return found
 
 
 def _placed(value: Json) -> Iterator[tuple[str, str]]:
@@ -116,7 +150,10 @@ def _placed(value: Json) -> Iterator[tuple[str, str]]:
         if isinstance(one, str):
             yield at, one
         elif isinstance(one, dict):
-            yield from ((at + pointer([name]), name) for name in one if len(name) >= _LONG_NAME)
+            names = (name for name in one if len(name) >= _LONG_NAME or not name.isidentifier() or not name.isascii())
+            yield from ((at + pointer([name]), name) for name in names)
             todo += [(at + pointer([key]), part) for key, part in reversed(one.items())]
         elif isinstance(one, list | tuple):
             todo += [(f"{at}/{n}", part) for n, part in reversed(list(enumerate(one)))]
+        elif isinstance(one, int | float) and abs(one) >= _LONG_NUMBER:
+            yield at, f"{one:.0f}"

@@ -4,10 +4,11 @@ import os
 from typing import TYPE_CHECKING, ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.ids import Digest, ExecutionRef
+from contextplane.model.ids import Digest, ExecutionRef, PackRef
 from contextplane.model.reference import (
     FORMS,
     ExecutionPrefix,
+    FilePath,
     HandoffRef,
     InvalidReference,
     Reference,
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["HandoffHasNoParts", "NotAPack", "named_handoff", "named_pack", "understood"]
 
 _HINT = "write ctx://<hash> or its first digits; 'ctx log' lists them"
+_ID = "write ctx://<hash>, or id@X.Y.Z for a version; 'ctx log' lists runs, 'ctx packs' versions"
+_VERSION = "it is a version: 'ctx show', 'ctx log' and 'ctx diff' tell of it, 'ctx verify --registry' verifies them all"
 
 
 class NotAPack(ContextPlaneError):
@@ -51,6 +54,12 @@ def _lies_here(text: str) -> bool:
     return "\0" not in text and os.path.lexists(text)
 
 
+def _hint(named: object, text: str) -> str:
+    if isinstance(named, PackRef):
+        return _VERSION
+    return _ID if isinstance(named, FilePath) and "/" not in text else _HINT
+
+
 def named_handoff(text: str) -> HandoffRef | None:
     """The handoff pack that `text` names; None when it names something else."""
     if not text.startswith("pk_"):
@@ -72,7 +81,7 @@ def named_pack(text: str, platform: "Platform") -> Digest:
     if isinstance(named, Digest):
         named = ExecutionRef(named)
     if not isinstance(named, ExecutionRef | ExecutionPrefix):
-        raise NotAPack("not an execution pack", at=text[:200], hint=_HINT)
+        raise NotAPack("not an execution pack", at=text[:200], hint=_hint(named, text))
     if reference.selector:
         raise NotAPack("a part of an execution pack", at=text[:200], hint=f"'ctx cat {text[:200]}' reads a part")
     return find_execution_pack(platform.catalog, named)

@@ -1,9 +1,10 @@
 """Ranges of versions as people write them for npm: the part of that language in which nothing has to be guessed.
 
 Comparators (`>=1.0.0`, `<2`), `^`, `~`, `=`, `1.2.x`, several of them with blanks between, alternatives with `||`.
-What says nothing (an empty text, `*`), pre-releases and hyphens are refused.
+What says nothing (an empty text, `*`, `>=0`), pre-releases and hyphens are refused.
 """
 
+from functools import lru_cache
 from typing import ClassVar, Self
 
 from contextplane.errors import ContextPlaneError, Family
@@ -12,6 +13,8 @@ from contextplane.model.value import Value
 __all__ = ["RangeInvalid", "VersionRange"]
 
 Version = tuple[int, int, int]
+Interval = tuple[Version, Version | None]
+"""From a version on, up to but without another; None: no end."""
 _FIRST: Version = (0, 0, 0)
 _OPERATORS = (">=", "<=", ">", "<", "=", "^", "~")
 _ANY = frozenset("xX*")
@@ -27,21 +30,38 @@ class RangeInvalid(ContextPlaneError):
 
 
 class VersionRange(Value, frozen=True):
-    """The versions X.Y.Z of some intervals: from the first of each on, up to but without the second (None: no end)."""
+    """The versions X.Y.Z of some intervals."""
 
-    intervals: tuple[tuple[Version, Version | None], ...]
+    intervals: tuple[Interval, ...]
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read one. `RangeInvalid` says what is wrong."""
-        intervals = tuple(_interval(one.strip(" "), text) for one in text.split("||"))
-        left = tuple((low, high) for low, high in intervals if high is None or low < high)
-        if not left:
-            raise RangeInvalid(f"no version is in {text!r}", hint="write >=1.0.0, or >=1.0.0 <2.0.0")
-        return cls(intervals=left)
+        return cls(intervals=_intervals(text))
 
     def __contains__(self, version: Version) -> bool:
         return any(low <= version and (high is None or version < high) for low, high in self.intervals)
+
+
+@lru_cache(maxsize=256)
+def _intervals(text: str) -> tuple[Interval, ...]:
+    intervals = tuple(_interval(one.strip(" "), text) for one in text.split("||"))
+    left = tuple((low, high) for low, high in intervals if high is None or low < high)
+    if not left:
+        raise RangeInvalid(f"no version is in {text!r}", hint="write >=1.0.0, or >=1.0.0 <2.0.0")
+    if _is_everything(left):
+        raise RangeInvalid(f"every version is in {text!r}, so it says nothing", hint="write the least that works")
+    return left
+
+
+def _is_everything(intervals: tuple[Interval, ...]) -> bool:
+    """Whether no version is left out."""
+    end: Version | None = _FIRST
+    for low, high in sorted(intervals, key=lambda one: one[0]):
+        if end is None or low > end:
+            break
+        end = None if high is None else max(end, high)
+    return end is None
 
 
 def _interval(text: str, whole: str) -> tuple[Version, Version | None]:

@@ -104,7 +104,8 @@ class Uses:
             if path_of(one) is not None:
                 self._meet(whole, one, constants, exact=exact)
             elif isinstance(one, dict | list):
-                self._give_up([one])
+                # What it is compared with is worth trying all the same.
+                self._give_up([one, *constants])
         if sum(isinstance(one, dict) for one in operands) > 1:
             self.complete = False  # two variables against each other: what lies between them is not tried
 
@@ -150,7 +151,7 @@ class Uses:
 
 def path_of(value: Json) -> str | None:
     """The path of `{"var": "a.b"}`, None for anything else: a default or a computed path is not followed."""
-    if not isinstance(value, dict) or set(value) != {"var"}:
+    if not isinstance(value, dict) or len(value) != 1 or "var" not in value:
         return None
     given = value["var"]
     given = given[0] if isinstance(given, list) and len(given) == 1 else given

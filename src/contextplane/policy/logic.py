@@ -19,10 +19,12 @@ __all__ = [
     "DEEPEST",
     "LARGEST",
     "OPERATORS",
+    "PER_ELEMENT",
     "Expression",
     "LogicFailed",
     "LogicProblem",
     "compiled",
+    "engine",
     "logic_problems",
     "variables",
 ]
@@ -34,10 +36,17 @@ OPERATORS = frozenset(
 )
 """The operators of the public suite, and nothing that an engine adds to them: no dates and no lots."""
 
-_PER_ELEMENT = frozenset({"map", "filter", "reduce", "all", "none", "some"})
+PER_ELEMENT = frozenset({"map", "filter", "reduce", "all", "none", "some"})
+_JOINING = frozenset({"and", "or"})
+_COMPARING = frozenset({"==", "===", "!=", "!==", ">", ">=", "<", "<="})
+_SIMPLE_DEPTH, _SIMPLE_WIDTH = 3, 8
+"""So deep and so wide, an expression is within the fence."""
+
 DEEPEST = 32
 LARGEST = 2_000
 _BUDGET = 100_000
+_EXACT = 2**53 - 1
+"""No number beyond is told apart from its neighbours, nor written the same way everywhere."""
 
 
 class LogicFailed(ContextPlaneError):
@@ -73,11 +82,13 @@ def compiled(expression: Json) -> Expression:
     """Compile an expression that has no problems; `LogicFailed` names the first that it has."""
     for problem in logic_problems(expression):
         raise LogicFailed(problem.message, at=problem.at)
-    return Expression(_engine().compile({"!!": [expression]}))
+    return Expression(engine().compile({"!!": [expression]}))
 
 
 def logic_problems(expression: Json) -> tuple[LogicProblem, ...]:
     """Everything that keeps an expression from being evaluated the same way everywhere."""
+    if _simple(expression, set()):
+        return ()
     if _is_within(expression, 1) <= LARGEST:
         return _checked_by_engine(expression)
     problems: list[LogicProblem] = []
@@ -88,10 +99,34 @@ def logic_problems(expression: Json) -> tuple[LogicProblem, ...]:
             problems.append(LogicProblem(at=at, message=f"must have one operator, not {len(value)} keys"))
         elif isinstance(value, dict) and (name := next(iter(value))) not in OPERATORS:
             problems.append(LogicProblem(at=at + pointer([name]), message=f"uses {name[:40]!r}, which is no operator"))
+        elif _is_inexact(value):
+            problems.append(LogicProblem(at=at, message="holds a number beyond 2^53-1, which is not exact"))
         if nodes > LARGEST:
             problems.append(LogicProblem(at="", message=f"has more than {LARGEST} parts"))
             break
     return tuple(problems) or _checked_by_engine(expression)
+
+
+def _simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
+    """Whether it is of the form that most conditions have, in which nothing can be wrong. Adds the facts that it reads.
+
+    Of that form are facts that are compared with constants, joined by `and` and `or`.
+    """
+    if type(expression) is not dict or len(expression) != 1:
+        return False
+    [(operator, operands)] = expression.items()
+    if type(operands) is not list or len(operands) < 2:  # noqa: PLR2004  one on either side
+        return False
+    if operator in _JOINING:
+        few = depth < _SIMPLE_DEPTH and len(operands) <= _SIMPLE_WIDTH
+        return few and all(_simple(one, reads, depth + 1) for one in operands)
+    if operator not in _COMPARING or len(operands) > 2:  # noqa: PLR2004
+        return False
+    fact, constant = operands
+    if type(fact) is not dict or len(fact) != 1 or type(path := fact.get("var")) is not str:
+        return False
+    reads.add(path)
+    return type(constant) is str or type(constant) is bool or (type(constant) is int and -_EXACT <= constant <= _EXACT)
 
 
 def _is_within(value: Json, depth: int) -> int:
@@ -101,8 +136,12 @@ def _is_within(value: Json, depth: int) -> int:
             return LARGEST + 1
         return 1 + sum(_is_within(one, depth + 1) for one in value.values())
     if isinstance(value, list):
-        return 1 + sum(_is_within(one, depth) if isinstance(one, dict | list) else 1 for one in value)
-    return 1 if depth <= DEEPEST else LARGEST + 1
+        return 1 + sum(1 if isinstance(one, str) else _is_within(one, depth) for one in value)
+    return 1 if depth <= DEEPEST and not _is_inexact(value) else LARGEST + 1
+
+
+def _is_inexact(value: Json) -> bool:
+    return isinstance(value, int | float) and not -_EXACT <= value <= _EXACT
 
 
 def variables(expression: Json) -> frozenset[str]:
@@ -111,6 +150,9 @@ def variables(expression: Json) -> frozenset[str]:
     What `map` and its like do with each element reads that element, and no fact.
     """
     found: set[str] = set()
+    if _simple(expression, found):
+        return frozenset(found)
+    found.clear()
     todo: list[tuple[Json, int]] = [(expression, 1)]
     while todo:
         value, depth = todo.pop()
@@ -122,7 +164,7 @@ def variables(expression: Json) -> frozenset[str]:
             for name, given in value.items():
                 operands = given if isinstance(given, list) else [given]
                 found.update(_named(name, operands))
-                if name in _PER_ELEMENT:
+                if name in PER_ELEMENT:
                     operands = operands[:1] + operands[2:]
                 todo += [(one, depth + 1) for one in operands]
     return frozenset(found)
@@ -155,11 +197,14 @@ def _walk(expression: Json) -> Iterator[tuple[str, Json, int]]:
 
 
 def _checked_by_engine(expression: Json) -> tuple[LogicProblem, ...]:
-    found = _engine().check(expression)
+    found = engine().check(expression)
     return tuple(LogicProblem(at=one["pointer"], message=one["message"]) for one in found if one["severity"] == "error")
 
 
 @cache
-def _engine() -> datalogic_py.Engine:
+def engine() -> datalogic_py.Engine:
+    """The one engine that compiles and evaluates, with the operators of the public suite."""
     # A text that is no number is not equal to one, as the public suite has it; the engine's default calls it an error.
-    return datalogic_py.Engine(families=["Core"], config={"loose_equality_errors": False})
+    # What is divided by nothing has no value; the engine's default is a huge one.
+    config = {"loose_equality_errors": False, "division_by_zero": "throw_error"}
+    return datalogic_py.Engine(families=["Core"], config=config)

@@ -15,7 +15,7 @@ from contextplane.model.value import Value
 from contextplane.policy.candidates import COMPARING, HUGE, PERHAPS_A_TIME, Uses, operation, path_of
 from contextplane.policy.logic import Expression, LogicFailed, compiled
 
-__all__ = ["Answer", "Outcome", "Solution", "Tries", "can_be", "follows", "solve", "solve_outcomes"]
+__all__ = ["Answer", "Outcome", "Solution", "Tries", "can_be", "follows", "solve", "solve_outcomes", "turns_freely"]
 
 TRIES = 20_000
 """How many facts are tried for one question at most."""
@@ -59,7 +59,12 @@ class Tries:
 
 def can_be(expression: Json, wanted: bool, tries: Tries | None = None) -> Answer:  # noqa: FBT001  it reads as a sentence
     """Whether an expression can be true, or false, as wanted."""
-    return "yes" if _turns_freely(expression, set()) else solve([(expression, wanted)], tries).answer
+    return "yes" if turns_freely(expression) else solve([(expression, wanted)], tries).answer
+
+
+def turns_freely(expression: Json) -> bool:
+    """Whether it can be true and can be false, told by its form alone. No says nothing: most forms tell nothing."""
+    return _turns_freely(expression, set())
 
 
 def _turns_freely(expression: Json, seen: set[str]) -> bool:
@@ -74,12 +79,16 @@ def _turns_freely(expression: Json, seen: set[str]) -> bool:
         path, constant = path_of(operands[0]), operands[1]
     else:
         return False
-    if path is None or any(path.startswith(f"{one}.") or one.startswith(f"{path}.") or one == path for one in seen):
+    if path is None or (seen and _overlaps(path, seen)):
         return False
     seen.add(path)
     if isinstance(constant, str):
         return operator in _EQUAL and constant[:1] not in PERHAPS_A_TIME and bool(constant)
     return isinstance(constant, int | float) and abs(constant) < HUGE
+
+
+def _overlaps(path: str, seen: set[str]) -> bool:
+    return any(path.startswith(f"{one}.") or one.startswith(f"{path}.") or one == path for one in seen)
 
 
 def solve(wanted: Sequence[Wanted], tries: Tries | None = None) -> Solution:

@@ -1,6 +1,7 @@
 """Checking a store: every object re-hashed, every reference resolved, the index compared. It repairs nothing."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import chain
 
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import Catalog, View
@@ -12,14 +13,21 @@ from contextplane.store.finding import Finding
 from contextplane.store.handoffs import compare_handoffs
 from contextplane.store.waiting import waits
 
-__all__ = ["Progress", "fsck", "fsck_objects"]
+__all__ = ["Comparison", "Progress", "fsck", "fsck_objects"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes and the objects checked since the last call."""
 
+Comparison = Callable[[View], Iterator[Finding]]
+"""What another room compares of its own part of the index."""
+
 
 def fsck(
-    catalog: Catalog, entries: ExecutionEntries, objects: Objects, progress: Progress
+    catalog: Catalog,
+    entries: ExecutionEntries,
+    objects: Objects,
+    progress: Progress,
+    others: Sequence[Comparison] = (),
 ) -> Generator[Finding, None, None]:
     """Every finding, as it is found. Memory does not grow with the number of objects, only with that of doubts."""
     problems = list(catalog.problems())
@@ -31,12 +39,13 @@ def fsck(
     else:
         doubts: list[Finding] = []
         with catalog.read() as view:
-            for finding in _compared(view, entries, objects, progress):
+            found = chain(_compared(view, entries, objects, progress), *(compared(view) for compared in others))
+            for finding in found:
                 if finding.state in {"missing", "index"}:
                     doubts.append(finding)
                 else:
                     yield finding
-        yield from _confirmed(doubts, catalog, entries, objects)
+        yield from _confirmed(doubts, catalog, entries, objects, others)
     yield from _strays(entries, objects)
 
 
@@ -98,14 +107,19 @@ def _missing(view: View, digest: Digest) -> Iterator[Finding]:
 
 
 def _confirmed(
-    doubts: list[Finding], catalog: Catalog, entries: ExecutionEntries, objects: Objects
+    doubts: list[Finding],
+    catalog: Catalog,
+    entries: ExecutionEntries,
+    objects: Objects,
+    others: Sequence[Comparison],
 ) -> Iterator[Finding]:
     """Those doubts that a second look confirms: others may have written while we looked the first time."""
     if not doubts:
         return
     seen = {(finding.state, finding.what) for finding in doubts}
     with catalog.read() as view:
-        for finding in _second_look(view, entries, objects):
+        found = chain(_second_look(view, entries, objects), *(compared(view) for compared in others))
+        for finding in found:
             if (finding.state, finding.what) in seen:
                 yield finding
 

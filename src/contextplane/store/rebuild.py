@@ -1,5 +1,7 @@
 """Making the index anew from registered packs, objects and streams. Streams are truth and stay as they are."""
 
+from collections.abc import Callable, Sequence
+
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution import EXECUTION_PACK, references, same_but_hash
 from contextplane.model.ids import Digest
@@ -14,7 +16,10 @@ from contextplane.store.handoffs import index_handoffs
 from contextplane.store.in_step import PACKS
 from contextplane.store.trace import read_manifest_bytes
 
-__all__ = ["Rebuilt", "rebuild"]
+__all__ = ["Indexing", "Rebuilt", "rebuild"]
+
+Indexing = Callable[[Transaction], None]
+"""How another room makes its own part of the index anew."""
 
 
 class Rebuilt(Value, frozen=True):
@@ -32,7 +37,14 @@ class Rebuilt(Value, frozen=True):
     unclear: tuple[str, ...] = ()
 
 
-def rebuild(catalog: Catalog, entries: ExecutionEntries, objects: Objects, *, streams_lost: bool = False) -> Rebuilt:
+def rebuild(
+    catalog: Catalog,
+    entries: ExecutionEntries,
+    objects: Objects,
+    *,
+    streams_lost: bool = False,
+    others: Sequence[Indexing] = (),
+) -> Rebuilt:
     """Empty the index and fill it again, in one transaction: whoever reads meanwhile sees the old one.
 
     What objects are stays known, and so does what a manifest referred to that cannot be read any more.
@@ -51,6 +63,8 @@ def rebuild(catalog: Catalog, entries: ExecutionEntries, objects: Objects, *, st
         index_entries(tx, packs, entries, objects)
         adopted = adopt_handoffs(tx, objects) if streams_lost else Adopted()
         handoffs = index_handoffs(tx, objects)
+        for indexed in others:
+            indexed(tx)
         count = sum(tally.objects for tally in tx.objects.tallies())
     return Rebuilt(
         packs=len(packs),

@@ -1,14 +1,19 @@
 """A second verifier of exported proofs: the standard library, and not a line of the first one. Slow, short, recursive.
 
 It takes a proof as text (C2SP tlog-proof, or the request of a C2SP witness) and a log's key as `name+hash+key`, and
-answers yes or no. Ed25519 is written out after RFC 8032, section 6, for checking only.
+answers yes or no. Ed25519 is written out after RFC 8032, section 6, for checking only. It can be run by itself:
+
+    python -m contextplane.testing.second_verifier inclusion PROOF ENTRY VKEY       ENTRY: a file with the entry
+    python -m contextplane.testing.second_verifier consistency PROOF ROOT VKEY      ROOT: the old root, in base64
 """
 
 import base64
 import hashlib
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-__all__ = ["proves_consistency", "proves_inclusion", "signature_holds"]
+__all__ = ["main", "proves_consistency", "proves_inclusion", "signature_holds"]
 
 _P = 2**255 - 19
 _L = 2**252 + 27742317777372353535851937790883648493
@@ -149,3 +154,28 @@ def _times(scalar: int, point: _Point) -> _Point:
 
 def _equal(one: _Point, two: _Point) -> bool:
     return (one[0] * two[2] - two[0] * one[2]) % _P == 0 and (one[1] * two[2] - two[1] * one[2]) % _P == 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 when it is proved, 1 when it is not, 2 when that was not asked."""
+    if len(arguments) != 4 or arguments[0] not in {"inclusion", "consistency"}:
+        sys.stderr.write("usage: inclusion PROOF ENTRY VKEY | consistency PROOF ROOT VKEY\n")
+        return 2
+    what, path, about, vkey = arguments
+    try:
+        proof = Path(path).read_bytes()
+        if what == "inclusion":
+            proved = proves_inclusion(proof, Path(about).read_bytes(), vkey)
+        else:
+            proved = proves_consistency(proof, base64.b64decode(about, validate=True), vkey)
+    except OSError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except (ValueError, IndexError):
+        proved = False  # not the form of a proof, an entry, a root or a key
+    sys.stdout.write("proved\n" if proved else "not proved\n")
+    return 0 if proved else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

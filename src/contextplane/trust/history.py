@@ -56,6 +56,12 @@ def advanced(seen: Checkpoint | None, shown: Checkpoint, proof: Sequence[bytes])
         raise LogRolledBack(f"{shown.size} entries, and {seen.size} were seen before", at=seen.origin, hint=_HINT)
     if shown.size == seen.size and shown.root != seen.root:
         raise LogForked(f"two different logs of {seen.size} entries", at=seen.origin, hint=_HINT)
+    if shown.size == seen.size and shown.heads != seen.heads:
+        raise LogForked(f"two different ends of streams with {seen.size} entries", at=seen.origin, hint=_HINT)
+    if seen.time is not None and (shown.time is None or shown.time < seen.time):
+        raise LogRolledBack(
+            f"a checkpoint of {shown.time}, and one of {seen.time} was seen before", at=seen.origin, hint=_HINT
+        )
     if not is_consistent(seen.size, seen.root, shown.size, root=shown.root, proof=proof):
         raise LogRewritten(f"its first {seen.size} entries are not proved the same", at=seen.origin, hint=_HINT)
     return shown

@@ -14,7 +14,7 @@ from contextplane.ports.catalog import Event, Streams, StreamsView
 from contextplane.trust.merkle import Frontier, leaf_hash
 from contextplane.trust.proofs import peaks_of
 
-__all__ = ["StreamTree", "TreeDamaged", "appended"]
+__all__ = ["StreamTree", "TreeDamaged", "appended", "level_name", "levels_of"]
 
 _KIND = "tree_node"
 _BODY = re.compile(rb'"[0-9a-f]{64}"')
@@ -37,10 +37,10 @@ class StreamTree:
     @property
     def size(self) -> int:
         """How many leaves it has."""
-        return self._streams.head(_level(self._name, 0))
+        return self._streams.head(level_name(self._name, 0))
 
     def node(self, level: int, index: int) -> bytes:
-        stream = _level(self._name, level)
+        stream = level_name(self._name, level)
         event = next(iter(self._streams.read(stream, after=index)), None)
         if event is None or event.seq != index + 1 or _BODY.fullmatch(event.body) is None:
             raise TreeDamaged(f"node {index} is missing or damaged", at=stream, hint="restore the catalog from a copy")
@@ -63,9 +63,15 @@ def appended(streams: Streams, name: str, leaves: Sequence[bytes]) -> Frontier:
             levels.setdefault(node.level, []).append(node.hash)
     for level, hashes in levels.items():
         events = [Event(kind=_KIND, body=canonical(one.hex())) for one in hashes]
-        streams.append(_level(name, level), first[level], events)
+        streams.append(level_name(name, level), first[level], events)
     return frontier
 
 
-def _level(name: str, level: int) -> str:
+def level_name(name: str, level: int) -> str:
+    """The stream of the nodes of a level."""
     return f"tree/{name}/{level:02d}"
+
+
+def levels_of(streams: StreamsView, name: str) -> list[str]:
+    """The streams of all levels that there are, the leaves first."""
+    return list(streams.names(f"tree/{name}/"))

@@ -18,6 +18,8 @@ Step = tuple[tuple[str, Any], ...]
 MODES = ("read_only", "local_write", "network", "delegated", "destructive")
 RULES = "/policy_layer/policy_bundles/POLICY_RETURNS_V4/policy_dsl/rules"
 HIGH = f"{RULES}/R_HIGH_VALUE_REQUIRES_APPROVAL"
+ALLOWING = f"{RULES}/R_REFUND_REQUIRES_IDV"
+VERIFIED = {"==": [{"var": "request.context.identity_verified"}, True]}
 GATE = "/policy_layer/approval_gates/GATE_FINANCE_APPROVAL"
 GUARDRAILS = "/policy_layer/guardrails"
 ADAPTERS = "/tooling_layer/adapter_registry"
@@ -27,6 +29,7 @@ SPEC = "/decision_layer/decision_specs/support.refund.execute"
 TARGET = "/evaluation_layer/eval_targets/support.refund"
 MEMORY = "/memory_layer/memory_policy"
 VAR = {"var": "request.context.refund_amount"}
+STAFF = {"in": [{"var": "user.role"}, ["support_agent", "trainee"]]}
 
 
 def agent_above(amount: float) -> Any:  # noqa: ANN401  any JSON
@@ -51,7 +54,11 @@ def _narrowing() -> Iterator[Step]:
     for amount in _amounts(40):
         yield ((f"{GATE}/when", {">": [VAR, amount]}),)
         yield ((f"{HIGH}/if", agent_above(amount)),)
-        yield ((f"{GATE}/when", {">=": [VAR, amount]}), (f"{HIGH}/if", {">=": [VAR, amount]}))
+        yield ((f"{ALLOWING}/if", {"and": [VERIFIED, {"<": [VAR, amount]}]}),)
+        yield (
+            (f"{GATE}/when", {">=": [VAR, amount]}),
+            (f"{HIGH}/if", {"and": [STAFF, {">=": [VAR, amount]}]}),
+        )
         yield ((f"{AMOUNT}/max", amount),)
         yield ((f"{RULES}/R_{amount}", deny(f"R_{amount}", {">": [VAR, amount]})),)
         yield ((f"{GATE}/ttl_seconds", amount),)
@@ -85,6 +92,7 @@ def _widening() -> Iterator[Step]:
     for amount in range(3001, 9000, 75):
         yield ((f"{GATE}/when", {">": [VAR, amount]}),)
         yield ((f"{HIGH}/if", agent_above(amount)),)
+        yield ((f"{ALLOWING}/if", {"or": [VERIFIED, {"<": [VAR, amount]}]}),)
         yield ((f"{AMOUNT}/max", 50000 + amount),)
         yield ((f"{GATE}/ttl_seconds", 7200 + amount),)
         yield ((f"{TARGET}/latency_p99_ms", amount),)
@@ -152,9 +160,13 @@ def _altering() -> Iterator[Step]:
     """Neither more nor less, but something else, or not to be told: no overlay may do it, and it is major."""
     for adapter in ("adp_orders", "adp_policy"):
         yield from (((f"{ADAPTERS}/{adapter}/approval_mode", mode),) for mode in MODES[1:])
+    for amount in _amounts(600):  # who had no role was denied, and would not be any more
+        yield ((f"{HIGH}/if", {">=": [VAR, amount]}),)
     for condition in _MISSING_SOME:
         yield ((f"{GATE}/when", condition),)
         yield ((f"{HIGH}/if", condition),)
+    for amount in _amounts(600):
+        yield ((f"{ALLOWING}/if", {"and": [VERIFIED, {"<": [{"+": [VAR, {"var": "request.context.fee"}]}, amount]}]}),)
     yield ((f"{SPEC}/version", "9.0.0"),)
     outcomes = EXAMPLE["decision_layer"]["decision_specs"][0]["allowed_outcomes"]
     for size in (1, 2):

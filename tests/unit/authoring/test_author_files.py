@@ -14,7 +14,7 @@ from contextplane.authoring.author_file import LARGEST, AuthorFile, AuthorFileTo
 from contextplane.authoring.author_yaml import YamlRefused, read_yaml_file
 from contextplane.authoring.gates.table import judged
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import canonical
+from contextplane.model.canonical import JsonRefused, canonical
 from contextplane.model.pointer import pointer
 from tests.spec.manifest import proves
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE
@@ -133,6 +133,12 @@ def test_a_part_that_is_missing_has_the_place_of_what_it_would_be_in() -> None:
         ("? [1]\n: 2", 1, 3, "no text"),
         ("? {a: 1}\n: 2", 1, 3, "no text"),
         ("a: .inf", 1, 4, "not finite"),
+        ("a: 1\nb: 9007199254740992", 2, 4, "beyond 2^53-1"),
+        ("a:\n  - -9007199254740992", 2, 5, "beyond 2^53-1"),
+        (f"a: {'1' * 31}", 1, 4, "beyond 2^53-1"),
+        (f"a: -{'1' * 5000}", 1, 4, "beyond 2^53-1"),
+        (f"a: 0x{'f' * 41}", 1, 4, "beyond 2^53-1"),
+        (f"a: 0o{'7' * 20}", 1, 4, "beyond 2^53-1"),
         ("", 1, 1, "empty"),
         ("# only a comment\n", 1, 1, "empty"),
         ("a: \x00", 1, 1, "character"),
@@ -148,6 +154,27 @@ def test_yaml_that_is_no_plain_data_is_refused_with_its_place(text: str, line: i
     assert words in caught.value.message
     assert (caught.value.details["line"], caught.value.details["column"]) == (line, column)
     assert caught.value.at == f"line {line}, column {column}"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("a: 1\nb: 1e20", 2), ("a: 1\n\nb: [1, 1e999]", 3), ("a: 1.7e308\nb:\n- x\n- 1e400", 4)]
+)
+def test_a_number_that_has_no_canonical_form_is_refused_with_its_place(text: str, line: int) -> None:
+    with pytest.raises(JsonRefused) as caught:
+        read_yaml_file(text.encode())
+    assert caught.value.details["line"] == line
+    assert str(caught.value).startswith(f"line {line}, column ")
+
+
+@given(st.integers(-(10**60), 10**60))
+def test_yaml_and_json_take_and_refuse_the_same_integers(number: int) -> None:
+    taken = abs(number) <= 2**53 - 1
+    for read in (read_json_file, read_yaml_file):
+        if taken:
+            assert read(b"[%d]" % number).value == [number]
+        else:
+            with pytest.raises(ContextPlaneError, match=r"beyond 2\^53-1"):
+                read(b"[%d]" % number)
 
 
 def test_yaml_is_read_as_its_version_1_2_has_it() -> None:

@@ -52,6 +52,7 @@ def surroundings(case: dict[str, Any]) -> Surroundings:
     "context-pack:gates:tenancy-tenant",
     "context-pack:gates:tenancy-endpoint-refs",
     "context-pack:gates:tenancy-graph-snapshots",
+    "context-pack:gates:tenancy-memory-policies",
     "context-pack:gates:evaluation-score-targets",
     "context-pack:gates:evaluation-release-gates",
     "context-pack:gates:security-no-secrets",

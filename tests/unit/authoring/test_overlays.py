@@ -8,8 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.authoring.gates.table import judged
-from contextplane.authoring.overlays import OverlayMisplaced, OverlayUnsafe, OverlayWidens, resolved_view
+from contextplane.authoring.overlays import (
+    OverlayMalformed,
+    OverlayMisplaced,
+    OverlaysMixed,
+    OverlayUnsafe,
+    OverlayWidens,
+    resolved_view,
+)
 from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.overlay import OverlayChange
 from tests.spec.manifest import proves
 from tests.unit.authoring.changes import (
     ALTERING,
@@ -22,6 +30,7 @@ from tests.unit.authoring.changes import (
     VAR,
     WIDENING,
     Step,
+    agent_above,
     deny,
     overlay,
 )
@@ -177,8 +186,83 @@ def test_a_change_at_a_place_that_is_not_there_is_refused(step: Step, words: str
     with pytest.raises(OverlayMisplaced) as caught:
         resolved_view(EXAMPLE, [overlay(step)])
     assert words in caught.value.message
-    assert caught.value.at is not None
-    assert caught.value.at.startswith("ov.staging@1.0.0#/changes/0: /")
+    assert caught.value.message.startswith(step[0][0])
+    assert caught.value.at == "ov.staging@1.0.0#/changes/0"
+
+
+@pytest.mark.parametrize(
+    ("step", "cure"),
+    [
+        (
+            (("/policy_layer/approval_gates/GATE_FINANCE_APROVAL/ttl_seconds", 5),),
+            "did you mean GATE_FINANCE_APPROVAL?",
+        ),
+        ((("/policy_layr/guardrails", None),), "did you mean policy_layer?"),
+        (((f"{REFUND}/arg_constraint/amount_inr/max", 5),), "did you mean arg_constraints?"),
+        ((("/policy_layer/guardrails/redaction_rules/paan", None),), "did you mean pan?"),
+        ((("/memory_layer/x/y", None),), "known here: memory_policy, promotion_thresholds"),
+        (((f"{GATE}/ttl_secondz", 3600),), "did you mean ttl_seconds?"),
+    ],
+)
+def test_a_name_that_is_not_there_is_answered_with_the_nearest_that_is(step: Step, cure: str) -> None:
+    with pytest.raises((OverlayMisplaced, OverlayMalformed)) as caught:
+        resolved_view(EXAMPLE, [overlay(step)])
+    assert caught.value.hint is not None
+    assert cure in caught.value.hint
+
+
+def test_every_change_that_has_no_place_is_told_at_once() -> None:
+    with pytest.raises(OverlayMisplaced, match="and 1 more like it") as caught:
+        resolved_view(EXAMPLE, [overlay((("/a/b", 1), (f"{GATE}/ttl_seconds", 5), ("/c/d", 2)))])
+    problems: Any = caught.value.details["problems"]
+    assert [one["pointer"] for one in problems] == ["/changes/0", "/changes/2"]
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "pointer"),
+    [
+        (f"{GATE}/ttl_seconds", "an hour", "/changes/0/value"),
+        (f"{GATE}/ttl_seconds", None, "/changes/0/value"),
+        (f"{REFUND}/arg_constraints/amount_inr", {"max": "much"}, "/changes/0/value/max"),
+        ("/policy_layer/guardrails/redaction_rules", "pan", "/changes/0/value"),
+        ("/tooling_layer/adapter_registry/adp_orders/approval_mode", "always", "/changes/0/value"),
+        (f"{RULES}/R_X", {"rule_id": "R_X"}, "/changes/0/value/applies_to"),
+    ],
+)
+def test_a_value_that_has_not_the_form_of_its_place_is_told_as_that(at: str, value: object, pointer: str) -> None:
+    change = OverlayChange(at=at, value=value)
+    with pytest.raises(OverlayMalformed) as caught:
+        resolved_view(EXAMPLE, [msgspec.structs.replace(overlay(NARROWING[0]), changes=(change,))])
+    assert caught.value.at == f"ov.staging@1.0.0#{pointer}"
+    assert caught.value.hint
+
+
+def test_overlays_of_two_environments_do_not_go_together() -> None:
+    one, other = (overlay(((f"{GATE}/ttl_seconds", n),), name=name) for n, name in ((60, "ov.a"), (30, "ov.b")))
+    elsewhere = msgspec.structs.replace(other, environment="prod")
+    assert len(resolved_view(EXAMPLE, [one, other]).applied) == 2
+    for pair in ([one, elsewhere], [elsewhere, one]):
+        with pytest.raises(OverlaysMixed, match=r"ov\.b@1\.0\.0 is for prod, and ov\.a@1\.0\.0 for staging") as caught:
+            resolved_view(EXAMPLE, pair)
+        assert caught.value.details == {"overlay": "ov.b@1.0.0", "pointer": "/environment"}
+
+
+def test_one_overlay_is_applied_once_and_in_one_version() -> None:
+    one = overlay(NARROWING[0])
+    with pytest.raises(OverlaysMixed, match="given twice"):
+        resolved_view(EXAMPLE, [one, one])
+    later = msgspec.structs.replace(one, overlay_version="1.10.0")
+    for pair in ([one, later], [later, one]):
+        with pytest.raises(OverlaysMixed, match=r"ov\.staging@1\.10\.0 is given as ov\.staging@1\.0\.0 as well"):
+            resolved_view(EXAMPLE, pair)
+
+
+@given(st.permutations([(3, "ov.b"), (3, "ov.a"), (1, "ov.z"), (20, "ov.c")]))
+def test_overlays_are_applied_by_their_order_and_their_id_however_they_are_given(given_: list[tuple[int, str]]) -> None:
+    steps = {"ov.z": 5000, "ov.a": 4000, "ov.b": 3000, "ov.c": 2000}
+    overlays = [overlay(((f"{GATE}/ttl_seconds", steps[name]),), order=n, name=name) for n, name in given_]
+    applied = [one.overlay for one in resolved_view(EXAMPLE, overlays).applied]
+    assert applied == ["ov.z@1.0.0", "ov.a@1.0.0", "ov.b@1.0.0", "ov.c@1.0.0"]
 
 
 def test_an_overlay_of_another_pack_and_a_change_that_says_two_things_are_refused() -> None:
@@ -203,8 +287,8 @@ def test_a_condition_that_is_written_in_another_way_is_no_widening_and_no_narrow
 
 def test_a_condition_that_fails_where_it_was_false_denies_there_and_so_narrows() -> None:
     # An amount that is no number cannot be compared; asked first, that is so whatever the role is.
-    turned = {"and": [{">": [VAR, 3000]}, {"==": [{"var": "user.role"}, "support_agent"]}]}
-    assert effects(((f"{HIGH}/if", turned),)) == {"narrows"}
+    first = {"and": [{"or": [{">": [VAR, 3000]}, True]}, agent_above(3000)]}
+    assert effects(((f"{HIGH}/if", first),)) == {"narrows"}
 
 
 def test_a_flag_that_is_a_text_is_met_as_before() -> None:
@@ -236,7 +320,7 @@ def test_one_more_gate_is_no_narrowing_where_an_approval_lifts_a_bound() -> None
     step = ((gate, "GATE_FINANCE_APPROVAL"),)
     assert [one.change.effect for one in resolved_view(hard, [overlay(step)]).applied] == ["narrows"]
     lifted = with_changes([{"at": f"{open_at}/arg_constraints/amount_inr/unless_approved", "value": True}], hard)
-    with pytest.raises(OverlayWidens, match=r"the approval gate of .* \(changes behaviour\)"):
+    with pytest.raises(OverlayWidens, match=r"its approval gate was none, now .* \(changes behaviour\)"):
         resolved_view(lifted, [overlay(step)])
     asks = {**deny("R_ASKS", {">": [VAR, 1]}), "then": {"requires_approval_gate": "GATE_FINANCE_APPROVAL"}}
     with pytest.raises(OverlayWidens):

@@ -1,6 +1,6 @@
-"""What may be written nowhere in a pack: every shape is found, wherever it stands and whatever stands around it."""
+"""How the texts of a document are looked at: fast as a whole, and part by part where something may be wrong."""
 
-import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from contextplane.authoring.gates import belonging, security
 from contextplane.authoring.texts import Texts
+from contextplane.policy.expressions import Expression, expression
+from contextplane.policy.given_away import given_away
+from contextplane.policy.personal_data import CARD, OFFICIAL
 from tests.unit.authoring.packs import changed, findings
 
-SECRETS = {
+KINDS = {
     "AWS access key": "AKIAIOSFODNN7EXAMPLE",
     "GitHub token": "ghp_" + "a1B2" * 9,
     "Slack token": "xoxb-123456789012-abcdef",
@@ -22,43 +25,95 @@ SECRETS = {
 
 
 @pytest.mark.parametrize("around", ["{}", "use {} now", 'token="{}"', "({})", "a\n{}\nb", "see {}."])
-@pytest.mark.parametrize("kind", SECRETS)
-def test_every_kind_of_secret_is_found_and_not_repeated(kind: str, around: str) -> None:
-    found = findings(changed("/business_context/summary/what_we_do", around.format(SECRETS[kind])))
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_secret_is_named_and_not_repeated(kind: str, around: str) -> None:
+    found = findings(changed("/business_context/summary/what_we_do", around.format(KINDS[kind])))
     told = [one for one in found if one.code == "secret_present"]
     assert f"this looks like a secret: {kind}" in [one.cause for one in told]
     assert {one.at for one in told} == {"/business_context/summary/what_we_do"}
-    assert not any(SECRETS[kind] in f"{one.cause}{one.cure}" for one in found)
+    assert not any(KINDS[kind] in f"{one.cause}{one.cure}" for one in found)
 
 
-ASCII = st.characters(codec="ascii")
+ASCII = st.characters(codec="ascii", exclude_characters="\x00\x1f")
 
 # A needle is looked for before a pattern is: one that a match does not hold would hide it.
-NEEDLED = {
-    "note": (belonging._NOTE, belonging._NOTE_WORDS),
-    "code": (belonging._CODE, belonging._CODE_WORDS),
-    "password": (security._PASSWORD, security._NAMES),
-}
+NEEDLED = {"note": (belonging._NOTE, belonging._NOTE_WORDS), "code": (belonging._CODE, belonging._CODE_WORDS)}
 
 
 @pytest.mark.parametrize("name", NEEDLED)
 @given(data=st.data())
 def test_whatever_a_pattern_matches_holds_one_of_its_needles(name: str, data: st.DataObject) -> None:
     pattern, needles = NEEDLED[name]
-    text = data.draw(st.from_regex(pattern, alphabet=ASCII))
-    assert any(one in text.lower() for one in needles)
-    assert [found for _, found in Texts({"a": [text]}).texts_with(pattern, *needles)] == [text]
+    text = data.draw(st.from_regex(pattern(), alphabet=ASCII))
+    document = Texts({"a": [text]})
+    if pattern().search(document.texts[0][1]):  # as a reader takes it
+        assert [at for at, _ in document.sentences_with(pattern, *needles)] == ["/a/0"]
 
 
-@given(st.from_regex(belonging._RECORD, alphabet=ASCII))
-def test_whatever_is_a_record_is_near_its_anchor(text: str) -> None:
-    found = Texts({"a": text}).texts_near(belonging._VALUE, belonging._RECORD)
-    match = belonging._RECORD.search(text)
-    assert match is not None
-    if len(match[0]) <= 64:  # blanks without end are no record that anybody writes
-        assert [one for _, one in found] == [text]
+@pytest.mark.parametrize("joint", ["=", ": ", " = ", " is ", '": "'])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("password", "Passwd", "pass" + "phrase", "passcode", "PWD", "client_secret", "token", "api_key", "API key"),
+        *("access-key", "apikey", "account_key", "secretkey", "signing key", "Authorization: Bearer", "bearer"),
+    ],
+)
+def test_whatever_name_a_secret_is_given_away_by_is_looked_for(name: str, joint: str) -> None:
+    text = f"the {name}{' ' if 'earer' in name else joint}Zx81kLm2Qw99xy"
+    assert any(given_away(text))
+    assert [one.at for one in security.no_secret_is_here(Texts({"a": text}))] == ["/a"]
+
+
+@given(st.from_regex(belonging._RECORD(), alphabet=ASCII), st.from_regex(belonging._RECORD(), alphabet=ASCII))
+def test_two_records_in_a_text_are_found(one: str, other: str) -> None:
+    document = Texts({"a": f"{one} {other}"})
+    if len(belonging._RECORD().findall(document.texts[0][1])) > 1:
+        assert [found.at for found in belonging.no_record_is_here(document)] == ["/a"]
+
+
+@pytest.mark.parametrize("number", [CARD, OFFICIAL])
+@given(data=st.data())
+def test_whatever_may_be_an_official_number_is_asked_about(number: Expression, data: st.DataObject) -> None:
+    document = Texts([data.draw(st.from_regex(number(), alphabet=ASCII))])
+    if number().search(document.texts[0][1]):
+        assert document.may_hold_number
+
+
+DOCUMENTS = st.recursive(
+    st.sampled_from(["TODO", "a b", "password=x", "(x)", "x:y", "name", "T:", "=>", "<a", "#!", "FIXME", "XXX", "a=b"])
+    | st.text(alphabet="aZ0 :=(<#!>/-_.", max_size=12)
+    | st.integers(),
+    lambda parts: st.lists(parts, max_size=4) | st.dictionaries(st.text("ab c", max_size=3), parts, max_size=4),
+)
+
+
+@given(DOCUMENTS)
+def test_the_fast_way_sees_every_text_that_the_slow_way_sees(value: Any) -> None:  # noqa: ANN401  any JSON
+    fast, slow = Texts(value), Texts([value, "\n"])
+    assert fast.is_simple
+    assert not slow.is_simple
+    assert set(fast.sentences) >= {text for text in slow.sentences if text != "\n"}
+    assert set(fast.sentences) & {text for _, text in fast.texts} <= set(slow.sentences)
 
 
 def test_a_text_that_stands_twice_is_told_with_both_places() -> None:
-    found = Texts({"a": "TODO", "b": ["TODO", "x"]}).texts_with(re.compile("TODO"), "todo")
+    found = Texts({"a": "TODO", "b": ["TODO", "x"]}).sentences_with(expression("TODO"), "todo")
     assert list(found) == [("/a", "TODO"), ("/b/0", "TODO")]
+
+
+def test_names_are_looked_at_where_they_are_no_plain_name() -> None:
+    value: dict[str, Any] = {"short": 1, "a name with blanks": 2, "n" * 20: 3, "p\u0430y": 4}
+    assert [text for _, text in Texts(value).as_written] == ["a name with blanks", "n" * 20, "p\u0430y"]
+
+
+@pytest.mark.parametrize("value", [4111111111111111, 4111111111111111.0, -4111111111111111])
+def test_a_long_number_is_looked_at_like_a_text(value: float) -> None:
+    assert [text.lstrip("-") for _, text in Texts([value, True, 17]).texts] == ["4111111111111111"]
+
+
+@pytest.mark.parametrize("value", [None, "", 4111111111111111, [], {}, "x" * 20, True])
+def test_whatever_a_document_is_it_can_be_looked_at(value: Any) -> None:  # noqa: ANN401  any JSON
+    document = Texts(value)
+    for law in (*security.TEXT_LAWS, *belonging.TEXT_LAWS):
+        assert [one.code for one in law.findings(document)] in ([], ["personal_number_present"])
+    assert document.pieces == tuple(text for _, text in document.texts if text)

@@ -14,7 +14,7 @@ from contextplane.authoring.versions import CLASSES, BumpTooSmall, VersionClass,
 from contextplane.model.ids import PackRef
 from tests.spec.manifest import proves
 from tests.unit.authoring.changes import ALTERING, GATE, NARROWING, SPEC, VAR, WIDENING, Step, overlay
-from tests.unit.authoring.packs import EXAMPLE, with_changes
+from tests.unit.authoring.packs import EXAMPLE, changed, part, with_changes
 
 RULES = "/policy_layer/policy_bundles/0/policy_dsl/rules"
 PERMISSIONS = "/tooling_layer/permissions"
@@ -33,8 +33,6 @@ def version_class(*changes: tuple[str, Any]) -> VersionClass:
 @pytest.mark.parametrize(
     ("at", "value"),
     [
-        (f"{RULES}/0/rationale", "Refunds require a verified identity."),
-        (f"{RULES}/0/else/reason", "Not verified."),
         ("/pack_meta/tenant/name", "Acme Support, Pune"),
         ("/contract_meta/created_at", "2026-05-10T00:00:00Z"),
         ("/decision_layer/decision_specs/0/version", "1.0.1"),
@@ -53,10 +51,28 @@ def test_what_changes_nothing_at_run_time_is_a_patch(at: str, value: object) -> 
         ("/tone_and_comms/voice_attributes", ["clear"]),
         ("/tone_and_comms/do/-", "name the next step"),
         ("/tone_and_comms/customer_facing", {"do": ["name the next step"]}),
+        (f"{RULES}/0/rationale", "Refunds require a verified identity."),
+        (f"{RULES}/0/else/reason", "Not verified."),
     ],
 )
 def test_what_the_model_reads_is_no_patch(at: str, value: object) -> None:
     assert version_class((at, value)) == "minor"
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "/decision_layer/decision_specs/0/required_evidence",
+        "/decision_layer/decision_specs/0/allowed_outcomes",
+        "/intelligence_refs/ontology/entity_types",
+        "/intelligence_refs/identity_layer/ceid_namespaces",
+    ],
+)
+def test_names_in_another_order_are_a_patch_and_other_names_are_major(at: str) -> None:
+    names = part(EXAMPLE, at)
+    assert version_class((at, names[::-1])) == "patch"
+    assert required_bump(compared(EXAMPLE, changed(at, [*names, "more"]))).least == "major"
+    assert required_bump(compared(EXAMPLE, changed(at, names[1:]))).least == "major"
 
 
 @proves("context-pack:versioning:stricter-threshold-is-minor", "context-pack:versioning:constrained-is-minor")

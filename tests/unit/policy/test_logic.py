@@ -32,6 +32,9 @@ def nested(depth: int) -> Json:
         ({"and": [True] * (LARGEST + 5)}, "", "parts"),
         ({">": [1]}, "", "2 arguments"),
         ({"preserve": {"a": 1}}, "/preserve", "'preserve'"),
+        ({"and": [{">": [A, 10**21]}]}, "/and/0/>/1", "2^53-1"),
+        ({"==": [A, -1e21]}, "/==/1", "2^53-1"),
+        ({"!": 2**53}, "/!", "2^53-1"),
     ],
 )
 def test_what_is_not_the_same_everywhere_is_a_problem_with_its_place(expression: Json, at: str, words: str) -> None:
@@ -40,6 +43,11 @@ def test_what_is_not_the_same_everywhere_is_a_problem_with_its_place(expression:
     assert words in problem.message
     with pytest.raises(LogicFailed):
         compiled(expression)
+
+
+@pytest.mark.parametrize("number", [2**53 - 1, -(2**53) + 1, 1e15, 0.1, 1e-30])
+def test_a_number_that_is_exact_is_no_problem(number: float) -> None:
+    assert logic_problems({"==": [A, number]}) == ()
 
 
 def test_an_expression_is_true_as_json_logic_takes_truth() -> None:
@@ -177,8 +185,13 @@ def test_a_tighter_threshold_implies_the_looser_one() -> None:
     assert solve([({">": [A, 5000]}, True), ({">": [A, 3000]}, False)]).answer == "no"
 
 
+def test_what_is_computed_and_has_a_default_is_tried_with_what_it_is_compared_with() -> None:
+    assert solve([({"==": [{"+": [A, B]}, 77]}, True)]).answer == "yes"
+    assert solve([({">": [{"var": ["request.context.a", 0]}, 3000]}, True)]).answer == "yes"
+
+
 def test_what_is_computed_or_compared_with_another_variable_cannot_be_told_when_nothing_is_found() -> None:
-    assert solve([({"==": [{"+": [A, B]}, 77]}, True)]).answer == "unknown"
+    assert solve([({"==": [{"-": [{"*": [A, B]}, 5]}, 70.7]}, True)]).answer == "unknown"
     assert solve([({"and": [{">": [A, B]}, {">": [B, A]}]}, True)]).answer == "unknown"
     assert solve([({"nonsense": [1]}, True)]).answer == "unknown"
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.canonical import Json
-from contextplane.policy.secrets import SEARCHED, Looked, SecretScan, looked_at, secret_shapes
+from contextplane.policy.secrets import _SHAPES, SEARCHED, Looked, SecretScan, looked_at, secret_shapes
 
 TOKEN = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
 
@@ -22,8 +23,15 @@ PLANTED = [
     ("AWS access key", "ASIA" + "A1" * 8),
     *(("GitHub token", f"gh{letter}_" + "a1" * 18) for letter in "pousr"),
     ("GitHub token", "github_pat_" + "a1" * 11 + "_" + "b2" * 29),
-    ("Slack token", "xoxb-" + "1" * 12),
+    ("Hugging Face token", "hf_" + "aB" * 17),
+    ("npm token", "npm_" + "a1" * 18),
+    ("Stripe key", "sk_live_" + "a1" * 12),
+    ("Stripe key", "rk_test_" + "a1" * 12),
+    ("GitLab token", "glpat-" + "a1_b-" * 4),
+    *(("Slack token", f"xox{letter}-" + "1" * 12) for letter in "abprs"),
     ("API key", "sk-" + "a1" * 12),
+    ("API key", "sk-" + "ab" * 12),
+    ("API key", "sk-ant-" + "aB" * 12),
     ("API key", "sk-proj-" + "abcdefghij" * 3 + "4"),
     ("JSON Web Token", f"{TOKEN}.{TOKEN}.{TOKEN}"),
 ]
@@ -39,6 +47,9 @@ ORDINARY = [
     "sha256:" + "0123456789abcdef" * 4,
     "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
     "high_priority_" + "a1" * 18,
+    "sk_live_ and sk_test_ begin keys; task_live_" + "a1" * 12,
+    "half_" + "a" * 40 + " and npm_install_all_of_the_packages_at_once",
+    "glpat-short",
 ]
 
 pieces = st.sampled_from([*SECRETS, *(one.encode() for one in ORDINARY), b"-", b"_", b" ", b"\n", b"eyJ", b"sk-", b"x"])
@@ -68,7 +79,7 @@ def test_neither_have_bytes_at_random_nor_their_base64() -> None:
 
 
 def test_all_kinds_of_a_content_are_told_once_and_in_one_order() -> None:
-    kinds = tuple(dict.fromkeys(kind for kind, _ in PLANTED))
+    kinds = tuple(sorted({kind for kind, _ in PLANTED}, key=[kind for kind, _, _ in _SHAPES].index))
     assert secret_shapes(b"\n".join(SECRETS)) == secret_shapes(b" ".join(SECRETS[::-1] * 2)) == kinds
 
 
@@ -122,7 +133,10 @@ def test_looking_at_what_was_found_so_far_changes_nothing() -> None:
     assert not scan.kinds
 
 
-@pytest.mark.parametrize("unit", ["-", "sk-", "eyJ-", "eyJ", "_", "gh", "ghp_", ".eyJ", "-----BEGIN ", "xoxb-", "AKI"])
+@pytest.mark.parametrize(
+    "unit",
+    ["-", "sk-", "eyJ-", "eyJ", "_", "gh", "ghp_", ".eyJ", "-----BEGIN ", "xoxb-", "AKI", "sk-a-", "hf_a"],
+)
 def test_no_content_takes_more_time_than_its_size_is_worth(unit: str) -> None:
     # Of a search that begins anew at each place of a run, one of these would take hours.
     secret_shapes(unit.encode() * (400_000 // len(unit)))
@@ -155,3 +169,9 @@ def test_whether_all_of_it_was_looked_at_is_told(extra: int, cut: int) -> None:
     size = len(text.encode())
     assert looked_at(text).whole is (size <= SEARCHED)
     assert looked_at([text[:cut], {text[cut:]: None}]).whole is (size + 1 <= SEARCHED)  # with a line end between
+
+
+@given(contents)
+def test_what_is_known_of_the_pieces_of_a_content_changes_nothing_that_is_found(data: bytes) -> None:
+    pieces = re.findall(rb"[A-Za-z0-9]+", data)
+    assert secret_shapes(data, longest_piece=max(map(len, pieces), default=0)) == secret_shapes(data)

@@ -17,6 +17,7 @@ __all__ = [
     "CHECK",
     "PACK",
     "day",
+    "der_of",
     "grounds",
     "key_of",
     "keyring",
@@ -31,10 +32,14 @@ CHECK = Ed25519Check()
 PACK = b'{"pack_id":"refunds"}'
 
 
+def der_of(seed: str) -> bytes:
+    """A private key that is made of a word, in the form that files hold."""
+    return bytes.fromhex("302e020100300506032b657004220420") + hashlib.sha256(seed.encode()).digest()
+
+
 def key_of(seed: str) -> Ed25519Signer:
-    """A key that is made of a word."""
-    der = bytes.fromhex("302e020100300506032b657004220420") + hashlib.sha256(seed.encode()).digest()
-    return signer_from_pem(pem("PRIVATE" + " KEY", der), None, at="test")
+    """The same, as one that signs."""
+    return signer_from_pem(pem("PRIVATE" + " KEY", der_of(seed)), None, at="test")
 
 
 def day(number: int) -> Timestamp:

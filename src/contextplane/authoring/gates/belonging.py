@@ -6,39 +6,65 @@ from collections.abc import Iterator
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.subject import Subject
 from contextplane.authoring.texts import Texts
+from contextplane.policy.expressions import expression
 
 __all__ = ["LAWS", "TEXT_LAWS"]
 
-_TURN = re.compile(
-    r"^\s*(?:\*\*)?(?:user|assistant|human|customer|agent|system|bot)(?:\*\*)?\s*:", re.IGNORECASE | re.MULTILINE
+_SPEAKER = "user|assistant|human|customer|client|caller|agent|operator|advisor|system|bot"
+# It begins a line, follows the end of a sentence, or has a capital: `tone for the agent: calm` is none.
+_TURN = expression(
+    rf"(?:^[ \t]*(?:[-*>]{{1,2}}[ \t]?)?(?P<line>(?i:{_SPEAKER}))"
+    rf"|(?:(?<=[.!?|/]\s)|(?<=[.!?][\"')]\s))(?i:{_SPEAKER})|(?<=\s)(?:{_SPEAKER.title()}|{_SPEAKER.upper()}))"
+    r"(?:\*\*)?[ \t]{0,2}:(?:\*\*)?\s*[^\s:]",
+    re.MULTILINE,
 )
+_NAME = expression(r"[A-Za-z]+")
 _TURNS = 2
-_NOTE = re.compile(
-    r"\b(?:TODO|FIXME|XXX)\b|\b(?i:notes? to self|remove this (?:again )?(?:after|before|once|when)|as discussed with"
-    r"|ignore this (?:for now|until)|(?:this is a|just a) (?:temporary|quick) (?:hack|fix|workaround))\b"
+# A mark stands for a note at the beginning, in brackets, or with a colon; `TODO lists` and `XXX-XX-1234` are none.
+_NOTE = expression(
+    r"(?:^|[\[(#/*]\s?)(?:TODO|FIXME|XXX)\b(?![-X]|\s+(?:lists?|items?|apps?|notes?|comments?|markers?|entries)\b)"
+    r"|\b(?:TODO|FIXME|XXX)(?:\s?[:(\]]|\s+-\s)"
+    r"|\b(?:(?i:as discussed with) [A-Z]|(?i:notes? to self|ignore this (?:for now|until)"
+    r"|remove this (?:again )?(?:after|before|once|when)|this is (?:just )?a (?:temporary|quick) (?:hack|fix)"
+    r"|(?:remember|don't forget) to (?:remove|revert|undo) (?:this|it)\b"
+    r"|(?:only|valid) until (?:tomorrow|next week|(?:mon|tues|wednes|thurs|fri)day)))",
+    re.MULTILINE,
 )
-_CODE = re.compile(
+_NOTE_WORDS = (
+    *("todo", "fixme", "xxx", "as discussed", " to self", "ignore this", "remove this", "a temporary", "a quick"),
+    *("remember to", "forget to", "until"),
+)
+_CODE = expression(
     r"^\s*(?:async )?def \w+\(|^\s*class \w+(?:\(.*\))?:|^\s*from [\w.]+ import \w|^\s*import \w+(?:\.\w+)+;?\s*$"
     r"|\bfunction\s*\w*\([^)]*\)\s*\{|^\s*(?:const|let|var) \w+ = |=>\s*\{|^#!/|^\s*#include <"
     r"|\bpublic (?:static|class)\b|\bSELECT\b.+\bFROM\b|\bINSERT INTO\b|\bDELETE FROM\b|<script\b|\bcurl -",
     re.MULTILINE,
 )
-_NOTE_WORDS = ("todo", "fixme", "xxx", " to self", "remove this", "as discussed", "ignore this", "temporary", "quick")
-_CODE_WORDS = (
-    *("def ", "class ", "import ", "function", "const ", "let ", "var ", "=>", "#!/", "#include", "public "),
-    *("select", "insert into", "delete from", "<script", "curl -"),
-)
-_RECORD = re.compile(
-    r"\b(?:customer|order|user|account|ticket|patient|invoice)(?:[ _-]?(?:id|no|number))?\s*[:=]"
-    r"\s*[A-Za-z]{0,8}[_-]?[0-9]{2,}",
+_CODE_WORDS = ("(", "=", "#", "<", "class ", "import ", "public ", "select", "insert into", "delete from", "curl -")
+_RECORD = expression(
+    r"\b(?:customer|client|order|user|account|ticket|patient|invoice|claim)(?:[ _-]?(?:id|no|number|ref))?[\"']?"
+    r" {0,4}[:=] {0,4}[\"']?(?:[A-Za-z]{1,8}[_-]?[0-9]{2,}|[0-9]{4,})"
+    r"(?![0-9]|[ -]?(?:digit|char|letter|day|hour|minute|second|item))",
     re.IGNORECASE,
 )
-_VALUE = re.compile(r"[:=]\s*[A-Za-z]{0,8}[_-]?[0-9]{2}")
-"""What every record holds, and few other texts."""
+_VALUES = tuple(re.compile(rf"{sign}(?<=[a-z \"'].) {{0,4}}[\"']?[a-z]{{0,8}}[_-]?[0-9]{{2}}") for sign in ":=")
+"""What every record holds in small letters, and few other texts."""
 
 _RECORDS = 2
-_WORD = re.compile(r"[a-z]{3,}")
-_COMMON = frozenset({"the", "and", "for", "not", "never", "before", "without", "any", "all", "must", "are", "was"})
+_KEEP_OUT = "keep them in the knowledge graph, and refer to them by an evidence_ref"
+_SEPARATORS = (",", ";", "\t", "|")
+_COLUMNS = frozenset(
+    (
+        *("id", "name", "email", "e-mail", "phone", "address", "amount"),
+        *("customer", "order", "user", "account", "ticket", "patient", "invoice", "claim"),
+    )
+)
+_LETTERS = bytes(byte if byte >= ord("a") else ord(" ") for byte in range(256))
+"""Small letters, and all that is not ASCII, stay; all else is a blank."""
+
+_COMMON = frozenset(
+    b"a all an and any are at be before by for if in is it must never no not of on or s t the to was without".split()
+)
 _ALIKE = 0.6
 _BUSINESS_TOKENS = 1500
 _CHARACTERS_PER_TOKEN = 4
@@ -46,20 +72,22 @@ _CHARACTERS_PER_TOKEN = 4
 
 def no_conversation_is_here(document: Texts) -> Iterator[Broken]:
     """No text holds the turns of a conversation: state lives in the run and its transcript."""
-    # Two turns take two lines.
-    for at, text in document.texts_with(_TURN, "\n") if _has_lines(document) else ():
-        if len(_TURN.findall(text)) >= _TURNS:
+    for at, text in document.sentences_with(_TURN, ":") if document.prose.count(":") >= _TURNS else ():
+        if _is_conversation(text):
             yield Broken(at=at, cause="this holds turns of a conversation", cure="keep it in the run's transcript")
 
 
-def _has_lines(document: Texts) -> bool:
-    return document.all_text.count("\n") >= max(1, len(document.strings))
+def _is_conversation(text: str) -> bool:
+    """On several lines two turns are enough; on one, two speakers."""
+    turns = list(_TURN().finditer(text))
+    speakers = {name[0].lower() for turn in turns if (name := _NAME().search(turn[0]))}
+    return sum(turn["line"] is not None for turn in turns) >= _TURNS or len(speakers) >= _TURNS
 
 
 def no_operator_note_is_here(document: Texts) -> Iterator[Broken]:
     """No text is a note of the moment: notes live in the feedback store, with their provenance."""
-    for at, text in document.texts_with(_NOTE, *_NOTE_WORDS):
-        if found := _NOTE.search(text):
+    for at, text in document.sentences_with(_NOTE, *_NOTE_WORDS):
+        if found := _NOTE().search(text):
             yield Broken(
                 at=at,
                 cause=f"this reads like a note of the moment: {found[0]!r}",
@@ -69,21 +97,36 @@ def no_operator_note_is_here(document: Texts) -> Iterator[Broken]:
 
 def no_code_is_here(document: Texts) -> Iterator[Broken]:
     """No text is the code of an adapter: code lives in the service that endpoint_ref names."""
-    for at, _ in document.texts_with(_CODE, *_CODE_WORDS):
+    for at, _ in document.sentences_with(_CODE, *_CODE_WORDS):
         yield Broken(at=at, cause="this reads like code", cure="move it to the adapter's service")
 
 
 def no_record_is_here(document: Texts) -> Iterator[Broken]:
     """No text holds records of customers or orders: records live in the knowledge graph."""
-    found = [(at, len(_RECORD.findall(text))) for at, text in document.texts_near(_VALUE, _RECORD)]
+    for at, text in document.texts if "\n" in document.written else ():
+        if _is_table_of_records(text):
+            yield Broken(at=at, cause="this reads like a table of records", cure=_KEEP_OUT)
+    if any(value.search(document.prose) for value in _VALUES):
+        yield from _records(document)
+
+
+def _is_table_of_records(text: str) -> bool:
+    """Several lines of as many columns as the first, which names some that records have."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    for sign in _SEPARATORS if len(lines) > _RECORDS else ():
+        columns = [one.strip(" \"'").lower() for one in lines[0].split(sign)]
+        named = sum(one in _COLUMNS or one.endswith("_id") for one in columns)
+        if named >= _RECORDS and len({line.count(sign) for line in lines}) == 1:
+            return True
+    return False
+
+
+def _records(document: Texts) -> Iterator[Broken]:
+    found = [(at, len(_RECORD().findall(text))) for at, text in document.sentences_with(_RECORD, ":", "=")]
     spread = sum(count for _, count in found) > _RECORDS
     for at, count in found:
         if spread or count >= _RECORDS:
-            yield Broken(
-                at=at,
-                cause="this reads like records",
-                cure="keep them in the knowledge graph, and refer to them by an evidence_ref",
-            )
+            yield Broken(at=at, cause="this reads like records", cure=_KEEP_OUT)
 
 
 def business_context_is_short(subject: Subject) -> Iterator[Broken]:
@@ -112,12 +155,14 @@ def business_context_constrains(subject: Subject) -> Iterator[Broken]:
 
 def business_context_repeats_no_policy(subject: Subject) -> Iterator[Broken]:
     """No non-negotiable restates a rule: policy is evaluated, not read by a model."""
-    rules = [(placed.rule.rule_id, _words(f"{placed.rule.rationale or ''}")) for placed in subject.rules]
-    rules += [(placed.of.rule.rule_id, _words(placed.effect.reason or "")) for placed in subject.effects]
+    said = [(one.rule.rule_id, one.rule.rationale) for one in subject.rules]
+    said += [(one.of.rule.rule_id, one.effect.reason) for one in subject.effects]
+    rules = [(rule_id, _words(text)) for rule_id, text in said if text is not None]
     for n, text in enumerate(subject.pack.business_context.non_negotiables):
         words = _words(text)
-        for rule_id, said in rules:
-            if words and said and len(words & said) / len(words | said) >= _ALIKE:
+        for rule_id, others in rules:
+            both = len(words & others)
+            if both and both >= _ALIKE * (len(words) + len(others) - both):
                 yield Broken(
                     at=f"/business_context/non_negotiables/{n}",
                     cause=f"this says what the rule {rule_id} decides",
@@ -126,8 +171,8 @@ def business_context_repeats_no_policy(subject: Subject) -> Iterator[Broken]:
                 break
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower())) - _COMMON
+def _words(text: str) -> frozenset[bytes]:
+    return frozenset(text.lower().encode(errors="replace").translate(_LETTERS).split()) - _COMMON
 
 
 TEXT_LAWS: tuple[Law[Texts], ...] = (

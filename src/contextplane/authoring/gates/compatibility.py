@@ -1,6 +1,7 @@
 """Compatibility: a pack says which versions it needs, so that a runtime that is too old fails closed."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.subject import Subject
@@ -62,9 +63,19 @@ def the_contract_is_known(subject: Subject) -> Iterator[Broken]:
         )
 
 
+def it_was_created_some_time(subject: Subject) -> Iterator[Broken]:
+    """created_at is a moment that there was: a day of the calendar, an hour of the day."""
+    try:
+        datetime.fromisoformat(subject.pack.contract_meta.created_at)
+    except ValueError:
+        cause = f"there is no moment {subject.pack.contract_meta.created_at}"
+        yield Broken(at="/contract_meta/created_at", cause=cause, cure="write it as 2026-05-09T00:00:00Z")
+
+
 LAWS: tuple[Law[Subject], ...] = (
     Law(gate="integrity", code="compatibility_unstated", check=requirements_are_explicit),
     Law(gate="integrity", code="compatibility_range_invalid", check=requirements_are_ranges),
     Law(gate="integrity", code="ontology_out_of_range", check=the_pinned_ontology_is_in_range),
     Law(gate="integrity", code="contract_version_unknown", check=the_contract_is_known),
+    Law(gate="integrity", code="created_at_impossible", check=it_was_created_some_time),
 )

@@ -58,9 +58,26 @@ def floors_give_no_ground(subject: Subject) -> Iterator[Broken]:
             )
 
 
+def targets_ask_for_something(subject: Subject) -> Iterator[Broken]:
+    """No score that is asked for is 0, which every run reaches, and no cost, which no run does."""
+    for n, target in enumerate(subject.pack.evaluation_layer.eval_targets):
+        scores = (("policy", target.policy), ("utility", target.utility), ("safety", target.safety))
+        if all(score for _, score in scores) and target.economics_cents_per_decision:
+            continue
+        at = f"/evaluation_layer/eval_targets/{n}"
+        for name, score in scores:
+            if not score:
+                cause = f"a target of 0 for {name} asks for nothing: every run of {target.intent} reaches it"
+                yield Broken(at=f"{at}/{name}", cause=cause, cure="write the least that is good enough")
+        if not target.economics_cents_per_decision:
+            cause = f"no run of {target.intent} costs nothing, so the target is never reached"
+            yield Broken(at=f"{at}/economics_cents_per_decision", cause=cause, cure="write what a decision may cost")
+
+
 LAWS: tuple[Law[Subject], ...] = (
     Law(gate="evaluation", code="intent_without_target", check=every_intent_has_targets),
     Law(gate="evaluation", code="target_without_intent", check=every_target_is_served),
     Law(gate="evaluation", code="release_gate_missing", check=release_gates_hold_the_floors),
+    Law(gate="evaluation", code="target_idle", check=targets_ask_for_something),
     Law(gate="evaluation", code="release_gate_loose", check=floors_give_no_ground, severity="warning"),
 )

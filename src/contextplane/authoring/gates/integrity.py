@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 
-from contextplane.authoring.evidence import sources
+from contextplane.authoring.deciding import Deciding
+from contextplane.authoring.evidence import effects, givers, sources
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.nearest import nearest
 from contextplane.authoring.subject import Subject
-from contextplane.model.context_pack.policy_layer import Guardrail
+from contextplane.model.context_pack.terms import at_most
 
-__all__ = ["LAWS"]
+__all__ = ["DECIDING_LAWS", "LAWS", "unknown"]
 
 
-def _unknown(at: str, what: str, name: str, known: Iterable[str]) -> Broken:
+def unknown(at: str, what: str, name: str, known: Iterable[str]) -> Broken:
     """A name that leads nowhere, and the declared one that is nearest to it."""
     return Broken(at=at, cause=f"{what} {name!r} is not declared", cure=nearest(name, known, "declare it"))
 
@@ -21,7 +22,7 @@ def decision_bindings_resolve(subject: Subject) -> Iterator[Broken]:
     for placed in subject.rules:
         name = placed.rule.decision_binding
         if name is not None and name not in subject.decisions:
-            yield _unknown(f"{placed.at}/decision_binding", "the decision", name, subject.decisions)
+            yield unknown(f"{placed.at}/decision_binding", "the decision", name, subject.decisions)
 
 
 def rule_gates_resolve(subject: Subject) -> Iterator[Broken]:
@@ -29,7 +30,7 @@ def rule_gates_resolve(subject: Subject) -> Iterator[Broken]:
     for placed in subject.effects:
         name = placed.effect.requires_approval_gate
         if name is not None and name not in subject.gates:
-            yield _unknown(f"{placed.at}/requires_approval_gate", "the approval gate", name, subject.gates)
+            yield unknown(f"{placed.at}/requires_approval_gate", "the approval gate", name, subject.gates)
 
 
 def permission_gates_resolve(subject: Subject) -> Iterator[Broken]:
@@ -37,14 +38,14 @@ def permission_gates_resolve(subject: Subject) -> Iterator[Broken]:
     for at, permission in subject.permissions:
         name = permission.requires_approval_gate
         if name is not None and name not in subject.gates:
-            yield _unknown(f"{at}/requires_approval_gate", "the approval gate", name, subject.gates)
+            yield unknown(f"{at}/requires_approval_gate", "the approval gate", name, subject.gates)
 
 
 def permissions_name_an_adapter(subject: Subject) -> Iterator[Broken]:
     """Every permission is for an adapter of the registry."""
     for at, permission in subject.permissions:
         if permission.adapter_id not in subject.adapters:
-            yield _unknown(f"{at}/adapter_id", "the adapter", permission.adapter_id, subject.adapters)
+            yield unknown(f"{at}/adapter_id", "the adapter", permission.adapter_id, subject.adapters)
 
 
 def permissions_name_a_capability(subject: Subject) -> Iterator[Broken]:
@@ -53,7 +54,7 @@ def permissions_name_a_capability(subject: Subject) -> Iterator[Broken]:
         _, adapter = subject.adapters.get(permission.adapter_id, ("", None))
         if adapter is not None and permission.capability not in adapter.capabilities:
             what = f"of {adapter.adapter_id} the capability"
-            yield _unknown(f"{at}/capability", what, permission.capability, adapter.capabilities)
+            yield unknown(f"{at}/capability", what, permission.capability, adapter.capabilities)
 
 
 def prohibitions_name_a_capability(subject: Subject) -> Iterator[Broken]:
@@ -62,7 +63,7 @@ def prohibitions_name_a_capability(subject: Subject) -> Iterator[Broken]:
     for placed in subject.effects:
         for n, name in enumerate(placed.effect.prohibits):
             if name not in declared:
-                yield _unknown(f"{placed.at}/prohibits/{n}", "the capability", name, declared)
+                yield unknown(f"{placed.at}/prohibits/{n}", "the capability", name, declared)
 
 
 def capability_specs_name_a_capability(subject: Subject) -> Iterator[Broken]:
@@ -70,19 +71,26 @@ def capability_specs_name_a_capability(subject: Subject) -> Iterator[Broken]:
     for at, adapter in subject.adapters.values():
         for name, spec in adapter.capability_specs.items():
             if name not in adapter.capabilities:
-                yield _unknown(f"{at}/capability_specs/{name}", "the capability", name, adapter.capabilities)
+                yield unknown(f"{at}/capability_specs/{name}", "the capability", name, adapter.capabilities)
             if spec.reversal_op is not None and spec.reversal_op not in adapter.capabilities:
                 place = f"{at}/capability_specs/{name}/reversal_op"
-                yield _unknown(place, "the capability", spec.reversal_op, adapter.capabilities)
+                yield unknown(place, "the capability", spec.reversal_op, adapter.capabilities)
 
 
 def required_evidence_can_be_had(subject: Subject) -> Iterator[Broken]:
-    """Every name of required evidence can be satisfied by a tool, by policy, by the request or by the graph."""
-    known = subject.once(sources)
+    """Every name of required evidence can be satisfied before the decision: by tools, policy, request or graph."""
+    known, acting = subject.once(sources), subject.once(effects)
     for at, spec in subject.decisions.values():
         for n, name in enumerate(spec.required_evidence):
             if name not in known:
                 yield _without_source(f"{at}/required_evidence/{n}", name, known)
+            elif name in acting and at_most(spec.approval_mode, acting[name][1]):
+                yield _too_late(f"{at}/required_evidence/{n}", name, acting[name][0])
+
+
+def _too_late(at: str, name: str, tool: str) -> Broken:
+    cause = f"only {tool} gives {name!r}, and that is called when the decision has been made, which authorises it"
+    return Broken(at=at, cause=cause, cure="let a tool that reads produce it, or have the request say it")
 
 
 def _without_source(at: str, name: str, known: Iterable[str]) -> Broken:
@@ -92,51 +100,46 @@ def _without_source(at: str, name: str, known: Iterable[str]) -> Broken:
 
 def rule_requirements_can_be_had(subject: Subject) -> Iterator[Broken]:
     """Every name that a rule requires is evidence that its decision requires, or that something can satisfy."""
-    known = subject.once(sources)
+    known, acting = subject.once(sources), subject.once(effects)
     for placed in subject.effects:
         for n, name in enumerate(placed.effect.requires):
             _, spec = subject.decisions.get(placed.of.rule.decision_binding or "", ("", None))
-            if name not in known and (spec is None or name not in spec.required_evidence):
+            if spec is not None and name in spec.required_evidence:
+                continue
+            if name not in known:
                 yield _without_source(f"{placed.at}/requires/{n}", name, known)
+            elif spec is not None and name in acting and at_most(spec.approval_mode, acting[name][1]):
+                yield _too_late(f"{placed.at}/requires/{n}", name, acting[name][0])
 
 
-def ids_are_unique(subject: Subject) -> Iterator[Broken]:
+def no_rule_prohibits_what_it_needs(subject: Subject) -> Iterator[Broken]:
+    """No rule that lets a run go on prohibits every tool that gives evidence which it or its decision requires."""
+    for placed in subject.effects:
+        prohibited = frozenset(placed.effect.prohibits)
+        if not prohibited or placed.effect.allow is False:
+            continue
+        _, spec = subject.decisions.get(placed.of.rule.decision_binding or "", ("", None))
+        needed = (*placed.effect.requires, *(spec.required_evidence if spec is not None else ()))
+        for name in dict.fromkeys(needed):
+            giving = subject.once(givers).get(name, frozenset())
+            if giving and giving <= prohibited:
+                yield Broken(
+                    at=f"{placed.at}/prohibits",
+                    cause=f"{placed.of.rule.rule_id} prohibits all that gives {name!r}, which the decision waits for",
+                    cure="deny there, or leave one of the tools that give it",
+                )
+
+
+def ids_are_unique(subject: Deciding) -> Iterator[Broken]:
     """No two parts of one kind have the same id."""
-    for kind, places in _ids(subject).items():
-        seen: dict[str, str] = {}
-        for at, name in places:
-            first = seen.setdefault(name, at)
-            if first != at:
-                yield Broken(at=at, cause=f"the {kind} {name!r} is already at {first}", cure="give each its own")
-
-
-def _ids(subject: Subject) -> dict[str, list[tuple[str, str]]]:
-    """The ids of each kind, each with its place."""
-    pack, guardrails = subject.pack, subject.pack.policy_layer.guardrails
-
-    def placed(at: str, field: str, ids: Iterable[str]) -> list[tuple[str, str]]:
-        return [(f"{at}/{n}/{field}" if field else f"{at}/{n}", one) for n, one in enumerate(ids)]
-
-    def named(entries: Iterable[str | Guardrail]) -> list[str]:
-        return [one if isinstance(one, str) else one.id for one in entries]
-
-    bundles, gates = pack.policy_layer.policy_bundles, pack.policy_layer.approval_gates
-    adapters, permissions = pack.tooling_layer.adapter_registry, pack.tooling_layer.permissions
-    specs, templates = pack.decision_layer.decision_specs, pack.task_layer.task_templates
-    targets, floors = pack.evaluation_layer.eval_targets, pack.evaluation_layer.release_gates
-    return {
-        "bundle_id": placed("/policy_layer/policy_bundles", "bundle_id", [one.bundle_id for one in bundles]),
-        "rule_id": [(f"{one.at}/rule_id", one.rule.rule_id) for one in subject.rules],
-        "gate_id": placed("/policy_layer/approval_gates", "gate_id", [one.gate_id for one in gates]),
-        "refusal": placed("/policy_layer/guardrails/must_refuse", "", named(guardrails.must_refuse)),
-        "escalation": placed("/policy_layer/guardrails/must_escalate", "", named(guardrails.must_escalate)),
-        "adapter_id": placed("/tooling_layer/adapter_registry", "adapter_id", [one.adapter_id for one in adapters]),
-        "permission_id": placed("/tooling_layer/permissions", "permission_id", [p.permission_id for p in permissions]),
-        "decision_key": placed("/decision_layer/decision_specs", "decision_key", [one.decision_key for one in specs]),
-        "target for": placed("/evaluation_layer/eval_targets", "intent", [one.intent for one in targets]),
-        "release gate for": placed("/evaluation_layer/release_gates", "metric", [one.metric for one in floors]),
-        "template_id": placed("/task_layer/task_templates", "template_id", [one.template_id for one in templates]),
-    }
+    for kind, (ids, place) in subject.ids.items():
+        if len(ids) > 1 and len(set(ids)) < len(ids):
+            seen: dict[str, int] = {}
+            for n, name in enumerate(ids):
+                first = seen.setdefault(name, n)
+                if first != n:
+                    cause = f"the {kind} {name!r} is already at {place(first)}"
+                    yield Broken(at=place(n), cause=cause, cure="give each its own")
 
 
 def one_permission_per_capability(subject: Subject) -> Iterator[Broken]:
@@ -152,16 +155,15 @@ def one_permission_per_capability(subject: Subject) -> Iterator[Broken]:
             )
 
 
-def task_templates_resolve(subject: Subject) -> Iterator[Broken]:
+def task_templates_resolve(subject: Deciding) -> Iterator[Broken]:
     """Every step of a task template calls a permitted capability, and depends on earlier steps only."""
-    permitted = {f"{one.adapter_id}.{one.capability}" for _, one in subject.permissions if one.allow}
-    for t, template in enumerate(subject.pack.task_layer.task_templates):
-        at = f"/task_layer/task_templates/{t}"
+    permitted = subject.permitted
+    for at, template in subject.templates:
         if template.decision_key not in subject.decisions:
-            yield _unknown(f"{at}/decision_key", "the decision", template.decision_key, subject.decisions)
+            yield unknown(f"{at}/decision_key", "the decision", template.decision_key, subject.decisions)
         earlier: dict[str, None] = {}
         for s, step in enumerate(template.steps):
-            if step.tool not in permitted:
+            if permitted is not None and step.tool not in permitted:
                 cause = f"no permission allows {step.tool!r}"
                 yield Broken(at=f"{at}/steps/{s}/tool", cause=cause, cure=nearest(step.tool, permitted, "permit it"))
             if step.id in earlier:
@@ -174,7 +176,14 @@ def task_templates_resolve(subject: Subject) -> Iterator[Broken]:
             earlier[step.id] = None
 
 
+DECIDING_LAWS: tuple[Law[Deciding], ...] = (
+    Law(gate="integrity", code="id_repeated", check=ids_are_unique),
+    Law(gate="integrity", code="task_template_unresolved", check=task_templates_resolve),
+)
+"""What holds in a catalog as well."""
+
 LAWS: tuple[Law[Subject], ...] = (
+    *DECIDING_LAWS,
     Law(gate="integrity", code="decision_binding_unknown", check=decision_bindings_resolve),
     Law(gate="integrity", code="rule_gate_unknown", check=rule_gates_resolve),
     Law(gate="integrity", code="permission_gate_unknown", check=permission_gates_resolve),
@@ -184,7 +193,6 @@ LAWS: tuple[Law[Subject], ...] = (
     Law(gate="integrity", code="capability_spec_unknown", check=capability_specs_name_a_capability),
     Law(gate="integrity", code="required_evidence_unobtainable", check=required_evidence_can_be_had),
     Law(gate="integrity", code="rule_requirement_unobtainable", check=rule_requirements_can_be_had),
-    Law(gate="integrity", code="id_repeated", check=ids_are_unique),
+    Law(gate="integrity", code="evidence_prohibited", check=no_rule_prohibits_what_it_needs),
     Law(gate="integrity", code="permission_repeated", check=one_permission_per_capability),
-    Law(gate="integrity", code="task_template_unresolved", check=task_templates_resolve),
 )

@@ -2,34 +2,33 @@
 
 from collections.abc import Iterator
 
+from contextplane.authoring.answering import answers
 from contextplane.authoring.conditions import Condition, conditions, reads_at, unsound
 from contextplane.authoring.contradictions import Uncompared, contradictions
+from contextplane.authoring.deciding import Deciding
+from contextplane.authoring.facts import PATHS, computed_paths, is_fact
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.nearest import nearest
-from contextplane.authoring.scope import MATCHED, can_take_effect
+from contextplane.authoring.scope import MATCHED, AppliesTo, can_take_effect, values_of
 from contextplane.authoring.subject import Subject
 from contextplane.model.context_pack.policy_layer import Effect
+from contextplane.model.context_pack.terms import APPROVAL_MODES
 from contextplane.model.pointer import pointer
 from contextplane.policy.solving import Tries
 
-__all__ = ["LAWS"]
+__all__ = ["DECIDING_LAWS", "LAWS"]
 
-_FACTS = frozenset({"request", "user", "agent", "tenant_id", "intent", "safety_mode", "run"})
-"""What JSONLogic sees, and nothing else."""
+_NAMED = 3
+_CLOSED = frozenset({"safety_mode", "tenant_id"})
+"""Of these keys it is known which values a run can have."""
 
-_INPUT = ("context", "intent", "message", "channel", "locale", "attachments")
-"""What a request holds."""
-
-_WHOLE = frozenset(
-    {"tenant_id", "intent", "safety_mode", "request.intent", "request.message", "request.channel", "request.locale"}
-)
-"""Facts that are a text: nothing lies below them."""
-
+_COMPUTED = ('"var":{', '"var":[{')
+_SERVED = frozenset({"intent", "tenant_id"})
 _TRIES = 60_000
 """How much one law may try in one pack, however many conditions there are."""
 
 
-def conditions_can_be_evaluated(subject: Subject) -> Iterator[Broken]:
+def conditions_can_be_evaluated(subject: Deciding) -> Iterator[Broken]:
     """Every condition is JSONLogic of known operators, bounded in size and depth."""
     for one in subject.once(conditions):
         for problem in one.problems:
@@ -40,29 +39,43 @@ def conditions_can_be_evaluated(subject: Subject) -> Iterator[Broken]:
             )
 
 
-def conditions_read_known_facts(subject: Subject) -> Iterator[Broken]:
-    """Every fact that a condition reads is one that a run has: anything else is always missing."""
+def conditions_come_to_true_or_false(subject: Deciding) -> Iterator[Broken]:
+    """Every condition comes to true or false: a number, a text or nothing is no answer, and counts as a denial."""
     for one in subject.once(conditions):
-        for path in sorted(path for path in one.reads if not _is_fact(path)):
+        answer = "yes" if one.problems else answers(one.expression)
+        if answer == "no":
+            cause = f"the condition of {one.name} is never true or false, so it denies"
+            yield Broken(at=one.at, cause=cause, cure='compare it with something: {"==": [..., true]}')
+        elif answer == "unknown":
             yield Broken(
                 at=one.at,
-                cause=f"the condition of {one.name} reads {path!a}, which no run has",
-                cure=f"a path begins with one of: {', '.join(f'request.{name}' for name in _INPUT)}, "
-                f"{', '.join(sorted(_FACTS - {'request'}))}",
+                cause=f"cannot tell whether the condition of {one.name} comes to true or false: a fact may be missing",
+                cure='write {"==": [{"var": "..."}, true]} where a fact stands alone',
+                unknown=True,
             )
 
 
-def _is_fact(path: str) -> bool:
-    root, *rest = path.split(".")
-    if not path.isascii() or any(path.startswith(f"{one}.") for one in _WHOLE):
-        return False
-    return not path or (root in _FACTS and (root != "request" or not rest or rest[0] in _INPUT))
+def conditions_read_known_facts(subject: Deciding) -> Iterator[Broken]:
+    """Every fact that a condition reads is named outright, and one that a run has: anything else is always missing."""
+    may_compute = not subject.is_simple or any(sign in subject.written for sign in _COMPUTED)
+    for one in subject.once(conditions):
+        for place in computed_paths(one.expression) if may_compute and not one.problems else ():
+            cause = f"the condition of {one.name} computes which fact it reads, so nobody sees when it is missing"
+            yield Broken(at=one.at + place, cause=cause, cure='name it: {"var": "request.context.refund_amount"}')
+        for path in sorted(path for path in one.reads if not is_fact(path)):
+            yield Broken(
+                at=one.at,
+                cause=f"the condition of {one.name} reads {path!a}, which no run has",
+                cure=PATHS,
+            )
 
 
 def rules_apply_to_known_things(subject: Subject) -> Iterator[Broken]:
-    """Every key of an applies_to is one that a run is matched by, and names at least one value."""
+    """Every key of an applies_to is one that a run is matched by, and names values that a run can have."""
     for placed in subject.rules:
         for key, named in placed.rule.applies_to.items():
+            if key in MATCHED and named and key not in _CLOSED:
+                continue
             at = f"{placed.at}/applies_to{pointer([key])}"
             if key not in MATCHED:
                 cause = f"{placed.rule.rule_id} applies by {ascii(key)[:60]}, which no run is matched by"
@@ -70,6 +83,11 @@ def rules_apply_to_known_things(subject: Subject) -> Iterator[Broken]:
             elif not named:
                 cause = f"{placed.rule.rule_id} never applies: it names no {key}"
                 yield Broken(at=at, cause=cause, cure=f"name one, or leave {key} out to mean every one")
+            else:
+                known = _tenants(subject) if key == "tenant_id" else APPROVAL_MODES
+                for value in values_of(named).difference(known):
+                    cause = f"{placed.rule.rule_id} applies where {key} is {value[:60]!r}, which is so in no run"
+                    yield Broken(at=at, cause=cause, cure=nearest(value, known, "name another"))
 
 
 def critical_rules_are_reachable(subject: Subject) -> Iterator[Broken]:
@@ -79,7 +97,8 @@ def critical_rules_are_reachable(subject: Subject) -> Iterator[Broken]:
         if not _restricts(placed.effect) or f"{placed.of.at}/if" in subject.once(unsound):
             continue
         rule, reads = placed.of.rule, subject.once(reads_at)[f"{placed.of.at}/if"]
-        answer = can_take_effect(rule.condition, rule.applies_to, reads=reads, tries=tries, wanted=placed.branch)
+        within = {"tenant_id": _tenants(subject), **rule.applies_to} if "tenant_id" in reads else rule.applies_to
+        answer = can_take_effect(rule.condition, within, reads=reads, tries=tries, wanted=placed.branch)
         name = f"{placed.of.rule.rule_id}.{'then' if placed.branch else 'else'}"
         if answer == "no":
             yield Broken(
@@ -96,29 +115,56 @@ def gates_can_become_active(subject: Subject) -> Iterator[Broken]:
     """The condition of every approval gate can hold."""
     tries = Tries(_TRIES)
     for one in _sound(subject, "gate"):
-        yield from _can_hold(one, "so nobody would ever be asked", tries)
+        within = {} if _SERVED.isdisjoint(one.reads) else _served(subject)
+        yield from _can_hold(one, "so nobody would ever be asked", tries, within)
 
 
 def guardrails_can_be_triggered(subject: Subject) -> Iterator[Broken]:
     """The condition of every guardrail can hold."""
     tries = Tries(_TRIES)
     for one in _sound(subject, "guardrail"):
-        yield from _can_hold(one, "so it never speaks", tries)
+        yield from _can_hold(one, "so it never speaks", tries, {"tenant_id": _tenants(subject)})
 
 
-def decisions_can_be_eligible(subject: Subject) -> Iterator[Broken]:
+def guardrails_let_something_pass(subject: Subject) -> Iterator[Broken]:
+    """No guardrail holds in every run: each would end there, and nothing would ever be decided."""
+    tries = Tries(_TRIES)
+    for one in _sound(subject, "guardrail"):
+        within = {"tenant_id": _tenants(subject)}
+        if can_take_effect(one.expression, within, reads=one.reads, tries=tries, wanted=False) == "no":
+            cause = f"the condition of {one.name} is always true, so every run ends there"
+            yield Broken(
+                at=one.at, cause=cause, cure="mend the condition; without one, a signal of the request triggers it"
+            )
+
+
+def decisions_can_be_eligible(subject: Deciding) -> Iterator[Broken]:
     """The eligibility rules of every decision can hold."""
     tries = Tries(_TRIES)
     for one in _sound(subject, "decision"):
-        yield from _can_hold(one, "so it can never be made", tries)
+        yield from _can_hold(one, "so it can never be made", tries, {"tenant_id": _tenants(subject)})
 
 
-def _sound(subject: Subject, kind: str) -> Iterator[Condition]:
+def _sound(subject: Deciding, kind: str) -> Iterator[Condition]:
     return (one for one in subject.once(conditions) if one.of == kind and not one.problems)
 
 
-def _can_hold(one: Condition, consequence: str, tries: Tries) -> Iterator[Broken]:
-    answer = can_take_effect(one.expression, {}, reads=one.reads, tries=tries)
+def _tenants(subject: Deciding) -> tuple[str, ...]:
+    """Those that may run it."""
+    tenant = subject.tenant[1]
+    return (tenant.tenant_id, *tenant.shared_with)
+
+
+def _served(subject: Subject) -> AppliesTo:
+    """The tenants and the intents of which a run can do more than read."""
+    within: AppliesTo = {"tenant_id": _tenants(subject)}
+    if any(not placed.intents for placed in subject.rules):
+        return within
+    return {**within, "intent": tuple(subject.intents)}
+
+
+def _can_hold(one: Condition, consequence: str, tries: Tries, within: AppliesTo) -> Iterator[Broken]:
+    answer = can_take_effect(one.expression, within, reads=one.reads, tries=tries)
     if answer == "no":
         cause = f"the condition of {one.name} is never true, {consequence}"
         yield Broken(at=one.at, cause=cause, cure="mend the condition")
@@ -136,7 +182,7 @@ def _cannot_tell(at: str, what: str) -> Broken:
 
 
 def rules_do_not_contradict(subject: Subject) -> Iterator[Broken]:
-    """No rule allows only where another rule of the same priority denies."""
+    """No rule allows only where another one denies: a denial holds whatever the priorities of the two."""
     for found in contradictions(subject):
         if isinstance(found, Uncompared):
             yield Broken(
@@ -145,13 +191,22 @@ def rules_do_not_contradict(subject: Subject) -> Iterator[Broken]:
                 cure="split the intent, or merge rules",
                 unknown=True,
             )
-        else:
-            denies = found.denies.of.rule.rule_id
-            yield Broken(
-                at=found.allows.at,
-                cause=f"{found.allows.of.rule.rule_id} allows only where {denies} denies, so it never takes effect",
-                cure=f"narrow one of the two, or give the bundle of {denies} another priority",
-            )
+            continue
+        allows = found.allows.of.rule.rule_id
+        denies = _listed([one.of.rule.rule_id for one in found.denies])
+        if not found.sure:
+            yield _cannot_tell(found.allows.at, f"{allows} ever allows what is not denied by {denies}")
+            continue
+        yield Broken(
+            at=found.allows.at,
+            cause=f"{allows} allows only what is denied by {denies}, so it never takes effect",
+            cure="narrow one of them, or take one out: no priority lets a rule allow what another denies",
+        )
+
+
+def _listed(names: list[str]) -> str:
+    some = list(dict.fromkeys(names))
+    return " or ".join(some[:_NAMED]) + (f" or {len(some) - _NAMED} others" if len(some) > _NAMED else "")
 
 
 def every_gate_is_used(subject: Subject) -> Iterator[Broken]:
@@ -161,32 +216,6 @@ def every_gate_is_used(subject: Subject) -> Iterator[Broken]:
     for name, (at, _) in subject.gates.items():
         if name not in used:
             yield Broken(at=at, cause=f"nothing names the approval gate {name}", cure="name it, or take it out")
-
-
-def every_intent_ends_in_a_decision(subject: Subject) -> Iterator[Broken]:
-    """Every intent that rules apply to has a rule or a task template that is bound to a decision."""
-    bound = {intent for placed in subject.rules if placed.rule.decision_binding for intent in placed.intents}
-    bound |= {template.intent for template in subject.pack.task_layer.task_templates}
-    for placed in subject.rules:
-        for intent in placed.intents:
-            if intent not in bound:
-                bound.add(intent)
-                yield Broken(
-                    at=placed.at,
-                    cause=f"no rule of the intent {intent!r} is bound to a decision: it would end in free text",
-                    cure="set decision_binding to a decision of decision_layer",
-                )
-
-
-def rules_say_which_intent(subject: Subject) -> Iterator[Broken]:
-    """Every rule says which intent it applies to."""
-    for placed in subject.rules:
-        if not placed.intents:
-            yield Broken(
-                at=f"{placed.at}/applies_to",
-                cause=f"{placed.rule.rule_id} applies to every intent",
-                cure="name the intents that it is meant for",
-            )
 
 
 def rules_have_a_rationale(subject: Subject) -> Iterator[Broken]:
@@ -201,17 +230,22 @@ def _restricts(effect: Effect) -> bool:
     return effect.allow is False or any(held) or bool(effect.arg_constraints)
 
 
-LAWS: tuple[Law[Subject], ...] = (
+DECIDING_LAWS: tuple[Law[Deciding], ...] = (
     Law(gate="policy", code="condition_invalid", check=conditions_can_be_evaluated),
+    Law(gate="policy", code="condition_undecided", check=conditions_come_to_true_or_false),
     Law(gate="policy", code="fact_unknown", check=conditions_read_known_facts),
+    Law(gate="policy", code="eligibility_unsatisfiable", check=decisions_can_be_eligible),
+)
+"""What holds in a catalog as well."""
+
+LAWS: tuple[Law[Subject], ...] = (
+    *DECIDING_LAWS,
     Law(gate="policy", code="rule_scope_unknown", check=rules_apply_to_known_things),
     Law(gate="policy", code="rule_unreachable", check=critical_rules_are_reachable),
     Law(gate="policy", code="gate_unsatisfiable", check=gates_can_become_active),
     Law(gate="policy", code="guardrail_unsatisfiable", check=guardrails_can_be_triggered),
-    Law(gate="policy", code="eligibility_unsatisfiable", check=decisions_can_be_eligible),
+    Law(gate="policy", code="guardrail_unconditional", check=guardrails_let_something_pass),
     Law(gate="policy", code="rules_contradict", check=rules_do_not_contradict),
     Law(gate="policy", code="gate_unused", check=every_gate_is_used, severity="warning"),
-    Law(gate="policy", code="intent_without_decision", check=every_intent_ends_in_a_decision),
-    Law(gate="policy", code="rule_for_every_intent", check=rules_say_which_intent, severity="warning"),
     Law(gate="policy", code="rule_without_rationale", check=rules_have_a_rationale, severity="warning"),
 )

@@ -13,11 +13,10 @@ import msgspec
 from contextplane.authoring.finding import Broken, Finding, Law
 from contextplane.authoring.nearest import nearest
 from contextplane.authoring.schemas import schema_of
+from contextplane.authoring.unspoken import looks_secret
 from contextplane.model.canonical import Json
 from contextplane.model.context_pack.pack import ContextPack
 from contextplane.model.pointer import pointer
-from contextplane.policy.randomness import holds_random_run
-from contextplane.policy.secrets import secret_shapes
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -198,7 +197,7 @@ def _part_of_schema(error: "jsonschema_rs.ValidationError", document: type[msgsp
 def _shown(value: object) -> str:
     """A value in a message: short, no secret, and with letters that only look like ASCII written out."""
     if isinstance(value, str):
-        if secret_shapes(value.encode(errors="replace")) or holds_random_run(value):
+        if looks_secret(value):
             return "this text"
         return ascii(value if len(value) <= _SHOWN else value[:_SHOWN] + "...")
     if isinstance(value, list | dict):

@@ -8,21 +8,17 @@ from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.subject import Subject
 from contextplane.authoring.texts import Texts
 from contextplane.model.context_pack.arguments import ArgConstraint
-from contextplane.policy.personal_data import EMAIL, EMAILS_IN_BULK, NUMBER, emails, may_hold_number, official_numbers
-from contextplane.policy.randomness import SHORTEST, holds_random_run
+from contextplane.policy.disguise import mixed_words, unseen
+from contextplane.policy.given_away import NAMES, given_away, is_secret_value
+from contextplane.policy.personal_data import IN_BULK, emails, official_numbers, phone_numbers
+from contextplane.policy.randomness import holds_random_run, is_random
 from contextplane.policy.secrets import SEARCHED, secret_shapes
 
 __all__ = ["LAWS", "TEXT_LAWS"]
 
 _CREDENTIALS = re.compile(r"//[^/@\s]+@|[?&;](?:[a-z_-]*(?:key|token|secret|password|passwd|pwd|sig))=", re.IGNORECASE)
-_PASSWORD = re.compile(
-    r"(?:password|passwd|pwd|passphrase|secret|token|api[_ -]?key)[\"']?\s*[:=]\s*[\"']?"
-    r"(?=[^\s\"']*[0-9!@#$%^&*])[^\s\"']{8,}",
-    re.IGNORECASE,
-)
-_NAMES = ("passw", "pwd", "passphrase", "secret", "token", "api_key", "api key", "api-key", "apikey")
-_BEGINNINGS = ("-----B", "AKIA", "ASIA", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox", "sk-", "eyJ")
-"""No shape of a secret is without one of these."""
+_FIELDS, _SECRET_FIELDS = '"params":', ('password":"', 'secret":"', 'token":"', 'key":"')
+"""Only where names are free is one of these the name of somebody's secret."""
 
 _MOST_TOOLS = 24
 _SMALL_ADAPTER = 8
@@ -31,15 +27,12 @@ _SHAPING = frozenset({"properties", "required", "$ref", "allOf", "anyOf", "oneOf
 """A JSON Schema of arguments without any of these admits everything."""
 
 
-def no_secret_has_its_shape_here(document: Texts) -> Iterator[Broken]:
+def no_secret_is_here(document: Texts) -> Iterator[Broken]:
     """No text looks like a token, a key, a key block or a password that is given away."""
-    blocks = document.strings if "-----" in document.all_text else ()
-    named = any(_PASSWORD.search(text) for text in document.strings_with(*_NAMES))
-    begun = any(one in document.joined for one in _BEGINNINGS)
-    if not named and not (begun and _shapes("\n".join((*document.tokens, *blocks)))):
+    if not _may_hold_secret(document):
         return
     for at, text in document.texts:
-        for kind in _secrets(text):
+        for kind in _secrets(at.rpartition("/")[2], text):
             yield Broken(
                 at=at,
                 cause=f"this looks like a secret: {kind}",
@@ -47,27 +40,64 @@ def no_secret_has_its_shape_here(document: Texts) -> Iterator[Broken]:
             )
 
 
-def _secrets(text: str) -> list[str]:
-    return sorted(_shapes(text) | ({"password"} if _PASSWORD.search(text) else set()))
+def _may_hold_secret(document: Texts) -> bool:
+    written, prose = document.written, document.prose
+    for one in NAMES:
+        if one in prose:
+            return True
+    has_fields = not document.is_simple or _FIELDS in written
+    if "@" in written or (has_fields and any(one in written for one in _SECRET_FIELDS)):
+        return True
+    return bool(_shapes(written, longest_piece=max(map(len, document.pieces), default=0)))
 
 
-def _shapes(text: str) -> set[str]:
+def _secrets(name: str, text: str) -> list[str]:
+    named = {"password"} if is_secret_value(name, text) else set()
+    return sorted(_shapes(text) | named | set(given_away(text)))
+
+
+def _shapes(text: str, *, longest_piece: int = SEARCHED) -> set[str]:
     """The shapes of secrets in a text, wherever in it: the detector looks at the beginning of what it is given."""
     data = text.encode(errors="replace")
-    starts = range(0, max(1, len(data)), SEARCHED // 2)
-    return {kind for start in starts for kind in secret_shapes(data[start : start + SEARCHED])}
+    found: set[str] = set()
+    for start in range(0, max(1, len(data)), SEARCHED // 2):
+        found.update(secret_shapes(data[start : start + SEARCHED], longest_piece=longest_piece))
+    return found
 
 
 def no_text_is_as_random_as_a_secret(document: Texts) -> Iterator[Broken]:
     """No text holds a long run of characters as random as only keys are."""
-    if not any(len(one) >= SHORTEST and holds_random_run(one) for one in document.tokens):
+    if not any(map(is_random, document.pieces)):
         return
-    for at, _ in document.placed({text for text in document.strings if holds_random_run(text)}):
-        yield Broken(
-            at=at,
-            cause="this holds a run of characters as random as a key",
-            cure="if it is one, revoke it and keep it in the credential vault; else give it a readable name",
-        )
+    for at, text in document.texts:
+        if holds_random_run(text):
+            yield Broken(
+                at=at,
+                cause="this holds a run of characters as random as a key",
+                cure="if it is one, revoke it and keep it in the credential vault; else give it a readable name",
+            )
+
+
+def no_character_is_unseen(document: Texts) -> Iterator[Broken]:
+    """No text holds a character that nobody sees: a reviewer and a model would read two different texts."""
+    for at, text in () if document.is_simple else document.as_written:
+        if found := unseen(text):
+            yield Broken(
+                at=at,
+                cause=f"this holds characters that nobody sees: {', '.join(found[:5])}",
+                cure="take them out; they can turn the direction of a text, or hide one in it",
+            )
+
+
+def no_word_is_of_two_scripts(document: Texts) -> Iterator[Broken]:
+    """No word mixes letters of scripts that look alike, such as Latin and Cyrillic."""
+    for at, text in () if document.is_simple else document.as_written:
+        if found := mixed_words(text):
+            yield Broken(
+                at=at,
+                cause=f"a word in this mixes letters that look alike: {found[0][:60]}",
+                cure="write the word in one script",
+            )
 
 
 def endpoints_carry_no_credentials(subject: Subject) -> Iterator[Broken]:
@@ -83,9 +113,7 @@ def endpoints_carry_no_credentials(subject: Subject) -> Iterator[Broken]:
 
 def no_official_number_is_here(document: Texts) -> Iterator[Broken]:
     """No text holds the number of a card, of an account or of a person."""
-    if not may_hold_number(document.joined):
-        return
-    for at, text in document.placed({text for text in document.strings if NUMBER.search(text)}):
+    for at, text in document.texts if document.may_hold_number else ():
         for kind in dict.fromkeys(official_numbers(text, document.identify)):
             told = f"this looks like personal data: {kind}"
             yield Broken(
@@ -97,17 +125,21 @@ def no_official_number_is_here(document: Texts) -> Iterator[Broken]:
 
 
 def no_list_of_people_is_here(document: Texts) -> Iterator[Broken]:
-    """The document holds no list of email addresses."""
-    found: dict[str, str] = {}
-    for at, text in document.texts_with(EMAIL, "@"):
-        for address in emails(text):
-            found.setdefault(address.lower(), at)
-    if len(found) >= EMAILS_IN_BULK:
-        yield Broken(
-            at=next(iter(found.values())),
-            cause=f"{len(found)} different email addresses are in this pack",
-            cure="keep people in the knowledge graph; name a role where one is needed",
-        )
+    """The document holds no list of email addresses or of telephone numbers."""
+    for what, sees, may_hold in (
+        ("email addresses", emails, "@" in document.written),
+        ("telephone numbers", phone_numbers, document.may_hold_number),
+    ):
+        found: dict[str, str] = {}
+        for at, text in document.texts if may_hold else ():
+            for one in sees(text):
+                found.setdefault(one.lower(), at)
+        if len(found) >= IN_BULK:
+            yield Broken(
+                at=next(iter(found.values())),
+                cause=f"{len(found)} different {what} are in this document",
+                cure="keep people in the knowledge graph; name a role where one is needed",
+            )
 
 
 def writes_are_constrained(subject: Subject) -> Iterator[Broken]:
@@ -158,8 +190,10 @@ def the_tool_surface_is_small(subject: Subject) -> Iterator[Broken]:
 
 
 TEXT_LAWS: tuple[Law[Texts], ...] = (
-    Law(gate="security", code="secret_present", check=no_secret_has_its_shape_here),
+    Law(gate="security", code="secret_present", check=no_secret_is_here),
     Law(gate="security", code="random_text_present", check=no_text_is_as_random_as_a_secret),
+    Law(gate="security", code="unseen_character_present", check=no_character_is_unseen),
+    Law(gate="security", code="mixed_scripts_present", check=no_word_is_of_two_scripts),
     Law(gate="security", code="personal_number_present", check=no_official_number_is_here),
     Law(gate="security", code="people_listed", check=no_list_of_people_is_here),
 )

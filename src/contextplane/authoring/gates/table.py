@@ -1,41 +1,57 @@
 """The gates in their order, and what a document is judged by them to be."""
 
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any, get_args
+
+from msgspec.structs import replace
 
 from contextplane.authoring.finding import Finding, Gate, Law
 from contextplane.authoring.gates import (
     belonging,
     compatibility,
     evaluation,
+    guardrails,
     integrity,
+    intents,
+    lists,
+    ownership,
+    plans,
     policy,
     replay,
     risk,
     schema,
     security,
     tenancy,
+    tone,
+    tools,
 )
 from contextplane.authoring.subject import Subject
 from contextplane.authoring.surroundings import Surroundings
 from contextplane.authoring.texts import Identify
+from contextplane.authoring.unspoken import without_secrets
 from contextplane.model.canonical import Json
 from contextplane.model.context_pack.pack import ContextPack
 from contextplane.model.value import Value
 
-__all__ = ["EVERY_LAW", "GATES", "LAWS", "Report", "judged"]
+__all__ = ["EVERY_LAW", "GATES", "LAWS", "Report", "in_order", "judged"]
 
 GATES: tuple[Gate, ...] = get_args(Gate)
 """The order of the contract."""
 
 LAWS: tuple[Law[Subject], ...] = tuple(
     chain.from_iterable(
-        gate.LAWS for gate in (integrity, compatibility, policy, belonging, risk, tenancy, replay, evaluation, security)
+        gate.LAWS
+        for gate in (
+            *(integrity, lists, compatibility, plans, policy, intents, guardrails, tone, belonging, risk, tools),
+            *(tenancy, ownership, replay, evaluation, security),
+        )
     )
 )
 """Every law that looks at a pack whose form is right."""
 
 
+_OF_SECRETS = frozenset({"secret_present", "random_text_present"})
 EVERY_LAW: tuple[Law[Any], ...] = (*schema.LAWS, *LAWS)
 
 
@@ -55,10 +71,14 @@ def judged(value: Json, surroundings: Surroundings | None = None, *, identify: I
     """Run every gate over a document. The same document always gets the same report."""
     pack = schema.typed_or_problems(value, ContextPack)
     if not isinstance(pack, ContextPack):
-        return Report(findings=_sorted(list(pack)), not_run=GATES[1:])
+        return Report(findings=in_order(pack), not_run=GATES[1:])
     subject = Subject(pack, value, surroundings, identify=identify)
-    return Report(findings=_sorted([law.finding(one) for law in LAWS for one in law.check(subject)]))
+    return Report(findings=in_order(law.finding(one) for law in LAWS for one in law.check(subject)))
 
 
-def _sorted(findings: list[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda one: (GATES.index(one.gate), one.at, one.code, one.cause)))
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """By gate, then by place. Where a secret was found, or nobody could look for one, no finding repeats it."""
+    found = sorted(findings, key=lambda one: (GATES.index(one.gate), one.at, one.code, one.cause))
+    if any(one.gate == "schema" or one.code in _OF_SECRETS for one in found):
+        found = [replace(one, cause=without_secrets(one.cause), cure=without_secrets(one.cure)) for one in found]
+    return tuple(found)

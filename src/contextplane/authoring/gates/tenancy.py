@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from contextplane.authoring.deciding import Deciding, with_places
 from contextplane.authoring.evidence import snake
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.subject import Subject
 
-__all__ = ["LAWS"]
+__all__ = ["DECIDING_LAWS", "LAWS"]
 
 _RAW_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _REGISTERED = re.compile(r"(?:internal|registry)://[A-Za-z0-9][A-Za-z0-9_./-]*")
@@ -16,10 +17,10 @@ _VERSIONED = re.compile(r".*(?:[_.:-]v?|[a-z]V)[0-9]+(?:\.[0-9]+)*")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def the_environment_is_described(subject: Subject) -> Iterator[Broken]:
+def the_environment_is_described(subject: Deciding) -> Iterator[Broken]:
     """It is known which endpoints, ontologies, roles, snapshots and tenants the environment has, and its ceiling."""
     known = subject.surroundings
-    missing = [name for name in known.__struct_fields__ if getattr(known, name) is None]
+    missing = [name for name in subject.ASKS if getattr(known, name) is None]
     if missing:
         yield Broken(
             at="",
@@ -29,14 +30,12 @@ def the_environment_is_described(subject: Subject) -> Iterator[Broken]:
         )
 
 
-def tenants_are_known(subject: Subject) -> Iterator[Broken]:
-    """The tenant of the pack, and each tenant that it is shared with, is one of the environment's."""
-    tenants, tenant = subject.surroundings.tenants, subject.pack.pack_meta.tenant
-    named = [("/pack_meta/tenant/tenant_id", tenant.tenant_id)]
-    named += [(f"/pack_meta/tenant/shared_with/{n}", one) for n, one in enumerate(tenant.shared_with)]
-    for at, name in named:
+def tenants_are_known(subject: Deciding) -> Iterator[Broken]:
+    """The tenant of the document, and each tenant that it is shared with, is one of the environment's."""
+    tenants, (at, tenant) = subject.surroundings.tenants, subject.tenant
+    for place, name in ((f"{at}/tenant_id", tenant.tenant_id), *with_places(f"{at}/shared_with", tenant.shared_with)):
         if tenants is not None and name not in tenants:
-            yield Broken(at=at, cause=f"{name!r} is no tenant of this environment", cure="check the id")
+            yield Broken(at=place, cause=f"{name!r} is no tenant of this environment", cure="check the id")
 
 
 def endpoints_are_registered(subject: Subject) -> Iterator[Broken]:
@@ -105,12 +104,10 @@ def embedding_keys_have_a_version(subject: Subject) -> Iterator[Broken]:
             )
 
 
-def owners_exist(subject: Subject) -> Iterator[Broken]:
+def owners_exist(subject: Deciding) -> Iterator[Broken]:
     """Every owner_role, and every required_approver_role, is held by somebody."""
     roles = subject.surroundings.roles
-    named = [(f"{at}/owner_role", spec.owner_role) for at, spec in subject.decisions.values()]
-    named += [(f"{at}/required_approver_role", gate.required_approver_role) for at, gate in subject.gates.values()]
-    for at, role in named:
+    for at, role in subject.roles:
         if roles is not None and role not in roles:
             yield Broken(at=at, cause=f"nobody holds the role {role!r}", cure="assign it, or name another role")
 
@@ -143,15 +140,20 @@ def _seconds(duration: str) -> int:
     return int(duration[:-1]) * _UNITS[duration[-1]]
 
 
-LAWS: tuple[Law[Subject], ...] = (
+DECIDING_LAWS: tuple[Law[Deciding], ...] = (
     Law(gate="tenancy", code="environment_undescribed", check=the_environment_is_described),
     Law(gate="tenancy", code="tenant_unknown", check=tenants_are_known),
+    Law(gate="tenancy", code="role_unheld", check=owners_exist),
+)
+"""What holds in a catalog as well."""
+
+LAWS: tuple[Law[Subject], ...] = (
+    *DECIDING_LAWS,
     Law(gate="tenancy", code="endpoint_unregistered", check=endpoints_are_registered),
     Law(gate="tenancy", code="snapshot_out_of_scope", check=the_snapshot_is_in_scope),
     Law(gate="tenancy", code="ontology_absent", check=the_ontology_is_present),
     Law(gate="tenancy", code="entity_without_namespace", check=namespaces_cover_the_entities),
     Law(gate="tenancy", code="embedding_key_unversioned", check=embedding_keys_have_a_version),
-    Law(gate="tenancy", code="role_unheld", check=owners_exist),
     Law(gate="tenancy", code="pii_write_back", check=personal_data_stays_out_of_memory, severity="warning"),
     Law(gate="tenancy", code="memory_tiers_disordered", check=longer_tiers_live_longer, severity="warning"),
 )

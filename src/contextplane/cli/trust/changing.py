@@ -1,6 +1,7 @@
 """`ctx keys new|trust|rotate|revoke`: from options to one signed change of the keyring."""
 
 from argparse import Namespace
+from collections.abc import Iterator
 from datetime import timedelta
 
 from contextplane.app.keys import KeyDesk
@@ -8,6 +9,7 @@ from contextplane.cli.exit import OK
 from contextplane.cli.screen import Screen, clean
 from contextplane.model.timestamp import Timestamp
 from contextplane.trust.base64_text import encoded
+from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_events import Change, KeyRevocation, KeyRotation, ThresholdChange
 
 __all__ = ["change_keys", "make_key"]
@@ -22,7 +24,9 @@ def make_key(desk: KeyDesk, args: Namespace, screen: Screen) -> int:
     if made.trusted:
         screen.say(f"It owns this keyring, and signs for {clean(args.issuer)}.")
     else:
-        screen.say(f"Nobody trusts it yet. An owner says so: ctx keys trust {made.name} --issuer ISSUER")
+        screen.say(
+            f"Nobody trusts it yet. An owner does: ctx keys trust {made.name} --issuer ISSUER --role ROLE --key OWNER"
+        )
     screen.answer(made)
     return OK
 
@@ -31,14 +35,34 @@ def change_keys(desk: KeyDesk, args: Namespace, screen: Screen) -> int:
     key_id, changes = _CHANGES[args.what](desk, args)
     signer = desk.signer(args.key)
     keyring = desk.change(changes, signer)
-    done = {"trust": "is trusted", "rotate": "is in its place", "revoke": "is revoked"}[args.what]
-    screen.say(f"Key {key_id[:_SHOWN]} {done}, signed by {signer.public_key.key_id[:_SHOWN]}.")
+    by = f"signed by {signer.public_key.key_id[:_SHOWN]}"
+    for line in _said(args, key_id, keyring):
+        screen.say(f"{line}, {by}.")
     for issuer in keyring.issuers:
         able = sum(key.state_at(keyring.as_of) == "valid" for key in issuer.keys)
         if able < issuer.threshold:
             screen.note(f"{clean(issuer.name)} needs {issuer.threshold} signatures and has {able} good keys now")
     screen.answer({"key_id": key_id, "signed_by": signer.public_key.key_id, "events": keyring.seq})
     return OK
+
+
+def _said(args: Namespace, key_id: str, keyring: TrustedKeys) -> Iterator[str]:
+    """What holds now of the key, for each issuer that has it."""
+    for issuer in keyring.issuers:
+        key = issuer.key(key_id)
+        if key is None:
+            continue
+        roles = (
+            f"in the {'roles' if len(key.roles) > 1 else 'role'} {', '.join(key.roles)}"
+            if key.roles
+            else "without a role"
+        )
+        told = {
+            "trust": f"is trusted for {clean(issuer.name)} {clean(roles)}",
+            "rotate": f"takes the place of {clean(args.names[0])} for {clean(issuer.name)} {clean(roles)}",
+            "revoke": f"is revoked for {clean(issuer.name)} from {key.revoked_from} on",
+        }
+        yield f"Key {key_id[:_SHOWN]} {told[args.what]}"
 
 
 def _trust(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:

@@ -2,7 +2,8 @@
 
 from contextplane.app.keys import KeyDesk
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean
+from contextplane.cli.moments import second
+from contextplane.cli.screen import Screen, clean, counted
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.keyring import Issuer, TrustedKey
 
@@ -15,10 +16,11 @@ _COLOR = {"valid": "green", "not_yet_valid": "yellow", "expired": "red", "revoke
 def list_keys(desk: KeyDesk, screen: Screen) -> int:
     keyring, local, now = desk.keyring, desk.local(), desk.now
     trusted = {key.key.key_id for issuer in keyring.issuers for key in issuer.keys}
+    widest = max(map(len, local.values()), default=1)
     for issuer in keyring.issuers:
-        screen.say(f"{clean(issuer.name)}: {issuer.threshold} of {len(issuer.keys)} must sign")
+        screen.say(f"{clean(issuer.name)}: {issuer.threshold} of {counted(len(issuer.keys), 'key')} must sign")
         for key in issuer.keys:
-            screen.say(_line(key, local.get(key.key.key_id, "-"), now, screen))
+            screen.say(_line(key, local.get(key.key.key_id, "-"), widest, now, screen))
     others = {key_id: name for key_id, name in local.items() if key_id not in trusted}
     if others:
         screen.say("here, and trusted by nobody:")
@@ -36,13 +38,14 @@ def list_keys(desk: KeyDesk, screen: Screen) -> int:
     return OK
 
 
-def _line(key: TrustedKey, name: str, now: Timestamp, screen: Screen) -> str:
+def _line(key: TrustedKey, name: str, widest: int, now: Timestamp, screen: Screen) -> str:
+    """Which key, whether it is good, from when until when, and what for. Times are told to the second."""
     state = key.state_at(now)
-    until = f" until {key.valid_until}" if key.valid_until else ""
-    why = f" from {key.revoked_from} on: {clean(key.reason)}" if key.revoked_from else ""
+    until = f" until {second(key.valid_until)}" if key.valid_until else ""
+    why = f"  revoked from {second(key.revoked_from)} on: {clean(key.reason)}" if key.revoked_from else ""
     roles = ", ".join(map(clean, key.roles)) or "no role"
-    shown = screen.paint(_COLOR[state], state)
-    return f"  {key.key.key_id[:_SHOWN]}  {name:<12}  {shown}{why}  from {key.valid_from}{until}  {roles}"
+    shown = screen.paint(_COLOR[state], f"{state.replace('_', ' '):<7}")
+    return f"  {key.key.key_id[:_SHOWN]}  {name:<{widest}}  {shown}  from {second(key.valid_from)}{until}  {roles}{why}"
 
 
 def _told(issuer: Issuer, local: dict[str, str], now: Timestamp) -> dict[str, object]:

@@ -1,13 +1,15 @@
 """Check a change of a context pack: the list that every change passes before it is signed.
 
-Eight lines, in order: schema, internal references, tool surface, golden requests, incidents, evaluators, the
-difference by layer, and whether it may be signed. Each has passed, has failed, or cannot be told, with the
-reason; a line that cannot be told is no pass. The status is 0 when every line has passed, else 10: the whole
-has failed, or is incomplete. Compiling, replaying and evaluating are not there yet, so no change is complete.
+Eight lines, in order: schema, internal references, tool surface, golden requests, incidents, evaluators,
+the difference by layer, and whether it may be signed. Each has passed, has failed, or cannot be told, with
+the reason; a line that cannot be told is no pass. The status is 0 when every line has passed, else 10: the
+whole has failed, or is incomplete. Replaying runs and evaluating are not there yet, so no change is
+complete.
 
---against names the version before; the lines that need it, or --golden, cannot be told without. In the
-golden folder, tool_surface.json holds the tools that the pack is expected to expose, as a tool manifest:
-[{"adapter_id": "adp_orders", "capabilities": ["lookup"]}]. PACK is JSON, or YAML by its extension.
+--against names the version before, a file or id@X.Y.Z; the lines that need it, or --golden, cannot be told
+without. The golden folder holds cases that 'ctx golden record' made, and it may hold tool_surface.json, the
+tools that the pack is expected to expose, as a tool manifest: [{"adapter_id": "adp_orders", "capabilities":
+["lookup"]}]. PACK is JSON, or YAML by its extension.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -37,14 +39,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.app.checking import checked
-    from contextplane.app.linting import overlay_from, surroundings_from
+    from contextplane.cli.context_packs.older import older
 
     found = checked(
         args.pack,
-        against=args.against,
+        against=older(args, screen),
         golden=args.golden,
-        overlays=tuple(overlay_from(path) for path in args.overlay),
-        surroundings=surroundings_from(args.environment) if args.environment else None,
+        overlays=tuple(args.overlay),
+        environment=args.environment,
     )
     _tell(found, screen)
     screen.answer(_answer(found))
@@ -59,7 +61,7 @@ def _tell(found: "Checked", screen: Screen) -> None:
         screen.say(f"{line.number}. {screen.paint(color, f'{verdict:<14}')}  {line.says}")
         screen.say(f"{_INDENT}{shortened(clean(line.reason))}")
         if line.step == "diff" and found.comparison is not None:
-            tell(found.comparison, screen, indent=_INDENT * 2)
+            tell(found.comparison, screen, indent=_INDENT * 2, where=found.pack.where)
     outcome = found.checklist.outcome
     screen.say(f"{screen.paint(_COLOR[outcome], outcome)}: {_counts(found.checklist)}")
 

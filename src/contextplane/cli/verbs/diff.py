@@ -12,9 +12,10 @@ step gave another output), output_drift. With --exit-code the status is 12 when 
 Of handoff packs, pk_<id>@3 and pk_<id>@5 (without a number the newest), what they say of themselves is
 compared, then sections, refs and diagrams by their keys: added, removed, changed, reordered.
 
-Of files, OLD.yaml and NEW.yaml (what has a slash or an extension is one), the context packs in them are
-compared: what changed in each layer, what that does to a run, the least class of version that it asks for
-(patch, minor, major, or reject: it may not be published), and whether the new number says as much.
+Of context packs, each a file (what has a slash or an extension is one), id@X.Y.Z, or id@NAME for an alias
+or for what an environment pins: what changed in each layer, what that does to a run, the least class of
+version that it asks for (patch, minor, major, or reject: it may not be published), and whether the new
+number says as much.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -45,7 +46,11 @@ def run(args: Namespace, screen: Screen) -> int:
 
     a, b = named_handoff(args.a), named_handoff(args.b)
     if a is None and b is None:
-        return _context_packs(args, screen) if _is_file(args.a) or _is_file(args.b) else _runs(args, screen)
+        if not _are_context_packs((args.a, args.b)):
+            return _runs(args, screen)
+        from contextplane.cli.context_packs.diff import diff as diff_context_packs
+
+        return diff_context_packs(args, screen)
     from contextplane.cli.parser import Usage
 
     if a is None or b is None:
@@ -55,21 +60,20 @@ def run(args: Namespace, screen: Screen) -> int:
     return diff(a, b, screen, exit_code=args.exit_code)
 
 
-def _is_file(text: str) -> bool:
+def _are_context_packs(named: tuple[str, str]) -> bool:
+    """Whether each of them is a file or a version; refused where only one is."""
     from contextplane.cli.naming import understood
+    from contextplane.cli.registry.naming import names_version
     from contextplane.model.reference import FilePath
 
-    return isinstance(understood(text, files=True).named, FilePath)
-
-
-def _context_packs(args: Namespace, screen: Screen) -> int:
-    if not (_is_file(args.a) and _is_file(args.b)):
+    which = [names_version(one) or isinstance(understood(one, files=True).named, FilePath) for one in named]
+    if any(which) and not all(which):
         from contextplane.cli.parser import Usage
 
-        raise Usage("a file is compared with another file only", hint="ctx diff OLD.yaml NEW.yaml")
-    from contextplane.cli.context_packs.diff import diff
-
-    return diff(args.a, args.b, screen, exit_code=args.exit_code)
+        raise Usage(
+            "a context pack is compared with another one only", hint="ctx diff OLD NEW, each a file or id@X.Y.Z"
+        )
+    return all(which)
 
 
 def _runs(args: Namespace, screen: Screen) -> int:

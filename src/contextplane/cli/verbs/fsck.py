@@ -6,7 +6,8 @@ The report tells apart: missing (referred to, not there), corrupt (there, and no
 or removed, except that --rebuild makes the index anew, and with it the entries of packs that are no copies
 of their manifests. A catalog that cannot be used is then moved aside and a new one begun with what could be
 saved, and with the handoff packs whose revisions are found among the objects; what is lost is named, and that
-ends with status 1, too.
+ends with status 1, too. Of the registry, the keyring, the log and the ends of streams are compared with what
+is signed; 'ctx verify --registry' looks at every event.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -70,6 +71,7 @@ def _rebuild(screen: Screen) -> int:
 
 def _check(platform: "Platform", screen: Screen, done: "Repaired | None") -> int:
     from contextplane.app.platform import bring_in_step
+    from contextplane.app.registry_care import registry_comparison
     from contextplane.store.fsck import fsck
     from contextplane.store.status import contents
 
@@ -77,7 +79,8 @@ def _check(platform: "Platform", screen: Screen, done: "Repaired | None") -> int
         bring_in_step(platform)  # adopted just now, or never used: there is nothing to compare
     bar = Bar(screen, contents(platform.catalog).objects)
     # Closed here, while the catalog is open, also when whoever reads us leaves half-way.
-    with closing(fsck(platform.catalog, platform.entries, platform.objects, bar.step)) as findings:
+    others = [registry_comparison(platform)]
+    with closing(fsck(platform.catalog, platform.entries, platform.objects, bar.step, others)) as findings:
         return _report(findings, bar, screen, done)
 
 

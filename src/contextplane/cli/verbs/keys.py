@@ -3,7 +3,9 @@
 new makes an Ed25519 key and keeps it in .ctx/keys, encrypted under a passphrase; the first key of a store
 owns its keyring and is trusted at once for the --issuer. list shows who is trusted, from when until when,
 in which roles, and which keys are here. trust gives an issuer a key, or changes what is said of one that it
-has, and leaves the rest as it is; --threshold says how many of its keys must sign. rotate puts NEW in the
+has: --role names all roles that the key has from then on, what is not named stays; --threshold says how many
+keys must sign. Roles are owner (changes the keyring), publisher, operator, the reviewers' architecture,
+security, data and evaluation, the owner_role of a decision, and tenant:<tenant_id>. rotate puts NEW in the
 place of OLD, and both are good for --overlap days. revoke ends the trust in a key from a time on; what it
 signed before passes only where a trusted time says that it was before.
 
@@ -29,6 +31,7 @@ _TAKES = {
     "revoke": _SIGNING | {"since", "reason"},
 }
 _NAMES = {"new": 1, "list": 0, "trust": 1, "rotate": 2, "revoke": 1}
+_TAKEN = ("no KEY", "one KEY", "two, OLD and NEW")
 _OPTIONS = {"since": "from", "passphrase_fd": "passphrase-fd"}
 _MOST_DAYS, _MOST_KEYS, _DIGITS = 3650, 16, 4
 
@@ -37,7 +40,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", choices=tuple(_TAKES), help="what to do")
     parser.add_argument("names", metavar="KEY", nargs="*", help="a key; rotate takes two, OLD and NEW; list none")
     parser.add_argument("--issuer", metavar="ISSUER", help="new, trust: for whom the key signs")
-    parser.add_argument("--role", metavar="ROLE", action="append", help="trust: owner, security, ...; may be repeated")
+    parser.add_argument(
+        "--role", metavar="ROLE", action="append", help="trust: publisher, security, ...; repeated, all of them"
+    )
     parser.add_argument("--from", dest="since", metavar="TIME", type=_moment, help="trust, revoke: from then on")
     parser.add_argument("--until", metavar="TIME", type=_moment, help="trust: not from then on")
     parser.add_argument("--threshold", metavar="N", type=_number_to(_MOST_KEYS), help="trust: so many keys must sign")
@@ -70,7 +75,7 @@ def _check(args: Namespace) -> None:
 
     hint = "see 'ctx keys --help'"
     if len(args.names) != _NAMES[args.what]:
-        raise Usage(f"{args.what} takes {_NAMES[args.what]} KEY, not {len(args.names)}", hint=hint)
+        raise Usage(f"{args.what} takes {_TAKEN[_NAMES[args.what]]}, not {len(args.names)}", hint=hint)
     for name in sorted(frozenset[str]().union(*_TAKES.values())):
         if getattr(args, name) is not None and name not in _TAKES[args.what]:
             raise Usage(f"argument --{_OPTIONS.get(name, name)}: not allowed with {args.what}", hint=hint)

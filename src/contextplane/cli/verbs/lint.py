@@ -1,27 +1,33 @@
 """Judge a context pack by the eight validation gates.
 
 Schema, referential integrity, policy, risk, tenancy, replay, evaluation, security: all findings at once,
-each with its place in the file, its cause and its cure. An error refuses the pack (status 10). What
-cannot be told here is said, and is no pass: give --environment to tell more. PACK is JSON, or YAML by
-its extension; `-` reads JSON from standard input. --against refuses a version number that promises less
-change than there is.
+each with its file, its place there, its cause and its cure. An error refuses the pack (status 10), a warning
+does not. What cannot be told here is said, and is no pass: give --environment to tell more. PACK is JSON,
+or YAML by its extension; `-` reads JSON from standard input. An overlay or a decision catalog is judged for
+itself, by the laws of its kind.
+
+--overlay, as often as there are overlays, judges the pack as it is with them: they are of one environment,
+and may only constrain. --against refuses a version number that promises less change than there is; OLD is
+a file, or a version of the registry: id@X.Y.Z, id@NAME.
+--record makes the file, which may be an overlay or a decision catalog as well, known to the registry; --key
+and --passphrase-fd say who signs that.
+--explain tells what a gate holds (policy), what a law says (risk/destructive_without_gate, or only the
+code), or what an error of ctx means (overlay_widens).
 """
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from contextplane.cli.context_packs.findings import SEVERITY_COLOR, tell_finding
 from contextplane.cli.exit import OK, REFUSED
-from contextplane.cli.screen import Screen, clean, counted
+from contextplane.cli.registry.acting import add_signing
+from contextplane.cli.screen import Screen, clean, counted, shortened
 
 if TYPE_CHECKING:
-    from contextplane.app.linting import Linted, VersionStep
-    from contextplane.authoring.author_file import AuthorFile
-    from contextplane.authoring.finding import Finding
-    from contextplane.authoring.surroundings import Surroundings
+    from contextplane.app.linting import Linted, PlacedFinding
+    from contextplane.authoring.comparison import Comparison
 
 __all__ = ["add_arguments", "run"]
-
-_COLOR = {"error": "red", "warning": "yellow", "unknown": "dim"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,114 +36,157 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--environment", metavar="FILE", help="what is known of the environment it is meant for")
     parser.add_argument("--against", metavar="OLD", help="the version before: is the new number large enough?")
     parser.add_argument("--sarif", action="store_true", help="print the findings as SARIF 2.1.0")
-    parser.add_argument("--explain", metavar="CODE", help="what the law behind a finding says")
+    parser.add_argument("--record", action="store_true", help="make it known to the registry, linted if it passes")
+    parser.add_argument("--explain", metavar="NAME", help="what a gate, a law or an error of this name is")
+    add_signing(parser)
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.linting import author_file, linted, overlay_from, surroundings_from
-
     if args.explain is not None:
-        return _explain(args.explain, screen)
+        from contextplane.cli.context_packs.explaining import explain
+
+        return explain(args.explain, screen)
     if args.pack is None:
         from contextplane.cli.parser import Usage
 
-        raise Usage("no PACK was named", hint="ctx lint PACK, or ctx lint --explain CODE")
-    file = author_file(args.pack)
-    surroundings = surroundings_from(args.environment) if args.environment else None
-    found = linted(file, tuple(overlay_from(path) for path in args.overlay), surroundings)
-    step = _step(args.against, file, found, surroundings)
+        raise Usage("no PACK was named", hint="ctx lint PACK, or ctx lint --explain NAME")
+    if args.record:
+        from contextplane.cli.registry.recording import record
+
+        return record(args, screen)
+    from contextplane.app.linting import lint
+    from contextplane.cli.context_packs.older import older
+
+    before = older(args, screen)
+    found = lint(args.pack, overlays=tuple(args.overlay), environment=args.environment, against=before)
     if args.sarif:
-        _sarif(found, file, args.pack, screen)
+        _sarif(found, screen)
     else:
-        _tell(found, file, args.pack, screen)
-        _tell_bump(step, screen)
-        screen.answer(_answer(found, file, step))
+        _tell(found, screen)
+        screen.answer(_answer(found))
     # Only now: a number that is too small is no reason to keep the findings back.
-    if step is not None and step.refusal is not None:
-        raise step.refusal
+    _refuse_number(found)
     return OK if found.report.passed else REFUSED
 
 
-def _step(
-    against: str | None, file: "AuthorFile", found: "Linted", surroundings: "Surroundings | None"
-) -> "VersionStep | None":
-    """What the version before says of the number; nothing where there is none, or where the form is wrong."""
-    from contextplane.app.linting import author_file, linted, version_step
+def _refuse_number(found: "Linted") -> None:
+    """A number that will not do is an error of its own, unless the findings refuse the pack anyway."""
+    if (
+        found.comparison is not None
+        and found.comparison.refusal
+        and (found.report.passed or not found.comparison.unsafe)
+    ):
+        from contextplane.authoring.versions import BumpTooSmall
 
-    if against is None:
-        return None
-    report = linted(file, (), surroundings).report if found.applied else found.report
-    return None if report.not_run else version_step(author_file(against), file, report)
+        raise BumpTooSmall(found.comparison.refusal, at=found.pack.where("/pack_meta/pack_version"))
 
 
-def _tell(found: "Linted", file: "AuthorFile", path: str, screen: Screen) -> None:
-    for one in found.report.findings:
-        place = file.place(one.at)
-        severity = screen.paint(_COLOR[one.severity], f"{one.severity:<7}")
-        screen.say(f"{severity} {clean(path)}:{place.line}:{place.column}  {one.gate}/{one.code}  {clean(one.at)}")
-        screen.say(f"        {clean(one.cause)}")
-        screen.say(f"        {screen.paint('dim', '->')} {clean(one.cure)}")
+def _tell(found: "Linted", screen: Screen) -> None:
     for applied in found.applied:
-        screen.say(f"overlay {applied.overlay}: {clean(applied.change.words)} ({applied.change.effect})")
+        change = applied.change
+        screen.say(
+            f"overlay {clean(applied.where)}  {applied.overlay}: {shortened(clean(change.words))} ({change.effect})"
+        )
+    whole = [one for one in found.placed if _is_of_the_whole(one)]
+    for one in found.placed:
+        if one not in whole:
+            tell_finding(one.finding, one.where, screen)
+    if found.comparison is not None:
+        _tell_comparison(found.comparison, screen)
+    for line in _verdict(found, screen):
+        screen.say(line)
+    for one in whole:
+        law = f"{one.finding.gate}/{one.finding.code}"
+        screen.say(screen.paint("dim", f"not told ({law}): {clean(one.finding.cause)} -> {clean(one.finding.cure)}"))
+
+
+def _is_of_the_whole(one: "PlacedFinding") -> bool:
+    """Whether it cannot be told of the whole pack: no line of the file is to blame, so none is shown."""
+    return one.finding.severity == "unknown" and not one.finding.at
+
+
+def _tell_comparison(comparison: "Comparison", screen: Screen) -> None:
+    from contextplane.cli.context_packs.changes import tell
+
+    if comparison.same:
+        screen.say(f"nothing changed since {comparison.old}")
+        return
+    screen.say(f"changes since {comparison.old}; least version class: {comparison.bump.least}")
+    tell(comparison, screen, indent="  ")
+
+
+def _verdict(found: "Linted", screen: Screen) -> list[str]:
+    """What it comes to. A verdict is about what was judged; what was not stands on lines of its own."""
+    counts = {kind: sum(one.finding.severity == kind for one in found.placed) for kind in SEVERITY_COLOR}
+    passed = found.report.passed and not (found.comparison is not None and found.comparison.refusal)
+    verdict = screen.paint("green", "passed") if passed else screen.paint("red", "refused")
+    lines = [f"{verdict}: {counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}"]
     if found.report.not_run:
-        screen.say(f"not run, because the form is wrong: {', '.join(found.report.not_run)}")
-    counts = {kind: sum(one.severity == kind for one in found.report.findings) for kind in _COLOR}
-    verdict = screen.paint("green", "passed") if found.report.passed else screen.paint("red", "refused")
-    told = f"{counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}"
-    screen.say(f"{verdict}: {told}, {counts['unknown']} that cannot be told here")
+        lines.append(f"not run, because the form is wrong: {', '.join(found.report.not_run)}")
+    if found.left_out:
+        lines.append("not applied, because the form is wrong: the overlays")
+    placed = sum(one.finding.severity == "unknown" and not _is_of_the_whole(one) for one in found.placed)
+    if placed:
+        lines.append(f"not told: {counted(placed, 'question')} above that nobody could answer here")
+    return lines
 
 
-def _tell_bump(step: "VersionStep | None", screen: Screen) -> None:
-    if step is not None:
-        screen.say(f"version class: {step.bump.least}")
-        for one, change in step.bump.reasons:
-            screen.say(f"  {one:<6} {change.layer}: {clean(change.words)}")
-
-
-def _sarif(found: "Linted", file: "AuthorFile", path: str, screen: Screen) -> None:
+def _sarif(found: "Linted", screen: Screen) -> None:
     import msgspec
 
     from contextplane import __version__
-    from contextplane.authoring.sarif import sarif
+    from contextplane.authoring.artifacts import LAWS_OF
+    from contextplane.authoring.sarif import Located, sarif
+    from contextplane.cli.context_packs.uris import uri
 
-    document = msgspec.json.encode(sarif(found.report.findings, file, path, __version__))
-    screen.out.write(msgspec.json.format(document, indent=2).decode() + "\n")
+    located = [Located(finding=one.finding, uri=uri(one.path), place=one.place) for one in found.placed]
+    laws = LAWS_OF[found.kind]
+    document = sarif(located, found.value, __version__, laws=laws, not_run=found.report.not_run)
+    screen.json_text(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
 
-def _answer(found: "Linted", file: "AuthorFile", step: "VersionStep | None") -> dict[str, object]:
-    refusal = step.refusal if step is not None else None
+def _answer(found: "Linted") -> dict[str, object]:
+    compared = found.comparison
+    refused = compared is not None and bool(compared.refusal)
     return {
-        "passed": found.report.passed and refusal is None,
-        "findings": [_finding(one, file) for one in found.report.findings],
+        "passed": found.report.passed and not refused,
+        "findings": [_finding(one) for one in found.placed],
         "not_run": found.report.not_run,
         "overlays": [
-            {"overlay": one.overlay, "at": one.change.at, "effect": one.change.effect, "words": one.change.words}
+            {
+                "overlay": one.overlay,
+                "place": one.where,
+                "at": one.change.at,
+                "effect": one.change.effect,
+                "words": one.change.words,
+            }
             for one in found.applied
         ],
-        "version_class": step.bump.least if step is not None else None,
-        "version_refused": refusal.message if refusal is not None else None,
+        "overlays_left_out": found.left_out,
+        "version_class": None if compared is None or compared.same else compared.bump.least,
+        "version_refused": (compared.refusal or None) if compared is not None else None,
+        "difference": _difference(compared) if compared is not None else None,
     }
 
 
-def _finding(one: "Finding", file: "AuthorFile") -> dict[str, object]:
-    place = file.place(one.at)
+def _difference(compared: "Comparison") -> dict[str, object]:
+    # Here, where there is one: a pack that is only judged does not load what compares.
+    from contextplane.cli.context_packs.changes import answer
+
+    return answer(compared)
+
+
+def _finding(one: "PlacedFinding") -> dict[str, object]:
+    found = one.finding
     return {
-        "gate": one.gate,
-        "code": one.code,
-        "severity": one.severity,
-        "at": one.at,
-        "line": place.line,
-        "column": place.column,
-        "cause": one.cause,
-        "cure": one.cure,
+        "place": one.where,
+        "file": one.path,
+        "line": one.place.line,
+        "column": one.place.column,
+        "gate": found.gate,
+        "code": found.code,
+        "severity": found.severity,
+        "at": found.at,
+        "cause": found.cause,
+        "cure": found.cure,
     }
-
-
-def _explain(code: str, screen: Screen) -> int:
-    from contextplane.app.linting import law_behind
-
-    law = law_behind(code)
-    screen.say(f"{law.gate}/{law.code} ({law.severity})")
-    screen.say(law.text)
-    screen.answer({"gate": law.gate, "code": law.code, "severity": law.severity, "law": law.text})
-    return OK

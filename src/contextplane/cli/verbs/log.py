@@ -4,7 +4,8 @@ By when a run was created, then by when it was packed. A pack whose manifest was
 read, is listed all the same, and marked. SINCE is a date (2026-05-04), a moment (2026-05-04T09:30:00Z) or a
 time span back from now (36h, 14d); a run that tells no time is older than any. --unfinished lists
 recordings that did not become a pack yet, the newest first: 'ctx finalize' makes a pack of one. With REF, a
-handoff pack, it is the history of that: every revision, also when it was deleted or is expired.
+handoff pack, it is the history of that: every revision, also when it was deleted or is expired; with a
+version in the registry, id@X.Y.Z or id@NAME, everything that happened to it, who did it and why.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -25,7 +26,7 @@ _WIDEST = 40
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("ref", metavar="REF", nargs="?", help="the history of this handoff pack, pk_<id>, instead")
+    parser.add_argument("ref", metavar="REF", nargs="?", help="the history of pk_<id> or id@X.Y.Z instead")
     how_many = parser.add_mutually_exclusive_group()
     how_many.add_argument("--limit", type=limit_of, metavar="N", help=f"at most N packs (default: {LIMIT})")
     how_many.add_argument("--all", action="store_true", help="all of them")
@@ -64,18 +65,25 @@ def run(args: Namespace, screen: Screen) -> int:
 def _history(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.naming import named_handoff
     from contextplane.cli.parser import Usage
+    from contextplane.cli.registry.naming import names_version
 
     for option in ("limit", "all", "unfinished", "since", "model", "tool", "parent"):
         if getattr(args, option):
             raise Usage(f"argument --{option}: not allowed with argument REF", hint="see 'ctx log --help'")
+    if names_version(args.ref):
+        from contextplane.cli.registry.events import log
+
+        return log(args, screen)
     handoff = named_handoff(args.ref)
     if handoff is None:
         raise Usage(
-            "only handoff packs have a history", at=args.ref[:80], hint="'ctx show' tells what a run is a fork of"
+            "only handoff packs and versions have a history",
+            at=args.ref[:80],
+            hint="write pk_<id> or id@X.Y.Z; 'ctx show' tells what a run is a fork of",
         )
-    from contextplane.cli.handoffs.history import log
+    from contextplane.cli.handoffs.history import log as handoff_log
 
-    return log(str(handoff), screen)
+    return handoff_log(str(handoff), screen)
 
 
 def _unfinished(args: Namespace, screen: Screen) -> int:

@@ -2,7 +2,8 @@
 
 It is the refund workflow of a support team: one intent, one decision, two tools that read and one that writes
 under approval. FILE ending in .yaml or .yml has comments on every layer; any other is JSON. An existing
-file is never replaced. Judge what you made of it with 'ctx lint FILE'.
+file is never replaced. Judge what you made of it with 'ctx lint FILE'. --request writes a request for that
+pack instead, with all that is compiled with it: 'ctx compile PACK --request FILE'.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -15,12 +16,19 @@ __all__ = ["add_arguments", "run"]
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="where to write it, such as refunds.yaml")
+    parser.add_argument("--request", action="store_true", help="begin a request to compile the pack with")
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.beginning import begin_pack
+    from contextplane.app.beginning import begin_pack, begin_request
 
-    new = begin_pack(args.file)
-    screen.say(f"{'Wrote' if new else 'It is there:'} {clean(args.file)}. Edit it, then: ctx lint {clean(args.file)}")
+    if args.file == "-":
+        # To every other verb it is standard input: a file of that name could never be read again.
+        from contextplane.cli.parser import Usage
+
+        raise Usage("- names no file", hint="ctx new refunds.yaml")
+    new = begin_request(args.file) if args.request else begin_pack(args.file)
+    then = "ctx compile PACK --request" if args.request else "ctx lint"
+    screen.say(f"{'Wrote' if new else 'It is there:'} {clean(args.file)}. Edit it, then: {then} {clean(args.file)}")
     screen.answer({"file": args.file, "new": new})
     return OK

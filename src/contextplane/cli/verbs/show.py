@@ -6,7 +6,8 @@ is marked; without --content those of up to 8 MiB are looked at, 64 MiB of them 
 at everything). A step is called by its place in the list; the index that its log gave it is told where it
 is another. A time behind a + is that since the step before. --json gives the manifest with its hash filled
 in. On a terminal long answers go through PAGER. Of a handoff pack, pk_<id> or one revision of it as
-pk_<id>@3, it is what 'ctx handoff show' tells.
+pk_<id>@3, it is what 'ctx handoff show' tells. Of a version in the registry, id@X.Y.Z, or id@NAME for an
+alias or for what an environment pins: its layers, state, signatures, reviews, gates, pins and history.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -32,16 +33,29 @@ _MINUTE = 60
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("ref", metavar="REF", help="ctx://<hash>, or the first digits of it; or pk_<id>")
+    parser.add_argument("ref", metavar="REF", help="ctx://<hash>, or the first digits of it; pk_<id>; or id@X.Y.Z")
     parser.add_argument("--steps", action="store_true", help="with the time and the parameters of each step")
     parser.add_argument("--content", action="store_true", help="with prompts, inputs, step outputs and outputs")
 
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.naming import named_handoff
+    from contextplane.cli.registry.naming import names_version
 
+    if names_version(args.ref):
+        return _version(args, screen)
     handoff = named_handoff(args.ref)
     return _run(args, screen) if handoff is None else _handoff(str(handoff), args, screen)
+
+
+def _version(args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.parser import Usage
+    from contextplane.cli.registry.summary import show
+
+    for option in ("steps", "content"):
+        if getattr(args, option):
+            raise Usage(f"argument --{option}: only a run has it", hint="'ctx cat' writes the bytes of a digest")
+    return show(args, screen)
 
 
 def _handoff(ref: str, args: Namespace, screen: Screen) -> int:

@@ -18,11 +18,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.registry_care import registry_summary
     from contextplane.cli.opening import opening
     from contextplane.store.status import contents
 
     with opening(screen) as platform:
-        here = contents(platform.catalog)
+        here, registry = contents(platform.catalog), registry_summary(platform)
         tables = platform.catalog.tables() if args.tables else ()
         path, store_id = platform.home.path, platform.store_id
         on_disk = os.path.exists(platform.home.catalog)
@@ -35,6 +36,9 @@ def run(args: Namespace, screen: Screen) -> int:
     screen.say(f"objects   {here.objects:,} recorded, {human_size(here.size)}")
     for tally in here.kinds:
         screen.say(f"          {tally.objects:,} {clean(tally.kind)}, {human_size(tally.size)}")
+    if registry is not None:
+        signed = f", last signed {registry.checkpoint}" if registry.checkpoint else ", and no checkpoint"
+        screen.say(f"registry  {counted(registry.events, 'event')}{signed}")
     for moment in here.lost:
         lost = f"lost      the catalog was lost and begun anew at {clean(moment)}: what happened before may be missing"
         screen.say(screen.paint("yellow", lost))
@@ -50,6 +54,7 @@ def run(args: Namespace, screen: Screen) -> int:
         "objects": here.objects,
         "size": here.size,
         "kinds": here.kinds,
+        "registry": registry,
         "lost": here.lost,
     }
     screen.answer(answer | ({"tables": tables} if args.tables else {}))

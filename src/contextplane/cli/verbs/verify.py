@@ -1,4 +1,4 @@
-"""Check a pack, or a file by its sidecar, against the store.
+"""Check a pack, or a file by its sidecar, against the store; or the whole registry.
 
 A pack: its manifest, its entry, every blob that it refers to and every manifest in its line of parents
 are hashed again. A file: its sidecar FILE.ctx.json names the pack it came from, and its bytes are compared
@@ -7,9 +7,12 @@ A handoff pack, pk_<id> or one revision of it as pk_<id>@3: every kept revision 
 what its event says, and no event may be missing from its history.
 The answer is one of: verified (status 0), modified (11), unchecked (10: something could not be checked),
 unknown (13: no sidecar, or its pack is not in the store).
+--registry: every event of the registry, its log, both trees and every checkpoint, and that nothing was
+rewritten, truncated, forked or rolled back since the highest checkpoint that was seen from here. --sign then
+signs a fresh checkpoint. --inclusion and --consistency write a proof that others can check without a store.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.progress import Bar
@@ -25,14 +28,55 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 _SHORT = 12
+_DIGITS = 15
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", metavar="REF|FILE", help="an execution or handoff pack, or a file that a run put out")
+    parser.add_argument(
+        "what", metavar="REF|FILE", nargs="?", help="an execution or handoff pack, or a file that a run put out"
+    )
     parser.add_argument("--file", action="store_true", help="it is a file, whatever it looks like")
+    registry = parser.add_argument_group("the registry")
+    registry.add_argument("--registry", action="store_true", help="verify all of the registry")
+    registry.add_argument("--sign", action="store_true", help="and sign a fresh checkpoint, if nothing is wrong")
+    registry.add_argument("--key", metavar="NAME|FILE", help="--sign: the key that signs")
+    registry.add_argument("--passphrase-fd", metavar="N", type=_number, help="read its passphrase from there")
+    registry.add_argument("--inclusion", metavar="REF", help="only prove that this version was published: id@X.Y.Z")
+    registry.add_argument(
+        "--consistency", metavar="SIZE", type=_number, help="only prove that its first SIZE entries are what they were"
+    )
+    registry.add_argument("-o", "--output", metavar="FILE", help="where to write a proof")
+
+
+def _number(text: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) <= _DIGITS:
+        return int(text)
+    raise ArgumentTypeError(f"not a number: {text[:20]!r}")
+
+
+def _check(args: Namespace) -> None:
+    """Each takes what belongs to it, and nothing else."""
+    from contextplane.cli.parser import Usage
+
+    hint = "see 'ctx verify --help'"
+    proof = args.inclusion is not None or args.consistency is not None
+    for name in ("sign", "key", "passphrase_fd", "inclusion", "consistency", "output"):
+        if getattr(args, name) not in {None, False} and not args.registry:
+            raise Usage(f"argument --{name.replace('_', '-')}: only with --registry", hint=hint)
+    if args.registry and (args.what is not None or args.file):
+        raise Usage("argument --registry: takes no REF and no FILE", hint=hint)
+    if not args.registry and args.what is None:
+        raise Usage("the following arguments are required: REF|FILE", hint=hint)
+    if (args.sign and proof) or (args.inclusion is not None and args.consistency is not None):
+        raise Usage("one of --sign, --inclusion and --consistency", hint=hint)
+    if proof != (args.output is not None):
+        raise Usage("a proof is written to a file: --inclusion or --consistency, and -o FILE", hint=hint)
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    _check(args)
+    if args.registry:
+        return _registry(args, screen)
     from contextplane.cli.naming import named_handoff, understood
     from contextplane.cli.opening import opening
     from contextplane.model.reference import FilePath
@@ -46,6 +90,14 @@ def run(args: Namespace, screen: Screen) -> int:
         if args.file or isinstance(understood(args.what, files=True).named, FilePath):
             return _file(args.what, platform, screen)
         return _pack(args.what, platform, screen)
+
+
+def _registry(args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.opening import opening
+    from contextplane.cli.trust.auditing import verify_registry
+
+    with opening(screen, following=False) as platform:
+        return verify_registry(platform, args, screen)
 
 
 def _pack(text: str, platform: "Platform", screen: Screen) -> int:

@@ -7,7 +7,9 @@ from msgspec import Meta
 from contextplane.model.context_pack.terms import DataClassification, Identifier, Names, Semver, Sentence
 from contextplane.model.value import Document
 
-__all__ = ["EnvironmentDefaults", "PackMeta", "Tenant"]
+__all__ = ["EnvironmentDefaults", "Language", "PackMeta", "Tenant"]
+
+Language = Annotated[str, Meta(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*\Z", description="BCP 47, such as en-IN.")]
 
 
 class Tenant(Document, frozen=True, omit_defaults=True):
@@ -21,7 +23,7 @@ class Tenant(Document, frozen=True, omit_defaults=True):
 class EnvironmentDefaults(Document, frozen=True):
     """What holds where a request says nothing of it."""
 
-    language: Annotated[str, Meta(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*\Z", description="BCP 47, such as en-IN.")]
+    language: Language
     timezone: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}\Z")]
     currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}\Z", description="ISO 4217.")]
     region: Identifier

@@ -19,7 +19,11 @@ ToolName = Annotated[
 
 
 class TaskStep(Document, frozen=True, omit_defaults=True):
-    """One call. A param may be an expression over the facts and the results of the steps it depends on."""
+    """One call. What is an object with one key, in a param or within one, is an expression: it is computed.
+
+    It reads the facts, and as `results.<step id>` what the steps gave that this one depends on. All else is handed over
+    as it stands.
+    """
 
     id: Identifier
     tool: ToolName

@@ -1,0 +1,146 @@
+"""A compile case: the request and all that is compiled with it, as one document in a file.
+
+request       the envelope: intent, message, context, pinned packs
+run_context   who acts for whom, the ceiling, the budget
+environment   the ontologies that are present, and the snapshot of the graph
+evidence      what was gathered; may be left out, and so may the next two
+memories      what was recalled
+as_of         the moment at which freshness is judged
+"""
+
+import os
+from typing import Any, ClassVar
+
+import msgspec
+
+from contextplane.app.authored import Authored, author_file
+from contextplane.app.documents import document
+from contextplane.authoring.author_file import AuthorFile, AuthorFileTooLarge
+from contextplane.authoring.nearest import nearest
+from contextplane.compiler.reading import read_evidence, read_memories, read_request, read_run_context
+from contextplane.compiler.refusals import InputInvalid
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.canonical import Json
+from contextplane.model.evidence import EvidenceInput
+from contextplane.model.invoke import InvokeRequest
+from contextplane.model.json_text import parse
+from contextplane.model.memory import Memory
+from contextplane.model.problems import type_name
+from contextplane.model.run_context import RunContext
+from contextplane.model.timestamp import InvalidTimestamp, Timestamp
+from contextplane.model.value import Document, Value
+
+__all__ = ["LARGEST", "CaseEnvironment", "CaseInvalid", "CompileCase", "case_from", "read_case"]
+
+LARGEST = 64 << 20
+"""Evidence may be large; what is larger than this is not read."""
+
+_YAML = (".yaml", ".yml")
+_REQUIRED = ("request", "run_context", "environment")
+_MEMBERS = (*_REQUIRED, "evidence", "memories", "as_of")
+_TOLD = 3
+
+
+class CaseInvalid(ContextPlaneError):
+    """A compile case that has not its form. `details.problems` lists the first thing wrong with each of its parts."""
+
+    code: ClassVar[str] = "compile_case_invalid"
+    family: ClassVar[Family] = "refused"
+
+
+class CaseEnvironment(Document, frozen=True):
+    """What is known of the environment: ontologies as `ont.support@1.0.0`, and the snapshot that is read."""
+
+    ontologies: tuple[str, ...]
+    snapshot: str | None = None
+
+
+class CompileCase(Value, frozen=True):
+    """All inputs of a compile but the pack."""
+
+    request: InvokeRequest
+    run_context: RunContext
+    environment: CaseEnvironment
+    evidence: tuple[EvidenceInput, ...] = ()
+    memories: tuple[Memory, ...] = ()
+    as_of: Timestamp | None = None
+
+
+def case_from(path: str) -> Authored:
+    """The file of a case: YAML by its extension, JSON otherwise; `-` is standard input, JSON."""
+    if os.path.splitext(path)[1].lower() in _YAML:
+        return Authored(path=path, file=author_file(path))
+    with document(path) as data:
+        if len(data) > LARGEST:
+            raise AuthorFileTooLarge(
+                f"has {len(data)} bytes, more than {LARGEST}", at=path, hint="give less evidence at once"
+            )
+        whole = bytes(data)
+    try:
+        parsed = parse(whole)
+    except ContextPlaneError as error:
+        raise error.under(f"{path}: " if error.at else path) from None
+    return Authored(path=path, file=AuthorFile(parsed.value, parsed.canonical, whole))
+
+
+def read_case(value: Json) -> CompileCase:
+    """The case that a document holds. Every part is read, and what is wrong with each is told together."""
+    if not isinstance(value, dict):
+        raise _invalid([("", f"must be an object, not {type_name(value)}", f"with {', '.join(_REQUIRED)}")])
+    problems = [
+        (f"/{name}", f"{name[:60]!r} is no part of a compile case", nearest(name, _MEMBERS, "remove it"))
+        for name in sorted(value.keys() - set(_MEMBERS))
+    ]
+    problems += [(f"/{name}", f"{name} is missing", f"add {name}") for name in _REQUIRED if name not in value]
+    parts: dict[str, Any] = {}
+    for name, read in _READERS.items():
+        if name in value:
+            try:
+                parts[name] = read(value[name])
+            except InputInvalid as error:
+                problems.append((_pointer(error), error.message, error.hint or ""))
+    if problems:
+        raise _invalid(problems)
+    return CompileCase(**parts)
+
+
+def _environment(value: Json) -> CaseEnvironment:
+    try:
+        return msgspec.convert(value, type=CaseEnvironment)
+    except msgspec.ValidationError as error:
+        hint = 'write {"ontologies": ["ont.support@1.0.0"], "snapshot": "..."}'
+        raise InputInvalid(str(error), at="environment#", hint=hint) from error
+
+
+def _moment(value: Json) -> Timestamp:
+    try:
+        return Timestamp.parse(value if isinstance(value, str) else "")
+    except InvalidTimestamp as error:
+        raise InputInvalid("is no moment", at="as_of#", hint="write it as 2026-05-04T09:31:00Z") from error
+
+
+_READERS = {
+    "request": read_request,
+    "run_context": read_run_context,
+    "environment": _environment,
+    "evidence": read_evidence,
+    "memories": read_memories,
+    "as_of": _moment,
+}
+
+
+def _pointer(error: InputInvalid) -> str:
+    name, _, at = (error.at or "").partition("#")
+    return f"/{name}{at}"
+
+
+def _invalid(problems: list[tuple[str, str, str]]) -> CaseInvalid:
+    (at, message, hint), *more = problems
+    also = "".join(f"; {place}: {words}" for place, words, _ in more[:_TOLD])
+    cut = f"; and {len(more) - _TOLD} more" if len(more) > _TOLD else ""
+    return CaseInvalid(
+        f"{message}{also}{cut}",
+        at=at,
+        hint=hint,
+        details={"problems": [{"at": place, "message": words, "hint": way} for place, words, way in problems]},
+    )

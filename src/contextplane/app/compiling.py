@@ -1,0 +1,191 @@
+"""Compiling what people have in files, or what a registry holds, with the knobs that they turn."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from contextplane.app.account import Moved, moved
+from contextplane.app.authored import Authored
+from contextplane.app.compile_case import CaseEnvironment, CompileCase, read_case
+from contextplane.app.knobs import Knob, fact_at, turned
+from contextplane.app.pack_facts import known_places
+from contextplane.compiler.compile import compile_context
+from contextplane.compiler.view import PackView
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.canonical import Json, canonical
+from contextplane.model.compiled_context import CompiledContext
+from contextplane.model.context_ledger import Lineage
+from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.ids import Digest
+from contextplane.model.value import Value
+
+if TYPE_CHECKING:
+    from contextplane.app.authored import OverlayFile
+    from contextplane.app.linting import Linted
+
+__all__ = [
+    "Compiled",
+    "PackNotSound",
+    "PackSource",
+    "compiled_case",
+    "from_file",
+    "from_linted",
+    "from_value",
+    "placed",
+    "placed_in",
+]
+
+_PARTS = frozenset({"request", "run_context", "environment", "evidence", "memories", "as_of"})
+
+
+class PackNotSound(ContextPlaneError):
+    """A pack that does not pass the validation gates: nothing is compiled from it."""
+
+    code: ClassVar[str] = "compile_pack_not_sound"
+    family: ClassVar[Family] = "refused"
+
+
+class PackSource:
+    """A pack that may be compiled from, and where it came from. It is prepared once for each environment."""
+
+    def __init__(self, pack: ContextPack, lineage: tuple[Lineage, ...], where: Callable[[str], str]) -> None:
+        self.pack = pack
+        self.lineage = lineage
+        self.where = where
+        self._views: dict[CaseEnvironment, PackView] = {}
+
+    def view(self, environment: CaseEnvironment) -> PackView:
+        if environment not in self._views:
+            self._views[environment] = PackView(
+                self.pack, ontologies=environment.ontologies, snapshot=environment.snapshot, lineage=self.lineage
+            )
+        return self._views[environment]
+
+    def compile(self, case: CompileCase) -> CompiledContext:
+        return compile_context(
+            self.view(case.environment),
+            case.run_context,
+            case.request,
+            case.evidence,
+            case.memories,
+            as_of=case.as_of,
+        )
+
+
+class Compiled(Value, frozen=True):
+    """What came of a case, and what comes of it without the knobs: a context, or the code of its refusal.
+
+    Neither is there when no knob was turned.
+    """
+
+    value: Json
+    context: CompiledContext
+    before: CompiledContext | None = None
+    refused_before: str = ""
+
+    @property
+    def moved(self) -> tuple[Moved, ...]:
+        """What is otherwise than without the knobs."""
+        return moved(self.before, self.context) if self.before is not None else ()
+
+    @property
+    def hash_moved(self) -> bool:
+        return self.before is None or _hash(self.before) != _hash(self.context)
+
+
+def from_file(path: str, overlays: tuple[str, ...] = ()) -> PackSource:
+    """The pack in a file, with its overlays. One that does not pass every gate is refused."""
+    from contextplane.app.authored import overlay_from, pack_from
+    from contextplane.app.linting import linted
+
+    files = tuple(overlay_from(one) for one in overlays)
+    return from_linted(linted(pack_from(path), files), files)
+
+
+def from_linted(found: "Linted", overlays: "Sequence[OverlayFile]" = ()) -> PackSource:
+    """The same of a pack that was judged with these overlays."""
+    _refuse_unsound(found)
+    pack = msgspec.convert(found.value, type=ContextPack)
+    own = (Lineage(ref=str(pack.ref), digest=str(Digest.of(found.pack.file.canonical))),)
+    # The order in which they are applied.
+    order = sorted(overlays, key=lambda one: (one.overlay.order, one.overlay.overlay_id, one.overlay.ref.release))
+    applied = tuple(Lineage(ref=str(one.overlay.ref), digest=str(Digest.of(one.file.canonical))) for one in order)
+    return PackSource(pack, own + applied, found.pack.where)
+
+
+def from_value(value: Json) -> PackSource:
+    """A pack that passed every gate already, as a registry holds it."""
+    pack = msgspec.convert(value, type=ContextPack)
+    lineage = (Lineage(ref=str(pack.ref), digest=str(Digest.of(canonical(value)))),)
+    return PackSource(pack, lineage, lambda at: f"{pack.ref}#{at}")
+
+
+def _refuse_unsound(found: "Linted") -> None:
+    """Refuse a pack that the gates refuse, with the first of their findings."""
+    errors = [one for one in found.placed if one.finding.severity == "error"]
+    if found.report.passed:
+        return
+    first = errors[0]
+    raise PackNotSound(
+        f"{len(errors)} {'error' if len(errors) == 1 else 'errors'}; the first: {first.finding.cause} "
+        f"({first.finding.gate}/{first.finding.code})",
+        at=first.where,
+        hint=f"'ctx lint {found.pack.path}' lists them all",
+        details={"findings": [{"at": one.where, "code": one.finding.code, "gate": one.finding.gate} for one in errors]},
+    )
+
+
+def compiled_case(source: PackSource, file: Authored, knobs: Sequence[Knob] = ()) -> Compiled:
+    """Compile a case as its file has it, and with the knobs turned. A refusal is given its place."""
+    try:
+        value = turned(file.file.value, knobs, known_places(source.pack))
+        context = source.compile(read_case(value))
+    except ContextPlaneError as error:
+        raise placed(error, source, file, knobs) from None
+    if not knobs:
+        return Compiled(value=value, context=context)
+    try:
+        return Compiled(value=value, context=context, before=source.compile(read_case(file.file.value)))
+    except ContextPlaneError as error:
+        return Compiled(value=value, context=context, refused_before=error.code)
+
+
+def placed(
+    error: ContextPlaneError, source: PackSource | None, file: Authored, knobs: Sequence[Knob] = ()
+) -> ContextPlaneError:
+    """The same error, with the place in the file, the knob, or the pack that it speaks of."""
+    at = _pointer(error.at or "")
+    if at is None:
+        name, hash_, rest = (error.at or "").partition("#")
+        if name == "pack" and hash_ and source is not None:
+            error.at = source.where(rest)
+        return error
+    error.details["pointer"] = at
+    turned_here = [one for one in knobs if at == one.at or at.startswith(f"{one.at}/") or one.at.startswith(f"{at}/")]
+    error.at = f"--set {turned_here[0].name}" if turned_here and at else file.where(at)
+    return error
+
+
+@contextmanager
+def placed_in(file: Authored) -> Iterator[None]:
+    """Give what is refused its place in the file of the case."""
+    try:
+        yield
+    except ContextPlaneError as error:
+        raise placed(error, None, file) from None
+
+
+def _hash(compiled: CompiledContext) -> str:
+    return compiled.context_ledger.compiled_context_hash
+
+
+def _pointer(at: str) -> str | None:
+    """The place in the case that an error names; None when it names none."""
+    if at.startswith("/") or not at:
+        return at
+    name, hash_, rest = at.partition("#")
+    if name == "facts" and hash_:
+        return fact_at(rest.strip("/").replace("/", "."))
+    return f"/{name}{rest}" if hash_ and name in _PARTS else None

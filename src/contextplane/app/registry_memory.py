@@ -1,0 +1,70 @@
+"""What this client knows of the registry: the highest checkpoint that it saw, in `.ctx/keys/registry.json`.
+
+It is kept by the client and not in the catalog: so one that was rolled back, forked or rewritten is noticed.
+Recall it before a view is opened: another process may see more, and keep that, while the view stays as it is.
+"""
+
+from contextlib import suppress
+from typing import ClassVar
+
+import msgspec
+
+from contextplane.adapters.files.keys import FileKeys
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.timestamp import NO_TIME, Timestamp
+from contextplane.model.value import Document
+from contextplane.ports.objects import StorageReadOnly
+from contextplane.registry.checkpoints import Standing
+from contextplane.trust.checkpoint import Checkpoint
+
+__all__ = ["RegistryMemory", "RegistryMemoryInvalid"]
+
+_MEMORY = "registry"
+
+
+class RegistryMemoryInvalid(ContextPlaneError):
+    """The file in which this client keeps the highest checkpoint that it saw cannot be read as that."""
+
+    code: ClassVar[str] = "registry_memory_invalid"
+    family: ClassVar[Family] = "untrusted"
+
+
+class _Kept(Document, frozen=True):
+    """The note as it was signed: two that contradict each other convict whoever signed them."""
+
+    note: str
+
+
+class RegistryMemory:
+    """The memory of one store's registry."""
+
+    def __init__(self, files: FileKeys) -> None:
+        self._files = files
+
+    def recalled(self) -> Checkpoint | None:
+        """The highest checkpoint that was ever kept."""
+        data = self._files.remembered(_MEMORY)
+        if data is None:
+            return None
+        try:
+            note = msgspec.json.decode(data, type=_Kept).note
+            return Checkpoint.parse(note.rpartition("\n\n")[0] + "\n")
+        except (msgspec.DecodeError, ContextPlaneError, UnicodeError, RecursionError) as error:
+            raise RegistryMemoryInvalid(
+                "not what was written here",
+                at=self._files.memory(_MEMORY),
+                hint="remove it to believe the catalog as it is",
+            ) from error
+
+    def keep(self, standing: Standing | None) -> None:
+        """Keep a checkpoint that was found to go on from the one recalled. A lower one changes nothing."""
+        if standing is None:
+            return
+        kept = self.recalled()
+        if kept is None or _height(kept) < _height(standing.checkpoint):
+            with suppress(StorageReadOnly):  # a store that cannot be written is looked at all the same
+                self._files.remember(_MEMORY, msgspec.json.encode(_Kept(note=standing.note.decode())))
+
+
+def _height(checkpoint: Checkpoint) -> tuple[int, Timestamp]:
+    return checkpoint.size, checkpoint.time or NO_TIME

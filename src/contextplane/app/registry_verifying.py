@@ -1,0 +1,119 @@
+"""Verifying the registry of a store wholly, signing it anew, and carrying proofs of it away."""
+
+from typing import ClassVar
+
+from contextplane.app.registry import RegistryDesk
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.ids import PackRef
+from contextplane.model.value import Value
+from contextplane.ports.signer import SignatureCheck, Signer
+from contextplane.registry.auditing import Audit, Progress, audit
+from contextplane.registry.checkpoints import Standing, entry_at, newest
+from contextplane.registry.keyrings import Keyrings
+from contextplane.registry.reading import Reader
+from contextplane.registry.refusals import VersionUnknown
+from contextplane.registry.renewing import RegistryEmpty, renew
+from contextplane.registry.streams import LOG, TREE
+from contextplane.trust.note import NoteKey, NoteUnsigned, opened
+from contextplane.trust.proof_text import consistency_text, inclusion_text
+from contextplane.trust.proofs import consistency_proof, inclusion_proof, root_of
+from contextplane.trust.stream_tree import StreamTree
+
+__all__ = ["Exported", "ProofNotWritten", "consistency", "inclusion", "renewed", "signed_by", "verified", "write_proof"]
+
+
+class ProofNotWritten(ContextPlaneError):
+    """The file for a proof is there already, or cannot be made."""
+
+    code: ClassVar[str] = "proof_not_written"
+    family: ClassVar[Family] = "conflict"
+
+
+class Exported(Value, frozen=True):
+    """A proof as a text, and what it is checked with: the log's key (`name+hash+key`), and an entry or an old root.
+
+    `entry` is what is in the log; the entry and not the event, whose digest it has.
+    """
+
+    proof: bytes
+    vkey: str
+    entry: bytes = b""
+    old_root: bytes = b""
+
+
+def verified(desk: RegistryDesk, progress: Progress) -> Audit:
+    """Verify all of it. What is found sound is what this client knows of it from now on."""
+    seen, known = desk.memory.recalled(), desk.keys.remembered()
+    with desk.platform.catalog.read() as view:
+        found = audit(view, known, desk.keys.check, origin=desk.origin, seen=seen, progress=progress)
+    if found.sound:
+        desk.memory.keep(found.standing)
+    return found
+
+
+def renewed(desk: RegistryDesk, found: Audit, signer: Signer) -> Standing:
+    """Sign a fresh checkpoint of what was verified."""
+    known = desk.keys.keyring
+    with desk.platform.catalog.write() as tx:
+        fresh = renew(
+            tx, found, known=known, check=desk.keys.check, signer=signer, now=desk.keys.now, origin=desk.origin
+        )
+    desk.memory.keep(fresh)
+    return fresh
+
+
+def inclusion(desk: RegistryDesk, ref: PackRef) -> Exported:
+    """That the publication of a version is in the log."""
+    with desk.reading() as reader:
+        version = reader.version(ref)
+        if not version.is_published:
+            raise VersionUnknown("it was never published", at=str(ref), hint="'ctx packs' lists what was")
+        standing = _standing(desk, reader)
+        path = inclusion_proof(StreamTree(reader.streams, TREE), version.entry, standing.checkpoint.size)
+        return Exported(
+            proof=inclusion_text(version.entry, path, standing.note),
+            vkey=str(signed_by(standing, reader.keyrings, desk.keys.check)),
+            entry=entry_at(reader.streams, version.entry)[1],
+        )
+
+
+def consistency(desk: RegistryDesk, old: int) -> Exported:
+    """That the log begins with its first `old` entries as they were."""
+    with desk.reading() as reader:
+        standing, tree = _standing(desk, reader), StreamTree(reader.streams, TREE)
+        path = consistency_proof(tree, old, standing.checkpoint.size)
+        return Exported(
+            proof=consistency_text(old, path, standing.note),
+            vkey=str(signed_by(standing, reader.keyrings, desk.keys.check)),
+            old_root=root_of(tree, 0, old),
+        )
+
+
+def write_proof(exported: Exported, path: str) -> None:
+    """Write a proof to a new file, and the entry that it is about beside it."""
+    for name, data in ((path, exported.proof), (f"{path}.entry", exported.entry)):
+        try:
+            if data:
+                with open(name, "xb") as file:
+                    file.write(data)
+        except OSError as error:
+            raise ProofNotWritten(error.strerror or str(error), at=name, hint="name a new file") from error
+
+
+def signed_by(standing: Standing, keyrings: Keyrings, check: SignatureCheck) -> NoteKey:
+    """The key that signed a checkpoint, under the log's name."""
+    for key in keyrings.good_at(standing.time):
+        named = NoteKey(name=standing.checkpoint.origin, key=key)
+        try:
+            opened(standing.note, [named], check)
+        except NoteUnsigned:
+            continue
+        return named
+    raise NoteUnsigned("signed by nobody whom we trust for it", at=LOG)
+
+
+def _standing(desk: RegistryDesk, reader: Reader) -> Standing:
+    found = newest(reader.streams, reader.keyrings, reader.check, desk.origin)
+    if found is None:
+        raise RegistryEmpty("nothing was ever written to it", at=LOG)
+    return found

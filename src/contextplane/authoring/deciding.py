@@ -1,0 +1,90 @@
+"""What laws about decisions and plans look at, in a pack and in a catalog alike."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeVar
+
+from contextplane.authoring.surroundings import Surroundings
+from contextplane.authoring.texts import Identify, Texts
+from contextplane.model.canonical import Json
+from contextplane.model.context_pack.decision_layer import DecisionSpec
+from contextplane.model.context_pack.pack_meta import Tenant
+from contextplane.model.context_pack.task_layer import TaskTemplate
+
+__all__ = ["Deciding", "Listed", "by_id", "listed", "with_places"]
+
+T = TypeVar("T")
+Placed = tuple[tuple[str, T], ...]
+"""Parts, each with its JSON Pointer before it."""
+
+Listed = tuple[Sequence[str], Callable[[int], str]]
+"""Ids, and the place of the n-th of them, which is told when it is needed."""
+
+
+class Deciding(Texts, ABC):
+    """A document with typed decisions, and with plans that lead to them. `value` is it as it was written."""
+
+    ASKS: ClassVar[tuple[str, ...]] = Surroundings.__struct_fields__
+    """What must be known of the environment before all laws about it can be told."""
+
+    def __init__(
+        self, value: Json, surroundings: Surroundings | None = None, *, identify: Identify | None = None
+    ) -> None:
+        super().__init__(value, identify=identify)
+        self.surroundings = surroundings or Surroundings()
+        self._made: dict[object, Any] = {}
+
+    def once(self, make: Callable[[Self], T]) -> T:
+        """What a function makes of this subject; however many laws ask for it, it is made once."""
+        if make in self._made:
+            found: T = self._made[make]
+            return found
+        made = self._made[make] = make(self)
+        return made
+
+    @property
+    @abstractmethod
+    def tenant(self) -> tuple[str, Tenant]:
+        """Whose document it is, with the place that says so."""
+
+    @property
+    @abstractmethod
+    def decisions(self) -> Mapping[str, tuple[str, DecisionSpec]]:
+        """Decisions by key, each with its place; of two with one key, the first."""
+
+    @property
+    @abstractmethod
+    def templates(self) -> Placed[TaskTemplate]: ...
+
+    @property
+    @abstractmethod
+    def permitted(self) -> frozenset[str] | None:
+        """The tools that a plan may call. None: each pack that the plan comes to says so for itself."""
+
+    @property
+    @abstractmethod
+    def roles(self) -> Placed[str]:
+        """Every role that somebody must hold."""
+
+    @property
+    @abstractmethod
+    def ids(self) -> Mapping[str, Listed]:
+        """The ids of each kind."""
+
+
+def with_places(at: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
+    """The parts of a list, each with its place."""
+    return ((f"{at}/{n}", one) for n, one in enumerate(parts))
+
+
+def listed(at: str, ids: Sequence[str], field: str = "") -> Listed:
+    """The ids of the parts of a list: these themselves, or in one of their fields."""
+    return ids, lambda n: f"{at}/{n}/{field}" if field else f"{at}/{n}"
+
+
+def by_id(at: str, parts: Iterable[T], identity: Callable[[T], str]) -> dict[str, tuple[str, T]]:
+    """The parts of a list by their ids, each with its place; of two with one id, the first."""
+    found: dict[str, tuple[str, T]] = {}
+    for place, one in with_places(at, parts):
+        found.setdefault(identity(one), (place, one))
+    return found

@@ -1,0 +1,45 @@
+"""The facts that a run has, and that conditions and plans can read. There are no others."""
+
+from collections.abc import Iterator
+
+from contextplane.model.canonical import Json
+from contextplane.model.pointer import pointer
+
+__all__ = ["PATHS", "computed_paths", "is_fact"]
+
+_FACTS = frozenset({"request", "user", "agent", "tenant_id", "intent", "safety_mode", "run"})
+"""What JSONLogic sees, and nothing else."""
+
+_INPUT = ("context", "intent", "message", "channel", "locale", "attachments")
+"""What a request holds."""
+
+_WHOLE = (
+    *("tenant_id.", "intent.", "safety_mode."),
+    *("request.intent.", "request.message.", "request.channel.", "request.locale."),
+)
+"""Facts that are a text: nothing lies below them."""
+
+_ROOTS = (*(f"request.{name}" for name in _INPUT), *sorted(_FACTS - {"request"}))
+PATHS = f"a path begins with one of: {', '.join(_ROOTS)}"
+
+
+def is_fact(path: str) -> bool:
+    """Whether a run can have something there. The empty path is all of them."""
+    root, *rest = path.split(".")
+    if not path.isascii() or path.startswith(_WHOLE):
+        return False
+    return not path or (root in _FACTS and (root != "request" or not rest or rest[0] in _INPUT))
+
+
+def computed_paths(expression: Json, at: str = "") -> Iterator[str]:
+    """The places in a condition where the name of a fact is itself computed."""
+    if isinstance(expression, list):
+        for n, one in enumerate(expression):
+            yield from computed_paths(one, f"{at}/{n}")
+    elif isinstance(expression, dict):
+        for operator, given in expression.items():
+            place = at + pointer([operator])
+            name = given[0] if isinstance(given, list) and given else given
+            if operator == "var" and isinstance(name, dict):
+                yield place
+            yield from computed_paths(given, place)

@@ -1,0 +1,81 @@
+"""Tone: how the final text sounds overrides no policy, hides not where a run stands, and names nothing internal."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from contextplane.authoring.finding import Broken, Law
+from contextplane.authoring.subject import Subject
+from contextplane.model.context_pack.tone_and_comms import Audience, ToneAndComms
+
+__all__ = ["LAWS"]
+
+_AT = "/tone_and_comms"
+# Not compiled here: few packs hold a word without which none of them finds anything.
+_OVERRIDES = (
+    r"\b(?:ignore|override|bypass|circumvent|skip|disregard|regardless of)\s+(?:\w+\s+){0,2}"
+    r"(?:polic(?:y|ies)|approvals?|gates?|guardrails?)\b"
+)
+_PASSING_OVER = ("ignore", "override", "bypass", "circumvent", "skip", "disregard", "regardless")
+_STATE = r"\b(?:uncertain|unsure|pending|open approval|approval status|missing evidence|not yet approved|waiting)"
+_STATES = ("uncertain", "unsure", "pending", "open approval", "approval s", "missing ev", "yet approved", "waiting")
+_HIDES = rf"\b(?:hide|conceal|never (?:mention|say|admit)|do(?:n't| not) (?:mention|say|admit)).{{0,60}}{_STATE}"
+_KEEPING_SILENT = ("hide", "conceal", "never ", "n't ", " not ")
+_TELLS = rf"\b(?:mention|say|admit|explain|tell|disclose|reveal|show).{{0,60}}{_STATE}"
+
+
+def tone_is_below_policy(subject: Subject) -> Iterator[Broken]:
+    """No communication rule says to pass over policy, approvals or guardrails."""
+    for at in _where(_OVERRIDES, _PASSING_OVER, subject.pack.tone_and_comms, "do"):
+        cause = "this tells a run to pass over what the policy decides"
+        yield Broken(at=at, cause=cause, cure="change the policy, or say how its verdict is put into words")
+
+
+def tone_shows_where_a_run_stands(subject: Subject) -> Iterator[Broken]:
+    """No communication rule hides that something is uncertain, or that an approval is open."""
+    tone = subject.pack.tone_and_comms
+    for at in (*_where(_HIDES, _KEEPING_SILENT, tone, "do"), *_where(_TELLS, _STATES, tone, "dont")):
+        cause = "this hides how sure a decision is, or that it is still open"
+        yield Broken(at=at, cause=cause, cure="let the answer say which approval or which evidence is missing")
+
+
+def _where(pattern: str, needs: tuple[str, ...], tone: ToneAndComms, field: str) -> Iterator[str]:
+    """The places of what is said in one field and is found by a pattern, which finds nothing without one of `needs`."""
+    parts = (tone, tone.customer_facing, tone.operator_facing)
+    said = "\n".join(text for part in parts if part is not None for text in getattr(part, field)).lower()
+    if any(need in said for need in needs):
+        yield from (at for at, text in _said(tone, field) if re.search(pattern, text, re.IGNORECASE))
+
+
+def customers_are_told_nothing_internal(subject: Subject) -> Iterator[Broken]:
+    """What customers are told names no rule, no bundle and no gate of the pack."""
+    said = list(_said(subject.pack.tone_and_comms, "do", everybody=False))
+    if not said:
+        return
+    internal = {
+        *subject.gates,
+        *(one.rule.rule_id for one in subject.rules),
+        *(one.bundle.bundle_id for one in subject.rules),
+    }
+    for at, text in said:
+        for name in sorted(internal.intersection(re.findall(r"[A-Za-z0-9_.:-]+", text))):
+            cause = f"customers would be told of {name}, which is internal"
+            yield Broken(at=at, cause=cause, cure="say it in their words, or move it to operator_facing")
+
+
+def _said(tone: ToneAndComms, field: str, *, everybody: bool = True) -> Iterator[tuple[str, str]]:
+    """What is said in one field, for everybody or for customers alone, each with its place."""
+    parts: Sequence[tuple[str, ToneAndComms | Audience | None]] = (
+        (_AT, tone if everybody else None),
+        (f"{_AT}/customer_facing", tone.customer_facing),
+        (f"{_AT}/operator_facing", tone.operator_facing if everybody else None),
+    )
+    for at, part in parts:
+        texts: tuple[str, ...] = getattr(part, field) if part is not None else ()
+        yield from ((f"{at}/{field}/{n}", text) for n, text in enumerate(texts))
+
+
+LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="policy", code="tone_above_policy", check=tone_is_below_policy, severity="warning"),
+    Law(gate="policy", code="tone_hides_state", check=tone_shows_where_a_run_stands, severity="warning"),
+    Law(gate="policy", code="tone_tells_internals", check=customers_are_told_nothing_internal, severity="warning"),
+)

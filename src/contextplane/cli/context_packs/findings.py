@@ -1,0 +1,20 @@
+"""A finding of the gates, told: where it stands, which law it is about, its cause and its cure."""
+
+from typing import TYPE_CHECKING
+
+from contextplane.cli.screen import Screen, clean
+
+if TYPE_CHECKING:
+    from contextplane.authoring.finding import Finding
+
+__all__ = ["SEVERITY_COLOR", "tell_finding"]
+
+SEVERITY_COLOR = {"error": "red", "warning": "yellow", "unknown": "dim"}
+_INDENT = " " * 8
+
+
+def tell_finding(found: "Finding", where: str, screen: Screen) -> None:
+    severity = screen.paint(SEVERITY_COLOR[found.severity], f"{found.severity:<7}")
+    screen.say(f"{severity} {clean(where)}  {found.gate}/{found.code}  {clean(found.at)}")
+    screen.say(f"{_INDENT}{clean(found.cause)}")
+    screen.say(f"{_INDENT}{screen.paint('dim', '->')} {clean(found.cure)}")

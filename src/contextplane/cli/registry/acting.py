@@ -1,0 +1,99 @@
+"""Acting in the registry from the command line: which key signs, why, and what is meant."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from contextplane.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from contextplane.app.registry import By, RegistryDesk
+    from contextplane.authoring.surroundings import Surroundings
+    from contextplane.registry.reports import GoldenCases
+
+__all__ = ["add_reason", "add_signing", "at_desk", "base_id", "by", "surroundings_of", "target_of"]
+
+_MOST_DIGITS = 4
+_TARGETS = ("sha256:",)
+
+
+def add_signing(parser: ArgumentParser) -> None:
+    """Who signs, as with `ctx keys`."""
+    signing = parser.add_argument_group("who signs")
+    signing.add_argument("--key", metavar="NAME|FILE", help="the key; else CTX_SIGNING_KEY, else the only one here")
+    signing.add_argument("--passphrase-fd", metavar="N", type=_descriptor, help="read its passphrase from there")
+
+
+def add_reason(parser: ArgumentParser, *, required: bool) -> None:
+    parser.add_argument("--reason", metavar="TEXT", required=required, help="why; it stands in the registry for ever")
+
+
+@contextmanager
+def at_desk(args: Namespace, screen: Screen) -> Iterator["RegistryDesk"]:
+    """The registry of the store that we are in. Verbs that only look have no key to name."""
+    from contextplane.app.keys import KeyDesk
+    from contextplane.app.registry import RegistryDesk
+    from contextplane.app.settings import signing_key
+    from contextplane.cli.opening import opening
+    from contextplane.cli.passphrase import PassphraseSource
+
+    with opening(screen, following=False) as platform:
+        passphrase = PassphraseSource(getattr(args, "passphrase_fd", None), twice=False)
+        yield RegistryDesk(KeyDesk(platform, passphrase, signing_key()), _golden(args))
+
+
+def _golden(args: Namespace) -> "GoldenCases | None":
+    """The golden cases of a folder, where a verb takes one and it is given."""
+    if getattr(args, "golden", None) is None:
+        return None
+    from contextplane.app.golden_release import FolderCases
+
+    return FolderCases(args.golden)
+
+
+def by(desk: "RegistryDesk", args: Namespace, otherwise: str = "") -> "By":
+    """Whoever acts; `otherwise`: the reason where none was given."""
+    from contextplane.app.registry import By
+
+    return By(desk.keys.signer(args.key), args.reason or otherwise)
+
+
+def base_id(text: str) -> str:
+    """The id of a pack, an overlay or a catalog, where no version belongs to it."""
+    name, version = text.partition("@")[::2]
+    if version:
+        from contextplane.cli.parser import Usage
+
+        raise Usage("an id is asked for, without a version", at=text[:80], hint=f"write {name[:80]}")
+    return text
+
+
+def target_of(text: str) -> str:
+    """What is on its way to be published: `id@X.Y.Z` or `sha256:...` as typed, or the bytes that a file stands for."""
+    from contextplane.model.ids import PackRef, UnpinnedRef
+
+    if text.startswith(_TARGETS):
+        return text
+    try:
+        return str(PackRef.parse(text))
+    except UnpinnedRef:
+        if "/" not in text and "." not in text:
+            raise
+    from contextplane.app.authored import author_file
+    from contextplane.registry.artifacts import candidate
+
+    return str(candidate(author_file(text).value).digest)
+
+
+def surroundings_of(args: Namespace) -> "Surroundings | None":
+    """What is known of the environment, where a file says so."""
+    from contextplane.app.authored import surroundings_from
+
+    return surroundings_from(args.environment) if args.environment else None
+
+
+def _descriptor(text: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS:
+        return int(text)
+    raise ArgumentTypeError(f"not a number of a descriptor: {text[:20]!r}")

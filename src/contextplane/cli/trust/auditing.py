@@ -1,0 +1,107 @@
+"""`ctx verify --registry`: all of it verified, signed anew, or a proof of it written to a file."""
+
+from argparse import Namespace
+
+from contextplane.app.platform import Platform
+from contextplane.app.registry import RegistryDesk
+from contextplane.app.registry_verifying import Exported, consistency, inclusion, renewed, verified, write_proof
+from contextplane.cli.exit import OK
+from contextplane.cli.progress import Bar
+from contextplane.cli.screen import Screen, clean, counted
+from contextplane.cli.trust.desk import desk_of
+from contextplane.cli.verdicts import ANSWER_COLOR, STATUS_OF
+from contextplane.model.canonical import Json
+from contextplane.model.ids import PackRef
+from contextplane.registry.auditing import Audit
+from contextplane.registry.checkpoints import Standing
+from contextplane.registry.streams import LOG
+from contextplane.trust.base64_text import encoded
+
+__all__ = ["verify_registry"]
+
+_PROGRAM = "python -m contextplane.testing.second_verifier"
+
+
+def verify_registry(platform: Platform, args: Namespace, screen: Screen) -> int:
+    desk = RegistryDesk(desk_of(platform, args))
+    if args.inclusion is not None:
+        ref = PackRef.parse(args.inclusion)
+        exported = inclusion(desk, ref)
+        return _written(exported, args.output, f"inclusion {args.output} {args.output}.entry", screen)
+    if args.consistency is not None:
+        exported = consistency(desk, args.consistency)
+        return _written(exported, args.output, f"consistency {args.output} {encoded(exported.old_root)}", screen)
+    return _whole(desk, args, screen)
+
+
+def _whole(desk: RegistryDesk, args: Namespace, screen: Screen) -> int:
+    with desk.platform.catalog.read() as view:
+        bar = Bar(screen, view.streams.head(LOG))
+    found = verified(desk, bar.step)
+    bar.clear()
+    fresh = None
+    if args.sign and (found.sound or found.renewable):
+        fresh = renewed(desk, found, desk.keys.signer(args.key))
+    sound = found.sound or fresh is not None
+    answer = "verified" if sound else "modified"
+    _tell(desk, found, fresh, screen)
+    screen.say(f"Integrity:  {screen.paint(ANSWER_COLOR[answer], answer)}")
+    for one in found.troubles:
+        screen.say(f"  {one.code}  {clean(one.at)}  {clean(one.message)}")
+    if found.troubles and sound:
+        screen.say("  The new checkpoint mends this.")
+    elif found.renewable:
+        screen.say("  Everything else is as it should be: 'ctx verify --registry --sign' signs a fresh checkpoint.")
+    screen.answer(
+        {
+            "answer": answer,
+            "registry": desk.origin,
+            "entries": found.entries,
+            "subjects": found.subjects,
+            "checkpoints": found.checkpoints,
+            "by_revoked_keys": found.by_revoked,
+            "checkpoint": _told(fresh or found.standing),
+            "signed": fresh is not None,
+            "troubles": found.troubles,
+        }
+    )
+    return STATUS_OF[answer]
+
+
+def _tell(desk: RegistryDesk, found: Audit, fresh: Standing | None, screen: Screen) -> None:
+    screen.say(f"Registry:   {desk.origin}")
+    log = f"{found.entries:,} {'entry' if found.entries == 1 else 'entries'}"
+    screen.say(f"Checked:    {log}, {counted(found.subjects, 'subject')}, {counted(found.checkpoints, 'checkpoint')}")
+    if found.by_revoked:
+        screen.say(f"            {counted(found.by_revoked, 'event')} by keys that are revoked from before then on")
+    standing = fresh or found.standing
+    if standing is not None:
+        said = "signed now" if fresh is not None else f"of {standing.time}"
+        screen.say(f"Checkpoint: {standing.checkpoint.size:,} {encoded(standing.checkpoint.root)} {said}")
+
+
+def _told(standing: Standing | None) -> Json:
+    if standing is None:
+        return None
+    return {
+        "size": standing.checkpoint.size,
+        "root": encoded(standing.checkpoint.root),
+        "time": str(standing.time),
+        "note": standing.note.decode(),
+    }
+
+
+def _written(exported: Exported, path: str, how: str, screen: Screen) -> int:
+    write_proof(exported, path)
+    entry = f" and {clean(path)}.entry" if exported.entry else ""
+    screen.say(f"Written to {clean(path)}{entry}. To check it, with a root and a key that you have from elsewhere:")
+    screen.say(f"  {_PROGRAM} {clean(how)} {exported.vkey}")
+    screen.answer(
+        {
+            "proof": path,
+            "entry": f"{path}.entry" if exported.entry else None,
+            "old_root": encoded(exported.old_root) if exported.old_root else None,
+            "vkey": exported.vkey,
+        }
+    )
+    return OK

@@ -1,0 +1,114 @@
+"""List context packs, overlays and decision catalogs: every published version and where it stands.
+
+ID lists the versions of that one. --drafts lists instead what is on its way and not published: which bytes,
+how far they are, and whose approval is missing.
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from contextplane.cli.exit import OK
+from contextplane.cli.registry.acting import at_desk
+from contextplane.cli.screen import Screen, clean
+
+if TYPE_CHECKING:
+    from contextplane.app.registry_view import Listed
+    from contextplane.registry.lifecycle import ArtifactState
+
+__all__ = ["add_arguments", "run"]
+
+_SHOWN = 12
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", nargs="?", default="", help="only versions of this")
+    parser.add_argument("--drafts", action="store_true", help="what is on its way and not published")
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.registry_view import drafts, listed
+
+    with at_desk(args, screen) as desk:
+        if args.drafts:
+            states = [one for one in drafts(desk) if args.id in {"", one.name.pack_id}]
+            return _drafts(states, screen)
+        found = listed(desk, args.id)
+    widest = max((len(str(one.ref)) for one in found), default=0)
+    for one in found:
+        screen.say(_line(one, widest, screen))
+    if not found:
+        of = f" of {clean(args.id)}" if args.id else ""
+        screen.say(f"No published versions{of}. 'ctx packs --drafts' lists what is on its way.")
+    screen.answer({"versions": [_told(one) for one in found]})
+    return OK
+
+
+def _line(one: "Listed", widest: int, screen: Screen) -> str:
+    from contextplane.cli.registry.telling import STAGE_COLOR
+
+    if one.problem or one.stage is None or one.digest is None:
+        return f"{one.ref!s:<{widest}}  " + screen.paint("red", f"[{clean(one.problem)}]")
+    stage = screen.paint(STAGE_COLOR[one.stage], f"{one.stage:<10}")
+    told = [f"{one.ref!s:<{widest}}", stage, one.digest.hex[:_SHOWN], one.published_at[:10]]
+    if one.pinned_in:
+        told.append(f"pinned in {', '.join(map(clean, one.pinned_in))}")
+    if one.aliases:
+        told.append(f"alias {', '.join(map(clean, one.aliases))}")
+    if one.open_refreshes and one.stage == "published":  # what is withdrawn is not newly pinned anyway
+        told.append(screen.paint("yellow", "must be refreshed"))
+    return "  ".join(told)
+
+
+def _told(one: "Listed") -> dict[str, object]:
+    return {
+        "ref": str(one.ref),
+        "kind": one.kind,
+        "stage": one.stage,
+        "digest": str(one.digest) if one.digest else None,
+        "issuer": one.issuer,
+        "published_at": one.published_at,
+        "pinned_in": one.pinned_in,
+        "aliases": one.aliases,
+        "open_refreshes": one.open_refreshes,
+        "problem": one.problem or None,
+    }
+
+
+def _drafts(states: "list[ArtifactState]", screen: Screen) -> int:
+    from contextplane.cli.registry.telling import STAGE_COLOR
+
+    widest = max((len(str(one.name)) for one in states), default=0)
+    for one in states:
+        stage = screen.paint(STAGE_COLOR[one.stage], f"{one.stage:<8}")
+        screen.say(f"{one.name!s:<{widest}}  {stage}  {one.digest}  {_waiting(one, screen)}")
+    if not states:
+        screen.say("No drafts. 'ctx lint FILE --record' makes one known.")
+    screen.answer(
+        {
+            "drafts": [
+                {
+                    "ref": str(one.name),
+                    "digest": str(one.digest),
+                    "kind": one.kind,
+                    "stage": one.stage,
+                    "author": one.author,
+                    "missing": one.missing,
+                    "rejected_by": [{"role": r.role, "key_id": r.key_id, "reason": r.reason} for r in one.rejected],
+                }
+                for one in states
+            ]
+        }
+    )
+    return OK
+
+
+def _waiting(one: "ArtifactState", screen: Screen) -> str:
+    """What a draft waits for."""
+    if one.rejected:
+        told = "; ".join(f"rejected as {clean(r.role)}: {clean(r.reason)}" for r in one.rejected)
+        return screen.paint("red", told)
+    if one.missing:
+        return f"to be approved as {', '.join(one.missing)}"
+    return {"draft": "did not pass its gates", "reviewed": "to be signed", "signed": "to be published"}.get(
+        one.stage, ""
+    )

@@ -1,0 +1,74 @@
+"""Pin a version in an environment, or give it a name for people.
+
+ENV is any name: dev, staging, prod. VERSION is id@X.Y.Z, or id@NAME for an alias or for what another
+environment pins. Only what is published, and neither deprecated nor revoked, can be pinned. An overlay is
+pinned onto the pack that it is for, and must apply to the version that is pinned there; a pack must bear the
+overlays that are pinned there. A version with an open refresh is not newly pinned where the environment is
+protected, which every one is until --open says otherwise. With --alias, ENV is a name for people instead,
+which leads to this version and no other; runs are never started by one.
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from contextplane.cli.exit import OK
+from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, by
+from contextplane.cli.screen import Screen, clean
+
+if TYPE_CHECKING:
+    from contextplane.app.registry import RegistryDesk
+    from contextplane.model.ids import PackRef
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("environment", metavar="ENV", help="the environment; with --alias, the name")
+    parser.add_argument("version", metavar="VERSION", nargs="?", help="id@X.Y.Z, or id@NAME")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--alias", action="store_true", help="name the version instead of pinning it")
+    what.add_argument("--open", action="store_true", help="let ENV take versions with an open refresh")
+    what.add_argument("--protect", action="store_true", help="no longer")
+    add_reason(parser, required=False)
+    add_signing(parser)
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.registry_pins import pinned
+    from contextplane.cli.parser import Usage
+    from contextplane.cli.registry.telling import tell_pin
+
+    changing = args.open or args.protect
+    if (args.version is None) is not changing:
+        wrong = "--open and --protect take no VERSION" if changing else "no VERSION was named"
+        raise Usage(wrong, hint="ctx pin ENV VERSION, or ctx pin ENV --open")
+    with at_desk(args, screen) as desk:
+        if changing:
+            return _environment(desk, args, screen)
+        ref = desk.named_version(args.version)
+        if args.alias:
+            return _alias(desk, ref, args, screen)
+        act = pinned(desk, args.environment, ref, by(desk, args, "pinned"))
+    tell_pin(act, "is pinned in", screen)
+    return OK
+
+
+def _alias(desk: "RegistryDesk", ref: "PackRef", args: Namespace, screen: Screen) -> int:
+    from contextplane.app.registry_pins import alias_set
+
+    alias_set(desk, ref, args.environment, by(desk, args, "named"))
+    screen.say(f"{ref.pack_id}@{clean(args.environment)} is {ref}.")
+    screen.answer({"alias": args.environment, "ref": str(ref)})
+    return OK
+
+
+def _environment(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
+    from contextplane.app.registry_pins import environment_set
+
+    changed = environment_set(desk, args.environment, protected=args.protect, by=by(desk, args, "declared"))
+    state = "is protected: it takes no version" if args.protect else "is open: it also takes versions"
+    screen.say(f"{clean(args.environment)} {state} with an open refresh.")
+    if not changed:
+        screen.say("It was so already; nothing changed.")
+    screen.answer({"environment": args.environment, "protected": args.protect, "changed": changed})
+    return OK

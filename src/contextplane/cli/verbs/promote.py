@@ -1,0 +1,30 @@
+"""Say that the version which an environment pins has proved itself there.
+
+A run there must have used it, its release gates must have passed, by an evaluation of its runs, and no
+incident of it may be open. Until runs are made and evaluated, every promotion is refused, and says why.
+"""
+
+from argparse import ArgumentParser, Namespace
+
+from contextplane.cli.exit import OK
+from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, base_id, by
+from contextplane.cli.screen import Screen
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("environment", metavar="ENV", help="where")
+    parser.add_argument("pack", metavar="PACK", help="the id, without a version")
+    add_reason(parser, required=False)
+    add_signing(parser)
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.registry_pins import promoted
+    from contextplane.cli.registry.telling import tell_pin
+
+    with at_desk(args, screen) as desk:
+        act = promoted(desk, args.environment, base_id(args.pack), by(desk, args, "its release gates passed"))
+    tell_pin(act, "is promoted in", screen)
+    return OK

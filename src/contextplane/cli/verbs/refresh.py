@@ -1,0 +1,137 @@
+"""What must be looked at again: because something changed that packs depend on, or because something went wrong.
+
+open asks for a refresh of every version in use that depends on what changed. TRIGGER is one of
+POLICY_BUNDLE_UPDATED (a bundle_id), ONTOLOGY_UPDATED (a namespace), ADAPTER_SCHEMA_UPDATED (an adapter_id),
+DECISION_CATALOG_UPDATED (the catalog, id@X.Y.Z), MEMORY_POLICY_UPDATED (a tenant), EVALUATOR_UPDATED (a
+metric), MODEL_CONFIG_UPDATED (a tenant); NAME is what is in brackets, or * for every pack. run runs the
+actions that the open refreshes of a version ask for and stores their reports; what cannot run stays open.
+list shows what is open. incident notes that something went wrong with a version, so that it is not promoted;
+settle closes that incident.
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from contextplane.cli.exit import OK, REFUSED
+from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, by, surroundings_of
+from contextplane.cli.screen import Screen, clean
+
+if TYPE_CHECKING:
+    from contextplane.app.registry import RegistryDesk
+
+__all__ = ["add_arguments", "run"]
+
+_NAMES = {"open": ("TRIGGER", "NAME"), "run": ("VERSION",), "list": (), "incident": ("VERSION", "INCIDENT")}
+_NAMES["settle"] = _NAMES["incident"]
+_NEEDS_REASON = frozenset({"open", "incident", "settle"})
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("what", choices=tuple(_NAMES), help="what to do")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="TRIGGER NAME; VERSION; or VERSION INCIDENT")
+    parser.add_argument("--environment", metavar="FILE", help="run: what is known of the environment")
+    add_reason(parser, required=False)
+    add_signing(parser)
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.parser import Usage
+
+    if len(args.names) != len(_NAMES[args.what]):
+        taken = " ".join(_NAMES[args.what]) or "nothing more"
+        raise Usage(f"{args.what} takes {taken}", hint="see 'ctx refresh --help'")
+    if args.what in _NEEDS_REASON and not args.reason:
+        raise Usage("the following arguments are required: --reason", hint="see 'ctx refresh --help'")
+    with at_desk(args, screen) as desk:
+        if args.what == "list":
+            return _list(desk, screen)
+        if args.what == "open":
+            return _open(desk, args, screen)
+        return _run(desk, args, screen) if args.what == "run" else _incident(desk, args, screen)
+
+
+def _open(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
+    from contextplane.app.registry_refresh import refresh_opened
+    from contextplane.cli.parser import Usage
+    from contextplane.registry.refreshing import REQUIRED
+
+    trigger, name = args.names
+    known = next((one for one in REQUIRED if one == trigger), None)
+    if known is None:
+        raise Usage(f"no trigger is called {trigger[:60]!r}", hint=f"one of {', '.join(REQUIRED)}")
+    found = refresh_opened(desk, known, name, by(desk, args))
+    for ref in found.opened:
+        screen.say(f"{ref}  must be refreshed: {', '.join(REQUIRED[known])}")
+    for ref in found.before:
+        screen.say(f"{ref}  was so already")
+    for ref in found.left:
+        screen.say(f"{ref}  depends on it, and another issuer's publisher must say so")
+    if not (found.opened or found.before or found.left):
+        screen.say(f"No version in use depends on {clean(name)}.")
+    told = {"opened": found.opened, "before": found.before, "left": found.left}
+    screen.answer(
+        {"trigger": trigger, "dependency": name, **{key: [str(one) for one in refs] for key, refs in told.items()}}
+    )
+    return OK
+
+
+def _run(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
+    """0 when nothing is open any more."""
+    from contextplane.app.registry_refresh import refresh_run
+
+    ref = desk.named_version(args.names[0])
+    outcomes = refresh_run(desk, ref, by(desk, args, "refresh"), surroundings_of(args))
+    state = {True: ("green", "passed"), False: ("red", "failed"), None: ("yellow", "did not run")}
+    for one in outcomes:
+        color, word = state[one.passed]
+        screen.say(f"{one.trigger}  {one.action}: {screen.paint(color, word)} ({clean(one.words)})")
+    done = all(one.passed for one in outcomes)
+    screen.say("Nothing is open any more." if done else "It stays open.")
+    screen.answer(
+        {
+            "ref": str(ref),
+            "closed": done,
+            "actions": [
+                {"trigger": one.trigger, "action": one.action, "passed": one.passed, "words": one.words}
+                for one in outcomes
+            ],
+        }
+    )
+    return OK if done else REFUSED
+
+
+def _list(desk: "RegistryDesk", screen: Screen) -> int:
+    from contextplane.app.registry_refresh import open_refreshes
+
+    found = open_refreshes(desk)
+    for version in found:
+        for one in version.open_refreshes:
+            screen.say(f"{version.ref}  {one.trigger} ({clean(one.dependency)}): {', '.join(one.outstanding)}")
+    if not found:
+        screen.say("No refresh is open.")
+    screen.answer(
+        {
+            "open": [
+                {
+                    "ref": str(version.ref),
+                    "trigger": one.trigger,
+                    "dependency": one.dependency,
+                    "outstanding": one.outstanding,
+                }
+                for version in found
+                for one in version.open_refreshes
+            ]
+        }
+    )
+    return OK
+
+
+def _incident(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
+    from contextplane.app.registry_refresh import incident_closed, incident_opened
+
+    ref, incident = desk.named_version(args.names[0]), args.names[1]
+    opening = args.what == "incident"
+    (incident_opened if opening else incident_closed)(desk, ref, incident, by(desk, args))
+    screen.say(f"Incident {clean(incident)} of {ref} is {'open' if opening else 'closed'}.")
+    screen.answer({"ref": str(ref), "incident": incident, "open": opening})
+    return OK

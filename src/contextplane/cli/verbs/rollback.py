@@ -1,0 +1,33 @@
+"""Pin again, at once, a version that was pinned in an environment before.
+
+Without VERSION it is the last other one that is not revoked; so a second rollback goes forward again, and
+whoever wants to go further back names the VERSION. A deprecated version will do, because it is an emergency,
+and that is said; a revoked one never. Golden cases run behind it: what they say is recorded, with how long
+the rollback took, and never stops it.
+"""
+
+from argparse import ArgumentParser, Namespace
+
+from contextplane.cli.exit import OK
+from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, base_id, by
+from contextplane.cli.screen import Screen
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("environment", metavar="ENV", help="where")
+    parser.add_argument("pack", metavar="PACK", help="the id, without a version")
+    parser.add_argument("version", metavar="VERSION", nargs="?", help="X.Y.Z; else the one before")
+    add_reason(parser, required=True)
+    add_signing(parser)
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.registry_pins import rolled_back
+    from contextplane.cli.registry.telling import tell_pin
+
+    with at_desk(args, screen) as desk:
+        act = rolled_back(desk, args.environment, base_id(args.pack), args.version, by(desk, args))
+    tell_pin(act, "is pinned again in", screen)
+    return OK

@@ -1,0 +1,30 @@
+"""Attach the issuer's signature to an artifact that was reviewed.
+
+TARGET is a file, sha256:<hash>, or id@X.Y.Z when only one draft of it is known. What is signed is an in-toto
+statement about exactly these bytes, their name and their kind, in a DSSE envelope. Keys of the artifact's
+issuer sign; where it asks for several, each signs once. When enough did, it is signed and can be published.
+"""
+
+from argparse import ArgumentParser, Namespace
+
+from contextplane.cli.exit import OK
+from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, by, target_of
+from contextplane.cli.screen import Screen
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("target", metavar="TARGET", help="a file, sha256:<hash>, or id@X.Y.Z")
+    add_reason(parser, required=False)
+    add_signing(parser)
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.registry_release import signed
+    from contextplane.cli.registry.telling import tell_act
+
+    with at_desk(args, screen) as desk:
+        acted = signed(desk, target_of(args.target), by(desk, args, "signed for its issuer"))
+    tell_act(acted, screen)
+    return OK

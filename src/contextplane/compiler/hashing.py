@@ -1,0 +1,90 @@
+"""Digests of inputs and of what stages produce."""
+
+import hashlib
+from typing import TypeVar
+
+import msgspec
+
+from contextplane.compiler.refusals import InputInvalid
+from contextplane.model.canonical import SORTED, JsonRefused, canonical, settled, survey
+from contextplane.model.invoke import InvokeRequest, Trace
+from contextplane.model.run_context import AgentIdentity, RunContext
+
+__all__ = [
+    "digest",
+    "digest_of_input",
+    "digest_of_open_input",
+    "digest_of_plain",
+    "digest_of_plain_input",
+    "text_digest",
+    "without_correlation",
+]
+
+D = TypeVar("D", RunContext, InvokeRequest)
+
+_NO_TRACE = Trace(trace_id="", span_id="")
+
+
+def digest(value: object) -> str:
+    """The digest of the canonical form."""
+    return _named(canonical(value))
+
+
+def digest_of_plain(value: object) -> str:
+    """The same, of a value whose types rule out floats and whose texts and integers were checked before.
+
+    Looking for floats is most of what the canonical form costs.
+    """
+    encoded = settled(SORTED.encode(value), ())
+    return digest(value) if encoded is None else _named(encoded)
+
+
+def digest_of_input(value: object, name: str) -> str:
+    """The digest of an input; one without a canonical form is refused with its place."""
+    try:
+        return digest(value)
+    except JsonRefused as error:
+        place = f"{name}#{error.at or ''}"
+        raise InputInvalid(error.message, at=place, hint=error.hint or "correct it") from error
+
+
+def digest_of_open_input(value: object, name: str, open_parts: list[object]) -> str:
+    """The digest of an input whose floats all stand in these parts of it. Only they are looked through."""
+    try:
+        floats = survey(open_parts)
+        encoded = None if floats is None else settled(SORTED.encode(value), floats)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        encoded = None
+    return digest_of_input(value, name) if encoded is None else _named(encoded)
+
+
+def digest_of_plain_input(value: object, name: str) -> str:
+    """The digest of an input without any number or open part."""
+    try:
+        return digest_of_plain(value)
+    except (TypeError, ValueError):
+        return digest_of_input(value, name)
+
+
+def text_digest(text: str) -> str:
+    return _named(text.encode())
+
+
+def _named(data: bytes) -> str:
+    # As `str(Digest.of(data))`, whose check of the digits costs more than the hash of a short text.
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def without_correlation(value: D) -> D:
+    """An input without the ids that only connect records: those of request, run, session and trace."""
+    agent = _unbound(value.agent)
+    if isinstance(value, RunContext):
+        return msgspec.structs.replace(value, run_id="", trace_id="", session_id=None, agent=agent)
+    return msgspec.structs.replace(value, request_id="", session_id=None, trace=_NO_TRACE, agent=agent)
+
+
+def _unbound(agent: AgentIdentity) -> AgentIdentity:
+    if agent.identity_claim is None:
+        return agent
+    claim = msgspec.structs.replace(agent.identity_claim, run_id="", session_id=None)
+    return msgspec.structs.replace(agent, identity_claim=claim)

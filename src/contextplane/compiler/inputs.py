@@ -1,0 +1,61 @@
+"""Taking the inputs: each is digested first, and ids that only connect records are taken away."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import astuple
+
+from contextplane.compiler.draft import Inputs
+from contextplane.compiler.hashing import digest_of_open_input, digest_of_plain_input, text_digest, without_correlation
+from contextplane.compiler.view import PackView
+from contextplane.model.evidence import EvidenceInput
+from contextplane.model.invoke import InvokeRequest
+from contextplane.model.memory import Memory
+from contextplane.model.run_context import AgentIdentity, RunContext, UserClaims
+from contextplane.model.timestamp import Timestamp
+from contextplane.model.tokens import Tokens
+
+__all__ = ["read"]
+
+
+def read(  # noqa: PLR0913  the inputs
+    view: PackView,
+    run_context: RunContext,
+    request: InvokeRequest,
+    *,
+    evidence: Sequence[EvidenceInput],
+    memories: Sequence[Memory],
+    tokens: Tokens,
+    as_of: Timestamp | None,
+) -> Inputs:
+    """The inputs of a compile. One without a canonical form is refused; past this point every text can be written."""
+    run, asked = without_correlation(run_context), without_correlation(request)
+    gathered, recalled = tuple(evidence), tuple(memories)
+    return Inputs(
+        view=view,
+        run_context=run,
+        request=asked,
+        evidence=gathered,
+        memories=recalled,
+        tokens=tokens,
+        as_of=as_of,
+        request_id=request.request_id,
+        digests={
+            "pack": view.digest,
+            "surroundings": view.surroundings_digest,
+            "run_context": digest_of_open_input(
+                run, "run_context", [run.metadata, astuple(run.run_budget), *_numbers(run.user, run.agent)]
+            ),
+            "request": digest_of_open_input(
+                asked, "request", [asked.input.context, astuple(asked.runtime), *_numbers(asked.user, asked.agent)]
+            ),
+            "evidence": digest_of_plain_input(gathered, "evidence"),
+            "memories": digest_of_plain_input(recalled, "memories"),
+            "as_of": text_digest(str(as_of or "")),
+        },
+    )
+
+
+def _numbers(user: UserClaims, agent: AgentIdentity) -> tuple[object, ...]:
+    """The parts of the two that may hold numbers."""
+    claim = agent.identity_claim
+    return (user.further, user.tenure_days, None if claim is None else (claim.nbf, claim.exp))

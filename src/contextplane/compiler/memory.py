@@ -1,0 +1,76 @@
+"""Stage `memory`: which of the recalled memories may be shown. Only promoted ones ever are."""
+
+from msgspec.structs import replace
+
+from contextplane.compiler.admission import classified_above
+from contextplane.compiler.blocks import data_block
+from contextplane.compiler.draft import Draft, MemoryPart, Recalled
+from contextplane.compiler.hashing import text_digest
+from contextplane.compiler.refusals import MemoryOfAnotherTenant
+from contextplane.model.compiled_context import MemoryManifestEntry, Omission
+from contextplane.model.memory import Memory
+from contextplane.model.timestamp import InvalidTimestamp, Timestamp
+
+__all__ = ["memory"]
+
+
+def memory(draft: Draft) -> Draft:
+    """Every memory is recalled, or omitted with its reason, in the given order."""
+    inputs = draft.inputs
+    shown: list[Memory] = []
+    recalled: list[Recalled] = []
+    omitted: list[Omission] = []
+    seen: set[str] = set()
+    for n, one in enumerate(inputs.memories):
+        at = f"memories#/{n}"
+        if one.tenant_id != inputs.run_context.tenant_id:
+            raise MemoryOfAnotherTenant(
+                f"this memory is of {one.tenant_id}, the run of {inputs.run_context.tenant_id}",
+                at=f"{at}/tenant_id",
+                hint="recall within the tenant of the run",
+            )
+        reason = "duplicate" if one.memory_ref in seen else _refused(one, draft)
+        if reason is not None:
+            omitted.append(Omission(kind="memory", id=one.memory_ref, stage="memory", reason=reason, at=at))
+            continue
+        seen.add(one.memory_ref)
+        shown.append(one)
+        entry = MemoryManifestEntry(memory_ref=one.memory_ref, hash=text_digest(one.content))
+        recalled.append(Recalled(entry=entry, at=at))
+    blocks = tuple(
+        data_block(
+            f"mem_{n}",
+            "memory",
+            one.content,
+            inputs.tokens,
+            classification=one.classification,
+            refs=(one.memory_ref, *one.evidence_refs),
+        )
+        for n, one in enumerate(shown)
+    )
+    return replace(draft, memory=MemoryPart(recalled=tuple(recalled), blocks=blocks, omitted=tuple(omitted)))
+
+
+def _refused(one: Memory, draft: Draft) -> str | None:
+    """Why this memory is not shown; None when it may be."""
+    role = draft.inputs.run_context.user.role
+    namespace = one.subject.partition(":")[0] if one.subject else None
+    reasons = {
+        "not_promoted": one.state != "promoted",
+        "namespace_not_in_scope": namespace is not None and namespace not in draft.scope.scope.ceid_namespaces,
+        "not_for_this_intent": bool(one.intents) and draft.intent.intent not in one.intents,
+        "not_for_this_role": bool(one.roles) and role not in one.roles,
+        "classification_above_pack": classified_above(
+            one.classification, draft.inputs.view.pack.pack_meta.data_classification
+        ),
+        "expired": one.expires_at is not None and _is_over(one.expires_at, draft.inputs.as_of),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _is_over(expires_at: str, as_of: Timestamp | None) -> bool:
+    """Whether its time is over. When nobody says what time it is, it counts as over."""
+    try:
+        return as_of is None or Timestamp.parse(expires_at) <= as_of
+    except InvalidTimestamp:
+        return True

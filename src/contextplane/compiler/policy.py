@@ -1,0 +1,120 @@
+"""Stage `policy`: what guardrails and rules decide of this request."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from contextplane.compiler.blocks import instruction_block
+from contextplane.compiler.draft import Draft, Inputs, PolicyPart
+from contextplane.compiler.quoting import quoted
+from contextplane.errors import ContextPlaneError
+from contextplane.model.compiled_context import Omission, PolicyManifestEntry, PolicyVerdict
+from contextplane.model.context_pack.policy_layer import Effect
+from contextplane.policy.decision import PolicyDecision, RuleEffect, RuleError, RuleIdle
+from contextplane.policy.facts import Facts
+
+__all__ = ["policy"]
+
+
+def policy(draft: Draft) -> Draft:
+    """Every rule of the pack is in the manifest, or omitted with its reason."""
+    inputs = draft.inputs
+    try:
+        facts = _facts(inputs)
+    except ContextPlaneError as error:
+        raise error.under("facts#") from None
+    decision = inputs.view.policy.decide(facts)
+    classification = inputs.view.pack.pack_meta.data_classification
+    part = PolicyPart(
+        verdict=_verdict(decision),
+        manifest=tuple(PolicyManifestEntry(bundle_id=one.bundle_id, rule_ids=one.rule_ids) for one in decision.bundles),
+        blocks=tuple(
+            instruction_block(
+                f"pol_{n}",
+                "policy",
+                _told(inputs, effect),
+                inputs.tokens,
+                classification=classification,
+                refs=(f"policy:{effect.bundle_id}#{effect.rule_id}",),
+            )
+            for n, effect in enumerate(decision.effects)
+        ),
+        omitted=tuple(_omitted(decision)),
+        notes=tuple(
+            f"{one.bundle_id}#{one.rule_id} read {one.path}, which is missing" for one in decision.missing_facts
+        ),
+    )
+    return replace(draft, facts=facts, decision=decision, policy=part)
+
+
+def _facts(inputs: Inputs) -> Facts:
+    """The seven facts. No id that only connects records is among them."""
+    run, asked = inputs.run_context, inputs.request.input
+    user: dict[str, Any] = msgspec.to_builtins(run.user)
+    user.pop("further", None)
+    return Facts.of(
+        request=msgspec.to_builtins(asked),
+        user={**run.user.further, **user},
+        agent=msgspec.to_builtins(run.agent),
+        tenant_id=run.tenant_id,
+        intent=asked.intent,
+        safety_mode=run.safety_mode,
+        run={"budget": msgspec.to_builtins(run.run_budget), "metadata": run.metadata},
+    )
+
+
+def _verdict(decision: PolicyDecision) -> PolicyVerdict:
+    return PolicyVerdict(
+        allowed=decision.allowed,
+        policy_decision_id=decision.policy_decision_id,
+        reason=decision.reason or None,
+        effective_approval_mode=decision.effective_approval_mode,
+        requires_approval_gates=decision.requires_approval_gates,
+        requires=decision.requires,
+        prohibits=decision.prohibits,
+        matched_rule_ids=decision.matched_rule_ids,
+        denials=tuple(f"{one.by}: {one.reason}" if one.by else one.reason for one in decision.denials),
+        missing_facts=tuple(dict.fromkeys(one.path for one in decision.missing_facts)),
+        refused=decision.guardrails.refusals,
+        escalated=decision.guardrails.escalations,
+    )
+
+
+def _omitted(decision: PolicyDecision) -> Iterator[Omission]:
+    rules: tuple[RuleIdle | RuleError, ...] = (*decision.idle, *decision.errors)
+    for one in rules:
+        yield Omission(
+            kind="rule",
+            id=f"{one.bundle_id}#{one.rule_id}",
+            stage="policy",
+            reason=one.kind,
+            detail=one.why or None,
+            at=f"pack#{one.at}",
+        )
+
+
+def _told(inputs: Inputs, taken: RuleEffect) -> str:
+    """A rule that took effect, in one line: the model is told what was decided, and does not decide it."""
+    rationale = inputs.view.rationale(taken.bundle_id, taken.rule_id)
+    parts = [_consequence(taken.effect)]
+    if rationale:
+        parts.append(f"because {quoted(rationale)}")
+    if taken.effect.reason:
+        parts.append(f"tell the user {quoted(taken.effect.reason)}")
+    if taken.effect.requires:
+        parts.append(f"needs evidence {', '.join(taken.effect.requires)}")
+    if taken.effect.prohibits:
+        parts.append(f"never use {', '.join(taken.effect.prohibits)}")
+    if taken.approval_mode:
+        parts.append(f"approval mode {taken.approval_mode}")
+    if taken.effect.requires_approval_gate:
+        parts.append(f"wait for {taken.effect.requires_approval_gate}")
+    return f"{taken.rule_id}: {'; '.join(parts)}"
+
+
+def _consequence(effect: Effect) -> str:
+    if effect.allow is False:
+        return "denied"
+    return "allowed" if effect.allow is True else "applies"

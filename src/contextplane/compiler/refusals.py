@@ -1,0 +1,100 @@
+"""Why nothing is compiled. Every refusal has a code of its own, names the stage, and the place in the input."""
+
+from typing import ClassVar
+
+from contextplane.errors import ContextPlaneError, Family
+
+__all__ = [
+    "BudgetInvalid",
+    "CompileRefused",
+    "EvidenceOfAnotherTenant",
+    "InputInvalid",
+    "IntentMismatch",
+    "IntentUnknown",
+    "MemoryOfAnotherTenant",
+    "OntologyMissing",
+    "PackNotRequested",
+    "PrincipalMismatch",
+    "TenantMismatch",
+]
+
+
+class CompileRefused(ContextPlaneError):
+    """A context that is not compiled. `details.stage` names the stage that refused."""
+
+    code: ClassVar[str] = "compile_refused"
+    family: ClassVar[Family] = "refused"
+    stage: ClassVar[str] = "seal"
+
+    def __init__(self, message: str, *, at: str, hint: str) -> None:
+        super().__init__(message, at=at, hint=hint, details={"stage": self.stage})
+
+
+class InputInvalid(CompileRefused):
+    """An input that is not of its form, or that has no canonical form."""
+
+    code: ClassVar[str] = "compile_input_invalid"
+    stage: ClassVar[str] = "read"
+
+
+class TenantMismatch(CompileRefused):
+    """Request, run and pack do not belong to one tenant, and the pack is not shared with this one."""
+
+    code: ClassVar[str] = "compile_tenant_mismatch"
+    stage: ClassVar[str] = "scope"
+
+
+class PrincipalMismatch(CompileRefused):
+    """The request names another user or agent than those that were authenticated for the run."""
+
+    code: ClassVar[str] = "compile_principal_mismatch"
+    stage: ClassVar[str] = "scope"
+
+
+class PackNotRequested(CompileRefused):
+    """The request does not name the pack that it would be compiled from."""
+
+    code: ClassVar[str] = "compile_pack_not_requested"
+    stage: ClassVar[str] = "scope"
+
+
+class OntologyMissing(CompileRefused):
+    """The environment does not hold the version of the ontology that the pack pins."""
+
+    code: ClassVar[str] = "compile_ontology_missing"
+    stage: ClassVar[str] = "scope"
+
+
+class IntentUnknown(CompileRefused):
+    """No rule, evaluator target or task template names the intent."""
+
+    code: ClassVar[str] = "compile_intent_unknown"
+    stage: ClassVar[str] = "intent"
+
+
+class IntentMismatch(CompileRefused):
+    """The run was opened for another intent than the one that the request names."""
+
+    code: ClassVar[str] = "compile_intent_mismatch"
+    stage: ClassVar[str] = "intent"
+
+
+class EvidenceOfAnotherTenant(CompileRefused):
+    """Evidence of another tenant: whoever gathered it read across the boundary, so nothing of it is used."""
+
+    code: ClassVar[str] = "compile_evidence_of_another_tenant"
+    stage: ClassVar[str] = "evidence"
+
+
+class MemoryOfAnotherTenant(CompileRefused):
+    """A memory of another tenant: whoever recalled it read across the boundary, so nothing of it is used."""
+
+    code: ClassVar[str] = "compile_memory_of_another_tenant"
+    stage: ClassVar[str] = "memory"
+
+
+class BudgetInvalid(CompileRefused):
+    """A budget that is negative, or that does not allot tokens to exactly the six buckets."""
+
+    code: ClassVar[str] = "compile_budget_invalid"
+    stage: ClassVar[str] = "budget"

@@ -1,0 +1,92 @@
+"""Stage `scope`: whose run it is, what gives things their meaning in it, and where it takes place."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from contextplane.compiler.draft import Draft, Inputs, ScopePart
+from contextplane.compiler.refusals import OntologyMissing, PackNotRequested, PrincipalMismatch, TenantMismatch
+from contextplane.model.context_ledger import EnvironmentValue, IntelligenceScope
+from contextplane.model.ids import PackRef, UnpinnedRef
+
+__all__ = ["scope"]
+
+_FROM_CONTEXT = ("timezone", "currency", "region")
+
+
+def scope(draft: Draft) -> Draft:
+    """Request, run and pack belong together, the ontology is there, and each default has a source."""
+    inputs = draft.inputs
+    _refuse_strangers(inputs)
+    refs = inputs.view.pack.intelligence_refs
+    ontology = f"{refs.ontology.namespace}@{refs.ontology.version}"
+    if ontology not in inputs.view.ontologies:
+        raise OntologyMissing(
+            f"{ontology} is not present in this environment",
+            at="pack#/intelligence_refs/ontology",
+            hint="publish it there, or pin a version that is present",
+        )
+    found = IntelligenceScope(
+        ontology=ontology,
+        snapshot=inputs.view.snapshot,
+        snapshot_pin_rule=refs.knowledge_graph.snapshot_pin_rule,
+        ceid_namespaces=refs.identity_layer.ceid_namespaces,
+        embedding_keys=refs.embedding_keys,
+    )
+    notes = () if found.snapshot else (f"{found.snapshot_pin_rule} is not resolved to a snapshot",)
+    return replace(draft, scope=ScopePart(scope=found, environment=dict(_environment(inputs)), notes=notes))
+
+
+def _refuse_strangers(inputs: Inputs) -> None:
+    run, request, pack = inputs.run_context, inputs.request, inputs.view.pack
+    tenant = pack.pack_meta.tenant
+    if request.tenant_id != run.tenant_id:
+        raise TenantMismatch(
+            f"the request is of {request.tenant_id}, the run of {run.tenant_id}",
+            at="request#/tenant_id",
+            hint="open the run for the tenant of the request",
+        )
+    if run.tenant_id != tenant.tenant_id and run.tenant_id not in tenant.shared_with:
+        raise TenantMismatch(
+            f"{inputs.view.ref} is of {tenant.tenant_id} and not shared with {run.tenant_id}",
+            at="run_context#/tenant_id",
+            hint="use a pack of this tenant",
+        )
+    for place, named, known in (
+        ("/user/user_id", request.user.user_id, run.user.user_id),
+        ("/agent/agent_id", request.agent.agent_id, run.agent.agent_id),
+    ):
+        if named != known:
+            raise PrincipalMismatch(
+                "the request names another one than the run",
+                at=f"request#{place}",
+                hint="send the request as those who were authenticated",
+            )
+    for n, ref in enumerate(request.context_pack_refs):
+        try:
+            PackRef.parse(ref)
+        except UnpinnedRef as error:
+            raise error.under(f"request#/context_pack_refs/{n}") from None
+    if inputs.view.ref not in request.context_pack_refs:
+        raise PackNotRequested(
+            f"the request does not name {inputs.view.ref}",
+            at="request#/context_pack_refs",
+            hint="name the pinned version that is to be used",
+        )
+
+
+def _environment(inputs: Inputs) -> Iterator[tuple[str, EnvironmentValue]]:
+    """What the request says, else the run, else the defaults of the pack."""
+    said, defaults = inputs.request.input, inputs.view.pack.pack_meta.environment_defaults
+    if said.locale is not None:
+        yield "language", EnvironmentValue(value=said.locale, source="request")
+    elif inputs.run_context.locale is not None:
+        yield "language", EnvironmentValue(value=inputs.run_context.locale, source="run_context")
+    else:
+        yield "language", EnvironmentValue(value=defaults.language, source="pack")
+    for name in _FROM_CONTEXT:
+        value = said.context.get(name)
+        if isinstance(value, str) and value:
+            yield name, EnvironmentValue(value=value, source="request")
+        else:
+            yield name, EnvironmentValue(value=getattr(defaults, name), source="pack")

@@ -1,0 +1,146 @@
+"""Stage `tools`: which tools the run may see, and what they can do."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from contextplane.compiler.blocks import instruction_block
+from contextplane.compiler.draft import Draft, ToolsPart
+from contextplane.compiler.quoting import quoted, quoted_json
+from contextplane.compiler.view import PackView
+from contextplane.model.compiled_context import ArgumentLimit, CapabilityMetadata, Omission, ToolManifestEntry
+from contextplane.model.context_block import ContextBlock
+from contextplane.model.context_pack.arguments import ArgConstraint
+from contextplane.model.context_pack.terms import ApprovalMode
+from contextplane.model.tokens import Tokens
+from contextplane.policy.gates import active_gates
+from contextplane.policy.surfacing import LeftOut, SurfacedTool
+
+__all__ = ["tools"]
+
+_RISKS: dict[ApprovalMode, str] = {
+    "read_only": "read",
+    "local_write": "write_reversible",
+    "network": "write_external",
+    "delegated": "write_on_behalf",
+    "destructive": "write_irreversible",
+}
+
+
+def tools(draft: Draft) -> Draft:
+    """Every capability of the registry, and every permission without one, is surfaced or omitted with its reason."""
+    inputs = draft.inputs
+    view = inputs.view
+    surface = view.tooling.surface(draft.decision, draft.facts.safety_mode)
+    gates = active_gates(view.policy, draft.decision, surface, draft.facts)
+    active = tuple(one.gate.gate_id for one in gates.active)
+    shown = view.kept(
+        (surface.tools, active, inputs.tokens), lambda: _shown(view, surface.tools, active, inputs.tokens)
+    )
+    part = ToolsPart(
+        manifest=shown.manifest,
+        blocks=shown.blocks,
+        gates_active=active,
+        omitted=tuple(map(_omitted, surface.left_out)),
+        notes=tuple(f"{one.gate_id} is not active: {one.why}" for one in gates.inactive),
+    )
+    return replace(draft, tools=part)
+
+
+class _Shown(NamedTuple):
+    manifest: tuple[ToolManifestEntry, ...]
+    blocks: tuple[ContextBlock, ...]
+
+
+def _shown(view: PackView, surfaced: Iterable[SurfacedTool], active: tuple[str, ...], tokens: Tokens) -> _Shown:
+    """An entry and a block for each adapter, in the order of the document."""
+    adapters = _by_adapter(surfaced)
+    return _Shown(
+        manifest=tuple(_entry(view, adapter_id, tools_) for adapter_id, tools_ in adapters.items()),
+        blocks=tuple(
+            instruction_block(
+                f"tool_{n}",
+                "tool",
+                "\n".join(sorted(_told(view, one, active) for one in tools_)),
+                tokens,
+                classification=view.pack.pack_meta.data_classification,
+                refs=tuple(one.capability_id for one in tools_),
+            )
+            for n, tools_ in enumerate(adapters.values())
+        ),
+    )
+
+
+def _by_adapter(surfaced: Iterable[SurfacedTool]) -> dict[str, list[SurfacedTool]]:
+    found: dict[str, list[SurfacedTool]] = {}
+    for one in surfaced:
+        found.setdefault(one.adapter_id, []).append(one)
+    return found
+
+
+def _entry(view: PackView, adapter_id: str, surfaced: list[SurfacedTool]) -> ToolManifestEntry:
+    return ToolManifestEntry(
+        adapter_id=adapter_id,
+        capabilities=tuple(one.capability for one in surfaced),
+        constraints={one.capability: _limits(one) for one in surfaced if one.bounds},
+        capability_metadata={
+            one.capability: CapabilityMetadata(
+                kind="read" if one.declared_mode == "read_only" else "write",
+                risk_level=_RISKS[one.declared_mode],
+                approval_mode=one.declared_mode,
+                source="adapter_registry",
+                input_schema=view.input_schema(one.adapter_id, one.capability),
+            )
+            for one in surfaced
+        },
+    )
+
+
+def _limits(tool: SurfacedTool) -> tuple[ArgumentLimit, ...]:
+    return tuple(
+        ArgumentLimit(argument=one.argument, constraint=one.constraint, origin=one.origin) for one in tool.bounds
+    )
+
+
+def _omitted(one: LeftOut) -> Omission:
+    first = one.reasons[0]
+    return Omission(
+        kind="tool",
+        id=one.capability_id,
+        stage="tools",
+        reason=first.kind,
+        detail="; ".join(reason.message for reason in one.reasons),
+        at=f"pack#{one.at}",
+    )
+
+
+def _told(view: PackView, tool: SurfacedTool, active: tuple[str, ...]) -> str:
+    """One capability in one line, its id first."""
+    kind = "read" if tool.declared_mode == "read_only" else "write"
+    parts = [f"{tool.capability_id}: {kind}, {tool.declared_mode}"]
+    parts += [f"wait for {gate}" for gate in tool.gate_ids if gate in active]
+    parts += [f"{bound.argument} {_bounds(bound.constraint)}" for bound in tool.bounds]
+    schema = view.input_schema(tool.adapter_id, tool.capability)
+    if schema is not None:
+        parts.append(f"input {quoted_json(schema)}")
+    return "; ".join(parts)
+
+
+def _bounds(constraint: ArgConstraint) -> str:
+    return ", ".join(_words(constraint))
+
+
+def _words(constraint: ArgConstraint) -> Iterator[str]:
+    if constraint.required:
+        yield "required"
+    if constraint.min is not None:
+        yield f"at least {quoted_json(constraint.min)}"
+    if constraint.max is not None:
+        yield f"at most {quoted_json(constraint.max)}"
+    if constraint.enum is not None:
+        yield f"one of {quoted_json(constraint.enum)}"
+    if constraint.pattern is not None:
+        yield f"matching {quoted(constraint.pattern)}"
+    if constraint.unless_approved:
+        yield "unless approved"

@@ -1,0 +1,177 @@
+"""What is compiled from: a resolved pack, with all that can be prepared once and used for every request."""
+
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar, cast
+
+from contextplane.authoring.evidence import spelled
+from contextplane.compiler.hashing import digest, digest_of_input
+from contextplane.compiler.pack_texts import business_text, tone_text
+from contextplane.model.canonical import survey
+from contextplane.model.context_ledger import Lineage
+from contextplane.model.context_pack.decision_layer import DecisionSpec
+from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.context_pack.policy_layer import Rule
+from contextplane.policy.engine import PolicyProgram
+from contextplane.policy.surfacing import ToolProgram
+
+__all__ = ["IntentView", "PackView"]
+
+T = TypeVar("T")
+
+_KEPT = 256
+
+
+class IntentView(NamedTuple):
+    """What the pack says of one intent: the decisions it may end in, and the evidence that these require."""
+
+    decisions: tuple[DecisionSpec, ...]
+    required_evidence: tuple[str, ...]
+
+
+class PackView:
+    """A pack with its overlays and catalogs merged in, and what is known of its environment.
+
+    `lineage` names the documents that it was made from, the base pack first, the rest in the order in which they were
+    applied. `ontologies` are the versions that are present (`ont.support@1.0.0`), `snapshot` is the one that the
+    pack's rule leads to; None: nobody resolved it. A view never changes; what it prepares, it keeps.
+    """
+
+    def __init__(
+        self,
+        pack: ContextPack,
+        *,
+        ontologies: tuple[str, ...],
+        snapshot: str | None = None,
+        lineage: tuple[Lineage, ...] | None = None,
+    ) -> None:
+        self.pack = pack
+        self.ontologies = ontologies
+        self._snapshot = snapshot
+        self._lineage = lineage
+        self._intents: dict[str, IntentView] = {}
+        self._kept: dict[Hashable, object] = {}
+
+    @cached_property
+    def ref(self) -> str:
+        return str(self.pack.ref)
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the resolved pack."""
+        return digest_of_input(self.pack, "pack")
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether no bound of an argument and no schema has a float, as is nearly always so."""
+        return survey([self.pack.tooling_layer, self.pack.policy_layer]) == []
+
+    @cached_property
+    def lineage(self) -> tuple[Lineage, ...]:
+        """Without any given, the pack stands for itself."""
+        return self._lineage or (Lineage(ref=self.ref, digest=self.digest),)
+
+    @cached_property
+    def surroundings_digest(self) -> str:
+        """The digest of what is known besides the pack itself."""
+        return digest([[*self.ontologies], self._snapshot, *self.lineage])
+
+    @cached_property
+    def snapshot(self) -> str | None:
+        """The snapshot of the graph; a rule that names one needs nobody to resolve it."""
+        kind, _, name = self.pack.intelligence_refs.knowledge_graph.snapshot_pin_rule.partition(":")
+        return name if kind == "snapshot" else self._snapshot
+
+    @cached_property
+    def known_intents(self) -> frozenset[str]:
+        """Every intent that a rule, an evaluator target or a task template names."""
+        pack = self.pack
+        named = {target.intent for target in pack.evaluation_layer.eval_targets}
+        named |= {template.intent for template in pack.task_layer.task_templates}
+        return frozenset(named.union(*(_intents(rule) for rule in self._rules)))
+
+    @cached_property
+    def producers(self) -> dict[str, tuple[str, ...]]:
+        """The tools whose result is evidence of a name."""
+        found: dict[str, list[str]] = {}
+        for permission in self.pack.tooling_layer.permissions:
+            tool = f"{permission.adapter_id}.{permission.capability}"
+            for name in permission.produces or (spelled(permission.adapter_id, permission.capability),):
+                found.setdefault(name, []).append(tool)
+        return {name: tuple(tools) for name, tools in found.items()}
+
+    @cached_property
+    def business(self) -> str:
+        """What the business does and never does."""
+        return business_text(self.pack.business_context)
+
+    @cached_property
+    def tone(self) -> str:
+        """How the agent speaks."""
+        return tone_text(self.pack.tone_and_comms)
+
+    @cached_property
+    def policy(self) -> PolicyProgram:
+        """The rules, compiled."""
+        specs = self.pack.decision_layer.decision_specs
+        return PolicyProgram.of(
+            self.pack.policy_layer, maxima={spec.decision_key: spec.approval_mode for spec in specs}
+        )
+
+    @cached_property
+    def tooling(self) -> ToolProgram:
+        """Registry and permissions, joined."""
+        return ToolProgram.of(self.pack.tooling_layer, self.policy)
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What was made for this key before. The last few hundred are kept, because requests are much alike."""
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            found = self._kept[key] = make()
+        return cast("T", found)
+
+    def rationale(self, bundle_id: str, rule_id: str) -> str | None:
+        return self._rationales[bundle_id, rule_id]
+
+    def input_schema(self, adapter_id: str, capability: str) -> dict[str, Any] | None:
+        return self._schemas.get((adapter_id, capability))
+
+    def intent(self, intent: str) -> IntentView:
+        """The decisions that rules or templates bind to the intent, in the order of the document."""
+        if intent not in self._intents:
+            self._intents[intent] = self._looked_up(intent)
+        return self._intents[intent]
+
+    def _looked_up(self, intent: str) -> IntentView:
+        rules = (rule for rule in self._rules if "intent" not in rule.applies_to or intent in _intents(rule))
+        keys = {rule.decision_binding for rule in rules}
+        keys |= {one.decision_key for one in self.pack.task_layer.task_templates if one.intent == intent}
+        decisions = tuple(spec for spec in self.pack.decision_layer.decision_specs if spec.decision_key in keys)
+        required = dict.fromkeys(name for spec in decisions for name in spec.required_evidence)
+        return IntentView(decisions=decisions, required_evidence=tuple(required))
+
+    @cached_property
+    def _rationales(self) -> dict[tuple[str, str], str | None]:
+        bundles = self.pack.policy_layer.policy_bundles
+        return {(one.bundle_id, rule.rule_id): rule.rationale for one in bundles for rule in one.policy_dsl.rules}
+
+    @cached_property
+    def _schemas(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return {
+            (adapter.adapter_id, name): spec.input_schema
+            for adapter in self.pack.tooling_layer.adapter_registry
+            for name, spec in adapter.capability_specs.items()
+            if spec.input_schema is not None
+        }
+
+    @cached_property
+    def _rules(self) -> tuple[Rule, ...]:
+        bundles = self.pack.policy_layer.policy_bundles
+        return tuple(rule for bundle in bundles for rule in bundle.policy_dsl.rules)
+
+
+def _intents(rule: Rule) -> tuple[str, ...]:
+    named = rule.applies_to.get("intent", ())
+    return (named,) if isinstance(named, str) else named

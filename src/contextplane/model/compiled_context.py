@@ -1,0 +1,156 @@
+"""The CompiledContext: what the compiler makes of a pack, a run context, a request, evidence and memory."""
+
+from typing import Any, Literal
+
+from msgspec import field
+
+from contextplane.model.context_block import Bucket, CompiledPrompt
+from contextplane.model.context_ledger import ContextLedger
+from contextplane.model.context_pack.arguments import ArgConstraint
+from contextplane.model.context_pack.terms import ApprovalMode
+from contextplane.model.evidence_gate import EvidenceGate
+from contextplane.model.value import Document
+
+__all__ = [
+    "ArgumentLimit",
+    "BudgetReport",
+    "CapabilityMetadata",
+    "CompiledContext",
+    "EvidenceManifestEntry",
+    "Manifests",
+    "MemoryManifestEntry",
+    "Omission",
+    "OmissionKind",
+    "PolicyManifestEntry",
+    "PolicyVerdict",
+    "RuntimeControls",
+    "ToolManifestEntry",
+]
+
+OmissionKind = Literal["tool", "rule", "evidence", "memory", "block"]
+
+
+class PolicyManifestEntry(Document, frozen=True):
+    """The rules of one bundle that took effect."""
+
+    bundle_id: str
+    rule_ids: tuple[str, ...]
+
+
+class CapabilityMetadata(Document, frozen=True, omit_defaults=True):
+    """How much one capability can do, and where that is declared."""
+
+    kind: Literal["read", "write"]
+    risk_level: str
+    approval_mode: ApprovalMode
+    source: Literal["adapter_registry"]
+    input_schema: dict[str, Any] | None = None
+
+
+class ArgumentLimit(Document, frozen=True):
+    """What one argument must be, and who says so: `permission:<id>` or `rule:<bundle>#<rule>`."""
+
+    argument: str
+    constraint: ArgConstraint
+    origin: str
+
+
+class ToolManifestEntry(Document, frozen=True, omit_defaults=True):
+    """The capabilities of one adapter that the run may use. `constraints` bound their arguments."""
+
+    adapter_id: str
+    capabilities: tuple[str, ...]
+    constraints: dict[str, tuple[ArgumentLimit, ...]] = field(default_factory=dict)
+    capability_metadata: dict[str, CapabilityMetadata] = field(default_factory=dict)
+
+
+class EvidenceManifestEntry(Document, frozen=True, omit_defaults=True):
+    """Evidence that was admitted."""
+
+    evidence_ref: str
+    source_id: str | None = None
+    hash: str | None = None
+
+
+class MemoryManifestEntry(Document, frozen=True):
+    """A memory that was recalled."""
+
+    memory_ref: str
+    hash: str
+
+
+class Omission(Document, frozen=True, omit_defaults=True):
+    """A candidate that is not in the result: the stage that left it out, and why. `at` is its place in the input."""
+
+    kind: OmissionKind
+    id: str
+    stage: str
+    reason: str
+    detail: str | None = None
+    at: str | None = None
+    bucket: Bucket | None = None
+    tokens: int | None = None
+    priority: int | None = None
+    source_refs: tuple[str, ...] = ()
+
+
+class Manifests(Document, frozen=True):
+    """What shaped the run, what it may use, what it rests on, what it remembers, and all that was left out."""
+
+    policy_manifest: tuple[PolicyManifestEntry, ...]
+    tool_manifest: tuple[ToolManifestEntry, ...]
+    evidence_manifest: tuple[EvidenceManifestEntry, ...]
+    memory_manifest: tuple[MemoryManifestEntry, ...] = ()
+    omission_manifest: tuple[Omission, ...] = ()
+
+
+class RuntimeControls(Document, frozen=True):
+    """The guardrails, gates and redactions that the runtime executes."""
+
+    must_refuse: tuple[str, ...]
+    must_escalate: tuple[str, ...]
+    approval_gates_active: tuple[str, ...]
+    redaction_rules_active: tuple[str, ...]
+
+
+class BudgetReport(Document, frozen=True):
+    """What was allotted and used, by bucket, and every block that did not fit."""
+
+    tokens_allocated: dict[Bucket, int]
+    tokens_used_at_compile: int
+    tokens_used_by_bucket: dict[Bucket, int]
+    bucket_truncations: dict[Bucket, bool]
+    dropped_block_ids: dict[Bucket, tuple[str, ...]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+class PolicyVerdict(Document, frozen=True, omit_defaults=True):
+    """What policy decided of the request. `denials` are all its reasons when it is not allowed.
+
+    `missing_facts` were read by a rule and not there; `refused` and `escalated` are the guardrails that were triggered.
+    """
+
+    allowed: bool
+    policy_decision_id: str
+    reason: str | None = None
+    effective_approval_mode: ApprovalMode | None = None
+    requires_approval_gates: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    prohibits: tuple[str, ...] = ()
+    matched_rule_ids: tuple[str, ...] = ()
+    denials: tuple[str, ...] = ()
+    missing_facts: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    escalated: tuple[str, ...] = ()
+
+
+class CompiledContext(Document, frozen=True, omit_defaults=True):
+    """All that shaped or was kept from the model. The same inputs always give the same one."""
+
+    compiled_prompt: CompiledPrompt
+    manifests: Manifests
+    runtime_controls: RuntimeControls
+    budget_report: BudgetReport
+    context_ledger: ContextLedger
+    policy_decision: PolicyVerdict | None = None
+    evidence_gate: EvidenceGate | None = None

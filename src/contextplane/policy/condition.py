@@ -1,0 +1,196 @@
+"""Conditions, compiled once and judged strictly: true, false, or a failure. Many are judged in one call of the engine.
+
+Only true and false are answers. What evaluates to anything else is a failure, and so is what cannot be evaluated or
+takes more work than its size justifies. What a failure means is decided by whoever asks.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import datalogic_py
+import msgspec
+
+from contextplane.model.canonical import Json
+from contextplane.model.value import Value
+from contextplane.policy.candidates import operation
+from contextplane.policy.facts import Facts
+from contextplane.policy.logic import PER_ELEMENT, engine, variables
+from contextplane.policy.reaching import plain_paths, reach
+
+__all__ = ["Condition", "Conditions", "Failure", "FailureKind", "Judgement", "budget_of"]
+
+FailureKind = Literal["failed", "too_much_work", "not_boolean"]
+
+ELEMENTS = 1_000
+"""How many elements a loop is granted."""
+
+WALKED = 20_000
+"""How much an operator that looks into a value is granted: elements of a list, or 64 bytes of text each."""
+
+MOST = 100_000
+"""What one condition is granted at most, whatever its size."""
+
+_LOOKS_AT_NOTHING = frozenset({"and", "or", "!", "!!", "if", "?:", "var"})
+_SHOWN = 60
+_NOTHING = frozenset[str]()
+_decode = msgspec.json.Decoder().decode
+_decode_answers = msgspec.json.Decoder(tuple[list[bool], list[Any]]).decode
+
+
+class Failure(Value, frozen=True):
+    """Why a condition has no answer."""
+
+    kind: FailureKind
+    why: str
+
+
+class Condition:
+    """One compiled condition, without problems. `plain` are the facts that it reads and has no default for."""
+
+    def __init__(self, expression: Json) -> None:
+        self.expression = expression
+        self.reads = variables(expression)
+        self.plain = frozenset(plain_paths(expression))
+        self.budget = budget_of(expression)
+        self._made: dict[str, datalogic_py.Rule] = {}
+        self._reach: dict[str, Json] = {}
+
+    def judge(self, facts: Facts) -> bool | Failure:
+        """What it comes to for itself."""
+        try:
+            text, _ = self._compiled("", [self.expression]).evaluate_metered(facts.data, budget=self.budget)
+        except datalogic_py.DataLogicError as error:
+            return _failure(error)
+        return answer(_decode(text)[0])
+
+    def missing(self, facts: Facts) -> list[str]:
+        """The facts that it comes to read and does not find. What it has a default for is not missing."""
+        return [path for path in sorted(self.plain) if self._is_missing(path, facts) and self._reaches(path, facts)]
+
+    def reach(self, path: str) -> Json:
+        """When it reads this fact: always, never, or when an expression holds."""
+        found = self._reach.get(path)
+        if found is None:
+            found = self._reach[path] = reach(self.expression, path)
+        return found
+
+    def _is_missing(self, path: str, facts: Facts) -> bool:
+        text, _ = self._compiled(f"var {path}", {"var": path}).evaluate_metered(facts.data)
+        return text == "null"
+
+    def _reaches(self, path: str, facts: Facts) -> bool:
+        text, _ = self._compiled(f"reach {path}", [self.reach(path)]).evaluate_metered(facts.data)
+        return text == "[true]"
+
+    def _compiled(self, name: str, expression: Json) -> datalogic_py.Rule:
+        """Compiled when first needed: most conditions are only ever judged together with others."""
+        rule = self._made.get(name)
+        if rule is None:
+            rule = self._made[name] = engine().compile(expression)
+        return rule
+
+
+class Judgement(NamedTuple):
+    """What conditions came to, in their order: false stands in `answers` for each that has a failure by its place.
+
+    `values` are those of the facts that the conditions read, `missing` those of them that are not there.
+    """
+
+    answers: Sequence[bool]
+    failures: Mapping[int, Failure]
+    values: Sequence[Json]
+    missing: frozenset[str]
+
+
+class Conditions:
+    """Conditions that are judged together: one array of one engine call, and one by one when that fails."""
+
+    def __init__(self, conditions: Sequence[Condition]) -> None:
+        self._conditions = conditions
+        self._paths = sorted(frozenset[str]().union(*(one.reads for one in conditions)))
+        array: list[Json] = [one.expression for one in conditions]
+        read: list[Json] = [{"var": path} for path in self._paths]
+        if not engine().compile(array).facts()["reads_complete"]:
+            read.append({"var": ""})  # of a path that is computed, anything may be read
+        self._read = engine().compile(read)
+        self._asked: tuple[tuple[tuple[int, str], ...], datalogic_py.Rule] | None = None
+        self._array = engine().compile([array, read])
+        # No more than any of them is granted alone: so together none can do what it could not do alone. Those that look
+        # into no value cannot exceed what they are granted.
+        walking = [one.budget for one in conditions if one.budget > WALKED]
+        self._budget = (
+            min(walking, default=0) + sum(one.budget for one in conditions if one.budget <= WALKED) + len(read)
+        )
+
+    def judge(self, facts: Facts) -> Judgement:
+        failures: dict[int, Failure] = {}
+        try:
+            text, _ = self._array.evaluate_metered(facts.data, budget=self._budget)
+            answers, values = _decode_answers(text)
+        except (datalogic_py.DataLogicError, msgspec.ValidationError):
+            values = _decode(self._read.evaluate_metered(facts.data)[0])
+            answers = []
+            for n, one in enumerate(self._conditions):
+                found = one.judge(facts)
+                answers.append(found is True)
+                if isinstance(found, Failure):
+                    failures[n] = found
+        missing = self._missing(values) if None in values else _NOTHING
+        return Judgement(answers, failures, values, missing)
+
+    def reaching(self, places: Sequence[int], paths: frozenset[str], facts: Facts) -> Mapping[int, list[str]]:
+        """Of the conditions at these places, all of which have an answer: which of these facts each comes to read."""
+        pairs = [(n, path) for n in places for path in sorted(paths & self._conditions[n].plain)]
+        asked = tuple(one for one in pairs if not isinstance(self._conditions[one[0]].reach(one[1]), bool))
+        held = self._held(asked, facts) if asked else set()
+        found: dict[int, list[str]] = {}
+        for one in pairs:
+            if one in held or self._conditions[one[0]].reach(one[1]) is True:
+                found.setdefault(one[0], []).append(one[1])
+        return found
+
+    def _held(self, asked: tuple[tuple[int, str], ...], facts: Facts) -> set[tuple[int, str]]:
+        if self._asked is None or self._asked[0] != asked:
+            self._asked = asked, engine().compile([self._conditions[n].reach(path) for n, path in asked])
+        answers: list[bool] = _decode(self._asked[1].evaluate_metered(facts.data)[0])
+        return {one for one, holds in zip(asked, answers, strict=True) if holds}
+
+    def _missing(self, values: Sequence[Json]) -> frozenset[str]:
+        return frozenset(path for path, value in zip(self._paths, values, strict=False) if value is None)
+
+
+def answer(result: Json) -> bool | Failure:
+    """Only true and false are answers: a text, a number, a list or null is none, however JSONLogic would take it."""
+    if isinstance(result, bool):
+        return result
+    kind = {str: "a text", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return Failure(kind="not_boolean", why=f"is {kind.get(type(result), 'null')}, neither true nor false")
+
+
+def budget_of(expression: Json) -> int:
+    """How many operations a condition may take, from its size alone.
+
+    Each part counts once. An operator that looks into a value may meet a long one and is granted `WALKED`; what a loop
+    does with each element is granted `ELEMENTS` times. The engine charges for every element and for every 64 bytes, so
+    what grows while it is evaluated runs out as well.
+    """
+    return min(MOST, 16 + 2 * _work(expression))
+
+
+def _work(expression: Json) -> int:
+    if isinstance(expression, list):
+        return 1 + sum(map(_work, expression))
+    if not isinstance(expression, dict):
+        return 1
+    operator, operands = operation(expression)
+    parts = [_work(one) for one in operands]
+    if operator in PER_ELEMENT and len(parts) > 1:
+        parts[1] *= ELEMENTS
+    return sum(parts) + (1 if operator in _LOOKS_AT_NOTHING else WALKED)
+
+
+def _failure(error: datalogic_py.DataLogicError) -> Failure:
+    if error.error_type == "BudgetExceeded":
+        return Failure(kind="too_much_work", why="takes more work than a condition of its size is granted")
+    where = f" in {error.operator}" if error.operator else ""
+    return Failure(kind="failed", why=f"cannot be evaluated{where}: {error.error_type}"[:_SHOWN])

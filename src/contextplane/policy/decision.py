@@ -1,0 +1,149 @@
+"""What policy decides about one request: the verdict, what follows from it, and what became of every single rule."""
+
+from typing import Literal
+
+from contextplane.model.context_pack.arguments import ArgConstraint
+from contextplane.model.context_pack.policy_layer import Effect
+from contextplane.model.context_pack.terms import ApprovalMode
+from contextplane.model.value import Value
+
+__all__ = [
+    "ArgumentBound",
+    "BundleEffects",
+    "Denial",
+    "DenialKind",
+    "GuardrailKind",
+    "GuardrailVerdict",
+    "IdleKind",
+    "MissingFact",
+    "PolicyDecision",
+    "RuleEffect",
+    "RuleError",
+    "RuleIdle",
+    "TriggerKind",
+    "TriggeredGuardrail",
+]
+
+DenialKind = Literal["refusal", "escalation", "rule", "error", "missing_fact", "no_rule", "nothing_allows"]
+IdleKind = Literal["out_of_scope", "no_else"]
+ErrorKind = Literal["failed", "too_much_work", "not_boolean"]
+GuardrailKind = Literal["must_refuse", "must_escalate"]
+TriggerKind = Literal["when", "error", "signal", "label"]
+
+
+class RuleEffect(Value, frozen=True):
+    """A branch of a rule that took effect. `approval_mode` is what it asks for, at most its decision's maximum."""
+
+    bundle_id: str
+    rule_id: str
+    at: str
+    branch: Literal["then", "else"]
+    effect: Effect
+    approval_mode: ApprovalMode | None = None
+    decision_binding: str | None = None
+
+
+class RuleIdle(Value, frozen=True):
+    """A rule that had no effect: it did not apply, or its `if` was false and it has no `else`."""
+
+    bundle_id: str
+    rule_id: str
+    at: str
+    kind: IdleKind
+    why: str
+
+
+class RuleError(Value, frozen=True):
+    """A rule that applies and could not be decided. It counts as a denial."""
+
+    bundle_id: str
+    rule_id: str
+    at: str
+    kind: ErrorKind
+    why: str
+
+
+class MissingFact(Value, frozen=True):
+    """A fact that a rule read and did not find. `denies`: the branch that was not taken would have restricted."""
+
+    path: str
+    bundle_id: str
+    rule_id: str
+    at: str
+    denies: bool
+
+
+class ArgumentBound(Value, frozen=True):
+    """A constraint on an argument, and who set it: `rule:<bundle>#<rule>` or `permission:<id>`. `at` is its place."""
+
+    argument: str
+    constraint: ArgConstraint
+    origin: str
+    at: str
+
+
+class BundleEffects(Value, frozen=True):
+    """The rules of one bundle that took effect, in the order of the document: a row of the policy manifest."""
+
+    bundle_id: str
+    rule_ids: tuple[str, ...]
+
+
+class TriggeredGuardrail(Value, frozen=True):
+    """A guardrail that speaks, and every way in which it was triggered."""
+
+    id: str
+    kind: GuardrailKind
+    by: tuple[TriggerKind, ...]
+    message: str | None = None
+    error: str | None = None
+
+
+class GuardrailVerdict(Value, frozen=True):
+    """All declared labels, and those that were triggered."""
+
+    must_refuse: tuple[str, ...] = ()
+    must_escalate: tuple[str, ...] = ()
+    triggered: tuple[TriggeredGuardrail, ...] = ()
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        return tuple(one.id for one in self.triggered if one.kind == "must_refuse")
+
+    @property
+    def escalations(self) -> tuple[str, ...]:
+        return tuple(one.id for one in self.triggered if one.kind == "must_escalate")
+
+
+class Denial(Value, frozen=True):
+    """One reason why the intent may not be executed. `by` names the rule or guardrail; empty where there is none."""
+
+    kind: DenialKind
+    by: str
+    reason: str
+
+
+class PolicyDecision(Value, frozen=True):
+    """The verdict on one request. `allowed` exactly when `denials` is empty.
+
+    Every rule of the pack is in one of `effects`, `idle` and `errors`. `effective_approval_mode` is the strictest
+    that a rule in effect asks for; None when none does, and then a tool's own declared mode holds.
+    """
+
+    policy_decision_id: str
+    intent: str
+    allowed: bool
+    reason: str
+    denials: tuple[Denial, ...]
+    effective_approval_mode: ApprovalMode | None
+    requires_approval_gates: tuple[str, ...]
+    requires: tuple[str, ...]
+    prohibits: tuple[str, ...]
+    matched_rule_ids: tuple[str, ...]
+    bundles: tuple[BundleEffects, ...]
+    arg_constraints: tuple[ArgumentBound, ...]
+    effects: tuple[RuleEffect, ...]
+    idle: tuple[RuleIdle, ...]
+    errors: tuple[RuleError, ...]
+    missing_facts: tuple[MissingFact, ...]
+    guardrails: GuardrailVerdict

@@ -1,0 +1,130 @@
+"""What conditions see: seven facts about one request, and nothing else."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Self, cast
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.canonical import Json, canonical
+from contextplane.model.context_pack.terms import APPROVAL_MODES, ApprovalMode
+
+__all__ = ["MATCHED", "Facts", "FactsRefused", "SafetyModeUnknown", "safety_mode"]
+
+MATCHED: Mapping[str, str] = {
+    "intent": "intent",
+    "channel": "request.channel",
+    "role": "user.role",
+    "safety_mode": "safety_mode",
+    "tenant_id": "tenant_id",
+}
+"""Every key that `applies_to` may have, and the fact that it matches."""
+
+_WAYS = {key: path.split(".") for key, path in MATCHED.items()}
+_SHOWN = 40
+_NULL = b":null"
+
+
+class SafetyModeUnknown(ContextPlaneError):
+    """A safety mode that is no step of the ladder: nobody knows what the run may do at most."""
+
+    code: ClassVar[str] = "safety_mode_unknown"
+    family: ClassVar[Family] = "refused"
+
+
+class FactsRefused(ContextPlaneError):
+    """A fact that has another type than every run gives it."""
+
+    code: ClassVar[str] = "facts_refused"
+    family: ClassVar[Family] = "refused"
+
+
+class Facts:
+    """The facts of one request, checked: plain JSON with a canonical form, under exactly seven names.
+
+    `request` is what was asked (`intent`, `message`, `channel`, `locale`, `context`); `user` and `agent` are claims of
+    those who authenticated. A member that is null is missing, and is left out: so a default stands in for both. Whoever
+    holds facts changes nothing in them.
+    """
+
+    __slots__ = ("data", "intent", "safety_mode")
+
+    def __init__(self, data: dict[str, Json], intent: str, mode: ApprovalMode) -> None:
+        self.data = data
+        self.intent = intent
+        self.safety_mode = mode
+
+    @classmethod
+    def of(  # noqa: PLR0913  the seven facts
+        cls,
+        *,
+        request: Mapping[str, Json],
+        user: Mapping[str, Json],
+        agent: Mapping[str, Json],
+        tenant_id: str,
+        intent: str,
+        safety_mode: str,
+        run: Mapping[str, Json],
+    ) -> Self:
+        """Put the facts together; refuse what is no fact of a run, and numbers or depths without a canonical form."""
+        mode = _known(safety_mode)
+        objects: dict[str, object] = {"request": request, "user": user, "agent": agent, "run": run}
+        data: dict[str, Json] = {}
+        for name, value in objects.items():
+            if type(value) is not dict:
+                raise FactsRefused("must be an object", at=f"/{name}", hint="give the object itself, not its text")
+            data[name] = cast("dict[str, Json]", value)
+        for name, text in (("tenant_id", tenant_id), ("intent", intent)):
+            if type(text) is not str or not text:
+                raise FactsRefused("must be a text", at=f"/{name}", hint="every run has one")
+            data[name] = text
+        if request.get("intent", intent) != intent:
+            raise FactsRefused(
+                "is another than the intent of the run", at="/request/intent", hint="one run, one intent"
+            )
+        data["safety_mode"] = mode
+        _check_signals(request)
+        if _NULL in canonical(data):
+            data = {name: _without_nulls(value) for name, value in data.items()}
+        return cls(data, intent, mode)
+
+    def matched(self, key: str) -> Json:
+        """The fact that a key of `applies_to` matches; None where it is missing."""
+        value: Json = self.data
+        for step in _WAYS[key]:
+            value = value.get(step) if isinstance(value, dict) else None
+        return value
+
+    @property
+    def context(self) -> Mapping[str, Json]:
+        """`request.context`; empty where there is none."""
+        return cast("Mapping[str, Mapping[str, Json]]", self.data["request"]).get("context") or {}
+
+
+def safety_mode(text: str) -> ApprovalMode:
+    """Read a safety mode, or refuse it."""
+    return _known(text)
+
+
+def _known(text: str) -> ApprovalMode:
+    for mode in APPROVAL_MODES:
+        if text == mode and type(text) is str:
+            return mode
+    shown = ascii(text)[:_SHOWN]
+    raise SafetyModeUnknown(
+        f"{shown} is no safety mode", at="/safety_mode", hint=f"one of: {', '.join(APPROVAL_MODES)}"
+    )
+
+
+def _without_nulls(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _check_signals(request: Mapping[str, Json]) -> None:
+    """Guardrails look into the context by name, so its two shapes are held to."""
+    context = request.get("context")
+    if context is not None and type(context) is not dict:
+        raise FactsRefused("must be an object", at="/request/context", hint="give named values")
+    signals = None if context is None else context.get("signals")
+    if signals is not None and not (isinstance(signals, list) and all(type(one) is str for one in signals)):
+        raise FactsRefused("must be a list of labels", at="/request/context/signals", hint='write ["label"]')

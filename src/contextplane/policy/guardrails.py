@@ -1,0 +1,79 @@
+"""Guardrails: refusals and escalations, judged before ordinary policy and never overridden by it."""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from contextplane.model.canonical import Json
+from contextplane.model.context_pack.policy_layer import Guardrail, Guardrails
+from contextplane.policy.condition import Condition, Conditions, Failure
+from contextplane.policy.decision import GuardrailKind, GuardrailVerdict, TriggeredGuardrail, TriggerKind
+from contextplane.policy.facts import Facts
+
+__all__ = ["GuardrailProgram", "placed_guardrails"]
+
+
+class GuardrailProgram:
+    """The guardrails of a pack with their conditions compiled. None of these has a problem."""
+
+    def __init__(self, guardrails: Guardrails) -> None:
+        self._entries = tuple((kind, one) for kind, _, one in placed_guardrails(guardrails))
+        self._conditional = [n for n, (_, one) in enumerate(self._entries) if one.when is not None]
+        self._conditions = Conditions([Condition(self._entries[n][1].when) for n in self._conditional])
+        self._quiet = GuardrailVerdict(
+            must_refuse=tuple(one.id for kind, one in self._entries if kind == "must_refuse"),
+            must_escalate=tuple(one.id for kind, one in self._entries if kind == "must_escalate"),
+        )
+
+    def judge(self, facts: Facts) -> tuple[GuardrailVerdict, Sequence[Json]]:
+        """Which of them speak; and the values that this was decided by.
+
+        A guardrail is triggered when its `when` holds, when `request.context.signals` names it, or when
+        `request.context.<label>` is true. One whose `when` cannot be judged is triggered as well.
+        """
+        values: Sequence[Json] = ()
+        answers: dict[int, bool | Failure] = {}
+        if self._conditional:
+            judged = self._conditions.judge(facts)
+            values = judged.values
+            for place, (n, answer) in enumerate(zip(self._conditional, judged.answers, strict=True)):
+                answers[n] = judged.failures.get(place, answer)
+        context = facts.context
+        signals = cast("list[str]", context.get("signals") or [])
+        triggered = []
+        for n, (kind, one) in enumerate(self._entries):
+            by = tuple(_ways(answers.get(n, False), signal=one.id in signals, label=context.get(one.id) is True))
+            if by:
+                failure = answers.get(n)
+                error = failure.why if isinstance(failure, Failure) else None
+                triggered.append(TriggeredGuardrail(id=one.id, kind=kind, by=by, message=one.message, error=error))
+        if not triggered:
+            return self._quiet, values
+        quiet = self._quiet
+        verdict = GuardrailVerdict(
+            must_refuse=quiet.must_refuse, must_escalate=quiet.must_escalate, triggered=tuple(triggered)
+        )
+        return verdict, values
+
+
+def _ways(answer: bool | Failure, *, signal: bool, label: bool) -> Iterator[TriggerKind]:  # noqa: FBT001  an answer
+    if answer is True:
+        yield "when"
+    elif answer is not False:
+        yield "error"
+    if signal:
+        yield "signal"
+    if label:
+        yield "label"
+
+
+def placed_guardrails(guardrails: Guardrails) -> Iterator[tuple[GuardrailKind, str, Guardrail]]:
+    """Every guardrail with its kind and its place; a label alone is one without a condition."""
+    for kind, entries in _kinds(guardrails):
+        for n, one in enumerate(entries):
+            entry = one if isinstance(one, Guardrail) else Guardrail(id=one)
+            yield kind, f"/policy_layer/guardrails/{kind}/{n}", entry
+
+
+def _kinds(guardrails: Guardrails) -> Iterator[tuple[GuardrailKind, tuple[str | Guardrail, ...]]]:
+    yield "must_refuse", guardrails.must_refuse
+    yield "must_escalate", guardrails.must_escalate

@@ -1,0 +1,79 @@
+"""Artifacts as the registry keeps them: canonical bytes, whose digest is what is reviewed, signed and published."""
+
+from typing import ClassVar
+
+from contextplane.authoring.gates.schema import typed_or_problems
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.artifact import FORMS, Artifact, ArtifactKind, issuer_of
+from contextplane.model.canonical import Json, canonical
+from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.context_pack.pack_meta import Tenant
+from contextplane.model.decision_catalog import DecisionCatalog
+from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json_text import parse
+from contextplane.model.value import Value
+
+__all__ = ["ArtifactInvalid", "Candidate", "candidate", "read_artifact"]
+
+
+class ArtifactInvalid(ContextPlaneError):
+    """A document that is no artifact: it has the form of no kind. `details.problems` lists what is wrong."""
+
+    code: ClassVar[str] = "artifact_invalid"
+    family: ClassVar[Family] = "refused"
+
+
+class Candidate(Value, frozen=True):
+    """An artifact, typed, as a value, and as the bytes that are kept."""
+
+    kind: ArtifactKind
+    document: Artifact
+    value: Json
+    data: bytes
+
+    @property
+    def digest(self) -> Digest:
+        return Digest.of(self.data)
+
+    @property
+    def ref(self) -> PackRef:
+        return self.document.ref
+
+    @property
+    def issuer(self) -> str:
+        return issuer_of(self.document)
+
+    @property
+    def tenant(self) -> Tenant | None:
+        """Whose it is; an overlay is of the tenant whose pack it is for."""
+        if isinstance(self.document, ContextPack):
+            return self.document.pack_meta.tenant
+        return self.document.tenant if isinstance(self.document, DecisionCatalog) else None
+
+
+def candidate(value: Json) -> Candidate:
+    """What a document is, by what it calls itself."""
+    named = value if isinstance(value, dict) else {}
+    kind: ArtifactKind = "context_pack"
+    if "overlay_id" in named:
+        kind = "overlay"
+    elif "catalog_id" in named:
+        kind = "decision_catalog"
+    document = typed_or_problems(value, FORMS[kind])
+    if isinstance(document, tuple):
+        first = document[0]
+        raise ArtifactInvalid(
+            f"not a {kind.replace('_', ' ')}: {first.cause}",
+            at=first.at or "/",
+            hint=first.cure,
+            details={"problems": [{"at": one.at, "cause": one.cause, "cure": one.cure} for one in document]},
+        )
+    return Candidate(kind=kind, document=document, value=value, data=canonical(value))
+
+
+def read_artifact(data: bytes) -> Candidate:
+    """An artifact that is kept. Bytes in another than the canonical form are not one."""
+    parsed = parse(data)
+    if parsed.canonical != data:
+        raise ArtifactInvalid("its bytes are not in canonical form", hint="RFC 8785")
+    return candidate(parsed.value)

@@ -1,0 +1,148 @@
+"""The registry's log and its checkpoints: what an entry says, and what the newest checkpoint says of all of them.
+
+An entry names an event and its digest. A checkpoint is a signed note (C2SP) with the time at which it was made; it is
+believed when a key signed it that was good then, and is not revoked from before then on.
+"""
+
+from typing import ClassVar
+
+import msgspec
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.canonical import JsonRefused, canonical
+from contextplane.model.json_text import parse
+from contextplane.model.timestamp import Timestamp
+from contextplane.model.value import Document, Value
+from contextplane.ports.catalog import Event, Streams, StreamsView
+from contextplane.ports.signer import SignatureCheck, Signer
+from contextplane.registry.keyrings import Keyrings
+from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
+from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint, signed_checkpoint
+from contextplane.trust.history import LogRewritten, LogTruncated
+from contextplane.trust.stream_tree import StreamTree, appended
+
+__all__ = [
+    "CheckpointMissing",
+    "Entry",
+    "Standing",
+    "append_entries",
+    "entry_at",
+    "entry_body",
+    "newest",
+    "opened_note",
+    "read_note",
+    "standing",
+]
+
+_HINT = "'ctx verify --registry' checks all of it; restore the catalog from a copy"
+
+
+class CheckpointMissing(ContextPlaneError):
+    """There are entries in the log, and no checkpoint of them."""
+
+    code: ClassVar[str] = "checkpoint_missing"
+    family: ClassVar[Family] = "untrusted"
+
+
+class Entry(Document, frozen=True):
+    """One leaf of the log: event `seq` of `stream`, whose stored body has this SHA-256."""
+
+    event: str
+    seq: int
+    stream: str
+
+
+class Standing(Value, frozen=True):
+    """The newest checkpoint, and its note as it was signed."""
+
+    checkpoint: Checkpoint
+    note: bytes
+
+    @property
+    def time(self) -> Timestamp:
+        if self.checkpoint.time is None:
+            raise CheckpointInvalid("it says no time", at=CHECKPOINTS)
+        return self.checkpoint.time
+
+    @property
+    def heads(self) -> bytes:
+        """The root over the ends of all streams."""
+        if self.checkpoint.heads is None:
+            raise CheckpointInvalid("it says nothing of the ends of streams", at=CHECKPOINTS)
+        return self.checkpoint.heads
+
+
+def entry_body(entry: Entry) -> bytes:
+    """An entry as it is stored, and as it is hashed."""
+    return canonical({"event": entry.event, "seq": entry.seq, "stream": entry.stream})
+
+
+def entry_at(streams: StreamsView, index: int) -> tuple[Entry, bytes]:
+    """Entry `index` of the log, counted from 0, and its body."""
+    stored = next(iter(streams.read(LOG, after=index)), None)
+    if stored is None or stored.seq != index + 1:
+        raise LogTruncated(f"entry {index} is missing", at=LOG, hint=_HINT)
+    try:
+        return msgspec.convert(parse(stored.body).value, Entry), stored.body
+    except (JsonRefused, msgspec.ValidationError) as error:
+        raise LogRewritten(f"entry {index} is none: {error}", at=LOG, hint=_HINT) from error
+
+
+def newest(streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, origin: str) -> Standing | None:
+    """The newest checkpoint, believed; None while there is no entry. It is not compared with the log here."""
+    head = streams.head(CHECKPOINTS)
+    if not head:
+        if streams.head(LOG):
+            raise CheckpointMissing("the log has entries and no checkpoint", at=CHECKPOINTS, hint=_HINT)
+        return None
+    stored = next(iter(streams.read(CHECKPOINTS, after=head - 1)))
+    return opened_note(stored.body, keyrings, check, origin)
+
+
+def opened_note(body: bytes, keyrings: Keyrings, check: SignatureCheck, origin: str) -> Standing:
+    """A stored checkpoint that a key signed which was good at its time."""
+    note, claimed = read_note(body)
+    checkpoint = open_checkpoint(note, origin=origin, keys=keyrings.good_at(claimed), check=check)
+    return Standing(checkpoint=checkpoint, note=note)
+
+
+def read_note(body: bytes) -> tuple[bytes, Timestamp]:
+    """The note in a stored checkpoint, and the time that it claims: believed when a key of that time has signed it."""
+    try:
+        note = msgspec.json.decode(body, type=str).encode()
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise CheckpointInvalid("not a note", at=CHECKPOINTS, hint=_HINT) from error
+    claimed = Checkpoint.parse(note.decode().rpartition("\n\n")[0] + "\n")
+    if claimed.time is None or claimed.heads is None:
+        raise CheckpointInvalid("it says no time, or nothing of the ends of streams", at=CHECKPOINTS, hint=_HINT)
+    return note, claimed.time
+
+
+def standing(streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, origin: str) -> Standing | None:
+    """The newest checkpoint, if the log is what it says: as many entries, and the tree over them has its root."""
+    found = newest(streams, keyrings, check, origin)
+    size, length = 0 if found is None else found.checkpoint.size, streams.head(LOG)
+    tree = StreamTree(streams, TREE)
+    if min(length, tree.size) < size:
+        raise LogTruncated(f"{min(length, tree.size)} entries, and {size} are signed", at=LOG, hint=_HINT)
+    if max(length, tree.size) > size or (found is not None and tree.frontier().root != found.checkpoint.root):
+        raise LogRewritten("its entries are not those that are signed", at=LOG, hint=_HINT)
+    return found
+
+
+def append_entries(  # noqa: PLR0913  what a checkpoint says
+    streams: Streams, entries: list[Entry], *, heads: bytes, signer: Signer, at: Timestamp, origin: str
+) -> Standing:
+    """Append entries to the log, hash them into its tree, and sign what it is then; without entries: sign it anew.
+
+    `heads`: the root over the ends of all streams, these entries' events among them.
+    """
+    bodies = [entry_body(one) for one in entries]
+    if bodies:
+        streams.append(LOG, streams.head(LOG), [Event(kind="entry", body=body) for body in bodies])
+    frontier = appended(streams, TREE, bodies)
+    checkpoint = Checkpoint(origin=origin, size=frontier.size, root=frontier.root, time=at, heads=heads)
+    note = signed_checkpoint(checkpoint, signer)
+    body = canonical(note.decode())
+    streams.append(CHECKPOINTS, streams.head(CHECKPOINTS), [Event(kind="checkpoint", body=body)])
+    return Standing(checkpoint=checkpoint, note=note)

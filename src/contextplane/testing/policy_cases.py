@@ -1,0 +1,267 @@
+"""Drawn policies, tools and requests: small, and rich in what rules disagree about. They know no code of ours.
+
+All of it is drawn by dice. Seeded dice are fast and give the same again for the same seed; dice that hypothesis throws
+are slow, and shrink what fails.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+__all__ = ["Dice", "drawn_facts", "drawn_policy", "drawn_tooling", "seeded"]
+
+T = TypeVar("T")
+Json = Any
+
+_MODES = ["read_only", "local_write", "network", "delegated", "destructive"]
+_INTENTS = ["support.refund", "support.lookup", "billing.dispute"]
+_ROLES = ["support_agent", "manager", "finance_lead"]
+_CHANNELS = ["app_chat", "email"]
+_TENANTS = ["tenant_a", "tenant_b"]
+_GATES = ["GATE_A", "GATE_B", "GATE_C"]
+_LABELS = ["fraud", "no_identity", "flag"]
+_ADAPTERS = ["adp_orders", "adp_payments", "adp_mail"]
+_CAPABILITIES = ["lookup", "issue", "send"]
+_TOOLS = [f"{adapter}.{capability}" for adapter in _ADAPTERS for capability in _CAPABILITIES]
+_EVIDENCE = ["order_lookup", "identity", "policy_eval"]
+_DECISIONS = ["refund.execute", "dispute.open"]
+_PATHS = [
+    *("request.context.amount", "request.context.flag", "request.context.kind", "request.context.tags"),
+    *("request.context.nested.level", "request.channel", "user.role", "user.tenure_days", "safety_mode", "intent"),
+    *("tenant_id", "run.locale", "request.context.tags.0"),
+]
+_CONSTANTS: list[Json] = [0, 1, 12, 3000, 2.5, -1, "", "high", "support_agent", "12", "2.5", "true", True, False, None]
+_VALUES: list[Json] = [*_CONSTANTS, [], ["high"], [1, 12], ["support_agent", 3000]]
+_ORDERED = ["<", "<=", ">", ">="]
+_EQUAL = ["==", "===", "!=", "!=="]
+_LOOPS = ["some", "all", "none"]
+_NUMBERS: list[Json] = [0, 1, 12, 3000, 4200, 2.5, -1]
+_TEXTS: list[Json] = ["high", "low", "support_agent"]
+_USUAL: dict[str, list[Json]] = {
+    "request.context.amount": _NUMBERS,
+    "user.tenure_days": _NUMBERS,
+    "request.context.nested.level": _NUMBERS,
+    "request.context.flag": [True, False],
+    "request.context.kind": _TEXTS,
+    "request.context.tags": [["high"], ["low", 12], []],
+    "request.channel": [*_CHANNELS],
+    "user.role": [*_ROLES],
+    "safety_mode": [*_MODES],
+    "intent": [*_INTENTS],
+    "tenant_id": [*_TENANTS],
+}
+"""What stands in these facts as a rule, and what they are then compared with."""
+
+_MEASURED = ["request.context.amount", "user.tenure_days", "request.context.nested.level"]
+
+
+class Dice:
+    """Whole numbers below a bound, and what can be drawn with them."""
+
+    def __init__(self, below: Callable[[int], int]) -> None:
+        self.below = below
+
+    def pick(self, among: Sequence[T]) -> T:
+        return among[self.below(len(among))]
+
+    def some(self, among: Sequence[T], most: int) -> list[T]:
+        """Up to so many, each once, in the order in which they stand."""
+        chosen = {self.below(len(among)) for _ in range(self.below(most + 1))}
+        return [among[n] for n in sorted(chosen)]
+
+    def chance(self, percent: int) -> bool:
+        return self.below(100) >= 100 - percent
+
+
+def seeded(seed: int) -> Dice:
+    """Dice that fall the same way for the same seed: Knuth's linear generator of 64 bits, its upper half."""
+    state = (seed * 2 + 1) * 0x9E3779B97F4A7C15 % 2**64
+
+    def below(bound: int) -> int:
+        nonlocal state
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        return (state >> 33) % bound
+
+    return Dice(below)
+
+
+def drawn_policy(dice: Dice) -> tuple[dict[str, Json], dict[str, str]]:
+    """A policy layer, and the approval mode of each decision that its rules are bound to."""
+    names = ["B_ONE", "B_TWO", "A_TWO"][: 1 + dice.below(3)]
+    policy = {
+        "policy_bundles": [
+            {
+                "bundle_id": name,
+                "priority": dice.below(3),
+                "policy_dsl": {"language": "jsonlogic", "rules": [_rule(dice, n) for n in range(1 + dice.below(4))]},
+            }
+            for name in names
+        ],
+        "guardrails": {"must_refuse": _guardrails(dice), "must_escalate": _guardrails(dice), "redaction_rules": []},
+        "approval_gates": [_gate(dice, name) for name in _GATES],
+    }
+    return policy, {name: dice.pick(_MODES) for name in dice.some(_DECISIONS, 2)}
+
+
+def _rule(dice: Dice, n: int) -> dict[str, Json]:
+    scope: dict[str, Json] = {}
+    if dice.chance(85):
+        scope["intent"] = dice.pick(_INTENTS) if dice.chance(40) else dice.some(_INTENTS, 3) or _INTENTS
+    for key, named in (("channel", _CHANNELS), ("role", _ROLES), ("safety_mode", _MODES), ("tenant_id", _TENANTS)):
+        if dice.chance(8):
+            scope[key] = dice.pick(named) if dice.chance(50) else dice.some(named, 3) or named[0]
+    rule = {"rule_id": f"R_{n}", "applies_to": scope, "if": _condition(dice, 3), "then": _effect(dice)}
+    if dice.chance(40):
+        rule["else"] = _effect(dice)
+    if dice.chance(60):
+        rule["decision_binding"] = dice.pick(_DECISIONS)
+    return rule
+
+
+def _effect(dice: Dice) -> dict[str, Json]:
+    effect: dict[str, Json] = {}
+    if dice.chance(80):
+        effect["allow"] = dice.chance(90)
+    if dice.chance(15):
+        effect["reason"] = "because"
+    if dice.chance(25):
+        effect["requires"] = dice.some(_EVIDENCE, 2)
+    if dice.chance(25):
+        effect["prohibits"] = dice.some(_TOOLS, 3)
+    if dice.chance(30):
+        effect["approval_mode"] = dice.pick(_MODES)
+    if dice.chance(25):
+        effect["requires_approval_gate"] = dice.pick(_GATES)
+    if dice.chance(20):
+        effect["arg_constraints"] = {"amount": {"max": dice.below(5000)}, "key": {"required": dice.chance(50)}}
+    return effect
+
+
+def _guardrails(dice: Dice) -> list[Json]:
+    return [
+        label
+        if dice.chance(60)
+        else {"id": label, "when": {"and": [_condition(dice, 2), _condition(dice, 2)]}, "message": "no"}
+        for label in dice.some(_LABELS, 1)
+        if dice.chance(60)
+    ]
+
+
+def _gate(dice: Dice, name: str) -> dict[str, Json]:
+    gate = {"gate_id": name, "required_approver_role": "finance_lead", "ttl_seconds": 60}
+    return {**gate, "when": _condition(dice, 2)} if dice.chance(70) else gate
+
+
+def _condition(dice: Dice, depth: int) -> Json:
+    """Mostly something that is true or false; sometimes a value that is neither."""
+    roll = dice.below(100)
+    if depth and roll < 35:
+        operator = dice.pick(["and", "or"])
+        return {operator: [_condition(dice, depth - 1) for _ in range(1 + dice.below(3))]}
+    if depth and roll < 45:
+        return {dice.pick(["!", "!!"]): [_condition(dice, depth - 1)]}
+    if depth and roll < 50:
+        return {dice.pick(["if", "?:"]): [_condition(dice, depth - 1) for _ in range(3)]}
+    if roll < 70:
+        path = dice.pick(sorted(_USUAL))
+        return {dice.pick(_EQUAL): [_variable(dice, path), dice.pick(_USUAL[path])]}
+    if roll < 85:
+        return {dice.pick(_ORDERED): [_variable(dice, dice.pick(_MEASURED)), dice.pick(_NUMBERS)]}
+    return _wild(dice) if roll < 90 else _leaf(dice)
+
+
+def _wild(dice: Dice) -> Json:
+    """A comparison of things that need not be of one kind."""
+    if dice.chance(50):
+        return {dice.pick(_EQUAL): [_operand(dice), dice.pick(_CONSTANTS)]}
+    return {dice.pick(_ORDERED): [_operand(dice), dice.pick([0, 12, 3000, 2.5, "high"])]}
+
+
+def _leaf(dice: Dice) -> Json:
+    leaves: list[Callable[[], Json]] = [
+        lambda: {"in": [_variable(dice), dice.pick([["high", 12], "high", ["support_agent"]])]},
+        lambda: {dice.pick(_LOOPS): [_variable(dice), {dice.pick(_EQUAL): [{"var": ""}, dice.pick(_CONSTANTS)]}]},
+        lambda: {"!": [{"missing": dice.some(_PATHS, 2)}]},
+        lambda: {"!!": [{"missing_some": [1, dice.some(_PATHS, 2)]}]},
+        lambda: {"<": [0, _operand(dice), 3000]},
+        lambda: {"==": [{"cat": [dice.pick(["hi", "su"]), dice.pick(["gh", 12])]}, _variable(dice)]},
+        lambda: {"==": [{"substr": ["highest", 0, 4]}, _variable(dice)]},
+        lambda: {"in": [dice.pick(_CONSTANTS), {"merge": [["high"], [12, 0]]}]},
+        lambda: {"!!": [{"filter": [_variable(dice), {"==": [{"var": ""}, "high"]}]}]},
+        lambda: {">": [{"reduce": [_variable(dice), {"+": [{"var": "accumulator"}, 1]}, 0]}, dice.below(3)]},
+        lambda: _variable(dice),
+        lambda: dice.chance(50),
+    ]
+    return dice.pick(leaves)()
+
+
+def _operand(dice: Dice) -> Json:
+    roll = dice.below(10)
+    if roll < 7:
+        return _variable(dice)
+    if roll < 9:
+        return {dice.pick(["+", "-", "*", "/", "%"]): [_variable(dice), dice.pick([2, 10, _variable(dice)])]}
+    return {dice.pick(["max", "min"]): [_variable(dice), dice.pick([1, 3000])]}
+
+
+def _variable(dice: Dice, path: str = "") -> Json:
+    path = path or dice.pick(_PATHS)
+    roll = dice.below(10)
+    if roll < 6:
+        return {"var": path}
+    return {"var": [path]} if roll < 7 else {"var": [path, dice.pick(_USUAL.get(path, _CONSTANTS))]}
+
+
+def drawn_tooling(dice: Dice) -> dict[str, Json]:
+    adapters = [
+        {
+            "adapter_id": name,
+            "type": "INTERNAL",
+            "endpoint_ref": "internal://x",
+            "capabilities": dice.some(_CAPABILITIES, 3) or ["lookup"],
+            "approval_mode": dice.pick(_MODES),
+        }
+        for name in _ADAPTERS[: 1 + dice.below(3)]
+    ]
+    declared = [f"{one['adapter_id']}.{capability}" for one in adapters for capability in one["capabilities"]]
+    named = [dice.pick(declared if dice.chance(90) else _TOOLS) for _ in range(1 + dice.below(6))]
+    return {"adapter_registry": adapters, "permissions": [_permission(dice, n, tool) for n, tool in enumerate(named)]}
+
+
+def _permission(dice: Dice, n: int, tool: str) -> dict[str, Json]:
+    adapter, _, capability = tool.partition(".")
+    permission = {"permission_id": f"p_{n}", "adapter_id": adapter, "capability": capability, "allow": dice.chance(90)}
+    if dice.chance(40):
+        permission["requires_approval_gate"] = dice.pick(_GATES)
+    if dice.chance(30):
+        permission["arg_constraints"] = {"amount": {"min": 1}}
+    return permission
+
+
+def drawn_facts(dice: Dice) -> dict[str, Json]:
+    intent = dice.pick(_INTENTS) if dice.chance(95) else "nobody.asked"
+    context = {name: _fact(dice, f"request.context.{name}") for name in ("amount", "flag", "kind", "tags")}
+    context |= {label: dice.pick(_VALUES) for label in _LABELS if dice.chance(10)}
+    context["nested"] = {"level": _fact(dice, "request.context.nested.level")}
+    if dice.chance(10):
+        context["signals"] = dice.some(_LABELS, 2)
+    request: dict[str, Json] = {"intent": intent, "message": "hello"}
+    if dice.chance(95):
+        request["context"] = {name: value for name, value in context.items() if dice.chance(90)}
+    if dice.chance(80):
+        request["channel"] = dice.pick(_CHANNELS)
+    user: dict[str, Json] = {"role": dice.pick(_ROLES)} if dice.chance(90) else {}
+    if dice.chance(80):
+        user["tenure_days"] = _fact(dice, "user.tenure_days")
+    return {
+        "request": request,
+        "user": user,
+        "agent": {"agent_id": "agt"},
+        "tenant_id": dice.pick(_TENANTS),
+        "intent": intent,
+        "safety_mode": _MODES[-1] if dice.chance(30) else dice.pick(_MODES),
+        "run": {"locale": "en"} if dice.chance(50) else {},
+    }
+
+
+def _fact(dice: Dice, path: str) -> Json:
+    return dice.pick(_USUAL[path]) if dice.chance(90) else dice.pick(_VALUES)

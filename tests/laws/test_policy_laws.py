@@ -1,0 +1,139 @@
+"""What holds of policy and of the tool surface, whatever the pack and the request: two engines, one verdict.
+
+The seed of a shard stands in the name of its test. Seeded dice make the many cases cheap; hypothesis draws fewer, and
+shrinks what fails.
+"""
+
+from collections import Counter
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contextplane.model.context_pack.policy_layer import PolicyLayer
+from contextplane.model.context_pack.terms import APPROVAL_MODES, ApprovalMode
+from contextplane.model.context_pack.tooling_layer import ToolingLayer
+from contextplane.policy.decision import DenialKind, PolicyDecision
+from contextplane.policy.engine import PolicyProgram
+from contextplane.policy.facts import Facts
+from contextplane.policy.gates import active_gates
+from contextplane.policy.surfacing import ReasonKind, Surface, ToolProgram
+from contextplane.testing.policy_cases import Dice, drawn_facts, drawn_policy, drawn_tooling, seeded
+from contextplane.testing.second_policy import decided, gates_active, surfaced
+
+Json = dict[str, Any]
+
+REQUESTS = 10
+PACKS = 500
+SHARDS = 4 * max(1, settings().max_examples // 50)
+"""Four shards are 20,000 cases; `make laws` runs fifty times as many."""
+
+DICE = st.integers(0, 2**32).map(seeded)
+
+
+def told(decision: PolicyDecision) -> Json:
+    """A decision in the words of the second engine."""
+    return {
+        "allowed": decision.allowed,
+        "effects": [[one.bundle_id, one.rule_id, one.branch] for one in decision.effects],
+        "idle": sorted([one.bundle_id, one.rule_id] for one in decision.idle),
+        "errors": [[one.bundle_id, one.rule_id] for one in decision.errors],
+        "missing": [[one.path, one.bundle_id, one.rule_id, one.denies] for one in decision.missing_facts],
+        "spoken": [[one.kind, one.id] for one in decision.guardrails.triggered],
+        "mode": decision.effective_approval_mode,
+        "requires": list(decision.requires),
+        "prohibits": list(decision.prohibits),
+        "gates": list(decision.requires_approval_gates),
+        "bounds": [[one.argument, one.origin] for one in decision.arg_constraints],
+    }
+
+
+def shown(surface: Surface) -> tuple[list[Any], list[Any]]:
+    kept = [[one.capability_id, one.effective_mode, list(one.gate_ids)] for one in surface.tools]
+    return kept, [[one.capability_id, [reason.kind for reason in one.reasons]] for one in surface.left_out]
+
+
+def drawn_programs(dice: Dice) -> tuple[PolicyProgram, ToolProgram]:
+    policy, maxima = drawn_policy(dice)
+    program = PolicyProgram.of(msgspec.convert(policy, PolicyLayer), maxima=msgspec.convert(maxima, dict[str, Any]))
+    return program, ToolProgram.of(msgspec.convert(drawn_tooling(dice), ToolingLayer), program)
+
+
+def both_agree(dice: Dice, requests: int) -> int:
+    """Draw one pack and some requests, and hold the two engines to each other; how many cases those were."""
+    policy, maxima = drawn_policy(dice)
+    tooling = drawn_tooling(dice)
+    program = PolicyProgram.of(msgspec.convert(policy, PolicyLayer), maxima=msgspec.convert(maxima, dict[str, Any]))
+    tools = ToolProgram.of(msgspec.convert(tooling, ToolingLayer), program)
+    for _ in range(requests):
+        given_facts = drawn_facts(dice)
+        facts = Facts.of(**given_facts)
+        decision = program.decide(facts)
+        second = decided(policy, maxima, given_facts)
+        surface = tools.surface(decision, facts.safety_mode)
+        kept, left_out = surfaced(tooling, second, given_facts["safety_mode"])
+        gates = [one.gate_id for one in active_gates(program, decision, surface, facts).active]
+        assert told(decision) == second, (policy, maxima, given_facts)
+        assert shown(surface) == (kept, left_out), (policy, tooling, given_facts)
+        assert gates == gates_active(policy, second, kept, given_facts), (policy, tooling, given_facts)
+        assert decision.allowed is not bool(decision.denials)
+    return requests
+
+
+@pytest.mark.parametrize("seed", range(SHARDS))
+def test_two_engines_come_to_one_verdict_and_one_surface(seed: int) -> None:
+    dice = seeded(seed)
+    assert sum(both_agree(dice, REQUESTS) for _ in range(PACKS)) == 5_000
+
+
+def test_the_cases_are_rich_in_every_way_to_be_denied_and_to_be_left_out() -> None:
+    seen: Counter[str] = Counter()
+    dice = seeded(0)
+    for _ in range(100):
+        program, tools = drawn_programs(dice)
+        for _ in range(REQUESTS):
+            facts = Facts.of(**drawn_facts(dice))
+            decision = program.decide(facts)
+            surface = tools.surface(decision, facts.safety_mode)
+            seen.update({"allowed"} if decision.allowed else {one.kind for one in decision.denials})
+            seen.update({one.kind for one in decision.errors})
+            seen.update({reason.kind for one in surface.left_out for reason in one.reasons})
+            seen.update({"changes something" for one in surface.tools if one.declared_mode != "read_only"})
+    assert all(seen[kind] >= 5 for kind in (*get_args(DenialKind), *get_args(ReasonKind), "failed", "not_boolean"))
+    assert seen["allowed"] >= 200
+    assert seen["changes something"] >= 100
+
+
+@given(DICE, st.sampled_from(APPROVAL_MODES), st.sampled_from(APPROVAL_MODES))
+def test_a_lower_ceiling_never_adds_a_tool(dice: Dice, one: ApprovalMode, other: ApprovalMode) -> None:
+    program, tools = drawn_programs(dice)
+    decision = program.decide(Facts.of(**drawn_facts(dice)))
+    low, high = sorted((one, other), key=APPROVAL_MODES.index)
+    below = {tool.capability_id for tool in tools.surface(decision, low).tools}
+    assert below <= {tool.capability_id for tool in tools.surface(decision, high).tools}
+
+
+@given(DICE)
+def test_one_more_rule_that_denies_leaves_only_what_reads(dice: Dice) -> None:
+    policy, maxima = drawn_policy(dice)
+    denying = {"rule_id": "R_NO", "applies_to": {}, "if": True, "then": {"allow": False}}
+    policy["policy_bundles"][-1]["policy_dsl"]["rules"].append(denying)
+    program = PolicyProgram.of(msgspec.convert(policy, PolicyLayer), maxima=msgspec.convert(maxima, dict[str, Any]))
+    tools = ToolProgram.of(msgspec.convert(drawn_tooling(dice), ToolingLayer), program)
+    decision = program.decide(Facts.of(**drawn_facts(dice)))
+    assert not decision.allowed
+    assert {tool.declared_mode for tool in tools.surface(decision, "destructive").tools} <= {"read_only"}
+
+
+@given(DICE)
+def test_nobody_is_allowed_where_a_restriction_hangs_on_a_fact_that_is_missing(dice: Dice) -> None:
+    program, _ = drawn_programs(dice)
+    decision = program.decide(Facts.of(**drawn_facts(dice)))
+    assert not (decision.allowed and any(one.denies for one in decision.missing_facts))
+
+
+@given(st.data())
+def test_two_engines_agree_on_what_hypothesis_draws(data: st.DataObject) -> None:
+    both_agree(Dice(lambda bound: data.draw(st.integers(0, bound - 1))), 1)

@@ -1,0 +1,66 @@
+"""A registry for verbs to act in: everybody's key is a file, `--key ./pub.pem`, and something waits for each verb."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from contextplane.adapters.ed25519.protect import pem
+from contextplane.adapters.system import SystemClock
+from contextplane.app.keys import KeyDesk
+from contextplane.app.platform import opened
+from contextplane.app.registry import RegistryDesk
+from contextplane.app.settings import Settings
+from contextplane.ports.keyring import OWNER
+from tests.unit.registry.desk import ISSUER, NARROWER, ROLES, Office, version
+from tests.unit.trust.world import der_of, key_of
+
+__all__ = ["KEYS", "at_office", "key_file", "pack_file", "prepared"]
+
+KEYS = ("root", *ROLES)
+
+
+def key_file(folder: Path, name: str) -> str:
+    """The private key of somebody, as a file that only its owner can reach; its name, as it is typed."""
+    path = folder / f"{name}.pem"
+    path.touch(mode=0o600)
+    path.write_bytes(pem("PRIVATE" + " KEY", der_of(name)))
+    return f"./{path.name}"
+
+
+def pack_file(folder: Path, name: str, number: str, *changes: Mapping[str, Any]) -> str:
+    """The full example under a number, as a file."""
+    (folder / name).write_text(json.dumps(version(number, *changes)), encoding="utf-8")
+    return name
+
+
+@contextmanager
+def at_office(folder: Path) -> Iterator[Office]:
+    """Everybody at a desk in the store of a folder, by the time of this machine."""
+    with opened(Settings(cwd=str(folder))) as platform:
+        yield Office(RegistryDesk(KeyDesk(platform, lambda: None)), SystemClock())
+
+
+def prepared(folder: Path) -> None:
+    """Everybody is trusted, and versions stand at every stage.
+
+    1.0.0 and 1.1.0 were pinned in prod, 1.2.0 and 1.3.0 are published; 3.0.0 is linted, 4.0.0 reviewed, 5.0.0 signed.
+    """
+    for name in KEYS:
+        key_file(folder, name)
+    with at_office(folder) as here:
+        here.trust("root", OWNER)
+        trusting = here.desk.keys.trusting
+        here.change_keys(*(trusting(key_of(name).public_key, ISSUER, roles=roles) for name, roles in ROLES.items()))
+        here.release()
+        for number in ("1.1.0", "1.2.0", "1.3.0"):
+            here.release(version(number, NARROWER))
+        here.pin("prod", "ctxpack.support@1.0.0")
+        here.pin("prod", "ctxpack.support@1.1.0")
+        for number in ("3.0.0", "4.0.0", "5.0.0"):
+            acted = here.record(version(number))
+            if number != "3.0.0":
+                here.review_all(str(acted.digest), acted.missing)
+            if number == "5.0.0":
+                here.sign(str(acted.digest))

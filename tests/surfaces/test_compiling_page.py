@@ -1,0 +1,25 @@
+"""The commands of the page about compiling, run in their order: each shows what stands below it."""
+
+import re
+import shlex
+from pathlib import Path
+
+from tests.spec.manifest import ROOT
+from tests.surfaces.running import ctx
+
+PAGE = (ROOT / "docs" / "compiling.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+STEPS = [tuple(step.rstrip("\n").split("\n")) for block in BLOCKS for step in block.split("$ ")[1:]]
+
+
+def test_every_command_of_the_page_shows_what_the_page_shows(tmp_path: Path) -> None:
+    (tmp_path / "golden").mkdir()
+    assert ctx("new", "golden/refund.json", "--request", cwd=tmp_path).status == 0
+    assert len(STEPS) == 6
+    for command, *shown in STEPS:
+        program, *args = shlex.split(command)
+        assert program == "ctx"
+        done = ctx(*args, cwd=tmp_path)
+        assert (done.status, done.err) == (0, ""), command
+        wanted = ".*".join(map(re.escape, "\n".join(shown).split("...")))
+        assert not shown or re.fullmatch(wanted, done.out.rstrip("\n"), re.DOTALL), (command, done.out)

@@ -1,0 +1,51 @@
+"""`ctx golden`: recorded, checked, asked by `ctx check` and by `ctx publish`."""
+
+import json
+from pathlib import Path
+
+from tests.surfaces.registries import prepared
+from tests.surfaces.running import ctx
+from tests.surfaces.sample import Store, one_error_line
+from tests.unit.app.casing import SHOWN, pack_file, written
+from tests.unit.registry.desk import version
+
+REFUSED, DRIFT, NOT_FOUND = 10, 12, 13
+
+
+def test_what_is_recorded_is_checked_and_a_drift_is_named(tmp_path: Path) -> None:
+    pack_file(tmp_path)
+    (tmp_path / "golden").mkdir()
+    written(tmp_path / "golden", "refund.json", SHOWN)
+    assert ctx("golden", "check", "golden", "pack.json", cwd=tmp_path).status == DRIFT
+    done = ctx("golden", "record", "golden", "pack.json", cwd=tmp_path)
+    assert (done.status, done.out) == (0, "refund: recorded\n")
+    done = ctx("golden", "check", "golden", "pack.json", cwd=tmp_path)
+    assert (done.status, done.out) == (0, "as recorded  refund\n1 case, 0 drifted\n")
+    other = pack_file(tmp_path, {"/tooling_layer/permissions/2/allow": False}, "other.json")
+    done = ctx("golden", "check", "golden", other, cwd=tmp_path)
+    assert done.status == DRIFT
+    assert "drifted      refund  at tools: tool adp_payments.issue_refund" in done.out
+    answer = json.loads(ctx("golden", "check", "golden", other, "--json", cwd=tmp_path).out)
+    assert (answer["passed"], answer["cases"][0]["stage"]) == (False, "tools")
+    done = ctx("golden", "record", "golden", other, cwd=tmp_path)
+    assert "recorded anew, otherwise from tools on" in done.out
+    one_error_line(ctx("golden", "check", "none", "pack.json", cwd=tmp_path), NOT_FOUND, "document_unreadable")
+
+
+def test_a_publication_asks_the_golden_cases(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    prepared(store.folder)
+    (tmp_path / "golden").mkdir()
+    written(tmp_path / "golden", "refund.json", SHOWN)
+    written(tmp_path, "pack.json", version("5.0.0"))
+    publish = ("publish", "ctxpack.support@5.0.0", "--golden", "golden", "--key", "./pub.pem")
+    line = one_error_line(ctx(*publish, cwd=tmp_path), REFUSED, "publish_golden_failed")
+    assert "refund drifted at record" in line
+    assert ctx("golden", "record", "golden", "pack.json", cwd=tmp_path).status == 0
+    assert ctx(*publish, cwd=tmp_path).status == 0
+    assert ctx("pin", "staging", "ctxpack.support@5.0.0", "--key", "./ops.pem", cwd=tmp_path).status == 0
+    of_registry = ("ctxpack.support@5.0.0", "--environment", "staging")
+    done = ctx("golden", "check", "golden", *of_registry, cwd=tmp_path)
+    assert (done.status, done.out) == (0, "as recorded  refund\n1 case, 0 drifted\n"), done
+    shown = ctx("show", "ctxpack.support@5.0.0", cwd=tmp_path)
+    assert "golden cases: passed" in shown.out

@@ -1,0 +1,212 @@
+"""The verbs of the registry: from a file to a pinned version, and every refusal with its status and its code."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.surfaces.registries import at_office, pack_file, prepared
+from tests.surfaces.running import Result, ctx
+from tests.surfaces.sample import one_error_line
+from tests.unit.registry.desk import OVERLAY
+
+SUPPORT = "ctxpack.support"
+WHY = ("--reason", "because")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("registry")
+    assert ctx("init", cwd=folder).status == 0
+    prepared(folder)
+    (folder / "overlay.json").write_text(json.dumps(OVERLAY), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def store(template: Path, tmp_path: Path) -> Path:
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def said(*args: str, cwd: Path, by: str = "") -> Any:  # noqa: ANN401  any JSON
+    result = acted(*args, "--json", cwd=cwd, by=by)
+    assert (result.status, result.err) == (0, ""), result
+    return json.loads(result.raw)
+
+
+def acted(*args: str, cwd: Path, by: str = "") -> Result:
+    return ctx(*args, *(("--key", f"./{by}.pem") if by else ()), cwd=cwd)
+
+
+def test_from_a_file_to_a_pinned_version_and_back(store: Path) -> None:
+    file = pack_file(store, "next.json", "6.0.0")
+    told = said("lint", file, "--record", cwd=store, by="author")
+    assert (told["ref"], told["stage"], told["changed"]) == (f"{SUPPORT}@6.0.0", "linted", True)
+    for by, role in (("arch", "architecture"), ("sec", "security"), ("dat", "data"), ("eva", "evaluation")):
+        told = said("review", file, "--role", role, "--approve", *WHY, cwd=store, by=by)
+    assert (told["stage"], told["missing"]) == ("reviewed", [])
+    assert said("sign", told["digest"], cwd=store, by="pub")["stage"] == "signed"
+    out = said("publish", f"{SUPPORT}@6.0.0", cwd=store, by="pub")
+    assert (out["stage"], [one["kind"] for one in out["events"]]) == ("published", ["published"])
+    pinned = said("pin", "prod", f"{SUPPORT}@6.0.0", cwd=store, by="ops")
+    assert (pinned["before"], pinned["digest"]) == (f"{SUPPORT}@1.1.0", told["digest"])
+    back = said("rollback", "prod", SUPPORT, *WHY, cwd=store, by="ops")
+    assert (back["ref"], back["golden"]) == (f"{SUPPORT}@1.1.0", "not_run")
+    assert isinstance(back["milliseconds"], int)
+    assert said("unpin", "prod", SUPPORT, *WHY, cwd=store, by="ops")["ref"] == f"{SUPPORT}@1.1.0"
+
+
+def test_what_is_listed_shown_and_told_of_the_past(store: Path) -> None:
+    listed = said("packs", cwd=store)["versions"]
+    assert [(one["ref"], one["stage"], one["pinned_in"]) for one in listed] == [
+        (f"{SUPPORT}@1.0.0", "published", []),
+        (f"{SUPPORT}@1.1.0", "published", ["prod"]),
+        (f"{SUPPORT}@1.2.0", "published", []),
+        (f"{SUPPORT}@1.3.0", "published", []),
+    ]
+    drafts = said("packs", "--drafts", cwd=store)["drafts"]
+    assert [(one["ref"], one["stage"]) for one in drafts] == [
+        (f"{SUPPORT}@3.0.0", "linted"),
+        (f"{SUPPORT}@4.0.0", "reviewed"),
+        (f"{SUPPORT}@5.0.0", "signed"),
+    ]
+    shown = said("show", f"{SUPPORT}@prod", cwd=store)
+    assert (shown["ref"], shown["stage"], shown["gates"]["passed"]) == (f"{SUPPORT}@1.1.0", "published", True)
+    assert {one["role"] for one in shown["reviews"]} == {"architecture", "security", "data", "evaluation"}
+    assert [one["environment"] for one in shown["pins"]] == ["prod"]
+    assert "policy_layer" in shown["layers"]
+    kinds = ["drafted", "linted", *["reviewed"] * 4, "signed", "published", "pinned"]
+    assert [one["kind"] for one in shown["history"]] == kinds
+    assert [one["kind"] for one in said("log", f"{SUPPORT}@1.1.0", cwd=store)["events"]] == kinds
+    for args in (["packs"], ["packs", "--drafts"], ["show", f"{SUPPORT}@3.0.0"], ["log", f"{SUPPORT}@prod"]):
+        result = ctx(*args, cwd=store)
+        assert (result.status, result.err) == (0, "")
+        assert SUPPORT in result.out or "drafted" in result.out
+    assert "to be approved as" in ctx("packs", "--drafts", cwd=store).out
+
+
+def test_a_name_is_for_people_and_leads_to_one_version(store: Path) -> None:
+    assert said("pin", "stable", f"{SUPPORT}@1.0.0", "--alias", cwd=store, by="ops")["ref"] == f"{SUPPORT}@1.0.0"
+    assert said("show", f"{SUPPORT}@stable", cwd=store)["aliases"] == ["stable"]
+    said("unpin", "stable", SUPPORT, "--alias", *WHY, cwd=store, by="ops")
+    one_error_line(ctx("show", f"{SUPPORT}@stable", cwd=store), 13, "alias_not_found")
+
+
+def test_an_overlay_goes_the_same_way(store: Path) -> None:
+    said("pin", "staging", f"{SUPPORT}@1.0.0", cwd=store, by="ops")
+    told = said("lint", "overlay.json", "--record", cwd=store, by="author")
+    assert (told["ref"], told["missing"]) == ("ovl.staging@1.0.0", ["architecture", "security"])
+    for by, role in (("arch", "architecture"), ("sec", "security")):
+        said("review", "overlay.json", "--role", role, "--approve", *WHY, cwd=store, by=by)
+    said("sign", "overlay.json", cwd=store, by="pub")
+    said("publish", "overlay.json", cwd=store, by="pub")
+    said("pin", "staging", "ovl.staging@1.0.0", cwd=store, by="ops")
+    assert said("packs", "ovl.staging", cwd=store)["versions"][0]["pinned_in"] == ["staging"]
+    said("unpin", "staging", SUPPORT, "--overlay", "ovl.staging", *WHY, cwd=store, by="ops")
+
+
+def test_what_does_not_pass_is_recorded_as_a_draft_and_refused(store: Path) -> None:
+    wrong = {"at": "/tooling_layer/permissions/0/adapter_id", "value": "adp_nowhere"}
+    file = pack_file(store, "wrong.json", "7.0.0", wrong)
+    result = acted("lint", file, "--record", cwd=store, by="author")
+    assert result.status == 10
+    assert "wrong.json:" in result.out
+    assert "draft" in result.out
+    one_error_line(acted("lint", file, "--record", "--sarif", cwd=store, by="author"), 2, "usage")
+
+
+def test_a_withdrawn_version_says_where_it_is_still_pinned(store: Path) -> None:
+    result = acted("deprecate", f"{SUPPORT}@prod", *WHY, cwd=store, by="pub")
+    assert (result.status, result.err.count("prod pins")) == (0, 1)
+    told = said("revoke", f"{SUPPORT}@1.1.0", *WHY, cwd=store, by="pub")
+    assert (told["stage"], told["changed"]) == ("revoked", True)
+    assert said("revoke", f"{SUPPORT}@1.1.0", *WHY, cwd=store, by="pub")["changed"] is False
+    assert said("show", f"{SUPPORT}@1.1.0", cwd=store)["reason"] == "because"
+
+
+def test_refreshes_and_incidents(store: Path) -> None:
+    opened = said("refresh", "open", "ADAPTER_SCHEMA_UPDATED", "adp_orders", *WHY, cwd=store, by="pub")
+    assert len(opened["opened"]) == 4
+    one_error_line(acted("pin", "prod", f"{SUPPORT}@1.0.0", cwd=store, by="ops"), 10, "refresh_open")
+    assert len(said("refresh", "list", cwd=store)["open"]) == 4
+    ran = said("refresh", "run", f"{SUPPORT}@1.0.0", cwd=store, by="pub")
+    assert (ran["closed"], {one["passed"] for one in ran["actions"]}) == (True, {True})
+    said("pin", "prod", f"{SUPPORT}@1.0.0", cwd=store, by="ops")
+    said("refresh", "open", "MODEL_CONFIG_UPDATED", "*", *WHY, cwd=store, by="pub")
+    waiting = acted("refresh", "run", f"{SUPPORT}@1.0.0", cwd=store, by="pub")
+    assert (waiting.status, "did not run" in waiting.out) == (10, True)
+    said("pin", "dev", "--open", cwd=store, by="ops")
+    said("pin", "dev", f"{SUPPORT}@1.2.0", cwd=store, by="ops")
+    said("refresh", "incident", f"{SUPPORT}@1.0.0", "INC-7", *WHY, cwd=store, by="ops")
+    assert said("show", f"{SUPPORT}@1.0.0", cwd=store)["incidents"] == ["INC-7"]
+    one_error_line(acted("promote", "prod", SUPPORT, cwd=store, by="ops"), 10, "promotion_incident_open")
+    said("refresh", "settle", f"{SUPPORT}@1.0.0", "INC-7", *WHY, cwd=store, by="ops")
+    with at_office(store) as here:
+        here.observe(here.desk.named_version(f"{SUPPORT}@1.0.0"), "prod")
+    one_error_line(acted("promote", "prod", SUPPORT, cwd=store, by="ops"), 10, "promotion_without_evaluation")
+
+
+@pytest.mark.parametrize(
+    ("args", "by", "status", "code"),
+    [
+        (["review", f"{SUPPORT}@3.0.0", "--role", "security", "--approve", *WHY], "author", 10, "reviewer_is_author"),
+        (["review", f"{SUPPORT}@3.0.0", "--role", "security", "--approve", *WHY], "arch", 11, "registry_role_missing"),
+        (["review", f"{SUPPORT}@3.0.0", "--role", "operator", "--approve", *WHY], "ops", 10, "review_role_unneeded"),
+        (["review", f"{SUPPORT}@9.0.0", "--role", "security", "--approve", *WHY], "sec", 13, "artifact_not_found"),
+        (
+            ["review", f"{SUPPORT}@1.0.0", "--role", "security", "--reject", *WHY],
+            "sec",
+            10,
+            "lifecycle_transition_refused",
+        ),
+        (["review", f"{SUPPORT}@3.0.0", "--role", "security", *WHY], "sec", 2, "usage"),
+        (["review", f"{SUPPORT}@3.0.0", "--role", "security", "--approve"], "sec", 2, "usage"),
+        (["review", SUPPORT, "--role", "security", "--approve", *WHY], "sec", 13, "document_unreadable"),
+        (["sign", f"{SUPPORT}@3.0.0"], "pub", 10, "lifecycle_transition_refused"),
+        (["publish", f"{SUPPORT}@4.0.0"], "pub", 10, "lifecycle_transition_refused"),
+        (["publish", f"{SUPPORT}@5.0.0"], "ops", 11, "registry_role_missing"),
+        (["pin", "prod", f"{SUPPORT}@5.0.0"], "ops", 13, "version_not_found"),
+        (["pin", "prod", SUPPORT], "ops", 10, "pack_ref_unpinned"),
+        (["pin", "prod"], "ops", 2, "usage"),
+        (["pin", "prod", f"{SUPPORT}@1.0.0", "--open"], "ops", 2, "usage"),
+        (["pin", "no name", f"{SUPPORT}@1.0.0"], "ops", 2, "registry_name_invalid"),
+        (["unpin", "dev", SUPPORT, *WHY], "ops", 13, "pin_not_found"),
+        (["unpin", "dev", SUPPORT, "--alias", *WHY], "ops", 13, "alias_not_found"),
+        (["rollback", "prod", SUPPORT, "1.3.0", *WHY], "ops", 10, "rollback_never_pinned"),
+        (["rollback", "prod", SUPPORT], "ops", 2, "usage"),
+        (["promote", "dev", SUPPORT], "ops", 13, "pin_not_found"),
+        (["deprecate", f"{SUPPORT}@9.0.0", *WHY], "pub", 13, "version_not_found"),
+        (["revoke", f"{SUPPORT}@1.0.0"], "pub", 2, "usage"),
+        (["revoke", f"{SUPPORT}@1.0.0", "--reason", "x" * 2001], "pub", 2, "registry_change_invalid"),
+        (["refresh", "open", "SOMETHING_ELSE", "x", *WHY], "pub", 2, "usage"),
+        (["refresh", "open", "MODEL_CONFIG_UPDATED", "*"], "pub", 2, "usage"),
+        (["refresh", "run"], "pub", 2, "usage"),
+        (["refresh", "run", f"{SUPPORT}@1.0.0"], "pub", 13, "refresh_not_found"),
+        (["refresh", "settle", f"{SUPPORT}@1.0.0", "INC-1", *WHY], "ops", 10, "lifecycle_transition_refused"),
+        (["show", f"{SUPPORT}@9.9.9"], "", 13, "version_not_found"),
+        (["show", f"{SUPPORT}@1.0.0", "--steps"], "", 2, "usage"),
+        (["log", f"{SUPPORT}@9.9.9"], "", 13, "version_not_found"),
+        (["log", f"{SUPPORT}@nowhere"], "", 13, "alias_not_found"),
+        (["sign", f"{SUPPORT}@4.0.0"], "nobody", 13, "key_not_found"),
+    ],
+    ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
+)
+def test_what_cannot_be_done_is_refused_with_one_line_and_changes_nothing(
+    template: Path, args: list[str], by: str, status: int, code: str
+) -> None:
+    """All of them in one store: had one changed it, the registry would say so."""
+    with at_office(template) as here:
+        before = here.streams()
+        one_error_line(acted(*args, cwd=template, by=by), status, code)
+        assert here.streams() == before
+
+
+def test_a_store_without_a_registry_says_that_there_is_nothing(tmp_path: Path) -> None:
+    assert ctx("init", cwd=tmp_path).status == 0
+    assert "No published versions" in ctx("packs", cwd=tmp_path).out
+    assert "No drafts" in ctx("packs", "--drafts", cwd=tmp_path).out
+    assert "No refresh" in ctx("refresh", "list", cwd=tmp_path).out
+    one_error_line(ctx("show", "a.pack@1.0.0", cwd=tmp_path), 13, "version_not_found")

@@ -1,0 +1,38 @@
+"""The page about the registry against the command: every line of it works, in the order in which it stands there."""
+
+import re
+import shlex
+from pathlib import Path
+
+from contextplane.registry.authority import RIGHTS
+from contextplane.registry.refreshing import ACTIONS, REQUIRED
+from tests.surfaces.running import ctx
+
+PAGE = (Path(__file__).parents[2] / "docs" / "registry.md").read_text(encoding="utf-8")
+LINES = [
+    line.removeprefix("$ ctx ")
+    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("$ ")
+]
+
+
+def test_every_command_of_the_page_works(tmp_path: Path) -> None:
+    assert len(LINES) > 30
+    for line in LINES:
+        result = ctx(*shlex.split(line), cwd=tmp_path, env={"CTX_KEY_PASSPHRASE": "correct horse"})
+        assert result.status == 0, (line, result)
+
+
+def test_the_table_of_refreshes_is_that_of_the_code() -> None:
+    rows = re.findall(r"^\| `([A-Z_]+)` \| [^|]+ \| ([^|]+) \|$", PAGE, re.MULTILINE)
+    told = {trigger: re.findall(r"[a-z_]{6,}\*?", actions.partition(":")[0]) for trigger, actions in rows}
+    assert told == {
+        trigger: [f"{one}*" if ACTIONS[one].absent else one for one in actions] for trigger, actions in REQUIRED.items()
+    }
+
+
+def test_the_page_tells_of_every_right() -> None:
+    rows = PAGE.partition("| act | takes |")[2].partition("\n\n")[0]
+    for right in {*RIGHTS.values()} - {"anybody", "issuer", "reviewer"}:
+        assert f"`{right}`" in rows

@@ -1,0 +1,160 @@
+"""`ctx verify --registry`: what people and machines are told, how it ends, and proofs that a stranger can check."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from contextplane.app.init import init
+from contextplane.app.settings import Settings
+from contextplane.ports.keyring import OWNER
+from contextplane.testing import second_verifier
+from tests.surfaces.registries import at_office, key_file
+from tests.surfaces.running import Result, ctx
+from tests.surfaces.sample import one_error_line
+from tests.unit.registry.desk import ROLES
+from tests.unit.registry.tampering import Stolen, copied
+
+PACK = "ctxpack.support@1.0.0"
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A registry with one version, which is pinned."""
+    folder = tmp_path_factory.mktemp("registry")
+    init(Settings(cwd=str(folder)))
+    with at_office(folder) as here:
+        here.trust("root", OWNER)
+        for name, roles in ROLES.items():
+            here.trust(name, *roles)
+        here.pin("prod", here.release())
+    for name in ("ops", "mallory"):
+        key_file(folder, name)
+    return folder
+
+
+@pytest.fixture
+def store(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "store"))
+
+
+def thief(store: Path) -> Stolen:
+    return Stolen(store / ".ctx" / "catalog.db")
+
+
+def verify(store: Path, *args: str) -> Result:
+    return ctx("verify", "--registry", *args, cwd=store)
+
+
+def answer(store: Path, *args: str) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(verify(store, *args, "--json").raw)
+    return found
+
+
+def test_a_sound_registry_is_verified_in_a_few_lines(store: Path) -> None:
+    result = verify(store)
+    assert (result.status, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["Registry", "Checked", "Checkpoint", "Integrity"]
+    assert "9 entries, 3 subjects, 8 checkpoints" in lines[1]
+    assert lines[3].endswith("verified")
+    told = answer(store)
+    assert (told["answer"], told["entries"], told["troubles"], told["signed"]) == ("verified", 9, [], False)
+
+
+def test_whatever_is_wrong_is_told_with_its_place_and_ends_with_11(store: Path) -> None:
+    thief(store).cut("registry/pins/prod/ctxpack.support")
+    thief(store).put("registry/log", 2, b"{}")
+    result = verify(store)
+    assert result.status == 11
+    assert "registry_stream_cut  registry/pins/prod/ctxpack.support@1" in result.out
+    assert "log_rewritten  registry/log@2" in result.out
+    told = answer(store)
+    assert told["answer"] == "modified"
+    assert {"code": "log_rewritten", "at": "registry/log@2"}.items() <= told["troubles"][0].items()
+
+
+def test_a_registry_that_was_rolled_back_behind_what_was_seen_ends_with_11(store: Path, tmp_path: Path) -> None:
+    copied(store / ".ctx" / "catalog.db", tmp_path / "old.db")
+    assert verify(store, "--sign", "--key", "./ops.pem").status == 0
+    for name in ("catalog.db", "catalog.db-wal", "catalog.db-shm"):
+        (store / ".ctx" / name).unlink(missing_ok=True)
+    copied(tmp_path / "old.db", store / ".ctx" / "catalog.db")
+    result = verify(store)
+    assert result.status == 11
+    assert "log_rolled_back" in result.out
+
+
+def test_a_fresh_checkpoint_is_signed_after_a_clean_verification_and_only_then(store: Path) -> None:
+    before = answer(store)["checkpoint"]["time"]
+    signed = answer(store, "--sign", "--key", "./ops.pem")
+    assert (signed["signed"], signed["checkpoint"]["time"] > before) == (True, True)
+    assert answer(store)["checkpoints"] == 9
+    one_error_line(verify(store, "--sign", "--key", "./mallory.pem"), 11, "registry_signer_untrusted")
+    thief(store).cut("registry/pins/prod/ctxpack.support")
+    told = answer(store, "--sign", "--key", "./ops.pem")
+    assert (told["answer"], told["signed"], told["checkpoints"]) == ("modified", False, 9)
+
+
+def check(*args: str, cwd: Path) -> tuple[int, str]:
+    """The second verifier as a program of its own, with nothing but the standard library."""
+    program = [sys.executable, "-I", "-S", second_verifier.__file__, *args]
+    done = subprocess.run(program, cwd=cwd, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.strip()
+
+
+def test_proofs_are_written_to_files_that_a_second_program_checks_without_a_store(store: Path, tmp_path: Path) -> None:
+    held = answer(store, "--inclusion", PACK, "-o", str(tmp_path / "held"))
+    assert set(msgspec.json.decode((tmp_path / "held.entry").read_bytes())) == {"event", "seq", "stream"}
+    assert check("inclusion", "held", "held.entry", held["vkey"], cwd=tmp_path) == (0, "proved")
+    grown = answer(store, "--consistency", "4", "-o", str(tmp_path / "grown"))
+    assert check("consistency", "grown", grown["old_root"], grown["vkey"], cwd=tmp_path) == (0, "proved")
+    (tmp_path / "held.entry").write_bytes(b"{}")
+    assert check("inclusion", "held", "held.entry", held["vkey"], cwd=tmp_path) == (1, "not proved")
+
+
+def test_a_proof_says_how_it_is_checked_and_never_replaces_a_file(store: Path) -> None:
+    result = verify(store, "--inclusion", PACK, "-o", "proof")
+    assert result.status == 0
+    assert (
+        "python -m contextplane.testing.second_verifier inclusion proof proof.entry contextplane.registry/"
+        in result.out
+    )
+    one_error_line(verify(store, "--inclusion", PACK, "-o", "proof"), 14, "proof_not_written")
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "code"),
+    [
+        (["--registry", "PACK"], 2, "usage"),
+        (["--registry", "--file"], 2, "usage"),
+        ([], 2, "usage"),
+        (["PACK", "--sign"], 2, "usage"),
+        (["PACK", "-o", "x"], 2, "usage"),
+        (["--registry", "--sign", "--inclusion", PACK, "-o", "x"], 2, "usage"),
+        (["--registry", "--inclusion", PACK], 2, "usage"),
+        (["--registry", "-o", "x"], 2, "usage"),
+        (["--registry", "--consistency", "x", "-o", "x"], 2, "usage"),
+        (["--registry", "--inclusion", "ctxpack.support", "-o", "x"], 10, "pack_ref_unpinned"),
+        (["--registry", "--inclusion", "ctxpack.support@9.9.9", "-o", "x"], 13, "version_not_found"),
+        (["--registry", "--consistency", "99", "-o", "x"], 13, "outside_tree"),
+    ],
+)
+def test_what_does_not_go_together_or_is_not_there_is_refused(
+    template: Path, args: list[str], status: int, code: str
+) -> None:
+    one_error_line(ctx("verify", *args, cwd=template), status, code)
+    assert not (template / "x").exists()
+
+
+def test_the_store_tells_of_its_registry_in_a_line(store: Path) -> None:
+    assert "registry  9 events, last signed 20" in ctx("status", cwd=store).out
+    assert ctx("fsck", cwd=store).status == 0
+    thief(store).cut("registry/log")
+    damaged = ctx("fsck", cwd=store)
+    assert damaged.status == 1
+    assert "corrupt   registry/log  log_truncated: 8 entries, and 9 are signed" in damaged.out

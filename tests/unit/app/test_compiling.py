@@ -1,0 +1,152 @@
+"""Compiling what people have in files: fail closed, with the place; and what a knob moves."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contextplane.app.account import account_of, moved
+from contextplane.app.compiling import compiled_case, from_file
+from contextplane.app.knobs import knob_of
+from contextplane.compiler.compile import compile_context
+from contextplane.errors import ContextPlaneError
+from tests.spec.manifest import proves
+from tests.unit.app.casing import CLOSING, SHOWN, case_file, compiled_with, pack_file, source_of, written
+from tests.unit.compiler.scenario import CASE, compiled, plain, put
+
+REFUND = "adp_payments.issue_refund"
+
+
+@proves("context-pack:playground:runs-the-compiler", "context-pack:playground:starting-scenario")
+def test_what_is_compiled_from_files_is_what_the_compiler_makes_of_the_same_values(tmp_path: Path) -> None:
+    found = compiled_with(tmp_path)
+    expected = compiled(lineage=plain(found.context.context_ledger.lineage))
+    assert found.context == expected
+    assert plain(found.context.manifests.policy_manifest) == CASE["shown"]["policy_manifest"]
+    assert found.before is None
+    assert compile_context.__module__ == "contextplane.compiler.compile"
+
+
+@proves("context-pack:playground:recompiles-on-change")
+@pytest.mark.parametrize(
+    ("knob", "things"),
+    [
+        ("request.context.identity_verified=false", {("decision", "request"), ("tool", REFUND)}),
+        ('safety_mode="read_only"', {("tool", REFUND)}),
+        ("request.context.refund_amount=3000", {("gate", "GATE_FINANCE_APPROVAL")}),
+        ("run.budget.bucket_tokens.evidence=100", {("bucket", "evidence"), ("evidence", CASE["evidence"][4])}),
+        ("request.context.fraud_signal_high=true", {("guardrail", "fraud_signal_high")}),
+        ('request.message="Refund it."', {("task", "task")}),
+    ],
+)
+def test_a_knob_moves_what_depends_on_it_and_the_hash(tmp_path: Path, knob: str, things: set[tuple[str, str]]) -> None:
+    found = compiled_with(tmp_path, knob)
+    assert things <= {(one.kind, one.id) for one in found.moved}
+    assert found.hash_moved
+    assert found.before == compiled_with(tmp_path).context
+
+
+def test_a_knob_that_changes_nothing_moves_nothing(tmp_path: Path) -> None:
+    found = compiled_with(tmp_path, "request.context.refund_amount=4200")
+    assert (found.moved, found.hash_moved) == ((), False)
+
+
+def test_a_knob_of_which_nothing_is_seen_moves_the_hash_only(tmp_path: Path) -> None:
+    found = compiled_with(tmp_path, "run.budget.max_tool_calls=3")
+    assert (found.moved, found.hash_moved) == ((), True)
+
+
+def test_a_case_that_only_compiles_with_the_knob_has_nothing_to_compare_with(tmp_path: Path) -> None:
+    wrong = put(SHOWN, {"/request/input/intent": "support.other", "/run_context/intent": "support.other"})
+    found = compiled_with(tmp_path, 'intent="support.refund"', of=wrong)
+    assert (found.before, found.refused_before) == (None, "compile_intent_unknown")
+    assert found.context == compiled_with(tmp_path).context
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"/request/input/intent": "support.refnd", "/run_context/intent": "support.refnd"}, "compile_intent_unknown"),
+        ({"/request/context_pack_refs/0": "ctxpack.support@9.0.0"}, "compile_pack_not_requested"),
+        ({"/request/tenant_id": "other"}, "compile_tenant_mismatch"),
+        ({"/run_context/run_budget/bucket_tokens/evidence": -1}, "compile_budget_invalid"),
+        ({"/evidence": [{**CLOSING["evidence"][0], "tenant_id": "other"}]}, "compile_evidence_of_another_tenant"),
+        ({"/request/input/context/signals": 7}, "facts_refused"),
+        ({"/environment/ontologies": []}, "compile_ontology_missing"),
+    ],
+)
+def test_a_refusal_says_where_it_stands(tmp_path: Path, changes: dict[str, Any], code: str) -> None:
+    file = case_file(tmp_path, changes)
+    with pytest.raises(ContextPlaneError) as refused:
+        compiled_case(source_of(tmp_path), file)
+    assert refused.value.code == code
+    assert (refused.value.at or "").startswith(f"{tmp_path}/")
+    assert refused.value.hint
+    if code != "compile_ontology_missing":  # that stands in the pack
+        assert str(refused.value.details["pointer"]) in {one.replace("/0", "") for one in changes} | set(changes) | {
+            "/request/context_pack_refs",
+            "/evidence/0/tenant_id",
+            "/request/input/intent",
+        }
+
+
+def test_what_a_knob_spoilt_is_told_of_the_knob(tmp_path: Path) -> None:
+    with pytest.raises(ContextPlaneError) as refused:
+        compiled_with(tmp_path, "run.budget.total_tokens=-1")
+    assert (refused.value.code, refused.value.at) == ("compile_budget_invalid", "--set run.budget.total_tokens")
+
+
+def test_a_pack_that_does_not_pass_the_gates_is_not_compiled(tmp_path: Path) -> None:
+    path = pack_file(tmp_path, {"/tooling_layer/permissions/0/capability": "look_up"})
+    with pytest.raises(ContextPlaneError) as refused:
+        from_file(path)
+    assert refused.value.code == "compile_pack_not_sound"
+    assert refused.value.message.startswith("2 errors; the first: ")
+    assert f"ctx lint {path}" in (refused.value.hint or "")
+    assert (refused.value.at or "").startswith(f"{path}:")
+
+
+@pytest.mark.parametrize("document", [{}, [], {"overlay_id": "x"}, SHOWN])
+def test_what_is_no_pack_is_not_compiled(tmp_path: Path, document: object) -> None:
+    with pytest.raises(ContextPlaneError) as refused:
+        from_file(written(tmp_path, "p.json", document))
+    assert refused.value.code in {"compile_pack_not_sound", "not_a_context_pack"}
+
+
+def test_an_overlay_is_applied_and_part_of_the_lineage(tmp_path: Path) -> None:
+    overlay = {
+        "overlay_id": "ovl.prod",
+        "overlay_version": "1.0.0",
+        "base_pack_id": "ctxpack.support",
+        "environment": "prod",
+        "order": 1,
+        "issuer": "tenant_acme_prod",
+        "changes": [{"at": "/policy_layer/guardrails/redaction_rules/iban", "value": "iban"}],
+    }
+    source = from_file(pack_file(tmp_path), (written(tmp_path, "o.json", overlay),))
+    found = compiled_case(source, case_file(tmp_path)).context
+    assert "iban" in found.runtime_controls.redaction_rules_active
+    assert [one.ref for one in found.context_ledger.lineage] == ["ctxpack.support@1.0.0", "ovl.prod@1.0.0"]
+    assert "iban" not in compiled_with(tmp_path).context.runtime_controls.redaction_rules_active
+
+
+def test_the_account_names_every_candidate_once(tmp_path: Path) -> None:
+    found = compiled_with(tmp_path, "run.budget.bucket_tokens.evidence=100", 'safety_mode="read_only"').context
+    items = account_of(found)
+    names = [(one.kind, one.id) for one in items]
+    assert len(names) == len(set(names))
+    assert {one.id for one in items if one.kind == "evidence"} == set(CASE["evidence"])
+    assert {one.id for one in items if one.kind == "tool" and not one.inside} == {REFUND}
+    assert all(one.words and one.stage for one in items)
+    assert moved(found, found) == ()
+
+
+def test_what_is_in_counts_before_what_was_left_out_under_the_same_name(tmp_path: Path) -> None:
+    twice = {**SHOWN, "evidence": [CASE["evidence"][0]] * 2}
+    pieces = [one for one in account_of(compiled_with(tmp_path, of=twice).context) if one.kind == "evidence"]
+    assert [(one.id, one.inside) for one in pieces] == [(CASE["evidence"][0], True)]
+
+
+def test_knobs_are_turned_in_their_order(tmp_path: Path) -> None:
+    knobs = [knob_of("request.context.refund_amount=1"), knob_of("request.context.refund_amount=4200")]
+    assert compiled_case(source_of(tmp_path), case_file(tmp_path), knobs).hash_moved is False

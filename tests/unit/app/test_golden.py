@@ -1,0 +1,221 @@
+"""Golden cases: what was recorded holds, what drifted is named with its stage, and nothing passes in silence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contextplane.app.checking import checked
+from contextplane.app.compiling import PackSource, from_file
+from contextplane.app.golden import Ran, check, golden_files, record
+from contextplane.errors import ContextPlaneError
+from tests.spec.manifest import proves
+from tests.unit.app.casing import CLOSING, SHOWN, pack_file, source_of, written
+from tests.unit.compiler.scenario import CASES, put
+
+THRESHOLD = {"/policy_layer/policy_bundles/0/policy_dsl/rules/1/if/and/1/>/1": 5000}
+VERSION = {"/pack_meta/pack_version": "1.0.1"}
+SUMMARY = {"/business_context/summary/what_we_do": "Post-purchase support of our customers, worldwide and at any hour"}
+UNKNOWN = {"/request/input/intent": "support.other", "/run_context/intent": "support.other"}
+PERMISSION = "/tooling_layer/permissions/2"
+
+
+def folder(tmp_path: Path) -> str:
+    """Two cases that compile, and one that must be refused."""
+    cases = tmp_path / "golden"
+    cases.mkdir()
+    written(cases, "shown.json", SHOWN)
+    written(cases, "closing.json", CLOSING)
+    written(cases, "unknown.json", put(SHOWN, UNKNOWN))
+    (cases / "README.md").write_text("what these are", encoding="utf-8")
+    return str(cases)
+
+
+def recorded(tmp_path: Path) -> str:
+    cases = folder(tmp_path)
+    record(source_of(tmp_path), golden_files(cases))
+    return cases
+
+
+def run(cases: str, source: PackSource) -> dict[str, Ran]:
+    return {one.name: one for one in check(source, golden_files(cases))}
+
+
+def test_what_was_recorded_holds_of_the_same_pack(tmp_path: Path) -> None:
+    ran = run(recorded(tmp_path), source_of(tmp_path))
+    assert [(name, one.passed, one.elsewhere) for name, one in ran.items()] == [
+        ("closing", True, False),
+        ("shown", True, False),
+        ("unknown", True, False),
+    ]
+
+
+def test_the_golden_cases_that_are_kept_here_hold() -> None:
+    """When the compiler was changed on purpose, `ctx golden record tests/cases/golden PACK` writes them anew."""
+    ran = run(str(CASES / "golden"), from_file(str(CASES / "context_pack" / "support.json")))
+    assert len(ran) == 6
+    assert {name: (one.stage, one.words) for name, one in ran.items() if not one.passed} == {}
+
+
+def test_recording_twice_writes_the_same_bytes(tmp_path: Path) -> None:
+    cases = Path(recorded(tmp_path))
+    before = {one.name: (one.read_bytes(), one.stat().st_ino) for one in cases.glob("*.json")}
+    record(source_of(tmp_path), golden_files(str(cases)))
+    assert {one.name: (one.read_bytes(), one.stat().st_ino) for one in cases.glob("*.json")} == before
+
+
+def test_a_file_keeps_its_case_and_gains_what_is_expected(tmp_path: Path) -> None:
+    cases = Path(recorded(tmp_path))
+    shown = json.loads((cases / "shown.json").read_bytes())
+    expected = shown.pop("expected")
+    assert shown == SHOWN
+    assert set(expected) >= {"manifests", "runtime_controls", "budget_report", "compiled_context_hash", "stages"}
+    assert json.loads((cases / "unknown.json").read_bytes())["expected"] == {
+        "refused": "compile_intent_unknown",
+        "stage": "intent",
+    }
+
+
+def test_a_case_of_which_nothing_is_recorded_does_not_pass(tmp_path: Path) -> None:
+    ran = run(folder(tmp_path), source_of(tmp_path))
+    assert {one.stage for one in ran.values()} == {"record"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "stage", "thing"),
+    [
+        (THRESHOLD, "policy", ("rule", "POLICY_RETURNS_V4#R_HIGH_VALUE_REQUIRES_APPROVAL")),
+        ({f"{PERMISSION}/arg_constraints/amount_inr/max": 49999}, "tools", ("tool", "adp_payments.issue_refund")),
+        (SUMMARY, "budget", ("bucket", "business")),
+        ({"/policy_layer/guardrails/redaction_rules/0": "iban"}, "policy", ("redaction", "iban")),
+        ({"/intelligence_refs/embedding_keys/0": "support_orders_v2"}, "scope", None),
+    ],
+)
+def test_what_drifted_is_named_with_the_first_stage_that_did(
+    tmp_path: Path, changes: dict[str, Any], stage: str, thing: tuple[str, str] | None
+) -> None:
+    ran = run(recorded(tmp_path), source_of(tmp_path, {**changes, **VERSION}))
+    assert ran["unknown"].passed
+    drifted = ran["shown"]
+    assert (drifted.passed, drifted.stage) == (False, stage)
+    assert drifted.words
+    assert thing is None or thing in {(one.kind, one.id) for one in drifted.moved}
+
+
+def test_a_new_number_alone_is_no_drift_and_is_said(tmp_path: Path) -> None:
+    ran = run(recorded(tmp_path), source_of(tmp_path, VERSION))
+    assert [(one.passed, one.elsewhere) for one in ran.values()] == [(True, True), (True, True), (True, False)]
+
+
+def test_another_hash_of_the_same_pack_is_a_drift(tmp_path: Path) -> None:
+    cases = Path(recorded(tmp_path))
+    shown = json.loads((cases / "shown.json").read_bytes())
+    shown["expected"]["compiled_context_hash"] = "sha256:" + "0" * 64
+    written(cases, "shown.json", shown)
+    assert run(str(cases), source_of(tmp_path))["shown"].stage == "seal"
+
+
+def test_a_case_that_was_compiled_and_is_refused_has_drifted_and_so_has_the_reverse(tmp_path: Path) -> None:
+    cases = Path(recorded(tmp_path))
+    swapped = {
+        "shown.json": "unknown.json",
+        "unknown.json": "shown.json",
+    }
+    expected = {name: json.loads((cases / name).read_bytes())["expected"] for name in swapped}
+    for name, other in swapped.items():
+        written(cases, name, {**json.loads((cases / name).read_bytes()), "expected": expected[other]})
+    ran = run(str(cases), source_of(tmp_path))
+    assert (ran["shown"].passed, ran["shown"].stage) == (False, "intent")
+    assert (ran["unknown"].passed, ran["unknown"].stage) == (False, "intent")
+    assert "compile_intent_unknown" in ran["unknown"].words
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "code"),
+    [
+        ("bad.json", [], "golden_case_invalid"),
+        ("bad.yaml", SHOWN, "golden_case_invalid"),
+        ("bad.json", {**SHOWN, "expected": {"hash": 1}}, "golden_case_invalid"),
+        ("bad.json", {"request": 1}, "compile_case_invalid"),
+        ("bad.json", {**SHOWN, "note": "x"}, "compile_case_invalid"),
+    ],
+)
+def test_a_file_that_is_no_case_is_refused_with_its_place(
+    tmp_path: Path, name: str, document: object, code: str
+) -> None:
+    cases = folder(tmp_path)
+    bad = written(Path(cases), name, document)
+    with pytest.raises(ContextPlaneError) as refused:
+        check(source_of(tmp_path), golden_files(cases))
+    assert refused.value.code == code
+    assert (refused.value.at or "").startswith(bad)
+
+
+def test_an_empty_folder_and_none_are_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name, code in (("empty", "golden_cases_missing"), ("none", "document_unreadable")):
+        with pytest.raises(ContextPlaneError) as refused:
+            golden_files(str(tmp_path / name))
+        assert refused.value.code == code
+
+
+def line(tmp_path: Path, step: str, changes: dict[str, Any] | None = None) -> tuple[str, str]:
+    path = pack_file(tmp_path, changes, "changed.json")
+    found = checked(path, golden=str(tmp_path / "golden")).checklist
+    return next((one.verdict, one.reason) for one in found.lines if one.step == step)
+
+
+@proves("context-pack:ci:compile-golden")
+def test_the_checklist_compiles_the_golden_requests(tmp_path: Path) -> None:
+    folder(tmp_path)
+    assert line(tmp_path, "golden")[0] == "failed"  # nothing is recorded
+    record(source_of(tmp_path), golden_files(str(tmp_path / "golden")))
+    assert line(tmp_path, "golden") == ("passed", "3 compile to what was recorded")
+    assert "golden_cases_unstable" not in line(tmp_path, "sign")[1]
+    assert "golden_cases_unstable" in checked(pack_file(tmp_path)).checklist.lines[-1].reason
+    verdict, reason = line(tmp_path, "golden", THRESHOLD)
+    assert verdict == "failed"
+    assert "shown drifted at policy" in reason
+
+
+@proves("context-pack:gates:replay-stable-manifests", "context-pack:gates:replay-stable-budget-reports")
+@pytest.mark.parametrize("changes", [THRESHOLD, SUMMARY], ids=["another manifest", "another budget report"])
+def test_a_pack_whose_cases_compile_to_something_else_is_failed(tmp_path: Path, changes: dict[str, Any]) -> None:
+    recorded(tmp_path)
+    assert line(tmp_path, "golden", changes)[0] == "failed"
+    assert line(tmp_path, "sign", changes)[0] == "failed"
+
+
+@proves("context-pack:ci:minimal-surface")
+def test_the_checklist_fails_on_any_tool_beyond_the_recorded_surface(tmp_path: Path) -> None:
+    cases = folder(tmp_path)
+    record(source_of(tmp_path, {PERMISSION + "/allow": False}), golden_files(cases))
+    verdict, reason = line(tmp_path, "tool_surface")
+    assert verdict == "failed"
+    assert "closing, shown" in reason
+    assert line(tmp_path, "tool_surface", {PERMISSION + "/allow": False})[0] == "passed"
+
+
+def test_nothing_is_compiled_from_a_pack_that_is_refused(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    verdict, reason = line(tmp_path, "golden", {"/tooling_layer/permissions/0/capability": "look_up"})
+    assert (verdict, reason) == ("unknown", "nothing is compiled from a pack that is refused")
+
+
+def test_a_case_is_run_with_the_overlays_of_the_pack(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    overlay = {
+        "overlay_id": "ovl.prod",
+        "overlay_version": "1.0.0",
+        "base_pack_id": "ctxpack.support",
+        "environment": "prod",
+        "order": 1,
+        "issuer": "tenant_acme_prod",
+        "changes": [{"at": "/policy_layer/guardrails/redaction_rules/iban", "value": "iban"}],
+    }
+    path = written(tmp_path, "o.json", overlay)
+    ran = run(str(tmp_path / "golden"), from_file(pack_file(tmp_path), (path,)))
+    assert ("redaction", "iban") in {(one.kind, one.id) for one in ran["shown"].moved}
+    found = checked(pack_file(tmp_path), golden=str(tmp_path / "golden"), overlays=(path,)).checklist
+    assert next(one.verdict for one in found.lines if one.step == "golden") == "failed"

@@ -1,0 +1,105 @@
+"""Golden cases at a release: a red one refuses a publication, and is told after a rollback, which it does not stop."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contextplane.app.compiling import from_value
+from contextplane.app.golden import golden_files, record
+from contextplane.app.golden_release import FolderCases
+from contextplane.app.registry import RegistryDesk
+from contextplane.app.registry_pins import rolled_back
+from contextplane.model.ids import Digest
+from contextplane.model.json_text import parse
+from tests.spec.manifest import proves
+from tests.unit.app.casing import CLOSING, SHOWN, written
+from tests.unit.registry.desk import CATALOG, NARROWER, PACK, Office, code, office, version
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Office]:
+    with office(tmp_path / "store") as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> str:
+    """Two cases, recorded of the full example."""
+    folder = tmp_path / "golden"
+    folder.mkdir()
+    written(folder, "shown.json", SHOWN)
+    written(folder, "closing.json", CLOSING)
+    record(from_value(version("1.0.0")), golden_files(str(folder)))
+    return str(folder)
+
+
+def with_cases(here: Office, cases: str) -> None:
+    here.desk.golden = FolderCases(cases)
+
+
+def kept(here: Office) -> None:
+    """Nobody gives a folder any more."""
+    here.desk.golden = RegistryDesk(here.desk.keys).golden
+
+
+@proves("context-pack:versioning-guidelines:rollback-replays-golden")
+def test_a_rollback_runs_the_cases_that_were_kept_with_the_version(here: Office, cases: str) -> None:
+    with_cases(here, cases)
+    here.release()
+    for one in Path(cases).iterdir():
+        one.unlink()  # a rollback depends on no folder
+    kept(here)
+    here.release(version("1.1.0", NARROWER))
+    here.pin("prod", PACK)
+    here.pin("prod", "ctxpack.support@1.1.0")
+    act = rolled_back(here.desk, "prod", "ctxpack.support", None, here.by("ops"))
+    assert (act.golden, act.golden_words, here.base("prod")) == ("passed", "2 as recorded", PACK)
+
+
+def test_a_case_that_drifted_refuses_the_publication(here: Office, cases: str) -> None:
+    with_cases(here, cases)
+    here.release()
+    acted = here.record(version("1.1.0", NARROWER))
+    here.review_all(str(acted.digest), acted.missing)
+    here.sign(str(acted.digest))
+    assert code(lambda: here.publish(str(acted.digest))) == "publish_golden_failed"
+    assert here.artifact_stage(acted.digest) == "signed"
+
+
+def test_what_is_published_without_cases_says_so(here: Office) -> None:
+    here.release()
+    with here.desk.reading() as reader:
+        published = reader.version(here.desk.named_version(PACK)).published
+    assert published is not None
+    assert published.golden == "not_run"
+    report = parse(here.desk.platform.objects.get(Digest.parse(published.report))).value
+    assert isinstance(report, dict)
+    assert report["golden"] == {
+        "outcome": "not_run",
+        "words": "no golden cases were given: --golden DIR names them",
+        "cases": [],
+    }
+    here.release(version("1.1.0", NARROWER))
+    here.pin("prod", PACK)
+    here.pin("prod", "ctxpack.support@1.1.0")
+    act = rolled_back(here.desk, "prod", "ctxpack.support", None, here.by("ops"))
+    assert (act.golden, act.golden_words) == ("not_run", "no golden cases were given when it was published")
+
+
+def test_a_catalog_has_no_golden_cases(here: Office, cases: str) -> None:
+    told = FolderCases(cases).run(here.desk.named_version("decision-catalog.support@2.1.0"), CATALOG)
+    assert (told.outcome, "golden cases are for packs" in told.words) == ("not_run", True)
+
+
+def test_a_case_that_cannot_be_read_is_red_and_not_green(here: Office, tmp_path: Path) -> None:
+    (tmp_path / "golden").mkdir()
+    written(tmp_path / "golden", "bad.json", {"request": 1})
+    told = FolderCases(str(tmp_path / "golden")).run(here.desk.named_version(PACK), version("1.0.0"))
+    assert told.outcome == "failed"
+    assert "compile_case_invalid" in told.words

@@ -1,0 +1,140 @@
+"""Knobs: one value changed, by the name of a fact or by its place, and nothing else."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextplane.app.knobs import REMOVED, Knob, fact_at, knob_of, put, turned, value_at
+from contextplane.app.pack_facts import known_places
+from contextplane.errors import ContextPlaneError
+from tests.unit.app.casing import SHOWN
+from tests.unit.compiler.scenario import inputs, view_of
+
+KNOWN = known_places(view_of(inputs()).pack)
+WORDS = st.text("abcz/~.-0", min_size=1, max_size=4)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("request.context.refund_amount", "/request/input/context/refund_amount"),
+        ("request.message", "/request/input/message"),
+        ("user.role", "/run_context/user/role"),
+        ("agent.agent_id", "/run_context/agent/agent_id"),
+        ("run.budget.total_tokens", "/run_context/run_budget/total_tokens"),
+        ("run.metadata.x", "/run_context/metadata/x"),
+        ("intent", "/request/input/intent"),
+        ("safety_mode", "/run_context/safety_mode"),
+        ("tenant_id", "/run_context/tenant_id"),
+        ("/evidence/0", "/evidence/0"),
+    ],
+)
+def test_a_fact_is_found_where_a_case_has_it(name: str, place: str) -> None:
+    assert fact_at(name) == place
+
+
+@pytest.mark.parametrize("text", ["", "x", "=1", "nothing.there=1", "user..role=1", "requests.context=1"])
+def test_what_names_nothing_is_refused(text: str) -> None:
+    with pytest.raises(ContextPlaneError) as refused:
+        knob_of(text)
+    assert (refused.value.code, refused.value.family) == ("knob_invalid", "usage")
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["user.role=supervisor", "intent=", "intent={", "intent=01", "intent='x'"])
+def test_a_value_that_is_no_json_is_refused_and_told_how_to_write_it(text: str) -> None:
+    with pytest.raises(ContextPlaneError) as refused:
+        knob_of(text)
+    assert refused.value.code == "knob_invalid"
+    assert "quotes" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("intent=7", 7), ('intent="7"', "7"), ("intent=true", True), ('intent=["a=b"]', ["a=b"])]
+)
+def test_a_value_keeps_its_type(text: str, value: object) -> None:
+    knob = knob_of(text)
+    assert knob.value == value
+    assert type(knob.value) is type(value)
+    assert knob.words == text
+
+
+def test_only_what_is_named_changes_and_the_case_itself_does_not() -> None:
+    before = copy.deepcopy(SHOWN)
+    after: Any = turned(SHOWN, [knob_of("request.context.refund_amount=900")], KNOWN)
+    assert before == SHOWN
+    assert after["request"]["input"]["context"] == {"refund_amount": 900, "identity_verified": True}
+    assert put(after, "/request/input/context/refund_amount", 4200) == SHOWN
+
+
+def test_what_a_case_says_twice_is_changed_in_both_places() -> None:
+    after: Any = turned(SHOWN, [knob_of('intent="support.other"'), knob_of('user.user_id="usr_1"')], KNOWN)
+    assert (after["request"]["input"]["intent"], after["run_context"]["intent"]) == ("support.other",) * 2
+    assert (after["request"]["user"]["user_id"], after["run_context"]["user"]["user_id"]) == ("usr_1",) * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "request.context.fraud_signal_high=true",
+        'request.context.signals=["fraud_signal_high"]',
+        "request.context.order_lookup=true",
+        'request.context.region="eu-west-1"',
+        "user.tenure_days=3",
+    ],
+)
+def test_a_new_member_is_taken_where_the_pack_looks_at_it(text: str) -> None:
+    knob = knob_of(text)
+    assert value_at(SHOWN, knob.at) is REMOVED
+    assert value_at(turned(SHOWN, [knob], KNOWN), knob.at) == knob.value
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("request.context.refund_amuont=1", "refund_amount"),
+        ('user.rol="x"', "role"),
+        ("run.metadata.note=1", "name something"),
+        ("request.message.words=1", "name something"),
+        ("/evidence/9=1", "name something"),
+    ],
+)
+def test_a_new_member_that_nothing_looks_at_is_refused(text: str, meant: str) -> None:
+    with pytest.raises(ContextPlaneError) as refused:
+        turned(SHOWN, [knob_of(text)], KNOWN)
+    assert refused.value.code == "knob_invalid"
+    assert meant in (refused.value.hint or "")
+
+
+def test_a_member_can_be_taken_away() -> None:
+    knob = Knob(name="user.role", at="/run_context/user/role", value=REMOVED)
+    after: Any = turned(SHOWN, [knob], KNOWN)
+    assert "role" not in after["run_context"]["user"]
+    assert knob.words == "without user.role"
+
+
+@given(document=st.dictionaries(WORDS, JSON, max_size=3), way=st.lists(WORDS, min_size=1, max_size=3), value=JSON)
+def test_what_is_put_at_a_place_is_what_stands_there(document: Any, way: list[str], value: Any) -> None:  # noqa: ANN401
+    at = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in way)
+    before = copy.deepcopy(document)
+    try:
+        after = put(document, at, value)
+    except ContextPlaneError:
+        parent = value_at(document, at.rpartition("/")[0]) if len(way) > 1 else document
+        assert not isinstance(parent, dict) or value_at(document, at) is REMOVED
+        after = document
+    else:
+        assert value_at(after, at) == value
+        assert isinstance(after, dict)
+        assert {key: one for key, one in after.items() if key != way[0]} == {
+            key: one for key, one in document.items() if key != way[0]
+        }
+    assert document == before

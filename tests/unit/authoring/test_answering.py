@@ -1,0 +1,56 @@
+"""Conditions come to true or false, and what the form says of that is what the engine says."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contextplane.authoring.answering import answers
+from contextplane.model.canonical import Json
+from contextplane.policy.condition import Condition, Failure
+from contextplane.policy.facts import Facts
+from contextplane.policy.logic import logic_problems
+
+FACT: Json = {"var": "request.context.a"}
+LEAVES = st.one_of(
+    st.booleans(),
+    st.integers(0, 2),
+    st.sampled_from(["x", None, FACT]),
+    st.builds(lambda operator: {operator: [FACT, 1]}, st.sampled_from(["==", "!=", "<", ">="])),
+    st.sampled_from([{"!": [FACT]}, {"!!": [FACT]}, {"in": [FACT, [1]]}, {"+": [1, 1]}, {"cat": ["a", FACT]}]),
+)
+EXPRESSIONS: st.SearchStrategy[Json] = st.recursive(
+    LEAVES,
+    lambda inner: st.builds(
+        lambda operator, parts: {operator: parts},
+        st.sampled_from(["and", "or", "if"]),
+        st.lists(inner, min_size=1, max_size=4),
+    ),
+    max_leaves=6,
+)
+VALUES: tuple[Json, ...] = (None, True, False, 0, 1, 2, "", "x", "1")
+
+
+def facts(value: Json) -> Facts:
+    context: Json = {} if value is None else {"a": value}
+    return Facts.of(
+        request={"context": context},
+        user={},
+        agent={},
+        tenant_id="t",
+        intent="i",
+        safety_mode="read_only",
+        run={},
+    )
+
+
+@given(EXPRESSIONS)
+@settings(max_examples=400)
+def test_what_is_said_always_to_answer_answers_and_what_never_does_does_not(expression: Json) -> None:
+    said = answers(expression)
+    if logic_problems(expression) or said == "unknown":
+        return
+    condition = Condition(expression)
+    for value in VALUES:
+        found = condition.judge(facts(value))
+        if isinstance(found, Failure) and found.kind == "failed":
+            continue  # it could not be evaluated at all, which is another matter
+        assert isinstance(found, bool) is (said == "yes"), (value, found)

@@ -1,0 +1,64 @@
+"""Where evidence comes from: what a tool spells, and what is there before the decision is made."""
+
+from typing import Any
+
+import pytest
+
+from contextplane.authoring.evidence import singular, spelled
+from tests.unit.authoring.packs import EXAMPLE, findings, with_changes
+
+MODES = ("read_only", "local_write", "network", "delegated", "destructive")
+SPEC = "/decision_layer/decision_specs/0"
+PAYMENTS = "/tooling_layer/adapter_registry/2/approval_mode"
+
+
+@pytest.mark.parametrize(
+    ("many", "one"),
+    [
+        *(
+            ("orders", "order"),
+            ("payments", "payment"),
+            ("gift_cards", "gift_card"),
+            ("cases", "case"),
+            ("pies", "pie"),
+        ),
+        *(("policies", "policy"), ("addresses", "address"), ("boxes", "box"), ("batches", "batch"), ("hashes", "hash")),
+        *(("caches", "cache"), ("statuses", "status"), ("warehouses", "warehouse"), ("clauses", "clause")),
+    ],
+)
+def test_of_many_things_one_is_named(many: str, one: str) -> None:
+    assert singular(many) == one
+    assert singular(one) == one
+
+
+@pytest.mark.parametrize(
+    "word", ["status", "address", "analysis", "order_status", "news", "series", "canvas", "sms", "gps", "s", "", "crm"]
+)
+def test_a_word_that_means_one_stays_as_it_is(word: str) -> None:
+    assert singular(word) == word
+    assert spelled(f"adp_{word}", "lookup") == f"{word}_lookup"
+
+
+def told(tool: str, decision: str) -> set[str]:
+    """What is said of evidence that a tool of this mode gives, for a decision of that one."""
+    changes: Any = [
+        {"at": PAYMENTS, "value": tool},
+        {"at": f"{SPEC}/approval_mode", "value": decision},
+        {"at": f"{SPEC}/required_evidence/-", "value": "payment_issue_refund"},
+    ]
+    return {one.cause for one in findings(with_changes(changes)) if one.code == "required_evidence_unobtainable"}
+
+
+@pytest.mark.parametrize("decision", MODES)
+@pytest.mark.parametrize("tool", MODES)
+def test_what_a_tool_gives_that_acts_is_there_before_a_decision_only_when_that_may_do_more(
+    tool: str, decision: str
+) -> None:
+    reads = tool in {"read_only", "network"}
+    assert bool(told(tool, decision)) is not (reads or MODES.index(tool) < MODES.index(decision))
+
+
+def test_it_is_said_that_the_tool_comes_too_late() -> None:
+    (cause,) = told("destructive", "destructive")
+    assert cause.startswith("only adp_payments.issue_refund gives 'payment_issue_refund'")
+    assert findings(EXAMPLE) == []

@@ -1,0 +1,26 @@
+"""A property that is worked out once, and for each owner apart."""
+
+from contextplane.authoring.kept import kept
+
+
+class Owner:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.asked = 0
+
+    @kept
+    def greeting(self) -> str:
+        """What it says."""
+        self.asked += 1
+        return f"hello {self.name}"
+
+
+def test_it_is_worked_out_when_it_is_first_asked_for_and_kept() -> None:
+    one, other = Owner("a"), Owner("b")
+    assert one.asked == 0
+    assert [one.greeting, one.greeting, other.greeting] == ["hello a", "hello a", "hello b"]
+    assert (one.asked, other.asked) == (1, 1)
+
+
+def test_it_keeps_its_words() -> None:
+    assert Owner.greeting.__doc__ == "What it says."

@@ -1,0 +1,84 @@
+"""Schemas and constraints of tools: what no call could be checked by, and what no call could keep."""
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contextplane.authoring.argument_bounds import leaves_nothing
+from contextplane.authoring.tool_schemas import schema_problems
+from contextplane.model.context_pack.arguments import ArgConstraint
+from contextplane.policy.arguments import violations
+from contextplane.policy.decision import ArgumentBound
+
+NUMBERS = st.one_of(st.none(), st.integers(-2, 4))
+SCALARS = st.one_of(st.integers(-3, 5), st.sampled_from(["a", "b", "1", ""]), st.booleans(), st.none())
+CONSTRAINTS = st.builds(
+    ArgConstraint,
+    min=NUMBERS,
+    max=NUMBERS,
+    enum=st.one_of(st.none(), st.lists(SCALARS, min_size=1, max_size=3).map(tuple)),
+    pattern=st.sampled_from([None, None, "^a$", "[ab]"]),
+)
+TRIED: tuple[Any, ...] = (*(n / 2 for n in range(-8, 14)), *range(-4, 7), "a", "b", "1", "", True, False, None, "ab")
+
+
+@given(CONSTRAINTS)
+@settings(max_examples=400)
+def test_of_constraints_that_leave_nothing_no_value_keeps_them_and_of_the_others_one_does(
+    constraint: ArgConstraint,
+) -> None:
+    bound = ArgumentBound(argument="it", constraint=constraint, origin="", at="")
+    kept = [one for one in TRIED if not violations((bound,), {"it": one}, approved=False, changes=True)]
+    assert bool(leaves_nothing(constraint)) is not bool(kept)
+
+
+SCHEMAS: tuple[dict[str, Any], ...] = (
+    {},
+    {"type": "object", "properties": {"amount": {"type": "integer", "minimum": 1}}, "required": ["amount"]},
+    {"$ref": "#/$defs/x", "$defs": {"x": {"type": ["string", "null"]}}},
+    {"properties": {"next": {"$ref": "#"}}},
+    {"$schema": "https://json-schema.org/draft/2020-12/schema", "pattern": "^[a-z]+$"},
+    {"properties": {"pattern": {"type": "string"}, "$ref": {"type": "string"}}},
+    {"x-note": "what is not known is only a note"},
+)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_a_schema_that_calls_can_be_checked_by_has_no_problem(schema: dict[str, Any]) -> None:
+    assert list(schema_problems(schema)) == []
+    jsonschema_rs.Draft202012Validator(schema)
+
+
+def test_all_problems_of_form_are_told_with_their_places_and_no_value_is_repeated() -> None:
+    schema = {"type": "s3cret", "properties": {"a": {"minimum": "s3cret"}, "b~/": {"required": 1}}}
+    found = dict(schema_problems(schema))
+    assert set(found) == {"/type", "/properties/a/minimum", "/properties/b~0~1/required"}
+    assert not any("s3cret" in problem for problem in found.values())
+
+
+def test_patterns_are_found_wherever_they_are() -> None:
+    schema = {"items": {"anyOf": [{"pattern": "(a+)+"}, {"patternProperties": {"(b*)*": {"pattern": "(?!c)"}}}]}}
+    assert {at for at, _ in schema_problems(schema)} == {
+        "/items/anyOf/0/pattern",
+        "/items/anyOf/1/patternProperties/(b*)*",
+        "/items/anyOf/1/patternProperties/(b*)*/pattern",
+    }
+
+
+def test_no_file_is_ever_read_for_a_schema_not_even_one_that_is_there(tmp_path: Path) -> None:
+    there = tmp_path / "there.json"
+    there.write_text("{}", encoding="utf-8")
+    assert list(schema_problems({"$ref": there.as_uri()})) == [("", "refers to something that is not in it")]
+
+
+@pytest.mark.parametrize(
+    "uri", ["https://schemas.acme.example/x", "http://169.254.169.254/", "file:///etc/passwd", "#/$defs/gone", "other"]
+)
+def test_nothing_is_ever_fetched_for_a_schema(uri: str) -> None:
+    assert list(schema_problems({"properties": {"a": {"$ref": uri}}})) == [
+        ("", "refers to something that is not in it")
+    ]

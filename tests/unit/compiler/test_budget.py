@@ -1,0 +1,96 @@
+"""Blocks are kept whole or not at all, by bucket and then within the total; what is dropped is told."""
+
+import pytest
+
+from contextplane.model.context_block import BUCKETS
+from contextplane.model.tokens import APPROX4
+from tests.unit.compiler.scenario import compiled, evidence
+
+TOKENS = "/run_budget/bucket_tokens"
+
+
+class Words:
+    """Counts words."""
+
+    name = "words"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+@pytest.mark.parametrize("total", [0, 1, 12000])
+@pytest.mark.parametrize("each", [0, 1, 5])
+def test_budgets_smaller_than_every_block_drop_all_but_the_non_negotiables(total: int, each: int) -> None:
+    run = {TOKENS: dict.fromkeys(BUCKETS, each), "/run_budget/total_tokens": total}
+    context = compiled(run=run)
+    (block,) = context.compiled_prompt.context_blocks
+    assert block.block_id == "biz_summary"
+    assert "never expose payment details in customer messages" in block.content
+    report = context.budget_report
+    assert report.bucket_truncations == dict.fromkeys(BUCKETS[1:], True)
+    assert report.warnings[-1] == "business bucket exceeded budget; kept a block that is never dropped"
+    assert report.tokens_used_by_bucket["business"] == report.tokens_used_at_compile == block.tokens
+    assert context.manifests.tool_manifest == ()
+    assert {one.id for one in context.manifests.omission_manifest if one.kind == "tool"} == {
+        "adp_orders.lookup",
+        "adp_policy.eval",
+        "adp_payments.issue_refund",
+    }
+
+
+def test_policy_that_does_not_fit_the_prompt_holds_all_the_same() -> None:
+    whole, starved = compiled(), compiled(run={f"{TOKENS}/policy": 0})
+    assert starved.manifests.policy_manifest == whole.manifests.policy_manifest
+    assert starved.runtime_controls == whole.runtime_controls
+
+
+def test_a_large_block_does_not_push_out_the_small_ones_behind_it() -> None:
+    pieces = [
+        evidence(evidence_ref=f"session:s{n}", type="chat", content="x" * size) for n, size in enumerate([40, 4000, 40])
+    ]
+    context = compiled(evidence=pieces, run={f"{TOKENS}/evidence": 100})
+    assert context.context_ledger.evidence_refs == ("session:s0", "session:s2")
+    assert context.budget_report.dropped_block_ids == {"evidence": ("ev_1",)}
+
+
+def test_beyond_the_total_the_last_of_the_lowest_priority_go_first() -> None:
+    whole = compiled()
+    used = whole.budget_report.tokens_used_at_compile
+    session, memory = (whole.budget_report.tokens_used_by_bucket[name] for name in ("session", "memory"))
+    context = compiled(run={"/run_budget/total_tokens": used - session - memory - 1})
+    assert context.budget_report.dropped_block_ids == {
+        "evidence": ("ev_4",),
+        "memory": ("mem_0",),
+        "session": ("session",),
+    }
+    reasons = {one.reason for one in context.manifests.omission_manifest}
+    assert reasons == {"over_total_budget"}
+    assert context.budget_report.tokens_used_at_compile <= used - session - memory - 1
+
+
+def test_what_fits_exactly_is_kept() -> None:
+    used = compiled().budget_report.tokens_used_by_bucket
+    exactly = {TOKENS: dict(used), "/run_budget/total_tokens": sum(used.values())}
+    assert compiled(run=exactly).budget_report.bucket_truncations == {}
+    one_less = {TOKENS: {**used, "session": used["session"] - 1}}
+    assert compiled(run=one_less).budget_report.dropped_block_ids == {"session": ("session",)}
+
+
+def test_a_dropped_block_is_listed_with_its_size_priority_and_sources() -> None:
+    context = compiled(run={f"{TOKENS}/memory": 0})
+    (block, memory) = context.manifests.omission_manifest
+    assert (block.kind, block.id, block.bucket, block.priority) == ("block", "mem_0", "memory", 50)
+    assert (block.tokens or 0) > 0
+    assert block.source_refs == (memory.id,) == ("mem:preference:cus_77:refund",)
+
+
+def test_another_counter_counts_otherwise_and_is_named() -> None:
+    counter = Words()
+    context = compiled(tokens=counter)
+    assert context.context_ledger.token_counter == counter.name
+    assert context.budget_report.tokens_used_at_compile != compiled().budget_report.tokens_used_at_compile
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("\U0001f600" * 5, 2)])
+def test_a_token_is_four_characters_begun_ones_included(text: str, tokens: int) -> None:
+    assert APPROX4.count(text) == tokens

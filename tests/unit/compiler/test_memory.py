@@ -1,0 +1,50 @@
+"""Which memories reach a model: promoted ones, of this tenant, for this intent and role, that are not over."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.compiler.scenario import NOW, compiled, memory
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"state": "captured"}, "not_promoted"),
+        ({"state": "candidate"}, "not_promoted"),
+        ({"state": "reviewed"}, "not_promoted"),
+        ({"state": "rejected"}, "not_promoted"),
+        ({"subject": "invoice:inv_1"}, "namespace_not_in_scope"),
+        ({"intents": ["support.return"]}, "not_for_this_intent"),
+        ({"roles": ["finance_lead"]}, "not_for_this_role"),
+        ({"classification": "RESTRICTED"}, "classification_above_pack"),
+        ({"expires_at": NOW}, "expired"),
+        ({"expires_at": "2099-02-30T00:00:00Z"}, "expired"),
+    ],
+)
+def test_what_may_not_be_recalled_is_left_out_with_its_reason(changes: dict[str, Any], reason: str) -> None:
+    context = compiled(memories=[memory(content="a secret of somebody", **changes)], as_of=NOW)
+    assert context.manifests.memory_manifest == ()
+    (gone,) = context.manifests.omission_manifest
+    assert (gone.kind, gone.stage, gone.reason, gone.at) == ("memory", "memory", reason, "memories#/0")
+    assert "a secret of somebody" not in str(context)
+
+
+def test_a_memory_for_this_intent_and_role_that_is_not_over_is_data() -> None:
+    kept = memory(intents=["support.refund"], roles=["support_agent"], expires_at="2026-05-04T09:31:01Z")
+    context = compiled(memories=[kept], as_of=NOW)
+    (block,) = [one for one in context.compiled_prompt.context_blocks if one.bucket == "memory"]
+    assert (block.block_id, block.content) == ("mem_0", kept["content"])
+    assert block.instruction_treatment == "data_only"
+    assert block.provenance_refs == (kept["memory_ref"],)
+
+
+def test_when_nobody_says_what_time_it_is_a_memory_with_an_end_is_over() -> None:
+    context = compiled(memories=[memory(expires_at="2099-01-01T00:00:00Z")])
+    assert [one.reason for one in context.manifests.omission_manifest] == ["expired"]
+
+
+def test_a_memory_twice_is_shown_once() -> None:
+    context = compiled(memories=[memory(), memory(content="other")])
+    assert context.context_ledger.memory_refs == ("mem:preference:cus_77:refund",)
+    assert [one.reason for one in context.manifests.omission_manifest] == ["duplicate"]

@@ -1,0 +1,254 @@
+"""What each layer of a pack does to a compiled context."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from contextplane.compiler.stages import STAGES
+from contextplane.testing.proofs import proves
+from tests.unit.compiler.scenario import CASE, compiled, inputs, plain, view_of
+
+
+def environment(**changes: Any) -> dict[str, tuple[str, str]]:  # noqa: ANN401  any JSON
+    return {name: (one.value, one.source) for name, one in compiled(**changes).context_ledger.environment.items()}
+
+
+@proves("context-pack:pack-meta:environment-default-fields", "context-pack:pack-meta:deployable-identity")
+def test_defaults_of_the_pack_hold_where_nobody_says_otherwise() -> None:
+    request = {key: one for key, one in CASE["request"]["input"].items() if key != "locale"}
+    assert environment(request={"/input": request}, run={"/locale": None}) == {
+        "language": ("en", "pack"),
+        "timezone": ("Asia/Kolkata", "pack"),
+        "currency": ("INR", "pack"),
+        "region": ("ap-south-1", "pack"),
+    }
+    assert compiled().context_ledger.pack_ref == "ctxpack.support@1.0.0"
+
+
+def test_what_the_request_says_comes_before_the_run_and_the_pack() -> None:
+    request = {key: one for key, one in CASE["request"]["input"].items() if key != "locale"}
+    assert environment(request={"/input": request}, run={"/locale": "hi-IN"})["language"] == ("hi-IN", "run_context")
+    said = {"timezone": "Europe/Berlin", "currency": "EUR", "region": "eu-1"}
+    given = environment(request={"/input/locale": "de-DE", "/input/context": said})
+    assert given == {
+        "language": ("de-DE", "request"),
+        "timezone": ("Europe/Berlin", "request"),
+        "currency": ("EUR", "request"),
+        "region": ("eu-1", "request"),
+    }
+
+
+@pytest.mark.parametrize("value", [7, "", None, ["EUR"]])
+def test_what_is_no_text_leaves_the_default(value: object) -> None:
+    assert environment(request={"/input/context/currency": value})["currency"] == ("INR", "pack")
+
+
+@proves(
+    "context-pack:controls:business-context",
+    "context-pack:structure:business-context",
+    "context-pack:business-context:durable-constraints",
+)
+def test_the_business_block_holds_the_business_context_and_nothing_of_the_request() -> None:
+    whole = compiled()
+    (block,) = [one for one in whole.compiled_prompt.context_blocks if one.bucket == "business"]
+    for text in ("Post-purchase customer support", "customers", "fast, policy-compliant resolution"):
+        assert text in block.content
+    assert "never promise a refund before policy verification" in block.content
+    other = compiled(request={"/input/message": "something else", "/input/context": {}, "/input/channel": "mail"})
+    assert block in other.compiled_prompt.context_blocks
+
+
+@proves("context-pack:controls:tone-and-comms", "context-pack:tone-and-comms:response-style")
+def test_tone_is_in_the_developer_text_below_policy() -> None:
+    changes = {
+        "/tone_and_comms/customer_facing": {"do": ["say sorry"]},
+        "/tone_and_comms/operator_facing": {"dont": ["omit rule ids"]},
+    }
+    developer = compiled(pack=changes).compiled_prompt.developer
+    lines = developer.split("\n")
+    assert lines[-6:] == [
+        "How you speak never overrides policy or controls.",
+        'Voice: "clear", "neutral".',
+        'Do: "cite policy", "explain approval status".',
+        'Do not: "promise outcomes before approval", "expose internal rule IDs to customers".',
+        'To customers: Do: "say sorry".',
+        'To operators: Do not: "omit rule ids".',
+    ]
+
+
+@proves("context-pack:controls:tooling-layer", "context-pack:tooling-layer:permissions-expose")
+def test_a_capability_without_a_permission_is_not_surfaced_and_says_so() -> None:
+    context = compiled(pack={"/tooling_layer/adapter_registry/0/capabilities": ["lookup", "cancel"]})
+    assert "adp_orders.cancel" not in context.context_ledger.tools
+    gone = {one.id: one.reason for one in context.manifests.omission_manifest if one.kind == "tool"}
+    assert gone == {"adp_orders.cancel": "not_permitted"}
+
+
+@proves("context-pack:resolution:evaluate-policy", "context-pack:resolution:emit-controls")
+def test_rules_that_had_no_effect_are_omitted_with_their_reason() -> None:
+    rules = "/policy_layer/policy_bundles/0/policy_dsl/rules/"
+    context = compiled(
+        pack={f"{rules}0/applies_to/intent": "support.other"}, request={"/input/context/refund_amount": 5}
+    )
+    gone = {one.id: (one.stage, one.reason) for one in context.manifests.omission_manifest if one.kind == "rule"}
+    assert gone == {
+        "POLICY_RETURNS_V4#R_REFUND_REQUIRES_IDV": ("policy", "out_of_scope"),
+        "POLICY_RETURNS_V4#R_HIGH_VALUE_REQUIRES_APPROVAL": ("policy", "no_else"),
+    }
+    assert context.manifests.policy_manifest == ()
+    assert context.runtime_controls.approval_gates_active == ()
+
+
+def test_a_fact_that_a_rule_reads_and_nobody_gave_is_recorded() -> None:
+    context = compiled(request={"/input/context": {}})
+    assert context.policy_decision is not None
+    assert "request.context.identity_verified" in context.policy_decision.missing_facts
+    assert not context.policy_decision.allowed
+    (record,) = [one for one in context.context_ledger.stages if one.stage == "policy"]
+    assert any("request.context.identity_verified" in note for note in record.notes)
+
+
+@pytest.mark.parametrize(
+    ("request_", "refused", "escalated"),
+    [
+        ({"/input/context/refund_without_identity": True}, ("refund_without_identity",), ()),
+        ({"/input/context/signals": ["fraud_signal_high"]}, (), ("fraud_signal_high",)),
+    ],
+)
+def test_a_triggered_guardrail_denies_whatever_rules_say(
+    request_: dict[str, Any], refused: tuple[str, ...], escalated: tuple[str, ...]
+) -> None:
+    verdict = compiled(request=request_).policy_decision
+    assert verdict is not None
+    assert (verdict.allowed, verdict.refused, verdict.escalated) == (False, refused, escalated)
+
+
+@proves("context-pack:overlays:auditable")
+def test_the_lineage_names_everything_the_view_was_made_from_in_its_order() -> None:
+    lineage = [
+        {"ref": "ctxpack.support@1.0.0", "digest": "sha256:" + "1" * 64},
+        {"ref": "overlay.support.in@1.0.0", "digest": "sha256:" + "2" * 64},
+        {"ref": "overlay.support.prod@2.0.0", "digest": "sha256:" + "3" * 64},
+    ]
+    ledger = compiled(lineage=lineage).context_ledger
+    assert [{"ref": one.ref, "digest": one.digest} for one in ledger.lineage] == lineage
+    swapped = compiled(lineage=[lineage[0], lineage[2], lineage[1]]).context_ledger
+    assert swapped.compiled_context_hash != ledger.compiled_context_hash
+
+
+def test_the_ledger_says_what_gave_things_their_meaning() -> None:
+    scope = compiled().context_ledger.scope
+    assert scope is not None
+    assert plain(scope) == {
+        "ontology": "ont.support@1.0.0",
+        "snapshot": "kg_2026_05_03_T0930",
+        "snapshot_pin_rule": "alias:prod",
+        "ceid_namespaces": ["customer", "order"],
+        "embedding_keys": ["support_orders_v1"],
+    }
+
+
+@proves(
+    "context-pack:resolution:compute-tool-surface",
+    "context-pack:resolution:retrieve-evidence-and-memory",
+    "context-pack:resolution:allocate-budgets",
+)
+def test_every_stage_leaves_a_hash_in_the_order_of_the_table() -> None:
+    names = [one.name for one in STAGES]
+    assert names == ["scope", "intent", "policy", "tools", "evidence", "memory", "budget", "assemble", "seal"]
+    records = compiled().context_ledger.stages
+    assert [one.stage for one in records] == names[:-1]
+    assert len({one.hash for one in records}) == len(records)
+
+
+@pytest.mark.parametrize(
+    ("changes", "first"),
+    [
+        ({"snapshot": "kg_1", "evidence": []}, "scope"),
+        ({"request": {"/input/context/refund_amount": 4201}}, "policy"),
+        ({"run": {"/safety_mode": "delegated"}}, "tools"),
+        ({"pack": {"/tooling_layer/permissions/2/arg_constraints/amount_inr/max": 40000}}, "tools"),
+        ({"evidence": []}, "evidence"),
+        ({"memories": []}, "memory"),
+        ({"request": {"/input/channel": "mail"}}, "budget"),
+        ({"request": {"/input/message": "Refund it."}}, "assemble"),
+    ],
+)
+def test_stage_hashes_name_the_first_stage_that_drifted(changes: dict[str, Any], first: str) -> None:
+    base: dict[str, Any] = {"evidence": []} if "snapshot" in changes else {}
+    before, after = compiled(**base).context_ledger.stages, compiled(**changes).context_ledger.stages
+    drifted = [one.stage for one, other in zip(before, after, strict=True) if one.hash != other.hash]
+    assert drifted[0] == first
+
+
+def test_a_tool_tells_its_bounds_and_its_input() -> None:
+    changes = {
+        "/tooling_layer/adapter_registry/2/capability_specs": {
+            "issue_refund": {"input_schema": {"type": "object", "properties": {"amount_inr": {"type": "number"}}}}
+        },
+        "/tooling_layer/permissions/2/arg_constraints": {
+            "amount_inr": {"min": 0.5, "max": 50000, "unless_approved": True},
+            "currency": {"enum": ["INR", "EUR"]},
+            "idempotency_key": {"required": True, "pattern": "^ik_[a-z0-9]{16}$"},
+        },
+    }
+    context = compiled(pack=changes)
+    (block,) = [one for one in context.compiled_prompt.context_blocks if one.block_id == "tool_2"]
+    assert block.content == (
+        "adp_payments.issue_refund: write, destructive; wait for GATE_FINANCE_APPROVAL; "
+        "amount_inr at least 0.5, at most 50000, unless approved; "
+        'currency one of ["INR","EUR"]; '
+        'idempotency_key required, matching "^ik_[a-z0-9]{16}$"; '
+        'input {"properties":{"amount_inr":{"type":"number"}},"type":"object"}'
+    )
+    (entry,) = [one for one in context.manifests.tool_manifest if one.adapter_id == "adp_payments"]
+    assert [one.argument for one in entry.constraints["issue_refund"]] == ["amount_inr", "currency", "idempotency_key"]
+
+
+@pytest.mark.parametrize("amount", [2000, 4200])
+def test_a_tool_waits_only_for_gates_that_are_active(amount: int) -> None:
+    context = compiled(request={"/input/context/refund_amount": amount})
+    (block,) = [one for one in context.compiled_prompt.context_blocks if one.block_id == "tool_2"]
+    assert ("wait for GATE_FINANCE_APPROVAL" in block.content) == (amount > 3000)
+
+
+@pytest.mark.parametrize(("given", "stored"), [(50000.0, 50000), (0.10, 0.1), (-0.0, 0)])
+def test_a_pack_compiles_alike_before_and_after_it_was_stored(given: float, stored: float) -> None:
+    most = "/tooling_layer/permissions/2/arg_constraints/amount_inr/max"
+    first, second = compiled(pack={most: given}).context_ledger, compiled(pack={most: stored}).context_ledger
+    assert first.compiled_context_hash == second.compiled_context_hash
+
+
+def test_the_ledger_counts_what_stands_in_no_bucket() -> None:
+    context = compiled()
+    prompt = context.compiled_prompt
+    counted = sum(-(-len(text) // 4) for text in (prompt.system, prompt.developer, prompt.task))
+    assert context.context_ledger.fixed_tokens == counted
+
+
+def test_what_a_pack_and_a_request_do_not_say_is_not_told() -> None:
+    bare = {"what_we_do": "Support"}
+    said = {"intent": "support.refund", "message": "Refund it."}
+    context = compiled(
+        pack={
+            "/business_context": {"summary": bare},
+            "/tone_and_comms": {},
+            "/policy_layer/policy_bundles/0/policy_dsl/rules/0/rationale": None,
+        },
+        request={"/input": said},
+        run={"/user/role": None},
+        memories=[],
+    )
+    blocks = {one.block_id: one.content for one in context.compiled_prompt.context_blocks}
+    assert blocks["biz_summary"] == 'What we do: "Support"'
+    assert blocks["session"].split("\n")[-1] == 'region: "ap-south-1"'
+    assert blocks["pol_0"].startswith("R_REFUND_REQUIRES_IDV: denied; tell the user")
+    assert context.compiled_prompt.developer.endswith("How you speak never overrides policy or controls.")
+
+
+def test_what_is_kept_of_many_surfaces_stays_bounded() -> None:
+    view = view_of(inputs())
+    for n in (*range(300), 299, 0):
+        assert view.kept(n, partial(str, n)) == str(n)
+    assert len(view._kept) < 256

@@ -1,0 +1,123 @@
+"""Conditions: what they are granted, and that a whole array answers as each of them alone."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextplane.model.canonical import Json
+from contextplane.policy.condition import ELEMENTS, MOST, WALKED, Condition, Conditions, Failure, budget_of
+from tests.unit.policy.scenes import LACKING, facts
+
+TAGS: Json = {"var": "request.context.tags"}
+AMOUNT: Json = {"var": "request.context.refund_amount"}
+EXPRESSIONS: list[Json] = [
+    True,
+    False,
+    {">": [AMOUNT, 3000]},
+    {"<": [AMOUNT, 3000]},
+    {"==": [{"var": "user.role"}, "support_agent"]},
+    {"var": "user.role"},
+    {">": [{"var": "user.role"}, 1]},
+    {"var": "run.nothing"},
+    {"and": [True, AMOUNT]},
+    {"some": [TAGS, {"==": [{"var": ""}, "a"]}]},
+    {"!": [{"missing": ["user.role"]}]},
+    {"+": [1, 1]},
+    {"merge": [1, 2]},
+]
+
+
+@given(st.lists(st.sampled_from(EXPRESSIONS), max_size=6), st.sampled_from([1, 4200, "x", None, True]))
+def test_together_conditions_answer_as_each_of_them_does_alone(expressions: list[Json], amount: Json) -> None:
+    asked = facts(refund_amount=amount, tags=["a"])
+    conditions = [Condition(one) for one in expressions]
+    judged = Conditions(conditions).judge(asked)
+    for n, one in enumerate(conditions):
+        assert judged.failures.get(n, judged.answers[n]) == one.judge(asked)
+
+
+def test_a_failure_beside_it_does_not_change_an_answer() -> None:
+    good, bad = Condition({">": [AMOUNT, 3000]}), Condition({">": [{"var": "user.role"}, 1]})
+    judged = Conditions([good, bad, good]).judge(facts())
+    assert (list(judged.answers), list(judged.failures)) == ([True, False, True], [1])
+
+
+@pytest.mark.parametrize(
+    ("expression", "budget"),
+    [
+        (True, 18),
+        ({"and": [True, False]}, 16 + 2 * 3),
+        ({">": [AMOUNT, 3000]}, 16 + 2 * (WALKED + 3)),
+        ({"some": [TAGS, True]}, 16 + 2 * (WALKED + 2 + ELEMENTS)),
+        ({"some": [TAGS, {"some": [{"var": ""}, {"==": [{"var": ""}, 1]}]}]}, MOST),
+    ],
+)
+def test_the_budget_follows_from_the_size_of_the_condition(expression: Json, budget: int) -> None:
+    assert budget_of(expression) == budget
+
+
+def test_a_list_of_ordinary_length_is_gone_through_and_an_endless_one_is_not() -> None:
+    loop = Condition({"some": [TAGS, {"==": [{"var": ""}, "z"]}]})
+    assert loop.judge(facts(tags=["a"] * 5_000)) is False
+    found = loop.judge(facts(tags=["a"] * 100_000))
+    assert isinstance(found, Failure)
+    assert found.kind == "too_much_work"
+
+
+@pytest.mark.parametrize("operator", ["cat", "merge"])
+def test_what_grows_while_it_is_evaluated_runs_out(operator: str) -> None:
+    doubled: Json = {"reduce": [TAGS, {operator: [{"var": "accumulator"}, {"var": "accumulator"}]}, ["ab"]]}
+    found = Condition({"!!": [doubled]}).judge(facts(tags=["x"] * 60))
+    assert isinstance(found, Failure)
+    assert found.kind == "too_much_work"
+
+
+def test_only_what_is_reached_is_read() -> None:
+    lazy = Condition({"or": [{"==": [{"var": "user.role"}, "support_agent"]}, {"var": "run.a"}, {"var": ["run.b"]}]})
+    assert lazy.plain == {"user.role", "run.a", "run.b"}
+    assert lazy.missing(facts()) == []
+    assert lazy.missing(facts(role="x")) == ["run.a", "run.b"]
+    assert Condition({"and": [{"var": "run.a"}, {"var": "run.b"}]}).missing(facts()) == ["run.a"]
+    assert Condition({"if": [{"var": "run.a"}, {"var": "run.b"}, True]}).missing(facts()) == ["run.a"]
+    assert Condition({"map": [{"var": "run.a"}, {"var": "run.b"}]}).missing(facts()) == ["run.a"]
+    assert Condition({"!": {"var": "user.role"}}).missing(facts(role=LACKING)) == ["user.role"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "missing"),
+    [
+        ({"var": ["run.a", {"var": "run.b"}]}, ["run.b"]),
+        ({"var": ["user.role", {"var": "run.b"}]}, []),
+        ({"var": {"if": [{"var": "run.a"}, "x", "y"]}}, ["run.a"]),
+        ({"if": [True, 1, {"var": "run.a"}, 2, {"var": "run.b"}]}, []),
+        ({"if": [False, 1, {"var": "run.a"}, 2, {"var": "run.b"}]}, ["run.a", "run.b"]),
+        ({"if": [False, {"var": "run.a"}]}, []),
+        ({"if": []}, []),
+        ({"or": [False, {"and": [True, {"or": [0, {"var": "run.a"}]}]}]}, ["run.a"]),
+        ({"or": [False, {"and": [[], {"var": "run.a"}]}, {"var": "run.b"}]}, ["run.b"]),
+        ({"==": [{"and": [False, {"var": "run.a"}]}, {"var": "run.b"}]}, ["run.b"]),
+        ({"reduce": [[1], {"var": "run.a"}, {"var": "run.b"}]}, ["run.b"]),
+        ({"missing": ["run.a"]}, []),
+        ({"and": [False, *[True] * 70, {"var": "run.a"}]}, ["run.a"]),
+        ({"and": [False, *[True] * 60, {"var": "run.a"}]}, []),
+    ],
+)
+def test_what_is_read_depends_on_what_stands_before(expression: Json, missing: list[str]) -> None:
+    assert Condition(expression).missing(facts()) == missing
+
+
+def test_what_is_done_with_an_element_reads_that_element_and_no_fact_of_the_same_name() -> None:
+    element: Json = {"some": [TAGS, {"!=": [{"var": "run.b"}, 1]}]}
+    assert Condition({"or": [element, {"==": [{"var": "run.b"}, 1]}]}).missing(facts(tags=["a"])) == []
+    assert Condition({"and": [element, {"==": [{"var": "run.b"}, 1]}]}).missing(facts(tags=["a"])) == ["run.b"]
+
+
+def test_many_conditions_together_are_granted_no_more_than_each_alone() -> None:
+    loop = Condition({"some": [TAGS, {"==": [{"var": ""}, "z"]}]})
+    plain = [Condition({">": [AMOUNT, n]}) for n in range(200)]
+    endless = facts(tags=["a"] * 60_000)
+    assert isinstance(loop.judge(endless), Failure)
+    judged = Conditions([*plain, loop]).judge(endless)
+    assert judged.failures[200].kind == "too_much_work"
+    assert list(judged.failures) == [200]
+    assert all(judged.answers[:200])

@@ -1,0 +1,86 @@
+"""Approval gates: which of them are active, because of what, and which are not."""
+
+from typing import Any
+
+import pytest
+
+from contextplane.policy.gates import GateVerdict, active_gates
+from contextplane.testing.proofs import proves
+from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, PERMISSIONS, TOOLS, facts, program, rule, tools
+
+FINANCE = "GATE_FINANCE_APPROVAL"
+GATE = {"gate_id": FINANCE, "required_approver_role": "finance_lead", "ttl_seconds": 60}
+
+
+def verdict(**given: Any) -> GateVerdict:  # noqa: ANN401
+    asked = facts(**given)
+    decision = EXAMPLE_PROGRAM.decide(asked)
+    return active_gates(EXAMPLE_PROGRAM, decision, TOOLS.surface(decision, asked.safety_mode), asked)
+
+
+def active(gate: dict[str, Any], *rules: dict[str, Any], **given: Any) -> GateVerdict:  # noqa: ANN401
+    by, asked = program(*rules or (rule(),), gates=[gate]), facts(**given)
+    decision = by.decide(asked)
+    return active_gates(by, decision, tools({}, by).surface(decision, asked.safety_mode), asked)
+
+
+def test_a_gate_says_which_rules_and_tools_ask_for_it() -> None:
+    (one,) = verdict().active
+    assert one.gate_id == FINANCE
+    assert one.because == ("rule:R_HIGH_VALUE_REQUIRES_APPROVAL", "tool:adp_payments.issue_refund")
+    assert one.gate.required_approver_role == "finance_lead"
+
+
+@proves("context-pack:policy-layer:gate-when")
+@pytest.mark.parametrize(
+    ("given", "because"),
+    [
+        ({"role": "manager", "refund_amount": 3001}, ("tool:adp_payments.issue_refund",)),
+        ({"role": "manager", "refund_amount": 3000}, None),
+        ({"refund_amount": 3000}, None),
+        ({"mode": "read_only"}, ("rule:R_HIGH_VALUE_REQUIRES_APPROVAL",)),
+        ({"mode": "read_only", "role": "manager"}, None),
+    ],
+)
+def test_a_gate_is_active_by_a_surfaced_tool_whose_condition_holds_or_by_a_rule(
+    given: dict[str, Any], because: tuple[str, ...] | None
+) -> None:
+    found = verdict(**given)
+    assert [one.because for one in found.active] == ([] if because is None else [because])
+    assert len(found.active) + len(found.inactive) == 1
+    assert all(one.why for one in found.inactive)
+
+
+def test_a_gate_without_a_condition_is_active_wherever_it_is_named() -> None:
+    assert len(active(GATE, refund_amount=1).active) == 1
+    assert len(active(GATE, refund_amount=1, mode="read_only").active) == 0
+
+
+def test_a_gate_that_hangs_on_a_missing_fact_is_active() -> None:
+    (one,) = verdict(role="manager", refund_amount=LACKING).active
+    assert one.undecided == "request.context.refund_amount is missing"
+
+
+def test_a_gate_whose_condition_cannot_be_judged_is_active() -> None:
+    (one,) = active({**GATE, "when": {">": [{"var": "user.role"}, 1]}}).active
+    assert one.undecided is not None
+    assert one.undecided.startswith("its when cannot be evaluated")
+    (other,) = active({**GATE, "when": {"var": "user.role"}}).active
+    assert other.undecided == "its when is a text, neither true nor false"
+
+
+def test_a_gate_that_a_rule_requires_needs_no_condition() -> None:
+    asking = rule(then={"allow": True, "requires_approval_gate": FINANCE})
+    (one,) = active({**GATE, "when": False}, asking).active
+    assert one.because == ("rule:R",)
+    assert one.undecided is None
+
+
+def test_gates_stand_in_the_order_of_the_document() -> None:
+    second = {**GATE, "gate_id": "A_GATE"}
+    by = program(rule(then={"allow": True, "requires_approval_gate": "A_GATE"}), gates=[GATE, second])
+    decision = by.decide(facts())
+    found = active_gates(
+        by, decision, tools({"permissions": PERMISSIONS}, by).surface(decision, "destructive"), facts()
+    )
+    assert [one.gate_id for one in found.active] == [FINANCE, "A_GATE"]

@@ -1,0 +1,110 @@
+"""The public JSONLogic suite, written down as data: both evaluators answer as it says."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import datalogic_py
+import pytest
+
+from contextplane.policy.logic import OPERATORS, engine, logic_problems
+from contextplane.testing.second_logic import Unanswerable, answer_of
+
+CASES = Path(__file__).resolve().parents[2] / "cases" / "jsonlogic"
+SUITE: list[dict[str, Any]] = [
+    case for path in sorted(CASES.glob("*.json")) for case in json.loads(path.read_text(encoding="utf-8"))
+]
+
+
+def shown(case: dict[str, Any]) -> str:
+    return json.dumps([case["rule"], case["data"]])[:90]
+
+
+def same(one: Any, other: Any) -> bool:  # noqa: ANN401  any JSON
+    return json.dumps(one) == json.dumps(other) or (
+        one == other and isinstance(one, float | int) and not isinstance(one, bool)
+    )
+
+
+@pytest.mark.parametrize("case", SUITE, ids=shown)
+def test_the_engine_answers_as_the_public_suite_says(case: dict[str, Any]) -> None:
+    assert same(json.loads(engine().compile([case["rule"]]).evaluate_metered(case["data"])[0])[0], case["want"])
+
+
+@pytest.mark.parametrize("case", SUITE, ids=shown)
+def test_the_second_evaluator_answers_as_the_public_suite_says(case: dict[str, Any]) -> None:
+    assert same(answer_of(case["rule"], case["data"], set()), case["want"])
+
+
+PLAIN: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    2.5,
+    -3,
+    "",
+    "x",
+    "1",
+    "2.5",
+    "true",
+    "false",
+    "xy",
+    " 1",
+    [],
+    [1],
+    [1, "x"],
+]
+OBJECTS: list[Any] = [{}, {"k": 1}, {"k": [1, {"l": "x"}]}]
+PAIRED = ["==", "!=", "===", "!==", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "max", "min", "in", "and", "or"]
+SINGLE = ["!", "!!", "+", "*", "max", "min", "missing"]
+BODIES: list[Any] = [True, {"==": [{"var": ""}, 1]}, {"<": [{"var": ""}, 2]}, {"var": "k"}]
+QUESTIONS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
+    ({one: [{"var": "a"}, {"var": "b"}]}, [*PLAIN, *OBJECTS], [*PLAIN, *OBJECTS]) for one in PAIRED
+]
+QUESTIONS += [({one: [{"var": "a"}, {"var": "b"}]}, PLAIN, PLAIN) for one in ("cat", "merge")]
+QUESTIONS += [({one: [{"var": "a"}]}, [*PLAIN, *OBJECTS], [None]) for one in SINGLE]
+QUESTIONS += [
+    ({one: [{"var": "a"}, body]}, PLAIN, [None]) for one in ("map", "filter", "all", "none", "some") for body in BODIES
+]
+QUESTIONS += [
+    ({"reduce": [{"var": "a"}, {"+": [{"var": "current"}, {"var": "accumulator"}]}, {"var": "b"}]}, PLAIN, PLAIN)
+]
+QUESTIONS += [({"substr": [{"var": "a"}, -2, 1]}, ["", "x", "xyz"], [None])]
+
+
+@pytest.mark.parametrize(("rule", "left", "right"), QUESTIONS, ids=lambda value: json.dumps(value)[:40])
+def test_the_two_evaluators_agree_on_values_of_every_kind(
+    rule: dict[str, Any], left: list[Any], right: list[Any]
+) -> None:
+    compiled = engine().compile([rule])
+    for a, b in itertools.product(left, right):
+        try:
+            first = json.loads(compiled.evaluate_metered({"a": a, "b": b})[0])[0]
+        except datalogic_py.DataLogicError:
+            first = "no answer"
+        try:
+            second = answer_of(rule, {"a": a, "b": b}, set())
+        except Unanswerable:
+            second = "no answer"
+        assert same(first, second), (a, b, first, second)
+
+
+def test_the_cases_use_every_operator_that_a_pack_may_use() -> None:
+    used: set[str] = set()
+    todo: list[Any] = [case["rule"] for case in SUITE]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            used |= one.keys()
+            todo += one.values()
+        elif isinstance(one, list):
+            todo += one
+    assert used == OPERATORS
+
+
+def test_every_case_of_the_suite_is_within_the_fence() -> None:
+    refused = [case["rule"] for case in SUITE if isinstance(case["rule"], dict) and logic_problems(case["rule"])]
+    assert refused == []

@@ -1,0 +1,52 @@
+"""Conditions of the form that most have are judged by their form: the engine and the general walk say the same."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextplane.policy import logic
+
+PATHS = st.sampled_from(["", "a", "a.b", "request.context.amount", "user.role", ".", "a..b", "\u00e9"])
+CONSTANTS: st.SearchStrategy[Any] = (
+    st.text(max_size=4) | st.booleans() | st.integers(-(2**54), 2**54) | st.none() | st.floats() | st.just([])
+)
+OPERATORS = st.sampled_from(["==", "===", "!=", "!==", "<", "<=", ">", ">=", "in", "+", "sort", "var"])
+COMPARISONS: st.SearchStrategy[Any] = st.builds(
+    lambda operator, path, rest: {operator: [{"var": path}, *rest]}, OPERATORS, PATHS, st.lists(CONSTANTS, max_size=2)
+)
+CONDITIONS: st.SearchStrategy[Any] = st.recursive(
+    COMPARISONS | CONSTANTS,
+    lambda parts: st.builds(
+        lambda name, of: {name: of}, st.sampled_from(["and", "or", "!"]), st.lists(parts, max_size=9)
+    ),
+    max_leaves=20,
+)
+
+
+@given(CONDITIONS)
+def test_what_is_of_a_simple_form_has_no_problem_and_reads_what_it_names(condition: Any) -> None:  # noqa: ANN401
+    reads: set[str] = set()
+    if logic._simple(condition, reads):
+        assert logic._is_within(condition, 1) <= logic.LARGEST
+        assert logic._checked_by_engine(condition) == ()
+        # With a part that is of no simple form beside it, the general walk is taken.
+        assert logic.variables([condition, {"!": [True]}]) == reads == logic.variables(condition)
+
+
+@given(PATHS, st.sampled_from(["==", ">"]), st.integers(-9, 9) | st.text(max_size=3) | st.booleans(), st.integers(1, 8))
+def test_comparisons_that_are_joined_are_of_that_form(path: str, operator: str, constant: object, many: int) -> None:
+    one: Any = {operator: [{"var": path}, constant]}
+    assert logic._simple(one, set())
+    assert logic._simple({"and": [one, {"or": [one] * (many + 1 if many < 8 else many)}]}, set())
+
+
+def test_what_is_deep_or_wide_is_left_to_the_general_walk() -> None:
+    one: Any = {"==": [{"var": "a"}, 1]}
+    assert not logic._simple({"and": [one] * 9}, set())
+    deep: Any = one
+    for _ in range(4):
+        deep = {"and": [one, deep]}
+    assert not logic._simple(deep, set())
+    assert logic.logic_problems(deep) == ()
+    assert logic.variables(deep) == {"a"}

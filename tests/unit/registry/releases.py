@@ -1,0 +1,285 @@
+"""A registry with real packs, catalogs and overlays in it, signed and published; and ways to ask it for them."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from contextplane.adapters.sqlite.connect import MEMORY
+from contextplane.errors import ContextPlaneError
+from contextplane.model.artifact import FORMS, ArtifactKind, issuer_of
+from contextplane.model.canonical import Json, canonical
+from contextplane.model.ids import Digest, PackRef
+from contextplane.model.overlay import Overlay
+from contextplane.model.timestamp import Timestamp
+from contextplane.ports.keyring import Keyring
+from contextplane.ports.objects import ObjectNotFound
+from contextplane.registry.appending import Planned
+from contextplane.registry.artifacts import ArtifactInvalid, candidate
+from contextplane.registry.changes import Approval, Drafted, JudgedWith, Linted, Pinned, Pins, Published, Signed
+from contextplane.registry.checkpoints import Standing
+from contextplane.registry.events import Happened
+from contextplane.registry.lifecycle import REVIEWS
+from contextplane.registry.opening import open_registry
+from contextplane.registry.releases import predecessor
+from contextplane.registry.resolved import Asked, Resolved
+from contextplane.registry.resolving import Standpoint, resolve
+from contextplane.registry.reviewing import needed_roles
+from contextplane.registry.shelf import CatalogShelf, Shelf
+from contextplane.registry.streams import pins_stream
+from contextplane.registry.version import Use
+from contextplane.trust.checkpoint import Checkpoint
+from contextplane.trust.compatibility import Present
+from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.keyring_stream import followed
+from contextplane.trust.signatures import Grounds
+from contextplane.trust.statement import Statement
+from contextplane.trust.verify import sign
+from tests.unit.authoring.changes import NARROWING, overlay
+from tests.unit.authoring.packs import CASES, EXAMPLE
+from tests.unit.registry.world import ORIGIN, Registry
+from tests.unit.trust.world import CHECK, day, key_of, trust
+
+__all__ = ["CATALOG", "HERE", "OVERLAY", "PACK", "TENANT", "Bent", "Releases", "Walk", "envelope_of"]
+
+TENANT = "tenant_acme_prod"
+HERE = Present(ontologies=("ont.support@1.0.0",))
+PACK = PackRef.parse("ctxpack.support@1.0.0")
+CATALOG: dict[str, Any] = json.loads((CASES.parent / "decision_catalog" / "support.json").read_text(encoding="utf-8"))
+OVERLAY: dict[str, Any] = {**msgspec.to_builtins(overlay(NARROWING[0])), "environment": "prod"}
+
+Envelope = Callable[[Statement], bytes]
+
+
+def envelope_of(*signers: str) -> Envelope:
+    return lambda statement: sign(statement, *map(key_of, signers))
+
+
+class Walk(NamedTuple):
+    """How a document came to be published. As it stands here, in order; each field is a way round something.
+
+    `reviews`: who approves in which role; None: everybody who has to. `late`: all of it after the publication. The
+    others: what the events say.
+    """
+
+    draft: bool = True
+    author: str = "author"
+    kind: ArtifactKind | None = None
+    issuer: str = ""
+    name: str = ""
+    lint: bool = True
+    reviews: tuple[tuple[str, str], ...] | None = None
+    signed: bool = True
+    envelope: bytes = b""
+    threshold: int = 1
+    after: str | None = None
+    approvals: tuple[Approval, ...] = ()
+    catalogs: tuple[JudgedWith, ...] = ()
+    signer: str = ""
+    late: bool = False
+
+
+IN_ORDER = Walk()
+REVIEWERS = {"architecture": "arch", "security": "sec", "data": "dat", "evaluation": "eva", "support_ops": "eva"}
+
+
+class Releases(Registry):
+    """The registry of `tenant_acme_prod`. What is released is published, and `pin_here` pins it in `prod`."""
+
+    def __init__(self, path: str = MEMORY) -> None:
+        super().__init__(path=path)
+        self.kept: dict[Digest, bytes] = {}
+        for name, roles in (("pub", ("publisher",)), ("signer", ()), ("short", ()), ("root", ("owner",))):
+            until = Timestamp.parse("2030-02-01T01:00:00Z") if name == "short" else None
+            self.keyring_change(trust(key_of(name), TENANT, *roles, until=until))
+        self.keyring_change(trust(key_of("stranger"), "tenant_globex", since=day(1)))
+
+    def release(  # noqa: PLR0913  what a release consists of
+        self,
+        value: Any = EXAMPLE,  # noqa: ANN401  any JSON
+        kind: ArtifactKind = "context_pack",
+        *,
+        envelope: Envelope | None = None,
+        ref: PackRef | None = None,
+        by: str = "pub",
+        issuer: str = "",
+        walk: Walk = IN_ORDER,
+    ) -> PackRef:
+        """Publish a document as it is, signed by its issuer; or otherwise, where that is what is tried."""
+        document = msgspec.convert(value, FORMS[kind])
+        name = ref or document.ref
+        data = canonical(cast("Json", value))
+        issuer = issuer or issuer_of(document)
+        return self.publish_bytes(data, name, kind, envelope=envelope, by=by, issuer=issuer, walk=walk)
+
+    def publish_bytes(  # noqa: PLR0913  what a release consists of
+        self,
+        data: bytes,
+        name: PackRef,
+        kind: ArtifactKind = "context_pack",
+        *,
+        envelope: Envelope | None = None,
+        by: str = "pub",
+        issuer: str = TENANT,
+        walk: Walk = IN_ORDER,
+    ) -> PackRef:
+        """Publish bytes, whatever they are, walking all the way up to there first."""
+        statement = Statement(name=str(name), kind=kind, issuer=issuer, digest=Digest.of(data))
+        sealed = (envelope or envelope_of("signer"))(statement)
+        self.kept |= {Digest.of(one): one for one in (data, sealed, b"report")}
+        with self.catalog.read() as view:
+            before = predecessor(view.streams, name)
+        after = "" if before is None else before.version
+        drafted = Drafted(kind=kind, id=name.pack_id, version=name.version, issuer=issuer)
+        signer = walk.signer or ("signer" if issuer == TENANT else by)
+        if not walk.late:
+            self._walk(walk, data, drafted, sealed, signer)
+        change = Published(
+            digest=str(Digest.of(data)),
+            kind=kind,
+            issuer=issuer,
+            envelope=str(Digest.of(sealed)),
+            report=str(Digest.of(b"report")),
+            golden="not_run",
+            after=after if walk.after is None else walk.after,
+            approvals=walk.approvals,
+            catalogs=walk.catalogs,
+        )
+        self.on_version(by, str(name), change, data, sealed, b"report")
+        if walk.late:
+            self._walk(walk, data, drafted, sealed, signer)
+        return name
+
+    def _walk(self, walk: Walk, data: bytes, drafted: Drafted, sealed: bytes, signer: str) -> None:
+        """Draft, lint, review, sign: each as far as it is gone."""
+        base, _, version = walk.name.partition("@")
+        drafted = Drafted(
+            kind=walk.kind or drafted.kind,
+            id=base or drafted.id,
+            version=version or drafted.version,
+            issuer=walk.issuer or drafted.issuer,
+        )
+        if walk.draft:
+            self.on_artifact(walk.author, data, drafted, data)
+        if walk.lint:
+            linted = Linted(report=str(Digest.of(b"report")), roles=(), after="")
+            self.on_artifact(walk.author, data, linted, b"report")
+        for by, role in self._reviewers(drafted.kind, data) if walk.reviews is None else walk.reviews:
+            self.review(by, data, role)
+        if walk.signed:
+            envelope = walk.envelope or sealed
+            self.on_artifact(
+                signer, data, Signed(envelope=str(Digest.of(envelope)), threshold=walk.threshold), envelope
+            )
+
+    def _reviewers(self, kind: ArtifactKind, data: bytes) -> list[tuple[str, str]]:
+        """Everybody who has to review a document. Who evaluates owns decisions as well, and counts for both."""
+        try:
+            roles = needed_roles(candidate(json.loads(data)), None)
+        except (ArtifactInvalid, json.JSONDecodeError):
+            roles = REVIEWS[kind]
+        for role in roles:
+            if role not in REVIEWERS:
+                self.keyring_change(trust(key_of(role), TENANT, role))
+        found: dict[str, str] = {}
+        for role in (*REVIEWS[kind], *roles):
+            found.setdefault(REVIEWERS.get(role, role), role)
+        return list(found.items())
+
+    def pin_here(self, ref: PackRef, base_id: str = "", *, by: str = "ops", digest: str = "") -> None:
+        """Pin a version in `prod`; an overlay, under the id of its base."""
+        with self.reading() as reader:
+            state = reader.version(ref)
+        change = Pinned(
+            kind=state.kind, id=ref.pack_id, version=ref.version, digest=digest or str(state.digest), pins=Pins()
+        )
+        stream = pins_stream("prod", base_id or ref.pack_id)
+        self.act(by, Planned(stream=stream, change=change, reason="go"))
+
+    def with_example(self) -> "Releases":
+        self.pin_here(self.release())
+        return self
+
+    def with_catalog(self, value: dict[str, Any] = CATALOG) -> PackRef:
+        ref = self.release(value, "decision_catalog")
+        self.pin_here(ref)
+        return ref
+
+    def with_overlay(self, value: dict[str, Any] = OVERLAY) -> PackRef:
+        ref = self.release(value, "overlay")
+        self.pin_here(ref, msgspec.convert(value, Overlay).base_pack_id)
+        return ref
+
+    def fetch(self, digest: Digest) -> bytes:
+        if digest not in self.kept:
+            raise ObjectNotFound("not in the store", at=str(digest))
+        return self.kept[digest]
+
+    def resolve(  # noqa: PLR0913  what is asked, and by whom
+        self,
+        *refs: PackRef,
+        purpose: Use = "new_traffic",
+        tenant: str = TENANT,
+        environment: str = "prod",
+        overlays: tuple[PackRef, ...] = (),
+        present: Present = HERE,
+        seen: Checkpoint | None = None,
+        max_age: int | None = None,
+        later: int = 0,
+        bend: Callable[[Shelf], Shelf] = lambda shelf: shelf,
+    ) -> Resolved:
+        asked = Asked(refs=refs or (PACK,), tenant=tenant, environment=environment, purpose=purpose, overlays=overlays)
+        with self.catalog.read() as view:
+            keys = followed(view.streams, TrustedKeys(), CHECK)
+            opened = open_registry(view, keys, CHECK, origin=ORIGIN, seen=None)
+            now = Timestamp(seconds=self.now.seconds + later, nanos=0)
+            standpoint = Standpoint(
+                grounds=Grounds(keyring=keys, check=CHECK, now=now),
+                present=present,
+                seen=seen,
+                max_age=max_age,
+            )
+            return resolve(asked, bend(CatalogShelf(opened, self.fetch)), standpoint)
+
+    def ends(self, *refs: PackRef, **asked: Any) -> str:  # noqa: ANN401  as `resolve` takes them
+        """How a resolution ends: `ok`, or the code of the refusal."""
+        try:
+            self.resolve(*refs, **asked)
+        except ContextPlaneError as error:
+            return error.code
+        return "ok"
+
+
+class Bent:
+    """A shelf of which some answers are other than they should be."""
+
+    def __init__(self, shelf: Shelf, **answers: Any) -> None:  # noqa: ANN401  any answer
+        self._shelf = shelf
+        self._answers = answers
+
+    def history(self, stream: str) -> Iterable[Happened]:
+        found = self._shelf.history(stream)
+        return self._answers["history"](list(found)) if "history" in self._answers else found
+
+    def last(self, stream: str) -> Happened | None:
+        return self._shelf.last(stream)
+
+    def object(self, digest: Digest) -> bytes:
+        found = self._shelf.object(digest)
+        return self._answers["object"](found) if "object" in self._answers else found
+
+    def keyring(self, seq: int) -> Keyring:
+        return self._shelf.keyring(seq)
+
+    def standing(self) -> Standing | None:
+        found = self._shelf.standing()
+        return self._answers["standing"](found) if "standing" in self._answers else found
+
+    def inclusion(self, entry: int, size: int) -> tuple[bytes, ...]:
+        found = self._shelf.inclusion(entry, size)
+        return self._answers["inclusion"](found) if "inclusion" in self._answers else found
+
+    def consistency(self, old: int, size: int) -> tuple[bytes, ...]:
+        found = self._shelf.consistency(old, size)
+        return self._answers["consistency"](found) if "consistency" in self._answers else found

@@ -1,0 +1,154 @@
+"""One function appends to the registry, all or nothing; and what it wrote can be proved."""
+
+import pytest
+
+from contextplane.errors import ContextPlaneError
+from contextplane.model.ids import Digest, PackRef
+from contextplane.registry.changes import Deprecated, Published, Revoked
+from contextplane.registry.checkpoints import entry_at, newest, standing
+from contextplane.registry.streams import LOG, TREE, version_stream
+from contextplane.trust.merkle import leaf_hash
+from contextplane.trust.proofs import inclusion_proof, verify_inclusion
+from contextplane.trust.stream_tree import StreamTree
+from tests.unit.registry.world import ORIGIN, Registry
+from tests.unit.trust.world import CHECK, key_of, revoke
+
+PACK = b'{"pack":1}'
+
+
+def code(act: object) -> str:
+    with pytest.raises(ContextPlaneError) as error:
+        act()  # type: ignore[operator]
+    return error.value.code
+
+
+def test_a_pack_walks_the_whole_way() -> None:
+    registry = Registry()
+    registry.publish(PACK)
+    registry.pin("prod", "refunds@1.0.0", PACK)
+    with registry.reading() as reader:
+        assert reader.artifact(Digest.of(PACK)).stage == "signed"
+        version = reader.version(PackRef.parse("refunds@1.0.0"))
+        assert (version.stage, version.digest, version.serves("new_traffic")) == ("published", Digest.of(PACK), True)
+        assert reader.pins("prod", "refunds").base == PackRef.parse("refunds@1.0.0")
+        assert reader.state("registry/pins/prod/refunds") == reader.pins("prod", "refunds")
+
+
+def test_every_event_has_its_entry_in_the_log_and_a_proof_of_it_under_the_newest_checkpoint() -> None:
+    registry = Registry()
+    registry.publish(PACK)
+    with registry.reading() as reader:
+        shown = standing(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        assert shown is not None
+        tree, size = StreamTree(reader.streams, TREE), shown.checkpoint.size
+        assert size == reader.streams.head(LOG) == 8
+        for index in range(size):
+            entry, body = entry_at(reader.streams, index)
+            stored = next(iter(reader.streams.read(entry.stream, after=entry.seq - 1)))
+            assert Digest.of(stored.body).hex == entry.event
+            assert [one.event.entry for one in reader.history(entry.stream)][entry.seq - 1] == index
+            proof = inclusion_proof(tree, index, size)
+            verify_inclusion(leaf_hash(body), index, size, root=shown.checkpoint.root, proof=proof)
+
+
+def test_a_refused_event_leaves_all_streams_as_they_were() -> None:
+    registry = Registry()
+    registry.publish(PACK)
+    before = registry.streams()
+    assert code(lambda: registry.on_version("ops", "refunds@1.0.0", Deprecated())) == "registry_role_missing"
+    assert code(lambda: registry.publish(PACK, walk=False)) == "lifecycle_transition_refused"
+    assert code(lambda: registry.on_version("mallory", "refunds@1.0.0", Revoked())) == "registry_signer_untrusted"
+    assert registry.streams() == before
+
+
+def test_a_clock_behind_the_newest_checkpoint_or_keyring_is_refused() -> None:
+    registry = Registry()
+    registry.publish(PACK)
+    registry.seconds -= 10
+    assert code(lambda: registry.on_version("pub", "refunds@1.0.0", Deprecated())) == "clock_went_backwards"
+    early = Registry()
+    early.seconds -= 5
+    assert code(lambda: early.draft(PACK)) == "clock_went_backwards"
+
+
+def test_an_event_names_objects_that_are_stored() -> None:
+    registry = Registry()
+    change = Published(
+        digest=str(Digest.of(b"nowhere")),
+        kind="context_pack",
+        issuer="acme",
+        envelope=str(Digest.of(b"x")),
+        report=str(Digest.of(b"y")),
+        golden="not_run",
+        after="",
+    )
+    assert code(lambda: registry.on_version("pub", "refunds@1.0.0", change)) == "object_not_found"
+
+
+def test_what_events_name_is_kept_by_a_root_and_known_by_its_kind() -> None:
+    registry = Registry()
+    registry.publish(PACK)
+    with registry.catalog.read() as view:
+        kinds = {}
+        for name, digest in view.objects.roots("registry/"):
+            assert name in {f"registry/{digest.hex}", f"registry/draft/refunds@1.0.0/{digest.hex}"}
+            found = view.objects.recorded(digest)
+            assert found is not None
+            assert found.traced
+            kinds[digest] = found.kind
+    assert kinds == {
+        Digest.of(PACK): "registry_artifact",
+        Digest.of(b"report of " + PACK): "registry_report",
+        Digest.of(b"envelope of " + PACK): "registry_envelope",
+    }
+
+
+def tampered(registry: Registry, stream: str, seq: int) -> None:
+    """An event of the same length, with one bit of its payload changed."""
+    with registry.catalog.read() as view:
+        body = next(iter(view.streams.read(stream, after=seq - 1))).body
+    place = body.index(b'"payload":"') + 40
+    registry.tamper(stream, seq, body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :])
+
+
+@pytest.mark.parametrize("seq", [1, 2])
+def test_a_rewritten_event_is_noticed_by_whoever_reads_it(seq: int) -> None:
+    registry = Registry()
+    registry.publish(PACK)
+    registry.on_version("pub", "refunds@1.0.0", Deprecated())
+    stream = version_stream(PackRef.parse("refunds@1.0.0"))
+    tampered(registry, stream, seq)
+    with registry.reading() as reader:
+        assert code(lambda: reader.version(PackRef.parse("refunds@1.0.0"))) in {
+            "registry_event_invalid",
+            "registry_signer_untrusted",
+        }
+
+
+def test_an_event_of_another_stream_is_refused_in_this_one() -> None:
+    registry = Registry()
+    registry.publish(PACK)
+    registry.publish(b"two", "refunds@2.0.0")
+    first, second = (version_stream(PackRef.parse(f"refunds@{n}.0.0")) for n in (1, 2))
+    with registry.catalog.read() as view:
+        body = next(iter(view.streams.read(second))).body
+    registry.tamper(first, 1, body)
+    with registry.reading() as reader:
+        assert code(lambda: reader.version(PackRef.parse("refunds@1.0.0"))) == "registry_event_invalid"
+
+
+def test_nothing_is_appended_to_a_log_that_is_not_what_its_checkpoint_says() -> None:
+    registry = Registry()
+    registry.publish(PACK)
+    registry.tamper("tree/registry/03", 1, b'"' + b"0" * 64 + b'"')
+    assert code(lambda: registry.on_version("pub", "refunds@1.0.0", Deprecated())) == "log_rewritten"
+
+
+def test_a_checkpoint_is_believed_while_its_signer_is_not_revoked_from_before_it_on() -> None:
+    registry = Registry()
+    registry.publish(PACK)
+    at = registry.now
+    registry.keyring_change(revoke(key_of("pub"), at))
+    with registry.reading() as reader:
+        assert code(lambda: newest(reader.streams, reader.keyrings, CHECK, ORIGIN)) == "note_unsigned"
+    assert code(lambda: registry.draft(b"another")) == "note_unsigned"

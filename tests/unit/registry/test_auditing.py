@@ -1,0 +1,198 @@
+"""A verification of all of the registry tells everything that is wrong, and where; and what is sound is signed anew."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from contextplane.app.registry_pins import alias_set, environment_set, rolled_back, unpinned
+from contextplane.app.registry_release import withdrawn
+from contextplane.app.registry_verifying import consistency, inclusion, renewed, verified
+from contextplane.model.ids import PackRef
+from contextplane.registry.auditing import Audit
+from contextplane.registry.changes import Deprecated
+from contextplane.registry.streams import CHECKPOINTS, LOG
+from contextplane.testing.second_verifier import proves_consistency, proves_inclusion
+from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.keyring_stream import followed
+from tests.postgres import shared_url
+from tests.unit.registry.desk import NARROWER, OVERLAY, Clock, Office, code, office, version
+from tests.unit.registry.tampering import Stolen
+from tests.unit.registry.world import Registry
+from tests.unit.trust.world import CHECK, key_of, revoke
+
+ONE = PackRef.parse("ctxpack.support@1.0.0")
+
+
+def whole(here: Office) -> Audit:
+    return verified(here.desk, lambda _size, _events: None)
+
+
+def sign(here: Office, found: Audit, by: str = "ops") -> object:
+    return renewed(here.desk, found, key_of(by))
+
+
+def test_all_that_is_wrong_is_told_together_with_its_place(tmp_path: Path) -> None:
+    registry = Registry(path=str(tmp_path / "catalog.db"))
+    registry.publish(b"one")
+    registry.pin("prod", "refunds@1.0.0", b"one")
+    registry.on_version("pub", "refunds@1.0.0", Deprecated())
+    registry.catalog.close()
+    thief = Stolen(tmp_path / "catalog.db")
+    thief.cut("registry/version/refunds@1.0.0")
+    thief.reword("registry/pins/prod/refunds", 1, b"go", b"no")
+    thief.put("tree/registry/01", 1, b'"' + b"0" * 64 + b'"')
+    thief.add("tree/registry/02", "tree_node", b'"' + b"0" * 64 + b'"')
+    thief.add("tree/registry/09", "tree_node", b'"' + b"0" * 64 + b'"')
+    thief.add("registry/strange", "entry", b"{}")
+    found = {(one.code, one.at) for one in thief.audited().troubles}
+    assert found == {
+        ("registry_stream_cut", "registry/version/refunds@1.0.0@2"),
+        ("log_rewritten", "registry/pins/prod/refunds@1"),
+        ("tree_damaged", "tree/registry/01@1"),
+        ("tree_damaged", "tree/registry/02@3"),
+        ("tree_damaged", "tree/registry/09"),
+        ("registry_event_invalid", "registry/strange"),
+    }
+
+
+def test_a_log_that_is_longer_than_is_signed_is_told_to_whoever_never_saw_it_before(tmp_path: Path) -> None:
+    registry = Registry(path=str(tmp_path / "catalog.db"))
+    registry.publish(b"one")
+    registry.catalog.close()
+    thief = Stolen(tmp_path / "catalog.db")
+    thief.cut(CHECKPOINTS)
+    assert [(one.code, one.at) for one in thief.audited().troubles] == [("log_rewritten", f"{CHECKPOINTS}@7")]
+
+
+def test_a_memory_of_the_keyring_that_trusts_others_than_the_keyring_does_is_told(tmp_path: Path) -> None:
+    registry = Registry(path=str(tmp_path / "catalog.db"))
+    registry.publish(b"one")
+    with registry.catalog.read() as view:
+        known = followed(view.streams, TrustedKeys(), CHECK)
+    registry.catalog.close()
+    thief = Stolen(tmp_path / "catalog.db")
+    assert thief.audited(known=known).sound
+    (acme,) = known.issuers
+    widened = replace(known, issuers=(acme, replace(acme, name="globex")))
+    assert [one.code for one in thief.audited(known=widened).troubles] == ["keyring_rewritten"]
+
+
+def test_an_event_beside_the_log_is_told(tmp_path: Path) -> None:
+    registry = Registry(path=str(tmp_path / "catalog.db"))
+    registry.publish(b"one")
+    registry.catalog.close()
+    thief = Stolen(tmp_path / "catalog.db")
+    thief.add("registry/version/ghost@1.0.0", "published", thief.body("registry/version/refunds@1.0.0", 1))
+    (trouble,) = thief.audited().troubles
+    assert (trouble.code, trouble.at) == ("registry_stream_cut", "registry/version/ghost@1.0.0@1")
+
+
+def test_a_keyring_that_does_not_verify_is_the_one_trouble_for_nobody_is_trusted_then(tmp_path: Path) -> None:
+    registry = Registry(path=str(tmp_path / "catalog.db"))
+    registry.publish(b"one")
+    registry.catalog.close()
+    thief = Stolen(tmp_path / "catalog.db")
+    thief.put("trust/keyring", 2, thief.body("trust/keyring", 3))
+    assert [one.at for one in thief.audited().troubles] == ["trust/keyring@2"]
+
+
+def test_an_empty_registry_is_sound_and_there_is_nothing_to_sign_or_to_prove(here: Office) -> None:
+    found = whole(here)
+    assert (found.sound, found.entries, found.standing) == (True, 0, None)
+    assert code(lambda: sign(here, found)) == "registry_empty"
+    assert code(lambda: consistency(here.desk, 0)) == "registry_empty"
+
+
+def test_what_is_sound_is_signed_anew_and_the_log_stays_as_it_is(here: Office) -> None:
+    here.record()
+    found = whole(here)
+    before = here.streams()
+    sign(here, found)
+    after = here.streams()
+    assert {name: after[name] - before[name] for name in after if after[name] != before[name]} == {
+        "registry/checkpoints": 1
+    }
+    again = whole(here)
+    assert again.sound
+    assert again.standing is not None
+    assert again.standing.time > found.as_of
+
+
+@pytest.mark.parametrize(
+    ("by", "seconds", "expected"),
+    [("mallory", 0, "registry_signer_untrusted"), ("ops", -3600, "clock_went_backwards")],
+)
+def test_nobody_vouches_who_is_not_trusted_or_has_no_clock(here: Office, by: str, seconds: int, expected: str) -> None:
+    here.record()
+    found = whole(here)
+    clock = here.desk.platform.clock
+    assert isinstance(clock, Clock)
+    clock.moment += timedelta(seconds=seconds)
+    assert code(lambda: sign(here, found, by)) == expected
+
+
+def test_nobody_vouches_for_what_was_written_since_he_looked(here: Office) -> None:
+    here.record()
+    found = whole(here)
+    here.release()
+    assert code(lambda: sign(here, found)) == "stream_conflict"
+
+
+def test_nobody_vouches_for_what_is_wrong(here: Office) -> None:
+    here.record()
+    Stolen(Path(here.desk.platform.home.catalog)).put(LOG, 1, b"{}")
+    found = whole(here)
+    assert code(lambda: sign(here, found)) == "registry_unsound"
+
+
+def test_when_who_signed_the_newest_checkpoint_is_revoked_another_vouches_for_all_and_it_goes_on(here: Office) -> None:
+    ref = here.release()
+    here.pin("prod", ref)
+    here.change_keys(revoke(key_of("ops"), here.desk.keys.now))
+    assert whole(here).sound  # revoked from now on: what was before stays good
+    here.change_keys(revoke(key_of("ops"), TrustedKeys().as_of))
+    assert code(lambda: here.stage(ref)) == "note_unsigned"
+    found = whole(here)
+    assert ([one.code for one in found.troubles], found.renewable, found.by_revoked) == (["note_unsigned"], True, 1)
+    sign(here, found, "root")
+    assert here.stage(ref) == "published"
+    assert whole(here).sound
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgres"])
+def test_whatever_people_do_leaves_a_registry_that_verifies(tmp_path: Path, place: str) -> None:
+    with office(tmp_path, shared_url() if place == "postgres" else None) as here:
+        by = here.by("ops", "as the day goes")
+        one, two = here.release(), here.release(version("1.1.0", NARROWER))
+        for ref in (one, two):
+            here.pin("prod", ref)
+        rolled_back(here.desk, "prod", one.pack_id, None, by)
+        alias_set(here.desk, two, "stable", by)
+        environment_set(here.desk, "dev", protected=False, by=by)
+        here.pin("dev", two)
+        unpinned(here.desk, "dev", two.pack_id, None, by)
+        here.release(OVERLAY)
+        here.release(version("1.0.1"))
+        withdrawn(here.desk, one, "deprecated", here.by("pub", "old"))
+        withdrawn(here.desk, two, "revoked", here.by("pub", "bad"))
+        found = whole(here)
+        assert found.troubles == ()
+        assert found.subjects == 12
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgres"])
+def test_proofs_that_are_carried_away_convince_a_verifier_that_shares_no_code(tmp_path: Path, place: str) -> None:
+    with office(tmp_path, shared_url() if place == "postgres" else None) as here:
+        here.release()
+        held = inclusion(here.desk, ONE)
+        assert proves_inclusion(held.proof, held.entry, held.vkey)
+        assert not proves_inclusion(held.proof, held.entry + b" ", held.vkey)
+        here.pin("prod", ONE)
+        grown = consistency(here.desk, 3)
+        assert proves_consistency(grown.proof, grown.old_root, grown.vkey)
+        assert not proves_consistency(grown.proof, bytes(32), grown.vkey)
+        assert code(lambda: inclusion(here.desk, PackRef.parse("ctxpack.support@9.0.0"))) == "version_not_found"
+        assert code(lambda: consistency(here.desk, 99)) == "outside_tree"
+        assert whole(here).sound

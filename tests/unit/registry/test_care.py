@@ -1,0 +1,146 @@
+"""The registry in the care of its store: checked, kept by collections, and its index made again from its streams."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from contextplane.app.registry_care import registry_comparison, registry_summary
+from contextplane.app.registry_verifying import verified
+from contextplane.app.repair import repaired
+from contextplane.app.settings import Settings
+from contextplane.ports.catalog import Recorded
+from contextplane.registry.streams import CHECKPOINTS, REGISTRY
+from contextplane.store.finding import Finding
+from contextplane.store.fsck import fsck
+from contextplane.store.gc import gc
+from tests.postgres import shared_url
+from tests.unit.registry.desk import Clock, Office, code, desk_in, office
+from tests.unit.registry.tampering import Stolen
+
+VERSION = "registry/version/ctxpack.support@1.0.0"
+
+
+def findings(here: Office) -> list[Finding]:
+    platform = here.desk.platform
+    others = [registry_comparison(platform)]
+    with closing(fsck(platform.catalog, platform.entries, platform.objects, lambda *_: None, others)) as found:
+        return list(found)
+
+
+def told(here: Office) -> set[tuple[str, str]]:
+    return {(one.state, one.what) for one in findings(here)}
+
+
+def index(here: Office) -> dict[str, Recorded | None]:
+    with here.desk.platform.catalog.read() as view:
+        return {name: view.objects.recorded(digest) for name, digest in view.objects.roots(REGISTRY)}
+
+
+def a_store(folder: Path, database_url: str | None = None) -> Settings:
+    """A store with a registry in which a version was published and pinned."""
+    with office(folder, database_url) as here:
+        here.pin("prod", here.release())
+    return Settings(cwd=str(folder), database_url=database_url)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    return a_store(tmp_path, shared_url() if request.param == "postgres" else None)
+
+
+@pytest.fixture
+def in_file(tmp_path: Path) -> Settings:
+    return a_store(tmp_path)
+
+
+@pytest.fixture
+def there(settings: Settings) -> Iterator[Office]:
+    clock = Clock()
+    clock.moment += timedelta(days=1)
+    with desk_in(settings, clock) as made:
+        yield made
+
+
+def thief(settings: Settings) -> Stolen:
+    return Stolen(Path(settings.cwd) / ".ctx" / "catalog.db")
+
+
+def test_a_sound_registry_is_sound_and_nothing_of_it_is_collected(there: Office) -> None:
+    assert findings(there) == []
+    platform = there.desk.platform
+    before = index(there)
+    limit = platform.clock.now() + timedelta(days=36500)
+    done = gc(platform.catalog, platform.entries, platform.objects, older_than=limit, dry_run=False)
+    assert done.objects == ()
+    assert index(there) == before != {}
+    assert there.stage("ctxpack.support@1.0.0") == "published"
+
+
+def test_its_index_is_made_again_from_its_streams(settings: Settings) -> None:
+    with desk_in(settings, Clock()) as there:
+        before = index(there)
+        with there.desk.platform.catalog.write() as tx:
+            for name, digest in list(tx.objects.roots(REGISTRY)):
+                tx.objects.release(name)
+                tx.objects.forget(digest)
+            tx.marks.clear()
+        states = {one.state for one in findings(there)}
+        assert states == {"index", "orphaned"}
+        assert code(lambda: there.stage("ctxpack.support@1.0.0")) == "registry_heads_damaged"
+    with repaired(settings):
+        pass
+    with desk_in(settings, Clock()) as there:
+        assert findings(there) == []
+        assert index(there) == before
+        assert there.stage("ctxpack.support@1.0.0") == "published"
+        assert verified(there.desk, lambda *_: None).sound
+
+
+def test_a_rebuild_gives_no_blessing_to_what_is_not_signed(in_file: Settings) -> None:
+    thief(in_file).cut(VERSION)
+    with desk_in(in_file, Clock()) as there:
+        assert ("corrupt", CHECKPOINTS) in told(there)
+    with repaired(in_file):
+        pass
+    with desk_in(in_file, Clock()) as there:
+        assert ("corrupt", CHECKPOINTS) in told(there)
+        assert code(lambda: there.stage("ctxpack.support@1.0.0")) == "registry_heads_damaged"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("DELETE FROM event WHERE stream = 'registry/log' AND seq = 9", ("corrupt", "registry/log")),
+        ("DELETE FROM event WHERE stream = 'registry/checkpoints'", ("corrupt", CHECKPOINTS)),
+        ("DELETE FROM event WHERE stream = 'trust/keyring' AND seq = 8", ("corrupt", "trust/keyring")),
+        ("UPDATE event SET body = x'7b7d' WHERE stream = 'trust/keyring' AND seq = 1", ("corrupt", "trust/keyring")),
+        ("DELETE FROM event", ("corrupt", "trust/keyring")),
+        ("DELETE FROM mark WHERE name = 'registry/heads/'", ("index", "registry/heads/")),
+    ],
+)
+def test_what_is_wrong_with_its_structure_is_found(in_file: Settings, sql: str, expected: tuple[str, str]) -> None:
+    thief(in_file).run(sql)
+    with desk_in(in_file, Clock()) as there:
+        assert expected in told(there)
+
+
+def test_a_memory_that_cannot_be_read_leaves_open_whether_it_is_sound(in_file: Settings) -> None:
+    memory = Path(in_file.cwd) / ".ctx" / "keys" / "registry.json"
+    memory.write_bytes(b"{}")
+    with desk_in(in_file, Clock()) as there:
+        assert told(there) == {("unreadable", str(memory))}
+
+
+def test_a_store_says_in_a_line_what_its_registry_is(there: Office) -> None:
+    told = registry_summary(there.desk.platform)
+    assert told is not None
+    assert told.events == 9
+    assert told.checkpoint is not None
+
+
+def test_a_store_without_a_registry_says_nothing_of_one(here: Office) -> None:
+    assert registry_summary(here.desk.platform) is None
+    assert findings(here) == []

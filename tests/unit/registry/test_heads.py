@@ -1,0 +1,89 @@
+"""The tree over the ends of streams: one root for all of them, a way to each that is short, and none to what is not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contextplane.registry.heads import Head, Heads, HeadsDamaged, KeptNodes, StreamCut, put_heads
+from contextplane.trust.merkle import EMPTY_ROOT
+
+NAMES = st.from_regex(r"registry/version/[a-z]{1,3}@[0-9]\.0\.0", fullmatch=True)
+HEADS = st.dictionaries(
+    NAMES, st.builds(lambda seq, digit: Head(seq=seq, digest=digit * 64), st.integers(1, 9), st.sampled_from("0a7"))
+)
+
+
+def tree(heads: dict[str, Head]) -> tuple[KeptNodes, bytes]:
+    nodes = KeptNodes()
+    return nodes, put_heads(nodes, EMPTY_ROOT, heads)
+
+
+@given(HEADS, st.randoms())
+def test_the_root_depends_on_the_streams_and_not_on_their_order_nor_on_how_they_came_there(
+    heads: dict[str, Head], random: object
+) -> None:
+    nodes, root = tree(heads)
+    order = sorted(heads, key=lambda _: random.random())  # type: ignore[attr-defined]
+    others = KeptNodes()
+    other = EMPTY_ROOT
+    for name in order:
+        other = put_heads(others, other, {name: Head(seq=1, digest="f" * 64)})
+    for name in order:
+        other = put_heads(others, other, {name: heads[name]})
+    assert (other, others.texts) == (root, nodes.texts)
+
+
+@given(HEADS, NAMES)
+def test_every_end_is_found_and_what_is_not_there_is_known_not_to_be(heads: dict[str, Head], absent: str) -> None:
+    found = Heads(*tree(heads))
+    for name in (*heads, absent):
+        assert found.head(name) == heads.get(name)
+        found.check(name, heads.get(name))
+
+
+@given(HEADS, st.data())
+def test_another_end_of_any_stream_is_another_root(heads: dict[str, Head], data: st.DataObject) -> None:
+    _, root = tree(heads)
+    name = data.draw(st.sampled_from(sorted(heads)) if heads else NAMES)
+    assert tree({**heads, name: Head(seq=10, digest="0" * 64)})[1] != root
+    assert tree({one: heads[one] for one in heads if one != name})[1] != root or name not in heads
+
+
+@given(HEADS.filter(bool), st.data())
+def test_a_node_that_is_missing_or_another_is_refused_on_the_way_to_what_is_below_it(
+    heads: dict[str, Head], data: st.DataObject
+) -> None:
+    nodes, root = tree(heads)
+    place = data.draw(st.sampled_from(sorted(nodes.texts)))
+    before = nodes.texts.pop(place)
+    if data.draw(st.booleans()):
+        nodes.texts[place] = before + " "
+    outcomes = set()
+    for name, head in heads.items():
+        try:
+            assert Heads(nodes, root).head(name) == head
+        except HeadsDamaged as error:
+            outcomes.add(error.code)
+    assert outcomes == {"registry_heads_damaged"}
+
+
+@pytest.mark.parametrize("found", [None, Head(seq=1, digest="a" * 64), Head(seq=2, digest="b" * 64)])
+def test_a_stream_that_ends_elsewhere_is_cut(found: Head | None) -> None:
+    heads = Heads(*tree({"registry/version/a@1.0.0": Head(seq=2, digest="a" * 64)}))
+    with pytest.raises(StreamCut):
+        heads.check("registry/version/a@1.0.0", found)
+
+
+def test_a_look_and_a_change_touch_a_number_of_nodes_that_grows_with_the_logarithm() -> None:
+    nodes, root = tree({f"registry/version/a@{n}.0.0": Head(seq=1, digest="a" * 64) for n in range(4000)})
+    seen: list[str] = []
+
+    class Watched(KeptNodes):
+        def get(self, name: str) -> str | None:
+            seen.append(name)
+            return nodes.get(name)
+
+    put_heads(Watched(), root, {"registry/version/a@7.0.0": Head(seq=2, digest="b" * 64)})
+    assert len(seen) <= 6
+    assert max(map(len, nodes.texts.values())) <= 1024
+    assert max(map(len, nodes.texts)) <= 256

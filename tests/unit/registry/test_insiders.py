@@ -1,0 +1,94 @@
+"""People with good keys who go round the verbs: an event of theirs is well signed, and says what is not so."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from contextplane.model.ids import Digest
+from contextplane.registry.appending import Planned
+from contextplane.registry.artifacts import Candidate, candidate
+from contextplane.registry.changes import Change, Drafted, Linted, Signed
+from contextplane.registry.lifecycle import FOUR, REVIEWS
+from contextplane.registry.reviewing import ReviewIncomplete, check_reviews, needed_roles
+from contextplane.registry.streams import artifact_stream
+from contextplane.trust.keyring_events import ThresholdChange
+from contextplane.trust.statement import Statement
+from contextplane.trust.verify import sign
+from tests.unit.registry.desk import ISSUER, PACK, Office, code, version
+from tests.unit.trust.world import key_of
+
+LINTED = Linted(report=str(Digest.of(b"{}")), roles=(), after="")
+
+
+def slip(here: Office, by: str, digest: Digest, *changes: Change, objects: tuple[bytes, ...] = ()) -> None:
+    """Append events about some bytes, as no verb would."""
+    plans = [Planned(stream=artifact_stream(digest), change=one, reason="so it is") for one in changes]
+    here.desk.act(key_of(by), plans, objects)
+
+
+def signed_as(here: Office, by: str, pack: Candidate, statement: Statement, *, threshold: int = 1) -> None:
+    envelope = sign(statement, key_of(by))
+    slip(here, by, pack.digest, Signed(envelope=str(Digest.of(envelope)), threshold=threshold), objects=(envelope,))
+
+
+def several_roles(here: Office) -> None:
+    here.trust("arch", "architecture", "data")
+    here.trust("sec", "security", "evaluation", "support_ops")
+
+
+@pytest.mark.parametrize("name", ["ctxpack.support@9.9.9", PACK])
+def test_who_signs_second_signs_what_he_was_asked_to_and_not_what_the_first_one_put_there(
+    here: Office, name: str
+) -> None:
+    here.change_keys(ThresholdChange(issuer=ISSUER, threshold=2))
+    pack, target = candidate(version("1.0.0")), str(here.record(version("1.0.0")).digest)
+    here.review_all(target)
+    worse = Statement(name=name, kind="context_pack", issuer=ISSUER, digest=Digest.of(b"something worse"))
+    signed_as(here, "ops", pack, worse, threshold=2)
+    assert code(lambda: here.sign(target)) == "statement_subject_mismatch"
+    # the way out: a rejection voids what was signed
+    here.review(target, "sec", "security", "reject")
+    here.review(target, "sec", "security")
+    assert here.sign(target).signatures == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "lie", [{"kind": "overlay"}, {"id": "ctxpack.other"}, {"version": "9.0.0"}, {"issuer": "globex"}]
+)
+def test_bytes_that_were_recorded_as_what_they_are_not_go_nowhere(here: Office, lie: dict[str, Any]) -> None:
+    """An overlay takes fewer reviewers than a pack. Whoever records it says what it is; whoever publishes looks."""
+    several_roles(here)
+    here.trust("pub", "publisher", issuer="globex")
+    pack = candidate(version("1.0.0"))
+    said = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
+    slip(here, "author", pack.digest, msgspec.structs.replace(said, **lie), LINTED, objects=(pack.data, b"{}"))
+    here.review_all(str(pack.digest), FOUR[:2] if "kind" in lie else FOUR)
+    signed_as(here, "pub", pack, Statement(name=PACK, kind=pack.kind, issuer=ISSUER, digest=pack.digest))
+    assert here.artifact_stage(pack.digest) == "signed"
+    assert code(lambda: here.record(version("1.0.0"))) == "artifact_recorded_otherwise"
+    assert code(lambda: here.publish(str(pack.digest))) == "artifact_recorded_otherwise"
+
+
+def test_a_reviewer_who_has_several_roles_counts_for_one_of_the_four_whatever_was_recorded(here: Office) -> None:
+    several_roles(here)
+    acted = here.record(version("1.0.0"))
+    for by, role in (("arch", "architecture"), ("sec", "security")):
+        here.review(str(acted.digest), by, role)
+    with here.desk.reading() as reader:
+        state = reader.artifact(acted.digest)
+    two = msgspec.structs.replace(state, needed=REVIEWS["overlay"])
+    with pytest.raises(ReviewIncomplete) as error:
+        check_reviews(two, needed_roles(candidate(version("1.0.0")), None))
+    assert error.value.details == {"missing": ["data", "evaluation"]}
+
+
+def test_a_rejection_of_an_owner_stands_also_when_somebody_records_that_nobody_asks_him(here: Office) -> None:
+    here.trust("own", "support_ops")
+    acted = here.record()
+    target = str(acted.digest)
+    here.review_all(target, acted.missing)
+    here.review(target, "own", "support_ops", "reject")
+    slip(here, "author", acted.digest, LINTED, objects=(b"{}",))
+    here.sign(target)
+    assert code(lambda: here.publish(target)) == "review_rejected"

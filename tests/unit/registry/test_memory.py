@@ -1,0 +1,191 @@
+"""What this client saw of the registry it does not forget: whatever is shown to it must go on from there."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from contextplane.app.registry_memory import RegistryMemory
+from contextplane.app.registry_resolving import resolved
+from contextplane.app.registry_verifying import renewed, verified
+from contextplane.app.settings import Settings, from_environment
+from contextplane.errors import ContextPlaneError
+from contextplane.model.ids import PackRef
+from contextplane.registry.appending import Planned
+from contextplane.registry.changes import EnvironmentOpened
+from contextplane.registry.checkpoints import newest
+from contextplane.registry.resolved import Asked
+from contextplane.registry.streams import CHECKPOINTS, environment_stream
+from contextplane.registry.version import Use
+from contextplane.trust.compatibility import Present
+from tests.unit.registry.desk import Clock, Office, code, desk_in, office
+from tests.unit.registry.tampering import Stolen, copied
+from tests.unit.trust.world import key_of
+
+
+class Client:
+    """A client of one registry: a folder with a store, opened and closed as commands do."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = Clock()
+        self.catalog = folder / ".ctx" / "catalog.db"
+        self.memory = folder / ".ctx" / "keys" / "registry.json"
+        self.clock.moment += timedelta(days=1)
+        with office(folder):
+            pass
+
+    @contextmanager
+    def here(self) -> Iterator[Office]:
+        with desk_in(Settings(cwd=str(self.folder)), self.clock) as made:
+            yield made
+
+    def open_environment(self, name: str) -> None:
+        with self.here() as here:
+            plan = Planned(stream=environment_stream(name), change=EnvironmentOpened(), reason="to try")
+            here.desk.act(key_of("ops"), [plan])
+
+    def look(self) -> bool:
+        with self.here() as here, here.desk.reading() as reader:
+            return reader.environment("dev").protected
+
+    def put_back(self, copy: Path) -> None:
+        """An older catalog in the place of the newer one."""
+        for name in ("catalog.db", "catalog.db-wal", "catalog.db-shm"):
+            (self.catalog.parent / name).unlink(missing_ok=True)
+        copied(copy, self.catalog)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Client:
+    made = Client(tmp_path)
+    made.open_environment("dev")
+    return made
+
+
+def test_the_highest_checkpoint_is_kept_where_only_its_owner_can_reach_it(client: Client) -> None:
+    with client.here() as here:
+        seen = here.desk.memory.recalled()
+    assert seen is not None
+    assert seen.size == 1
+    assert client.memory.stat().st_mode & 0o777 == 0o600
+    client.open_environment("test")
+    with client.here() as here:
+        after = here.desk.memory.recalled()
+    assert after is not None
+    assert after.size == 2
+
+
+def test_a_registry_that_was_rolled_back_is_refused_by_readers_and_writers(client: Client, tmp_path: Path) -> None:
+    copied(client.catalog, tmp_path / "old.db")
+    client.open_environment("test")
+    client.put_back(tmp_path / "old.db")
+    assert code(client.look) == "log_rolled_back"
+    assert code(lambda: client.open_environment("prod")) == "log_rolled_back"
+    client.memory.unlink()
+    assert client.look() is False  # whoever never saw more believes it
+
+
+@pytest.mark.parametrize(("acts", "expected"), [(1, "log_forked"), (2, "log_rewritten")])
+def test_a_registry_that_went_another_way_is_refused(client: Client, tmp_path: Path, acts: int, expected: str) -> None:
+    copied(client.catalog, tmp_path / "old.db")
+    client.open_environment("test")
+    mine = client.memory.read_bytes()
+    client.put_back(tmp_path / "old.db")
+    client.memory.unlink()
+    for n in range(acts):
+        client.open_environment(f"other{n}")
+    client.memory.write_bytes(mine)
+    assert code(client.look) == expected
+
+
+def test_a_fresh_checkpoint_that_was_seen_cannot_be_taken_away_again(client: Client) -> None:
+    with client.here() as here:
+        found = verified(here.desk, lambda _size, _events: None)
+        renewed(here.desk, found, key_of("ops"))
+    assert client.look() is False
+    Stolen(client.catalog).cut(CHECKPOINTS)
+    assert code(client.look) == "log_rolled_back"
+
+
+def test_a_log_with_fewer_entries_than_are_signed_is_truncated(client: Client) -> None:
+    Stolen(client.catalog).cut("registry/log")
+    assert code(client.look) == "log_truncated"
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b'{"note":"x"}', b'{"note":"\\ud800"}', b"\xff", b'{"note":"\xff"}'])
+def test_a_memory_that_is_none_is_told_of_and_not_begun_anew(client: Client, data: bytes) -> None:
+    client.memory.write_bytes(data)
+    assert code(client.look) == "registry_memory_invalid"
+
+
+def test_a_memory_that_others_can_write_is_not_believed(client: Client) -> None:
+    client.memory.chmod(0o666)
+    assert code(client.look) == "key_file_exposed"
+
+
+def test_who_reads_while_another_writes_sees_what_he_sees_and_forgets_nothing(client: Client) -> None:
+    with client.here() as here:
+        with here.desk.reading() as reader:
+            client.open_environment("test")
+            assert reader.environment("test").protected
+        kept = RegistryMemory(here.desk.keys.files).recalled()
+    assert kept is not None
+    assert kept.size == 2
+
+
+def test_a_lower_checkpoint_than_the_one_that_is_kept_changes_nothing(client: Client) -> None:
+    with client.here() as here, here.desk.reading() as reader:
+        earlier = newest(reader.streams, reader.keyrings, reader.check, here.desk.origin)
+        client.open_environment("test")
+        here.desk.memory.keep(earlier)
+        here.desk.memory.keep(None)
+        kept = here.desk.memory.recalled()
+    assert kept is not None
+    assert kept.size == 2
+
+
+def test_a_run_gets_what_is_pinned_and_by_that_its_client_knows_the_checkpoint(here: Office) -> None:
+    here.pin("prod", here.release())
+    assert ends(here) == "ok"
+    seen = here.desk.memory.recalled()
+    assert seen is not None
+    assert seen.size == 9
+    Stolen(Path(here.desk.platform.home.catalog)).cut("registry/pins/prod/ctxpack.support")
+    assert ends(here) == "registry_stream_cut"
+
+
+def test_a_registry_in_which_nothing_was_signed_for_too_long_takes_no_new_traffic_until_somebody_does(
+    here: Office,
+) -> None:
+    here.pin("prod", here.release())
+    clock = here.desk.platform.clock
+    assert isinstance(clock, Clock)
+    clock.moment += timedelta(hours=2)
+    assert (ends(here), ends(here, max_age=3600), ends(here, max_age=3 * 3600)) == ("ok", "registry_frozen", "ok")
+    assert ends(here, max_age=3600, purpose="replay") == "ok"
+    renewed(here.desk, verified(here.desk, lambda _size, _events: None), key_of("ops"))
+    assert ends(here, max_age=3600) == "ok"
+
+
+def ends(here: Office, *, max_age: int | None = None, purpose: Use = "new_traffic") -> str:
+    ref = PackRef.parse("ctxpack.support@1.0.0")
+    asked = Asked(refs=(ref,), tenant="tenant_acme_prod", environment="prod", purpose=purpose)
+    try:
+        resolved(here.desk, asked, Present(ontologies=("ont.support@1.0.0",)), max_age=max_age)
+    except ContextPlaneError as error:
+        return error.code
+    return "ok"
+
+
+def test_the_age_that_is_allowed_comes_from_the_environment_and_a_slip_allows_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("CTX_REGISTRY_MAX_AGE", raising=False)
+    assert from_environment().registry_max_age is None
+    for text, expected in (("3600", 3600), ("0", 0), ("an hour", 0), ("-5", 0)):
+        monkeypatch.setitem(os.environ, "CTX_REGISTRY_MAX_AGE", text)
+        assert from_environment().registry_max_age == expected

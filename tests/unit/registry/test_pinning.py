@@ -1,0 +1,287 @@
+"""Environments pin exact versions: what may be pinned where, what is put back in an emergency, what it is called."""
+
+from typing import Any
+
+import pytest
+
+from contextplane.app.registry import RegistryDesk
+from contextplane.app.registry_pins import (
+    alias_dropped,
+    alias_set,
+    environment_set,
+    pinned,
+    promoted,
+    rolled_back,
+    unpinned,
+)
+from contextplane.app.registry_refresh import incident_closed, incident_opened, refresh_opened
+from contextplane.app.registry_release import withdrawn
+from contextplane.model.canonical import Json
+from contextplane.model.ids import PackRef
+from contextplane.registry.changes import RollbackEnded
+from contextplane.registry.reports import Evaluated, Golden
+from contextplane.registry.streams import pins_stream
+from contextplane.testing.proofs import proves
+from tests.unit.registry.desk import CATALOG, NARROWER, OVERLAY, PACK, Office, code, version
+from tests.unit.trust.world import key_of, revoke
+
+SECOND = "ctxpack.support@1.1.0"
+SUPPORT = "ctxpack.support"
+
+
+def two_versions(here: Office) -> None:
+    here.release()
+    here.release(version("1.1.0", NARROWER))
+
+
+@proves("context-pack:lifecycle:pinned")
+@proves("context-pack:definition:unit-of-deployment")
+def test_an_environment_pins_one_version_and_each_its_own(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", PACK)
+    here.pin("staging", SECOND)
+    assert (here.base("prod"), here.base("staging"), here.base("dev")) == (PACK, SECOND, "None")
+    assert here.pin("prod", SECOND).before == PackRef.parse(PACK)
+    assert here.base("prod") == SECOND
+
+
+def test_pinning_what_is_pinned_changes_nothing(here: Office) -> None:
+    here.release()
+    here.pin("prod", PACK)
+    before = here.streams()
+    assert here.pin("prod", PACK).appended is None
+    assert here.streams() == before
+
+
+def test_only_an_operator_or_an_owner_pins(here: Office) -> None:
+    here.release()
+    for name in ("author", "pub", "sec"):
+        assert code(lambda name=name: here.pin("prod", PACK, name)) == "registry_role_missing"
+    assert here.pin("prod", PACK, "root").appended is not None
+
+
+def test_what_may_not_take_new_traffic_is_not_pinned(here: Office) -> None:
+    ref = here.release()
+    assert code(lambda: here.pin("prod", "ctxpack.support@9.9.9")) == "version_not_found"
+    withdrawn(here.desk, ref, "deprecated", here.by("pub"))
+    assert code(lambda: here.pin("prod", ref)) == "version_deprecated"
+    withdrawn(here.desk, ref, "revoked", here.by("pub"))
+    assert code(lambda: here.pin("prod", ref)) == "version_revoked"
+
+
+def test_what_a_key_published_that_was_revoked_from_before_is_not_pinned(here: Office) -> None:
+    ref = here.release()
+    since = here.desk.keys.keyring.as_of
+    here.record(version("7.0.0"))
+    here.change_keys(revoke(key_of("pub"), since))
+    assert code(lambda: here.pin("prod", ref)) == "signature_key_revoked"
+
+
+def test_a_name_of_an_environment_is_a_name(here: Office) -> None:
+    here.release()
+    for name in ("", "a b", "a/b", "-x", "x" * 200):
+        assert code(lambda name=name: here.pin(name, PACK)) == "registry_name_invalid"
+    assert [name for name in here.streams() if name.startswith("registry/pins")] == []
+
+
+def test_an_open_refresh_keeps_a_version_out_of_a_protected_environment(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", PACK)
+    refresh_opened(here.desk, "MODEL_CONFIG_UPDATED", "*", here.by("pub"))
+    assert code(lambda: here.pin("prod", SECOND)) == "refresh_open"
+    assert here.base("prod") == PACK  # what is pinned stays so
+    assert environment_set(here.desk, "dev", protected=False, by=here.by("ops"))
+    assert not environment_set(here.desk, "dev", protected=False, by=here.by("ops"))
+    here.pin("dev", SECOND)
+    assert environment_set(here.desk, "dev", protected=True, by=here.by("ops"))
+    assert code(lambda: here.pin("dev", PACK)) == "refresh_open"
+    assert code(lambda: environment_set(here.desk, "x", protected=False, by=here.by("pub"))) == "registry_role_missing"
+
+
+def test_an_overlay_is_pinned_onto_the_pack_it_is_for_where_it_is_for(here: Office) -> None:
+    here.release()
+    here.release(OVERLAY)
+    assert code(lambda: here.pin("staging", "ovl.staging@1.0.0")) == "overlay_elsewhere"  # no pack yet
+    here.pin("staging", PACK)
+    here.pin("prod", PACK)
+    assert code(lambda: here.pin("prod", "ovl.staging@1.0.0")) == "overlay_elsewhere"
+    here.pin("staging", "ovl.staging@1.0.0")
+    with here.desk.reading() as reader:
+        pins = reader.pins("staging", SUPPORT).pins
+    assert [one.id for one in pins.overlays] == ["ovl.staging"]
+    assert pins.base is not None
+
+
+def test_a_pack_is_not_pinned_under_an_overlay_that_does_not_apply_to_it(here: Office) -> None:
+    here.release()
+    here.release(OVERLAY)
+    here.pin("staging", PACK)
+    here.pin("staging", "ovl.staging@1.0.0")
+    gone: list[dict[str, Any]] = [{"at": "/tooling_layer/adapter_registry/0/adapter_id", "value": "adp_purchases"}]
+    gone.append({"at": "/tooling_layer/permissions/0/adapter_id", "value": "adp_purchases"})
+    gone.append({"at": "/tooling_layer/permissions/0/produces", "value": ["order_lookup"]})
+    here.release(version("2.0.0", *gone))
+    assert code(lambda: here.pin("staging", "ctxpack.support@2.0.0")) == "overlay_misplaced"
+    unpinned(here.desk, "staging", SUPPORT, "ovl.staging", here.by("ops"))
+    here.pin("staging", "ctxpack.support@2.0.0")
+
+
+def test_a_decision_catalog_is_pinned_under_its_own_id(here: Office) -> None:
+    ref = here.release(CATALOG)
+    here.pin("prod", ref)
+    assert here.base("prod", ref.pack_id) == str(ref)
+
+
+def test_unpinning_takes_away_what_is_there_and_nothing_else(here: Office) -> None:
+    here.release()
+    here.pin("prod", PACK)
+    assert code(lambda: unpinned(here.desk, "prod", "other.pack", None, here.by("ops"))) == "pin_not_found"
+    assert unpinned(here.desk, "prod", SUPPORT, None, here.by("ops")).ref == PackRef.parse(PACK)
+    assert here.base("prod") == "None"
+    assert code(lambda: unpinned(here.desk, "prod", SUPPORT, None, here.by("ops"))) == "pin_not_found"
+
+
+@proves("context-pack:versioning-guidelines:rollback-re-pins")
+def test_a_rollback_pins_the_version_before_again_and_records_how_long_it_took(here: Office) -> None:
+    two_versions(here)
+    first = here.pin("prod", PACK)
+    here.pin("prod", SECOND)
+    act = rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops", "wrong refunds"))
+    assert (str(act.ref), str(act.before), act.digest) == (PACK, SECOND, first.digest)
+    assert (act.golden, act.deprecated) == ("not_run", False)
+    with here.desk.reading() as reader:
+        *_, ended = reader.history(pins_stream("prod", SUPPORT))
+    assert isinstance(ended.change, RollbackEnded)
+    assert ended.change.milliseconds == act.milliseconds
+    assert act.milliseconds
+    assert ended.change.rollback == ended.event.seq - 1
+    assert here.base("prod") == PACK
+    assert str(rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops")).ref) == SECOND  # and back again
+
+
+def test_a_rollback_goes_only_to_what_was_pinned_there(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", SECOND)
+    here.pin("staging", PACK)
+    for wanted in (None, "1.0.0", "1.1.0"):
+        assert (
+            code(lambda wanted=wanted: rolled_back(here.desk, "prod", SUPPORT, wanted, here.by("ops")))
+            == "rollback_never_pinned"
+        )
+    assert code(lambda: rolled_back(here.desk, "nowhere", SUPPORT, None, here.by("ops"))) == "rollback_never_pinned"
+
+
+def test_in_an_emergency_a_deprecated_version_will_do_and_a_revoked_one_never(here: Office) -> None:
+    two_versions(here)
+    third = here.release(version("1.2.0", NARROWER))
+    for ref in (PACK, SECOND, third):
+        here.pin("prod", ref)
+    withdrawn(here.desk, PackRef.parse(PACK), "deprecated", here.by("pub"))
+    withdrawn(here.desk, PackRef.parse(SECOND), "revoked", here.by("pub"))
+    assert code(lambda: rolled_back(here.desk, "prod", SUPPORT, "1.1.0", here.by("ops"))) == "version_revoked"
+    act = rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops"))
+    assert (str(act.ref), act.deprecated) == (PACK, True)
+
+
+class Red:
+    """Golden cases of which one fails."""
+
+    def run(self, ref: PackRef, value: Json) -> Golden:
+        return Golden(outcome="failed", words=f"{ref} of {len(str(value))}", cases=("refund_3001",))
+
+
+def test_a_red_golden_case_is_told_after_a_rollback_and_does_not_stop_it_but_stops_a_publication(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", PACK)
+    here.pin("prod", SECOND)
+    red = RegistryDesk(here.desk.keys, golden=Red())
+    act = rolled_back(red, "prod", SUPPORT, None, here.by("ops"))
+    assert (act.golden, here.base("prod")) == ("failed", PACK)
+    acted = here.record(version("1.3.0"))
+    here.review_all(str(acted.digest), acted.missing)
+    here.sign(str(acted.digest))
+    here.desk.golden = Red()
+    assert code(lambda: here.publish(str(acted.digest))) == "publish_golden_failed"
+
+
+class Passed:
+    """Release gates that passed, or not."""
+
+    def __init__(self, *, passed: bool = True) -> None:
+        self.passed = passed
+
+    def evaluated(self, ref: PackRef, environment: str) -> Evaluated | None:
+        return Evaluated(passed=self.passed, words=f"{ref} in {environment}", report=b'{"report":"evaluation"}')
+
+
+@proves("context-pack:lifecycle:promoted-or-rolled-back")
+def test_a_promotion_needs_passed_release_gates_and_no_open_incident(here: Office) -> None:
+    ref = here.release()
+    by = here.by("ops")
+    assert code(lambda: promoted(here.desk, "prod", SUPPORT, by)) == "pin_not_found"
+    here.pin("prod", ref)
+    assert code(lambda: promoted(here.desk, "prod", SUPPORT, by)) == "promotion_not_observed"
+    here.observe(ref, "prod")
+    assert code(lambda: promoted(here.desk, "prod", SUPPORT, by)) == "promotion_without_evaluation"
+    here.desk.evaluations = Passed(passed=False)
+    assert code(lambda: promoted(here.desk, "prod", SUPPORT, by)) == "promotion_without_evaluation"
+    here.desk.evaluations = Passed()
+    incident_opened(here.desk, ref, "INC-7", by)
+    assert code(lambda: promoted(here.desk, "prod", SUPPORT, by)) == "promotion_incident_open"
+    incident_closed(here.desk, ref, "INC-7", by)
+    promoted(here.desk, "prod", SUPPORT, by)
+    with here.desk.reading() as reader:
+        kinds = [one.kind for one in reader.history(pins_stream("prod", SUPPORT))]
+    assert kinds == ["pinned", "promoted"]
+
+
+def test_an_incident_is_opened_once_and_closed_once(here: Office) -> None:
+    ref, by = here.release(), here.by("ops")
+    assert code(lambda: incident_closed(here.desk, ref, "INC-7", by)) == "lifecycle_transition_refused"
+    incident_opened(here.desk, ref, "INC-7", by)
+    assert code(lambda: incident_opened(here.desk, ref, "INC-7", by)) == "lifecycle_transition_refused"
+    assert code(lambda: incident_opened(here.desk, ref, "INC-8", here.by("pub"))) == "registry_role_missing"
+
+
+def test_an_alias_leads_to_one_version_at_a_time_and_is_for_people(here: Office) -> None:
+    two_versions(here)
+    by = here.by("ops")
+    alias_set(here.desk, PackRef.parse(PACK), "stable", by)
+    assert str(here.desk.named_version("ctxpack.support@stable")) == PACK
+    alias_set(here.desk, PackRef.parse(SECOND), "stable", by)
+    assert str(here.desk.named_version("ctxpack.support@stable")) == SECOND
+    assert code(lambda: PackRef.parse("ctxpack.support@stable")) == "pack_ref_unpinned"
+    alias_dropped(here.desk, SUPPORT, "stable", by)
+    assert code(lambda: here.desk.named_version("ctxpack.support@stable")) == "alias_not_found"
+    assert code(lambda: alias_dropped(here.desk, SUPPORT, "stable", by)) == "alias_not_found"
+    assert code(lambda: alias_set(here.desk, PackRef(SUPPORT, "9.0.0"), "x", by)) == "version_not_found"
+    for name in ("2.0.0", "9", "", "a b"):
+        assert code(lambda name=name: alias_set(here.desk, PackRef.parse(PACK), name, by)) in {
+            "registry_name_invalid",
+            "registry_change_invalid",
+        }
+
+
+def test_the_name_of_an_environment_names_what_is_pinned_there(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", PACK)
+    assert str(here.desk.named_version("ctxpack.support@prod")) == PACK
+    alias_set(here.desk, PackRef.parse(SECOND), "prod", here.by("ops"))
+    assert code(lambda: here.desk.named_version("ctxpack.support@prod")) == "alias_ambiguous"
+
+
+@pytest.mark.parametrize(
+    "text", ["ctxpack.support", "ctxpack.support@", "ctxpack.support@^1.0.0", "@prod", "ctxpack.support@1.0"]
+)
+def test_what_is_neither_a_version_nor_a_name_is_refused(here: Office, text: str) -> None:
+    assert code(lambda: here.desk.named_version(text)) == "pack_ref_unpinned"
+
+
+def test_every_pin_is_in_the_history_with_who_and_why(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", PACK)
+    pinned(here.desk, "prod", PackRef.parse(SECOND), here.by("root", "new redaction"))
+    with here.desk.reading() as reader:
+        told = [(one.kind, one.event.reason, one.by.key_id) for one in reader.history(pins_stream("prod", SUPPORT))]
+    ops, root = (key_of(name).public_key.key_id for name in ("ops", "root"))
+    assert told == [("pinned", "as it should be", ops), ("pinned", "new redaction", root)]

@@ -1,0 +1,196 @@
+"""When something changes that packs depend on, they are named, what must run is said, and nothing is waved through."""
+
+import json
+
+import pytest
+
+from contextplane.app.registry_refresh import open_refreshes, refresh_opened, refresh_run
+from contextplane.app.registry_release import withdrawn
+from contextplane.authoring.artifacts import LAWS_OF
+from contextplane.authoring.finding import Finding, Severity
+from contextplane.authoring.gates.table import Report
+from contextplane.model.canonical import Json
+from contextplane.model.ids import Digest, PackRef
+from contextplane.registry.changes import GoldenOutcome, RefreshReported, Trigger
+from contextplane.registry.refreshing import ACTIONS, REQUIRED, ran
+from contextplane.registry.reports import Golden
+from contextplane.registry.streams import version_stream
+from contextplane.testing.proofs import proves
+from tests.unit.authoring.packs import ENVIRONMENT
+from tests.unit.registry.desk import CATALOG, ISSUER, NARROWER, PACK, Office, code, version
+
+GATES = {law.gate for law in LAWS_OF["context_pack"]}
+LAWS = {law.code for law in LAWS_OF["context_pack"]}
+REF = PackRef.parse(PACK)
+EXAMPLE_SPEC = version("1.0.0")["decision_layer"]["decision_specs"][0]
+
+
+@proves(
+    "context-pack:refresh:policy-bundle-updated",
+    "context-pack:refresh:ontology-updated",
+    "context-pack:refresh:adapter-schema-updated",
+    "context-pack:refresh:decision-catalog-updated",
+    "context-pack:refresh:memory-policy-updated",
+    "context-pack:refresh:evaluator-updated",
+    "context-pack:refresh:model-config-updated",
+)
+@pytest.mark.parametrize(
+    ("trigger", "dependency", "actions"),
+    [
+        ("POLICY_BUNDLE_UPDATED", "POLICY_RETURNS_V4", ["policy_lint", "golden_replay", "approval_gate_checks"]),
+        ("ONTOLOGY_UPDATED", "ont.support", ["entity_types", "relationships", "ceid_namespaces", "evidence_mappings"]),
+        ("ADAPTER_SCHEMA_UPDATED", "adp_orders", ["tool_schema_validation", "arg_constraint_tests"]),
+        ("DECISION_CATALOG_UPDATED", "*", ["bindings", "outcomes", "required_evidence"]),
+        ("MEMORY_POLICY_UPDATED", ISSUER, ["recall_and_write_back", "consent_checks"]),
+        ("EVALUATOR_UPDATED", "safety", ["golden_replay", "score_deltas"]),
+        ("MODEL_CONFIG_UPDATED", "*", ["representative_replay"]),
+    ],
+)
+def test_a_trigger_opens_the_actions_of_the_contract_for_the_packs_concerned(
+    here: Office, trigger: Trigger, dependency: str, actions: list[str]
+) -> None:
+    here.release()
+    if trigger != "DECISION_CATALOG_UPDATED":
+        assert refresh_opened(here.desk, trigger, "something else", here.by("pub")).opened == ()
+    opened = refresh_opened(here.desk, trigger, dependency, here.by("pub"))
+    assert opened.opened == (REF,)
+    (state,) = open_refreshes(here.desk)
+    assert [(one.trigger, list(one.outstanding)) for one in state.open_refreshes] == [(trigger, actions)]
+    again = refresh_opened(here.desk, trigger, dependency, here.by("pub"))
+    assert (again.opened, again.before) == ((), (REF,))
+
+
+@proves("context-pack:refresh:dependency-change-marks-version")
+def test_every_version_in_use_that_depends_on_it_is_marked_and_no_other(here: Office) -> None:
+    here.release()
+    second = here.release(version("1.1.0", NARROWER))
+    third = here.release(version("1.2.0", NARROWER))
+    withdrawn(here.desk, second, "deprecated", here.by("pub"))
+    opened = refresh_opened(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
+    assert opened.opened == (REF, third)
+
+
+def test_what_is_not_this_keys_to_say_is_named_and_left(here: Office) -> None:
+    here.release()
+    here.trust("gpub", "publisher", issuer="globex")
+    opened = refresh_opened(here.desk, "MODEL_CONFIG_UPDATED", "*", here.by("gpub"))
+    assert (opened.opened, opened.left) == ((), (REF,))
+
+
+def test_a_refresh_closes_when_every_action_ran_and_passed_and_its_reports_are_stored(here: Office) -> None:
+    here.release()
+    refresh_opened(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
+    assert code(lambda: here.pin("prod", REF)) == "refresh_open"
+    outcomes = refresh_run(here.desk, REF, here.by("pub"))
+    assert [(one.action, one.passed) for one in outcomes] == [
+        ("tool_schema_validation", True),
+        ("arg_constraint_tests", True),
+    ]
+    assert open_refreshes(here.desk) == ()
+    here.pin("prod", REF)
+    with here.desk.reading() as reader:
+        changes = [one.change for one in reader.history(version_stream(REF))]
+    reports = [one.report for one in changes if isinstance(one, RefreshReported)]
+    told = [json.loads(here.desk.platform.objects.get(Digest.parse(one))) for one in reports]
+    assert [(one["action"], one["passed"], one["ref"]) for one in told] == [
+        ("tool_schema_validation", True, PACK),
+        ("arg_constraint_tests", True, PACK),
+    ]
+    assert code(lambda: refresh_run(here.desk, REF, here.by("pub"))) == "refresh_not_found"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "dependency", "done", "waits"),
+    [
+        ("POLICY_BUNDLE_UPDATED", "POLICY_RETURNS_V4", {"policy_lint", "approval_gate_checks"}, {"golden_replay"}),
+        ("EVALUATOR_UPDATED", "policy", set(), {"golden_replay", "score_deltas"}),
+        ("MODEL_CONFIG_UPDATED", "*", set(), {"representative_replay"}),
+        ("MEMORY_POLICY_UPDATED", "*", {"consent_checks"}, {"recall_and_write_back"}),
+        (
+            "ONTOLOGY_UPDATED",
+            "ont.support",
+            {"ceid_namespaces", "evidence_mappings"},
+            {"entity_types", "relationships"},
+        ),
+    ],
+)
+def test_what_cannot_run_yet_keeps_a_refresh_open_and_says_why(
+    here: Office, trigger: Trigger, dependency: str, done: set[str], waits: set[str]
+) -> None:
+    here.release()
+    refresh_opened(here.desk, trigger, dependency, here.by("pub"))
+    outcomes = refresh_run(here.desk, REF, here.by("pub"), ENVIRONMENT)
+    assert {one.action for one in outcomes if one.passed} == done
+    assert {one.action for one in outcomes if one.passed is None} == waits
+    assert all(one.words for one in outcomes if one.passed is None)
+    (state,) = open_refreshes(here.desk)
+    assert set(state.open_refreshes[0].outstanding) == waits
+    assert code(lambda: here.pin("prod", REF)) == "refresh_open"
+
+
+class Cases:
+    """Golden cases that end in some way."""
+
+    def __init__(self, outcome: GoldenOutcome) -> None:
+        self.outcome = outcome
+
+    def run(self, ref: PackRef, value: Json) -> Golden:
+        return Golden(outcome=self.outcome, words=f"{ref}: {len(str(value))}", cases=("refund_3001",))
+
+
+def test_golden_cases_close_a_refresh_when_they_pass_and_not_before(here: Office) -> None:
+    here.release()
+    refresh_opened(here.desk, "MODEL_CONFIG_UPDATED", "*", here.by("pub"))
+    for outcome, told in (("not_run", None), ("failed", False), ("passed", True)):
+        here.desk.golden = Cases(outcome)  # type: ignore[arg-type]
+        (one,) = refresh_run(here.desk, REF, here.by("pub"))
+        assert (one.action, one.passed) == ("representative_replay", told)
+        assert (open_refreshes(here.desk) == ()) is (told is True)
+
+
+def test_a_changed_catalog_is_checked_together_with_the_pack(here: Office) -> None:
+    here.release()
+    spec = {**EXAMPLE_SPEC, "allowed_outcomes": ["approved", "denied"]}
+    catalog = {**CATALOG, "decision_specs": [*CATALOG["decision_specs"], spec]}
+    ref = here.release(catalog)
+    opened = refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", str(ref), here.by("pub"))
+    assert opened.opened == (REF,)
+    outcomes = refresh_run(here.desk, REF, here.by("pub"))
+    assert {one.passed for one in outcomes} == {False}
+    assert all(one.words.startswith("merge_conflict") for one in outcomes)
+    (state,) = open_refreshes(here.desk)
+    assert state.open_refreshes[0].outstanding == REQUIRED["DECISION_CATALOG_UPDATED"]
+
+
+def test_a_catalog_that_changed_is_named_by_its_version(here: Office) -> None:
+    here.release()
+    by = here.by("pub")
+    assert code(lambda: refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", "catalog", by)) == "pack_ref_unpinned"
+    assert code(lambda: refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", "c@1.0.0", by)) == "version_not_found"
+    assert code(lambda: refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", PACK, by)) == "refresh_not_found"
+
+
+def test_only_a_publisher_of_the_issuer_reports_on_a_refresh(here: Office) -> None:
+    here.release()
+    refresh_opened(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
+    assert code(lambda: refresh_run(here.desk, REF, here.by("ops"))) == "registry_role_missing"
+
+
+@pytest.mark.parametrize(("severity", "passed"), [("error", False), ("unknown", False), ("warning", True)])
+def test_what_cannot_be_told_is_no_pass(severity: Severity, passed: bool) -> None:  # noqa: FBT001
+    found = Finding(gate="policy", code="fact_unknown", severity=severity, at="/x", cause="so", cure="mend it")
+    result = ran("policy_lint", Report(findings=(found,)))
+    assert result is not None
+    assert (result.passed, result.findings) == (passed, (found,))
+    other = ran("consent_checks", Report(findings=(found,)))
+    assert other is not None
+    assert (other.passed, other.findings) == (True, ())
+
+
+def test_every_action_is_known_and_made_of_laws_that_there_are() -> None:
+    named = {action for actions in REQUIRED.values() for action in actions}
+    assert named == set(ACTIONS)
+    for action in ACTIONS.values():
+        assert set(action.laws) <= LAWS
+        assert not action.gate or action.gate in GATES
+        assert [bool(action.laws or action.gate), action.golden, bool(action.absent)].count(True) == 1

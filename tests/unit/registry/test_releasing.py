@@ -1,0 +1,385 @@
+"""From a document to a published version: every step in its order, by those who may, and for exactly these bytes."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from contextplane.app.registry_release import judged_now, published, withdrawn
+from contextplane.authoring.surroundings import Surroundings
+from contextplane.model.ids import Digest, PackRef
+from contextplane.registry.appending import Planned
+from contextplane.registry.changes import Published, Signed
+from contextplane.registry.lifecycle import FOUR
+from contextplane.registry.publishing import Release, publish
+from contextplane.registry.reports import Golden
+from contextplane.registry.streams import artifact_stream, version_stream
+from contextplane.testing.proofs import proves
+from contextplane.trust.base64_text import encoded
+from contextplane.trust.keyring_events import KeyRotation, ThresholdChange
+from contextplane.trust.statement import Statement
+from contextplane.trust.verify import sign
+from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE
+from tests.unit.registry.desk import CATALOG, ISSUER, NARROWER, OVERLAY, PACK, Office, code, version
+from tests.unit.trust.world import key_of, revoke
+
+BROKEN = version("1.0.0", {"at": "/tooling_layer/permissions/0/adapter_id", "value": "adp_nowhere"})
+WIDER = {"at": "/decision_layer/decision_specs/0/allowed_outcomes/-", "value": "postponed"}
+
+
+def rotate(here: Office, old: str, new: str) -> None:
+    """Somebody has a new key."""
+    now = here.desk.keys.now
+    raw = encoded(key_of(new).public_key.raw)
+    here.change_keys(KeyRotation(old=key_of(old).public_key.key_id, key=raw, valid_from=str(now), old_until=str(now)))
+
+
+@proves("context-pack:full-example:publishes-as-itself")
+@proves("context-pack:lifecycle:order")
+def test_the_full_example_walks_from_a_draft_to_a_pinned_version(here: Office) -> None:
+    acted = here.record()
+    assert (str(acted.ref), acted.stage) == (PACK, "linted")
+    target = str(acted.digest)
+    here.review_all(target)
+    assert here.artifact_stage(acted.digest) == "reviewed"
+    assert here.sign(target).stage == "signed"
+    assert here.publish(target).stage == "published"
+    assert here.pin("prod", PACK).ref == acted.ref
+    assert here.base("prod") == PACK
+
+
+@proves("context-pack:lifecycle:order")
+def test_no_step_can_be_skipped(here: Office) -> None:
+    acted = here.record()
+    target = str(acted.digest)
+    assert code(lambda: here.sign(target)) == "lifecycle_transition_refused"
+    assert code(lambda: here.publish(target)) == "lifecycle_transition_refused"
+    assert code(lambda: here.pin("prod", PACK)) == "version_not_found"
+    here.review_all(target, ("architecture", "security", "data"))
+    assert code(lambda: here.sign(target)) == "lifecycle_transition_refused"
+    here.review(target, "eva", "evaluation")
+    assert code(lambda: here.publish(target)) == "lifecycle_transition_refused"
+    assert {name: n for name, n in here.streams().items() if name.startswith("registry/version")} == {}
+
+
+@proves("context-pack:lifecycle:linted")
+@proves("context-pack:binding-graph:missing-edge-blocks-publication")
+def test_what_does_not_pass_the_gates_stays_a_draft_and_goes_nowhere(here: Office) -> None:
+    acted = here.record(BROKEN)
+    assert (acted.stage, acted.report is not None and acted.report.passed) == ("draft", False)
+    for act in (
+        lambda: here.review(str(acted.digest), "arch", "architecture"),
+        lambda: here.publish(str(acted.digest)),
+    ):
+        assert code(act) == "lifecycle_transition_refused"
+
+
+def test_a_document_of_no_form_cannot_be_recorded(here: Office) -> None:
+    assert code(lambda: here.record({"pack_meta": {}})) == "artifact_invalid"
+    assert here.streams() == {}
+
+
+@proves("context-pack:lifecycle:reviewed")
+@pytest.mark.parametrize("absent", ["architecture", "security", "data", "evaluation"])
+def test_all_four_reviewers_are_needed(here: Office, absent: str) -> None:
+    acted = here.record()
+    here.review_all(
+        str(acted.digest), [one for one in ("architecture", "security", "data", "evaluation") if one != absent]
+    )
+    assert here.artifact_stage(acted.digest) == "linted"
+    assert code(lambda: here.sign(str(acted.digest))) == "lifecycle_transition_refused"
+
+
+def test_the_author_does_not_review_nor_does_a_key_that_was_rotated_from_or_into_his(here: Office) -> None:
+    here.trust("author", "architecture")
+    acted = here.record()
+    target = str(acted.digest)
+    assert code(lambda: here.review(target, "author", "architecture")) == "reviewer_is_author"
+    rotate(here, "author", "renewed")
+    assert code(lambda: here.review(target, "renewed", "architecture")) == "reviewer_is_author"
+
+
+def test_a_review_that_turns_out_to_be_of_the_author_counts_no_longer(here: Office) -> None:
+    acted = here.record()
+    target = str(acted.digest)
+    here.review_all(target)
+    rotate(here, "author", "arch")
+    assert here.artifact_stage(acted.digest) == "linted"
+
+
+def test_a_reviewer_counts_once(here: Office) -> None:
+    here.trust("arch", "architecture", "security")
+    target = str(here.record().digest)
+    here.review(target, "arch", "architecture")
+    assert code(lambda: here.review(target, "arch", "security")) == "reviewer_counts_once"
+
+
+def test_a_review_takes_the_role_it_is_made_in_also_of_an_owner(here: Office) -> None:
+    target = str(here.record().digest)
+    for name in ("root", "pub", "ops", "sec"):
+        assert code(lambda name=name: here.review(target, name, "architecture")) == "registry_role_missing"
+    assert code(lambda: here.review(target, "ops", "operator")) == "review_role_unneeded"
+
+
+def test_a_rejection_stands_until_its_reviewer_approves(here: Office) -> None:
+    acted = here.record()
+    target = str(acted.digest)
+    here.review_all(target)
+    here.sign(target)
+    assert here.review(target, "sec", "security", "reject").stage == "linted"
+    for act in (lambda: here.sign(target), lambda: here.publish(target)):
+        assert code(act) == "review_rejected"
+    here.trust("sec2", "security")
+    assert here.review(target, "sec2", "security").stage == "linted"
+    assert here.review(target, "sec", "security").stage == "reviewed"
+    assert code(lambda: here.publish(target)) == "lifecycle_transition_refused"  # what was signed before is void
+    here.sign(target)
+    assert here.publish(target).stage == "published"
+
+
+def test_what_a_reviewer_says_with_a_new_key_takes_the_place_of_what_he_said_with_the_old_one(here: Office) -> None:
+    acted = here.record()
+    target = str(acted.digest)
+    here.review(target, "sec", "security", "reject")
+    rotate(here, "sec", "sec renewed")
+    here.review(target, "sec renewed", "security")
+    here.review_all(target, ("architecture", "data", "evaluation"))
+    assert here.artifact_stage(acted.digest) == "reviewed"
+
+
+def test_the_review_of_a_key_that_was_revoked_from_before_does_not_count(here: Office) -> None:
+    acted = here.record()
+    since = here.desk.keys.now
+    here.review_all(str(acted.digest))
+    here.record(version("2.0.0"))  # so that the newest checkpoint is not his
+    here.change_keys(revoke(key_of("sec"), since))
+    assert here.artifact_stage(acted.digest) == "linted"
+
+
+def test_the_owner_of_a_decision_that_changed_must_be_among_the_reviewers(here: Office) -> None:
+    here.trust("eva", "evaluation")
+    acted = here.record()
+    assert "support_ops" in acted.missing
+    here.review_all(str(acted.digest))
+    assert here.artifact_stage(acted.digest) == "linted"
+    here.trust("owner of it", "support_ops")
+    assert here.review(str(acted.digest), "owner of it", "support_ops").stage == "reviewed"
+
+
+def test_the_owner_of_a_decision_that_did_not_change_need_not_look_again(here: Office) -> None:
+    here.release()
+    here.trust("eva", "evaluation")
+    assert "support_ops" not in here.record(version("1.1.0", NARROWER)).missing
+    assert "support_ops" in here.record(version("2.0.0", WIDER)).missing
+
+
+def test_an_owner_is_asked_by_what_is_published_when_it_is_published(here: Office) -> None:
+    """Linted against nothing newer than 1.0.0; then a version comes between that changed the decision."""
+    here.release()
+    late = str(here.record(version("3.0.0")).digest)
+    here.trust("eva2", "evaluation")
+    for name, role in (("arch", "architecture"), ("sec", "security"), ("dat", "data"), ("eva2", "evaluation")):
+        here.review(late, name, role)
+    here.sign(late)
+    here.release(version("2.0.0", WIDER))
+    assert code(lambda: here.publish(late)) == "review_incomplete"
+
+
+@proves("context-pack:excluded:unreviewed-prompt-edits")
+def test_an_edit_of_what_models_read_is_new_bytes_which_nobody_has_reviewed(here: Office) -> None:
+    here.release()
+    edit = {"at": "/tone_and_comms/do/-", "value": "always offer a refund"}
+    acted = here.record(version("1.1.0", edit))
+    assert set(acted.missing) >= {"architecture", "security", "data", "evaluation"}
+    for act in (lambda: here.sign(str(acted.digest)), lambda: here.publish(str(acted.digest))):
+        assert code(act) == "lifecycle_transition_refused"
+    assert here.stage("ctxpack.support@1.0.0") == "published"
+    assert code(lambda: here.pin("prod", acted.ref)) == "version_not_found"
+
+
+@proves("context-pack:lifecycle:signed")
+def test_as_many_keys_of_the_issuer_sign_as_it_asks_for(here: Office) -> None:
+    here.change_keys(ThresholdChange(issuer=ISSUER, threshold=2))
+    target = str(here.record().digest)
+    here.review_all(target)
+    first = here.sign(target)
+    assert (first.stage, first.signatures) == ("reviewed", (1, 2))
+    assert here.sign(target).appended is None  # the same key again
+    assert code(lambda: here.publish(target)) == "lifecycle_transition_refused"
+    assert here.sign(target, "ops").stage == "signed"
+    assert here.publish(target).stage == "published"
+
+
+def test_only_a_key_of_the_issuer_signs_and_only_its_publisher_publishes(here: Office) -> None:
+    here.trust("stranger", "publisher", issuer="globex")
+    target = str(here.record().digest)
+    here.review_all(target)
+    assert code(lambda: here.sign(target, "stranger")) == "registry_role_missing"
+    here.sign(target)
+    for name in ("stranger", "ops", "author"):
+        assert code(lambda name=name: here.publish(target, name)) == "registry_role_missing"
+
+
+def test_a_signature_of_a_key_that_is_no_longer_good_is_not_published(here: Office) -> None:
+    here.trust("pub2", "publisher")
+    target = str(here.record().digest)
+    here.review_all(target)
+    here.sign(target)
+    here.record(version("2.0.0"))
+    here.change_keys(revoke(key_of("pub"), here.desk.keys.now))
+    assert code(lambda: here.publish(target, "pub2")) == "signature_key_revoked"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("other.pack@1.0.0", "context_pack"), (PACK, "overlay")])
+def test_a_signature_under_another_name_or_as_another_kind_is_not_published(here: Office, name: str, kind: str) -> None:
+    acted = here.record()
+    here.review_all(str(acted.digest))
+    envelope = sign(Statement(name=name, kind=kind, issuer=ISSUER, digest=acted.digest), key_of("pub"))
+    change = Signed(envelope=str(Digest.of(envelope)), threshold=1)
+    planned = Planned(stream=artifact_stream(acted.digest), change=change, reason="signed as something else")
+    here.desk.act(key_of("pub"), [planned], [envelope])
+    assert code(lambda: here.publish(str(acted.digest))) == "statement_subject_mismatch"
+
+
+def test_an_issuer_publishes_for_another_tenant_only_where_an_owner_granted_it(here: Office) -> None:
+    pack = version("1.0.0", {"at": "/contract_meta/issuer", "value": "globex"})
+    here.trust("gpub", "publisher", issuer="globex")
+    acted = here.record(pack)
+    target = str(acted.digest)
+    here.review_all(target)
+    here.sign(target, "gpub")
+    assert code(lambda: here.publish(target, "gpub")) == "issuer_not_for_tenant"
+    here.trust("gpub", "publisher", f"tenant:{ISSUER}", issuer="globex")
+    assert here.publish(target, "gpub").stage == "published"
+
+
+@proves("context-pack:pack-meta:id-and-version-immutable")
+@proves("context-pack:definition:immutable")
+@proves("context-pack:versioning-guidelines:never-rewrite")
+@proves("context-pack:misconceptions:not-editable-in-production")
+def test_other_bytes_under_a_published_name_are_refused_for_ever_and_the_same_bytes_change_nothing(
+    here: Office,
+) -> None:
+    other = str(here.record(version("1.0.0", NARROWER)).digest)
+    here.review_all(other)
+    here.sign(other)
+    ref = here.release()
+    digest = str(here.desk.candidate_digest(str(here.record().digest)))
+    before = here.streams()
+    assert here.publish(digest).appended is None
+    assert here.streams() == before
+    for how in (None, "deprecated", "revoked"):
+        if how is not None:
+            withdrawn(here.desk, ref, how, here.by("pub"))
+        assert code(lambda: here.publish(other)) == "version_taken"
+        assert code(lambda: here.record(version("1.0.0", NARROWER))) == "version_taken"
+        assert here.publish(digest).appended is None
+
+
+@proves("context-pack:lifecycle:published")
+@proves("context-pack:contract-meta:issuer-is-audit-owner")
+@proves("context-pack:structure:contract-meta")
+def test_a_published_entry_tells_what_it_stands_on(here: Office) -> None:
+    ref = here.release()
+    with here.desk.reading() as reader:
+        (happened,) = reader.history(version_stream(ref))
+    change = happened.change
+    assert isinstance(change, Published)
+    assert (change.issuer, change.kind, change.golden, change.after) == (ISSUER, "context_pack", "not_run", "")
+    assert {one.role: one.by for one in change.approvals} == {
+        role: key_of(name).public_key.key_id for name, role in zip(("arch", "sec", "dat", "eva"), FOUR, strict=True)
+    }
+    report: Any = msgspec.json.decode(here.desk.platform.objects.get(Digest.parse(change.report)))
+    assert (report["passed"], report["ref"], report["digest"]) == (True, PACK, change.digest)
+    assert report["golden"]["outcome"] == "not_run"
+    assert report["findings"]
+
+
+@proves("context-pack:gates:before-publication")
+@proves("context-pack:ci:sign-after-gates")
+def test_all_gates_run_again_when_it_is_published(here: Office) -> None:
+    """Linted where nothing was known of the environment: what the gates find by now stops it."""
+    acted = here.record()
+    here.review_all(str(acted.digest))
+    here.sign(str(acted.digest))
+    before = here.streams()
+    elsewhere = Surroundings(endpoints=("internal://something_else",))
+    assert code(lambda: published(here.desk, PACK, here.by("pub"), elsewhere)) == "publish_gates_failed"
+    assert here.streams() == before
+    assert published(here.desk, PACK, here.by("pub"), ENVIRONMENT).stage == "published"
+
+
+def test_a_number_that_promises_too_little_is_refused(here: Office) -> None:
+    here.release()
+    target = str(here.record(version("1.0.1", WIDER)).digest)
+    here.review_all(target)
+    here.sign(target)
+    assert code(lambda: here.publish(target)) == "version_bump_too_small"
+
+
+def test_a_fix_of_an_older_line_is_compared_with_that_line(here: Office) -> None:
+    here.release()
+    here.release(version("2.0.0", WIDER))
+    assert str(here.release(version("1.1.0", NARROWER))) == "ctxpack.support@1.1.0"
+
+
+@proves("context-pack:versioning-guidelines:deprecation-is-registry-state")
+@proves("context-pack:lifecycle:revoked-retained")
+def test_deprecating_and_revoking_change_the_state_and_not_a_byte(here: Office) -> None:
+    ref = here.release()
+    with here.desk.reading() as reader:
+        digest = reader.version(ref).digest
+    for how in ("deprecated", "revoked"):
+        assert code(lambda how=how: withdrawn(here.desk, ref, how, here.by("ops"))) == "registry_role_missing"
+        withdrawn(here.desk, ref, how, here.by("pub", f"{how} for a reason"))
+        assert withdrawn(here.desk, ref, how, here.by("pub")).appended is None
+        with here.desk.reading() as reader:
+            state = reader.version(ref)
+        assert (state.stage, state.digest, state.reason) == (how, digest, f"{how} for a reason")
+        assert state.serves("replay")
+        assert not state.serves("new_traffic")
+        assert here.desk.artifact(digest).ref == ref
+    assert code(lambda: withdrawn(here.desk, ref, "deprecated", here.by("pub"))) == "lifecycle_transition_refused"
+    assert (
+        code(lambda: withdrawn(here.desk, PackRef("no.pack", "1.0.0"), "revoked", here.by("pub")))
+        == "version_not_found"
+    )
+
+
+def test_overlays_and_catalogs_are_published_with_fewer_reviews_and_the_same_care(here: Office) -> None:
+    here.release()
+    overlay = here.record(OVERLAY)
+    assert overlay.missing == ("architecture", "security")
+    assert str(here.release(OVERLAY)) == "ovl.staging@1.0.0"
+    assert here.record(CATALOG).missing == ("architecture", "security", "support_ops")
+    assert str(here.release(CATALOG)) == "decision-catalog.support@2.1.0"
+    widening = {**OVERLAY, "overlay_version": "1.1.0", "changes": [{"at": "/pack_meta/ttl_seconds", "value": 5}]}
+    assert here.record(widening).stage == "draft"
+
+
+def test_several_drafts_of_one_version_are_told_apart_by_their_bytes(here: Office) -> None:
+    here.record()
+    here.record(version("1.0.0", NARROWER))
+    assert code(lambda: here.review(PACK, "arch", "architecture")) == "artifact_ambiguous"
+    assert code(lambda: here.review("nobody.knows@1.0.0", "arch", "architecture")) == "artifact_not_found"
+    assert here.record(EXAMPLE).stage == "linted"
+
+
+def test_a_release_is_compared_with_what_is_before_it_when_it_is_published(here: Office) -> None:
+    """Whoever publishes looked at the version before; another one came between."""
+    acted = here.record(version("3.0.0"))
+    here.review_all(str(acted.digest), acted.missing)
+    here.sign(str(acted.digest))
+    with here.desk.reading() as reader:
+        state = reader.artifact(acted.digest)
+    artifact = here.desk.artifact(acted.digest)
+    release = Release(
+        artifact=artifact,
+        envelope=here.desk.platform.objects.get(Digest.parse(state.envelope)),
+        report=judged_now(here.desk, artifact),
+        golden=Golden(outcome="not_run", words="none"),
+    )
+    here.release()
+    with here.desk.writing(key_of("pub"), [release.report_data]) as writer:
+        assert code(lambda: publish(writer, release, "late")) == "stream_conflict"
+    assert here.publish(str(acted.digest)).stage == "published"

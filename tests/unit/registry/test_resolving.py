@@ -1,0 +1,560 @@
+"""A run gets a pack only at the end of thirteen steps. Each attack, and each mistake, ends in its own code."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from contextplane.authoring.artifacts import judge
+from contextplane.model.canonical import canonical
+from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.ids import Digest, PackRef
+from contextplane.registry.appending import Planned
+from contextplane.registry.changes import Deprecated, Drafted, Pins, Revoked, Unpinned
+from contextplane.registry.checkpoints import Entry, Standing, entry_body
+from contextplane.registry.streams import artifact_stream, pins_stream
+from contextplane.trust.checkpoint import Checkpoint
+from contextplane.trust.compatibility import Present
+from contextplane.trust.envelope import sealed
+from contextplane.trust.merkle import leaf_hash
+from contextplane.trust.proofs import verify_inclusion
+from contextplane.trust.statement import IN_TOTO, Statement
+from contextplane.trust.tenancy import tenant_role
+from contextplane.trust.verify import sign
+from tests.spec.manifest import proves
+from tests.unit.authoring.changes import NARROWING, WIDENING, overlay
+from tests.unit.authoring.packs import EXAMPLE, with_changes
+from tests.unit.registry.releases import CATALOG, HERE, OVERLAY, PACK, TENANT, Bent, Envelope, Releases, envelope_of
+from tests.unit.trust.world import key_of, revoke, threshold, trust
+
+OTHER = PackRef.parse("ctxpack.support@2.0.0")
+NEXT = with_changes([{"at": "/pack_meta/pack_version", "value": "2.0.0"}])
+
+
+@proves(
+    "context-pack:full-example:publishes-as-itself",
+    "context-pack:definition:signed",
+    "api-contracts:pack-ref:loaded-by-reference",
+    "context-pack:structure:contract-meta",
+)
+def test_the_full_example_is_resolved_by_its_reference_with_all_that_proves_it() -> None:
+    found = Releases().with_example().resolve()
+    (used,) = found.packs
+    assert (str(used.ref), used.kind, used.digest) == (
+        "ctxpack.support@1.0.0",
+        "context_pack",
+        Digest.of(canonical(EXAMPLE)),
+    )
+    assert used.signed_by == (key_of("signer").public_key.key_id,)
+    assert found.view == msgspec.convert(EXAMPLE, ContextPack)
+    assert found.view.pack_meta.tenant.tenant_id == TENANT
+    assert (found.value, found.overlays, found.marks, found.ttl_seconds) == (EXAMPLE, (), (), 86400)
+    artifact = artifact_stream(used.digest)
+    streams = [artifact] * 7 + ["registry/version/ctxpack.support@1.0.0", "registry/pins/prod/ctxpack.support"]
+    assert [one.stream for one in found.proof.events] == streams
+    assert [one.seq for one in found.proof.events] == [1, 2, 3, 4, 5, 6, 7, 1, 1]
+
+
+def test_the_proof_can_be_checked_by_anybody_who_has_the_checkpoint() -> None:
+    proof = Releases().with_example().resolve().proof
+    for one in proof.events:
+        leaf = leaf_hash(entry_body(Entry(event=one.event, seq=one.seq, stream=one.stream)))
+        verify_inclusion(leaf, one.entry, proof.checkpoint.size, root=proof.checkpoint.root, proof=one.path)
+    assert proof.checkpoint.text.encode() in proof.note
+
+
+def test_catalogs_and_overlays_take_part_in_their_order_and_are_in_the_lineage() -> None:
+    registry = Releases().with_example()
+    catalog = registry.with_catalog()
+    late = {**OVERLAY, "overlay_id": "ov.a", "order": 9}
+    early = {**msgspec.to_builtins(overlay(NARROWING[300])), "environment": "prod", "overlay_id": "ov.b", "order": 1}
+    registry.with_overlay(late)
+    registry.with_overlay(early)
+    found = registry.resolve(PACK, catalog)
+    names = ["ctxpack.support@1.0.0", "decision-catalog.support@2.1.0", "ov.b@1.0.0", "ov.a@1.0.0"]
+    assert [str(one.ref) for one in found.lineage] == names
+    assert [one.digest for one in found.overlays] == [Digest.of(canonical(early)), Digest.of(canonical(late))]
+    assert [one.decision_key for one in found.view.decision_layer.decision_specs] == [
+        "support.refund.execute",
+        "support.refund.review",
+    ]
+    assert {one.overlay for one in found.applied} == {"ov.a@1.0.0", "ov.b@1.0.0"}
+    assert msgspec.convert(found.value, ContextPack) == found.view != msgspec.convert(EXAMPLE, ContextPack)
+
+
+# --- (1) to (6): the envelope and who signed it -----------------------------------------------------------------------
+
+
+def other_type(statement: Statement) -> bytes:
+    return sealed("application/vnd.contextplane.keyring+json", statement.to_bytes(), key_of("signer")).to_bytes()
+
+
+def about_other_bytes(statement: Statement) -> bytes:
+    return sign(msgspec.structs.replace(statement, digest=Digest.of(b"other")), key_of("signer"))
+
+
+def of_other_issuer(statement: Statement) -> bytes:
+    return sign(msgspec.structs.replace(statement, issuer="tenant_globex"), key_of("signer"))
+
+
+def spoiled(statement: Statement) -> bytes:
+    mine = msgspec.json.decode(sign(statement, key_of("signer")))
+    theirs = msgspec.json.decode(about_other_bytes(statement))
+    return msgspec.json.encode({**mine, "signatures": theirs["signatures"]})
+
+
+@proves("context-pack:definition:signed")
+@pytest.mark.parametrize(
+    ("envelope", "expected"),
+    [
+        (lambda _: b"{}", "envelope_invalid"),
+        (other_type, "envelope_payload_type_wrong"),
+        (lambda _: sealed(IN_TOTO, b"{}", key_of("signer")).to_bytes(), "statement_invalid"),
+        (about_other_bytes, "statement_digest_mismatch"),
+        (of_other_issuer, "statement_issuer_mismatch"),
+        (envelope_of(), "signature_missing"),
+        (envelope_of("mallory"), "signature_key_unknown"),
+        (envelope_of("stranger"), "signature_key_of_other_issuer"),
+        (spoiled, "signature_invalid"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_its_issuer_did_not_sign_is_refused_whatever_the_registry_says(envelope: Envelope, expected: str) -> None:
+    registry = Releases()
+    registry.pin_here(registry.release(envelope=envelope))
+    assert registry.ends() == registry.ends(purpose="replay") == expected
+
+
+def test_one_of_two_needed_signatures_is_not_enough_even_when_two_were_not_needed_then() -> None:
+    registry = Releases().with_example()
+    assert registry.ends() == "ok"
+    registry.keyring_change(threshold(TENANT, 2))
+    assert registry.ends() == "signature_threshold_not_met"
+    registry.pin_here(registry.release(NEXT, envelope=envelope_of("signer", "pub")))
+    assert registry.ends(OTHER) == "ok"
+
+
+def test_a_key_must_have_been_good_when_the_registry_saw_what_it_signed_and_not_for_ever() -> None:
+    registry = Releases()
+    registry.pin_here(registry.release(envelope=envelope_of("short")))
+    assert registry.ends(later=7200) == "ok"
+    registry.seconds += 7200
+    registry.pin_here(registry.release(NEXT, envelope=envelope_of("short")))
+    assert registry.ends(OTHER) == "signature_key_expired"
+
+
+def test_a_key_revoked_from_a_time_after_publication_spoils_nothing_and_from_before_it_does() -> None:
+    registry = Releases().with_example()
+    published = registry.now
+    registry.seconds += 100
+    registry.keyring_change(revoke(key_of("signer"), registry.now))
+    assert registry.ends() == "ok"
+    registry.keyring_change(
+        revoke(key_of("signer"), msgspec.structs.replace(published, seconds=published.seconds - 50))
+    )
+    assert registry.ends() == "signature_key_revoked"
+
+
+# --- the registry and the bytes say the same --------------------------------------------------------------------------
+
+
+def test_bytes_that_are_not_those_that_were_published_are_refused() -> None:
+    registry = Releases().with_example()
+    bend: Callable[[Any], Any] = lambda shelf: Bent(shelf, object=lambda data: data + b" ")  # noqa: E731
+    assert registry.ends(bend=bend) == "artifact_mismatch"
+    registry.kept.clear()
+    assert registry.ends() == "object_not_found"
+
+
+@proves("context-pack:contract-meta:issuer-is-audit-owner")
+def test_the_registry_has_the_issuer_on_record_and_a_pack_without_one_is_none() -> None:
+    registry = Releases().with_example()
+    with registry.reading() as reader:
+        published = reader.version(PACK).published
+    assert published is not None
+    assert published.issuer == EXAMPLE["contract_meta"]["issuer"] == TENANT
+    nobodys = with_changes([{"at": "/contract_meta/issuer"}])
+    assert [one.code for one in judge("context_pack", nobodys).findings] == ["schema_part_missing"]
+    bend: Callable[[Any], Any] = lambda shelf: Bent(shelf, object=lambda _: canonical(nobodys))  # noqa: E731
+    assert registry.ends(bend=bend) == "artifact_mismatch"
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda r: r.release(ref=OTHER),
+        lambda r: r.release(
+            with_changes([{"at": "/contract_meta/issuer", "value": "somebody"}]), ref=PACK, issuer=TENANT
+        ),
+        lambda r: r.release(CATALOG, "decision_catalog", ref=PACK),
+        lambda r: r.release(
+            envelope=lambda s: sign(msgspec.structs.replace(s, name="ctxpack.other@1.0.0"), key_of("signer"))
+        ),
+        lambda r: r.release(envelope=lambda s: sign(msgspec.structs.replace(s, kind="overlay"), key_of("signer"))),
+        lambda r: r.publish_bytes(canonical(CATALOG), PACK),
+        lambda r: r.publish_bytes(canonical({**EXAMPLE, "twelfth_layer": {}}), PACK),
+        lambda r: r.publish_bytes(b"{", PACK),
+    ],
+    ids=[
+        *("another version", "another issuer", "another id", "a statement of another name", "of another kind"),
+        *("another document", "a layer that is not known", "no document"),
+    ],
+)
+def test_a_document_that_says_something_else_of_itself_than_the_registry_is_refused(
+    release: Callable[[Releases], PackRef],
+) -> None:
+    registry = Releases()
+    ref = release(registry)
+    registry.pin_here(ref)
+    assert registry.ends(ref) == "artifact_mismatch"
+
+
+# --- (7) the issuer and the tenant, (10) the tenant that asks ---------------------------------------------------------
+
+
+def test_an_issuer_publishes_for_another_tenant_only_when_that_was_granted_to_the_key() -> None:
+    registry = Releases()
+    value = with_changes([{"at": "/pack_meta/tenant/tenant_id", "value": "tenant_globex"}])
+    registry.pin_here(registry.release(value))
+    assert registry.ends(tenant="tenant_globex") == "issuer_not_for_tenant"
+    registry.keyring_change(trust(key_of("signer"), TENANT, tenant_role("tenant_globex")))
+    assert registry.ends(tenant="tenant_globex") == "ok"
+    assert registry.ends() == "tenant_mismatch"
+
+
+def test_a_pack_is_for_its_tenant_and_for_those_it_is_shared_with() -> None:
+    registry = Releases().with_example()
+    assert registry.ends(tenant="tenant_globex") == "tenant_mismatch"
+    assert registry.ends(tenant="tenant_globex", purpose="replay") == "tenant_mismatch"
+    shared = with_changes([{"at": "/pack_meta/tenant/shared_with", "value": ["tenant_globex"]}], NEXT)
+    registry.pin_here(registry.release(shared))
+    assert registry.ends(OTHER, tenant="tenant_globex") == registry.ends(OTHER) == "ok"
+
+
+def test_a_catalog_that_is_not_shared_stays_with_its_tenant_even_where_the_pack_is() -> None:
+    registry = Releases()
+    shared = with_changes([{"at": "/pack_meta/tenant/shared_with", "value": ["tenant_initech"]}])
+    registry.pin_here(registry.release(shared))
+    catalog = registry.with_catalog()
+    assert registry.ends(tenant="tenant_initech") == "ok"
+    assert registry.ends(PACK, catalog, tenant="tenant_initech") == "tenant_mismatch"
+
+
+# --- (8) the state of the version -------------------------------------------------------------------------------------
+
+
+@proves("context-pack:lifecycle:draft")
+def test_a_draft_and_a_version_that_never_was_are_not_resolved() -> None:
+    registry = Releases()
+    data = canonical(EXAMPLE)
+    change = Drafted(kind="context_pack", id=PACK.pack_id, version=PACK.version, issuer=TENANT)
+    registry.act(
+        "author", Planned(stream=artifact_stream(Digest.of(data)), change=change, reason="new"), objects=(data,)
+    )
+    registry.kept[Digest.of(data)] = data
+    assert registry.ends() == registry.ends(purpose="replay") == "version_not_found"
+    assert registry.ends(PackRef.parse("ctxpack.nothing@9.9.9")) == "version_not_found"
+
+
+@proves(
+    "context-pack:lifecycle:deprecated-replays",
+    "context-pack:lifecycle:deprecated-no-new-traffic",
+    "context-pack:versioning-guidelines:deprecation-is-registry-state",
+)
+def test_a_deprecated_version_is_replayed_and_takes_no_new_traffic_and_its_bytes_are_the_same() -> None:
+    registry = Releases().with_example()
+    before = registry.resolve()
+    registry.on_version("pub", str(PACK), Deprecated())
+    assert registry.ends() == "version_deprecated"
+    after = registry.resolve(purpose="replay")
+    assert after.marks == ("ctxpack.support@1.0.0: deprecated, for replay only",)
+    assert (after.value, after.packs[0].digest) == (before.value, before.packs[0].digest)
+
+
+@proves("context-pack:lifecycle:revoked-blocks", "context-pack:lifecycle:revoked-retained")
+def test_a_revoked_version_is_blocked_with_its_reason_and_kept_for_replay_with_a_mark() -> None:
+    registry = Releases().with_example()
+    registry.on_version("pub", str(PACK), Revoked())
+    with pytest.raises(Exception, match="as it should be") as refused:
+        registry.resolve()
+    assert refused.value.code == "version_revoked"  # type: ignore[attr-defined]
+    found = registry.resolve(purpose="replay")
+    assert found.marks == ("ctxpack.support@1.0.0: revoked, for replay only",)
+    assert found.value == EXAMPLE
+
+
+def test_what_a_key_published_that_was_not_to_be_trusted_takes_no_new_traffic_and_is_marked() -> None:
+    registry = Releases().with_example()
+    before = msgspec.structs.replace(registry.now, seconds=registry.now.seconds - 30)
+    registry.seconds += 10
+    registry.keyring_change(revoke(key_of("pub"), before))
+    assert registry.ends() == "publication_doubtful"
+    assert registry.resolve(purpose="replay").marks == ("ctxpack.support@1.0.0: published by a key that is revoked",)
+
+
+# --- (9) what it requires ---------------------------------------------------------------------------------------------
+
+
+@proves(
+    "context-pack:contract-meta:old-runtime-fails-closed", "context-pack:versioning-guidelines:runtime-compatibility"
+)
+@pytest.mark.parametrize(
+    ("present", "expected"),
+    [
+        (HERE, "ok"),
+        (Present(), "ontology_missing"),
+        (Present(ontologies=("ont.support@1.0.1",)), "ontology_missing"),
+        (msgspec.structs.replace(HERE, runtime="0.9.0"), "runtime_too_old"),
+    ],
+)
+def test_a_runtime_without_what_the_pack_requires_gets_nothing(present: Present, expected: str) -> None:
+    registry = Releases().with_example()
+    assert registry.ends(present=present) == registry.ends(present=present, purpose="replay") == expected
+
+
+# --- (11) pins --------------------------------------------------------------------------------------------------------
+
+
+@proves("context-pack:lifecycle:pinned", "context-pack:definition:unit-of-deployment")
+def test_new_traffic_gets_only_what_its_environment_pins_and_replay_needs_no_pin() -> None:
+    registry = Releases()
+    registry.release()
+    registry.release(NEXT)
+    assert registry.ends() == "not_pinned"
+    assert registry.ends(purpose="replay") == "ok"
+    registry.pin_here(PACK)
+    assert registry.ends() == "ok"
+    assert registry.ends(environment="staging") == "not_pinned"
+    assert registry.ends(OTHER) == "not_pinned"
+    registry.pin_here(OTHER)
+    assert (registry.ends(), registry.ends(OTHER)) == ("not_pinned", "ok")
+    change = Unpinned(id=OTHER.pack_id, version=OTHER.version, pins=Pins())
+    registry.act("ops", Planned(stream=pins_stream("prod", OTHER.pack_id), change=change, reason="stop"))
+    assert registry.ends(OTHER) == "not_pinned"
+
+
+def test_a_catalog_is_pinned_like_a_pack() -> None:
+    registry = Releases().with_example()
+    catalog = registry.release(CATALOG, "decision_catalog")
+    assert registry.ends(PACK, catalog) == "not_pinned"
+    registry.pin_here(catalog)
+    assert registry.ends(PACK, catalog) == "ok"
+
+
+def test_a_pin_of_other_bytes_is_refused() -> None:
+    registry = Releases()
+    registry.pin_here(registry.release(), digest=str(Digest.of(b"other")))
+    assert registry.ends() == "artifact_mismatch"
+
+
+def test_a_pin_by_a_key_that_was_not_to_be_trusted_is_refused() -> None:
+    registry = Releases().with_example()
+    before = msgspec.structs.replace(registry.now, seconds=registry.now.seconds - 1)
+    registry.release(NEXT)
+    registry.keyring_change(revoke(key_of("ops"), before))
+    assert registry.ends() == "pin_doubtful"
+
+
+def test_a_checkpoint_by_a_key_that_was_not_to_be_trusted_is_none() -> None:
+    registry = Releases().with_example()
+    before = msgspec.structs.replace(registry.now, seconds=registry.now.seconds - 1)
+    registry.keyring_change(revoke(key_of("ops"), before))
+    assert registry.ends() == "note_unsigned"
+
+
+def test_a_pin_under_a_later_event_of_somebody_else_is_still_judged_by_who_made_it() -> None:
+    registry = Releases().with_example()
+    before = msgspec.structs.replace(registry.now, seconds=registry.now.seconds - 1)
+    ref = registry.release(OVERLAY, "overlay")
+    registry.pin_here(ref, PACK.pack_id, by="root")
+    registry.keyring_change(revoke(key_of("ops"), before))
+    assert registry.ends() == "pin_doubtful"
+
+
+# --- (12) overlays, and several documents -----------------------------------------------------------------------------
+
+GATE_TTL = "/policy_layer/approval_gates/GATE_FINANCE_APPROVAL/ttl_seconds"
+
+
+def changing(at: str, value: object, **fields: object) -> dict[str, Any]:
+    return {**OVERLAY, "changes": [{"at": at, "value": value}], **fields}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (OVERLAY, "ok"),
+        ({**msgspec.to_builtins(overlay(WIDENING[0])), "environment": "prod"}, "overlay_widens"),
+        (changing("/policy_layer/approval_gates/GATE_X/ttl_seconds", 5), "overlay_misplaced"),
+        (changing(GATE_TTL, -5), "overlay_malformed"),
+        (changing(GATE_TTL, 60, environment="staging"), "overlay_of_other_environment"),
+        (changing(GATE_TTL, 60, issuer="tenant_globex"), "issuer_not_for_tenant"),
+    ],
+)
+def test_an_overlay_is_admitted_like_a_pack_and_may_only_constrain(value: dict[str, Any], expected: str) -> None:
+    registry = Releases().with_example()
+    signers = ("stranger",) if value["issuer"] == "tenant_globex" else ("signer",)
+    registry.keyring_change(trust(key_of("pub"), "tenant_globex", "publisher"))
+    ref = registry.release(value, "overlay", envelope=envelope_of(*signers))
+    registry.pin_here(ref, PACK.pack_id)
+    assert registry.ends() == expected
+
+
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [
+        (lambda registry, ref: registry.on_version("pub", str(ref), Revoked()), "version_revoked"),
+        (lambda registry, ref: registry.on_version("pub", str(ref), Deprecated()), "version_deprecated"),
+        (lambda registry, _: registry.kept.pop(Digest.of(canonical(OVERLAY))), "object_not_found"),
+        (lambda registry, ref: registry.pin_here(ref, PACK.pack_id, digest=f"sha256:{'0' * 64}"), "artifact_mismatch"),
+    ],
+)
+def test_a_pinned_overlay_that_cannot_be_had_refuses_the_pack_and_is_not_left_out(
+    spoil: Callable[[Releases, PackRef], object], expected: str
+) -> None:
+    registry = Releases().with_example()
+    spoil(registry, registry.with_overlay())
+    assert registry.ends() == expected
+
+
+def test_an_overlay_that_its_issuer_did_not_sign_is_refused() -> None:
+    registry = Releases().with_example()
+    registry.pin_here(registry.release(OVERLAY, "overlay", envelope=envelope_of("mallory")), PACK.pack_id)
+    assert registry.ends() == "signature_key_unknown"
+
+
+def test_a_replay_names_the_overlays_that_were_applied_and_new_traffic_names_none() -> None:
+    registry = Releases().with_example()
+    ref = registry.with_overlay()
+    live = registry.resolve()
+    assert registry.ends(overlays=(ref,)) == "overlay_not_asked"
+    again = registry.resolve(purpose="replay", overlays=(ref,))
+    assert (again.value, again.lineage) == (live.value, live.lineage)
+    bare = registry.resolve(purpose="replay")
+    assert (bare.value, bare.overlays) == (EXAMPLE, ())
+    assert registry.ends(purpose="replay", overlays=(PACK,)) == "reference_of_wrong_kind"
+    assert registry.ends(purpose="replay", overlays=(ref, ref)) == "overlays_mixed"
+
+
+def test_references_are_to_one_pack_and_to_catalogs() -> None:
+    registry = Releases().with_example()
+    ref, catalog = registry.with_overlay(), registry.with_catalog()
+    assert registry.ends(ref) == "reference_of_wrong_kind"
+    assert registry.ends(catalog) == "context_pack_missing"
+    assert registry.ends(PACK, PACK) == "reference_repeated"
+    registry.pin_here(registry.release(NEXT))
+    assert registry.ends(PACK, OTHER, purpose="replay") == "reference_repeated"
+
+
+def test_a_catalog_with_another_content_under_a_key_of_the_pack_is_refused() -> None:
+    registry = Releases().with_example()
+    own = {**EXAMPLE["decision_layer"]["decision_specs"][0], "owner_role": "somebody"}
+    catalog = registry.with_catalog({**CATALOG, "decision_specs": [*CATALOG["decision_specs"], own]})
+    assert registry.ends(PACK, catalog) == "merge_conflict"
+
+
+# --- (13) the log -----------------------------------------------------------------------------------------------------
+
+
+def checkpoint_of(registry: Releases) -> Checkpoint:
+    return registry.resolve().proof.checkpoint
+
+
+def with_root(standing: Standing) -> Standing:
+    spoiled = msgspec.structs.replace(standing.checkpoint, root=bytes(32))
+    return msgspec.structs.replace(standing, checkpoint=spoiled)
+
+
+def shorter(standing: Standing) -> Standing:
+    return msgspec.structs.replace(standing, checkpoint=msgspec.structs.replace(standing.checkpoint, size=1))
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({"inclusion": lambda path: path[1:]}, "inclusion_not_proved"),
+        ({"inclusion": lambda path: (*path, bytes(32))}, "inclusion_not_proved"),
+        ({"inclusion": lambda path: (bytes(32), *path[1:])}, "inclusion_not_proved"),
+        ({"standing": with_root}, "inclusion_not_proved"),
+        ({"standing": shorter}, "inclusion_not_proved"),
+        ({"standing": lambda _: None}, "checkpoint_missing"),
+        ({"history": lambda events: events[1:]}, "version_not_found"),
+    ],
+)
+def test_what_is_not_in_the_log_is_not_believed(answers: dict[str, Any], expected: str) -> None:
+    registry = Releases().with_example()
+    assert registry.ends(bend=lambda shelf: Bent(shelf, **answers)) == expected
+
+
+def test_a_log_that_goes_on_is_followed_and_the_checkpoint_is_there_to_be_remembered() -> None:
+    registry = Releases().with_example()
+    seen = checkpoint_of(registry)
+    registry.release(NEXT)
+    after = registry.resolve(seen=seen).proof.checkpoint
+    assert after.size > seen.size
+    assert registry.resolve(seen=after).proof.checkpoint == after
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda seen: {"size": seen.size + 1}, "log_rolled_back"),
+        (lambda _: {"root": bytes(32)}, "log_forked"),
+        (lambda seen: {"size": seen.size - 1}, "log_rewritten"),
+        (lambda _: {"origin": "contextplane.registry/other"}, "log_forked"),
+    ],
+)
+def test_a_log_that_is_not_the_one_that_was_seen_is_refused(change: Callable[[Checkpoint], Any], expected: str) -> None:
+    registry = Releases().with_example()
+    seen = checkpoint_of(registry)
+    assert registry.ends(seen=msgspec.structs.replace(seen, **change(seen))) == expected
+    assert registry.ends(seen=seen) == "ok"
+
+
+def test_a_proof_of_consistency_is_asked_for_and_checked() -> None:
+    registry = Releases().with_example()
+    seen = checkpoint_of(registry)
+    registry.release(NEXT)
+    bend: Callable[[Any], Any] = lambda shelf: Bent(shelf, consistency=lambda path: path[1:])  # noqa: E731
+    assert registry.ends(seen=seen, bend=bend) == "log_rewritten"
+
+
+def test_a_frozen_registry_takes_no_new_traffic_and_its_past_can_be_replayed() -> None:
+    registry = Releases().with_example()
+    assert registry.ends(max_age=60, later=60) == "ok"
+    assert registry.ends(max_age=60, later=61) == "registry_frozen"
+    assert registry.ends(max_age=60, later=61, purpose="replay") == "ok"
+    assert registry.ends(later=10**6) == "ok"
+
+
+def test_a_clock_behind_the_newest_checkpoint_is_refused() -> None:
+    registry = Releases().with_example()
+    assert registry.ends(later=-1) == "clock_went_backwards"
+    assert registry.ends(later=-1, purpose="replay") == "clock_went_backwards"
+
+
+def test_an_event_that_was_changed_in_the_catalog_is_refused() -> None:
+    registry = Releases().with_example()
+    with registry.catalog.read() as view:
+        body = next(iter(view.streams.read(f"registry/version/{PACK}"))).body
+    registry.tamper(f"registry/version/{PACK}", 1, body.replace(b'"sig":"', b'"sig":"A', 1)[: len(body)])
+    assert registry.ends() in {"envelope_invalid", "base64_not_strict", "registry_signer_untrusted"}
+
+
+def test_a_revocation_that_was_cut_off_a_version_is_missed_by_whoever_reads_it() -> None:
+    registry = Releases().with_example()
+    registry.on_version("pub", str(PACK), Revoked())
+    with registry.catalog.write() as tx:
+        database = tx.streams._db  # type: ignore[attr-defined]
+        guards = database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'event'")
+        for (guard,) in guards.fetchall():
+            database.execute(f"DROP TRIGGER {guard}")
+        database.execute("DELETE FROM event WHERE stream = ? AND seq = 2", (f"registry/version/{PACK}",))
+    assert registry.ends() == registry.ends(purpose="replay") == "registry_stream_cut"
+
+
+def test_resolving_twice_says_the_same() -> None:
+    registry = Releases().with_example()
+    registry.with_overlay()
+    assert registry.resolve() == registry.resolve()

@@ -1,0 +1,243 @@
+"""Somebody with a trusted key and a program of his own, which checks nothing: full verification tells what he did."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from contextplane.model.canonical import canonical
+from contextplane.model.ids import Digest, PackRef
+from contextplane.model.timestamp import Timestamp
+from contextplane.ports.catalog import Event
+from contextplane.registry.auditing import audit
+from contextplane.registry.changes import AliasSet, Change, Deprecated, EnvironmentOpened, Pin, Pinned, Pins, Published
+from contextplane.registry.checkpoints import Entry, append_entries, newest
+from contextplane.registry.events import RegistryEvent, kind_of, written
+from contextplane.registry.heads import Head, head_of, heads_of, put_heads
+from contextplane.registry.indexing import compare_objects, index_registry
+from contextplane.registry.streams import (
+    CHECKPOINTS,
+    LOG,
+    aliases_stream,
+    environment_stream,
+    pins_stream,
+    version_stream,
+)
+from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
+from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.merkle import EMPTY_ROOT
+from tests.unit.registry.world import ISSUER, ORIGIN, Registry
+from tests.unit.trust.world import CHECK, key_of
+
+ONE = PackRef.parse("refunds@1.0.0")
+
+
+class Odd(NamedTuple):
+    """What is not as it should be of an event that he writes."""
+
+    entry: int = 0
+    seconds: int = 0
+    keyring: int = 0
+
+
+EVEN = Odd()
+
+
+def rogue(registry: Registry, by: str, stream: str, change: Change, odd: Odd = EVEN) -> None:
+    """Append an event, its entry, both trees and a checkpoint, as if it were in order."""
+    registry.seconds += 1
+    signer = key_of(by)
+    with registry.catalog.write() as tx:
+        before = head_of(tx.streams, stream)
+        at = Timestamp(seconds=registry.now.seconds + odd.seconds, nanos=0)
+        event = RegistryEvent(
+            subject=stream,
+            seq=1 if before is None else before.seq + 1,
+            previous="" if before is None else before.digest,
+            entry=tx.streams.head(LOG) + odd.entry,
+            keyring=tx.streams.head("trust/keyring") + odd.keyring,
+            at=str(at),
+            reason="because I can",
+            change=change,
+        )
+        body = written(event, signer)
+        tx.streams.append(stream, event.seq - 1, [Event(kind=kind_of(change), body=body)])
+        root = put_heads(tx.marks, EMPTY_ROOT, heads_of(tx.streams))
+        entry = Entry(event=Digest.of(body).hex, seq=event.seq, stream=stream)
+        append_entries(tx.streams, [entry], heads=root, signer=signer, at=registry.now, origin=ORIGIN)
+
+
+def troubles(registry: Registry) -> list[tuple[str, str]]:
+    with registry.catalog.read() as view:
+        found = audit(view, TrustedKeys(), CHECK, origin=ORIGIN, seen=None)
+    return [(one.code, one.at) for one in found.troubles]
+
+
+def published(data: bytes) -> Published:
+    digest = str(Digest.of(data))
+    return Published(
+        digest=digest, kind="context_pack", issuer=ISSUER, envelope=digest, report=digest, golden="not_run", after=""
+    )
+
+
+def pinned(registry: Registry, version: str, by: str) -> Pinned:
+    """A pin as it should be, but of a version that was perhaps never published."""
+    digest, key = str(Digest.of(b"one")), key_of(by).public_key.key_id
+    with registry.catalog.read() as view:
+        entry = view.streams.head(LOG)
+    at = str(Timestamp(seconds=registry.now.seconds + 1, nanos=0))
+    pin = Pin(id="refunds", version=version, digest=digest, kind="context_pack", entry=entry, at=at, by=key)
+    return Pinned(kind="context_pack", id="refunds", version=version, digest=digest, pins=Pins(base=pin))
+
+
+OPENED, VERSION, PINS = environment_stream("dev"), version_stream(ONE), pins_stream("prod", "refunds")
+ALIASES = aliases_stream("refunds")
+
+Deed = Callable[[Registry], None]
+DEEDS: dict[str, tuple[Deed, str, str]] = {
+    "an event that names another entry of the log": (
+        lambda r: rogue(r, "ops", OPENED, EnvironmentOpened(), Odd(entry=1)),
+        "registry_event_invalid",
+        OPENED,
+    ),
+    "an event of a time before the entry before it": (
+        lambda r: rogue(r, "ops", OPENED, EnvironmentOpened(), Odd(seconds=-3)),
+        "clock_went_backwards",
+        OPENED,
+    ),
+    "an event of a time after its checkpoint": (
+        lambda r: rogue(r, "ops", OPENED, EnvironmentOpened(), Odd(seconds=9)),
+        "clock_went_backwards",
+        "registry/checkpoints",
+    ),
+    "an event under an older keyring": (
+        lambda r: rogue(r, "ops", OPENED, EnvironmentOpened(), Odd(keyring=-1)),
+        "registry_signer_untrusted",
+        OPENED,
+    ),
+    "an event under a keyring that is not there": (
+        lambda r: rogue(r, "ops", OPENED, EnvironmentOpened(), Odd(keyring=1)),
+        "registry_event_invalid",
+        OPENED,
+    ),
+    "an act without the role": (
+        lambda r: rogue(r, "arch", OPENED, EnvironmentOpened()),
+        "registry_role_missing",
+        OPENED,
+    ),
+    "an act of a stranger": (
+        lambda r: rogue(r, "mallory", OPENED, EnvironmentOpened()),
+        "registry_signer_untrusted",
+        OPENED,
+    ),
+    "a second publication of a version": (
+        lambda r: rogue(r, "pub", VERSION, published(b"two")),
+        "lifecycle_transition_refused",
+        VERSION,
+    ),
+    "a publication of what nobody reviewed": (
+        lambda r: rogue(r, "pub", version_stream(PackRef.parse("refunds@2.0.0")), published(b"two")),
+        "lifecycle_transition_refused",
+        version_stream(PackRef.parse("refunds@2.0.0")),
+    ),
+    "a pin of what was never published": (
+        lambda r: rogue(r, "ops", PINS, pinned(r, "2.0.0", "ops")),
+        "lifecycle_transition_refused",
+        PINS,
+    ),
+    "a pin that says that something else is pinned": (
+        lambda r: rogue(r, "ops", PINS, pinned(r, "1.0.0", "pub")),
+        "registry_event_invalid",
+        PINS,
+    ),
+    "an alias of what was never published": (
+        lambda r: rogue(r, "ops", ALIASES, AliasSet(alias="best", version="3.0.0")),
+        "lifecycle_transition_refused",
+        ALIASES,
+    ),
+    "a change of a version in a stream of an environment": (
+        lambda r: rogue(r, "pub", OPENED, Deprecated()),
+        "registry_role_missing",
+        OPENED,
+    ),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_what_he_did_is_told_with_its_place(deed: str) -> None:
+    registry = Registry()
+    registry.publish(b"one")
+    assert troubles(registry) == []
+    act, code, stream = DEEDS[deed]
+    act(registry)
+    assert (code, stream) in [(found, at.rpartition("@")[0]) for found, at in troubles(registry)]
+
+
+def test_a_publication_that_was_not_compared_with_the_version_before_it_is_told() -> None:
+    registry = Registry()
+    registry.publish(b"one")
+    registry.publish(b"two", "refunds@2.0.0")
+    registry.draft(b"between", "refunds@1.1.0")
+    registry.lint(b"between")
+    registry.review_all(b"between")
+    registry.sign(b"between")
+    assert troubles(registry) == []
+    stream = version_stream(PackRef.parse("refunds@1.1.0"))
+    rogue(registry, "pub", stream, published(b"between"))
+    assert troubles(registry) == [("registry_event_invalid", f"{stream}@1")]
+
+
+def test_what_is_in_order_is_in_order_whatever_program_wrote_it() -> None:
+    registry = Registry()
+    registry.publish(b"one")
+    rogue(registry, "ops", OPENED, EnvironmentOpened())
+    rogue(registry, "ops", PINS, pinned(registry, "1.0.0", "ops"))
+    rogue(registry, "ops", ALIASES, AliasSet(alias="best", version="1.0.0"))
+    assert troubles(registry) == []
+
+
+def checkpoint(registry: Registry, size: int, seconds: int) -> None:
+    """A checkpoint of so many more entries than the newest one, so many seconds later."""
+    with registry.reading() as reader:
+        found = newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+    assert found is not None
+    last = found.checkpoint
+    time = Timestamp(seconds=found.time.seconds + seconds, nanos=0)
+    made = Checkpoint(origin=ORIGIN, size=last.size + size, root=last.root, time=time, heads=last.heads)
+    body = canonical(signed_checkpoint(made, key_of("pub")).decode())
+    with registry.catalog.write() as tx:
+        tx.streams.append(CHECKPOINTS, tx.streams.head(CHECKPOINTS), [Event(kind="checkpoint", body=body)])
+
+
+@pytest.mark.parametrize(
+    ("size", "seconds", "code"),
+    [(0, 1, ""), (-1, 1, "log_rolled_back"), (1, 1, "log_truncated"), (0, -1, "clock_went_backwards")],
+)
+def test_a_checkpoint_of_fewer_or_more_entries_or_of_an_earlier_time_is_told(
+    size: int, seconds: int, code: str
+) -> None:
+    registry = Registry()
+    registry.publish(b"one")
+    checkpoint(registry, 0, 5)
+    checkpoint(registry, size, seconds)
+    assert [found for found, at in troubles(registry) if at == f"{CHECKPOINTS}@10"][:1] == ([code] if code else [])
+
+
+def test_ends_of_streams_that_were_signed_wrongly_are_told_although_the_index_agrees() -> None:
+    registry = Registry()
+    registry.publish(b"one")
+    with registry.catalog.write() as tx:
+        ends = heads_of(tx.streams) | {VERSION: Head(seq=1, digest="0" * 64)}
+        root = put_heads(tx.marks, EMPTY_ROOT, ends)
+        append_entries(tx.streams, [], heads=root, signer=key_of("pub"), at=registry.now, origin=ORIGIN)
+    assert {code for code, _ in troubles(registry)} == {"log_rewritten", "registry_heads_damaged"}
+
+
+def test_an_object_that_he_names_as_another_kind_of_thing_stops_no_rebuild_and_is_told() -> None:
+    registry = Registry()
+    registry.publish(b"one")
+    rogue(registry, "pub", version_stream(PackRef.parse("refunds@2.0.0")), published(b"one"))
+    with registry.catalog.write() as tx:
+        index_registry(tx, lambda _digest: 3)
+    with registry.catalog.read() as view:
+        assert {what for what, _ in compare_objects(view)} == {str(Digest.of(b"one"))}

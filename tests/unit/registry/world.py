@@ -1,0 +1,156 @@
+"""A registry in a real catalog, people with real keys, and a clock that only moves when it is told to."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from contextplane.adapters.sqlite.catalog import SqliteCatalog
+from contextplane.adapters.sqlite.connect import MEMORY
+from contextplane.model.artifact import ArtifactKind
+from contextplane.model.ids import Digest, PackRef
+from contextplane.model.timestamp import Timestamp
+from contextplane.ports.catalog import Catalog, Recorded
+from contextplane.ports.signer import Signer
+from contextplane.registry.appending import Appended, Planned, Writer
+from contextplane.registry.changes import (
+    Change,
+    Drafted,
+    Linted,
+    Pinned,
+    Pins,
+    Published,
+    Review,
+    Signed,
+    Verdict,
+)
+from contextplane.registry.keyrings import Keyrings
+from contextplane.registry.lifecycle import FOUR
+from contextplane.registry.reading import Reader
+from contextplane.registry.releases import predecessor
+from contextplane.registry.streams import REGISTRY, artifact_stream, origin_of, pins_stream, version_stream
+from contextplane.trust.keyring import TrustedKeys, proposed
+from contextplane.trust.keyring_events import Change as KeyChange
+from contextplane.trust.keyring_stream import append_change, followed
+from tests.unit.trust.world import CHECK, key_of, trust
+
+__all__ = ["ISSUER", "ORIGIN", "PEOPLE", "STORE", "Registry", "recorded"]
+
+ISSUER = "acme"
+STORE = "0123456789abcdef"
+ORIGIN = origin_of(STORE)
+PEOPLE: dict[str, tuple[str, ...]] = {
+    "root": ("owner",),
+    "author": (),
+    "arch": ("architecture",),
+    "sec": ("security",),
+    "dat": ("data",),
+    "eva": ("evaluation", "support_ops"),
+    "pub": ("publisher",),
+    "ops": ("operator",),
+}
+
+
+def recorded(data: bytes) -> Recorded:
+    return Recorded(digest=Digest.of(data), kind="blob", size=len(data), traced=True)
+
+
+class Registry:
+    """One registry. Time passes a second with every act."""
+
+    def __init__(self, catalog: Catalog | None = None, *, path: str = MEMORY) -> None:
+        self.catalog = catalog or SqliteCatalog.create(path, STORE)[0]
+        self.seconds = 0
+        if catalog is None:
+            for name, roles in PEOPLE.items():
+                self.keyring_change(trust(key_of(name), ISSUER, *roles))
+
+    @property
+    def now(self) -> Timestamp:
+        return Timestamp(seconds=Timestamp.parse("2030-02-01T00:00:00Z").seconds + self.seconds, nanos=0)
+
+    def keyring_change(self, change: KeyChange) -> None:
+        self.seconds += 1
+        with self.catalog.write() as tx:
+            keys = followed(tx.streams, TrustedKeys(), CHECK)
+            append_change(tx.streams, keys, proposed(keys, change, at=self.now, signer=key_of("root")), CHECK)
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        with self.catalog.read() as view:
+            keys = followed(view.streams, TrustedKeys(), CHECK)
+            yield Reader(view.streams, Keyrings.of(view.streams, keys), CHECK)
+
+    def act(self, by: str | Signer, *planned: Planned, objects: tuple[bytes, ...] = ()) -> Appended:
+        self.seconds += 1
+        signer = key_of(by) if isinstance(by, str) else by
+        with self.catalog.write() as tx:
+            keys = followed(tx.streams, TrustedKeys(), CHECK)
+            writer = Writer(tx, keys=keys, check=CHECK, signer=signer, now=self.now, origin=ORIGIN)
+            return writer.append(planned, [recorded(one) for one in objects])
+
+    def on_artifact(self, by: str, data: bytes, change: Change, *objects: bytes) -> Appended:
+        plan = Planned(stream=artifact_stream(Digest.of(data)), change=change, reason="as it should be")
+        return self.act(by, plan, objects=objects)
+
+    def on_version(self, by: str, ref: str, change: Change, *objects: bytes) -> Appended:
+        plan = Planned(stream=version_stream(PackRef.parse(ref)), change=change, reason="as it should be")
+        return self.act(by, plan, objects=objects)
+
+    def draft(self, data: bytes, ref: str = "refunds@1.0.0", *, kind: ArtifactKind = "context_pack") -> None:
+        base, _, version = ref.partition("@")
+        self.on_artifact("author", data, Drafted(kind=kind, id=base, version=version, issuer=ISSUER), data)
+
+    def lint(self, data: bytes, *roles: str) -> None:
+        report = b"report of " + data
+        self.on_artifact("author", data, Linted(report=str(Digest.of(report)), roles=roles, after=""), report)
+
+    def review(self, by: str, data: bytes, role: str, verdict: Verdict = "approve") -> None:
+        self.on_artifact(by, data, Review(role=role, verdict=verdict))
+
+    def review_all(self, data: bytes) -> None:
+        for by, role in zip(("arch", "sec", "dat", "eva"), FOUR, strict=True):
+            self.review(by, data, role)
+
+    def sign(self, data: bytes, by: str = "pub", *, threshold: int = 1) -> None:
+        envelope = b"envelope of " + data
+        change = Signed(envelope=str(Digest.of(envelope)), threshold=threshold)
+        self.on_artifact(by, data, change, envelope)
+
+    def publish(self, data: bytes, ref: str = "refunds@1.0.0", *, by: str = "pub", walk: bool = True) -> Appended:
+        """Publish some bytes, walking all the way up to there first."""
+        if walk:
+            self.draft(data, ref)
+            self.lint(data)
+            self.review_all(data)
+            self.sign(data)
+        with self.catalog.read() as view:
+            before = predecessor(view.streams, PackRef.parse(ref))
+        change = Published(
+            digest=str(Digest.of(data)),
+            kind="context_pack",
+            issuer=ISSUER,
+            envelope=str(Digest.of(b"envelope of " + data)),
+            report=str(Digest.of(b"report of " + data)),
+            golden="not_run",
+            after="" if before is None else before.version,
+        )
+        return self.on_version(by, ref, change)
+
+    def pin(self, environment: str, ref: str, data: bytes, *, by: str = "ops") -> Appended:
+        base, _, version = ref.partition("@")
+        change = Pinned(kind="context_pack", id=base, version=version, digest=str(Digest.of(data)), pins=Pins())
+        return self.act(by, Planned(stream=pins_stream(environment, base), change=change, reason="go"))
+
+    def streams(self) -> dict[str, list[tuple[int, str, bytes]]]:
+        """Everything that the registry's streams hold."""
+        with self.catalog.read() as view:
+            names = [*view.streams.names(REGISTRY), *view.streams.names("tree/")]
+            return {name: [(one.seq, one.kind, one.body) for one in view.streams.read(name)] for name in names}
+
+    def tamper(self, stream: str, seq: int, body: bytes) -> None:
+        """Change a stored event behind the registry's back."""
+        with self.catalog.write() as tx:
+            database = tx.streams._db  # type: ignore[attr-defined]
+            guards = database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'event'")
+            for (guard,) in guards.fetchall():
+                database.execute(f"DROP TRIGGER {guard}")
+            database.execute("UPDATE event SET body = ? WHERE stream = ? AND seq = ?", (body, stream, seq))
