@@ -15,6 +15,11 @@ def test_the_demo_tells_its_story_to_the_end(tmp_path: Path) -> None:
     assert "verified, 7 objects hashed again" in result.out
     assert "fidelity exact" in result.out
     assert "12 objects, 2 execution packs, all sound" in result.out
+    assert "its author reviews it: refused, reviewer_is_author" in result.out
+    assert "other bytes under the same version: refused, version_taken" in result.out
+    assert "each signed, in one log; nothing was rewritten" in result.out
+    assert "gates: GATE_FINANCE_APPROVAL" in result.out
+    assert "left out: adp_payments.issue_refund, above_ceiling" in result.out
     assert not list(tmp_path.iterdir())
 
 
@@ -24,6 +29,8 @@ def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> No
         "ctx pack refund.json: ctx://e283d9edc4bda6076179269bc99c33cff9e3aba32ec5f2ee867bccd309eb9e72"
         in chapters[1]["lines"]
     )
+    hashes = [line.split()[-1] for line in chapters[-1]["lines"] if " tokens, sha256:" in line]
+    assert hashes == ["sha256:a9a399a0d753ef42b1bc718c851e9cc1711d1ed8ae38c4d283bef482ecc7e06a"]
 
 
 def test_a_kept_demo_leaves_a_sound_store_in_which_what_it_told_is_true(tmp_path: Path) -> None:
@@ -34,6 +41,8 @@ def test_a_kept_demo_leaves_a_sound_store_in_which_what_it_told_is_true(tmp_path
     assert ctx("diff", first, later, "--exit-code", cwd=here).status == 12
     assert ctx("verify", first, cwd=here).status == 0
     assert ctx("replay", first, "--recorded", cwd=here).status == 0
+    assert "pinned in prod" in ctx("packs", cwd=here).out
+    assert ctx("verify", "--registry", cwd=here).status == 0
 
 
 def test_the_demo_does_not_touch_a_folder_that_is_there(tmp_path: Path) -> None:

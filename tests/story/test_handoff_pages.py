@@ -19,7 +19,7 @@ from tests.surfaces.running import COMMAND
 from tests.unit.handoff.reference_root import ReferencePacks
 
 ROOT = Path(__file__).parents[2]
-README, PAGE, SKILL = ROOT / "README.md", ROOT / "docs" / "handoff.md", ROOT / "docs" / "skills" / "handoff.md"
+PAGE, SKILL = ROOT / "docs" / "handoff.md", ROOT / "docs" / "skills" / "handoff.md"
 OLD_FILE = {"key": "scope", "title": "Scope", "description": "TODO", "refs": [], "diagrams": []}
 
 
@@ -28,14 +28,14 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def configured() -> list[dict[str, Any]]:
-    """Each server that the README configures."""
-    text = README.read_text(encoding="utf-8").partition("<!-- clients:")[2].partition("\n## ")[0]
+    """Each server that the page configures."""
+    text = PAGE.read_text(encoding="utf-8").partition("<!-- clients:")[2].partition("\n## ")[0]
     found = [msgspec.json.decode(block, type=dict[str, Any]) for block in blocks(text, "json")]
     found += [tomllib.loads(block) for block in blocks(text, "toml")]
     return [server for one in found for kind in one.values() for server in kind.values()]
 
 
-def test_every_configuration_of_the_readme_starts_a_server_that_answers(tmp_path: Path) -> None:
+def test_every_configuration_of_the_page_starts_a_server_that_answers(tmp_path: Path) -> None:
     servers = configured()
     assert len(servers) == 5
     (tmp_path / "project").mkdir()

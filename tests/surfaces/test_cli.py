@@ -11,7 +11,7 @@ from tests.surfaces.running import ctx, ctx_started
 from tests.surfaces.sample import REPORT, Store, one_error_line
 
 NAMES = [verb.name for verb in VERBS]
-REFUSED = ("promote", "unpin")  # the one can only refuse yet, the other only once do what it is asked
+REFUSED = ("promote", "rollback", "unpin")  # the one can only refuse yet, the others only once do what they are asked
 ENDING = [name for name in NAMES if name not in REFUSED]
 ANSWERING = [name for name in ENDING if name != "mcp"]  # a server answers its client and not its caller
 
@@ -78,7 +78,7 @@ VERB_LINES = {
     "pin": ["pin", "staging", "ctxpack.support@1.0.0", "--key", "./ops.pem"],
     "unpin": ["unpin", "nowhere", "ctxpack.support", "--reason", "why not", "--key", "./ops.pem"],
     "promote": ["promote", "prod", "ctxpack.support", "--key", "./ops.pem"],
-    "rollback": ["rollback", "prod", "ctxpack.support", "--reason", "wrong refunds", "--key", "./ops.pem"],
+    "rollback": ["rollback", "nowhere", "ctxpack.support", "--reason", "wrong refunds", "--key", "./ops.pem"],
     "deprecate": ["deprecate", "ctxpack.support@1.2.0", "--reason", "old", "--key", "./pub.pem"],
     "revoke": ["revoke", "ctxpack.support@1.3.0", "--reason", "it leaks", "--key", "./pub.pem"],
     "refresh": ["refresh", "list"],
@@ -135,7 +135,11 @@ def test_a_quiet_verb_prints_only_what_was_asked_for(used: Store, name: str) -> 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_verb_that_can_only_refuse_says_so_in_one_line(used: Store, name: str) -> None:
-    status, code = {"promote": (10, "promotion_not_observed"), "unpin": (13, "pin_not_found")}[name]
+    status, code = {
+        "promote": (10, "promotion_not_observed"),
+        "rollback": (10, "rollback_never_pinned"),
+        "unpin": (13, "pin_not_found"),
+    }[name]
     one_error_line(ctx(*line_of(used, name), cwd=used.folder), status, code)
 
 

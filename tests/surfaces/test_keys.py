@@ -86,6 +86,14 @@ def test_keys_lie_where_only_their_owner_can_reach_them_and_encrypted(store: Pat
     assert sorted(path.name for path in folder.glob("*.key")) == ["alice.key", "bob.key", "carol.key"]
 
 
+def test_the_roles_that_are_named_are_all_that_a_key_has_then_and_are_told(store: Path) -> None:
+    told = keys(
+        "trust", "bob", "--issuer", "acme", "--role", "data", "--role", "publisher", "--key", "alice", cwd=store
+    )
+    assert "is trusted for acme in the roles data, publisher, signed by" in told.out
+    assert listed(store)["issuers"][0]["keys"][1]["roles"] == ["data", "publisher"]
+
+
 def test_a_store_without_keys_says_how_to_begin_and_the_first_key_says_for_whom(tmp_path: Path) -> None:
     ctx("init", cwd=tmp_path)
     assert "ctx keys new" in keys("list", cwd=tmp_path).out

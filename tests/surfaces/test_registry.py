@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from contextplane.trust.keyring_events import KeyRevocation
 from tests.surfaces.registries import at_office, pack_file, prepared
 from tests.surfaces.running import Result, ctx
 from tests.surfaces.sample import one_error_line
 from tests.unit.registry.desk import OVERLAY
+from tests.unit.trust.world import key_of
 
 SUPPORT = "ctxpack.support"
 WHY = ("--reason", "because")
@@ -114,8 +116,20 @@ def test_what_does_not_pass_is_recorded_as_a_draft_and_refused(store: Path) -> N
     result = acted("lint", file, "--record", cwd=store, by="author")
     assert result.status == 10
     assert "wrong.json:" in result.out
+    assert "        -> " in result.out, "with its cure"
     assert "draft" in result.out
+    assert "did not pass its gates" in ctx("packs", "--drafts", cwd=store).out
     one_error_line(acted("lint", file, "--record", "--sarif", cwd=store, by="author"), 2, "usage")
+    early = acted("review", file, "--role", "security", "--approve", *WHY, cwd=store, by="sec")
+    assert "'ctx lint FILE --record'" in one_error_line(early, 10, "lifecycle_transition_refused")
+
+
+def test_a_file_that_is_no_artifact_is_told_with_its_place(store: Path) -> None:
+    (store / "wrong.yaml").write_text("pack_meta:\n  pack_id: 3\n", encoding="utf-8")
+    for args in (["lint", "wrong.yaml", "--record"], ["sign", "wrong.yaml"]):
+        told = one_error_line(acted(*args, cwd=store, by="author"), 10, "artifact_invalid")
+        assert "wrong.yaml:1:1: " in told
+        assert "'ctx lint wrong.yaml' lists" in told
 
 
 def test_a_withdrawn_version_says_where_it_is_still_pinned(store: Path) -> None:
@@ -149,6 +163,46 @@ def test_refreshes_and_incidents(store: Path) -> None:
     one_error_line(acted("promote", "prod", SUPPORT, cwd=store, by="ops"), 10, "promotion_without_evaluation")
 
 
+def test_whoever_acts_is_told_what_comes_next(store: Path) -> None:
+    rejected = acted("review", f"{SUPPORT}@3.0.0", "--role", "security", "--reject", *WHY, cwd=store, by="sec")
+    assert "Rejected as: security\n" in rejected.out
+    assert "rejected as security: because\n" in ctx("packs", "--drafts", cwd=store).out
+    signed = acted("sign", f"{SUPPORT}@4.0.0", cwd=store, by="pub")
+    assert signed.out.endswith(f"Next: ctx publish {SUPPORT}@4.0.0\n")
+    published = acted("publish", f"{SUPPORT}@5.0.0", cwd=store, by="pub")
+    assert published.out.endswith(f"Next: ctx pin ENV {SUPPORT}@5.0.0\n")
+
+
+def test_a_version_is_compared_by_its_name_with_another_and_with_a_file(store: Path) -> None:
+    file = pack_file(store, "next.json", "1.1.1")
+    whole = ctx("diff", f"{SUPPORT}@1.0.0", f"{SUPPORT}@prod", cwd=store)
+    assert (whole.status, whole.out.splitlines()[0]) == (0, f"Comparing {SUPPORT}@1.0.0 vs {SUPPORT}@1.1.0")
+    told = said("diff", f"{SUPPORT}@1.1.0", file, cwd=store)
+    assert (told["pack_a"], told["pack_b"], told["version_class"]) == (f"{SUPPORT}@1.1.0", f"{SUPPORT}@1.1.1", "major")
+    assert said("diff", f"{SUPPORT}@1.0.0", f"{SUPPORT}@3.0.0", cwd=store)["has_drift"], "a draft has a name as well"
+    one_error_line(
+        ctx("lint", file, "--against", f"{SUPPORT}@1.1.0", "--quiet", cwd=store), 10, "version_bump_too_small"
+    )
+    assert ctx("lint", file, "--against", f"{SUPPORT}@1.0.0", cwd=store).status == 0
+    assert "1.1.0" in ctx("check", file, "--against", f"{SUPPORT}@prod", cwd=store).out
+
+
+def test_a_pin_by_a_key_that_is_revoked_from_before_then_on_is_marked(store: Path) -> None:
+    assert said("packs", cwd=store)["versions"][1]["doubtful_in"] == []
+    lost = KeyRevocation(key_id=key_of("ops").public_key.key_id, revoked_from="2026-01-01T00:00:00Z", reason="lost")
+    with at_office(store) as here:
+        here.change_keys(lost)
+    assert said("packs", cwd=store)["versions"][1]["doubtful_in"] == ["prod"]
+    assert "must be pinned anew in prod" in ctx("packs", cwd=store).out
+    assert "which is revoked from before then on" in ctx("show", f"{SUPPORT}@prod", cwd=store).out
+
+
+def test_a_rollback_stands_in_the_history_of_the_version_that_is_pinned_again(store: Path) -> None:
+    said("rollback", "prod", SUPPORT, *WHY, cwd=store, by="ops")
+    assert "pinned again in prod " in ctx("log", f"{SUPPORT}@prod", cwd=store).out.splitlines()[-1]
+    assert "pinned again" not in ctx("log", f"{SUPPORT}@1.1.0", cwd=store).out
+
+
 @pytest.mark.parametrize(
     ("args", "by", "status", "code"),
     [
@@ -168,6 +222,7 @@ def test_refreshes_and_incidents(store: Path) -> None:
         (["sign", f"{SUPPORT}@3.0.0"], "pub", 10, "lifecycle_transition_refused"),
         (["publish", f"{SUPPORT}@4.0.0"], "pub", 10, "lifecycle_transition_refused"),
         (["publish", f"{SUPPORT}@5.0.0"], "ops", 11, "registry_role_missing"),
+        (["publish", f"sha256:{'0' * 64}"], "pub", 13, "artifact_not_found"),
         (["pin", "prod", f"{SUPPORT}@5.0.0"], "ops", 13, "version_not_found"),
         (["pin", "prod", SUPPORT], "ops", 10, "pack_ref_unpinned"),
         (["pin", "prod"], "ops", 2, "usage"),
@@ -177,6 +232,11 @@ def test_refreshes_and_incidents(store: Path) -> None:
         (["unpin", "dev", SUPPORT, "--alias", *WHY], "ops", 13, "alias_not_found"),
         (["rollback", "prod", SUPPORT, "1.3.0", *WHY], "ops", 10, "rollback_never_pinned"),
         (["rollback", "prod", SUPPORT], "ops", 2, "usage"),
+        (["rollback", "prod", f"{SUPPORT}@1.0.0", *WHY], "ops", 2, "usage"),
+        (["unpin", "prod", f"{SUPPORT}@1.0.0", *WHY], "ops", 2, "usage"),
+        (["diff", f"{SUPPORT}@1.0.0", f"{SUPPORT}@9.9.9"], "", 13, "version_not_found"),
+        (["diff", f"{SUPPORT}@1.0.0", "abcd1234"], "", 2, "usage"),
+        (["verify", f"{SUPPORT}@1.0.0"], "", 2, "reference_not_an_execution_pack"),
         (["promote", "dev", SUPPORT], "ops", 13, "pin_not_found"),
         (["deprecate", f"{SUPPORT}@9.0.0", *WHY], "pub", 13, "version_not_found"),
         (["revoke", f"{SUPPORT}@1.0.0"], "pub", 2, "usage"),

@@ -158,3 +158,24 @@ def test_the_store_tells_of_its_registry_in_a_line(store: Path) -> None:
     damaged = ctx("fsck", cwd=store)
     assert damaged.status == 1
     assert "corrupt   registry/log  log_truncated: 8 entries, and 9 are signed" in damaged.out
+
+
+def test_one_version_is_verified_by_its_name(store: Path) -> None:
+    result = ctx("verify", PACK, cwd=store)
+    assert (result.status, result.err) == (0, "")
+    assert result.out.splitlines()[0] == f"Version:    {PACK}  context_pack"
+    assert result.out.splitlines()[-1] == "Integrity:  verified"
+    told = msgspec.json.decode(ctx("verify", PACK, "--json", cwd=store).raw)
+    assert (told["answer"], told["ref"], told["marks"]) == ("verified", PACK, [])
+
+
+def test_a_version_whose_bytes_were_changed_is_not_verified(store: Path) -> None:
+    digest = msgspec.json.decode(ctx("verify", PACK, "--json", cwd=store).raw)["digest"].removeprefix("sha256:")
+    file = store / ".ctx" / "objects" / digest[:2] / digest[2:]
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes().replace(b"destructive", b"read_only  "))
+    one_error_line(ctx("verify", PACK, cwd=store), 11, "object_corrupt")
+
+
+def test_a_version_that_was_never_published_is_not_found(store: Path) -> None:
+    one_error_line(ctx("verify", "ctxpack.support@9.0.0", cwd=store), 13, "version_not_found")

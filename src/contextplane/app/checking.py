@@ -60,7 +60,7 @@ def checked(
 def _cases(found: Linted, overlays: tuple[str, ...], folder: str) -> Cases:
     """What the golden cases of a folder say of the pack. A folder without any says nothing."""
     from contextplane.app.authored import overlay_from
-    from contextplane.app.compiling import from_linted
+    from contextplane.app.compiling_files import from_linted
     from contextplane.app.golden import NoGoldenCases, check, golden_files
 
     try:

@@ -1,8 +1,7 @@
-"""Compiling what people have in files, or what a registry holds, with the knobs that they turn."""
+"""Compiling a case from a pack, as it stands in its file and with the knobs that people turn."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -13,7 +12,7 @@ from contextplane.app.knobs import Knob, fact_at, turned
 from contextplane.app.pack_facts import known_places
 from contextplane.compiler.compile import compile_context
 from contextplane.compiler.view import PackView
-from contextplane.errors import ContextPlaneError, Family
+from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import Json, canonical
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.context_ledger import Lineage
@@ -21,30 +20,16 @@ from contextplane.model.context_pack.pack import ContextPack
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 
-if TYPE_CHECKING:
-    from contextplane.app.authored import OverlayFile
-    from contextplane.app.linting import Linted
-
 __all__ = [
     "Compiled",
-    "PackNotSound",
     "PackSource",
     "compiled_case",
-    "from_file",
-    "from_linted",
     "from_value",
     "placed",
     "placed_in",
 ]
 
 _PARTS = frozenset({"request", "run_context", "environment", "evidence", "memories", "as_of"})
-
-
-class PackNotSound(ContextPlaneError):
-    """A pack that does not pass the validation gates: nothing is compiled from it."""
-
-    code: ClassVar[str] = "compile_pack_not_sound"
-    family: ClassVar[Family] = "refused"
 
 
 class PackSource:
@@ -95,46 +80,11 @@ class Compiled(Value, frozen=True):
         return self.before is None or _hash(self.before) != _hash(self.context)
 
 
-def from_file(path: str, overlays: tuple[str, ...] = ()) -> PackSource:
-    """The pack in a file, with its overlays. One that does not pass every gate is refused."""
-    from contextplane.app.authored import overlay_from, pack_from
-    from contextplane.app.linting import linted
-
-    files = tuple(overlay_from(one) for one in overlays)
-    return from_linted(linted(pack_from(path), files), files)
-
-
-def from_linted(found: "Linted", overlays: "Sequence[OverlayFile]" = ()) -> PackSource:
-    """The same of a pack that was judged with these overlays."""
-    _refuse_unsound(found)
-    pack = msgspec.convert(found.value, type=ContextPack)
-    own = (Lineage(ref=str(pack.ref), digest=str(Digest.of(found.pack.file.canonical))),)
-    # The order in which they are applied.
-    order = sorted(overlays, key=lambda one: (one.overlay.order, one.overlay.overlay_id, one.overlay.ref.release))
-    applied = tuple(Lineage(ref=str(one.overlay.ref), digest=str(Digest.of(one.file.canonical))) for one in order)
-    return PackSource(pack, own + applied, found.pack.where)
-
-
 def from_value(value: Json) -> PackSource:
     """A pack that passed every gate already, as a registry holds it."""
     pack = msgspec.convert(value, type=ContextPack)
     lineage = (Lineage(ref=str(pack.ref), digest=str(Digest.of(canonical(value)))),)
     return PackSource(pack, lineage, lambda at: f"{pack.ref}#{at}")
-
-
-def _refuse_unsound(found: "Linted") -> None:
-    """Refuse a pack that the gates refuse, with the first of their findings."""
-    errors = [one for one in found.placed if one.finding.severity == "error"]
-    if found.report.passed:
-        return
-    first = errors[0]
-    raise PackNotSound(
-        f"{len(errors)} {'error' if len(errors) == 1 else 'errors'}; the first: {first.finding.cause} "
-        f"({first.finding.gate}/{first.finding.code})",
-        at=first.where,
-        hint=f"'ctx lint {found.pack.path}' lists them all",
-        details={"findings": [{"at": one.where, "code": one.finding.code, "gate": one.finding.gate} for one in errors]},
-    )
 
 
 def compiled_case(source: PackSource, file: Authored, knobs: Sequence[Knob] = ()) -> Compiled:

@@ -6,11 +6,12 @@ again, and does not depend on any folder.
 
 from collections.abc import Sequence
 
-from contextplane.app.golden import GoldenFile, Ran, check, golden_documents, golden_files
+from contextplane.app.golden import GoldenCaseInvalid, GoldenFile, Ran, check, golden_documents, golden_files
 from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import Json
 from contextplane.model.ids import PackRef
 from contextplane.model.json_text import parse
+from contextplane.policy.secrets import secret_shapes
 from contextplane.registry.reports import Golden
 
 __all__ = ["FolderCases", "kept_cases"]
@@ -23,6 +24,13 @@ class FolderCases:
 
     def __init__(self, folder: str) -> None:
         self._files = golden_files(folder)
+        for one in self._files:
+            if secret_shapes(one.file.file.canonical):
+                raise GoldenCaseInvalid(
+                    "holds something that looks like a secret, and would be kept for ever",
+                    at=one.file.path,
+                    hint="take it out; a case needs no real one",
+                )
 
     def run(self, ref: PackRef, value: Json) -> Golden:
         return _golden(self._files, ref, value)

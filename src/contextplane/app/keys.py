@@ -23,7 +23,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.keyring import OWNER
-from contextplane.ports.objects import StorageReadOnly
+from contextplane.ports.objects import StorageFull, StorageReadOnly
 from contextplane.ports.signer import PublicKey, Signer
 from contextplane.trust.base64_text import encoded
 from contextplane.trust.keyring import TrustedKeys, proposed
@@ -110,8 +110,7 @@ class KeyDesk:
         with self.platform.catalog.read() as view:
             keys = followed(view.streams, known, self.check)
         if keys != known:
-            with suppress(StorageReadOnly):  # a store that cannot be written is looked at all the same
-                self._remember(keys)
+            self._remember(keys)
         return keys
 
     @property
@@ -238,7 +237,12 @@ class KeyDesk:
         return known
 
     def _remember(self, keys: TrustedKeys) -> None:
-        self.files.remember(_MEMORY, msgspec.json.encode(keys))
+        # Another process may have seen more meanwhile.
+        if keys.seq <= self.remembered().seq:
+            return
+        # A store that cannot be written is looked at all the same, and what was done in it is done.
+        with suppress(StorageReadOnly, StorageFull):
+            self.files.remember(_MEMORY, msgspec.json.encode(keys))
 
 
 def _check(changes: Sequence[Change]) -> None:

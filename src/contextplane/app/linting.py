@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from contextplane.authoring.places import Place
     from contextplane.model.artifact import ArtifactKind
     from contextplane.model.canonical import Json
+    from contextplane.registry.artifacts import Candidate
 
 __all__ = ["LawUnknown", "Linted", "PlacedChange", "PlacedFinding", "law_behind", "lint", "linted"]
 
@@ -63,7 +64,8 @@ class Linted(Value, frozen=True):
     """What the gates say of a pack with its overlays; `applied` is what those changed, each with its origin.
 
     `value` is what was judged. `left_out`: the overlays were not applied, because the form of the pack is wrong.
-    `comparison` is of the pack itself with the version before, where one was given.
+    `comparison` is of the pack itself with the version before, where one was given; `catalogs` are the decision
+    catalogs that it was judged together with.
     """
 
     pack: Authored
@@ -74,10 +76,16 @@ class Linted(Value, frozen=True):
     left_out: bool = False
     comparison: "Comparison | None" = None
     kind: "ArtifactKind" = "context_pack"
+    catalogs: tuple[str, ...] = ()
 
 
 def lint(
-    path: str, *, overlays: tuple[str, ...] = (), environment: str | None = None, against: Authored | None = None
+    path: str,
+    *,
+    overlays: tuple[str, ...] = (),
+    environment: str | None = None,
+    against: Authored | None = None,
+    catalogs: "tuple[Candidate, ...]" = (),
 ) -> Linted:
     """Judge the document in a file, with everything beside it that is given by its name.
 
@@ -86,10 +94,10 @@ def lint(
     surroundings = surroundings_from(environment) if environment is not None else None
     found = authored(path)
     kind = kind_of(found)
-    if kind != "context_pack" and not overlays and against is None:
+    if kind != "context_pack" and not overlays and not catalogs and against is None:
         return _judged_alone(found, kind, surroundings)
     pack = as_pack(found)
-    return linted(pack, tuple(map(overlay_from, overlays)), surroundings, against)
+    return linted(pack, tuple(map(overlay_from, overlays)), surroundings, against, catalogs)
 
 
 def _judged_alone(found: Authored, kind: "ArtifactKind", surroundings: Surroundings | None) -> Linted:
@@ -107,9 +115,14 @@ def linted(
     overlays: tuple[OverlayFile, ...] = (),
     surroundings: Surroundings | None = None,
     before: Authored | None = None,
+    catalogs: "tuple[Candidate, ...]" = (),
 ) -> Linted:
-    """Run every gate over the pack with its overlays applied, and compare the pack itself with the version before."""
-    bare = judged(pack.file.value, surroundings, identify=official_number)
+    """Run every gate over the pack with its catalogs and overlays, and compare the pack itself with the version before.
+
+    What is found in a part that a catalog adds is placed where the pack would have it.
+    """
+    value, names = _together(pack, catalogs)
+    bare = judged(value, surroundings, identify=official_number)
     compared = None
     if before is not None:
         from contextplane.app.comparing import compared_with
@@ -118,9 +131,16 @@ def linted(
         compared = compared_with(before, pack, bare)
     if not overlays or bare.not_run:
         placed = tuple(_placed(one, pack, one.at) for one in bare.findings)
-        value = pack.file.value
-        return Linted(pack=pack, report=bare, value=value, placed=placed, left_out=bool(overlays), comparison=compared)
-    view, files = _resolved(pack, overlays)
+        return Linted(
+            pack=pack,
+            report=bare,
+            value=value,
+            placed=placed,
+            left_out=bool(overlays),
+            comparison=compared,
+            catalogs=names,
+        )
+    view, files = _resolved(value, overlays)
     report = judged(view.value, surroundings, identify=official_number)
     origins = [(one, view.origins.of(one.at)) for one in report.findings]
     applied = [(files[one.overlay], one) for one in view.applied]
@@ -133,7 +153,24 @@ def linted(
             PlacedChange(overlay=one.overlay, where=file.where(one.at), change=one.change) for file, one in applied
         ),
         comparison=compared,
+        catalogs=names,
     )
+
+
+def _together(pack: Authored, catalogs: "tuple[Candidate, ...]") -> "tuple[Json, tuple[str, ...]]":
+    """What is judged, and the catalogs in it. To a pack whose form is wrong nothing is added."""
+    value = pack.file.value
+    if not catalogs:
+        return value, ()
+    from contextplane.authoring.gates.schema import typed_or_problems
+    from contextplane.model.context_pack.pack import ContextPack
+    from contextplane.registry.artifacts import candidate
+    from contextplane.registry.merging import put_together
+    from contextplane.registry.shared_catalogs import given
+
+    if not isinstance(typed_or_problems(value, ContextPack), ContextPack):
+        return value, ()
+    return put_together(given(candidate(value), catalogs)), tuple(str(one.ref) for one in catalogs)
 
 
 def _placed(finding: Finding, file: Authored, at: str) -> PlacedFinding:
@@ -142,13 +179,13 @@ def _placed(finding: Finding, file: Authored, at: str) -> PlacedFinding:
     return PlacedFinding(finding=told, path=file.path, place=file.place(at))
 
 
-def _resolved(pack: Authored, overlays: tuple[OverlayFile, ...]) -> "tuple[ResolvedView, dict[str, OverlayFile]]":
+def _resolved(value: "Json", overlays: tuple[OverlayFile, ...]) -> "tuple[ResolvedView, dict[str, OverlayFile]]":
     """The pack with its overlays, and each overlay's file by its reference. A refusal is given its place there."""
     from contextplane.authoring.overlays import resolved_view
 
     files = {str(one.overlay.ref): one for one in overlays}
     try:
-        return resolved_view(pack.file.value, [one.overlay for one in overlays], identify=official_number), files
+        return resolved_view(value, [one.overlay for one in overlays], identify=official_number), files
     except ContextPlaneError as error:
         for told in (error.details, *_listed(error, "problems"), *_listed(error, "widenings")):
             file = files.get(str(told.get("overlay")))

@@ -13,7 +13,7 @@ from contextplane.adapters.files.keys import FileKeys
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Document
-from contextplane.ports.objects import StorageReadOnly
+from contextplane.ports.objects import StorageFull, StorageReadOnly
 from contextplane.registry.checkpoints import Standing
 from contextplane.trust.checkpoint import Checkpoint
 
@@ -62,7 +62,8 @@ class RegistryMemory:
             return
         kept = self.recalled()
         if kept is None or _height(kept) < _height(standing.checkpoint):
-            with suppress(StorageReadOnly):  # a store that cannot be written is looked at all the same
+            # A store that cannot be written is looked at all the same, and what was done in it is done.
+            with suppress(StorageReadOnly, StorageFull):
                 self._files.remember(_MEMORY, msgspec.json.encode(_Kept(note=standing.note.decode())))
 
 

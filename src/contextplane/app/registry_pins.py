@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from contextplane.app.official_numbers import official_number
 from contextplane.app.registry import By, RegistryDesk
+from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.overlay import Overlay
 from contextplane.model.value import Value
+from contextplane.ports.catalog import StreamConflict
 from contextplane.registry.appending import Appended, Planned
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.changes import (
@@ -35,7 +37,7 @@ from contextplane.registry.pinning import (
 )
 from contextplane.registry.pins import PinState, ref_of
 from contextplane.registry.reading import Reader
-from contextplane.registry.reports import golden_report
+from contextplane.registry.reports import Golden, golden_report
 from contextplane.registry.streams import PINS, NameInvalid, aliases_stream, environment_stream, pins_stream
 
 __all__ = [
@@ -116,7 +118,7 @@ def rolled_back(desk: RegistryDesk, environment: str, base_id: str, version: str
         stream = pins_stream(environment, base_id)
         appended = writer.append([Planned(stream=stream, change=change, reason=by.reason)])
     took = max(0, round((desk.platform.clock.now() - began).total_seconds() * 1000))
-    golden = desk.golden.run(artifact.ref, artifact.value)
+    golden = _golden(desk, artifact)
     report = golden_report(artifact.ref, artifact.digest, golden)
     ended = RollbackEnded(
         rollback=appended.events[0].event.seq,
@@ -147,6 +149,8 @@ def promoted(desk: RegistryDesk, environment: str, base_id: str, by: By) -> PinA
         version = reader.version(ref_of(pin))
     evaluated = check_promotion(state, version, desk.evaluations.evaluated(version.ref, environment))
     with desk.writing(by.signer, [evaluated.report]) as writer:
+        if writer.reader.pins(environment, base_id).base != version.ref:
+            raise StreamConflict("another version was pinned meanwhile", at=str(version.ref), hint="promote that one")
         check_promotion(state, writer.reader.version(version.ref), evaluated)
         report = str(Digest.of(evaluated.report))
         change = Promoted(id=pin.id, version=pin.version, report=report, pins=_NONE)
@@ -188,6 +192,14 @@ def environment_set(desk: RegistryDesk, environment: str, *, protected: bool, by
         return True
 
 
+def _golden(desk: RegistryDesk, artifact: Candidate) -> Golden:
+    """What golden cases say behind a rollback. It is in force: that they cannot run is told, as red ones are."""
+    try:
+        return desk.golden.run(artifact.ref, artifact.value)
+    except ContextPlaneError as error:
+        return Golden(outcome="not_run", words=f"{error.code}: {error.message}")
+
+
 def _base_id(artifact: Candidate) -> str:
     return artifact.document.base_pack_id if isinstance(artifact.document, Overlay) else artifact.ref.pack_id
 
@@ -222,7 +234,7 @@ def _read(desk: RegistryDesk, pins: Iterable[Pin]) -> Iterator[Candidate]:
 
 def _target(reader: Reader, state: PinState, version: str | None) -> Pin:
     changes = (one.change for one in reader.backwards(pins_stream(state.environment, state.base_id)))
-    earlier = (one.pins for one in changes if isinstance(one, PinChange))
+    earlier = (one for one in changes if isinstance(one, PinChange))
 
     def is_revoked(pin: Pin) -> bool:
         return reader.version(ref_of(pin)).stage == "revoked"

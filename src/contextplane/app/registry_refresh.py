@@ -1,7 +1,5 @@
 """Refresh triggers and incidents, put to use: which versions are affected, what must run, and what came of it."""
 
-from collections.abc import Iterator
-
 from contextplane.app.official_numbers import official_number
 from contextplane.app.registry import By, RegistryDesk
 from contextplane.authoring.artifacts import judge
@@ -11,19 +9,18 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.context_pack.pack import ContextPack
 from contextplane.model.decision_catalog import DecisionCatalog
 from contextplane.model.ids import Digest, PackRef
-from contextplane.model.overlay import Overlay
 from contextplane.model.value import Value
 from contextplane.ports.keyring import OWNER
 from contextplane.registry.appending import Planned
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.authority import PUBLISHER
 from contextplane.registry.changes import IncidentClosed, IncidentOpened, RefreshReported, RefreshRequired, Trigger
-from contextplane.registry.merging import Given, merged
 from contextplane.registry.pinning import check_usable
 from contextplane.registry.reading import Reader
 from contextplane.registry.refreshing import ACTIONS, EVERY, REQUIRED, Ran, RefreshNotFound, depends, ran
 from contextplane.registry.releases import versions_of
 from contextplane.registry.reports import Golden, action_report
+from contextplane.registry.shared_catalogs import judged_with, refs_of
 from contextplane.registry.streams import version_stream
 from contextplane.registry.version import Refresh, VersionState
 
@@ -157,22 +154,19 @@ def _catalog(desk: RegistryDesk, dependency: str) -> DecisionCatalog:
 def _judged(
     desk: RegistryDesk, artifact: Candidate, refresh: Refresh, surroundings: Surroundings | None
 ) -> Report | ContextPlaneError:
-    """What the gates say now; of a pack whose catalog changed, together with that catalog, or that they contradict."""
-    value = artifact.value
-    if refresh.trigger == "DECISION_CATALOG_UPDATED" and refresh.dependency != EVERY:
-        with desk.reading() as reader:
-            catalog = desk.artifact(reader.version(PackRef.parse(refresh.dependency)).digest)
-        try:
-            value = merged(_given(artifact, catalog)).value
-        except ContextPlaneError as error:
-            return error
-    return judge("context_pack", value, surroundings, identify=official_number)
-
-
-def _given(*artifacts: Candidate) -> Iterator[Given]:
-    for one in artifacts:
-        if not isinstance(one.document, Overlay):
-            yield Given(document=one.document, value=one.value)
+    """What the gates say now; of a pack with catalogs, together with them and the one that changed, or why not."""
+    with desk.reading() as reader:
+        catalogs = {one.pack_id: one for one in refs_of(reader.version(artifact.ref).entry_of.catalogs)}
+        if refresh.trigger == "DECISION_CATALOG_UPDATED" and refresh.dependency != EVERY:
+            changed = PackRef.parse(refresh.dependency)
+            catalogs[changed.pack_id] = changed
+        shared = [desk.artifact(reader.version(one).digest) for one in catalogs.values()]
+    if not shared:
+        return judge("context_pack", artifact.value, surroundings, identify=official_number)
+    try:
+        return judged_with(artifact, shared, surroundings, official_number)
+    except ContextPlaneError as error:
+        return error
 
 
 def _golden(desk: RegistryDesk, artifact: Candidate, version: VersionState) -> Golden | None:

@@ -1,7 +1,10 @@
 """From a document to a published version: recorded, reviewed, signed, published; later deprecated or revoked."""
 
+from collections.abc import Sequence
+
 from contextplane.app.official_numbers import official_number
 from contextplane.app.registry import By, RegistryDesk
+from contextplane.app.registry_catalogs import published_catalogs
 from contextplane.authoring.artifacts import judge
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.surroundings import Surroundings
@@ -14,6 +17,7 @@ from contextplane.ports.signer import Signer
 from contextplane.registry.appending import Appended, Planned
 from contextplane.registry.artifacts import Candidate, candidate
 from contextplane.registry.changes import Deprecated, Drafted, Linted, Review, Revoked, Signed, Verdict
+from contextplane.registry.keeping import refuse_to_keep
 from contextplane.registry.lifecycle import ArtifactState, Stage, refuse_transition
 from contextplane.registry.publishing import Release, StatementOfOther, already_published, next_step, publish
 from contextplane.registry.reading import Reader
@@ -21,6 +25,7 @@ from contextplane.registry.refusals import ArtifactUnknown, TransitionRefused, V
 from contextplane.registry.releases import predecessor, versions_of
 from contextplane.registry.reports import gates_report
 from contextplane.registry.reviewing import check_recorded, check_rejections, check_reviewer, needed_roles
+from contextplane.registry.shared_catalogs import judged_with, named, refs_of
 from contextplane.registry.streams import artifact_stream, version_stream
 from contextplane.trust.envelope import Envelope, sealed
 from contextplane.trust.keyring_changes import IssuerNotFound
@@ -45,8 +50,18 @@ class Acted(Value, frozen=True):
     appended: Appended | None = None
 
 
-def judged_now(desk: RegistryDesk, artifact: Candidate, surroundings: Surroundings | None = None) -> Report:
-    """What every gate says of an artifact. An overlay is applied to the newest version of the pack that it is for."""
+def judged_now(
+    desk: RegistryDesk,
+    artifact: Candidate,
+    surroundings: Surroundings | None = None,
+    catalogs: Sequence[Candidate] = (),
+) -> Report:
+    """What every gate says of an artifact. An overlay is applied to the newest version of the pack that it is for.
+
+    `catalogs`: those that a pack is judged together with.
+    """
+    if catalogs:
+        return judged_with(artifact, catalogs, surroundings, official_number)
     base: Json = None
     if isinstance(artifact.document, Overlay):
         with desk.reading() as reader:
@@ -56,12 +71,23 @@ def judged_now(desk: RegistryDesk, artifact: Candidate, surroundings: Surroundin
     return judge(artifact.kind, artifact.value, surroundings, base=base, identify=official_number)
 
 
-def recorded(desk: RegistryDesk, value: Json, signer: Signer, surroundings: Surroundings | None = None) -> Acted:
-    """Make a document known, and record that it passes every gate, if it does; else it stays a draft."""
+def recorded(
+    desk: RegistryDesk,
+    value: Json,
+    signer: Signer,
+    surroundings: Surroundings | None = None,
+    catalogs: Sequence[PackRef] = (),
+) -> Acted:
+    """Make a document known, and record that it passes every gate, if it does; else it stays a draft.
+
+    `catalogs`: published ones that it is judged together with; that is on record, and so it is published later.
+    """
     artifact = candidate(value)
-    report = judged_now(desk, artifact, surroundings)
+    shared = published_catalogs(desk, catalogs)
+    report = judged_now(desk, artifact, surroundings, shared)
+    refuse_to_keep(report, at=str(artifact.ref))
     before = _before(desk, artifact.ref)
-    data = gates_report(artifact.ref, artifact.digest, report)
+    data = gates_report(artifact.ref, artifact.digest, report, catalogs=named(shared))
     stream = artifact_stream(artifact.digest)
     with desk.writing(signer, [artifact.data, data]) as writer:
         state = writer.reader.artifact(artifact.digest)
@@ -80,6 +106,7 @@ def recorded(desk: RegistryDesk, value: Json, signer: Signer, surroundings: Surr
                 report=str(Digest.of(data)),
                 roles=needed_roles(artifact, before),
                 after=before.ref.version if before is not None else "",
+                catalogs=named(shared),
             )
             planned.append(Planned(stream=stream, change=linted, reason="all gates passed"))
         appended = writer.append(planned) if planned else None
@@ -92,6 +119,7 @@ def reviewed(desk: RegistryDesk, target: str, role: str, verdict: Verdict, by: B
     digest = desk.candidate_digest(target)
     with desk.writing(by.signer) as writer:
         state = _unpublished(writer.reader, digest)
+        refuse_transition("reviewed", state.stage, at=str(state.ref), hint=next_step(state))
         check_reviewer(state, writer.reader.keyrings.kin(writer.key_id), role)
         change = Review(role=role, verdict=verdict)
         appended = writer.append([Planned(stream=artifact_stream(digest), change=change, reason=by.reason)])
@@ -142,12 +170,18 @@ def published(desk: RegistryDesk, target: str, by: By, surroundings: Surrounding
         raise ArtifactUnknown("nobody recorded it", at=str(digest), hint="'ctx lint FILE --record' does")
     artifact = desk.artifact(digest)
     check_recorded(state, artifact)
+    with desk.reading() as reader:
+        version = reader.version(artifact.ref)
+    if already_published(version, artifact):
+        return Acted(ref=artifact.ref, digest=digest, stage=version.stage)
+    shared = published_catalogs(desk, refs_of(state.catalogs))
     release = Release(
         artifact=artifact,
         envelope=desk.platform.objects.get(Digest.parse(state.envelope)) if state.envelope else b"",
-        report=judged_now(desk, artifact, surroundings),
+        report=judged_now(desk, artifact, surroundings, shared),
         golden=desk.golden.run(artifact.ref, artifact.value),
         before=_before(desk, artifact.ref),
+        catalogs=named(shared),
     )
     with desk.writing(by.signer, [release.report_data]) as writer:
         appended = publish(writer, release, by.reason)

@@ -1,15 +1,27 @@
 """Resolving in a registry by what this client trusts and knows: nothing older than it saw, and nothing stale."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from contextplane.app.registry import RegistryDesk
+from contextplane.model.ids import PackRef
+from contextplane.registry.admitting import admitted
 from contextplane.registry.opening import open_registry
-from contextplane.registry.resolved import Asked, Resolved
+from contextplane.registry.resolved import Asked, Resolved, Used
 from contextplane.registry.resolving import Standpoint, resolve
 from contextplane.registry.shelf import CatalogShelf
+from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.compatibility import Present
 from contextplane.trust.keyring_stream import followed
 from contextplane.trust.signatures import Grounds
 
-__all__ = ["resolved"]
+__all__ = ["resolved", "vouched_for"]
+
+
+def vouched_for(desk: RegistryDesk, ref: PackRef) -> Used:
+    """A version as a replay would get it: published, reviewed and signed as it must be, byte for byte; or a refusal."""
+    with _opened(desk) as (shelf, grounds, _):
+        return admitted(ref, "replay", shelf=shelf, grounds=grounds).used
 
 
 def resolved(desk: RegistryDesk, asked: Asked, present: Present, *, max_age: int | None) -> Resolved:
@@ -17,11 +29,18 @@ def resolved(desk: RegistryDesk, asked: Asked, present: Present, *, max_age: int
 
     `max_age`: how many seconds old that may be for new traffic, as the settings say.
     """
+    with _opened(desk) as (shelf, grounds, seen):
+        standpoint = Standpoint(grounds=grounds, present=present, seen=seen, max_age=max_age)
+        return resolve(asked, shelf, standpoint)
+
+
+@contextmanager
+def _opened(desk: RegistryDesk) -> Iterator[tuple[CatalogShelf, Grounds, Checkpoint | None]]:
+    """The registry to be read, whom we trust, and what we had seen of its log before."""
     seen, known, check = desk.memory.recalled(), desk.keys.keyring, desk.keys.check
     with desk.platform.catalog.read() as view:
         keys = followed(view.streams, known, check)
         opened = open_registry(view, keys, check, origin=desk.origin, seen=seen)
         desk.memory.keep(opened.standing)
         grounds = Grounds(keyring=keys, check=check, now=desk.keys.now)
-        standpoint = Standpoint(grounds=grounds, present=present, seen=seen, max_age=max_age)
-        return resolve(asked, CatalogShelf(opened, desk.platform.objects.get), standpoint)
+        yield CatalogShelf(opened, desk.platform.objects.get), grounds, seen

@@ -9,10 +9,12 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import ArtifactKind
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.overlay import Overlay
+from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
+from contextplane.ports.keyring import Issuer
 from contextplane.registry.appending import DRAFTS
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.changes import AliasSet, PinChange
+from contextplane.registry.changes import AliasSet, Pin, PinChange
 from contextplane.registry.events import Happened
 from contextplane.registry.lifecycle import ArtifactState, Stage
 from contextplane.registry.pins import pinning_of, ref_of
@@ -28,15 +30,22 @@ __all__ = ["Gates", "Listed", "Shown", "Where", "artifact_of", "drafts", "histor
 
 
 class Where(Value, frozen=True):
-    """An environment that pins a version: since when, and by which key."""
+    """An environment that pins a version: since when, and by which key.
+
+    `doubtful`: that key is revoked from before then on, so that no run is given the version until it is pinned anew.
+    """
 
     environment: str
     at: str
     by: str
+    doubtful: bool = False
 
 
 class Listed(Value, frozen=True):
-    """A version in a list. `problem`: why it could not be read."""
+    """A version in a list. `doubtful_in`: where it is pinned by a key that is revoked from before then on.
+
+    `problem`: why it could not be read.
+    """
 
     ref: PackRef
     kind: ArtifactKind | None = None
@@ -45,6 +54,7 @@ class Listed(Value, frozen=True):
     issuer: str = ""
     published_at: str = ""
     pinned_in: tuple[str, ...] = ()
+    doubtful_in: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     open_refreshes: int = 0
     problem: str = ""
@@ -107,6 +117,7 @@ def shown(desk: RegistryDesk, ref: PackRef) -> Shown:
         pins = tuple(where for pinned, where in _pinned(reader) if pinned == ref)
         aliases = tuple(name for name, number in reader.aliases(ref.pack_id).aliases if number == ref.version)
         history = _history(reader, artifact)
+        issuer = reader.keyrings.now.issuer(artifact.issuer)
     envelope = version.entry_of.envelope if version.is_published else state.envelope
     return Shown(
         ref=ref,
@@ -117,7 +128,7 @@ def shown(desk: RegistryDesk, ref: PackRef) -> Shown:
         artifact=state,
         version=version if version.is_published else None,
         layers=_layers(artifact),
-        signed_by=_signed_by(desk, envelope),
+        signed_by=_signed_by(desk, envelope, issuer),
         gates=_gates(desk, version.entry_of.report if version.is_published else state.report),
         pins=pins,
         aliases=aliases,
@@ -171,6 +182,7 @@ def _line(reader: Reader, ref: PackRef, pins: list[tuple[PackRef, Where]]) -> Li
         issuer=version.entry_of.issuer,
         published_at=str(version.published_at),
         pinned_in=tuple(where.environment for pinned, where in pins if pinned == ref),
+        doubtful_in=tuple(where.environment for pinned, where in pins if pinned == ref and where.doubtful),
         aliases=aliases,
         open_refreshes=len(version.open_refreshes),
     )
@@ -183,8 +195,16 @@ def _pinned(reader: Reader) -> list[tuple[PackRef, Where]]:
         environment, _, base_id = name.removeprefix(PINS).partition("/")
         pins = reader.pins(environment, base_id).pins
         every = (*([pins.base] if pins.base is not None else []), *pins.overlays)
-        found += [(ref_of(pin), Where(environment=environment, at=pin.at, by=pin.by)) for pin in every]
+        found += [
+            (ref_of(pin), Where(environment=environment, at=pin.at, by=pin.by, doubtful=_is_doubtful(reader, pin)))
+            for pin in every
+        ]
     return found
+
+
+def _is_doubtful(reader: Reader, pin: Pin) -> bool:
+    keys = [key for issuer in reader.keyrings.now.issuers if (key := issuer.key(pin.by)) is not None]
+    return any(key.state_at(Timestamp.parse(pin.at)) == "revoked" for key in keys)
 
 
 def _history(reader: Reader, artifact: Candidate) -> tuple[Happened, ...]:
@@ -218,11 +238,14 @@ def _layers(artifact: Candidate) -> tuple[tuple[str, str], ...]:
     return tuple(told)
 
 
-def _signed_by(desk: RegistryDesk, envelope: str) -> tuple[str, ...]:
-    if not envelope:
+def _signed_by(desk: RegistryDesk, envelope: str, issuer: Issuer | None) -> tuple[str, ...]:
+    """The keys of the issuer that signed it, whatever became of them. Whom an envelope names is not asked."""
+    if not envelope or issuer is None:
         return ()
-    data = desk.platform.objects.get(Digest.parse(envelope))
-    return tuple(one.key_id for one in Envelope.parse(data, payload_type=IN_TOTO).signatures)
+    held = Envelope.parse(desk.platform.objects.get(Digest.parse(envelope)), payload_type=IN_TOTO)
+    holds = desk.keys.check.holds
+    keys = [one.key for one in issuer.keys]
+    return tuple(key.key_id for key in keys if any(holds(key, one.value, held.pae) for one in held.signatures))
 
 
 class _Report(Value, frozen=True):

@@ -32,6 +32,8 @@ _BEFORE_EVIDENCE = frozenset({"decision", "rule", "guardrail", "gate", "tool", "
 """What is decided before evidence and memories are looked at. No budget takes a tool away before all of these."""
 
 _ALTERNATIVES = 3
+_TRIED_FOR_ANOTHER = 300
+"""When there is one that flips it, so many more are tried for another."""
 
 
 class ItemUnknown(ContextPlaneError):
@@ -119,12 +121,15 @@ class _Search:
                     continue  # another value at the same places flips it already
                 if self.tried >= most:
                     self.complete = bool(found)
-                    return tuple(found.values())[:_ALTERNATIVES]
+                    return tuple(found.values())
                 self.tried += 1
                 if self.flips(value, together):
                     found[places] = together
+                    if len(found) == _ALTERNATIVES:
+                        return tuple(found.values())
+                    most = min(most, self.tried + _TRIED_FOR_ANOTHER)
             if found:
-                return tuple(found.values())[:_ALTERNATIVES]
+                return tuple(found.values())
         return ()
 
     def flips(self, value: Json, changes: Sequence[Knob]) -> bool:

@@ -8,7 +8,7 @@ from contextplane.authoring.subject import Subject
 from contextplane.model.canonical import Json
 from contextplane.model.context_pack.policy_layer import Guardrail
 from contextplane.model.value import Value
-from contextplane.policy.logic import LogicProblem, logic_problems, variables
+from contextplane.policy.logic import LogicProblem, examined
 
 __all__ = ["Condition", "conditions", "facts_read", "reads_at", "unsound"]
 
@@ -28,17 +28,11 @@ class Condition(Value, frozen=True):
 
 def conditions(subject: Deciding) -> tuple[Condition, ...]:
     """All of them, in the order of the document."""
-    return tuple(
-        Condition(
-            of=of,
-            name=name,
-            at=at,
-            expression=expression,
-            problems=logic_problems(expression),
-            reads=variables(expression),
-        )
-        for of, name, at, expression in _placed(subject)
-    )
+    found = []
+    for of, name, at, expression in _placed(subject):
+        problems, reads = examined(expression)
+        found.append(Condition(of=of, name=name, at=at, expression=expression, problems=problems, reads=reads))
+    return tuple(found)
 
 
 def unsound(subject: Deciding) -> frozenset[str]:

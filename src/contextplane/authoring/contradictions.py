@@ -12,7 +12,7 @@ from contextplane.model.value import Value
 from contextplane.policy.logic import Expression, LogicFailed, compiled
 from contextplane.policy.solving import Answer, Outcome, Solution, Tries, can_be, solve_outcomes, turns_freely
 
-__all__ = ["Contradiction", "Uncompared", "contradictions"]
+__all__ = ["Contradiction", "Uncompared", "applies_within", "contradictions"]
 
 _TRIES_PER_RULE = 50
 _SOLVES_PER_RULE = 5
@@ -154,7 +154,7 @@ def _compared(subject: Subject, budget: Tries) -> Iterator[tuple[_Branch, list[_
             for denies in denying.get((intent, fact), ())
         )
         others = [one for one in near if one.reads <= branch.reads and one.placed.of.at != placed.of.at]
-        if within := [one for one in others if _applies_within(placed, one.placed)]:
+        if within := [one for one in others if applies_within(placed, one.placed)]:
             yield branch, within
 
 
@@ -199,7 +199,7 @@ def _sound(subject: Subject, *, allow: bool) -> Iterator[PlacedEffect]:
     return (one for one in subject.effects if one.effect.allow is allow and f"{one.of.at}/if" not in unsure)
 
 
-def _applies_within(inner: PlacedEffect, outer: PlacedEffect) -> bool:
+def applies_within(inner: PlacedEffect, outer: PlacedEffect) -> bool:
     """Whether the rule of the second applies wherever that of the first does."""
     mine, theirs = inner.of.rule.applies_to, outer.of.rule.applies_to
     return all(name in mine and values_of(mine[name]) <= values_of(theirs[name]) for name in theirs)

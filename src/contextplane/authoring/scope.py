@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from contextplane.model.canonical import Json
+from contextplane.model.canonical import Json, canonical
 from contextplane.model.context_pack.terms import APPROVAL_MODES
 from contextplane.policy.facts import MATCHED
+from contextplane.policy.logic import LogicFailed, compiled
 from contextplane.policy.solving import Answer, Tries, can_be, solve
 
 __all__ = ["MATCHED", "AppliesTo", "can_take_effect", "known_within", "values_of"]
@@ -20,10 +21,20 @@ def can_take_effect(
     condition: Json, applies_to: AppliesTo, *, reads: frozenset[str], tries: Tries, wanted: bool = True
 ) -> Answer:
     """Whether a condition can be as wanted where it is asked at all."""
+    if not reads and b'"var"' not in canonical(condition):
+        return _constantly(condition, wanted=wanted)
     within = [] if _FACTS.isdisjoint(reads) else [one for path, one in known_within(applies_to) if path in reads]
     if not within:
         return can_be(condition, wanted, tries)
     return solve([(condition, wanted), *((one, True) for one in within)], tries).answer
+
+
+def _constantly(condition: Json, *, wanted: bool) -> Answer:
+    """The same of a condition that reads nothing: it comes to the same in every run."""
+    try:
+        return "yes" if compiled(condition).holds({}) is wanted else "no"
+    except LogicFailed:
+        return "no"
 
 
 def known_within(applies_to: AppliesTo) -> Iterator[tuple[str, Json]]:

@@ -132,14 +132,16 @@ def _is_sentence(text: str) -> bool:
 
 def _quoted_with_signs(json: str) -> dict[str, None]:
     """The texts between quotes that hold a sign, each once."""
+    # Most colons follow the name of a member, and need not be looked at.
+    seen = json.replace('":', '",')
     found: dict[str, None] = {}
     for char, sign in _SIGNS:
-        match = sign.search(json) if char in json else None
+        match = sign.search(seen) if char in seen else None
         while match:
             at = match.start()
             end = json.index('"', at)
             found[json[json.rindex('"', 0, at) + 1 : end]] = None
-            match = sign.search(json, end)
+            match = sign.search(seen, end)
     return found
 
 

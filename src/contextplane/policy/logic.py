@@ -25,6 +25,7 @@ __all__ = [
     "LogicProblem",
     "compiled",
     "engine",
+    "examined",
     "logic_problems",
     "variables",
 ]
@@ -83,6 +84,14 @@ def compiled(expression: Json) -> Expression:
     for problem in logic_problems(expression):
         raise LogicFailed(problem.message, at=problem.at)
     return Expression(engine().compile({"!!": [expression]}))
+
+
+def examined(expression: Json) -> tuple[tuple[LogicProblem, ...], frozenset[str]]:
+    """Its problems, and the facts that it reads: both in one look, where it is of a simple form."""
+    reads: set[str] = set()
+    if _simple(expression, reads):
+        return (), frozenset(reads)
+    return logic_problems(expression), variables(expression)
 
 
 def logic_problems(expression: Json) -> tuple[LogicProblem, ...]:

@@ -16,7 +16,7 @@ from contextplane.trust.base64_text import decoded
 from contextplane.trust.envelope import Envelope
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_changes import changed
-from contextplane.trust.keyring_events import KEYRING, KeyRotation, read_change
+from contextplane.trust.keyring_events import KEYRING, KeyringEvent, KeyRotation, read_change
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten
 
 __all__ = ["Keyrings"]
@@ -95,23 +95,32 @@ class Keyrings:
     def _all(self) -> tuple[TrustedKeys, ...]:
         keys = TrustedKeys()
         every = [keys]
-        for body in self._bodies:
-            event = read_change(Envelope.parse(body, payload_type=KEYRING).payload)
-            if (event.seq, event.previous) != (keys.seq + 1, keys.head):
-                raise KeyringRewritten(f"event {event.seq} does not follow event {keys.seq}", at=STREAM)
+        for event, head in self._events:
             at = Timestamp.parse(event.at)
-            head = Digest.of(body).hex
             keys = TrustedKeys(seq=event.seq, head=head, as_of=at, issuers=changed(keys.issuers, event.change, at))
             every.append(keys)
-        if (keys.seq, keys.head) != (self.now.seq, self.now.head):
-            raise KeyringRewritten("it does not lead to the keyring that is known", at=STREAM)
         return tuple(every)
+
+    @cached_property
+    def _events(self) -> tuple[tuple[KeyringEvent, str], ...]:
+        """Every change, each with its digest; or a refusal, when they do not lead to the newest keyring."""
+        events: list[tuple[KeyringEvent, str]] = []
+        head = ""
+        for body in self._bodies:
+            event = read_change(Envelope.parse(body, payload_type=KEYRING).payload)
+            if (event.seq, event.previous) != (len(events) + 1, head):
+                raise KeyringRewritten(f"event {event.seq} does not follow event {len(events)}", at=STREAM)
+            head = Digest.of(body).hex
+            events.append((event, head))
+        if (len(events), head) != (self.now.seq, self.now.head):
+            raise KeyringRewritten("it does not lead to the keyring that is known", at=STREAM)
+        return tuple(events)
 
     @cached_property
     def _families(self) -> dict[str, frozenset[str]]:
         families: dict[str, frozenset[str]] = {}
-        for body in self._bodies:
-            change = read_change(Envelope.parse(body, payload_type=KEYRING).payload).change
+        for event, _ in self._events:
+            change = event.change
             if isinstance(change, KeyRotation):
                 new = PublicKey(decoded(change.key, at="/change/key")).key_id
                 none = frozenset[str]()

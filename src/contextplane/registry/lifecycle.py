@@ -154,8 +154,8 @@ class ArtifactState(Value, frozen=True):
         now, then = _after_or_none(self, happened), _after_or_none(self.as_it_was, trusted)
         if now is None and then is None:
             return self._after(happened)
-        place = {"seq": happened.event.seq, "head": happened.digest}
-        return replace(now or replace(self, **place), then=then or replace(self.as_it_was, **place))
+        now = now or replace(self, seq=happened.event.seq, head=happened.digest)
+        return replace(now, then=then or self.as_it_was)
 
     def _after(self, happened: Happened) -> "ArtifactState":
         change = happened.change

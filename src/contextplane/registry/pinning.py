@@ -8,7 +8,7 @@ from contextplane.authoring.texts import Identify
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.overlay import Overlay
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.changes import Pin, Pins
+from contextplane.registry.changes import Pin, PinChange, RolledBack
 from contextplane.registry.lifecycle import refuse_transition
 from contextplane.registry.pins import PinNotFound, PinState, ref_of
 from contextplane.registry.refusals import VersionDeprecated, VersionRevoked, VersionUnknown
@@ -131,21 +131,30 @@ def pinned_here(state: PinState, base_id: str) -> Pin:
 
 
 def check_rollback(
-    state: PinState, earlier: Iterable[Pins], wanted: str | None, is_revoked: Callable[[Pin], bool]
+    state: PinState, earlier: Iterable[PinChange], wanted: str | None, is_revoked: Callable[[Pin], bool]
 ) -> Pin:
-    """The pin to go back to. `earlier`: what was pinned before, the newest first.
+    """The pin to go back to. `earlier`: what happened to the pins, the newest first.
 
-    Without a number it is the last other version that is not revoked.
+    Without a number it is the last other version that is not revoked, and that nobody rolled back from since it was
+    pinned: of two who roll back at once, the second one must not bring back what the first one took away.
     """
-    now = state.pins.base
-    for pins in earlier:
-        before = pins.base
-        if before is None or (now is not None and before.version == now.version):
-            continue
-        if wanted == before.version or (wanted is None and not is_revoked(before)):
-            return before
+    now, left = state.pins.base, set[str]()
+    for change in earlier:
+        before = change.pins.base
+        if before is not None and (now is None or before.version != now.version):
+            fit = before.version not in left and not is_revoked(before)
+            if wanted == before.version or (wanted is None and fit):
+                return before
+        if isinstance(change, RolledBack):
+            left.add(change.away)
     if wanted is not None and now is not None and wanted == now.version:
         raise NeverPinned(f"{ref_of(now)} is what is pinned now", at=state.base_id)
+    if wanted is None and left:
+        raise NeverPinned(
+            f"it was rolled back from {', '.join(sorted(left - {''}))} already, and nothing else was pinned before",
+            at=state.base_id,
+            hint="name the version to go back to",
+        )
     raise NeverPinned(
         f"{state.base_id}{'@' + wanted if wanted else ''} was never pinned in {state.environment} before",
         at=state.base_id,

@@ -20,7 +20,7 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import Recorded, StreamConflict
 from contextplane.registry.appending import Appended, Planned, Writer
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.changes import Approval, Published
+from contextplane.registry.changes import Approval, JudgedWith, Published
 from contextplane.registry.lifecycle import ArtifactState, refuse_transition
 from contextplane.registry.refusals import VersionTaken
 from contextplane.registry.releases import predecessor
@@ -59,7 +59,7 @@ class StatementOfOther(ContextPlaneError):
 class Release(Value, frozen=True):
     """All that is published together: the artifact, its envelope, what gates and golden cases say of it now.
 
-    `before` is the version before it, if there is one.
+    `before` is the version before it, if there is one. `catalogs` are those that it was judged together with.
     """
 
     artifact: Candidate
@@ -67,10 +67,11 @@ class Release(Value, frozen=True):
     report: Report
     golden: Golden
     before: Candidate | None = None
+    catalogs: tuple[JudgedWith, ...] = ()
 
     @property
     def report_data(self) -> bytes:
-        return gates_report(self.artifact.ref, self.artifact.digest, self.report, self.golden)
+        return gates_report(self.artifact.ref, self.artifact.digest, self.report, self.golden, catalogs=self.catalogs)
 
 
 def already_published(version: VersionState, artifact: Candidate) -> bool:
@@ -96,7 +97,9 @@ def publish(writer: Writer, release: Release, reason: str) -> Appended | None:
     state = reader.artifact(artifact.digest)
     check_rejections(state)
     refuse_transition("published", state.stage, at=str(artifact.ref), hint=next_step(state))
-    # (3) gates, golden cases
+    # (3) gates, golden cases: of what was linted, so with the same catalogs
+    if release.catalogs != state.catalogs:
+        raise StreamConflict("it was linted with other catalogs since", at=str(artifact.ref), hint="publish it again")
     _refuse_red(release)
     _refuse_overtaken(writer, release)
     # (4) reviews
@@ -120,6 +123,7 @@ def publish(writer: Writer, release: Release, reason: str) -> Appended | None:
         golden=release.golden.outcome,
         after=release.before.ref.version if release.before is not None else "",
         approvals=tuple(Approval(role=one.role, by=one.key_id) for one in state.approvals),
+        catalogs=release.catalogs,
     )
     report = Recorded(digest=Digest.of(data), kind="registry_report", size=len(data), traced=True)
     planned = Planned(stream=version_stream(artifact.ref), change=change, reason=reason)

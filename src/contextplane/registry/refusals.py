@@ -13,6 +13,7 @@ __all__ = [
     "VersionRevoked",
     "VersionTaken",
     "VersionUnknown",
+    "WrongKind",
 ]
 
 
@@ -69,4 +70,11 @@ class VersionRevoked(ContextPlaneError):
     """A revoked version where it would be executed anew."""
 
     code: ClassVar[str] = "version_revoked"
+    family: ClassVar[Family] = "refused"
+
+
+class WrongKind(ContextPlaneError):
+    """A reference to a document of another kind than is asked for: an overlay for a pack, a pack for a catalog."""
+
+    code: ClassVar[str] = "reference_of_wrong_kind"
     family: ClassVar[Family] = "refused"

@@ -27,6 +27,7 @@ from contextplane.registry.checkpoints import CheckpointMissing, Entry, Standing
 from contextplane.registry.events import Happened
 from contextplane.registry.merging import Given, merged
 from contextplane.registry.pins import PinState, ref_of
+from contextplane.registry.refusals import WrongKind
 from contextplane.registry.resolved import Asked, Proof, Proved, Resolved
 from contextplane.registry.shelf import Shelf
 from contextplane.registry.streams import CHECKPOINTS, pins_stream
@@ -46,7 +47,6 @@ __all__ = [
     "PinDoubtful",
     "RegistryFrozen",
     "Standpoint",
-    "WrongKind",
     "resolve",
 ]
 
@@ -63,13 +63,6 @@ class PinDoubtful(ContextPlaneError):
 
     code: ClassVar[str] = "pin_doubtful"
     family: ClassVar[Family] = "untrusted"
-
-
-class WrongKind(ContextPlaneError):
-    """A reference to an overlay where a pack or a catalog is asked for, or the other way round."""
-
-    code: ClassVar[str] = "reference_of_wrong_kind"
-    family: ClassVar[Family] = "refused"
 
 
 class OverlayNotAsked(ContextPlaneError):

@@ -28,7 +28,6 @@ from contextplane.registry.lifecycle import ArtifactState, allowed
 from contextplane.registry.reviewing import (
     ReviewIncomplete,
     ReviewRejected,
-    check_rejections,
     check_reviews,
     needed_roles,
 )
@@ -119,7 +118,6 @@ def _lacking(state: ArtifactState, published: Published, needed: tuple[str, ...]
 
 def _unapproved(state: ArtifactState, needed: tuple[str, ...]) -> str:
     try:
-        check_rejections(state)
         check_reviews(state, needed)
     except (ReviewRejected, ReviewIncomplete) as error:
         return error.message

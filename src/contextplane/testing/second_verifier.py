@@ -30,7 +30,7 @@ def proves_inclusion(proof: bytes, entry: bytes, vkey: str) -> bool:
     tree = _signed_tree(note, vkey)
     if magic != b"c2sp.org/tlog-proof@v1" or not word.startswith("index ") or tree is None:
         return False
-    path = [base64.b64decode(line, validate=True) for line in lines]
+    path = [_decoded(line) for line in lines]
     leaf = hashlib.sha256(b"\0" + entry).digest()
     return _above(leaf, int(word[6:]), tree[0], path) == tree[1]
 
@@ -42,7 +42,7 @@ def proves_consistency(proof: bytes, old_root: bytes, vkey: str) -> bool:
     tree = _signed_tree(note, vkey)
     if not word.startswith("old ") or tree is None:
         return False
-    old, path = int(word[4:]), [base64.b64decode(line, validate=True) for line in lines]
+    old, path = int(word[4:]), [_decoded(line) for line in lines]
     if old == 0:
         return not path and old_root == hashlib.sha256(b"").digest()
     if not old <= tree[0]:
@@ -94,19 +94,27 @@ def _node(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\1" + left + right).digest()
 
 
+def _decoded(text: str) -> bytes:
+    """Base64 in its one spelling: a text that is changed may not stand for the same bytes."""
+    data = base64.b64decode(text, validate=True)
+    if base64.b64encode(data).decode() != text:
+        raise ValueError("not the one spelling of these bytes")
+    return data
+
+
 def _signed_tree(note: bytes, vkey: str) -> tuple[int, bytes] | None:
     """Size and root of a checkpoint, if the log's key signed it under the log's name."""
     name, _, encoded = vkey.split("+", 2)
-    key = base64.b64decode(encoded, validate=True)
+    key = _decoded(encoded)
     text, _, signatures = note.decode().rpartition("\n\n")
     text += "\n"
     origin, size, root = text.split("\n")[:3]
     hint = hashlib.sha256(name.encode() + b"\n" + key).digest()[:4]
     for line in signatures.splitlines():
         dash, signer, value = line.split(" ")
-        data = base64.b64decode(value, validate=True)
+        data = _decoded(value)
         if (dash, signer, data[:4]) == ("\u2014", name, hint) and origin == name:
-            return (int(size), base64.b64decode(root)) if signature_holds(key[1:], data[4:], text.encode()) else None
+            return (int(size), _decoded(root)) if signature_holds(key[1:], data[4:], text.encode()) else None
     return None
 
 
@@ -167,7 +175,7 @@ def main(arguments: Sequence[str]) -> int:
         if what == "inclusion":
             proved = proves_inclusion(proof, Path(about).read_bytes(), vkey)
         else:
-            proved = proves_consistency(proof, base64.b64decode(about, validate=True), vkey)
+            proved = proves_consistency(proof, _decoded(about), vkey)
     except OSError as error:
         sys.stderr.write(f"{error}\n")
         return 2

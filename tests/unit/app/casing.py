@@ -7,7 +7,8 @@ from typing import Any
 
 from contextplane.app.authored import Authored
 from contextplane.app.compile_case import case_from
-from contextplane.app.compiling import Compiled, PackSource, compiled_case, from_file
+from contextplane.app.compiling import Compiled, PackSource, compiled_case
+from contextplane.app.compiling_files import from_file
 from contextplane.app.knobs import knob_of
 from tests.unit.compiler.scenario import CASE, PACK, evidence, put
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from contextplane.app.account import account_of, moved
-from contextplane.app.compiling import compiled_case, from_file
+from contextplane.app.compiling import compiled_case
+from contextplane.app.compiling_files import from_file
 from contextplane.app.knobs import knob_of
 from contextplane.compiler.compile import compile_context
 from contextplane.errors import ContextPlaneError

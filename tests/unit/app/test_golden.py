@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from contextplane.app.checking import checked
-from contextplane.app.compiling import PackSource, from_file
+from contextplane.app.compiling import PackSource
+from contextplane.app.compiling_files import from_file
 from contextplane.app.golden import Ran, check, golden_files, record
 from contextplane.errors import ContextPlaneError
 from tests.spec.manifest import proves

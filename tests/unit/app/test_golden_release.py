@@ -14,6 +14,7 @@ from contextplane.model.ids import Digest
 from contextplane.model.json_text import parse
 from tests.spec.manifest import proves
 from tests.unit.app.casing import CLOSING, SHOWN, written
+from tests.unit.compiler.scenario import put
 from tests.unit.registry.desk import CATALOG, NARROWER, PACK, Office, code, office, version
 
 
@@ -103,3 +104,9 @@ def test_a_case_that_cannot_be_read_is_red_and_not_green(here: Office, tmp_path:
     told = FolderCases(str(tmp_path / "golden")).run(here.desk.named_version(PACK), version("1.0.0"))
     assert told.outcome == "failed"
     assert "compile_case_invalid" in told.words
+
+
+def test_a_case_with_a_secret_is_never_kept(cases: str) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    written(Path(cases), "leak.json", put(SHOWN, {"/request/input/message": f"with {secret}"}))
+    assert code(lambda: FolderCases(cases)) == "golden_case_invalid"

@@ -132,8 +132,10 @@ def test_the_reasons_name_who_had_a_say_and_what_was_read(tmp_path: Path) -> Non
 
 
 def test_a_piece_among_very_many_is_told_of_as_well(tmp_path: Path) -> None:
-    pieces = [{**CLOSING["evidence"][0], "evidence_ref": f"tool:lookup:{n}", "type": "order"} for n in range(900)]
-    found = ask(tmp_path, "tool:lookup:700", of={**CLOSING, "evidence": pieces})
+    pieces = [{**CLOSING["evidence"][0], "evidence_ref": f"tool:lookup:{n}", "type": "order"} for n in range(150)]
+    run = CLOSING["run_context"]
+    run = {**run, "run_budget": {**run["run_budget"], "total_tokens": 2000}}
+    found = ask(tmp_path, "tool:lookup:140", of={**CLOSING, "run_context": run, "evidence": pieces})
     ((first, second),) = found.flips
     assert {first.name, second.name} == {"run.budget.bucket_tokens.evidence", "run.budget.total_tokens"}
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.checklist import STEPS, Asked, Checklist, Line, Verdict, checklist
+from contextplane.authoring.checklist import STEPS, Asked, Cases, Checklist, Line, Verdict, checklist
 from contextplane.authoring.finding import Finding
 from contextplane.authoring.gates.table import GATES, Report
 
@@ -18,6 +18,8 @@ FINDINGS = st.builds(
     cure=st.just("mend it"),
 )
 TOOLS = st.none() | st.frozensets(st.sampled_from(["a.x", "a.y", "b.z"]))
+NAMED = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=5, unique=True).map(tuple)
+CASES = st.none() | st.builds(Cases, count=st.integers(0, 5), drifted=NAMED, surface=NAMED)
 REPORTS = st.builds(
     Report,
     findings=st.lists(FINDINGS, max_size=6).map(tuple),
@@ -47,6 +49,19 @@ def test_the_surface_fails_exactly_when_it_is_known_to_be_another(
     asked = Asked(report=Report(findings=()), surface=surface, expected=expected, comparison=None)
     verdict = checklist(asked).lines[2].verdict
     assert verdict == ("failed" if expected is not None and expected != surface else "unknown")
+
+
+@given(cases=CASES, surface=st.frozensets(st.sampled_from(["a.x", "b.z"])), expected=TOOLS)
+def test_golden_cases_pass_exactly_when_there_are_some_and_none_drifted(
+    cases: Cases | None, surface: frozenset[str], expected: frozenset[str] | None
+) -> None:
+    asked = Asked(report=Report(findings=()), surface=surface, expected=expected, comparison=None, cases=cases)
+    _, _, tools, golden, *_ = checklist(asked).lines
+    asked_any = cases is not None and cases.count > 0
+    drifted = cases is not None and bool(cases.drifted)
+    assert golden.verdict == ("failed" if drifted else "passed" if asked_any else "unknown")
+    other_tools = (expected is not None and expected != surface) or (cases is not None and bool(cases.surface))
+    assert tools.verdict == ("failed" if other_tools else "passed" if asked_any else "unknown")
 
 
 @given(findings=st.lists(FINDINGS, max_size=6))

@@ -110,8 +110,10 @@ class Office:
     def by(self, name: str, reason: str = "as it should be") -> By:
         return By(key_of(name), reason)
 
-    def record(self, value: Mapping[str, Any] = EXAMPLE, by: str = "author") -> Acted:
-        return recorded(self.desk, copy.deepcopy(dict(value)), key_of(by))
+    def record(
+        self, value: Mapping[str, Any] = EXAMPLE, by: str = "author", catalogs: tuple[PackRef, ...] = ()
+    ) -> Acted:
+        return recorded(self.desk, copy.deepcopy(dict(value)), key_of(by), catalogs=catalogs)
 
     def review(self, target: str, by: str, role: str, verdict: Verdict = "approve") -> Acted:
         return reviewed(self.desk, target, role, verdict, self.by(by))

@@ -140,6 +140,15 @@ def test_a_role_that_was_taken_away_does_not_come_back_by_naming_an_older_keyrin
     assert forged.read() == "registry_signer_untrusted"
 
 
+def test_a_role_that_was_given_later_does_not_reach_back_to_before_it_was(registry: Registry) -> None:
+    registry.seconds += 1
+    forged = Forged(registry, STREAM, Deprecated())
+    registry.keyring_change(trust(key_of("author"), ISSUER, "publisher"))
+    forged.keyring += 1
+    forged.write(by="author")
+    assert forged.read() == "registry_signer_untrusted"
+
+
 def test_what_a_role_allowed_then_stays_done_when_it_is_taken_away(registry: Registry) -> None:
     registry.keyring_change(trust(key_of("pub"), ISSUER))
     with registry.reading() as reader:

@@ -1,10 +1,12 @@
 """People with good keys who go round the verbs: an event of theirs is well signed, and says what is not so."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from contextplane.app.registry_view import shown
 from contextplane.model.ids import Digest
 from contextplane.registry.appending import Planned
 from contextplane.registry.artifacts import Candidate, candidate
@@ -12,10 +14,14 @@ from contextplane.registry.changes import Change, Drafted, Linted, Signed
 from contextplane.registry.lifecycle import FOUR, REVIEWS
 from contextplane.registry.reviewing import ReviewIncomplete, check_reviews, needed_roles
 from contextplane.registry.streams import artifact_stream
-from contextplane.trust.keyring_events import ThresholdChange
-from contextplane.trust.statement import Statement
+from contextplane.trust.base64_text import encoded
+from contextplane.trust.envelope import Envelope, Signature
+from contextplane.trust.keyring_events import KeyRotation, ThresholdChange
+from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
+from contextplane.trust.statement import IN_TOTO, Statement
 from contextplane.trust.verify import sign
 from tests.unit.registry.desk import ISSUER, PACK, Office, code, version
+from tests.unit.registry.tampering import Stolen
 from tests.unit.trust.world import key_of
 
 LINTED = Linted(report=str(Digest.of(b"{}")), roles=(), after="")
@@ -70,6 +76,18 @@ def test_bytes_that_were_recorded_as_what_they_are_not_go_nowhere(here: Office, 
     assert code(lambda: here.publish(str(pack.digest))) == "artifact_recorded_otherwise"
 
 
+def test_bytes_in_another_than_the_canonical_form_are_not_published(here: Office) -> None:
+    """They would be the same document under a second digest."""
+    pack = candidate(version("1.0.0"))
+    data = pack.data + b"\n"
+    digest = Digest.of(data)
+    said = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
+    slip(here, "author", digest, said, LINTED, objects=(data, b"{}"))
+    here.review_all(str(digest))
+    here.sign(str(digest))
+    assert code(lambda: here.publish(str(digest))) == "artifact_invalid"
+
+
 def test_a_reviewer_who_has_several_roles_counts_for_one_of_the_four_whatever_was_recorded(here: Office) -> None:
     several_roles(here)
     acted = here.record(version("1.0.0"))
@@ -92,3 +110,35 @@ def test_a_rejection_of_an_owner_stands_also_when_somebody_records_that_nobody_a
     slip(here, "author", acted.digest, LINTED, objects=(b"{}",))
     here.sign(target)
     assert code(lambda: here.publish(target)) == "review_rejected"
+
+
+def test_nobody_is_shown_as_a_signer_because_an_envelope_names_him(here: Office) -> None:
+    acted = here.record()
+    target = str(acted.digest)
+    here.review_all(target, acted.missing)
+    statement = Statement(name=PACK, kind="context_pack", issuer=ISSUER, digest=acted.digest)
+    named = Signature(key_id=key_of("root").public_key.key_id, value=bytes(64))
+    good = Envelope.parse(sign(statement, key_of("pub")), payload_type=IN_TOTO)
+    data = msgspec.structs.replace(good, signatures=(*good.signatures, named)).to_bytes()
+    slip(here, "pub", acted.digest, Signed(envelope=str(Digest.of(data)), threshold=1), objects=(data,))
+    here.publish(target)
+    assert shown(here.desk, acted.ref).signed_by == (key_of("pub").public_key.key_id,)
+
+
+def test_a_rotation_cannot_be_taken_out_of_a_past_that_was_seen(here: Office, tmp_path: Path) -> None:
+    """The author has a second key, which may review, and can write the catalog."""
+    here.trust("spare", "security")
+    now, raw = here.desk.keys.now, encoded(key_of("spare").public_key.raw)
+    rotation = KeyRotation(
+        old=key_of("author").public_key.key_id, key=raw, valid_from=str(now), old_until="2031-01-01T00:00:00Z"
+    )
+    here.change_keys(rotation)
+    here.trust("later")
+    target = str(here.record().digest)
+    assert code(lambda: here.review(target, "spare", "security")) == "reviewer_is_author"
+    with here.desk.platform.catalog.read() as view:
+        *_, before, rotated, _last = [one.body for one in view.streams.read(KEYRING_STREAM)]
+    assert before != rotated
+    stolen = Stolen(tmp_path / ".ctx" / "catalog.db")
+    stolen.run("UPDATE event SET body = ? WHERE stream = ? AND body = ?", before, KEYRING_STREAM, rotated)
+    assert code(lambda: here.review(target, "spare", "security")) == "keyring_rewritten"

@@ -1,19 +1,26 @@
 """What this client saw of the registry it does not forget: whatever is shown to it must go on from there."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from contextplane.adapters.files.disk import Disk
+from contextplane.adapters.files.keys import FileKeys
 from contextplane.app.registry_memory import RegistryMemory
+from contextplane.app.registry_pins import environment_set
 from contextplane.app.registry_resolving import resolved
 from contextplane.app.registry_verifying import renewed, verified
 from contextplane.app.settings import Settings, from_environment
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
+from contextplane.ports.catalog import Catalog, View
 from contextplane.registry.appending import Planned
 from contextplane.registry.changes import EnvironmentOpened
 from contextplane.registry.checkpoints import newest
@@ -122,6 +129,28 @@ def test_a_memory_that_is_none_is_told_of_and_not_begun_anew(client: Client, dat
     assert code(client.look) == "registry_memory_invalid"
 
 
+class FullDisk(Disk):
+    """No byte goes onto it any more."""
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        raise OSError(errno.ENOSPC, f"no room for {len(data)} bytes in {fd}")
+
+
+def test_what_was_done_is_done_also_when_there_is_no_room_to_remember_it(client: Client) -> None:
+    """Whoever is told that it failed does it again; a rollback done twice would be another one."""
+    before = client.memory.read_bytes()
+    with client.here() as here:
+        folder = str(client.memory.parent)
+        here.desk.keys.files = FileKeys(folder, FullDisk())
+        here.desk.memory = RegistryMemory(here.desk.keys.files)
+        here.trust("ops2", "operator")
+        assert environment_set(here.desk, "qa", protected=False, by=here.by("ops2"))
+        with here.desk.reading() as reader:
+            assert not reader.environment("qa").protected
+    assert client.memory.read_bytes() == before
+    assert client.look() is False
+
+
 def test_a_memory_that_others_can_write_is_not_believed(client: Client) -> None:
     client.memory.chmod(0o666)
     assert code(client.look) == "key_file_exposed"
@@ -135,6 +164,23 @@ def test_who_reads_while_another_writes_sees_what_he_sees_and_forgets_nothing(cl
         kept = RegistryMemory(here.desk.keys.files).recalled()
     assert kept is not None
     assert kept.size == 2
+
+
+def test_who_looks_at_the_keyring_while_another_changes_it_forgets_nothing(client: Client) -> None:
+    with client.here() as slow, client.here() as quick:
+        catalog = slow.desk.platform.catalog
+
+        @contextmanager
+        def reading() -> Iterator[View]:
+            with catalog.read() as view:
+                yield view
+            quick.trust("another")
+
+        quick.trust("one")
+        (client.memory.parent / "keyring.json").unlink()
+        slow.desk.platform.catalog = cast("Catalog", SimpleNamespace(read=reading, close=catalog.close))
+        known = slow.desk.keys.keyring
+        assert slow.desk.keys.remembered().seq == known.seq + 1
 
 
 def test_a_lower_checkpoint_than_the_one_that_is_kept_changes_nothing(client: Client) -> None:

@@ -18,6 +18,7 @@ from contextplane.app.registry_refresh import incident_closed, incident_opened, 
 from contextplane.app.registry_release import withdrawn
 from contextplane.model.canonical import Json
 from contextplane.model.ids import PackRef
+from contextplane.ports.objects import ObjectNotFound
 from contextplane.registry.changes import RollbackEnded
 from contextplane.registry.reports import Evaluated, Golden
 from contextplane.registry.streams import pins_stream
@@ -156,7 +157,21 @@ def test_a_rollback_pins_the_version_before_again_and_records_how_long_it_took(h
     assert act.milliseconds
     assert ended.change.rollback == ended.event.seq - 1
     assert here.base("prod") == PACK
-    assert str(rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops")).ref) == SECOND  # and back again
+    assert str(rolled_back(here.desk, "prod", SUPPORT, "1.1.0", here.by("ops")).ref) == SECOND  # and back again
+
+
+def test_who_rolls_back_once_more_does_not_bring_back_what_was_rolled_back(here: Office) -> None:
+    """Two people see the same trouble, or one does not trust that the first time worked."""
+    two_versions(here)
+    third = here.release(version("1.2.0", NARROWER))
+    for ref in (PACK, SECOND, third):
+        here.pin("prod", ref)
+    for expected in (SECOND, PACK):
+        assert str(rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops")).ref) == expected
+    assert code(lambda: rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops"))) == "rollback_never_pinned"
+    here.pin("prod", third)  # mended, and pinned anew by somebody who means it
+    here.pin("prod", SECOND)
+    assert str(rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops")).ref) == str(third)
 
 
 def test_a_rollback_goes_only_to_what_was_pinned_there(here: Office) -> None:
@@ -204,6 +219,24 @@ def test_a_red_golden_case_is_told_after_a_rollback_and_does_not_stop_it_but_sto
     assert code(lambda: here.publish(str(acted.digest))) == "publish_golden_failed"
 
 
+class Lost:
+    """Golden cases that are gone."""
+
+    def run(self, ref: PackRef, value: Json) -> Golden:
+        raise ObjectNotFound(f"the cases of {ref}, of {len(str(value))}")
+
+
+def test_golden_cases_that_cannot_run_do_not_hide_that_the_rollback_is_in_force(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", PACK)
+    here.pin("prod", SECOND)
+    act = rolled_back(RegistryDesk(here.desk.keys, golden=Lost()), "prod", SUPPORT, None, here.by("ops"))
+    assert (act.golden, act.golden_words.partition(":")[0], here.base("prod")) == ("not_run", "object_not_found", PACK)
+    with here.desk.reading() as reader:
+        kinds = [one.kind for one in reader.history(pins_stream("prod", SUPPORT))]
+    assert kinds[-2:] == ["rolled_back", "rollback_ended"]
+
+
 class Passed:
     """Release gates that passed, or not."""
 
@@ -212,6 +245,27 @@ class Passed:
 
     def evaluated(self, ref: PackRef, environment: str) -> Evaluated | None:
         return Evaluated(passed=self.passed, words=f"{ref} in {environment}", report=b'{"report":"evaluation"}')
+
+
+class PinsMeanwhile(Passed):
+    """While the release gates are asked, somebody pins another version."""
+
+    def __init__(self, here: Office, ref: str) -> None:
+        super().__init__()
+        self.here = here
+        self.other = ref
+
+    def evaluated(self, ref: PackRef, environment: str) -> Evaluated | None:
+        self.here.pin(environment, self.other)
+        return super().evaluated(ref, environment)
+
+
+def test_what_is_promoted_is_what_is_pinned_when_it_is_promoted(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", PACK)
+    here.observe(PackRef.parse(PACK), "prod")
+    desk = RegistryDesk(here.desk.keys, evaluations=PinsMeanwhile(here, SECOND))
+    assert code(lambda: promoted(desk, "prod", SUPPORT, here.by("ops"))) == "stream_conflict"
 
 
 @proves("context-pack:lifecycle:promoted-or-rolled-back")

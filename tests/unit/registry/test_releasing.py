@@ -62,6 +62,18 @@ def test_no_step_can_be_skipped(here: Office) -> None:
     assert {name: n for name, n in here.streams().items() if name.startswith("registry/version")} == {}
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Use ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8 for it", "The card is 4111 1111 1111 1111"],
+    ids=["a secret", "a number of somebody"],
+)
+def test_what_must_not_be_kept_for_ever_is_not_even_kept_as_a_draft(here: Office, text: str) -> None:
+    before, streams = set(here.desk.platform.objects.names()), here.streams()
+    leaking = version("1.0.0", {"at": "/business_context/non_negotiables/-", "value": text})
+    assert code(lambda: here.record(leaking)) == "artifact_not_kept"
+    assert (set(here.desk.platform.objects.names()), here.streams()) == (before, streams)
+
+
 @proves("context-pack:lifecycle:linted")
 @proves("context-pack:binding-graph:missing-edge-blocks-publication")
 def test_what_does_not_pass_the_gates_stays_a_draft_and_goes_nowhere(here: Office) -> None:

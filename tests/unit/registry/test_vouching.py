@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.changes import Approval, Drafted, JudgedWith, Observed, Review, Signed
+from contextplane.registry.changes import Approval, Drafted, JudgedWith, Linted, Observed, Review, Signed
 from contextplane.registry.streams import LOG, artifact_stream, version_stream
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import CATALOG, OVERLAY, PACK, TENANT, Releases, Walk
@@ -106,6 +107,13 @@ def test_an_overlay_and_a_catalog_that_nobody_reviewed_spoil_the_pack(value: dic
     registry.pin_here(ref, PACK.pack_id if kind == "overlay" else "")
     refs = (PACK,) if kind == "overlay" else (PACK, ref)
     assert registry.ends(*refs) == "publication_unreviewed"
+
+
+def test_an_overlay_that_was_recorded_as_a_pack_is_none() -> None:
+    registry = Releases().with_example()
+    ref = registry.release(OVERLAY, "overlay", walk=Walk(kind="context_pack"))
+    registry.pin_here(ref, PACK.pack_id)
+    assert registry.ends() == "publication_unreviewed"
 
 
 def test_the_refusal_says_what_was_missing_and_where() -> None:
@@ -232,6 +240,16 @@ def test_without_the_approval_of_a_revoked_key_it_waits_for_another_and_its_hist
     with registry.reading() as reader:
         assert reader.artifact(digest).stage == "signed"
     assert troubles(registry) == []
+
+
+def test_what_was_never_allowed_is_refused_whatever_became_of_keys() -> None:
+    registry = Releases()
+    drafted(registry)
+    registry.on_artifact("arch", DATA, Linted(report=str(Digest.of(b"report of " + DATA)), roles=(), after=""))
+    revoked_from_the_start(registry, "author")
+    with pytest.raises(ContextPlaneError) as refused:
+        registry.on_artifact("signer", DATA, Signed(envelope=str(Digest.of(DATA)), threshold=1))
+    assert refused.value.code == "lifecycle_transition_refused"
 
 
 def test_the_rejection_of_a_revoked_key_stops_nobody_and_the_history_is_in_order() -> None:

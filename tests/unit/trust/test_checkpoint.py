@@ -139,6 +139,17 @@ def test_entries_are_those_that_are_signed() -> None:
         assert error.value.code == expected
 
 
+def test_the_second_verifier_takes_bytes_in_their_one_spelling_only() -> None:
+    leaves = entries(3)
+    note = signed_checkpoint(of(leaves), LOG)
+    text = inclusion_text(1, inclusion_proof(Kept(leaves), 1, 3), note)
+    line = text.splitlines()[2]
+    other = line[:-2] + bytes([line[-2] + 1]) + b"="
+    assert base64.b64decode(line) == base64.b64decode(other)
+    with pytest.raises(ValueError, match="one spelling"):
+        proves_inclusion(text.replace(line, other), leaves[1], VKEY)
+
+
 @given(st.integers(min_value=1, max_value=40), st.data())
 def test_an_exported_proof_convinces_a_verifier_that_shares_no_code(size: int, data: st.DataObject) -> None:
     leaves = entries(size)

@@ -3,9 +3,10 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from typing import ClassVar
 
+from contextplane.app.demo.contract import compiled, judged_first, released
 from contextplane.app.demo.refund import DECISION, later_log, refund_log
+from contextplane.app.demo.telling import refusal, true
 from contextplane.app.init import init
 from contextplane.app.packing import pack_log
 from contextplane.app.platform import Platform, opened
@@ -15,7 +16,6 @@ from contextplane.audit.diff import diff
 from contextplane.audit.load import LoadedPack, load, part_digest
 from contextplane.audit.replay import fidelity, replay_recorded
 from contextplane.audit.verify import PackVerdict, verify_pack
-from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
@@ -25,13 +25,7 @@ from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.store.status import contents
 
-__all__ = ["CHAPTERS", "Chapter", "StoryUntrue", "kept_runs", "tour"]
-
-
-class StoryUntrue(ContextPlaneError):
-    """The demo was about to tell something that did not happen."""
-
-    code: ClassVar[str] = "demo_untrue"
+__all__ = ["CHAPTERS", "Chapter", "kept_runs", "tour"]
 
 
 class Chapter(Value, frozen=True):
@@ -70,7 +64,7 @@ def _kept(settings: Settings) -> Iterator[str]:
         here = contents(platform.catalog)
         blobs = sum(tally.objects for tally in here.kinds if tally.kind == BLOB)
         yield f"its 7 contents are {blobs} objects: the order and its lookup's answer are the same bytes, kept once"
-        yield _true(again.digest == first.digest and not again.new, "packed again: the same identity, nothing new")
+        yield true(again.digest == first.digest and not again.new, "packed again: the same identity, nothing new")
 
 
 def _found(settings: Settings) -> Iterator[str]:
@@ -98,20 +92,20 @@ def _compared(settings: Settings) -> Iterator[str]:
             if entry is found.entries[0] and entry.text:
                 yield from (f"    {line}" for line in entry.text.lines if line[:2] in {"-{", "+{"})
     by_tool = any("adp_payments.refund added" in entry.description for entry in found.entries)
-    yield _true(by_tool, "one step more is one difference: the steps after it are still compared with their own")
+    yield true(by_tool, "one step more is one difference: the steps after it are still compared with their own")
 
 
 def _proved(settings: Settings) -> Iterator[str]:
     with opened(settings) as platform:
         first = _first(platform)
         verdict = _verdict(platform, first)
-        yield _true(
+        yield true(
             verdict.answer == "verified",
             f"ctx verify {first.digest.hex[:12]}: {verdict.answer}, {verdict.objects} objects hashed again",
         )
         parts = list(replay_recorded(first, platform.objects))
         told = f"ctx replay {first.digest.hex[:12]} --recorded: {len(parts)} parts read back, fidelity exact"
-        yield _true(fidelity(parts) == "exact", told)
+        yield true(fidelity(parts) == "exact", told)
         yield "without --recorded the tools of the run are called again, each in its confines, and compared"
 
 
@@ -121,7 +115,7 @@ def _plain(settings: Settings) -> Iterator[str]:
     with open(path, "rb") as file:
         digits = hashlib.sha256(file.read()).hexdigest()
     yield f"sha256sum {os.path.relpath(path, settings.cwd)}"
-    yield _true(path.replace(os.sep, "").endswith(digits), f"{digits}: the name of the file")
+    yield true(path.replace(os.sep, "").endswith(digits), f"{digits}: the name of the file")
 
 
 def _tampered(settings: Settings) -> Iterator[str]:
@@ -132,13 +126,13 @@ def _tampered(settings: Settings) -> Iterator[str]:
         with open(path, "wb") as file:
             file.write(right.replace(b"escalated", b"approved!"))
         yield "someone writes 'approved!' over 'escalated'"
-        yield f"reading it is refused: {_refusal(lambda: platform.objects.get(Digest.of(right)))}"
+        yield f"reading it is refused: {refusal(lambda: platform.objects.get(Digest.of(right)))}"
         answer = _verdict(platform, _first(platform)).answer
-        yield _true(answer == "modified", "ctx verify says so: modified, and ends with status 11")
+        yield true(answer == "modified", "ctx verify says so: modified, and ends with status 11")
         for finding in fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _objects: None):
             yield f"fsck: {finding.state} {finding.what[:19]}..., needed by {finding.needed_by[0][:19]}..."
         platform.objects.put(right)
-        yield _true(platform.objects.get(Digest.of(right)) == right, "putting the right bytes again heals it")
+        yield true(platform.objects.get(Digest.of(right)) == right, "putting the right bytes again heals it")
 
 
 def _lost(settings: Settings) -> Iterator[str]:
@@ -148,10 +142,10 @@ def _lost(settings: Settings) -> Iterator[str]:
         if os.path.exists(name):
             os.unlink(name)
     yield "the catalog is deleted"
-    yield f"every verb refuses, rather than forget quietly: {_refusal(lambda: opened(settings).__enter__())}"
+    yield f"every verb refuses, rather than forget quietly: {refusal(lambda: opened(settings).__enter__())}"
     with repaired(settings) as done:
         same = contents(done.platform.catalog).kinds == before.kinds
-        yield _true(same, f"fsck --rebuild: {done.rebuilt.objects} objects indexed again, as before")
+        yield true(same, f"fsck --rebuild: {done.rebuilt.objects} objects indexed again, as before")
         for line in done.loss.truth if done.loss else ():
             yield f"it names what no rebuild brings back: {line}"
 
@@ -169,21 +163,7 @@ def _collected(settings: Settings) -> Iterator[str]:
         yield f"gc removed {len(done.objects)} object, {done.freed} bytes; the runs are untouched:"
         here = contents(platform.catalog)
         findings = list(fsck(*stores, lambda _size, _objects: None))
-        yield _true(not findings, f"{here.objects} objects, {here.execution_packs} execution packs, all sound")
-
-
-def _true(claim: bool, told: str) -> str:  # noqa: FBT001  reads as what it is
-    if not claim:
-        raise StoryUntrue(f"this did not happen: {told}")
-    return told
-
-
-def _refusal(attempt: Callable[[], object]) -> str:
-    try:
-        attempt()
-    except ContextPlaneError as error:
-        return error.code
-    raise StoryUntrue("this was not refused")
+        yield true(not findings, f"{here.objects} objects, {here.execution_packs} execution packs, all sound")
 
 
 def _first(platform: Platform) -> LoadedPack:
@@ -211,4 +191,7 @@ CHAPTERS: tuple[tuple[str, Callable[[Settings], Iterator[str]]], ...] = (
     ("A decision is tampered with", _tampered),
     ("The catalog is lost", _lost),
     ("What nobody needs is collected", _collected),
+    ("A contract says what an agent may do, and is judged before anybody runs it", judged_first),
+    ("Nobody releases it alone", released),
+    ("What an agent gets for one request, and nothing else", compiled),
 )

@@ -2,10 +2,18 @@
 
 from collections.abc import Iterator
 
+from contextplane.authoring.conditions import Condition, conditions, unsound
+from contextplane.authoring.contradictions import applies_within
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.subject import Subject
+from contextplane.policy.solving import Tries, solve
 
 __all__ = ["LAWS"]
+
+_TOGETHER = 12
+"""So many denials are asked about together at most."""
+
+_TRIES = 60_000
 
 
 def every_intent_ends_in_a_decision(subject: Subject) -> Iterator[Broken]:
@@ -69,7 +77,33 @@ def some_rule_allows_every_intent(subject: Subject) -> Iterator[Broken]:
                 yield Broken(at=placed.at, cause=cause, cure="say where it is allowed, or take the intent out")
 
 
+def decisions_are_eligible_where_allowed(subject: Subject) -> Iterator[Broken]:
+    """The eligibility rules of every decision can hold where a rule that leads to it allows."""
+    tries = Tries(_TRIES)
+    for one in subject.once(conditions):
+        if one.of == "decision" and not one.problems and _is_never_allowed(subject, one, tries):
+            cause = f"{one.name} is eligible only where no rule allows it, so it can never be made"
+            yield Broken(at=one.at, cause=cause, cure="let the rules and the eligibility meet somewhere")
+
+
+def _is_never_allowed(subject: Subject, one: Condition, tries: Tries) -> bool:
+    """A proof that wherever a rule of a decision allows it, it is not eligible, or something denies it."""
+    sound = [placed for placed in subject.effects if f"{placed.of.at}/if" not in subject.once(unsound)]
+    allowing = [
+        placed for placed in sound if placed.effect.allow is True and placed.of.rule.decision_binding == one.name
+    ]
+    denying = [placed for placed in sound if placed.effect.allow is False]
+    for allows in allowing:
+        others = [denies for denies in denying if denies.of.at != allows.of.at and applies_within(allows, denies)]
+        wanted = [(one.expression, True), (allows.of.rule.condition, allows.branch)]
+        wanted += [(denies.of.rule.condition, not denies.branch) for denies in others[:_TOGETHER]]
+        if solve(wanted, tries).answer != "no":
+            return False
+    return bool(allowing) and solve([(one.expression, True)], tries).answer != "no"
+
+
 LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="policy", code="eligibility_never_allowed", check=decisions_are_eligible_where_allowed),
     Law(gate="policy", code="intent_without_decision", check=every_intent_ends_in_a_decision),
     Law(gate="policy", code="decision_unreached", check=every_decision_is_led_to, severity="warning"),
     Law(gate="policy", code="intent_never_allowed", check=some_rule_allows_every_intent, severity="warning"),

@@ -83,7 +83,8 @@ def source_of(
 
     `asked`: what is asked of that version, where it is not the case as its file has it.
     """
-    from contextplane.app.compiling import from_file, placed_in
+    from contextplane.app.compiling import placed_in
+    from contextplane.app.compiling_files import from_file
     from contextplane.cli.parser import Usage
     from contextplane.cli.registry.naming import names_version
 

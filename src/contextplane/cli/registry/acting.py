@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from contextplane.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from contextplane.app.authored import Authored
     from contextplane.app.registry import By, RegistryDesk
     from contextplane.authoring.surroundings import Surroundings
+    from contextplane.registry.artifacts import Candidate
     from contextplane.registry.reports import GoldenCases
 
-__all__ = ["add_reason", "add_signing", "at_desk", "base_id", "by", "surroundings_of", "target_of"]
+__all__ = ["add_reason", "add_signing", "artifact_in", "at_desk", "base_id", "by", "surroundings_of", "target_of"]
 
 _MOST_DIGITS = 4
 _TARGETS = ("sha256:",)
@@ -80,10 +82,21 @@ def target_of(text: str) -> str:
     except UnpinnedRef:
         if "/" not in text and "." not in text:
             raise
-    from contextplane.app.authored import author_file
-    from contextplane.registry.artifacts import candidate
+    from contextplane.app.authored import authored
 
-    return str(candidate(author_file(text).value).digest)
+    return str(artifact_in(authored(text)).digest)
+
+
+def artifact_in(file: "Authored") -> "Candidate":
+    """The artifact that a file is. What has the form of none is told where it stands, as `ctx lint` would."""
+    from contextplane.registry.artifacts import ArtifactInvalid, candidate
+
+    try:
+        return candidate(file.file.value)
+    except ArtifactInvalid as error:
+        error.at = file.where((error.at or "").removesuffix("/"))
+        error.hint = f"'ctx lint {file.path}' lists all that is wrong with its form"
+        raise
 
 
 def surroundings_of(args: Namespace) -> "Surroundings | None":

@@ -4,10 +4,11 @@ from argparse import Namespace
 
 from contextplane.app.authored import authored
 from contextplane.app.registry_release import recorded
-from contextplane.cli.context_packs.findings import tell_finding
 from contextplane.cli.exit import OK, REFUSED
+from contextplane.cli.findings import tell_finding
 from contextplane.cli.parser import Usage
-from contextplane.cli.registry.acting import at_desk, surroundings_of
+from contextplane.cli.registry.acting import artifact_in, at_desk, surroundings_of
+from contextplane.cli.registry.naming import names_file
 from contextplane.cli.registry.telling import tell_act
 from contextplane.cli.screen import Screen
 
@@ -23,9 +24,15 @@ def record(args: Namespace, screen: Screen) -> int:
             raise Usage(
                 f"argument --{option}: not allowed with argument --record", hint="lint it first, then record it"
             )
+    unpublished = next((one for one in args.catalog if names_file(one)), None)
+    if unpublished is not None:
+        raise Usage(
+            f"argument --catalog: {unpublished!r} is a file", hint="publish it, then name its version: id@X.Y.Z"
+        )
     file = authored(args.pack)
     with at_desk(args, screen) as desk:
-        acted = recorded(desk, file.file.value, desk.keys.signer(args.key), surroundings_of(args))
+        catalogs = [desk.named_version(one) for one in args.catalog]
+        acted = recorded(desk, artifact_in(file).value, desk.keys.signer(args.key), surroundings_of(args), catalogs)
     report = acted.report
     found = [one for one in report.findings if one.severity != "unknown"] if report is not None else []
     for one in found:

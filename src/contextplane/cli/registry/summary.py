@@ -50,7 +50,8 @@ def _lines(found: Shown, screen: Screen) -> Iterator[str]:
     widest = max((len(clean(where.environment)) for where in found.pins), default=0)
     for n, where in enumerate(found.pins):
         since = f"since {second(Timestamp.parse(where.at))} by {where.by[:_KEY]}"
-        yield f"{'pinned in' if n == 0 else '':<11} {clean(where.environment):<{widest}}  {since}"
+        doubt = screen.paint("red", ", which is revoked from before then on") if where.doubtful else ""
+        yield f"{'pinned in' if n == 0 else '':<11} {clean(where.environment):<{widest}}  {since}{doubt}"
     if found.aliases:
         yield f"{'aliases':<11} {', '.join(map(clean, found.aliases))}"
     parts = "layers" if found.kind == "context_pack" else "parts"

@@ -4,6 +4,7 @@ from argparse import Namespace
 
 from contextplane.app.platform import Platform
 from contextplane.app.registry import RegistryDesk
+from contextplane.app.registry_resolving import vouched_for
 from contextplane.app.registry_verifying import Exported, consistency, inclusion, renewed, verified, write_proof
 from contextplane.cli.exit import OK
 from contextplane.cli.progress import Bar
@@ -17,7 +18,7 @@ from contextplane.registry.checkpoints import Standing
 from contextplane.registry.streams import LOG
 from contextplane.trust.base64_text import encoded
 
-__all__ = ["verify_registry"]
+__all__ = ["verify_registry", "verify_version"]
 
 _PROGRAM = "python -m contextplane.testing.second_verifier"
 
@@ -32,6 +33,20 @@ def verify_registry(platform: Platform, args: Namespace, screen: Screen) -> int:
         exported = consistency(desk, args.consistency)
         return _written(exported, args.output, f"consistency {args.output} {encoded(exported.old_root)}", screen)
     return _whole(desk, args, screen)
+
+
+def verify_version(platform: Platform, ref: PackRef, args: Namespace, screen: Screen) -> int:
+    """One version: its bytes, its signatures, its reviews, its place in the log. What is wrong is an error."""
+    used = vouched_for(RegistryDesk(desk_of(platform, args)), ref)
+    screen.say(f"Version:    {ref}  {used.kind}")
+    screen.say(f"Bytes:      {used.digest}")
+    screen.say(f"Signed by:  {', '.join(one[:16] for one in used.signed_by)}")
+    for mark in used.marks:
+        screen.say(f"Note:       {mark}")
+    screen.say(f"Integrity:  {screen.paint(ANSWER_COLOR['verified'], 'verified')}")
+    answer = {"answer": "verified", "ref": str(ref), "kind": used.kind, "digest": str(used.digest)}
+    screen.answer({**answer, "signed_by": used.signed_by, "marks": used.marks})
+    return OK
 
 
 def _whole(desk: RegistryDesk, args: Namespace, screen: Screen) -> int:

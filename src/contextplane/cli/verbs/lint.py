@@ -8,9 +8,11 @@ itself, by the laws of its kind.
 
 --overlay, as often as there are overlays, judges the pack as it is with them: they are of one environment,
 and may only constrain. --against refuses a version number that promises less change than there is; OLD is
-a file, or a version of the registry: id@X.Y.Z, id@NAME.
+a file, or a version of the registry: id@X.Y.Z, id@NAME. --catalog, as often as there are some, judges the
+pack together with decision catalogs, files or versions of the registry: its rules may be bound to their
+decisions.
 --record makes the file, which may be an overlay or a decision catalog as well, known to the registry; --key
-and --passphrase-fd say who signs that.
+and --passphrase-fd say who signs that. The catalogs of a pack are published ones then, and on record.
 --explain tells what a gate holds (policy), what a law says (risk/destructive_without_gate, or only the
 code), or what an error of ctx means (overlay_widens).
 """
@@ -18,8 +20,8 @@ code), or what an error of ctx means (overlay_widens).
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.context_packs.findings import SEVERITY_COLOR, tell_finding
 from contextplane.cli.exit import OK, REFUSED
+from contextplane.cli.findings import SEVERITY_COLOR, tell_finding
 from contextplane.cli.registry.acting import add_signing
 from contextplane.cli.screen import Screen, clean, counted, shortened
 
@@ -33,6 +35,7 @@ __all__ = ["add_arguments", "run"]
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("pack", metavar="PACK", nargs="?", help="the author's file, or - for standard input")
     parser.add_argument("--overlay", metavar="FILE", action="append", default=[], help="apply this overlay first")
+    parser.add_argument("--catalog", metavar="CATALOG", action="append", default=[], help="judge it together with this")
     parser.add_argument("--environment", metavar="FILE", help="what is known of the environment it is meant for")
     parser.add_argument("--against", metavar="OLD", help="the version before: is the new number large enough?")
     parser.add_argument("--sarif", action="store_true", help="print the findings as SARIF 2.1.0")
@@ -55,10 +58,13 @@ def run(args: Namespace, screen: Screen) -> int:
 
         return record(args, screen)
     from contextplane.app.linting import lint
+    from contextplane.cli.context_packs.catalogs import catalogs_of
     from contextplane.cli.context_packs.older import older
 
-    before = older(args, screen)
-    found = lint(args.pack, overlays=tuple(args.overlay), environment=args.environment, against=before)
+    before, catalogs = older(args, screen), catalogs_of(args, screen)
+    found = lint(
+        args.pack, overlays=tuple(args.overlay), environment=args.environment, against=before, catalogs=catalogs
+    )
     if args.sarif:
         _sarif(found, screen)
     else:
@@ -163,6 +169,7 @@ def _answer(found: "Linted") -> dict[str, object]:
             for one in found.applied
         ],
         "overlays_left_out": found.left_out,
+        "catalogs": found.catalogs,
         "version_class": None if compared is None or compared.same else compared.bump.least,
         "version_refused": (compared.refusal or None) if compared is not None else None,
         "difference": _difference(compared) if compared is not None else None,

@@ -52,6 +52,9 @@ def _line(one: "Listed", widest: int, screen: Screen) -> str:
     told = [f"{one.ref!s:<{widest}}", stage, one.digest.hex[:_SHOWN], one.published_at[:10]]
     if one.pinned_in:
         told.append(f"pinned in {', '.join(map(clean, one.pinned_in))}")
+    if one.doubtful_in:
+        where = ", ".join(map(clean, one.doubtful_in))
+        told.append(screen.paint("red", f"must be pinned anew in {where}: its key is revoked"))
     if one.aliases:
         told.append(f"alias {', '.join(map(clean, one.aliases))}")
     if one.open_refreshes and one.stage == "published":  # what is withdrawn is not newly pinned anyway
@@ -68,6 +71,7 @@ def _told(one: "Listed") -> dict[str, object]:
         "issuer": one.issuer,
         "published_at": one.published_at,
         "pinned_in": one.pinned_in,
+        "doubtful_in": one.doubtful_in,
         "aliases": one.aliases,
         "open_refreshes": one.open_refreshes,
         "problem": one.problem or None,

@@ -1,9 +1,9 @@
 """Pin again, at once, a version that was pinned in an environment before.
 
-Without VERSION it is the last other one that is not revoked; so a second rollback goes forward again, and
-whoever wants to go further back names the VERSION. A deprecated version will do, because it is an emergency,
-and that is said; a revoked one never. Golden cases run behind it: what they say is recorded, with how long
-the rollback took, and never stops it.
+Without VERSION it is the last other one that is not revoked and that nobody rolled back from; so a second
+rollback goes further back, and whoever wants to go forward again names the VERSION or pins it. A deprecated
+version will do, because it is an emergency, and that is said; a revoked one never. Golden cases run
+behind it: what they say is recorded, with how long the rollback took, and never stops it.
 """
 
 from argparse import ArgumentParser, Namespace

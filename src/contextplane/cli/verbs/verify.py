@@ -5,6 +5,7 @@ are hashed again. A file: its sidecar FILE.ctx.json names the pack it came from,
 with those of the pack's output of the same path in the workspace, else of the same base name.
 A handoff pack, pk_<id> or one revision of it as pk_<id>@3: every kept revision is hashed again and must be
 what its event says, and no event may be missing from its history.
+A published version, id@X.Y.Z: its bytes, its signatures, the reviews before it, and their place in the log.
 The answer is one of: verified (status 0), modified (11), unchecked (10: something could not be checked),
 unknown (13: no sidecar, or its pack is not in the store).
 --registry: every event of the registry, its log, both trees and every checkpoint, and that nothing was
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from contextplane.app.platform import Platform
     from contextplane.app.verifying import ArtifactVerdict
     from contextplane.audit.verify import PackVerdict
+    from contextplane.model.ids import PackRef
     from contextplane.model.manifest import Manifest
 
 __all__ = ["add_arguments", "run"]
@@ -33,7 +35,10 @@ _DIGITS = 15
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "what", metavar="REF|FILE", nargs="?", help="an execution or handoff pack, or a file that a run put out"
+        "what",
+        metavar="REF|FILE",
+        nargs="?",
+        help="an execution or handoff pack, a published version, or a file that a run put out",
     )
     parser.add_argument("--file", action="store_true", help="it is a file, whatever it looks like")
     registry = parser.add_argument_group("the registry")
@@ -79,6 +84,7 @@ def run(args: Namespace, screen: Screen) -> int:
         return _registry(args, screen)
     from contextplane.cli.naming import named_handoff, understood
     from contextplane.cli.opening import opening
+    from contextplane.model.ids import PackRef
     from contextplane.model.reference import FilePath
 
     handoff = None if args.file else named_handoff(args.what)
@@ -86,10 +92,21 @@ def run(args: Namespace, screen: Screen) -> int:
         from contextplane.cli.handoffs.checking import verify
 
         return verify(handoff, screen)
+    named = None if args.file else understood(args.what, files=True).named
+    if isinstance(named, PackRef):
+        return _version(named, args, screen)
     with opening(screen) as platform:
-        if args.file or isinstance(understood(args.what, files=True).named, FilePath):
+        if args.file or isinstance(named, FilePath):
             return _file(args.what, platform, screen)
         return _pack(args.what, platform, screen)
+
+
+def _version(ref: "PackRef", args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.opening import opening
+    from contextplane.cli.trust.auditing import verify_version
+
+    with opening(screen, following=False) as platform:
+        return verify_version(platform, ref, args, screen)
 
 
 def _registry(args: Namespace, screen: Screen) -> int:
