@@ -236,7 +236,6 @@ def test_a_rollback_stands_in_the_history_of_the_version_that_is_pinned_again(st
         (["unpin", "prod", f"{SUPPORT}@1.0.0", *WHY], "ops", 2, "usage"),
         (["diff", f"{SUPPORT}@1.0.0", f"{SUPPORT}@9.9.9"], "", 13, "version_not_found"),
         (["diff", f"{SUPPORT}@1.0.0", "abcd1234"], "", 2, "usage"),
-        (["verify", f"{SUPPORT}@1.0.0"], "", 2, "reference_not_an_execution_pack"),
         (["promote", "dev", SUPPORT], "ops", 13, "pin_not_found"),
         (["deprecate", f"{SUPPORT}@9.0.0", *WHY], "pub", 13, "version_not_found"),
         (["revoke", f"{SUPPORT}@1.0.0"], "pub", 2, "usage"),

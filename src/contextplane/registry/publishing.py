@@ -1,6 +1,6 @@
 """Publishing, as numbered steps. A version is published once and for ever; the same bytes again change nothing.
 
-1  nobody published other bytes under this name and number
+1  nobody published other bytes under this name and number, and no other issuer this name
 2  the artifact is signed, which it is not before it was linted and reviewed
 3  every gate passes now, over the stored bytes; golden cases that ran pass
 4  all whom it needs have reviewed it, by what changed since the version before
@@ -23,7 +23,7 @@ from contextplane.registry.artifacts import Candidate
 from contextplane.registry.changes import Approval, JudgedWith, Published
 from contextplane.registry.lifecycle import ArtifactState, refuse_transition
 from contextplane.registry.refusals import VersionTaken
-from contextplane.registry.releases import predecessor
+from contextplane.registry.releases import predecessor, versions_of
 from contextplane.registry.reports import Golden, gates_report
 from contextplane.registry.reviewing import check_rejections, check_reviews, needed_roles
 from contextplane.registry.streams import version_stream
@@ -32,7 +32,16 @@ from contextplane.trust.signatures import Grounds
 from contextplane.trust.tenancy import check_issuer
 from contextplane.trust.verify import Verified, verify
 
-__all__ = ["GatesFailed", "GoldenFailed", "Release", "StatementOfOther", "already_published", "next_step", "publish"]
+__all__ = [
+    "GatesFailed",
+    "GoldenFailed",
+    "NameTaken",
+    "Release",
+    "StatementOfOther",
+    "already_published",
+    "next_step",
+    "publish",
+]
 
 
 class GatesFailed(ContextPlaneError):
@@ -47,6 +56,13 @@ class GoldenFailed(ContextPlaneError):
 
     code: ClassVar[str] = "publish_golden_failed"
     family: ClassVar[Family] = "refused"
+
+
+class NameTaken(ContextPlaneError):
+    """An id under which another issuer publishes."""
+
+    code: ClassVar[str] = "publish_name_taken"
+    family: ClassVar[Family] = "conflict"
 
 
 class StatementOfOther(ContextPlaneError):
@@ -93,6 +109,7 @@ def publish(writer: Writer, release: Release, reason: str) -> Appended | None:
     # (1) the name and number are free
     if already_published(reader.version(artifact.ref), artifact):
         return None
+    _refuse_other_issuer(writer, artifact)
     # (2) signed
     state = reader.artifact(artifact.digest)
     check_rejections(state)
@@ -128,6 +145,18 @@ def publish(writer: Writer, release: Release, reason: str) -> Appended | None:
     report = Recorded(digest=Digest.of(data), kind="registry_report", size=len(data), traced=True)
     planned = Planned(stream=version_stream(artifact.ref), change=change, reason=reason)
     return writer.append([planned], [report])
+
+
+def _refuse_other_issuer(writer: Writer, artifact: Candidate) -> None:
+    """(1) A name belongs to whoever published it first: nobody else's version can pass for the next one of it."""
+    known = versions_of(writer.reader.streams, artifact.ref.pack_id)
+    first = writer.reader.version(known[0]).published if known else None
+    if first is not None and first.issuer != artifact.issuer:
+        raise NameTaken(
+            f"versions of {artifact.ref.pack_id} are published by {first.issuer}, not by {artifact.issuer}",
+            at=str(artifact.ref),
+            hint="publish it under an id of its own",
+        )
 
 
 def _refuse_overtaken(writer: Writer, release: Release) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "IssuerNotFound",
     "KeyNotTrusted",
     "KeyRevokedForGood",
+    "RotatedIntoItself",
     "ThresholdUnreachable",
     "WindowEmpty",
     "changed",
@@ -50,6 +51,13 @@ class WindowEmpty(ContextPlaneError):
     """A window of time that ends before it begins."""
 
     code: ClassVar[str] = "key_window_empty"
+    family: ClassVar[Family] = "refused"
+
+
+class RotatedIntoItself(ContextPlaneError):
+    """A key that would take its own place: it would end, and go on."""
+
+    code: ClassVar[str] = "key_rotated_into_itself"
     family: ClassVar[Family] = "refused"
 
 
@@ -96,7 +104,10 @@ def _trusted(issuers: Issuers, change: KeyTrust) -> Issuers:
 
 def _rotated(issuers: Issuers, change: KeyRotation) -> Issuers:
     until = Timestamp.parse(change.old_until)
-    _refuse_revoked(issuers, _entry(change.key, change.valid_from, None, ()).key)
+    key = _entry(change.key, change.valid_from, None, ()).key
+    _refuse_revoked(issuers, key)
+    if key.key_id == change.old:
+        raise RotatedIntoItself("the new key is the old one", at=change.old[:16], hint="'ctx keys new' makes a new one")
     if until < Timestamp.parse(change.valid_from):
         raise WindowEmpty("the old key would end before the new one begins", hint="let them overlap")
     found = False

@@ -395,3 +395,17 @@ def test_a_release_is_compared_with_what_is_before_it_when_it_is_published(here:
     with here.desk.writing(key_of("pub"), [release.report_data]) as writer:
         assert code(lambda: publish(writer, release, "late")) == "stream_conflict"
     assert here.publish(str(acted.digest)).stage == "published"
+
+
+@pytest.mark.parametrize("number", ["2.0.0", "0.1.0"])
+def test_nobody_publishes_under_a_name_that_another_issuer_has(here: Office, number: str) -> None:
+    here.release()
+    here.trust("stranger", "publisher", "tenant:globex", issuer="globex")
+    tenant = {"tenant_id": "globex", "name": "Globex"}
+    other = version(
+        number, {"at": "/contract_meta/issuer", "value": "globex"}, {"at": "/pack_meta/tenant", "value": tenant}
+    )
+    acted = here.record(other)
+    here.review_all(str(acted.digest), acted.missing)
+    here.sign(str(acted.digest), by="stranger")
+    assert code(lambda: here.publish(str(acted.digest), by="stranger")) == "publish_name_taken"

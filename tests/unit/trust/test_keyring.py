@@ -95,6 +95,7 @@ def test_a_new_key_takes_over_the_roles_of_the_old_one_wherever_that_is_trusted(
         (revoke(MALLORY, day(5)), "key_not_trusted"),
         (rotate(MALLORY, BOB, since=day(5), old_until=day(6)), "key_not_trusted"),
         (rotate(ALICE, BOB, since=day(6), old_until=day(5)), "key_window_empty"),
+        (rotate(ALICE, ALICE, since=day(5), old_until=day(6)), "key_rotated_into_itself"),
         (trust(BOB, "acme", since=day(6), until=day(6)), "key_window_empty"),
         (threshold("acme", 2), "threshold_unreachable"),
         (threshold("acme", 0), "threshold_unreachable"),
