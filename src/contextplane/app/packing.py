@@ -8,7 +8,7 @@ from contextplane.model.execution_log import ExecutionLog
 from contextplane.model.ids import Digest
 from contextplane.model.json_cut import Buffer
 from contextplane.model.log_reader import read_log
-from contextplane.model.manifest import Manifest, filled_in
+from contextplane.model.manifest import Manifest, entry_of
 from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectReader
 from contextplane.record.pack import stage_log
@@ -68,7 +68,7 @@ def register(
     recorded: Collection[Digest] = (),
 ) -> bool:
     """Register a pack whose objects are all stored, and those `recorded`; say whether it was not registered before."""
-    new = platform.entries.add(digest, filled_in(raw, digest))
+    new = platform.entries.add(digest, entry_of(raw, digest))
     with platform.catalog.write() as tx:
         if tx.packs.row(digest) is None:
             index_entries(tx, [digest], platform.entries, objects or platform.objects, recorded)

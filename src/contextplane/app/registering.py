@@ -2,7 +2,7 @@
 
 from contextplane.app.platform import Platform
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import filled_in
+from contextplane.model.manifest import entry_of
 from contextplane.ports.catalog import Transaction
 from contextplane.store.follow import index_entries
 
@@ -11,7 +11,7 @@ __all__ = ["register_within"]
 
 def register_within(platform: Platform, tx: Transaction, digest: Digest, raw: bytes) -> bool:
     """Register a pack whose objects are all stored; say whether it was not registered before."""
-    new = platform.entries.add(digest, filled_in(raw, digest))
+    new = platform.entries.add(digest, entry_of(raw, digest))
     if tx.packs.row(digest) is None:
         index_entries(tx, [digest], platform.entries, platform.objects)
     return new

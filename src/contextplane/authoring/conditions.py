@@ -16,7 +16,10 @@ Kind = Literal["rule", "gate", "guardrail", "decision"]
 
 
 class Condition(Value, frozen=True):
-    """An expression, what it is the condition of, and its JSON Pointer."""
+    """An expression, what it is the condition of, and its JSON Pointer.
+
+    A `plain` one compares facts with constants, and does nothing else.
+    """
 
     of: Kind
     name: str
@@ -24,14 +27,17 @@ class Condition(Value, frozen=True):
     expression: Json
     problems: tuple[LogicProblem, ...]
     reads: frozenset[str]
+    plain: bool
 
 
 def conditions(subject: Deciding) -> tuple[Condition, ...]:
     """All of them, in the order of the document."""
     found = []
     for of, name, at, expression in _placed(subject):
-        problems, reads = examined(expression)
-        found.append(Condition(of=of, name=name, at=at, expression=expression, problems=problems, reads=reads))
+        plain, problems, reads = examined(expression)
+        found.append(
+            Condition(of=of, name=name, at=at, expression=expression, problems=problems, reads=reads, plain=plain)
+        )
     return tuple(found)
 
 

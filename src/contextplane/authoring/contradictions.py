@@ -1,6 +1,6 @@
 """Rules that cannot both be meant: one allows only where another denies, and a denial holds at any priority."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -162,7 +162,9 @@ def _denying(subject: Subject, budget: Tries) -> Mapping[tuple[str, str], list[_
     """The branches that deny, by intent, and by the fact among those they read that the fewest read."""
     found_each = (_denier(placed, subject, budget) for placed in _sound(subject, allow=False))
     branches = [branch for branch in found_each if branch is not None]
-    readers = Counter(fact for branch in branches for fact in branch.reads)
+    readers: dict[str, int] = {}
+    for fact in (fact for branch in branches for fact in branch.reads):
+        readers[fact] = readers.get(fact, 0) + 1
     found: dict[tuple[str, str], list[_Branch]] = defaultdict(list)
     for branch in branches:
         rarest = min(branch.reads, key=lambda fact: (readers[fact], fact), default="")

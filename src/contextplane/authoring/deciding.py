@@ -36,11 +36,11 @@ class Deciding(Texts, ABC):
 
     def once(self, make: Callable[[Self], T]) -> T:
         """What a function makes of this subject; however many laws ask for it, it is made once."""
-        if make in self._made:
+        try:
             found: T = self._made[make]
-            return found
-        made = self._made[make] = make(self)
-        return made
+        except KeyError:
+            found = self._made[make] = make(self)
+        return found
 
     @property
     @abstractmethod
@@ -85,6 +85,6 @@ def listed(at: str, ids: Sequence[str], field: str = "") -> Listed:
 def by_id(at: str, parts: Iterable[T], identity: Callable[[T], str]) -> dict[str, tuple[str, T]]:
     """The parts of a list by their ids, each with its place; of two with one id, the first."""
     found: dict[str, tuple[str, T]] = {}
-    for place, one in with_places(at, parts):
-        found.setdefault(identity(one), (place, one))
+    for n, one in enumerate(parts):
+        found.setdefault(identity(one), (f"{at}/{n}", one))
     return found

@@ -1,6 +1,7 @@
 """The facts that a run has, and that conditions and plans can read. There are no others."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from contextplane.model.canonical import Json
 from contextplane.model.pointer import pointer
@@ -23,6 +24,7 @@ _ROOTS = (*(f"request.{name}" for name in _INPUT), *sorted(_FACTS - {"request"})
 PATHS = f"a path begins with one of: {', '.join(_ROOTS)}"
 
 
+@lru_cache(1024)
 def is_fact(path: str) -> bool:
     """Whether a run can have something there. The empty path is all of them."""
     root, *rest = path.split(".")

@@ -23,7 +23,7 @@ def can_take_effect(
     """Whether a condition can be as wanted where it is asked at all."""
     if not reads and b'"var"' not in canonical(condition):
         return _constantly(condition, wanted=wanted)
-    within = [] if _FACTS.isdisjoint(reads) else [one for path, one in known_within(applies_to) if path in reads]
+    within = [] if _FACTS.isdisjoint(reads) else [one for _, one in known_within(applies_to, reads)]
     if not within:
         return can_be(condition, wanted, tries)
     return solve([(condition, wanted), *((one, True) for one in within)], tries).answer
@@ -37,11 +37,12 @@ def _constantly(condition: Json, *, wanted: bool) -> Answer:
         return "no"
 
 
-def known_within(applies_to: AppliesTo) -> Iterator[tuple[str, Json]]:
-    """What is known of the facts wherever it is asked, each with the fact that it is known of."""
-    yield "safety_mode", {"in": [{"var": "safety_mode"}, list(APPROVAL_MODES)]}
+def known_within(applies_to: AppliesTo, reads: frozenset[str] = _FACTS) -> Iterator[tuple[str, Json]]:
+    """What is known of these facts wherever it is asked, each with the fact that it is known of."""
+    if "safety_mode" in reads:
+        yield "safety_mode", {"in": [{"var": "safety_mode"}, list(APPROVAL_MODES)]}
     for key, named in applies_to.items():
-        if key in MATCHED:
+        if key in MATCHED and MATCHED[key] in reads:
             yield MATCHED[key], {"in": [{"var": MATCHED[key]}, [*sorted(values_of(named))]]}
 
 

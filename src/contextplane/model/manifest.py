@@ -27,6 +27,7 @@ __all__ = [
     "Output",
     "Prompt",
     "Step",
+    "entry_of",
     "filled_in",
     "manifest_bytes",
     "read_manifest",
@@ -34,6 +35,7 @@ __all__ = [
 
 VERSION = "0.1"
 
+_EMPTY_HASH = b'"hash":""'
 _FREE = frozenset({"parameters", "tool_versions"})
 _REFS = frozenset({"content_ref", "output_ref", "system_prompt", "parent"})
 _DIGEST_LENGTH = len("sha256:") + 64
@@ -170,8 +172,23 @@ def manifest_bytes(manifest: Manifest) -> bytes:
     return data
 
 
+class _Hash(msgspec.Struct):
+    hash: str
+
+
+def entry_of(data: bytes, digest: Digest) -> bytes:
+    """What the registry entry of a stored manifest holds: the same bytes with its own hash filled in."""
+    filled = data.replace(_EMPTY_HASH, b'"hash":"%b"' % str(digest).encode(), 1)
+    try:
+        if msgspec.json.decode(filled, type=_Hash).hash == str(digest):
+            return filled
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass  # not as we write them, or another field of this name stands before it
+    return filled_in(data, digest)
+
+
 def filled_in(data: bytes, digest: Digest) -> bytes:
-    """A stored manifest with its own hash filled in: what people are shown, and what the registry entry holds.
+    """A stored manifest with its own hash filled in: what people are shown.
 
     Canonical where it can be; others stored numbers that have no canonical form.
     """

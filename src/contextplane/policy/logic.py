@@ -86,12 +86,12 @@ def compiled(expression: Json) -> Expression:
     return Expression(engine().compile({"!!": [expression]}))
 
 
-def examined(expression: Json) -> tuple[tuple[LogicProblem, ...], frozenset[str]]:
-    """Its problems, and the facts that it reads: both in one look, where it is of a simple form."""
+def examined(expression: Json) -> tuple[bool, tuple[LogicProblem, ...], frozenset[str]]:
+    """Whether it only compares facts with constants; its problems, of which it has none then; the facts it reads."""
     reads: set[str] = set()
     if _simple(expression, reads):
-        return (), frozenset(reads)
-    return logic_problems(expression), variables(expression)
+        return True, (), frozenset(reads)
+    return False, logic_problems(expression), variables(expression)
 
 
 def logic_problems(expression: Json) -> tuple[LogicProblem, ...]:

@@ -1,6 +1,7 @@
 """A manifest is read as leniently as others write it, and one that is none is told field by field."""
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from contextplane.model.form_problems import form_problems
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import Manifest, ManifestInvalid, filled_in, manifest_bytes, read_manifest
+from contextplane.model.manifest import Manifest, ManifestInvalid, entry_of, filled_in, manifest_bytes, read_manifest
 
 REF = "sha256:" + "ab" * 32
 LEAST: dict[str, Any] = {"created": "", "model": {}, "system_prompt": REF, "environment": {}}
@@ -113,6 +114,28 @@ def test_a_hash_is_filled_in_also_where_there_is_no_canonical_form() -> None:
     raw = b'{"hash":"","n":9007199254740993}'
     assert json.loads(filled_in(raw, Digest.of(raw))) == {"hash": str(Digest.of(raw)), "n": 9007199254740993}
     assert filled_in(b"[]", Digest.of(b"[]")) == b"[]"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"created":"","hash":"","steps":[]}',
+        b'{ "steps": [],\n "hash": "" }',
+        b'{"environment":{"hash":""},"hash":"","steps":[]}',
+        b'{"a":"\\"hash\\":\\"\\"","hash":"","n":1.0}',
+        b'{"steps":[{"parameters":{"hash":""}}]}',
+        b'{"hash":"","n":9007199254740993}',
+    ],
+)
+def test_an_entry_is_the_manifest_with_its_own_hash_and_nothing_else_changed(raw: bytes) -> None:
+    digest = Digest.of(raw)
+    assert json.loads(entry_of(raw, digest)) == {**json.loads(raw), "hash": str(digest)}
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"\xff", b'{"hash":""', b""])
+def test_what_is_no_manifest_has_no_hash_to_fill_in(raw: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError) if raw != b"[]" else nullcontext():
+        assert entry_of(raw, Digest.of(raw)) == raw
 
 
 def test_a_parent_stands_in_the_bytes_only_when_there_is_one() -> None:

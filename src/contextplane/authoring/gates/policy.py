@@ -22,7 +22,6 @@ _NAMED = 3
 _CLOSED = frozenset({"safety_mode", "tenant_id"})
 """Of these keys it is known which values a run can have."""
 
-_COMPUTED = ('"var":{', '"var":[{')
 _SERVED = frozenset({"intent", "tenant_id"})
 _TRIES = 60_000
 """How much one law may try in one pack, however many conditions there are."""
@@ -57,9 +56,8 @@ def conditions_come_to_true_or_false(subject: Deciding) -> Iterator[Broken]:
 
 def conditions_read_known_facts(subject: Deciding) -> Iterator[Broken]:
     """Every fact that a condition reads is named outright, and one that a run has: anything else is always missing."""
-    may_compute = not subject.is_simple or any(sign in subject.written for sign in _COMPUTED)
     for one in subject.once(conditions):
-        for place in computed_paths(one.expression) if may_compute and not one.problems else ():
+        for place in computed_paths(one.expression) if not one.plain and not one.problems else ():
             cause = f"the condition of {one.name} computes which fact it reads, so nobody sees when it is missing"
             yield Broken(at=one.at + place, cause=cause, cure='name it: {"var": "request.context.refund_amount"}')
         for path in sorted(path for path in one.reads if not is_fact(path)):
@@ -92,11 +90,11 @@ def rules_apply_to_known_things(subject: Subject) -> Iterator[Broken]:
 
 def critical_rules_are_reachable(subject: Subject) -> Iterator[Broken]:
     """Every branch of a rule that denies, prohibits or asks for something can take effect where the rule applies."""
-    tries = Tries(_TRIES)
+    tries, unsure, reading = Tries(_TRIES), subject.once(unsound), subject.once(reads_at)
     for placed in subject.effects:
-        if not _restricts(placed.effect) or f"{placed.of.at}/if" in subject.once(unsound):
+        if not _restricts(placed.effect) or f"{placed.of.at}/if" in unsure:
             continue
-        rule, reads = placed.of.rule, subject.once(reads_at)[f"{placed.of.at}/if"]
+        rule, reads = placed.of.rule, reading[f"{placed.of.at}/if"]
         within = {"tenant_id": _tenants(subject), **rule.applies_to} if "tenant_id" in reads else rule.applies_to
         answer = can_take_effect(rule.condition, within, reads=reads, tries=tries, wanted=placed.branch)
         name = f"{placed.of.rule.rule_id}.{'then' if placed.branch else 'else'}"
