@@ -142,5 +142,8 @@ def _invalid(problems: list[tuple[str, str, str]]) -> CaseInvalid:
         f"{message}{also}{cut}",
         at=at,
         hint=hint,
-        details={"problems": [{"at": place, "message": words, "hint": way} for place, words, way in problems]},
+        details={
+            "stage": InputInvalid.stage,
+            "problems": [{"at": place, "message": words, "hint": way} for place, words, way in problems],
+        },
     )

@@ -109,18 +109,19 @@ def check(source: PackSource, files: Iterable[GoldenFile]) -> tuple[Ran, ...]:
 
 
 def record(source: PackSource, files: Iterable[GoldenFile]) -> tuple[Ran, ...]:
-    """Compile every case, and write what came of it into its file. What is so already is not written."""
-    ran = []
-    for one in files:
-        found = _found(source, one)
-        ran.append(_checked(one, found))
+    """Compile every case, and write what came of it into its file. What is so already is not written.
+
+    Nothing is written before all of them were read and compiled: a file that is no case leaves the others alone.
+    """
+    came = [(one, _found(source, one)) for one in files]
+    for one, found in came:
         if found != one.expected:
             document = {**one.case, "expected": msgspec.to_builtins(found)}
             text = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
             path = os.path.abspath(one.file.path)
             with storage_errors(one.file.path):
                 write_whole(path, text, staging=os.path.dirname(path), disk=Disk())
-    return tuple(ran)
+    return tuple(_checked(one, found) for one, found in came)
 
 
 def _is_case(folder: str, name: str) -> bool:

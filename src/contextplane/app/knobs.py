@@ -113,7 +113,7 @@ def value_at(value: Json, at: str) -> object:
     for step in _steps(at):
         if isinstance(here, dict) and step in here:
             here = here[step]
-        elif isinstance(here, list) and step.isdecimal() and int(step) < len(here):
+        elif isinstance(here, list) and _is_place(step, here):
             here = here[int(step)]
         else:
             return REMOVED
@@ -131,7 +131,7 @@ def put(value: Json, at: str, new: object, *, known: frozenset[str] | None = Non
 def _put(here: Json, steps: Sequence[str], n: int, new: object, asked: tuple[str, frozenset[str] | None, str]) -> Json:
     at, known, name = asked
     step, last = steps[n], n == len(steps) - 1
-    if isinstance(here, list) and step.isdecimal() and int(step) < len(here):
+    if isinstance(here, list) and _is_place(step, here):
         made = list(here)
         if last and new is REMOVED:
             del made[int(step)]
@@ -162,6 +162,11 @@ def _names_nothing(name: str, beside: Iterable[str]) -> KnobInvalid:
     last = name.replace("/", ".").rpartition(".")[2]
     hint = nearest(last, set(beside), "name something that the request has, or that the pack looks at")
     return KnobInvalid("is not in the request, and the pack looks at nothing there", at=f"--set {name[:80]}", hint=hint)
+
+
+def _is_place(step: str, here: Sequence[Json]) -> bool:
+    """Whether it is the number of an element. One with more digits than there can be is not read as a number."""
+    return step.isascii() and step.isdecimal() and len(step) <= len(str(len(here))) and int(step) < len(here)
 
 
 def _steps(at: str) -> list[str]:

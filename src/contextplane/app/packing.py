@@ -1,6 +1,8 @@
 """Packing: a log becomes objects, its manifest an entry, its entry a row of the index."""
 
-from collections.abc import Collection
+import gc
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from contextplane.adapters.files.sources import FileSources
 from contextplane.app.platform import Platform
@@ -33,7 +35,7 @@ class Packed(Value, frozen=True):
 
 def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | None = None) -> Packed:
     """Pack a log whose paths lie below `root`. The same log gives the same pack."""
-    with platform.objects.batch() as batch:
+    with _uncollected(), platform.objects.batch() as batch:
         # The log is let go here: of very many contents it would be the larger part of what is in memory.
         staged = stage_log(_with_evidence(read_log(log)), parent, batch, FileSources(root, apart=platform.home.path))
         # Before anything is visible: what a killed process leaves behind is then known, and can be collected.
@@ -48,6 +50,18 @@ def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | Non
     return Packed(
         digest=staged.digest, manifest=staged.manifest, new=new, suspects=staged.suspects, unsearched=staged.unsearched
     )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the collector away: very many values are made, and none of them refers to itself."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _with_evidence(log: ExecutionLog) -> ExecutionLog:

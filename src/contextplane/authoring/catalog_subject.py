@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar
 
-from contextplane.authoring.deciding import Deciding, Listed, by_id, listed, with_places
+from contextplane.authoring.deciding import Deciding, Listed, by_id, with_places
 from contextplane.authoring.surroundings import Surroundings
 from contextplane.authoring.texts import Identify
 from contextplane.model.canonical import Json
@@ -64,7 +64,7 @@ class CatalogSubject(Deciding):
         keys = [one.decision_key for one in catalog.decision_specs]
         plans = [one.template_id for one in catalog.task_templates]
         return {
-            "decision_key": listed("/decision_specs", keys, "decision_key"),
-            "template_id": listed("/task_templates", plans, "template_id"),
-            "intent_id": listed("/intents", [one.intent_id for one in catalog.intents], "intent_id"),
+            "decision_key": (keys, "/decision_specs", "decision_key"),
+            "template_id": (plans, "/task_templates", "template_id"),
+            "intent_id": ([one.intent_id for one in catalog.intents], "/intents", "intent_id"),
         }

@@ -196,9 +196,9 @@ def _reads(placed: PlacedEffect, subject: Subject) -> frozenset[str]:
     return subject.once(reads_at)[f"{placed.of.at}/if"]
 
 
-def _sound(subject: Subject, *, allow: bool) -> Iterator[PlacedEffect]:
-    unsure = subject.once(unsound)
-    return (one for one in subject.effects if one.effect.allow is allow and f"{one.of.at}/if" not in unsure)
+def _sound(subject: Subject, *, allow: bool) -> list[PlacedEffect]:
+    found, unsure = [one for one in subject.effects if one.effect.allow is allow], subject.once(unsound)
+    return [one for one in found if f"{one.of.at}/if" not in unsure] if unsure else found
 
 
 def applies_within(inner: PlacedEffect, outer: PlacedEffect) -> bool:

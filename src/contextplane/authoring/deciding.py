@@ -11,14 +11,14 @@ from contextplane.model.context_pack.decision_layer import DecisionSpec
 from contextplane.model.context_pack.pack_meta import Tenant
 from contextplane.model.context_pack.task_layer import TaskTemplate
 
-__all__ = ["Deciding", "Listed", "by_id", "listed", "with_places"]
+__all__ = ["Deciding", "Listed", "by_id", "place_in", "with_places"]
 
 T = TypeVar("T")
 Placed = tuple[tuple[str, T], ...]
 """Parts, each with its JSON Pointer before it."""
 
-Listed = tuple[Sequence[str], Callable[[int], str]]
-"""Ids, and the place of the n-th of them, which is told when it is needed."""
+Listed = tuple[Sequence[str], str | Sequence[str], str]
+"""Ids, the list that their parts stand in or the place of each part, and the field of the part that holds the id."""
 
 
 class Deciding(Texts, ABC):
@@ -77,9 +77,11 @@ def with_places(at: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
     return ((f"{at}/{n}", one) for n, one in enumerate(parts))
 
 
-def listed(at: str, ids: Sequence[str], field: str = "") -> Listed:
-    """The ids of the parts of a list: these themselves, or in one of their fields."""
-    return ids, lambda n: f"{at}/{n}/{field}" if field else f"{at}/{n}"
+def place_in(found: Listed, n: int) -> str:
+    """Where the n-th of some ids stands."""
+    _, at, field = found
+    place = f"{at}/{n}" if isinstance(at, str) else at[n]
+    return f"{place}/{field}" if field else place
 
 
 def by_id(at: str, parts: Iterable[T], identity: Callable[[T], str]) -> dict[str, tuple[str, T]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from contextplane.authoring.deciding import Deciding, Listed, by_id, listed, with_places
+from contextplane.authoring.deciding import Deciding, Listed, by_id, with_places
 from contextplane.authoring.kept import kept
 from contextplane.authoring.surroundings import Surroundings
 from contextplane.authoring.texts import Identify
@@ -109,23 +109,21 @@ class Subject(Deciding):
         specs, templates = self.pack.decision_layer.decision_specs, self.pack.task_layer.task_templates
         targets, floors = evaluation.eval_targets, evaluation.release_gates
         return {
-            "bundle_id": listed("/policy_layer/policy_bundles", [one.bundle_id for one in bundles], "bundle_id"),
-            "rule_id": ([one.rule.rule_id for one in rules], lambda n: f"{rules[n].at}/rule_id"),
-            "gate_id": listed(
-                "/policy_layer/approval_gates", [one.gate_id for one in policy.approval_gates], "gate_id"
+            "bundle_id": ([one.bundle_id for one in bundles], "/policy_layer/policy_bundles", "bundle_id"),
+            "rule_id": ([one.rule.rule_id for one in rules], [one.at for one in rules], "rule_id"),
+            "gate_id": ([one.gate_id for one in policy.approval_gates], "/policy_layer/approval_gates", "gate_id"),
+            "refusal": (named(guardrails.must_refuse), "/policy_layer/guardrails/must_refuse", ""),
+            "escalation": (named(guardrails.must_escalate), "/policy_layer/guardrails/must_escalate", ""),
+            "adapter_id": ([one.adapter_id for one in adapters], "/tooling_layer/adapter_registry", "adapter_id"),
+            "permission_id": (
+                [one.permission_id for one in permissions],
+                "/tooling_layer/permissions",
+                "permission_id",
             ),
-            "refusal": listed("/policy_layer/guardrails/must_refuse", named(guardrails.must_refuse)),
-            "escalation": listed("/policy_layer/guardrails/must_escalate", named(guardrails.must_escalate)),
-            "adapter_id": listed("/tooling_layer/adapter_registry", [one.adapter_id for one in adapters], "adapter_id"),
-            "permission_id": listed(
-                "/tooling_layer/permissions", [one.permission_id for one in permissions], "permission_id"
-            ),
-            "decision_key": listed(
-                "/decision_layer/decision_specs", [one.decision_key for one in specs], "decision_key"
-            ),
-            "target for": listed("/evaluation_layer/eval_targets", [one.intent for one in targets], "intent"),
-            "release gate for": listed("/evaluation_layer/release_gates", [one.metric for one in floors], "metric"),
-            "template_id": listed("/task_layer/task_templates", [one.template_id for one in templates], "template_id"),
+            "decision_key": ([one.decision_key for one in specs], "/decision_layer/decision_specs", "decision_key"),
+            "target for": ([one.intent for one in targets], "/evaluation_layer/eval_targets", "intent"),
+            "release gate for": ([one.metric for one in floors], "/evaluation_layer/release_gates", "metric"),
+            "template_id": ([one.template_id for one in templates], "/task_layer/task_templates", "template_id"),
         }
 
 

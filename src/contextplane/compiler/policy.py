@@ -1,7 +1,7 @@
 """Stage `policy`: what guardrails and rules decide of this request."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -16,6 +16,8 @@ from contextplane.policy.decision import PolicyDecision, RuleEffect, RuleError, 
 from contextplane.policy.facts import Facts
 
 __all__ = ["policy"]
+
+_SHOWN = 120
 
 
 def policy(draft: Draft) -> Draft:
@@ -42,9 +44,7 @@ def policy(draft: Draft) -> Draft:
             for n, effect in enumerate(decision.effects)
         ),
         omitted=tuple(_omitted(decision)),
-        notes=tuple(
-            f"{one.bundle_id}#{one.rule_id} read {one.path}, which is missing" for one in decision.missing_facts
-        ),
+        notes=(*_notes(decision, facts),),
     )
     return replace(draft, facts=facts, decision=decision, policy=part)
 
@@ -93,6 +93,17 @@ def _omitted(decision: PolicyDecision) -> Iterator[Omission]:
             detail=one.why or None,
             at=f"pack#{one.at}",
         )
+
+
+def _notes(decision: PolicyDecision, facts: Facts) -> Iterator[str]:
+    """What rules missed, and signals that no guardrail answers to: a label that is misspelt must not go unnoticed."""
+    for one in decision.missing_facts:
+        yield f"{one.bundle_id}#{one.rule_id} read {one.path}, which is missing"
+    signals = cast("list[str]", facts.context.get("signals") or [])
+    labels = {*decision.guardrails.must_refuse, *decision.guardrails.must_escalate} if signals else set()
+    for name in dict.fromkeys(signals):
+        if name not in labels:
+            yield f"the signal {quoted(name[:_SHOWN])} names no guardrail"
 
 
 def _told(inputs: Inputs, taken: RuleEffect) -> str:

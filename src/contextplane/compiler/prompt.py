@@ -51,7 +51,8 @@ def data(  # noqa: PLR0913  what is known of it
         known += f" type={quoted(kind)}"
     if trust is not None:
         known += f" trust={trust}"
-    code = fence(content, content_hash)
+    # What is known of it comes from others as well: it must not hold the mark that closes the block either.
+    code = fence(f"{known}\n{content}", content_hash)
     return f"<<data {bucket}{known} {code}>>\n{content}\n<<end {code}>>"
 
 

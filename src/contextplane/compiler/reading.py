@@ -53,3 +53,5 @@ def _read(value: Any, form: Any, name: str) -> Any:  # noqa: ANN401  plain data,
         cause, path = (match["cause"], match["path"] or "") if match else (str(error), "")
         steps = [one or two for one, two in _STEP.findall(path)]
         raise InputInvalid(cause, at=f"{name}#{pointer(steps)}", hint="correct it") from error
+    except UnicodeEncodeError as error:
+        raise InputInvalid("a text holds half of a character", at=f"{name}#", hint="write it as UTF-8") from error

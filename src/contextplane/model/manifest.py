@@ -172,7 +172,7 @@ def manifest_bytes(manifest: Manifest) -> bytes:
     return data
 
 
-class _Hash(msgspec.Struct):
+class _Hash(msgspec.Struct, frozen=True):
     hash: str
 
 

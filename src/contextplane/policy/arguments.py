@@ -43,6 +43,8 @@ def violations(
         given = list(_values(arguments, bound.argument))
         if needed and not any(value is not None for value in given):
             found.append(_violation(bound, "required", "is required"))
+        if _bounds_values(bound.constraint) and _stands_in_no_object(arguments, bound.argument):
+            found.append(_violation(bound, "type", "must stand in an object"))
         for value in given:
             if value is None and not _bounds_values(bound.constraint):
                 continue
@@ -62,6 +64,16 @@ def _values(arguments: Mapping[str, Json], name: str) -> Iterator[Json]:
             return
         value = value[step]
     yield value
+
+
+def _stands_in_no_object(arguments: Mapping[str, Json], name: str) -> bool:
+    """Whether the way of a name ends at a list, or a text: what may hide there cannot be held to the bound."""
+    value: Json = dict(arguments)
+    for step in name.split("."):
+        if not isinstance(value, dict):
+            return value is not None
+        value = value.get(step)
+    return False
 
 
 def _bounds_values(constraint: ArgConstraint) -> bool:

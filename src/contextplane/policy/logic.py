@@ -215,5 +215,10 @@ def engine() -> datalogic_py.Engine:
     """The one engine that compiles and evaluates, with the operators of the public suite."""
     # A text that is no number is not equal to one, as the public suite has it; the engine's default calls it an error.
     # What is divided by nothing has no value; the engine's default is a huge one.
-    config = {"loose_equality_errors": False, "division_by_zero": "throw_error"}
+    # A text with nothing in it is no number; the engine's default is 0, and a field left empty would be a small one.
+    config = {
+        "loose_equality_errors": False,
+        "division_by_zero": "throw_error",
+        "numeric_coercion": {"empty_string_to_zero": False},
+    }
     return datalogic_py.Engine(families=["Core"], config=config)

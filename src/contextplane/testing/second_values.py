@@ -40,16 +40,16 @@ def loosely_equal(a: Any, b: Any) -> bool:  # noqa: ANN401, PLR0911  one line pe
         return bool(text == ("true" if truth else "false"))
     if pair == {"number", "text"}:
         text, number = (a, b) if isinstance(a, str) else (b, a)
-        return text != "" and _spelled(text) == number
+        return bool(_spelled(text) == number)
     return bool((a or 0) == (b or 0))
 
 
 def _spelled(text: str) -> float:
-    """The number that a text spells; nothing at all spells zero, anything else no number."""
+    """The number that a text spells; not a number where it spells none."""
     if text != text.strip() or "_" in text:
         return math.nan
     try:
-        return float(text or 0)
+        return float(text)
     except ValueError:
         return math.nan
 

@@ -54,6 +54,7 @@ def test_what_is_wrong_is_told_with_its_place(changes: dict[str, Any], place: st
 def test_every_part_that_is_wrong_is_told_at_once() -> None:
     with pytest.raises(ContextPlaneError) as refused:
         read_case({"request": {}, "evidence": 3, "as_of": "soon", "x": 1})
+    assert refused.value.details["stage"] == "read"
     problems = refused.value.details["problems"]
     assert isinstance(problems, list)
     places = {one["at"] for one in problems}

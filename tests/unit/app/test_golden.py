@@ -153,6 +153,15 @@ def test_a_file_that_is_no_case_is_refused_with_its_place(
     assert (refused.value.at or "").startswith(bad)
 
 
+def test_nothing_is_recorded_where_one_file_is_no_case(tmp_path: Path) -> None:
+    cases = Path(folder(tmp_path))
+    written(cases, "then.json", {**SHOWN, "note": "x"})
+    before = {one.name: one.read_bytes() for one in cases.iterdir()}
+    with pytest.raises(ContextPlaneError):
+        record(source_of(tmp_path), golden_files(str(cases)))
+    assert {one.name: one.read_bytes() for one in cases.iterdir()} == before
+
+
 def test_an_empty_folder_and_none_are_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name, code in (("empty", "golden_cases_missing"), ("none", "document_unreadable")):

@@ -138,3 +138,12 @@ def test_what_is_put_at_a_place_is_what_stands_there(document: Any, way: list[st
             key: one for key, one in document.items() if key != way[0]
         }
     assert document == before
+
+
+@pytest.mark.parametrize("place", ["9" * 5000, "\u0663", "-1", "1.0", "", "99"])
+def test_what_numbers_no_element_of_a_list_is_refused(place: str) -> None:
+    at = f"/evidence/{place}"
+    assert value_at(SHOWN, at) is REMOVED
+    with pytest.raises(ContextPlaneError) as refused:
+        turned(SHOWN, [Knob(name=at, at=at, value=1)], KNOWN)
+    assert refused.value.code == "knob_invalid"

@@ -252,3 +252,13 @@ def test_what_is_kept_of_many_surfaces_stays_bounded() -> None:
     for n in (*range(300), 299, 0):
         assert view.kept(n, partial(str, n)) == str(n)
     assert len(view._kept) < 256
+
+
+def test_a_signal_that_no_guardrail_answers_to_is_noted() -> None:
+    signals = ["fraud_signal_high", "Fraud_Signal_High", "Fraud_Signal_High", "x\n"]
+    context = compiled(request={"/input/context/signals": signals})
+    record = next(one for one in context.context_ledger.stages if one.stage == "policy")
+    assert [note for note in record.notes if "signal" in note] == [
+        'the signal "Fraud_Signal_High" names no guardrail',
+        'the signal "x\\n" names no guardrail',
+    ]

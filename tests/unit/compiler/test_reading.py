@@ -79,6 +79,17 @@ def test_what_is_not_of_its_form_is_refused_with_its_place(at: str, value: objec
     assert " - at " not in refused.value.message
 
 
+@pytest.mark.parametrize(
+    "at", ["run_context#/safety_mode", "run_context#/run_budget/total_tokens", "request#/mode", "evidence#/0/trust"]
+)
+def test_half_of_a_character_is_refused_wherever_it_stands(at: str) -> None:
+    name, _, place = at.partition("#")
+    documents = {**CASE, "evidence": [evidence()]}
+    with pytest.raises(InputInvalid) as refused:
+        READERS[name](put(documents[name], {place: "\ud800"}))
+    assert (refused.value.at, refused.value.details) == (f"{name}#", {"stage": "read"})
+
+
 def test_the_worked_run_context_and_request_are_read_and_written_back() -> None:
     written = plain(read_run_context(CASE["run_context"]))
     assert put(written, {"/metadata": {}, "/agent/identity_claim/version": "ctxid/1"}) == CASE["run_context"]

@@ -107,10 +107,15 @@ def test_what_a_rule_requires_is_required_of_calls_that_change_something() -> No
         ({"money.amount": 1, "money": {"amount": 4}}, ["max"]),
         ({"money.amount": 4, "money": {"amount": 4}}, ["max", "max"]),
         ({"money": {"amount": 1}}, []),
-        ({"money": [4]}, []),
-        ({"money": 4}, []),
+        ({"money": None}, []),
+        ({"money": {}}, []),
+        ({"money": [{"amount": 4}]}, ["type"]),
+        ({"money": '{"amount": 4}'}, ["type"]),
+        ({"money": 4}, ["type"]),
+        ({"money.amount": 1, "money": [{"amount": 4}]}, ["type"]),
     ],
 )
 def test_a_dotted_name_holds_in_both_spellings(arguments: dict[str, Any], wanted: list[str]) -> None:
+    """And where no object stands on its way, it cannot be held to: a list, or a text that spells one, is no way out."""
     found = violations([bound({"max": 3}, "money.amount")], arguments, approved=False, changes=True)
     assert [one.broken for one in found] == wanted

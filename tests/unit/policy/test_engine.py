@@ -212,6 +212,13 @@ def test_nobody_escapes_a_restriction_by_leaving_a_fact_out(lacking: object) -> 
     assert [one.kind for one in decision.denials] == ["missing_fact"]
 
 
+def test_a_field_left_empty_is_no_small_number() -> None:
+    """Forms send an empty text for what nobody filled in: it is no way past a threshold, either."""
+    decision = EXAMPLE_PROGRAM.decide(facts(refund_amount=""))
+    assert not decision.allowed
+    assert [(one.kind, one.by) for one in decision.denials] == [("error", HIGH)]
+
+
 def test_a_missing_fact_that_is_not_reached_is_not_read() -> None:
     decision = EXAMPLE_PROGRAM.decide(facts(role="manager", refund_amount=LACKING))
     assert decision.allowed

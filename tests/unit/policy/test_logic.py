@@ -199,7 +199,7 @@ def test_what_is_computed_or_compared_with_another_variable_cannot_be_told_when_
 KINDS: Any = (
     {"and": [{"==": [A, 3]}, {"!==": [A, 3]}]},  # the text "3"
     {"and": [{">": [A, "a"]}, {"<": [A, "b"]}]},  # what lies between two texts
-    {"and": [{"<=": [A, 0]}, {">=": [A, 0]}, {"!=": [A, 0]}]},  # the empty text
+    {"and": [{"==": [A, None]}, {"!==": [A, None]}]},  # the empty text
     {"and": [{"!": [A]}, {"!=": [A, None]}, {"!=": [A, False]}, {"!=": [A, ""]}]},  # an empty list
 )
 

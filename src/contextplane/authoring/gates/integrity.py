@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from contextplane.authoring.deciding import Deciding
+from contextplane.authoring.deciding import Deciding, place_in
 from contextplane.authoring.evidence import effects, givers, sources
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.nearest import nearest
@@ -132,14 +132,15 @@ def no_rule_prohibits_what_it_needs(subject: Subject) -> Iterator[Broken]:
 
 def ids_are_unique(subject: Deciding) -> Iterator[Broken]:
     """No two parts of one kind have the same id."""
-    for kind, (ids, place) in subject.ids.items():
+    for kind, found in subject.ids.items():
+        ids = found[0]
         if len(ids) > 1 and len(set(ids)) < len(ids):
             seen: dict[str, int] = {}
             for n, name in enumerate(ids):
                 first = seen.setdefault(name, n)
                 if first != n:
-                    cause = f"the {kind} {name!r} is already at {place(first)}"
-                    yield Broken(at=place(n), cause=cause, cure="give each its own")
+                    cause = f"the {kind} {name!r} is already at {place_in(found, first)}"
+                    yield Broken(at=place_in(found, n), cause=cause, cure="give each its own")
 
 
 def one_permission_per_capability(subject: Subject) -> Iterator[Broken]:
