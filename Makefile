@@ -45,16 +45,17 @@ layers: dev-env
 	@echo "== layers"
 	@$(call quietly,$(BIN)/lint-imports --no-logo)
 
-# Faults are not measured: processes that are killed tell nothing, and measuring the others would double their time.
+# Faults and laws are not measured: processes that are killed tell nothing, very many cases go through the same lines,
+# and measuring would double their time.
 AT_ONCE = --numprocesses auto --maxprocesses 8 --dist worksteal
 
 coverage: dev-env ## the tests under coverage, and the gate of coverage-baseline.json
 	@echo "== tests"
 	@rm -rf build/coverage
 	@mkdir -p build/coverage
-	@$(BIN)/python -m coverage run -m pytest --quiet $(AT_ONCE) --ignore tests/faults
-	@echo "== tests of faults"
-	@$(BIN)/python -m pytest --quiet $(AT_ONCE) tests/faults
+	@$(BIN)/python -m coverage run -m pytest --quiet $(AT_ONCE) --ignore tests/faults --ignore tests/laws
+	@echo "== tests of faults and laws"
+	@$(BIN)/python -m pytest --quiet $(AT_ONCE) tests/faults tests/laws
 	@echo "== coverage"
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage json --quiet -o build/coverage/report.json
