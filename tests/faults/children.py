@@ -29,11 +29,12 @@ from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.testing.faults import KILL, Faults, FaultyDisk
 
-__all__ = ["CHUNKS", "PUTS", "Ended", "everything_a_disk_does", "start"]
+__all__ = ["ALONE", "CHUNKS", "PUTS", "Ended", "everything_a_disk_does", "start"]
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE_ID = "store_0123456789abcdef"
 
+ALONE = b"alone, and more than is written without looking. " * 100
 PUTS = (b"", b"second", b"third object")
 CHUNKS = (b"a" * 8, b"", b"b" * 8, b"c")
 
@@ -58,8 +59,8 @@ def start(what: str, *args: str | Path) -> Popen[bytes]:
 
 def everything_a_disk_does(objects: Objects, acknowledge: Acknowledge) -> None:
     """Puts that need every call of a disk: of a new object, of one that is there, of a batch with one stream twice."""
-    acknowledge(objects.put(b"alone").hex)
-    acknowledge(objects.put(b"alone").hex)
+    acknowledge(objects.put(ALONE).hex)
+    acknowledge(objects.put(ALONE).hex)
     with objects.batch() as batch:
         digests = [batch.put(data) for data in PUTS]
         digests += [batch.put_stream(CHUNKS).digest for _ in range(2)]

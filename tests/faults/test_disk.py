@@ -15,7 +15,7 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import Batch, StorageFailed, StorageFull, StorageReadOnly, Stray
 from contextplane.testing.faults import Faults, FaultyDisk
-from tests.faults.children import CHUNKS, PUTS, Ended, everything_a_disk_does, start
+from tests.faults.children import ALONE, CHUNKS, PUTS, Ended, everything_a_disk_does, start
 
 CALLS = ("create", "write", "sync", "sync_folder", "make_folder", "replace", "touch", "remove")
 ERRORS: dict[int, type[ContextPlaneError]] = {
@@ -24,7 +24,7 @@ ERRORS: dict[int, type[ContextPlaneError]] = {
     errno.EROFS: StorageReadOnly,
     errno.EIO: StorageFailed,
 }
-ALL = sorted(Digest.of(data) for data in {b"alone", *PUTS, b"".join(CHUNKS)})
+ALL = sorted(Digest.of(data) for data in {ALONE, *PUTS, b"".join(CHUNKS)})
 FAR_AHEAD = datetime(2200, 1, 1, tzinfo=UTC)
 
 
@@ -214,7 +214,7 @@ def test_a_process_killed_in_a_large_batch_leaves_whole_objects_and_leftovers_on
 
 def test_a_leftover_is_no_object_and_hides_none(folder: Path) -> None:
     objects = FileObjects(str(folder))
-    digest = objects.put(b"alone")
+    digest = objects.put(ALONE)
     leftover = folder / ".staging" / "1234-0123456789abcdef"
     leftover.write_bytes(b"alo")
     assert list(objects.names()) == [digest]

@@ -54,7 +54,7 @@ def test_runs_are_packed_listed_found_checked_and_collected(place: Place) -> Non
     assert not (place.folder / ".ctx" / "catalog.db").exists()
     pack = place.pack()
     told = json_of(place.ctx("status", "--json", "--tables"))
-    assert (told["execution_packs"], told["schema"]) == (1, 4)
+    assert (told["execution_packs"], told["schema"]) == (1, 5)
     assert {"name": "event", "role": "truth"}.items() <= next(t for t in told["tables"] if t["name"] == "event").items()
     assert [row["ref"] for row in json_of(place.ctx("log", "--json"))["packs"]] == [pack]
     (hit,) = json_of(place.ctx("search", '"refund the ord"*', "--json"))["hits"]

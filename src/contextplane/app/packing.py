@@ -1,7 +1,7 @@
 """Packing: a log becomes objects, its manifest an entry, its entry a row of the index."""
 
 import gc
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from contextplane.adapters.files.sources import FileSources
@@ -15,7 +15,7 @@ from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectReader
 from contextplane.record.pack import stage_log
 from contextplane.store.at_hand import AtHand
-from contextplane.store.follow import index_entries
+from contextplane.store.follow import NOTHING, Known, index_entries
 
 __all__ = ["Packed", "pack_log", "register"]
 
@@ -42,11 +42,14 @@ def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | Non
         with platform.catalog.write(survives="crash") as tx:
             tx.objects.record_blobs((one.digest, one.size) for one in staged.contents)
         batch.commit()
-        raw = staged.at_hand[staged.digest]
-        sizes = {one.digest: one.size for one in staged.contents} | {staged.digest: len(raw)}
-        known = AtHand(platform.objects, sizes=sizes, contents=staged.at_hand)
+        raw = staged.raw
+        sizes = {one.digest: one.size for one in staged.contents}
+        at_hand = AtHand(
+            platform.objects, sizes={**sizes, staged.digest: len(raw)}, contents={**staged.at_hand, staged.digest: raw}
+        )
+        known = Known(recorded=sizes.keys(), manifests={staged.digest: staged.manifest})
         # Within the batch: until it is registered, nothing else keeps what it consists of from being collected.
-        new = register(platform, staged.digest, raw, known, recorded=sizes.keys() - {staged.digest})
+        new = register(platform, staged.digest, raw, at_hand, known)
     return Packed(
         digest=staged.digest, manifest=staged.manifest, new=new, suspects=staged.suspects, unsearched=staged.unsearched
     )
@@ -78,12 +81,11 @@ def register(
     digest: Digest,
     raw: bytes,
     objects: ObjectReader | None = None,
-    *,
-    recorded: Collection[Digest] = (),
+    known: Known = NOTHING,
 ) -> bool:
-    """Register a pack whose objects are all stored, and those `recorded`; say whether it was not registered before."""
+    """Register a pack whose objects are all stored; say whether it was not registered before."""
     new = platform.entries.add(digest, entry_of(raw, digest))
     with platform.catalog.write() as tx:
         if tx.packs.row(digest) is None:
-            index_entries(tx, [digest], platform.entries, objects or platform.objects, recorded)
+            index_entries(tx, [digest], platform.entries, objects or platform.objects, known)
     return new

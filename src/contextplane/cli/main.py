@@ -1,14 +1,18 @@
 """Where `ctx` begins. The lightest answers are given here, before anything else is imported."""
 
+import gc
 import sys
 
 __all__ = ["console", "main"]
 
 _BROKEN_PIPE, _INTERRUPTED = 141, 130
+_SELDOM = 100_000
 
 
 def console() -> None:
     """The console script: run, write out what is left, and leave with the exit status."""
+    # Starting makes very many values that stay, and no cycles to speak of: looking for some takes a tenth of the time.
+    gc.set_threshold(_SELDOM)
     try:
         if None in (sys.stdin, sys.stdout, sys.stderr):
             _hold_what_is_closed()
@@ -69,4 +73,5 @@ def _leave(status: int) -> None:
         import os
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    gc.freeze()  # everything goes now: the interpreter need not look for cycles once more
     sys.exit(status)

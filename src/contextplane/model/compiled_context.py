@@ -127,7 +127,8 @@ class BudgetReport(Document, frozen=True):
 class PolicyVerdict(Document, frozen=True, omit_defaults=True):
     """What policy decided of the request. `denials` are all its reasons when it is not allowed.
 
-    `missing_facts` were read by a rule and not there; `refused` and `escalated` are the guardrails that were triggered.
+    `missing_facts` were read by a rule or a guardrail, or are what a rule applies by, and not there; `refused` and
+    `escalated` are the guardrails that were triggered.
     """
 
     allowed: bool

@@ -4,7 +4,15 @@ from typing import Literal
 
 from contextplane.model.value import Document
 
-__all__ = ["EvidenceConflictMarker", "EvidenceGate", "RejectedEvidence", "Satisfied", "Sufficiency", "Unresolved"]
+__all__ = [
+    "EvidenceConflictMarker",
+    "EvidenceGate",
+    "RejectedEvidence",
+    "Satisfied",
+    "Sufficiency",
+    "Unanswering",
+    "Unresolved",
+]
 
 Sufficiency = Literal["sufficient", "obtainable", "insufficient"]
 """`obtainable`: what is missing can still be had through tools that the run may use."""
@@ -17,12 +25,25 @@ class Satisfied(Document, frozen=True):
     by: str
 
 
+class Unanswering(Document, frozen=True):
+    """A piece of evidence of a required name that does not answer it, why, and its place in the input."""
+
+    evidence_ref: str
+    reason: str
+    at: str
+
+
 class Unresolved(Document, frozen=True):
-    """A required name that nothing answers yet, why, and the tools of the surface that can."""
+    """A required name that nothing answers yet, why, and the tools of the surface that can.
+
+    `reason` is `refused` when there was evidence of that name and none of it was admitted, `no_evidence` when there was
+    none. `evidence` lists every piece of that name, with what is wrong with it.
+    """
 
     name: str
     reason: str
     obtainable_by: tuple[str, ...] = ()
+    evidence: tuple[Unanswering, ...] = ()
 
 
 class RejectedEvidence(Document, frozen=True):

@@ -11,7 +11,6 @@ from mmap import mmap
 import msgspec
 
 from contextplane.model.canonical import Json, JsonRefused
-from contextplane.model.json_explain import explain
 from contextplane.model.json_text import parse
 from contextplane.model.value import Value
 
@@ -46,6 +45,8 @@ class LongText(Value, frozen=True):
 
     def _refusal(self) -> JsonRefused:
         """Why the string cannot be read, at its place in the whole text."""
+        from contextplane.model.json_explain import explain  # noqa: PLC0415  for a refusal only
+
         try:
             explain(self.source[self.start : self.end])
         except JsonRefused as problem:

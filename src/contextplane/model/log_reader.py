@@ -105,10 +105,12 @@ class _Reader(NotingReader):
         return Content(how=_HOW.get(key, "text"), value=text, at=f"{at}/{key}")
 
     def _text(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> str:
-        value = self._whole(self._typed(entry, key, at, str) or "", f"{at}/{key}")
+        value = self._typed(entry, key, at, str) or ""
+        if self._pieces:
+            value = cast("str", self._whole(value, f"{at}/{key}"))
         if required and not value:
             self._note(f"{at}/{key}", "is missing")
-        return cast("str", value)
+        return value
 
     def _time(self, entry: dict[str, Json], key: str, at: str) -> Timestamp | None:
         if self._typed(entry, key, at, str) is None:
@@ -128,11 +130,11 @@ class _Reader(NotingReader):
 
     def _free(self, entry: dict[str, Json], key: str, at: str) -> dict[str, Json] | None:
         """An object with any content, its long texts read in."""
-        return cast("dict[str, Json] | None", self._whole(self._typed(entry, key, at, dict), f"{at}/{key}"))
+        value = self._typed(entry, key, at, dict)
+        return cast("dict[str, Json] | None", self._whole(value, f"{at}/{key}")) if self._pieces else value
 
     def _whole(self, value: Json, at: str) -> Json:
-        if not self._pieces:
-            return value
+        """A value with the long texts that were cut out of it. Not asked for where none were: there are many values."""
         try:
             return self._read_in(value)
         except JsonRefused as error:

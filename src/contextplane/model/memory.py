@@ -18,7 +18,7 @@ MemoryTier = Literal["working", "episodic", "semantic", "durable"]
 class Memory(Document, frozen=True, omit_defaults=True):
     """What was remembered of a subject. Without `intents` it is for every intent, without `roles` for every role."""
 
-    memory_ref: Annotated[str, Meta(pattern=r"^[!-~]{1,512}\Z")]
+    memory_ref: Annotated[str, Meta(pattern=r"^[!-~]{1,512}\Z", description="ASCII without blanks, at most 512.")]
     tenant_id: Identifier
     state: MemoryState
     tier: MemoryTier

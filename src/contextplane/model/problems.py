@@ -59,7 +59,7 @@ class NotingReader:
             if value is not None or not at:  # of one that is missing, what it must hold is told
                 self._mistype(at, "an object", value)
             return {}
-        for key in sorted(value.keys() - set(known)):
+        for key in sorted([key for key in value if key not in known]):
             self._note(at + pointer([key]), f"is not a field of a {self.DOCUMENT} (known here: {', '.join(known)})")
         return value
 

@@ -1,7 +1,8 @@
 """The one grammar of what a person types to name a thing: `ctx show REF`, `ctx cat REF`, and all the rest.
 
-Read in this order: a typed prefix (`ctx://`, `sha256:`, `pk_`, `run_`, `rec_`, `dr_`, `kg:`), then `id@X.Y.Z`, then
-bare hexadecimal digits, then a file. It looks nothing up; a prefix of a hash stays a prefix here.
+Read in this order: a whole `id@X.Y.Z`, whatever the id begins with; a typed prefix (`ctx://`, `sha256:`, `pk_`, `run_`,
+`rec_`, `dr_`, `kg:`); a part of `id@X.Y.Z`; bare hexadecimal digits; a file. It looks nothing up; a prefix of a hash
+stays a prefix here.
 """
 
 import re
@@ -37,6 +38,7 @@ _HEX = re.compile(r"[0-9a-fA-F]+")
 _FULL, _SHORTEST = 64, 4
 _EXTENSION = re.compile(r"[^/]*\.[A-Za-z0-9_-]{1,16}")
 _UNPINNED = re.compile(r"[A-Za-z0-9_.:-]+@[\^~<>=vV]*[0-9*xX]+(?:\.[0-9*xX]+)*(?:[-+][0-9A-Za-z.+-]*)?")
+_WHOLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*@[0-9]+\.[0-9]+\.[0-9]+")
 _SHOWN = 80
 
 
@@ -113,7 +115,7 @@ def parse_reference(text: str, *, file: bool = False) -> Reference:
         raise InvalidReference("an empty reference" if not text else "a reference with a NUL in it", hint=FORMS)
     if file:
         return Reference(named=FilePath(path=text))
-    reference = _typed(text) or _versioned(text) or _bare(text) or _file(text)
+    reference = _version(text) or _typed(text) or _versioned(text) or _bare(text) or _file(text)
     if reference is None:
         raise InvalidReference(f"not a reference: {text[:_SHOWN]!r}", hint=FORMS)
     return reference
@@ -123,6 +125,11 @@ FORMS = (
     "write ctx://<hash>, sha256:<hash>, pk_<id>, run_<id>, rec_<id>, dr_<id>, kg:<ref>, id@X.Y.Z, hex digits, or a path"
 )
 """The hint where a text has none of the forms: all of them."""
+
+
+def _version(text: str) -> Reference | None:
+    """What ends in a version is one: an id may begin like anything else that can be named."""
+    return Reference(named=PackRef.parse(text)) if _WHOLE.fullmatch(text) else None
 
 
 def _typed(text: str) -> Reference | None:
@@ -181,7 +188,9 @@ def _handoff(rest: str) -> HandoffRef:
     head, at, revision = rest.partition("@")
     if at and not re.fullmatch(r"[1-9][0-9]{0,9}", revision):
         place = f"pk_{rest}"[:_SHOWN]
-        raise InvalidReference(f"not a revision: {revision[:_SHOWN]!r}", at=place, hint="write pk_<id>@<number>")
+        raise InvalidReference(
+            f"not a revision: {revision[:_SHOWN]!r}", at=place, hint="write pk_<id>@<number>, or id@X.Y.Z"
+        )
     return HandoffRef(id=HandoffId(f"pk_{head}"), revision=int(revision) if at else None)
 
 

@@ -93,29 +93,29 @@ class SecretScan:
         return _in_order(self._found | _kinds(self._end, self._start, ended=True))
 
 
+# For each character: how it is looked for at first, how long its piece is, and how it stands there.
+_SEARCHES = tuple(
+    (char[:1], _IN_ONE_PIECE.get(char, 0), char) for char in dict.fromkeys(char for _, char, _ in _SHAPES)
+)
+
+
 @cache
-def _searches() -> tuple[tuple[bytes, int, re.Pattern[bytes], tuple[tuple[str, re.Pattern[bytes]], ...]], ...]:
-    """For each character: its piece, an expression for any of its shapes, and one for each. Made when first needed."""
-    groups: dict[bytes, list[tuple[str, bytes]]] = {}
-    for kind, char, around in _SHAPES:
-        groups.setdefault(char, []).append((kind, around))
-    return tuple(
-        (
-            char[:1],
-            _IN_ONE_PIECE.get(char, 0),
-            re.compile(char + rb"(?:" + rb"|".join(around for _, around in shapes) + rb")"),
-            tuple((kind, re.compile(char + around)) for kind, around in shapes),
-        )
-        for char, shapes in groups.items()
-    )
+def _any_of(char: bytes) -> re.Pattern[bytes]:
+    """An expression for any of the shapes around a character. Made when first needed, as the next ones are."""
+    return re.compile(char + rb"(?:" + rb"|".join(around for _, at, around in _SHAPES if at == char) + rb")")
+
+
+@cache
+def _each_of(char: bytes) -> tuple[tuple[str, re.Pattern[bytes]], ...]:
+    return tuple((kind, re.compile(char + around)) for kind, at, around in _SHAPES if at == char)
 
 
 def _kinds(data: bytes, start: int, *, ended: bool, longest_piece: int = SEARCHED) -> set[str]:
     """What begins at `start` or later. Unless the data has `ended`, what reaches its end is not decided yet."""
     found = set()
-    for char, piece, any_of_them, shapes in _searches():
-        if piece <= longest_piece and char in data and any_of_them.search(data, start):
-            for kind, shape in shapes:
+    for first, piece, char in _SEARCHES:
+        if piece <= longest_piece and first in data and _any_of(char).search(data, start):
+            for kind, shape in _each_of(char):
                 match = shape.search(data, start)
                 if match and (ended or match.end() < len(data)):
                     found.add(kind)

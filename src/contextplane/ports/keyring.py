@@ -15,7 +15,10 @@ KeyState = Literal["valid", "not_yet_valid", "expired", "revoked"]
 
 
 class TrustedKey(Value, frozen=True):
-    """A key of one issuer. It is good in [valid_from, valid_until) and before `revoked_from`; None: there is no end."""
+    """A key of one issuer. It is good in [valid_from, valid_until) and before `revoked_from`; None: there is no end.
+
+    `name`: what whoever trusted it calls it, for people to read.
+    """
 
     key: PublicKey
     roles: tuple[str, ...]
@@ -23,6 +26,7 @@ class TrustedKey(Value, frozen=True):
     valid_until: Timestamp | None = None
     revoked_from: Timestamp | None = None
     reason: str = ""
+    name: str = ""
 
     def state_at(self, moment: Timestamp) -> KeyState:
         """What the key is at a moment. A revocation weighs more than a window."""

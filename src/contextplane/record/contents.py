@@ -1,14 +1,7 @@
-"""Putting the contents of a log into a batch: whichever way each is given, every one that is given twice only once.
+"""Putting the contents of a log into a batch: whichever way each is given, every one that is given twice only once."""
 
-Where there is much to do, one thread decodes, and others hash and write, which release the interpreter. Not more of
-them are decoded ahead than a few, so that memory stays small.
-"""
-
-import base64
 import binascii
-import queue
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
@@ -24,12 +17,9 @@ from contextplane.ports.sources import InsideStore, OutsideRoot, Sources
 __all__ = ["InvalidBase64", "PutContent", "PutContents", "put_contents"]
 
 _MUCH = 8 << 20
-_THREADS = 3
-_AHEAD = 4
 _SHORT = 16 << 10
 _AT_HAND_MOST = 16 << 20
 _ENTRY = 512  # what it takes to keep one, besides its bytes
-_KEPT_BY_ALLOCATOR = 31 << 20
 
 
 class InvalidBase64(ContextPlaneError):
@@ -58,12 +48,8 @@ class PutContents(Value, frozen=True):
     at_hand: dict[Digest, bytes]
 
 
-class _Ready(Value, frozen=True):
-    """A content whose bytes are at hand, or a file to be streamed; and which of all contents it is."""
-
-    number: int
-    content: Content
-    data: bytes | None
+_Ready = tuple[int, Content, bytes | None]
+"""Which of all contents it is; the content; its bytes, or none when it is a file to be streamed."""
 
 
 def put_contents(contents: Sequence[Content], batch: Batch, sources: Sources) -> PutContents:
@@ -80,7 +66,9 @@ def put_contents(contents: Sequence[Content], batch: Batch, sources: Sources) ->
         for one in ready:
             putting.put(one)
     else:
-        _side_by_side(ready, putting)
+        from contextplane.record.side_by_side import side_by_side  # noqa: PLC0415  threads are loaded for much only
+
+        side_by_side(ready, putting.put)
     _refuse([(contents[at], putting.wrong[number]) for at, number in enumerate(numbers) if number in putting.wrong])
     return PutContents(each=tuple(putting.done[number] for number in numbers), at_hand=putting.at_hand)
 
@@ -97,17 +85,17 @@ class _Putting:
         self.wrong: dict[int, ContextPlaneError] = {}
 
     def put(self, one: _Ready) -> None:
+        number, content, data = one
         try:
-            self.done[one.number] = self._file(one.content) if one.data is None else self._bytes(one)
+            self.done[number] = self._file(content) if data is None else self._bytes(content, data)
         except (InvalidBase64, SourceUnreadable, OutsideRoot, InsideStore) as error:
-            self.wrong[one.number] = error
+            self.wrong[number] = error
         except ContextPlaneError as error:
-            _tell_place(error, one.content)
+            _tell_place(error, content)
             raise
 
-    def _bytes(self, one: _Ready) -> PutContent:
-        data = one.data or b""
-        if one.content.how == "base64":
+    def _bytes(self, content: Content, data: bytes) -> PutContent:
+        if content.how == "base64":
             data = _decoded(data)
         digest = self._batch.put(data)
         if len(data) <= _SHORT and self._room > 0:
@@ -138,46 +126,9 @@ def _tell_place(error: ContextPlaneError, content: Content) -> None:
     error.at = content.at if not error.at else f"{content.at} ({error.at})"
 
 
-def _side_by_side(ready: Iterable[_Ready], putting: _Putting) -> None:
-    """Decode here, and put in other threads."""
-    # Once so much was given back at once, the allocator of most Linux systems keeps what is given back later for the
-    # next content, instead of asking the kernel for fresh pages each time: a third of the time of all this.
-    bytearray(_KEPT_BY_ALLOCATOR)
-    todo: queue.Queue[_Ready | None] = queue.Queue(_AHEAD)
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        while (one := todo.get()) is not None:
-            try:
-                if not errors:
-                    putting.put(one)
-            except BaseException as error:  # noqa: BLE001  raised again below, in the thread of the caller
-                errors.append(error)
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(_THREADS)]
-    for thread in threads:
-        thread.start()
-    try:
-        for one in ready:
-            todo.put(one)
-            if errors:
-                break
-    finally:
-        _end(threads, todo)
-    if errors:
-        raise errors[0]
-
-
-def _end(threads: list[threading.Thread], todo: queue.Queue[_Ready | None]) -> None:
-    for _ in threads:
-        todo.put(None)
-    for thread in threads:
-        thread.join()
-
-
 def _ready(number: int, content: Content) -> _Ready:
     try:
-        return _Ready(number=number, content=content, data=None if content.how == "path" else _encoded(content))
+        return number, content, None if content.how == "path" else _encoded(content)
     except ContextPlaneError as error:
         _tell_place(error, content)
         raise
@@ -195,6 +146,6 @@ def _encoded(content: Content) -> bytes:
 
 def _decoded(data: bytes) -> bytes:
     try:
-        return base64.b64decode(data, validate=True)
+        return binascii.a2b_base64(data, strict_mode=True)
     except binascii.Error as error:
         raise InvalidBase64(f"not base64: {error}", hint="use the standard alphabet, padded") from error

@@ -1,6 +1,7 @@
 """From a log to an execution pack: every content an object, and the manifest that names them."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from contextplane.model.canonical import Json
 from contextplane.model.execution_log import Content, ExecutionLog
@@ -18,11 +19,13 @@ __all__ = ["Staged", "stage_log"]
 class Staged(Value, frozen=True):
     """A pack whose objects are in a batch. `suspects`: where something looks like a secret, and like which.
 
-    `unsearched`: of what only the beginning was looked at. `at_hand`: the manifest's bytes and those of short contents.
+    `raw`: the manifest's bytes. `unsearched`: of what only the beginning was looked at. `at_hand`: the bytes of short
+    contents.
     """
 
     digest: Digest
     manifest: Manifest
+    raw: bytes
     contents: tuple[Stored, ...]
     at_hand: dict[Digest, bytes]
     suspects: tuple[tuple[str, str], ...]
@@ -44,6 +47,8 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
     def ref() -> str:
         return str(next(following).stored.digest)
 
+    # Very many steps of one moment are nothing unusual: a log that tells no time has no other.
+    written = cache(str)
     # The fields are filled in the order in which the contents were put.
     system_prompt = ref()
     prompts = tuple(Prompt(role=one.role, content_ref=ref()) for one in log.prompts)
@@ -59,7 +64,7 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
             parameters=one.parameters,
             output_ref="" if one.output is None else ref(),
             deterministic=one.deterministic,
-            timestamp=str(one.timestamp),
+            timestamp=written(one.timestamp),
         )
         for one in log.steps
     )
@@ -80,8 +85,9 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
     return Staged(
         digest=digest,
         manifest=manifest,
+        raw=raw,
         contents=tuple(dict.fromkeys(one.stored for one in put.each)),
-        at_hand={**put.at_hand, digest: raw},
+        at_hand=put.at_hand,
         suspects=(*_suspects(contents, put), *((at, kind) for at, looked in beside for kind in looked.kinds)),
         unsearched=(
             *(one.at for one, done in zip(contents, put.each, strict=True) if not done.searched),
@@ -99,7 +105,7 @@ def _suspects(contents: Sequence[Content], put: PutContents) -> Iterator[tuple[s
 def _beside_contents(log: ExecutionLog) -> Iterator[tuple[str, Looked]]:
     """What looking at all the other texts of the manifest showed, place by place. Most of them stand there often."""
     known: dict[str, Looked] = {}
-    for at, value in _other_texts(log):
+    for place, value in _other_texts(log):
         if not value:
             continue
         if isinstance(value, str):
@@ -107,17 +113,18 @@ def _beside_contents(log: ExecutionLog) -> Iterator[tuple[str, Looked]]:
         else:
             looked = looked_at(value)
         if looked.kinds or not looked.whole:
-            yield at, looked
+            yield "/" + "/".join(map(str, place)), looked
 
 
-def _other_texts(log: ExecutionLog) -> Iterator[tuple[str, Json]]:
-    yield "/model/identifier", log.model
-    yield "/model/parameters", log.model_parameters
-    yield "/environment", [log.os, log.runtime, dict(log.tool_versions or {})]
-    yield from ((f"/prompts/{number}/role", one.role) for number, one in enumerate(log.prompts))
-    yield from ((f"/inputs/{number}/name", one.name) for number, one in enumerate(log.inputs))
-    yield from ((f"/outputs/{number}/name", one.name) for number, one in enumerate(log.outputs))
+def _other_texts(log: ExecutionLog) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+    """Each with the parts of its place: very few of the places are ever written."""
+    yield ("model", "identifier"), log.model
+    yield ("model", "parameters"), log.model_parameters
+    yield ("environment",), [log.os, log.runtime, dict(log.tool_versions or {})]
+    yield from ((("prompts", number, "role"), one.role) for number, one in enumerate(log.prompts))
+    yield from ((("inputs", number, "name"), one.name) for number, one in enumerate(log.inputs))
+    yield from ((("outputs", number, "name"), one.name) for number, one in enumerate(log.outputs))
     for number, step in enumerate(log.steps):
-        yield f"/steps/{number}/type", step.type
-        yield f"/steps/{number}/tool", step.tool
-        yield f"/steps/{number}/parameters", step.parameters
+        yield ("steps", number, "type"), step.type
+        yield ("steps", number, "tool"), step.tool
+        yield ("steps", number, "parameters"), step.parameters

@@ -21,12 +21,12 @@ PIECE = 16 << 10
 """No larger text is stored in the index."""
 
 
-def described(digest: Digest, manifest: bytes | None, packed: Timestamp) -> tuple[PackRow, Manifest | None]:
+def described(digest: Digest, manifest: bytes | Manifest | None, packed: Timestamp) -> tuple[PackRow, Manifest | None]:
     """The line of a pack. One whose manifest says nothing we understand has a line, too, with the problem in it."""
     if manifest is None:
         return PackRow(digest=digest, created=NO_TIME, packed=packed, problem="its manifest cannot be read"), None
     try:
-        read = read_manifest(manifest)
+        read = read_manifest(manifest) if isinstance(manifest, bytes) else manifest
     except ContextPlaneError as error:
         return PackRow(digest=digest, created=NO_TIME, packed=packed, problem=error.message), None
     row = PackRow(
@@ -114,6 +114,9 @@ def _words(value: object) -> Iterator[str]:
 def _pieces(part: str, text: str) -> Iterator[TextPart]:
     """Pieces of at most 16 KiB of UTF-8: a character has at most four bytes."""
     size = PIECE // 4 if not text.isascii() else PIECE
+    if 0 < len(text) <= size:
+        yield TextPart(part=part, text=text)
+        return
     start = 0
     while start < len(text):
         end = min(start + size, len(text))

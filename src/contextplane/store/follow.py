@@ -3,10 +3,12 @@
 It only ever adds. An entry that is gone was removed by nobody who tells: a check reports it, a rebuild accepts it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from contextplane.model.ids import Digest
+from contextplane.model.manifest import Manifest
 from contextplane.model.timestamp import Timestamp
+from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, CatalogReadOnly, Transaction
 from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import ObjectReader, Objects, StorageFull
@@ -15,7 +17,17 @@ from contextplane.store.in_step import MARK, PACKS
 from contextplane.store.searched import LEFT_OUT
 from contextplane.store.trace import read_manifest_bytes, trace
 
-__all__ = ["follow", "index_entries"]
+__all__ = ["NOTHING", "Known", "follow", "index_entries"]
+
+
+class Known(Value, frozen=True):
+    """What whoever registers a pack knows already: contents that are recorded, and manifests that were read."""
+
+    recorded: Collection[Digest] = ()
+    manifests: Mapping[Digest, Manifest] = {}
+
+
+NOTHING = Known()
 
 
 def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> None:
@@ -42,16 +54,13 @@ def index_entries(
     packs: list[Digest],
     entries: ExecutionEntries,
     objects: ObjectReader,
-    recorded: Collection[Digest] = (),
+    known: Known = NOTHING,
 ) -> None:
-    """Make each pack a root, record what it reaches, and put it into the list and the text index.
-
-    `recorded`: contents of which it is known that they are recorded.
-    """
+    """Make each pack a root, record what it reaches, and put it into the list and the text index."""
     for digest in packs:
         tx.objects.keep(PACKS + digest.hex, digest)
-        trace(tx, digest, objects, recorded)
-        manifest = read_manifest_bytes(digest, objects)
+        trace(tx, digest, objects, known.recorded)
+        manifest = known.manifests.get(digest) or read_manifest_bytes(digest, objects)
         row, read = described(digest, manifest, Timestamp.of(entries.added_at(digest)))
         tx.packs.add(row)
         if read is not None:

@@ -39,7 +39,10 @@ def filled(path: str, version: int) -> None:
             db.executemany("INSERT INTO event VALUES (?, ?, ?, ?)", EVENTS)
         if version >= 2:
             db.execute("INSERT INTO object VALUES (?, 'blob', 3, 1)", (ONE.hex,))
-            db.execute("INSERT INTO edge VALUES (?, 1, 'inputs', ?)", (TWO.hex, ONE.hex))
+            source: int | str = TWO.hex
+            if version >= 5:
+                (source,) = db.execute("INSERT INTO source (digest) VALUES (?) RETURNING number", (TWO.hex,)).fetchone()
+            db.execute("INSERT INTO edge VALUES (?, 1, 'inputs', ?)", (source, ONE.hex))
             db.execute("INSERT INTO root VALUES (?, ?)", (f"packs/{TWO.hex}", TWO.hex))
             db.execute("INSERT INTO mark VALUES ('packs', '7')")
 
@@ -55,6 +58,7 @@ def test_a_catalog_of_an_earlier_schema_opens_with_everything_in_it(path: str, v
         if version >= 2:
             assert view.objects.recorded(ONE) == Recorded(digest=ONE, kind=BLOB, size=3, traced=True)
             assert view.objects.targets(TWO) == (("inputs", ONE),)
+            assert view.objects.referrers(ONE) == (str(TWO),)
             assert list(view.objects.roots()) == [(f"packs/{TWO.hex}", TWO)]
             assert view.objects.tallies() == (Tally(kind=BLOB, objects=1, size=3),)
             assert view.objects.root_count("packs/") == 1

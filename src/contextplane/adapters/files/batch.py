@@ -18,6 +18,7 @@ from contextplane.ports.objects import ObjectObstructed, SourceUnreadable, Store
 __all__ = ["FileBatch"]
 
 _FRESH = 60.0  # seconds
+_LOOKED_FOR = 4096  # of fewer bytes, looking whether they lie there takes as long as writing them
 
 
 class FileBatch:
@@ -43,7 +44,7 @@ class FileBatch:
         digest = Digest.of(data)
         if digest not in self._staged:
             with storage_errors(self._staging.root):
-                if not self._holds(digest, data):
+                if len(data) < _LOOKED_FOR or not self._holds(digest, data):
                     self._keep(self._staging.stage(data, digest))
         return digest
 
@@ -65,10 +66,9 @@ class FileBatch:
             # A collector looks at when they were put; it leaves alone what is as young as this anyway.
             fresh = time.monotonic() - self._began < _FRESH
             for digest, staged in list(self._staged.items()):
-                self._staging.publish(staged, fresh=fresh)
-                self._folders.add(self._staging.shard(digest))
-                self._shards.add(digest.hex[:2])
+                self._folders.add(self._staging.publish(staged, fresh=fresh))
                 del self._staged[digest]
+            self._shards.update(map(os.path.basename, self._folders))
             if at_once:
                 self._disk.sync_all(self._since)
             else:

@@ -105,9 +105,9 @@ class Disk:
 
     def write_all(self, fd: int, data: bytes | memoryview) -> None:
         """Write every byte, however few the system takes at a time."""
-        view = memoryview(data)
-        while view:
-            view = view[self.write(fd, view) :]
+        written = self.write(fd, data)
+        while written < len(data):
+            written += self.write(fd, memoryview(data)[written:])
 
 
 def open_to_read(path: str) -> int:

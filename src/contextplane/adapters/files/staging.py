@@ -49,9 +49,6 @@ class Staging:
     def place(self, digest: Digest) -> str:
         return f"{self.root}/{digest.hex[:2]}/{digest.hex[2:]}"
 
-    def shard(self, digest: Digest) -> str:
-        return f"{self.root}/{digest.hex[:2]}"
-
     def stage(self, data: bytes, digest: Digest) -> Staged:
         """Write bytes whose digest is known. Not durable yet."""
         path, fd = self._open()
@@ -86,13 +83,14 @@ class Staging:
         """Make written files durable."""
         _side_by_side(self._sync_file, list(paths))
 
-    def publish(self, staged: Staged, *, fresh: bool) -> None:
+    def publish(self, staged: Staged, *, fresh: bool) -> str:
         """Move synced bytes into place, put as of now (if not `fresh`ly staged); their batch holds the lock.
 
-        Their name is durable once their folder is synced.
+        Their name is durable once their folder is synced, which is returned.
         """
-        target = self.place(staged.digest)
-        folder = self.shard(staged.digest)
+        digits = staged.digest.hex
+        folder = f"{self.root}/{digits[:2]}"
+        target = f"{folder}/{digits[2:]}"
         if folder not in self._made:
             self._disk.make_folder(folder)
             self._made.add(folder)
@@ -104,6 +102,7 @@ class Staging:
             raise ObjectObstructed(
                 "something that is not a file stands where an object belongs", at=target, hint="move it aside"
             ) from error
+        return folder
 
     def sync_folders(self, folders: Collection[str]) -> None:
         """Make names durable: those in the folders, and those of the folders, whoever made them."""

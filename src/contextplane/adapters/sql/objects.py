@@ -13,7 +13,8 @@ REACHED = """
   WITH RECURSIVE reached(digest) AS (
     SELECT target FROM root
     UNION
-    SELECT edge.target FROM edge JOIN reached ON edge.source = reached.digest
+    SELECT edge.target
+    FROM reached JOIN source ON source.digest = reached.digest JOIN edge ON edge.source = source.number
   )
 """
 _END = "\U0010ffff"
@@ -51,7 +52,11 @@ class SqlObjectIndex:
         return tuple(Tally(kind=kind, objects=objects, size=size) for kind, objects, size in rows)
 
     def targets(self, source: Digest) -> tuple[tuple[str, Digest], ...]:
-        rows = self._db.execute("SELECT role, target FROM edge WHERE source = ? ORDER BY position", (source.hex,))
+        rows = self._db.execute(
+            "SELECT role, target FROM edge JOIN source ON source.number = edge.source"
+            " WHERE source.digest = ? ORDER BY position",
+            (source.hex,),
+        )
         return tuple((role, digest_in(self._db, target)) for role, target in rows)
 
     def roots(self, prefix: str = "") -> Iterator[tuple[str, Digest]]:
@@ -78,8 +83,9 @@ class SqlObjectIndex:
     def referrers(self, target: Digest) -> tuple[str, ...]:
         rows = self._db.execute(
             "SELECT name FROM root WHERE target = ?"
-            " UNION ALL SELECT 'sha256:' || source FROM edge WHERE target = ? LIMIT 5",
-            (target.hex, target.hex),
+            " UNION ALL SELECT 'sha256:' || source.digest FROM edge JOIN source ON source.number = edge.source"
+            " WHERE substr(edge.target, 1, 12) = ? AND edge.target = ? LIMIT 5",
+            (target.hex, target.hex[:12], target.hex),
         )
         return tuple(name for (name,) in rows)
 
@@ -115,11 +121,14 @@ class SqlObjectIndex:
         self.link_all(source, [(role, target)])
 
     def link_all(self, source: Digest, edges: Sequence[tuple[str, Digest]]) -> None:
-        last = self._db.one("SELECT max(position) FROM edge WHERE source = ?", (source.hex,))[0] or 0
+        self._db.execute("INSERT INTO source (digest) VALUES (?) ON CONFLICT (digest) DO NOTHING", (source.hex,))
+        (number,) = self._db.one("SELECT number FROM source WHERE digest = ?", (source.hex,))
+        last = self._db.one("SELECT max(position) FROM edge WHERE source = ?", (number,))[0] or 0
+        there = set(self.targets(source)) if last else frozenset()
+        new = (one for one in dict.fromkeys(edges) if one not in there)
         self._db.executemany(
-            "INSERT INTO edge (source, position, role, target) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (source, role, target) DO NOTHING",
-            ((source.hex, n, role, target.hex) for n, (role, target) in enumerate(edges, last + 1)),
+            "INSERT INTO edge (source, position, role, target) VALUES (?, ?, ?, ?)",
+            ((number, n, role, target.hex) for n, (role, target) in enumerate(new, last + 1)),
         )
 
     def keep(self, name: str, target: Digest) -> None:
@@ -132,11 +141,12 @@ class SqlObjectIndex:
         self._db.execute("DELETE FROM root WHERE name = ?", (name,))
 
     def forget(self, digest: Digest) -> None:
-        self._db.execute("DELETE FROM edge WHERE source = ?", (digest.hex,))
+        self._db.execute("DELETE FROM source WHERE digest = ?", (digest.hex,))
         self._db.execute("DELETE FROM object WHERE digest = ?", (digest.hex,))
 
     def unlink_all(self, prefix: str) -> None:
         self._db.execute("DELETE FROM edge")
+        self._db.execute("DELETE FROM source")
         self._db.execute("DELETE FROM root WHERE name >= ? AND name < ?", (prefix, prefix + _END))
         self._db.execute("DELETE FROM tally")
         self._db.execute("UPDATE object SET traced = (kind = ?) WHERE traced <> (kind = ?)", (BLOB, BLOB))

@@ -7,11 +7,12 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from contextplane.adapters.sql.marks import SqlMarks
 from contextplane.adapters.sql.pending import SqlPending
 from contextplane.adapters.sqlite.connect import BUSY_SECONDS, MEMORY, Live, catalog_errors, connect
-from contextplane.adapters.sqlite.handoffs import SqliteHandoffIndex
 from contextplane.adapters.sqlite.migrate import migrate, schema_problems, version_of
 from contextplane.adapters.sqlite.objects import SqliteObjectIndex
 from contextplane.adapters.sqlite.packs import SqlitePackIndex
@@ -19,6 +20,9 @@ from contextplane.adapters.sqlite.streams import SqliteStreams
 from contextplane.adapters.sqlite.texts import SqliteTextIndex
 from contextplane.errors import ContextPlaneError
 from contextplane.ports.catalog import CatalogForeign, CatalogMissing, CatalogReadOnly, Survives, Table
+
+if TYPE_CHECKING:
+    from contextplane.adapters.sqlite.handoffs import SqliteHandoffIndex
 
 __all__ = ["SqliteCatalog", "SqliteTransaction"]
 
@@ -29,13 +33,20 @@ class SqliteTransaction:
     """One transaction on one connection; nothing of it works after its end."""
 
     def __init__(self, live: Live) -> None:
+        self._live = live
         self.streams = SqliteStreams(live)
         self.objects = SqliteObjectIndex(live)
         self.marks = SqlMarks(live)
         self.packs = SqlitePackIndex(live)
         self.texts = SqliteTextIndex(live)
-        self.handoffs = SqliteHandoffIndex(live)
         self.pending = SqlPending(live)
+
+    @cached_property
+    def handoffs(self) -> "SqliteHandoffIndex":
+        """Loaded when first asked for: most verbs have nothing to do with handoff packs."""
+        from contextplane.adapters.sqlite.handoffs import SqliteHandoffIndex  # noqa: PLC0415
+
+        return SqliteHandoffIndex(self._live)
 
 
 class SqliteCatalog:

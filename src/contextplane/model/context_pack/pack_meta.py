@@ -9,7 +9,17 @@ from contextplane.model.value import Document
 
 __all__ = ["EnvironmentDefaults", "Language", "PackMeta", "Tenant"]
 
-Language = Annotated[str, Meta(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*\Z", description="BCP 47, such as en-IN.")]
+# A language, what it is a part of, its script, its region, variants, extensions, what is private. Three letters are a
+# part of a language and no country: those have two.
+Language = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z]{2,3}(-[a-z]{3}){0,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?"
+        r"(-([A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*(-[0-9A-WY-Za-wy-z](-[A-Za-z0-9]{2,8})+)*"
+        r"(-x(-[A-Za-z0-9]{1,8})+)?\Z",
+        description="BCP 47, such as en-IN.",
+    ),
+]
 
 
 class Tenant(Document, frozen=True, omit_defaults=True):
