@@ -47,7 +47,8 @@ layers: dev-env
 
 # Faults and laws are not measured: processes that are killed tell nothing, very many cases go through the same lines,
 # and measuring would double their time.
-AT_ONCE = --numprocesses auto --maxprocesses 8 --dist worksteal
+# Twice as many at once as there are cores: most of them wait for a disk, or for the processes that they start.
+AT_ONCE = --numprocesses $$((2 * $$(getconf _NPROCESSORS_ONLN || echo 2))) --maxprocesses 8 --dist worksteal
 
 coverage: dev-env ## the tests under coverage, and the gate of coverage-baseline.json
 	@echo "== tests"

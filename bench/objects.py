@@ -16,7 +16,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, Recorded
+from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.ports.objects import Objects
 
 __all__ = ["large_objects", "small_objects"]

@@ -13,7 +13,7 @@ from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import BLOB, Recorded
+from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.registry.appending import Planned, Writer
 from contextplane.registry.cache import ResolutionCache, StateNumber, state_number
 from contextplane.registry.changes import Change, Drafted, Linted, Observed, Pinned, Pins, Published, Review, Signed

@@ -40,7 +40,12 @@ class ContextPlaneError(Exception):
         self.at = place + (self.at or "")
         return self
 
+    @property
+    def place(self) -> str | None:
+        """Where it is, for people."""
+        return self.at
+
     def __str__(self) -> str:
-        where = f"{self.at}: " if self.at else ""
+        where = f"{self.place}: " if self.place else ""
         way_out = f" ({self.hint})" if self.hint else ""
         return f"{where}{self.message}{way_out}"

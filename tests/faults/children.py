@@ -23,8 +23,9 @@ from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
 from contextplane.model.execution import EXECUTION_PACK
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, Event, Recorded
+from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.ports.objects import Objects, StorageFull
+from contextplane.ports.streams import Event
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.testing.faults import KILL, Faults, FaultyDisk

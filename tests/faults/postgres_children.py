@@ -13,7 +13,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 from contextplane.adapters.postgres.catalog import PostgresCatalog
-from contextplane.ports.catalog import Event, StreamConflict
+from contextplane.ports.streams import Event, StreamConflict
 
 __all__ = ["EACH", "RACES", "WRITERS", "start"]
 

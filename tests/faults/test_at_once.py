@@ -12,7 +12,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, Recorded
+from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.store.finding import DAMAGE
 from contextplane.store.fsck import fsck
 from contextplane.testing.reference_store import ReferenceStore

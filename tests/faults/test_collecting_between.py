@@ -16,7 +16,8 @@ from contextplane.app.packing import pack_log
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, Recorded, Survives
+from contextplane.ports.catalog import Survives
+from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.ports.objects import ObjectsInUse
 from contextplane.store.finding import DAMAGE, Finding
 from contextplane.store.fsck import fsck

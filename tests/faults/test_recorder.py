@@ -15,8 +15,8 @@ from contextplane.app.settings import Settings
 from contextplane.audit.load import load
 from contextplane.model.ids import Digest, RecordingId
 from contextplane.model.manifest import Environment, Model
-from contextplane.ports.catalog import Event
 from contextplane.ports.objects import ObjectsInUse
+from contextplane.ports.streams import Event
 from contextplane.record.journal import Journal, RecordingFinished
 from contextplane.record.recorder import Recording
 from contextplane.record.unfinished import unfinished

@@ -39,6 +39,16 @@ def pieces(draw: st.DrawFn) -> Any:  # noqa: ANN401  any JSON
 
 
 @st.composite
+def attachments(draw: st.DrawFn) -> Any:  # noqa: ANN401  any JSON
+    return {
+        "artifact_id": draw(st.sampled_from(["a", "b", "c d\n"])),
+        "media_type": draw(st.sampled_from(["text/plain", "application/pdf"])),
+        "sha256": draw(st.sampled_from(["0" * 64, "sha256:" + "1" * 64, "2f9cc0"])),
+        "uri": "s3://bucket/thing",
+    }
+
+
+@st.composite
 def memories(draw: st.DrawFn) -> Any:  # noqa: ANN401  any JSON
     return memory(
         memory_ref=f"mem:{draw(st.integers(0, 5))}",
@@ -108,6 +118,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
             "/run_budget/bucket_tokens": {name: draw(sizes) for name in BUCKETS},
             "/run_budget/total_tokens": draw(st.sampled_from([0, 100, 300, 12000])),
         },
+        request={"/attachments": draw(st.lists(attachments(), max_size=3))},
         evidence=draw(st.lists(pieces(), max_size=8)),
         memories=draw(st.lists(memories(), max_size=4)),
         as_of=NOW,

@@ -5,6 +5,7 @@ shrinks what fails.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, get_args
 
 import msgspec
@@ -30,6 +31,9 @@ PACKS = 500
 SHARDS = 4 * max(1, settings().max_examples // 50)
 """Four shards are 20,000 cases; `make laws` runs fifty times as many."""
 
+BY_RULES = {"rule", "no_rule", "nothing_allows"}
+"""The denials that come from what rules say of what is given. Signals and labels are left out by who gives none."""
+
 DICE = st.integers(0, 2**32).map(seeded)
 
 
@@ -40,8 +44,8 @@ def told(decision: PolicyDecision) -> Json:
         "effects": [[one.bundle_id, one.rule_id, one.branch] for one in decision.effects],
         "idle": sorted([one.bundle_id, one.rule_id] for one in decision.idle),
         "errors": [[one.bundle_id, one.rule_id] for one in decision.errors],
-        "missing": [[one.path, one.bundle_id, one.rule_id, one.denies] for one in decision.missing_facts],
-        "spoken": [[one.kind, one.id] for one in decision.guardrails.triggered],
+        "missing": [[one.path, one.bundle_id, one.rule_id, one.denies, one.voids] for one in decision.missing_facts],
+        "spoken": [[one.kind, one.id, [*one.by], [*one.missing]] for one in decision.guardrails.triggered],
         "mode": decision.effective_approval_mode,
         "requires": list(decision.requires),
         "prohibits": list(decision.prohibits),
@@ -132,6 +136,69 @@ def test_nobody_is_allowed_where_a_restriction_hangs_on_a_fact_that_is_missing(d
     program, _ = drawn_programs(dice)
     decision = program.decide(Facts.of(**drawn_facts(dice)))
     assert not (decision.allowed and any(one.denies for one in decision.missing_facts))
+
+
+def without_ways_out(value: Any) -> Any:  # noqa: ANN401  any JSON
+    """The same rules, in which nothing has a default and nothing asks whether it is missing."""
+    if isinstance(value, list):
+        return [without_ways_out(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() & {"missing", "missing_some"}:
+        return True
+    if isinstance(path := value.get("var"), list):
+        return {"var": path[0]}
+    return {name: without_ways_out(one) for name, one in value.items()}
+
+
+def with_one_left_out(value: Any) -> Iterator[Any]:  # noqa: ANN401
+    """The same facts without one of their members, for each of them."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield {key: other for key, other in value.items() if key != name}
+            yield from ({**value, name: other} for other in with_one_left_out(one))
+    elif isinstance(value, list):
+        for n, one in enumerate(value):
+            yield from ([*value[:n], other, *value[n + 1 :]] for other in with_one_left_out(one))
+
+
+def restrictions(decision: PolicyDecision) -> set[tuple[str, ...]]:
+    """All that holds for whoever is allowed."""
+    held: set[tuple[str, ...]] = {("requires", one) for one in decision.requires}
+    held |= {("prohibits", one) for one in decision.prohibits}
+    held |= {("gate", one) for one in decision.requires_approval_gates}
+    held |= {("bound", one.argument, one.at) for one in decision.arg_constraints}
+    return held | {("mode", mode) for mode in APPROVAL_MODES[: _rank(decision.effective_approval_mode) + 1]}
+
+
+def _rank(mode: ApprovalMode | None) -> int:
+    return -1 if mode is None else APPROVAL_MODES.index(mode)
+
+
+@pytest.mark.parametrize("seed", range(SHARDS))
+def test_whoever_leaves_a_fact_out_is_denied_or_keeps_every_restriction(seed: int) -> None:
+    dice = seeded(seed)
+    for _ in range(PACKS // 4):
+        nobody_escapes(dice)
+
+
+def nobody_escapes(dice: Dice) -> None:
+    """Draw a pack and a request, and leave out one member of it after the other."""
+    policy, maxima = drawn_policy(dice)
+    layer = msgspec.convert(without_ways_out(policy), PolicyLayer)
+    program = PolicyProgram.of(layer, maxima=msgspec.convert(maxima, dict[str, Any]))
+    facts = drawn_facts(dice)
+    whole = program.decide(Facts.of(**facts))
+    conditional = {one.id for one in whole.guardrails.triggered if "when" in one.by}
+    denied = any(one.kind == "rule" for one in whole.denials)
+    refused = not whole.allowed and {one.kind for one in whole.denials} <= BY_RULES
+    for part in ("request", "user", "run"):
+        for less in with_one_left_out(facts[part]):
+            decision = program.decide(Facts.of(**{**facts, part: less}))
+            assert conditional <= {one.id for one in decision.guardrails.triggered}, (policy, facts, less)
+            kept = not denied and restrictions(whole) <= restrictions(decision)
+            assert kept or not decision.allowed, (policy, facts, less)
+            assert not (refused and decision.allowed), (policy, facts, less)
 
 
 @given(st.data())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from contextplane.adapters.postgres.catalog import PostgresCatalog
 from contextplane.adapters.postgres.connect import Connection, DatabaseUrlInvalid, catalog_errors, connect
-from contextplane.adapters.postgres.migrate import migrations
+from contextplane.adapters.postgres.migrate import _run, migrations
 from contextplane.adapters.postgres.words import words_in
 from contextplane.adapters.sqlite import migrate as sqlite_migrate
 from contextplane.errors import ContextPlaneError
@@ -22,11 +22,11 @@ from contextplane.ports.catalog import (
     CatalogForeign,
     CatalogMissing,
     CatalogReadOnly,
-    Event,
     SchemaTooNew,
 )
 from contextplane.ports.objects import StorageFull
 from contextplane.ports.pack_index import PackRow, TextPart
+from contextplane.ports.streams import Event
 from contextplane.testing.laws.catalog_maker import a_digest, a_record
 from tests.postgres import a_store_id, shared_url
 
@@ -246,6 +246,26 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
         PostgresCatalog.open("postgresql://user:secret@/db?host=/nowhere&port=5", a_store_id())
     assert caught.value.at == "postgresql:///nowhere:5/db"
     assert "secret" not in str(caught.value)
+
+
+def test_edges_of_an_earlier_schema_are_there_after_it_was_opened() -> None:
+    store_id, one, two = a_store_id(), a_digest(1), a_digest(2)
+    schema = store_id.replace("store_", "ctx_")
+    with closing(connect(shared_url())) as db:
+        db.execute(f"CREATE SCHEMA {schema}; SET search_path = {schema}, pg_temp".encode())
+        _run(db, 0, 4)
+        db.execute("INSERT INTO identity VALUES (%s)", (store_id,))
+        for n, (source, target) in enumerate([(one, two), (two, one), (two, two)]):
+            db.execute("INSERT INTO edge VALUES (%s, %s, 'r', %s)", (source.hex, n + 1, target.hex))
+    with closing(PostgresCatalog.open(shared_url(), store_id)) as catalog:
+        with catalog.write() as tx:
+            tx.objects.link(one, "r", two)
+            tx.objects.link(one, "r", one)
+        with catalog.read() as view:
+            assert view.objects.targets(one) == (("r", two), ("r", one))
+            assert view.objects.targets(two) == (("r", one), ("r", two))
+            assert set(view.objects.referrers(two)) == {str(one), str(two)}
+        assert not list(catalog.problems())
 
 
 def test_both_adapters_have_the_same_migrations() -> None:

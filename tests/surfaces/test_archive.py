@@ -32,6 +32,12 @@ def test_an_exported_pack_arrives_with_all_that_it_reaches(pair: Pair) -> None:
     assert ctx("cat", f"ctx://{pair.parent.hex}", cwd=pair.there).status == 0
 
 
+def test_quietly_what_came_is_told_by_its_name_alone(pair: Pair) -> None:
+    came = ctx("import", str(pair.file), "--quiet", cwd=pair.there).out.split()
+    assert came == sorted(f"ctx://{pack.hex}" for pack in (pair.pack, pair.parent))
+    assert ctx("import", str(pair.file), "--quiet", cwd=pair.there).out == ""
+
+
 def test_importing_again_says_that_nothing_new_came(pair: Pair) -> None:
     first = told(ctx("import", str(pair.file), "--json", cwd=pair.there))
     again = told(ctx("import", str(pair.file), "--json", cwd=pair.there))

@@ -1,6 +1,7 @@
 """`ctx compile`: one screen for people, the compiled context for machines, the exact prompt for models."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from contextplane.compiler.prompt import text_of
 from tests.surfaces.registries import at_office, prepared
 from tests.surfaces.running import ctx
 from tests.surfaces.sample import Store, one_error_line
-from tests.unit.app.casing import SHOWN, compiled_with, pack_file, written
+from tests.unit.app.casing import CLOSING, SHOWN, compiled_with, pack_file, written
 from tests.unit.compiler.scenario import put
 
 REFUSED, USAGE, NOT_FOUND = 10, 2, 13
@@ -36,10 +37,12 @@ def test_one_screen_tells_surface_rules_gates_controls_budget_and_hash(files: Pa
     for words in (
         "ctxpack.support@1.0.0  allowed, up to destructive",
         "+ adp_payments.issue_refund  destructive; amount_inr at least 1, at most 50000; idempotency_key required",
-        "+ POLICY_RETURNS_V4#R_HIGH_VALUE_REQUIRES_APPROVAL",
+        "request   support.refund by support_agent; the run's ceiling is destructive",
+        "+ R_HIGH_VALUE_REQUIRES_APPROVAL",
         "+ GATE_FINANCE_APPROVAL",
         "- refund_without_identity  must refuse, not triggered",
         "evidence ###########.........    216 of 400",
+        " of 12,000\nprompt ",
         f"hash      {ledger['compiled_context_hash']}",
     ):
         assert words in shown
@@ -56,9 +59,48 @@ def test_knobs_tell_what_moved(files: Path) -> None:
         "run.budget.bucket_tokens.evidence=100:"
     )
     assert "  - tool adp_payments.issue_refund: " in moved
-    assert "  - gate GATE_FINANCE_APPROVAL: active -> not there" in moved
+    assert "  - gate GATE_FINANCE_APPROVAL: active -> not active" in moved
     assert compile_(files, "--set", "run.budget.max_tool_calls=1").endswith("=1:\n  nothing but the hash\n")
     assert compile_(files, "--role", "support_agent").endswith(":\n  nothing\n")
+
+
+def test_what_moved_is_told_to_machines_as_well(files: Path) -> None:
+    alone = json.loads(compile_(files, "--json"))
+    told = json.loads(compile_(files, "--json", "--safety-mode", "read_only"))
+    assert set(told) - set(alone) == {"knobs", "moved", "hash_moved", "refused_before"}
+    assert told["knobs"] == [
+        {"name": "safety_mode", "at": "/run_context/safety_mode", "change": 'safety_mode="read_only"'}
+    ]
+    tool = next(one for one in told["moved"] if one["id"] == "adp_payments.issue_refund")
+    assert (tool["kind"], tool["before"]["inside"], tool["after"]["inside"]) == ("tool", True, False)
+    assert (told["hash_moved"], told["refused_before"]) == (True, None)
+    assert told["context_ledger"]["compiled_context_hash"] != alone["context_ledger"]["compiled_context_hash"]
+
+
+def test_required_evidence_that_was_refused_is_told_with_its_reason(files: Path) -> None:
+    written(files, "request.json", {**CLOSING, "evidence": [{**CLOSING["evidence"][0], "content": " {} "}]})
+    shown = compile_(files)
+    assert "- order_lookup: refused: tool:adp_orders.lookup:tc_117 is empty; adp_orders.lookup can produce it" in shown
+    (missing,) = json.loads(compile_(files, "--json"))["evidence_gate"]["unresolved"]
+    assert missing["evidence"] == [
+        {"evidence_ref": "tool:adp_orders.lookup:tc_117", "reason": "empty", "at": "evidence#/0"}
+    ]
+
+
+@pytest.mark.parametrize("kind", ["pipe.json", "pipe.yaml", "folder.json", "/dev/zero"])
+def test_a_request_is_a_file_and_nobody_waits_for_another(files: Path, kind: str) -> None:
+    if kind.startswith("pipe"):
+        os.mkfifo(files / kind)
+    elif kind.startswith("folder"):
+        (files / kind).mkdir()
+    line = one_error_line(ctx("compile", "pack.json", "--request", kind, cwd=files), NOT_FOUND, "document_unreadable")
+    assert "not a file" in line
+
+
+def test_a_request_may_come_from_what_a_shell_opened(files: Path) -> None:
+    body = (files / "request.json").read_bytes()
+    done = ctx("compile", "pack.json", "--request", "/dev/stdin", cwd=files, input=body)
+    assert (done.status, done.out) == (0, compile_(files))
 
 
 def test_the_prompt_and_the_chat_bodies_are_exact(files: Path) -> None:
@@ -117,6 +159,7 @@ def test_a_published_version_is_compiled_as_an_environment_pins_it(tmp_path: Pat
         (("pack.json", "--request", "request.json", "--safety-mode", "wild"), USAGE, "usage"),
         (("pack.json", "--request", "request.json", "--bucket", "evidence=-1"), USAGE, "knob_invalid"),
         (("pack.json", "--request", "request.json", "--set", "user.role=x"), USAGE, "knob_invalid"),
+        (("pack.json", "--request", "request.json", "--set", "user.tenure_days=1e400"), USAGE, "knob_invalid"),
         (("pack.json", "--request", "request.json", "--role", "no role"), REFUSED, "compile_case_invalid"),
         (("pack.json", "--request", "request.json", "--set", 'intent="x"'), REFUSED, "compile_intent_unknown"),
     ],

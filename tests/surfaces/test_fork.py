@@ -17,12 +17,12 @@ from contextplane.app.init import init
 from contextplane.app.packing import pack_log
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
-from contextplane.model.canonical import JsonRefused
 from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import BLOB, Recorded
+from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.record.draft import InvalidDraft
 from contextplane.testing.proofs import proves
 from contextplane.testing.reference_store import ReferenceStore
@@ -177,7 +177,7 @@ def test_what_is_no_json_is_refused_with_its_place(tmp_path: Path, run: str) -> 
             draft.write_bytes(text)
             with pytest.raises(JsonRefused) as caught:
                 finalize(platform, str(draft))
-            assert str(caught.value.at).startswith(f"{draft}#")
+            assert str(caught.value.at).partition("#")[0] == str(draft)
         with draft.open("r+b") as file:
             file.truncate(MANIFEST_MOST + 1)
         with pytest.raises(InvalidDraft, match="larger than any manifest"):

@@ -7,6 +7,7 @@ from tests.surfaces.registries import prepared
 from tests.surfaces.running import ctx
 from tests.surfaces.sample import Store, one_error_line
 from tests.unit.app.casing import SHOWN, pack_file, written
+from tests.unit.compiler.scenario import put
 from tests.unit.registry.desk import version
 
 REFUSED, DRIFT, NOT_FOUND = 10, 12, 13
@@ -16,7 +17,9 @@ def test_what_is_recorded_is_checked_and_a_drift_is_named(tmp_path: Path) -> Non
     pack_file(tmp_path)
     (tmp_path / "golden").mkdir()
     written(tmp_path / "golden", "refund.json", SHOWN)
-    assert ctx("golden", "check", "golden", "pack.json", cwd=tmp_path).status == DRIFT
+    done = ctx("golden", "check", "golden", "pack.json", cwd=tmp_path)
+    told = "not recorded refund: 'ctx golden record' writes it\n1 case, 0 drifted, 1 not recorded\n"
+    assert (done.status, done.out) == (DRIFT, told)
     done = ctx("golden", "record", "golden", "pack.json", cwd=tmp_path)
     assert (done.status, done.out) == (0, "refund: recorded\n")
     done = ctx("golden", "check", "golden", "pack.json", cwd=tmp_path)
@@ -24,11 +27,20 @@ def test_what_is_recorded_is_checked_and_a_drift_is_named(tmp_path: Path) -> Non
     other = pack_file(tmp_path, {"/tooling_layer/permissions/2/allow": False}, "other.json")
     done = ctx("golden", "check", "golden", other, cwd=tmp_path)
     assert done.status == DRIFT
-    assert "drifted      refund  at tools: tool adp_payments.issue_refund" in done.out
+    assert "drifted      refund  at tools\n    - tool adp_payments.issue_refund: " in done.out
+    assert ctx("golden", "check", "golden", other, "--quiet", cwd=tmp_path).out == "refund\n"
     answer = json.loads(ctx("golden", "check", "golden", other, "--json", cwd=tmp_path).out)
     assert (answer["passed"], answer["cases"][0]["stage"]) == (False, "tools")
     done = ctx("golden", "record", "golden", other, cwd=tmp_path)
-    assert "recorded anew, otherwise from tools on" in done.out
+    assert "refund: recorded anew, otherwise from tools on\n    - tool adp_payments.issue_refund: " in done.out
+    written(tmp_path / "golden", "other.json", put(SHOWN, {"/request/context_pack_refs/0": "ctxpack.other@1.0.0"}))
+    # A case of another pack tries nothing of this one.
+    for verb in ("record", "check"):
+        done = ctx("golden", verb, "golden", other, cwd=tmp_path)
+        assert "golden/other.json:" in one_error_line(done, REFUSED, "compile_pack_not_requested")
+    written(tmp_path / "golden", "other.json", put(SHOWN, {"/request/input/intent": "support.unknown"}))
+    done = ctx("golden", "record", "golden", other, cwd=tmp_path)
+    assert "other: recorded; it is refused with compile_intent_mismatch\n" in done.out
     one_error_line(ctx("golden", "check", "none", "pack.json", cwd=tmp_path), NOT_FOUND, "document_unreadable")
 
 
@@ -42,7 +54,8 @@ def test_a_publication_asks_the_golden_cases(tmp_path: Path) -> None:
     line = one_error_line(ctx(*publish, cwd=tmp_path), REFUSED, "publish_golden_failed")
     assert "refund drifted at record" in line
     assert ctx("golden", "record", "golden", "pack.json", cwd=tmp_path).status == 0
-    assert ctx(*publish, cwd=tmp_path).status == 0
+    published = ctx(*publish, cwd=tmp_path)
+    assert (published.status, "Golden cases: passed (1 as recorded)" in published.out) == (0, True)
     assert ctx("pin", "staging", "ctxpack.support@5.0.0", "--key", "./ops.pem", cwd=tmp_path).status == 0
     of_registry = ("ctxpack.support@5.0.0", "--environment", "staging")
     done = ctx("golden", "check", "golden", *of_registry, cwd=tmp_path)

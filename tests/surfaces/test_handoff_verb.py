@@ -44,6 +44,16 @@ def test_the_list_is_aligned_newest_first_and_can_be_narrowed(place: HandedOn) -
     assert "1 pack more" in place.ctx("handoff", "list", "--limit", "1").err
 
 
+def test_a_quiet_list_is_what_the_packs_are_called_and_does_not_hide_that_there_are_more(place: HandedOn) -> None:
+    first, second = place.write(title="The first"), place.write(title="Second")
+    assert place.ctx("handoff", "list", "--quiet").out == f"{second.id}\n{first.id}\n"
+    cut = place.ctx("handoff", "list", "--limit", "1", "--quiet")
+    assert (cut.out, cut.err) == (f"{second.id}\n", "ctx: 1 pack more; --limit N or --all shows them\n")
+    place.write(second.id, revision=1, title="Again")
+    assert place.ctx("handoff", "log", second.id, "--quiet").out == f"{second.id}@1\n{second.id}@2\n"
+    assert place.ctx("handoff", "read", first.id, "--quiet").out == place.ctx("handoff", "read", first.id).out
+
+
 def test_what_is_read_is_the_page_of_an_agent_and_in_a_pipe_not_a_byte_more(place: HandedOn) -> None:
     pack = place.write(name="login-bug", status="finalized")
     by_id = place.ctx("handoff", "read", pack.id)

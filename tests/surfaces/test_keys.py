@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from contextplane.adapters.ed25519.protect import pem
 from contextplane.app.keys import KeyDesk
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
-from contextplane.errors import ContextPlaneError
+from contextplane.model.timestamp import Timestamp
 from contextplane.trust.verify import sign, verify
 from tests.surfaces.running import COMMAND, Result, child_environment, ctx, ctx_as_nobody, in_public, is_root
 from tests.surfaces.sample import one_error_line
@@ -328,14 +329,67 @@ class Still:
         return datetime(self.year, 1, 1, tzinfo=UTC)
 
 
-def test_a_clock_that_went_backwards_changes_nothing(store: Path) -> None:
+def test_a_change_by_a_clock_that_went_backwards_comes_after_those_before_it(store: Path) -> None:
     with opened(Settings(cwd=str(store))) as platform:
         platform.clock = Still(2001)
         desk = KeyDesk(platform, HUSH.encode)
-        change = desk.trusting(key_of("x").public_key, "acme")
-        with pytest.raises(ContextPlaneError) as refused:
-            desk.change([change], desk.signer("alice"))
-    assert refused.value.code == "clock_went_backwards"
+        before = desk.keyring.as_of
+        after = desk.change([desk.trusting(key_of("x").public_key, "acme")], desk.signer("alice"))
+    assert after.as_of == Timestamp(seconds=before.seconds, nanos=before.nanos + 1000)
+    assert desk.behind > 20 * 365 * 86_400
+
+
+def test_a_key_is_listed_by_what_it_was_called_when_it_was_trusted_also_where_it_is_not(store: Path) -> None:
+    public = store / "dave.pub"
+    public.write_bytes(pem("PUBLIC KEY", key_of("dave").public_key.spki))
+    assert keys("trust", "./dave.pub", "--issuer", "acme", "--role", "data", "--key", "alice", cwd=store).status == 0
+    assert keys("rotate", "bob", "carol", "--key", "alice", cwd=store).status == 0
+    for name in ("bob", "carol"):
+        (store / ".ctx" / "keys" / f"{name}.key").unlink()
+    assert set(states(store)) == {"alice", "bob", "carol", "dave"}
+    shown = keys("list", cwd=store).out
+    assert f"  {key_of('dave').public_key.key_id[:16]}  dave   valid" in shown
+    renamed = keys("trust", "./dave.pub", "--issuer", "acme", "--role", "security", "--key", "alice", cwd=store)
+    assert renamed.out.endswith(" alice.\n")
+
+
+def test_two_keys_of_one_name_are_told_apart_by_their_ids_and_names_find_no_key(store: Path) -> None:
+    public = store / "bob.pub"
+    public.write_bytes(pem("PUBLIC KEY", key_of("mallory").public_key.spki))
+    bob = next(one["key_id"] for one in listed(store)["here"] if one["name"] == "bob")
+    told = keys("trust", "./bob.pub", "--issuer", "acme", "--key", "alice", cwd=store)
+    assert f"key {bob[:16]} bob has the same name" in told.err
+    (store / ".ctx" / "keys" / "bob.key").unlink()
+    refused = one_error_line(
+        keys("revoke", "bob", "--reason", "lost", "--key", "alice", cwd=store), 13, "key_not_trusted"
+    )
+    assert "names there are for people" in refused
+
+
+def test_a_role_that_ctx_does_not_know_is_taken_and_said_to_be_that_of_a_decision(store: Path) -> None:
+    trust = ("trust", "bob", "--issuer", "acme", "--key", "alice")
+    told = keys(*trust, "--role", "secruity", "--role", "support_ops", "--role", "publisher", cwd=store)
+    assert told.status == 0
+    assert told.out.splitlines()[1:] == [
+        "secruity counts only where it is the owner_role of a decision. Did you mean security?",
+        "support_ops counts only where it is the owner_role of a decision.",
+    ]
+    for_machines = msgspec.json.decode(keys(*trust, "--role", "data", "--role", "ops", "--json", cwd=store).raw)
+    assert for_machines["owner_roles"] == ["ops"]
+    assert keys(*trust, "--role", "tenant:acme_eu", cwd=store).out.count("\n") == 1
+    one_error_line(keys(*trust, "--role", "tenant:", cwd=store), 2, "usage")
+    assert listed(store)["issuers"][0]["keys"][-1]["roles"] == ["tenant:acme_eu"]
+
+
+def test_quietly_a_new_key_is_its_id_and_a_list_is_all_ids_once(store: Path) -> None:
+    made = keys("new", "dave", "--quiet", cwd=store).out.strip()
+    assert keys("trust", "bob", "--issuer", "globex", "--key", "alice", cwd=store).status == 0
+    told = listed(store)
+    ids = {key["key_id"] for issuer in told["issuers"] for key in issuer["keys"]} | {x["key_id"] for x in told["here"]}
+    quiet = keys("list", "--quiet", cwd=store).out.split()
+    assert len(quiet) == len(ids) == 4
+    assert set(quiet) == ids
+    assert made in ids
 
 
 def test_what_a_trusted_key_signs_is_verified_by_the_keyring_of_the_store(store: Path) -> None:

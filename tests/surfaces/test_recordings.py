@@ -58,6 +58,7 @@ def test_unfinished_recordings_are_listed_and_finalized(tmp_path: Path, settings
     line = ctx("log", "--unfinished", cwd=tmp_path).out
     assert line.startswith(f"{one}  20")
     assert line.endswith("  m-1  2 steps\n")
+    assert ctx("log", "--unfinished", "--quiet", cwd=tmp_path).out == f"{one}\n"
     (listed,) = told(ctx("log", "--unfinished", "--json", cwd=tmp_path))["recordings"]
     assert listed.keys() == {"id", "begun", "model", "steps", "problem"}
     assert (listed["id"], listed["model"], listed["steps"], listed["problem"]) == (one, "m-1", 2, None)

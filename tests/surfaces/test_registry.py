@@ -107,7 +107,15 @@ def test_an_overlay_goes_the_same_way(store: Path) -> None:
     said("publish", "overlay.json", cwd=store, by="pub")
     said("pin", "staging", "ovl.staging@1.0.0", cwd=store, by="ops")
     assert said("packs", "ovl.staging", cwd=store)["versions"][0]["pinned_in"] == ["staging"]
+    wrong = acted("unpin", "staging", "ovl.staging", *WHY, cwd=store, by="ops")
+    assert f"ctx unpin staging {SUPPORT} --overlay ovl.staging" in one_error_line(wrong, 13, "pin_not_found")
+    again = acted("pin", "staging", f"{SUPPORT}@1.1.0", cwd=store, by="ops")
+    assert again.out.endswith(f"instead of {SUPPORT}@1.0.0, with ovl.staging@1.0.0.\n")
+    away = acted("unpin", "staging", SUPPORT, *WHY, cwd=store, by="ops").out
+    assert "ovl.staging@1.0.0 stays, for whatever is pinned there next" in away
+    assert f"ctx unpin staging {SUPPORT} --overlay ovl.staging" in away
     said("unpin", "staging", SUPPORT, "--overlay", "ovl.staging", *WHY, cwd=store, by="ops")
+    assert said("packs", "ovl.staging", cwd=store)["versions"][0]["pinned_in"] == []
 
 
 def test_what_does_not_pass_is_recorded_as_a_draft_and_refused(store: Path) -> None:
@@ -146,6 +154,8 @@ def test_refreshes_and_incidents(store: Path) -> None:
     assert len(opened["opened"]) == 4
     one_error_line(acted("pin", "prod", f"{SUPPORT}@1.0.0", cwd=store, by="ops"), 10, "refresh_open")
     assert len(said("refresh", "list", cwd=store)["open"]) == 4
+    listed = ctx("refresh", "list", "--quiet", cwd=store).out
+    assert listed == "".join(f"{SUPPORT}@1.{n}.0\n" for n in range(4))
     ran = said("refresh", "run", f"{SUPPORT}@1.0.0", cwd=store, by="pub")
     assert (ran["closed"], {one["passed"] for one in ran["actions"]}) == (True, {True})
     said("pin", "prod", f"{SUPPORT}@1.0.0", cwd=store, by="ops")

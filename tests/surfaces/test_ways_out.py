@@ -32,6 +32,23 @@ def test_a_file_whose_name_looks_like_none_is_recognized_where_files_are_taken(s
     assert one_error_line(ctx("diff", "yyyy", "zzzz", cwd=store), 2, "reference_invalid").endswith(LISTS)
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (["cat", "zzzz"], "(write sha256:<hash> for any object; "),
+        (["cat", "refunds@1.2.3"], "('ctx show' tells the digest of a version; "),
+        (["finalize", "zzzz"], "(write ./zzzz if it is a file; 'ctx log --unfinished' lists recordings)"),
+        (
+            ["review", "zzzz", "--role", "data", "--approve", "--reason", "x"],
+            "(write a file as ./FILE, sha256:<hash>, ",
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_the_hint_names_what_a_verb_takes(store: Path, line: list[str], told: str) -> None:
+    assert told in ctx(*line, cwd=store).err
+
+
 def test_a_part_of_a_pack_is_read_by_another_verb(store: Path) -> None:
     part = f"{packed(store)[:8]}:steps/0"
     said = one_error_line(ctx("show", part, cwd=store), 2, "reference_not_an_execution_pack")
@@ -61,7 +78,7 @@ def test_a_log_without_any_time_is_told_and_is_of_no_year(store: Path) -> None:
 
 def test_what_is_wrong_with_a_log_is_told_with_the_name_of_its_file(store: Path) -> None:
     (store / "rec.py").write_text("import os\n")
-    assert "rec.py#: a value was expected" in ctx("pack", "rec.py", cwd=store).err
+    assert "rec.py: line 1, column 1: a value was expected" in ctx("pack", "rec.py", cwd=store).err
     (store / "run.json").write_text(json.dumps({**LOG, "sytem_prompt": "x"}))
     assert "run.json#/sytem_prompt: is not a field of a log" in ctx("pack", "run.json", cwd=store).err
     assert (

@@ -4,12 +4,21 @@ Two accounts differ exactly in what moved.
 """
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 from contextplane.model.compiled_context import ArgumentLimit, CompiledContext
+from contextplane.model.evidence_gate import Unresolved
 from contextplane.model.value import Value
 
-__all__ = ["Item", "ItemKind", "Moved", "account_of", "moved", "said_of_limits"]
+__all__ = ["UNTOLD", "Item", "ItemKind", "Moved", "account_of", "moved", "said_of_limits"]
+
+_TOLD = 3
+"""So many pieces of evidence are named in one line."""
+
+_IN_EFFECT = "took effect"
+_DROPPED = "took effect; its text does not fit"
+UNTOLD = frozenset({_IN_EFFECT, _DROPPED})
+"""What is said of a rule in effect whose text is not at hand."""
 
 ItemKind = Literal[
     "decision",
@@ -26,6 +35,8 @@ ItemKind = Literal[
     "setting",
     "task",
 ]
+
+_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 
 class Item(Value, frozen=True):
@@ -56,10 +67,10 @@ def account_of(compiled: CompiledContext) -> tuple[Item, ...]:
 
 
 def moved(before: CompiledContext, after: CompiledContext) -> tuple[Moved, ...]:
-    """What is otherwise, in the order of the account. Blocks follow from the rest, and are left out."""
+    """What is otherwise, by kind. Blocks follow from the rest, and are left out."""
     old = {(one.kind, one.id): one for one in account_of(before) if one.kind != "block"}
     new = {(one.kind, one.id): one for one in account_of(after) if one.kind != "block"}
-    keys = dict.fromkeys((*old, *new))
+    keys = sorted(dict.fromkeys((*old, *new)), key=lambda one: _KINDS.index(one[0]))
     return tuple(
         Moved(kind=kind, id=name, before=old.get((kind, name)), after=new.get((kind, name)))
         for kind, name in keys
@@ -74,11 +85,33 @@ def _items(compiled: CompiledContext) -> Iterator[Item]:
     yield from _controlled(compiled)
     yield from _rested_on(compiled)
     yield from _fitted(compiled)
+    sizes = _sizes_of_dropped(compiled)
     for one in compiled.manifests.omission_manifest:
-        why = f"{one.reason}: {one.detail}" if one.detail else one.reason
-        if one.tokens is not None:
-            why += f" ({one.tokens} tokens)"
+        detail = one.detail
+        if one.stage == "budget":
+            detail = sizes.get(one.id if one.kind == "block" else f"{one.kind} {one.id}")
+        why = f"{one.reason}: {detail}" if detail else one.reason
         yield Item(kind=one.kind, id=one.id, inside=False, words=why, stage=one.stage)
+
+
+def _sizes_of_dropped(compiled: CompiledContext) -> dict[str, str]:
+    """Of every block that does not fit, and of what it would have shown: how much it takes, and what is left."""
+    report = compiled.budget_report
+    left = {name: given - report.tokens_used_by_bucket[name] for name, given in report.tokens_allocated.items()}
+    blocks = [one for one in compiled.manifests.omission_manifest if one.kind == "block"]
+    for one in blocks:
+        if one.bucket is not None and one.reason == "over_total_budget":
+            left[one.bucket] -= one.tokens or 0  # it did fit its bucket
+    found: dict[str, str] = {}
+    for one in blocks:
+        if one.bucket is not None:
+            room = f"{left[one.bucket]:,} of {report.tokens_allocated[one.bucket]:,} are left in {one.bucket}"
+            told = f"takes {one.tokens or 0:,} tokens, and " + (
+                room if one.reason == "over_budget" else "all buckets together have no more"
+            )
+            found[one.id] = told
+            found |= {f"{one.bucket} {ref}": told for ref in one.source_refs}
+    return found
 
 
 def _decided(compiled: CompiledContext) -> Iterator[Item]:
@@ -90,12 +123,13 @@ def _decided(compiled: CompiledContext) -> Iterator[Item]:
         told = f"{name}, {words}" if words else name
         yield Item(kind="decision", id="request", inside=verdict.allowed, words=told, stage="policy")
     texts = {ref: one.content for one in compiled.compiled_prompt.context_blocks for ref in one.provenance_refs}
+    untold = {ref for one in compiled.manifests.omission_manifest if one.kind == "block" for ref in one.source_refs}
     for bundle in compiled.manifests.policy_manifest:
         for rule in bundle.rule_ids:
-            told = texts.get(f"policy:{bundle.bundle_id}#{rule}", "").partition(": ")[2]
-            yield Item(
-                kind="rule", id=f"{bundle.bundle_id}#{rule}", inside=True, words=told or "took effect", stage="policy"
-            )
+            ref = f"policy:{bundle.bundle_id}#{rule}"
+            told = texts.get(ref, "").partition(": ")[2]
+            told = told or (_DROPPED if ref in untold else _IN_EFFECT)
+            yield Item(kind="rule", id=f"{bundle.bundle_id}#{rule}", inside=True, words=told, stage="policy")
 
 
 def _surfaced(compiled: CompiledContext) -> Iterator[Item]:
@@ -146,20 +180,29 @@ def _rested_on(compiled: CompiledContext) -> Iterator[Item]:
         yield Item(kind="requirement", id=met.name, inside=True, words=f"satisfied by {met.by}", stage="assemble")
     for open_ in gate.unresolved if gate else ():
         ways = f"; {', '.join(open_.obtainable_by)} can produce it" if open_.obtainable_by else ""
-        yield Item(kind="requirement", id=open_.name, inside=False, words=f"{open_.reason}{ways}", stage="assemble")
+        words = f"{_why_open(open_)}{ways}"
+        yield Item(kind="requirement", id=open_.name, inside=False, words=words, stage="assemble")
+
+
+def _why_open(name: Unresolved) -> str:
+    """The reason, and the first pieces that do not answer it, each with its own where that is another one."""
+    told = [
+        one.evidence_ref if one.reason == name.reason else f"{one.evidence_ref} is {one.reason}"
+        for one in name.evidence[:_TOLD]
+    ]
+    more = f" and {len(name.evidence) - _TOLD} more" if len(name.evidence) > _TOLD else ""
+    return f"{name.reason}: {', '.join(told)}{more}" if told else name.reason
 
 
 def _fitted(compiled: CompiledContext) -> Iterator[Item]:
     report = compiled.budget_report
     for bucket, allotted in report.tokens_allocated.items():
         dropped = report.dropped_block_ids.get(bucket, ())
-        told = f"{report.tokens_used_by_bucket[bucket]} of {allotted}"
+        told = f"{report.tokens_used_by_bucket[bucket]:,} of {allotted:,}"
         told += f", dropped {', '.join(dropped)}" if dropped else ""
         yield Item(kind="bucket", id=bucket, inside=not dropped, words=told, stage="budget")
-        for name in dropped:
-            yield Item(kind="block", id=name, inside=False, words=f"does not fit {bucket}", stage="budget")
     for block in compiled.compiled_prompt.context_blocks:
-        told = f"{block.bucket}, {block.tokens or 0} tokens"
+        told = f"{block.bucket}, {block.tokens or 0:,} tokens"
         yield Item(kind="block", id=block.block_id, inside=True, words=told, stage="budget")
     for name, setting in compiled.context_ledger.environment.items():
         told = f"{setting.value}, from the {setting.source.replace('_', ' ')}"

@@ -25,6 +25,7 @@ __all__ = [
     "as_pack",
     "author_file",
     "authored",
+    "is_yaml",
     "kind_of",
     "overlay_from",
     "pack_from",
@@ -108,16 +109,21 @@ def as_pack(found: Authored) -> Authored:
     return found
 
 
+def is_yaml(path: str) -> bool:
+    """Whether a file is YAML, which its extension says."""
+    return os.path.splitext(path)[1].lower() in _YAML
+
+
 def author_file(path: str) -> AuthorFile:
     """Read a document: YAML by its extension, JSON otherwise; `-` is standard input, JSON."""
-    with document(path) as data:
+    with document(path, piped=False) as data:
         if len(data) > LARGEST:
             raise AuthorFileTooLarge(
                 f"has {len(data)} bytes, more than {LARGEST}", at=path, hint="keep records outside"
             )
         whole = bytes(data)
     try:
-        if os.path.splitext(path)[1].lower() in _YAML:
+        if is_yaml(path):
             from contextplane.authoring.author_yaml import read_yaml_file
 
             return read_yaml_file(whole)

@@ -1,11 +1,12 @@
 """Running the checklist over a change: the pack, the version before, and a folder of golden cases."""
 
 import os
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from contextplane.app.authored import Authored, DescriptionInvalid, author_file
-from contextplane.app.documents import DocumentUnreadable
+from contextplane.app.documents import DocumentUnreadable, file_in
 from contextplane.app.linting import Linted, lint
 from contextplane.authoring.checklist import Asked, Cases, Checklist, checklist
 from contextplane.authoring.comparison import Comparison
@@ -15,6 +16,10 @@ from contextplane.model.context_pack.pack import ContextPack
 from contextplane.model.context_pack.terms import Identifier
 from contextplane.model.context_pack.tooling_layer import Capability
 from contextplane.model.value import Document, Value
+
+if TYPE_CHECKING:
+    from contextplane.app.golden import Ran
+    from contextplane.registry.artifacts import Candidate
 
 __all__ = ["Checked", "checked"]
 
@@ -36,28 +41,29 @@ class Checked(Value, frozen=True):
     pack: Authored
 
 
-def checked(
+def checked(  # noqa: PLR0913  what a change is checked with
     path: str,
     *,
     against: Authored | None = None,
     golden: str | None = None,
     overlays: tuple[str, ...] = (),
     environment: str | None = None,
+    catalogs: "tuple[Candidate, ...]" = (),
 ) -> Checked:
     """Check the pack in a file, line by line."""
-    found = lint(path, overlays=overlays, environment=environment, against=against)
+    found = lint(path, overlays=overlays, environment=environment, against=against, catalogs=catalogs)
     expected = _expected(golden) if golden is not None else None
     asked = Asked(
         report=found.report,
         surface=_surface(found.value, found.report),
         expected=expected,
         comparison=found.comparison,
-        cases=_cases(found, overlays, golden) if golden is not None and found.report.passed else None,
+        cases=_cases(found, overlays, catalogs, golden) if golden is not None and found.report.passed else None,
     )
     return Checked(checklist=checklist(asked), comparison=found.comparison, pack=found.pack)
 
 
-def _cases(found: Linted, overlays: tuple[str, ...], folder: str) -> Cases:
+def _cases(found: Linted, overlays: tuple[str, ...], catalogs: "tuple[Candidate, ...]", folder: str) -> Cases:
     """What the golden cases of a folder say of the pack. A folder without any says nothing."""
     from contextplane.app.authored import overlay_from
     from contextplane.app.compiling_files import from_linted
@@ -67,12 +73,19 @@ def _cases(found: Linted, overlays: tuple[str, ...], folder: str) -> Cases:
         files = golden_files(folder)
     except NoGoldenCases:
         return Cases(count=0)
-    drifted = [one for one in check(from_linted(found, tuple(map(overlay_from, overlays))), files) if not one.passed]
+    source = from_linted(found, tuple(map(overlay_from, overlays)), catalogs)
+    drifted = [one for one in check(source, files) if not one.passed]
     return Cases(
         count=len(files),
         drifted=tuple(f"{one.name} drifted at {one.stage} ({one.words})" for one in drifted),
-        surface=tuple(one.name for one in drifted if any(thing.kind == "tool" for thing in one.moved)),
+        surface=tuple(one.name for one in drifted if one.recorded and _other_tools(one)),
+        unrecorded=tuple(one.name for one in drifted if not one.recorded),
     )
+
+
+def _other_tools(ran: "Ran") -> bool:
+    """Whether it is given other tools than recorded: one that is refused, and was not, is given none."""
+    return ran.otherwise_refused or any(one.kind == "tool" for one in ran.moved)
 
 
 def _surface(value: Json, report: Report) -> frozenset[str] | None:
@@ -89,9 +102,9 @@ def _expected(folder: str) -> frozenset[str] | None:
     """The surface that the golden folder expects; None when it says nothing of it."""
     if not os.path.isdir(folder):
         raise DocumentUnreadable("is not a folder", at=folder, hint="name the folder of the golden cases")
-    path = os.path.join(folder, _SURFACE)
-    if not os.path.lexists(path):
+    if not os.path.lexists(os.path.join(folder, _SURFACE)):
         return None
+    path = file_in(folder, _SURFACE)
     try:
         adapters = msgspec.convert(author_file(path).value, type=tuple[ExposedAdapter, ...])
     except msgspec.ValidationError as error:

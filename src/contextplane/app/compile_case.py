@@ -8,15 +8,16 @@ memories      what was recalled
 as_of         the moment at which freshness is judged
 """
 
-import os
 from typing import Any, ClassVar
 
 import msgspec
 
-from contextplane.app.authored import Authored, author_file
+from contextplane.app.authored import Authored, author_file, is_yaml
 from contextplane.app.documents import document
 from contextplane.authoring.author_file import AuthorFile, AuthorFileTooLarge
 from contextplane.authoring.nearest import nearest
+from contextplane.authoring.unspoken import without_secrets
+from contextplane.compiler.malformed import invalid, problems_of, said_by
 from contextplane.compiler.reading import read_evidence, read_memories, read_request, read_run_context
 from contextplane.compiler.refusals import InputInvalid
 from contextplane.errors import ContextPlaneError, Family
@@ -35,14 +36,13 @@ __all__ = ["LARGEST", "CaseEnvironment", "CaseInvalid", "CompileCase", "case_fro
 LARGEST = 64 << 20
 """Evidence may be large; what is larger than this is not read."""
 
-_YAML = (".yaml", ".yml")
 _REQUIRED = ("request", "run_context", "environment")
 _MEMBERS = (*_REQUIRED, "evidence", "memories", "as_of")
 _TOLD = 3
 
 
 class CaseInvalid(ContextPlaneError):
-    """A compile case that has not its form. `details.problems` lists the first thing wrong with each of its parts."""
+    """A compile case that has not its form. `details.problems` lists everything that is wrong with it."""
 
     code: ClassVar[str] = "compile_case_invalid"
     family: ClassVar[Family] = "refused"
@@ -68,9 +68,9 @@ class CompileCase(Value, frozen=True):
 
 def case_from(path: str) -> Authored:
     """The file of a case: YAML by its extension, JSON otherwise; `-` is standard input, JSON."""
-    if os.path.splitext(path)[1].lower() in _YAML:
+    if is_yaml(path):
         return Authored(path=path, file=author_file(path))
-    with document(path) as data:
+    with document(path, piped=False) as data:
         if len(data) > LARGEST:
             raise AuthorFileTooLarge(
                 f"has {len(data)} bytes, more than {LARGEST}", at=path, hint="give less evidence at once"
@@ -87,8 +87,10 @@ def read_case(value: Json) -> CompileCase:
     """The case that a document holds. Every part is read, and what is wrong with each is told together."""
     if not isinstance(value, dict):
         raise _invalid([("", f"must be an object, not {type_name(value)}", f"with {', '.join(_REQUIRED)}")])
+    if "pack_meta" in value:
+        raise _invalid([("", "is a context pack, and no request", "'ctx new FILE --request' writes a request")])
     problems = [
-        (f"/{name}", f"{name[:60]!r} is no part of a compile case", nearest(name, _MEMBERS, "remove it"))
+        (without_secrets(f"/{name}", is_pointer=True), _unknown(name), nearest(name, _MEMBERS, "remove it"))
         for name in sorted(value.keys() - set(_MEMBERS))
     ]
     problems += [(f"/{name}", f"{name} is missing", f"add {name}") for name in _REQUIRED if name not in value]
@@ -98,21 +100,26 @@ def read_case(value: Json) -> CompileCase:
             try:
                 parts[name] = read(value[name])
             except InputInvalid as error:
-                problems.append((_pointer(error), error.message, error.hint or ""))
+                problems += [(f"/{name}{one.at}", one.message, one.hint) for one in error.problems]
     if problems:
         raise _invalid(problems)
     return CompileCase(**parts)
+
+
+def _unknown(name: str) -> str:
+    return without_secrets(f"{name[:60]!r} is no part of a compile case")
 
 
 def _environment(value: Json) -> CaseEnvironment:
     try:
         return msgspec.convert(value, type=CaseEnvironment)
     except msgspec.ValidationError as error:
-        hint = 'write {"ontologies": ["ont.support@1.0.0"], "snapshot": "..."}'
-        raise InputInvalid(str(error), at="environment#", hint=hint) from error
+        raise invalid(problems_of(value, CaseEnvironment) or [said_by(error)], "environment") from error
 
 
-def _moment(value: Json) -> Timestamp:
+def _moment(value: Json) -> Timestamp | None:
+    if value is None:
+        return None  # as with facts: what is null is not there
     try:
         return Timestamp.parse(value if isinstance(value, str) else "")
     except InvalidTimestamp as error:
@@ -127,11 +134,6 @@ _READERS = {
     "memories": read_memories,
     "as_of": _moment,
 }
-
-
-def _pointer(error: InputInvalid) -> str:
-    name, _, at = (error.at or "").partition("#")
-    return f"/{name}{at}"
 
 
 def _invalid(problems: list[tuple[str, str, str]]) -> CaseInvalid:

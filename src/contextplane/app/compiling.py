@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from contextplane.app.account import Moved, moved
 from contextplane.app.authored import Authored
-from contextplane.app.compile_case import CaseEnvironment, CompileCase, read_case
+from contextplane.app.compile_case import CaseEnvironment, CaseInvalid, CompileCase, read_case
 from contextplane.app.knobs import Knob, fact_at, turned
 from contextplane.app.pack_facts import known_places
 from contextplane.compiler.compile import compile_context
@@ -20,11 +21,15 @@ from contextplane.model.context_pack.pack import ContextPack
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 
+if TYPE_CHECKING:
+    from contextplane.registry.artifacts import Candidate
+
 __all__ = [
     "Compiled",
     "PackSource",
     "compiled_case",
     "from_value",
+    "lineage_of",
     "placed",
     "placed_in",
 ]
@@ -80,11 +85,25 @@ class Compiled(Value, frozen=True):
         return self.before is None or _hash(self.before) != _hash(self.context)
 
 
-def from_value(value: Json) -> PackSource:
-    """A pack that passed every gate already, as a registry holds it."""
-    pack = msgspec.convert(value, type=ContextPack)
-    lineage = (Lineage(ref=str(pack.ref), digest=str(Digest.of(canonical(value)))),)
-    return PackSource(pack, lineage, lambda at: f"{pack.ref}#{at}")
+def from_value(value: Json, catalogs: "Sequence[Candidate]" = ()) -> PackSource:
+    """A pack that passed every gate already, as a registry holds it, with the catalogs that it is on record with."""
+    together = value
+    if catalogs:
+        from contextplane.registry.artifacts import candidate
+        from contextplane.registry.merging import put_together
+        from contextplane.registry.shared_catalogs import given
+
+        together = put_together(given(candidate(value), catalogs))
+    pack = msgspec.convert(together, type=ContextPack)
+    own = Lineage(ref=str(pack.ref), digest=str(Digest.of(canonical(value))))
+    return PackSource(pack, (own, *lineage_of(catalogs)), lambda at: f"{pack.ref}#{at}")
+
+
+def lineage_of(catalogs: "Sequence[Candidate]") -> tuple[Lineage, ...]:
+    """Decision catalogs as they stand in a lineage: in the order of their names, because none comes before another."""
+    return tuple(
+        Lineage(ref=str(one.ref), digest=str(one.digest)) for one in sorted(catalogs, key=lambda one: str(one.ref))
+    )
 
 
 def compiled_case(source: PackSource, file: Authored, knobs: Sequence[Knob] = ()) -> Compiled:
@@ -114,7 +133,13 @@ def placed(
         return error
     error.details["pointer"] = at
     turned_here = [one for one in knobs if at == one.at or at.startswith(f"{one.at}/") or one.at.startswith(f"{at}/")]
-    error.at = f"--set {turned_here[0].name}" if turned_here and at else file.where(at)
+    if turned_here and at:
+        error.at = f"--set {turned_here[0].name}"
+        return error
+    error.at = file.where(at)
+    if isinstance(error, CaseInvalid) and at:
+        # A line and a column alone do not say what it is, least of all in a file of one line.
+        error.message = f"{at}: {error.message}"
     return error
 
 

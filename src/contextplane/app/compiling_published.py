@@ -16,7 +16,8 @@ def from_registry(
     desk: RegistryDesk, ref: PackRef, case: CompileCase, environment: str, *, max_age: int | None
 ) -> PackSource:
     """A published version, verified, with what is pinned in an environment, as a run there would be given it."""
-    others = [PackRef.parse(one) for one in case.request.context_pack_refs if one != str(ref)]
+    # In the order of their names, as with a file: in which order a request names its catalogs changes nothing.
+    others = sorted((PackRef.parse(one) for one in case.request.context_pack_refs if one != str(ref)), key=str)
     asked = Asked(
         refs=(ref, *others), tenant=case.run_context.tenant_id, environment=environment, purpose="new_traffic"
     )

@@ -10,11 +10,16 @@ from typing import ClassVar
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json_cut import Buffer
 
-__all__ = ["DocumentUnreadable", "document"]
+__all__ = ["DocumentUnreadable", "document", "file_in"]
 
 _MAPPED = 16 << 20
 _PIPED_MOST = 1 << 30
 _STANDARD_INPUT = 0
+_HANDED_OVER = ("/dev/fd/", "/dev/stdin")
+"""How a shell names what it opened itself: nobody waits there for a writer who never comes."""
+
+
+_KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
 
 class DocumentUnreadable(ContextPlaneError):
@@ -25,16 +30,23 @@ class DocumentUnreadable(ContextPlaneError):
 
 
 @contextmanager
-def document(path: str) -> Iterator[Buffer]:
-    """The bytes of a file, or of standard input for `-`. A very large file is looked at where it lies, not read in."""
+def document(path: str, *, piped: bool = True) -> Iterator[Buffer]:
+    """The bytes of a file, or of standard input for `-`. A very large file is looked at where it lies, not read in.
+
+    `piped`: it may be a pipe with a name, and whoever reads it waits for its writer. Else only a file is read.
+    """
+    waits = piped or path.startswith(_HANDED_OVER)
+    how = os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK)
     try:
-        fd = _STANDARD_INPUT if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = _STANDARD_INPUT if path == "-" else os.open(path, how)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DocumentUnreadable(f"cannot be read: {reason}", at=path, hint="check the path") from error
     try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
+            if path != "-" and not waits:
+                raise _no_file(found.st_mode, path)
             yield _piped(fd, path)
         elif found.st_size > _MAPPED:
             with mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as mapped:
@@ -46,6 +58,19 @@ def document(path: str) -> Iterator[Buffer]:
     finally:
         if path != "-":
             os.close(fd)
+
+
+def file_in(folder: str, name: str) -> str:
+    """The path of a file of a folder. A link that leads out of the folder is refused."""
+    path, root = os.path.join(folder, name), os.path.realpath(folder)
+    if os.path.commonpath((os.path.realpath(path), root)) != root:
+        raise DocumentUnreadable("is a link that leads out of its folder", at=path, hint="put the file itself there")
+    return path
+
+
+def _no_file(mode: int, path: str) -> DocumentUnreadable:
+    what = next((name for is_it, name in _KINDS if is_it(mode)), "a device")
+    return DocumentUnreadable(f"is {what}, not a file", at=path, hint="name a file, or - for standard input")
 
 
 def _piped(fd: int, path: str) -> bytes:

@@ -7,8 +7,9 @@ ladder of modes, the labels of its guardrails, the sizes of its blocks. Each is 
 from collections.abc import Iterator
 
 from contextplane.app.account import Item
-from contextplane.app.knobs import REMOVED, Knob, KnobInvalid, fact_at, value_at
+from contextplane.app.knobs import ABSENT, Knob, KnobInvalid, fact_at, value_at
 from contextplane.app.pack_facts import conditions_of, labels_of
+from contextplane.authoring.evidence import POLICY_EVAL
 from contextplane.model.canonical import Json
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.context_pack.pack import ContextPack
@@ -19,6 +20,7 @@ from contextplane.policy.facts import MATCHED
 __all__ = ["changes_worth_trying"]
 
 _OTHER = "other"
+_UNTYPED = object()
 _MODE = "/run_context/safety_mode"
 _BUDGET = "/run_context/run_budget"
 _PIECES = {"evidence": "evidence_ref", "memories": "memory_ref"}
@@ -32,67 +34,80 @@ def changes_worth_trying(
     over = not item.inside and item.words.startswith("over_")
     for one in (
         *(_sizes(compiled, item) if over else ()),
-        *_required(item),
+        *_required(pack, item),
         *_pieces(value, item),
-        *_modes(),
+        *_modes(value),
         *_facts(pack, value),
         *_labels(pack),
         *_named(pack, intents),
         *_sizes(compiled, item),
     ):
         now = value_at(value, one.at)
-        if now is not one.value and (now != one.value or type(now) is not type(one.value)):
+        if now is ABSENT:
+            now = None
+        if now != one.value or type(now) is not type(one.value):
             found.setdefault((one.at, one.words), one)
     return tuple(found.values())
 
 
-def _modes() -> Iterator[Knob]:
-    for mode in APPROVAL_MODES:
+def _modes(value: Json) -> Iterator[Knob]:
+    """The ladder, the nearest steps first."""
+    now = value_at(value, _MODE)
+    here = APPROVAL_MODES.index(now) if now in APPROVAL_MODES else 0
+    for mode in sorted(APPROVAL_MODES, key=lambda one: abs(APPROVAL_MODES.index(one) - here)):
         yield Knob(name="safety_mode", at=_MODE, value=mode)
 
 
 def _facts(pack: ContextPack, value: Json) -> Iterator[Knob]:
     """Each fact that a condition reads, and each value at which one can turn; the nearest to the present one first."""
-    uses = Uses()
-    for condition in conditions_of(pack):
-        uses.see(condition)
-    for path in sorted(uses.paths):
-        try:
-            at = fact_at(path)
-        except KnobInvalid:
-            continue
+    uses = _uses(pack)
+    for path, at in _places(uses):
         now = value_at(value, at)
-        tried = [plain for one in uses.candidates(path) if (plain := _plain(one)) is not None]
+        tried = [plain for one in uses.candidates(path) if (plain := _plain(one)) is not _UNTYPED]
         for one in sorted(tried, key=lambda one: _distance(now, one)):
             yield Knob(name=path, at=at, value=one)
 
 
-def _plain(value: Json) -> object | None:
-    """A value that a person would write; None for one that only an engine tells apart."""
-    if value is None:
-        return REMOVED
+def _uses(pack: ContextPack) -> Uses:
+    uses = Uses()
+    for condition in conditions_of(pack):
+        uses.see(condition)
+    return uses
+
+
+def _places(uses: Uses) -> Iterator[tuple[str, str]]:
+    """Each fact by its name, and where it stands; what is no fact no request can hold."""
+    for path in sorted(uses.paths):
+        try:
+            yield path, fact_at(path)
+        except KnobInvalid:
+            continue
+
+
+def _plain(value: Json) -> object:
+    """A value that a person would type; null takes a fact away. One that only an engine tells apart is none."""
     if isinstance(value, str):
         if value.startswith("\u0001"):
             return _OTHER
-        return value if value and value.isprintable() else None
+        return value if value and value.isprintable() else _UNTYPED
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return None if isinstance(value, list | dict) else value
+    return _UNTYPED if isinstance(value, list | dict) else value
 
 
 def _distance(now: object, one: object) -> tuple[bool, bool, float]:
     """The same kind of value first, then the nearest number; to take it away comes last."""
     is_number = isinstance(now, int | float) and isinstance(one, int | float)
     apart = abs(now - one) if isinstance(now, int | float) and isinstance(one, int | float) and is_number else 0.0
-    return (one is REMOVED, type(now) is not type(one), apart)
+    return (one is None, type(now) is not type(one), apart)
 
 
 def _labels(pack: ContextPack) -> Iterator[Knob]:
     for label in labels_of(pack):
         name = f"request.context.{label}"
         yield Knob(name=name, at=fact_at(name), value=True)
-        yield Knob(name=name, at=fact_at(name), value=REMOVED)
-    yield Knob(name="request.context.signals", at="/request/input/context/signals", value=REMOVED)
+        yield Knob(name=name, at=fact_at(name), value=None)
+    yield Knob(name="request.context.signals", at="/request/input/context/signals", value=None)
 
 
 def _named(pack: ContextPack, intents: frozenset[str]) -> Iterator[Knob]:
@@ -108,11 +123,14 @@ def _named(pack: ContextPack, intents: frozenset[str]) -> Iterator[Knob]:
         yield Knob(name="intent", at=fact_at("intent"), value=intent)
 
 
-def _required(item: Item) -> Iterator[Knob]:
+def _required(pack: ContextPack, item: Item) -> Iterator[Knob]:
+    """A true value answers any name; what cannot be evaluated leaves policy without an answer."""
     if item.kind == "requirement":
         name = f"request.context.{item.id}"
         yield Knob(name=name, at=fact_at(name), value=True)
-        yield Knob(name=name, at=fact_at(name), value=REMOVED)
+        yield Knob(name=name, at=fact_at(name), value=None)
+        if item.id == POLICY_EVAL and item.inside:
+            yield from (Knob(name=path, at=at, value=_OTHER) for path, at in _places(_uses(pack)))
 
 
 def _sizes(compiled: CompiledContext, item: Item) -> Iterator[Knob]:
@@ -154,7 +172,7 @@ def _about(at: str, piece: Json, ref: str) -> Iterator[Knob]:
     if "#snapshot_" in ref:
         snapshot = ref.partition("#snapshot_")[2]
         yield Knob(name="/environment/snapshot", at="/environment/snapshot", value=snapshot)
-        yield Knob(name="/environment/snapshot", at="/environment/snapshot", value=REMOVED)
+        yield Knob(name="/environment/snapshot", at="/environment/snapshot", value=None)
     if not isinstance(piece, dict):
         return
     told = {"trust": ("verified", "untrusted"), "state": ("promoted", "candidate"), "classification": ("PUBLIC",)}
@@ -166,4 +184,4 @@ def _about(at: str, piece: Json, ref: str) -> Iterator[Knob]:
     for name in ("observed_at", "expires_at"):
         if isinstance(times.get(name), str):
             yield Knob(name="/as_of", at="/as_of", value=times[name])
-    yield Knob(name="/as_of", at="/as_of", value=REMOVED)
+    yield Knob(name="/as_of", at="/as_of", value=None)

@@ -14,15 +14,16 @@ from contextplane.app.platform import Platform
 from contextplane.app.registering import register_within
 from contextplane.audit.load import LoadedPack, load
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import JsonRefused, canonical
+from contextplane.model.canonical import canonical
 from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.manifest import Manifest, ManifestInvalid, manifest_bytes
 from contextplane.model.problems import Problem
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Event
 from contextplane.ports.objects import ObjectNotFound, Objects
+from contextplane.ports.streams import Event
 from contextplane.record.draft import Draft, InvalidDraft, draft_text, fork_key, read_draft, same_run, with_sizes
 
 __all__ = ["DraftUnchanged", "Finalized", "finalize", "fork"]
@@ -86,7 +87,7 @@ def finalize(platform: Platform, path: str) -> Finalized:
             error.hint = _DIGESTS
         raise error.under(f"{path}#") from None
     except JsonRefused as error:
-        raise error.under(f"{path}#") from None
+        raise error.under(f"{path}#" if error.at else path) from None
     except DraftUnchanged as error:
         raise error.under(path) from None
     return Finalized(digest=digest, manifest=manifest, new=new, removed=_removed(platform, path, data))

@@ -1,10 +1,12 @@
 """What a golden case must compile to: manifests, controls, budget and hashes, or the refusal that it must meet."""
 
-from typing import Self
+from collections.abc import Iterator
+from typing import Self, cast
 
 import msgspec
+from msgspec.structs import replace
 
-from contextplane.model.canonical import Json
+from contextplane.model.canonical import Json, canonical
 from contextplane.model.compiled_context import (
     BudgetReport,
     CompiledContext,
@@ -15,9 +17,13 @@ from contextplane.model.compiled_context import (
 from contextplane.model.context_block import CompiledPrompt
 from contextplane.model.context_ledger import ContextLedger, LedgerBudget, Lineage
 from contextplane.model.evidence_gate import EvidenceGate
+from contextplane.model.ids import Digest
 from contextplane.model.value import Document
 
-__all__ = ["Expected", "Refused", "as_expected", "comparable"]
+__all__ = ["Expected", "Refused", "as_expected", "comparable", "differing"]
+
+_HASHES = frozenset({"lineage", "compiled_context_hash", "stages", "recorded"})
+_TOLD = 3
 
 _NO_PROMPT = CompiledPrompt(system="", developer="", task="", context_blocks=())
 _NO_LEDGER = ContextLedger(
@@ -32,16 +38,31 @@ _NO_LEDGER = ContextLedger(
 )
 
 
-class Refused(Document, frozen=True):
+class _Recorded(Document, frozen=True, kw_only=True):
+    """`recorded` is the digest of the case and of all the rest: so nobody changes either by hand unnoticed."""
+
+    recorded: str = ""
+
+    def recorded_of(self, case: Json) -> Self:
+        """The same, with the digest that it has when it was recorded of this case."""
+        return replace(self, recorded=self.digest_with(case))
+
+    def digest_with(self, case: Json) -> str:
+        """What `recorded` is, when this was recorded of the case."""
+        return str(Digest.of(canonical([case, cast("Json", msgspec.to_builtins(replace(self, recorded="")))])))
+
+
+class Refused(_Recorded, frozen=True, kw_only=True):
     """The code of the error that refuses the case, and the stage."""
 
     refused: str
     stage: str
 
 
-class Expected(Document, frozen=True):
+class Expected(_Recorded, frozen=True, kw_only=True):
     """What was compiled. `lineage` names the documents, `stages` the hash of what each stage produced."""
 
+    compiler_version: str
     lineage: tuple[Lineage, ...]
     compiled_context_hash: str
     stages: dict[str, str]
@@ -52,9 +73,10 @@ class Expected(Document, frozen=True):
     budget_report: BudgetReport
 
     @classmethod
-    def of(cls, compiled: CompiledContext) -> Self:
+    def of(cls, compiled: CompiledContext, case: Json) -> Self:
         ledger = compiled.context_ledger
         return cls(
+            compiler_version=ledger.compiler_version or "",
             lineage=ledger.lineage,
             compiled_context_hash=ledger.compiled_context_hash,
             stages={one.stage: one.hash for one in ledger.stages},
@@ -63,7 +85,7 @@ class Expected(Document, frozen=True):
             runtime_controls=compiled.runtime_controls,
             evidence_gate=compiled.evidence_gate,
             budget_report=compiled.budget_report,
-        )
+        ).recorded_of(case)
 
 
 def as_expected(value: Json) -> Expected | Refused:
@@ -84,3 +106,21 @@ def comparable(expected: Expected) -> CompiledContext:
         policy_decision=expected.policy_decision,
         evidence_gate=expected.evidence_gate,
     )
+
+
+def differing(one: Expected, other: Expected) -> str:
+    """In which members two differ that are the same by name: of many the first, and hashes only when they alone do."""
+    places = list(_differing(msgspec.to_builtins(one), msgspec.to_builtins(other), ""))
+    shown = [place for place in places if place.partition(".")[0] not in _HASHES] or [
+        place for place in places if place != "recorded"
+    ]
+    more = f" and {len(shown) - _TOLD} more" if len(shown) > _TOLD else ""
+    return f"{', '.join(shown[:_TOLD])}{more} {'is' if len(shown) == 1 else 'are'} not as recorded"
+
+
+def _differing(one: object, other: object, at: str) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in {**one, **other}:
+            yield from _differing(one.get(name), other.get(name), f"{at}.{name}" if at else str(name))
+    elif one != other:
+        yield at

@@ -12,6 +12,7 @@ from contextplane.model.canonical import Json
 from contextplane.model.ids import PackRef
 from contextplane.model.json_text import parse
 from contextplane.policy.secrets import secret_shapes
+from contextplane.registry.artifacts import Candidate
 from contextplane.registry.reports import Golden
 
 __all__ = ["FolderCases", "kept_cases"]
@@ -32,11 +33,11 @@ class FolderCases:
                     hint="take it out; a case needs no real one",
                 )
 
-    def run(self, ref: PackRef, value: Json) -> Golden:
-        return _golden(self._files, ref, value)
+    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> Golden:
+        return _golden(self._files, ref, value, catalogs)
 
 
-def kept_cases(report: bytes | None, ref: PackRef, value: Json) -> Golden:
+def kept_cases(report: bytes | None, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> Golden:
     """Run the cases that were kept when the version was published. `report`: what was; None when it is not."""
     if report is None:
         return Golden(outcome="not_run", words="no golden cases were given: --golden DIR names them")
@@ -45,10 +46,14 @@ def kept_cases(report: bytes | None, ref: PackRef, value: Json) -> Golden:
     documents = golden.get("documents") if isinstance(golden, dict) else None
     if not isinstance(documents, list) or not documents:
         return Golden(outcome="not_run", words="no golden cases were given when it was published")
-    return _golden(golden_documents(documents), ref, value)
+    try:
+        files = golden_documents(documents)
+    except ContextPlaneError as error:
+        return Golden(outcome="failed", words=f"{error.code}: {error.message}", documents=tuple(documents))
+    return _golden(files, ref, value, catalogs)
 
 
-def _golden(files: Sequence[GoldenFile], ref: PackRef, value: Json) -> Golden:
+def _golden(files: Sequence[GoldenFile], ref: PackRef, value: Json, catalogs: Sequence[Candidate]) -> Golden:
     if not isinstance(value, dict) or "pack_meta" not in value:
         return Golden(outcome="not_run", words=f"golden cases are for packs, and {ref} is none")
     from contextplane.app.compiling import from_value
@@ -56,7 +61,7 @@ def _golden(files: Sequence[GoldenFile], ref: PackRef, value: Json) -> Golden:
     documents: tuple[Json, ...] = tuple({"name": one.name, "case": one.file.file.value} for one in files)
     names = tuple(one.name for one in files)
     try:
-        ran = check(from_value(value), files)
+        ran = check(from_value(value, catalogs), files)
     except ContextPlaneError as error:
         return Golden(outcome="failed", words=f"{error.code}: {error.message}", cases=names, documents=documents)
     drifted = [one for one in ran if not one.passed]

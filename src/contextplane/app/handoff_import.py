@@ -17,10 +17,11 @@ from contextplane.handoff.refusals import HandoffInvalid
 from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import MAX_INLINE, Catalog, CatalogReadOnly, Event, StreamsView
+from contextplane.ports.catalog import Catalog, CatalogReadOnly
 from contextplane.ports.clock import Clock
 from contextplane.ports.ids import Ids
 from contextplane.ports.objects import Objects
+from contextplane.ports.streams import MAX_INLINE, Event, StreamsView
 
 __all__ = ["IMPORTS", "ReferenceRoot"]
 

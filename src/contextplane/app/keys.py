@@ -1,10 +1,10 @@
 """The keys of a store, put to use: making one, choosing the one that signs, and changing who is trusted."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import ClassVar
 
 import msgspec
 
@@ -18,70 +18,42 @@ from contextplane.adapters.ed25519.keys import (
 )
 from contextplane.adapters.ed25519.protect import pem
 from contextplane.adapters.files.keys import FileKeys, KeyNotFound, read_key_file
+from contextplane.app.key_refusals import (
+    FirstKeyNeedsIssuer,
+    KeyAmbiguous,
+    KeyChangeInvalid,
+    KeyringMemoryInvalid,
+    SigningKeyUnclear,
+)
 from contextplane.app.platform import Platform
-from contextplane.errors import ContextPlaneError, Family
+from contextplane.errors import ContextPlaneError
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.keyring import OWNER
 from contextplane.ports.objects import StorageFull, StorageReadOnly
 from contextplane.ports.signer import PublicKey, Signer
+from contextplane.ports.streams import StreamsView
 from contextplane.trust.base64_text import encoded
 from contextplane.trust.keyring import TrustedKeys, proposed
 from contextplane.trust.keyring_changes import KeyNotTrusted
 from contextplane.trust.keyring_events import Change, KeyTrust
 from contextplane.trust.keyring_stream import append_change, followed
+from contextplane.trust.time_on_record import moment_of_act, seconds_behind
 
 __all__ = [
-    "FirstKeyNeedsIssuer",
-    "KeyAmbiguous",
-    "KeyChangeInvalid",
     "KeyDesk",
-    "KeyringMemoryInvalid",
     "NewKey",
-    "SigningKeyUnclear",
+    "name_of",
 ]
 
 _LEAST_PREFIX = 8
 _MEMORY = "keyring"
+_CHECKPOINTS = "registry/checkpoints"
 _MOST_PEM = 64 * 1024
 _PUBLIC = b"-----BEGIN PUBLIC KEY-----"
+_NAME = re.compile(r"(?![0-9a-fA-F]{8,}\Z)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")  # never like the beginning of an id
 
 Passphrase = Callable[[], bytes | None]
-
-
-class SigningKeyUnclear(ContextPlaneError):
-    """It was not said which key signs, and there is not exactly one."""
-
-    code: ClassVar[str] = "signing_key_unclear"
-    family: ClassVar[Family] = "usage"
-
-
-class FirstKeyNeedsIssuer(ContextPlaneError):
-    """The first key of a store owns its keyring and is trusted at once: it must be said for whom it signs."""
-
-    code: ClassVar[str] = "first_key_needs_issuer"
-    family: ClassVar[Family] = "usage"
-
-
-class KeyAmbiguous(ContextPlaneError):
-    """The beginning of a key id that several trusted keys have."""
-
-    code: ClassVar[str] = "key_ambiguous"
-    family: ClassVar[Family] = "usage"
-
-
-class KeyringMemoryInvalid(ContextPlaneError):
-    """The file in which this client keeps what it knows of the keyring cannot be read as that."""
-
-    code: ClassVar[str] = "keyring_memory_invalid"
-    family: ClassVar[Family] = "untrusted"
-
-
-class KeyChangeInvalid(ContextPlaneError):
-    """A change of the keyring with a name or a text in it that no keyring can hold."""
-
-    code: ClassVar[str] = "key_change_invalid"
-    family: ClassVar[Family] = "usage"
 
 
 class NewKey(Value, frozen=True):
@@ -100,6 +72,8 @@ class KeyDesk:
         self.platform = platform
         self.files = FileKeys(platform.home.inside("keys"))
         self.check = Ed25519Check()
+        self.behind = 0
+        """How many seconds the clock was behind what is on record at the last act, if more than a minute."""
         self._passphrase = passphrase
         self._given = given
 
@@ -114,8 +88,22 @@ class KeyDesk:
         return keys
 
     @property
-    def now(self) -> Timestamp:
+    def clock(self) -> Timestamp:
+        """What the clock of this machine shows."""
         return Timestamp.of(self.platform.clock.now())
+
+    @property
+    def now(self) -> Timestamp:
+        """When an act would be: not before what is on record."""
+        keys = self.keyring
+        with self.platform.catalog.read() as view:
+            return moment_of_act(self.clock, self._last(view.streams, keys))
+
+    @property
+    def has_registry(self) -> bool:
+        """Whether anything was ever written to the registry of this store."""
+        with self.platform.catalog.read() as view:
+            return view.streams.head(_CHECKPOINTS) > 0
 
     def make(self, name: str, issuer: str | None) -> NewKey:
         """Make a key. The first of a store is trusted at once, by the word of whoever makes it."""
@@ -134,7 +122,7 @@ class KeyDesk:
                 "a new key is kept under a passphrase", hint="set CTX_KEY_PASSPHRASE, or use --passphrase-fd"
             )
         private, signer = generated(passphrase)
-        founding = [] if issuer is None else [self.trusting(signer.public_key, issuer, roles=(OWNER,))]
+        founding = [] if issuer is None else [self.trusting(signer.public_key, issuer, roles=(OWNER,), name=name)]
         _check(founding)
         self.files.keep(name, private, pem("PUBLIC KEY", signer.public_key.spki))
         if founding:
@@ -143,7 +131,7 @@ class KeyDesk:
             name=name, key_id=signer.public_key.key_id, public=self.files.path_of(name), trusted=issuer is not None
         )
 
-    def trusting(
+    def trusting(  # noqa: PLR0913  what is said of a key
         self,
         key: PublicKey,
         issuer: str,
@@ -151,6 +139,7 @@ class KeyDesk:
         roles: Sequence[str] = (),
         since: Timestamp | None = None,
         until: Timestamp | None = None,
+        name: str = "",
     ) -> KeyTrust:
         return KeyTrust(
             issuer=issuer,
@@ -158,6 +147,7 @@ class KeyDesk:
             roles=tuple(roles),
             valid_from=str(since or self.now),
             valid_until=None if until is None else str(until),
+            name=name,
         )
 
     def change(self, changes: Sequence[Change], signer: Signer) -> TrustedKeys:
@@ -165,11 +155,26 @@ class KeyDesk:
         _check(changes)
         with self.platform.catalog.write() as tx:
             keys = followed(tx.streams, self.remembered(), self.check)
+            clock, last = self.clock, self._last(tx.streams, keys)
+            self.behind = seconds_behind(clock, last)
             for change in changes:
-                body = proposed(keys, change, at=self.now, signer=signer)
+                last = moment_of_act(clock, last)
+                body = proposed(keys, change, at=last, signer=signer)
                 keys = append_change(tx.streams, keys, body, self.check)
         self._remember(keys)
+        self.keyring = keys
         return keys
+
+    def _last(self, streams: StreamsView, keys: TrustedKeys) -> Timestamp:
+        """The latest time on record. An event of the registry is never later than the keyring that came after it."""
+        if not streams.head(_CHECKPOINTS):
+            return keys.as_of
+        # Loaded only where there is a registry.
+        from contextplane.registry.checkpoints import last_time
+        from contextplane.registry.keyrings import Keyrings
+        from contextplane.registry.streams import origin_of
+
+        return last_time(streams, Keyrings.of(streams, keys), self.check, origin_of(self.platform.store_id))
 
     def signer(self, which: str | None = None) -> Ed25519Signer:
         """The key that signs: the one that is named, else the one from the environment, else the only one here."""
@@ -191,6 +196,13 @@ class KeyDesk:
         """The names of the private keys here, by key id."""
         return {self.public(name).key_id: name for name in self.files.names()}
 
+    def names(self) -> dict[str, str]:
+        """What people call keys, by key id: as whoever trusted them does, else as they are called here."""
+        names: dict[str, str] = {}
+        with suppress(ContextPlaneError):  # whoever only looks need not reach the keys
+            names = self.local()
+        return names | {key.key.key_id: key.name for one in self.keyring.issuers for key in one.keys if key.name}
+
     def public(self, which: str) -> PublicKey:
         """A public key: of a private key here by its name, or from a PEM file."""
         if not _is_file(which):
@@ -211,7 +223,11 @@ class KeyDesk:
         if len(found) > 1:
             raise KeyAmbiguous(f"{len(found)} keys begin with {which}", hint="write more of it")
         if not found:
-            raise KeyNotTrusted("no trusted key is called that", at=which[:80], hint="see 'ctx keys list'")
+            raise KeyNotTrusted(
+                "no key here has this name, and no trusted one an id that begins so",
+                at=which[:80],
+                hint="'ctx keys list' tells the ids; names there are for people",
+            )
         return found[0]
 
     def _opened(self, data: bytes, at: str) -> Ed25519Signer:
@@ -251,6 +267,12 @@ def _check(changes: Sequence[Change]) -> None:
         msgspec.convert(msgspec.to_builtins(changes), list[Change])
     except msgspec.ValidationError as error:
         raise KeyChangeInvalid(f"{error}", hint="names: ASCII letters, digits, _ . : and -, at most 128") from error
+
+
+def name_of(which: str) -> str:
+    """What a key is called in a keyring: as it is here, or as the file that it came in; nothing, if that is no name."""
+    stem = os.path.basename(which).removesuffix(".pub").removesuffix(".pem") if _is_file(which) else which
+    return stem if _NAME.fullmatch(stem) else ""
 
 
 def _is_file(which: str) -> bool:

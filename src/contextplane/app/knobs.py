@@ -3,6 +3,7 @@
 `request.context.refund_amount` is what a rule calls it, `/request/input/context/refund_amount` where it stands.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
@@ -13,7 +14,7 @@ from contextplane.model.json_text import parse
 from contextplane.model.pointer import pointer
 from contextplane.model.value import Value
 
-__all__ = ["OPEN", "REMOVED", "Knob", "KnobInvalid", "fact_at", "knob_of", "put", "turned", "value_at"]
+__all__ = ["ABSENT", "OPEN", "Knob", "KnobInvalid", "fact_at", "knob_of", "put", "turned", "value_at"]
 
 _FACTS = {
     "request": ("request", "input"),
@@ -38,9 +39,11 @@ _TOGETHER = (
 OPEN = ("/request/input/context", "/run_context/metadata", "/run_context/user")
 """Objects that may have members of any name; elsewhere the form of the case tells what there is."""
 
-REMOVED = object()
-"""The value of a knob that takes a member away."""
+ABSENT = object()
+"""What stands where there is nothing."""
 
+_NO_JSON = frozenset({"json_malformed", "json_empty", "json_trailing_data"})
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,23}")
 _EXAMPLE = "request.context.refund_amount=4200"
 
 
@@ -52,7 +55,7 @@ class KnobInvalid(ContextPlaneError):
 
 
 class Knob(Value, frozen=True):
-    """One change: what it is called, where it is, and the value that it gets there."""
+    """One change: what it is called, where it is, and the value that it gets there; null takes a fact away."""
 
     name: str
     at: str
@@ -60,8 +63,6 @@ class Knob(Value, frozen=True):
 
     @property
     def words(self) -> str:
-        if self.value is REMOVED:
-            return f"without {self.name}"
         import msgspec
 
         return f"{self.name}={msgspec.json.encode(self.value).decode()}"
@@ -74,10 +75,22 @@ def knob_of(text: str) -> Knob:
         raise KnobInvalid("write PATH=VALUE", at=f"--set {text[:80]}", hint=f"such as --set {_EXAMPLE}")
     try:
         value = parse(given.encode()).value
-    except (ContextPlaneError, UnicodeEncodeError) as error:
-        hint = f"""a text stands in quotes: --set '{name[:60]}="{given[:40]}"'"""
-        raise KnobInvalid("its value is no JSON", at=f"--set {name[:80]}", hint=hint) from error
+    except ContextPlaneError as error:
+        raise _no_value(name, given, error) from error
+    except UnicodeEncodeError as error:
+        raise KnobInvalid("its value is no text", at=f"--set {name[:80]}", hint="write it as UTF-8") from error
     return Knob(name=name, at=fact_at(name), value=value)
+
+
+def _no_value(name: str, given: str, error: ContextPlaneError) -> KnobInvalid:
+    """Why a value is refused. One that is no JSON at all was probably meant as a text."""
+    at = f"--set {name[:80]}"
+    if error.code not in _NO_JSON:
+        return KnobInvalid(f"its value is refused: {error.message}", at=at, hint=error.hint or "write another one")
+    shown = given if _WORD.fullmatch(given) else "..."
+    return KnobInvalid(
+        "its value is no JSON", at=at, hint=f"""a text stands in quotes: --set '{name[:60]}="{shown}"'"""
+    )
 
 
 def fact_at(name: str) -> str:
@@ -102,13 +115,13 @@ def turned(value: Json, knobs: Iterable[Knob], known: frozenset[str] | None) -> 
     for knob in knobs:
         value = put(value, knob.at, knob.value, known=known, name=knob.name)
         for first, other in _TOGETHER:
-            if knob.at == first and value_at(value, other) is not REMOVED:
+            if knob.at == first and value_at(value, other) is not ABSENT:
                 value = put(value, other, knob.value)
     return value
 
 
 def value_at(value: Json, at: str) -> object:
-    """What stands at a place; REMOVED when nothing does."""
+    """What stands at a place; ABSENT when nothing does."""
     here: object = value
     for step in _steps(at):
         if isinstance(here, dict) and step in here:
@@ -116,7 +129,7 @@ def value_at(value: Json, at: str) -> object:
         elif isinstance(here, list) and _is_place(step, here):
             here = here[int(step)]
         else:
-            return REMOVED
+            return ABSENT
     return here
 
 
@@ -133,15 +146,10 @@ def _put(here: Json, steps: Sequence[str], n: int, new: object, asked: tuple[str
     step, last = steps[n], n == len(steps) - 1
     if isinstance(here, list) and _is_place(step, here):
         made = list(here)
-        if last and new is REMOVED:
-            del made[int(step)]
-        else:
-            made[int(step)] = new if last else _put(here[int(step)], steps, n + 1, new, asked)  # type: ignore[call-overload]
+        made[int(step)] = new if last else _put(here[int(step)], steps, n + 1, new, asked)  # type: ignore[call-overload]
         return made
     if not isinstance(here, dict):
         raise _names_nothing(name, ())
-    if last and new is REMOVED:
-        return {key: one for key, one in here.items() if key != step}
     if step not in here and known is not None:
         _refuse_unknown(here, at, pointer(steps[:n]), known, name)
     inner = here.get(step, {})

@@ -9,7 +9,7 @@ from contextplane.app.registry_memory import RegistryMemory
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import Json
 from contextplane.model.ids import Digest, PackRef, UnpinnedRef
-from contextplane.ports.catalog import Recorded
+from contextplane.ports.object_index import Recorded
 from contextplane.ports.signer import Signer
 from contextplane.registry.appending import Appended, Planned, Writer, draft_root
 from contextplane.registry.artifacts import Candidate, read_artifact
@@ -47,13 +47,13 @@ class _KeptCases:
     def __init__(self, desk: "RegistryDesk") -> None:
         self._desk = desk
 
-    def run(self, ref: PackRef, value: Json) -> Golden:
+    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> Golden:
         from contextplane.app.golden_release import kept_cases
 
         with self._desk.reading() as reader:
             published = reader.version(ref).published
         report = self._desk.platform.objects.get(Digest.parse(published.report)) if published is not None else None
-        return kept_cases(report, ref, value)
+        return kept_cases(report, ref, value, catalogs)
 
 
 class _NoEvaluations:
@@ -121,9 +121,10 @@ class RegistryDesk:
                 keys = followed(tx.streams, known, self.keys.check)
                 with _signed_anew():
                     writer = Writer(
-                        tx, keys=keys, check=self.keys.check, signer=signer, now=self.keys.now, origin=self.origin
+                        tx, keys=keys, check=self.keys.check, signer=signer, now=self.keys.clock, origin=self.origin
                     )
                 check_continuity(tx.streams, writer.standing, seen)
+                self.keys.behind = writer.behind
                 yield writer
         self.memory.keep(writer.standing)
 
@@ -138,7 +139,7 @@ class RegistryDesk:
 
     def candidate_digest(self, target: str) -> Digest:
         """The digest of an artifact that was recorded: `sha256:...`, or `id@X.Y.Z` when that has one draft only."""
-        if target.startswith(_DIGEST):
+        if target.startswith(_DIGEST) and "@" not in target:
             return Digest.parse(target)
         ref = PackRef.parse(target)
         with self.platform.catalog.read() as view:

@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 
 from contextplane.app.registry import RegistryDesk
-from contextplane.model.ids import PackRef
+from contextplane.model.ids import Digest, PackRef
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.pinning import check_usable
 
-__all__ = ["published_catalogs"]
+__all__ = ["catalogs_on_record", "published_catalogs"]
+
+
+def catalogs_on_record(desk: RegistryDesk, ref: PackRef) -> tuple[Candidate, ...]:
+    """The catalogs that a published version was judged together with, whatever became of them since."""
+    with desk.reading() as reader:
+        named = reader.version(ref).entry_of.catalogs
+    return tuple(desk.artifact(Digest.parse(one.digest)) for one in named)
 
 
 def published_catalogs(desk: RegistryDesk, refs: Sequence[PackRef]) -> tuple[Candidate, ...]:

@@ -1,14 +1,16 @@
 """Pins, aliases and environments, put to use."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from contextplane.app.official_numbers import official_number
 from contextplane.app.registry import By, RegistryDesk
+from contextplane.app.registry_catalogs import catalogs_on_record
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.overlay import Overlay
 from contextplane.model.value import Value
-from contextplane.ports.catalog import StreamConflict
+from contextplane.ports.streams import StreamConflict
 from contextplane.registry.appending import Appended, Planned
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.changes import (
@@ -35,7 +37,7 @@ from contextplane.registry.pinning import (
     check_usable,
     pinned_here,
 )
-from contextplane.registry.pins import PinState, ref_of
+from contextplane.registry.pins import PinNotFound, PinState, ref_of
 from contextplane.registry.reading import Reader
 from contextplane.registry.reports import Golden, golden_report
 from contextplane.registry.streams import PINS, NameInvalid, aliases_stream, environment_stream, pins_stream
@@ -56,7 +58,10 @@ _NONE = Pins()  # what is pinned after an event is filled in when it is written
 
 
 class PinAct(Value, frozen=True):
-    """What is pinned now, and was before. `appended`: None when it was so already."""
+    """What is pinned now, and was before. `appended`: None when it was so already.
+
+    `overlays`: those that are pinned on a pack after it was pinned, or taken away.
+    """
 
     environment: str
     ref: PackRef
@@ -67,6 +72,7 @@ class PinAct(Value, frozen=True):
     milliseconds: int | None = None
     golden: GoldenOutcome | None = None
     golden_words: str = ""
+    overlays: tuple[PackRef, ...] = ()
 
 
 def pinned(desk: RegistryDesk, environment: str, ref: PackRef, by: By) -> PinAct:
@@ -79,21 +85,32 @@ def pinned(desk: RegistryDesk, environment: str, ref: PackRef, by: By) -> PinAct
         base_id = _base_id(artifact)
         state = reader.pins(environment, base_id)
         before = _before(state, ref.pack_id)
+        overlays = _overlays(state, ref.pack_id)
         if before == ref:
-            return PinAct(environment=environment, ref=ref, digest=version.digest, before=before)
+            return PinAct(environment=environment, ref=ref, digest=version.digest, before=before, overlays=overlays)
         _check_fit(desk, state, artifact)
         change = Pinned(kind=artifact.kind, id=ref.pack_id, version=ref.version, digest=str(version.digest), pins=_NONE)
         appended = writer.append([Planned(stream=pins_stream(environment, base_id), change=change, reason=by.reason)])
-    return PinAct(environment=environment, ref=ref, digest=version.digest, before=before, appended=appended)
+    return PinAct(
+        environment=environment, ref=ref, digest=version.digest, before=before, appended=appended, overlays=overlays
+    )
 
 
 def unpinned(desk: RegistryDesk, environment: str, base_id: str, overlay: str | None, by: By) -> PinAct:
-    """Take away what is pinned for an id; `overlay`: only that overlay of it."""
+    """Take away what is pinned for an id; `overlay`: only that overlay of it. Overlays outlive their pack there."""
     with desk.writing(by.signer) as writer:
-        pin = pinned_here(writer.reader.pins(environment, base_id), overlay or base_id)
+        state = writer.reader.pins(environment, base_id)
+        with _overlays_named_by_their_pack(writer.reader, environment, base_id):
+            pin = pinned_here(state, overlay or base_id)
         change = Unpinned(id=pin.id, version=pin.version, pins=_NONE)
         appended = writer.append([Planned(stream=pins_stream(environment, base_id), change=change, reason=by.reason)])
-    return PinAct(environment=environment, ref=ref_of(pin), digest=Digest.parse(pin.digest), appended=appended)
+    return PinAct(
+        environment=environment,
+        ref=ref_of(pin),
+        digest=Digest.parse(pin.digest),
+        appended=appended,
+        overlays=_overlays(state, pin.id),
+    )
 
 
 def rolled_back(desk: RegistryDesk, environment: str, base_id: str, version: str | None, by: By) -> PinAct:
@@ -138,6 +155,7 @@ def rolled_back(desk: RegistryDesk, environment: str, base_id: str, version: str
         milliseconds=took,
         golden=golden.outcome,
         golden_words=golden.words,
+        overlays=_overlays(state, artifact.ref.pack_id),
     )
 
 
@@ -195,13 +213,31 @@ def environment_set(desk: RegistryDesk, environment: str, *, protected: bool, by
 def _golden(desk: RegistryDesk, artifact: Candidate) -> Golden:
     """What golden cases say behind a rollback. It is in force: that they cannot run is told, as red ones are."""
     try:
-        return desk.golden.run(artifact.ref, artifact.value)
+        return desk.golden.run(artifact.ref, artifact.value, catalogs_on_record(desk, artifact.ref))
     except ContextPlaneError as error:
         return Golden(outcome="not_run", words=f"{error.code}: {error.message}")
 
 
 def _base_id(artifact: Candidate) -> str:
     return artifact.document.base_pack_id if isinstance(artifact.document, Overlay) else artifact.ref.pack_id
+
+
+def _overlays(state: PinState, of: str) -> tuple[PackRef, ...]:
+    """The overlays on a pack; none, where it is itself one of them that is meant."""
+    return tuple(map(ref_of, state.pins.overlays)) if of == state.base_id else ()
+
+
+@contextmanager
+def _overlays_named_by_their_pack(reader: Reader, environment: str, meant: str) -> Iterator[None]:
+    """Whoever names an overlay like a pack is told how it is named."""
+    try:
+        yield
+    except PinNotFound as error:
+        for name in reader.streams.names(f"{PINS}{environment}/"):
+            state = reader.pins(environment, name.rpartition("/")[2])
+            if any(one.id == meant for one in state.pins.overlays):
+                error.hint = f"it is an overlay: ctx unpin {environment} {state.base_id} --overlay {meant}"
+        raise
 
 
 def _before(state: PinState, pack_id: str) -> PackRef | None:

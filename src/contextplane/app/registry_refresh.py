@@ -2,6 +2,7 @@
 
 from contextplane.app.official_numbers import official_number
 from contextplane.app.registry import By, RegistryDesk
+from contextplane.app.registry_catalogs import catalogs_on_record
 from contextplane.authoring.artifacts import judge
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.surroundings import Surroundings
@@ -172,7 +173,9 @@ def _judged(
 def _golden(desk: RegistryDesk, artifact: Candidate, version: VersionState) -> Golden | None:
     """What the golden cases of a version say now, where an action asks for them."""
     asked = (action for refresh in version.open_refreshes for action in refresh.outstanding)
-    return desk.golden.run(artifact.ref, artifact.value) if any(ACTIONS[one].golden for one in asked) else None
+    if not any(ACTIONS[one].golden for one in asked):
+        return None
+    return desk.golden.run(artifact.ref, artifact.value, catalogs_on_record(desk, artifact.ref))
 
 
 def _ran(action: str, report: Report | ContextPlaneError, golden: Golden | None) -> Ran | None:

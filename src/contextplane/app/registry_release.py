@@ -12,11 +12,11 @@ from contextplane.model.canonical import Json
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.overlay import Overlay
 from contextplane.model.value import Value
-from contextplane.ports.catalog import StreamConflict
 from contextplane.ports.signer import Signer
+from contextplane.ports.streams import StreamConflict
 from contextplane.registry.appending import Appended, Planned
 from contextplane.registry.artifacts import Candidate, candidate
-from contextplane.registry.changes import Deprecated, Drafted, Linted, Review, Revoked, Signed, Verdict
+from contextplane.registry.changes import Deprecated, Drafted, GoldenOutcome, Linted, Review, Revoked, Signed, Verdict
 from contextplane.registry.keeping import refuse_to_keep
 from contextplane.registry.lifecycle import ArtifactState, Stage, refuse_transition
 from contextplane.registry.publishing import Release, StatementOfOther, already_published, next_step, publish
@@ -37,7 +37,8 @@ __all__ = ["Acted", "judged_now", "published", "recorded", "reviewed", "signed",
 class Acted(Value, frozen=True):
     """What came of an act: the artifact, where it stands now, and the events; without any, nothing was left to do.
 
-    `missing` are the roles that have not approved it, `rejected` those in which it was rejected.
+    `missing` are the roles that have not approved it, `rejected` those in which it was rejected. `golden` is what the
+    golden cases of a pack came to when it was published.
     """
 
     ref: PackRef
@@ -48,6 +49,8 @@ class Acted(Value, frozen=True):
     report: Report | None = None
     signatures: tuple[int, int] = (0, 0)
     appended: Appended | None = None
+    golden: GoldenOutcome | None = None
+    golden_words: str = ""
 
 
 def judged_now(
@@ -89,7 +92,8 @@ def recorded(
     before = _before(desk, artifact.ref)
     data = gates_report(artifact.ref, artifact.digest, report, catalogs=named(shared))
     stream = artifact_stream(artifact.digest)
-    with desk.writing(signer, [artifact.data, data]) as writer:
+    # Nothing refers to a report of what did not pass.
+    with desk.writing(signer, [artifact.data, data] if report.passed else [artifact.data]) as writer:
         state = writer.reader.artifact(artifact.digest)
         if already_published(writer.reader.version(artifact.ref), artifact):
             return Acted(ref=artifact.ref, digest=artifact.digest, stage="published", report=report)
@@ -173,20 +177,29 @@ def published(desk: RegistryDesk, target: str, by: By, surroundings: Surrounding
     with desk.reading() as reader:
         version = reader.version(artifact.ref)
     if already_published(version, artifact):
-        return Acted(ref=artifact.ref, digest=digest, stage=version.stage)
+        golden = version.entry_of.golden if artifact.kind == "context_pack" else None
+        return Acted(ref=artifact.ref, digest=digest, stage=version.stage, golden=golden, golden_words="at that time")
     shared = published_catalogs(desk, refs_of(state.catalogs))
     release = Release(
         artifact=artifact,
         envelope=desk.platform.objects.get(Digest.parse(state.envelope)) if state.envelope else b"",
         report=judged_now(desk, artifact, surroundings, shared),
-        golden=desk.golden.run(artifact.ref, artifact.value),
+        golden=desk.golden.run(artifact.ref, artifact.value, shared),
         before=_before(desk, artifact.ref),
         catalogs=named(shared),
     )
     with desk.writing(by.signer, [release.report_data]) as writer:
         appended = publish(writer, release, by.reason)
         stage = writer.reader.version(artifact.ref).stage
-    return Acted(ref=artifact.ref, digest=digest, stage=stage, report=release.report, appended=appended)
+    return Acted(
+        ref=artifact.ref,
+        digest=digest,
+        stage=stage,
+        report=release.report,
+        appended=appended,
+        golden=release.golden.outcome if artifact.kind == "context_pack" else None,
+        golden_words=release.golden.words,
+    )
 
 
 def withdrawn(desk: RegistryDesk, ref: PackRef, how: Stage, by: By) -> Acted:

@@ -42,5 +42,5 @@ def _opened(desk: RegistryDesk) -> Iterator[tuple[CatalogShelf, Grounds, Checkpo
         keys = followed(view.streams, known, check)
         opened = open_registry(view, keys, check, origin=desk.origin, seen=seen)
         desk.memory.keep(opened.standing)
-        grounds = Grounds(keyring=keys, check=check, now=desk.keys.now)
+        grounds = Grounds(keyring=keys, check=check, now=desk.keys.clock)
         yield CatalogShelf(opened, desk.platform.objects.get), grounds, seen

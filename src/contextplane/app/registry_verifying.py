@@ -56,7 +56,7 @@ def renewed(desk: RegistryDesk, found: Audit, signer: Signer) -> Standing:
     known = desk.keys.keyring
     with desk.platform.catalog.write() as tx:
         fresh = renew(
-            tx, found, known=known, check=desk.keys.check, signer=signer, now=desk.keys.now, origin=desk.origin
+            tx, found, known=known, check=desk.keys.check, signer=signer, now=desk.keys.clock, origin=desk.origin
         )
     desk.memory.keep(fresh)
     return fresh

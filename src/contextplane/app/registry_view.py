@@ -14,7 +14,7 @@ from contextplane.model.value import Value
 from contextplane.ports.keyring import Issuer
 from contextplane.registry.appending import DRAFTS
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.changes import AliasSet, Pin, PinChange
+from contextplane.registry.changes import AliasSet, JudgedWith, Pin, PinChange
 from contextplane.registry.events import Happened
 from contextplane.registry.lifecycle import ArtifactState, Stage
 from contextplane.registry.pins import pinning_of, ref_of
@@ -82,6 +82,7 @@ class Shown(Value, frozen=True):
     artifact: ArtifactState
     version: VersionState | None
     layers: tuple[tuple[str, str], ...]
+    catalogs: tuple[JudgedWith, ...]
     signed_by: tuple[str, ...]
     gates: Gates | None
     pins: tuple[Where, ...]
@@ -128,6 +129,7 @@ def shown(desk: RegistryDesk, ref: PackRef) -> Shown:
         artifact=state,
         version=version if version.is_published else None,
         layers=_layers(artifact),
+        catalogs=version.entry_of.catalogs if version.is_published else state.catalogs,
         signed_by=_signed_by(desk, envelope, issuer),
         gates=_gates(desk, version.entry_of.report if version.is_published else state.report),
         pins=pins,

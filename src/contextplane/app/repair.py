@@ -21,7 +21,8 @@ from contextplane.app.settings import Settings
 from contextplane.handoff.keeping import ensure_page_key
 from contextplane.model.canonical import canonical
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Catalog, CatalogCorrupt, CatalogMissing, Event
+from contextplane.ports.catalog import Catalog, CatalogCorrupt, CatalogMissing
+from contextplane.ports.streams import Event
 from contextplane.record.unfinished import keep_unfinished
 from contextplane.store.rebuild import Rebuilt, rebuild
 from contextplane.store.status import LOST, STORE_STREAM

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import ClassVar
 
-from contextplane.app.account import Item
+from contextplane.app.account import UNTOLD, Item
 from contextplane.app.authored import Authored
 from contextplane.app.compile_case import read_case
 from contextplane.app.compiling import PackSource, compiled_case
 from contextplane.app.flips import changes_worth_trying
 from contextplane.app.knobs import Knob, turned
-from contextplane.app.reasons import full_account, reasons_of
+from contextplane.app.reasons import full_account, never_turned, reasons_of
 from contextplane.authoring.nearest import nearest
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import Json
@@ -53,12 +53,14 @@ class ItemAmbiguous(ContextPlaneError):
 class Why(Value, frozen=True):
     """What it is, what had a say in it, and sets of changes that flip it, each as small as any.
 
-    `tried` sets were compiled. `complete`: all that are worth trying were, or a smallest one was found.
+    `becomes`: what is then said of it, for each of them. `tried` sets were compiled. `complete`: all that are worth
+    trying were, or a smallest one was found.
     """
 
     item: Item
     reasons: tuple[str, ...]
     flips: tuple[tuple[Knob, ...], ...]
+    becomes: tuple[Item | None, ...]
     tried: int
     complete: bool
 
@@ -69,15 +71,19 @@ def why(source: PackSource, file: Authored, name: str, knobs: Sequence[Knob] = (
     item = _named(full_account(source, found.context), name)
     case = read_case(found.value)
     intents = source.view(case.environment).known_intents
-    changes = changes_worth_trying(source.pack, intents, found.value, found.context, item)
+    changes: Sequence[Knob] = ()
+    if not never_turned(item):
+        changes = changes_worth_trying(source.pack, intents, found.value, found.context, item)
     search = _Search(source, item, changes)
-    flips = search.smallest(found.value)
+    smallest = search.smallest(found.value)
+    flips = tuple(one for one in smallest if search.flips(found.value, one))
     return Why(
         item=item,
-        reasons=reasons_of(source, case, item),
-        flips=tuple(one for one in flips if search.flips(found.value, one)),
+        reasons=reasons_of(source, case, found.context, item),
+        flips=flips,
+        becomes=tuple(search.after(found.value, one) for one in flips),
         tried=search.tried,
-        complete=search.complete,
+        complete=search.complete and bool(flips or not smallest),
     )
 
 
@@ -135,12 +141,20 @@ class _Search:
     def flips(self, value: Json, changes: Sequence[Knob]) -> bool:
         """Whether it is the other way round then. When nothing is compiled any more, it is neither."""
         try:
-            compiled = self._source.compile(read_case(turned(value, changes, None)))
+            after = self.after(value, changes)
         except ContextPlaneError:
             return False
+        if self._item.kind == "rule" and after is not None and after.inside and self._item.inside:
+            # A rule that says one thing or another always takes effect: it is turned round when it says the other.
+            return not {after.words, self._item.words} & UNTOLD and after.words != self._item.words
+        return (after is not None and after.inside) is not self._item.inside
+
+    def after(self, value: Json, changes: Sequence[Knob]) -> Item | None:
+        """The item as it is with these changes; None when it is not there."""
+        compiled = self._source.compile(read_case(turned(value, changes, None)))
         item = self._item
         after = [one for one in full_account(self._source, compiled) if (one.kind, one.id) == (item.kind, item.id)]
-        return any(one.inside for one in after) is not item.inside
+        return after[0] if after else None
 
     def _lightened(self, value: Json) -> Json:
         """The case without what cannot matter for the item. What is found is verified with the whole."""

@@ -1,7 +1,7 @@
 """Whether a condition comes to true or false. To anything else a run has no answer, and takes that for a denial."""
 
 from contextplane.model.canonical import Json
-from contextplane.policy.candidates import COMPARING, operation
+from contextplane.policy.operators import COMPARING, ORDERING, PER_ELEMENT, operation
 from contextplane.policy.solving import Answer
 
 __all__ = ["answers"]
@@ -16,7 +16,7 @@ def answers(expression: Json) -> Answer:
     if not operator:
         return "yes" if isinstance(expression, bool) else "no"
     if operator in _DECIDES:
-        return "yes"
+        return "no" if _always_fails(operator, operands) else "yes"
     if operator in _MAY_DECIDE:
         return "unknown"
     if operator in {"and", "or"}:
@@ -25,6 +25,13 @@ def answers(expression: Json) -> Answer:
     if operator in {"if", "?:"}:
         return _together([answers(one) for one in _ends(operands)])
     return "no"
+
+
+def _always_fails(operator: str, operands: list[Json]) -> bool:
+    """True and false have no order, and only a list can be gone through."""
+    if operator in ORDERING:
+        return any(isinstance(one, bool) for one in operands[:2])
+    return operator in PER_ELEMENT and any(isinstance(one, str | bool | int | float) for one in operands[:1])
 
 
 def _ends(operands: list[Json]) -> list[Json]:

@@ -13,7 +13,8 @@ import yaml
 from contextplane.authoring.author_file import MOST_PARTS, AuthorFile, bounded, too_many_parts
 from contextplane.authoring.places import Place
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import MAX_DEPTH, Json, JsonRefused, canonical
+from contextplane.model.canonical import Json, canonical
+from contextplane.model.json_refusals import MAX_DEPTH, JsonRefused
 from contextplane.model.pointer import pointer
 
 __all__ = ["YamlRefused", "read_yaml_file"]

@@ -61,10 +61,8 @@ class CatalogSubject(Deciding):
     @property
     def ids(self) -> Mapping[str, Listed]:
         catalog = self.catalog
-        keys = [one.decision_key for one in catalog.decision_specs]
-        plans = [one.template_id for one in catalog.task_templates]
         return {
-            "decision_key": (keys, "/decision_specs", "decision_key"),
-            "template_id": (plans, "/task_templates", "template_id"),
-            "intent_id": ([one.intent_id for one in catalog.intents], "/intents", "intent_id"),
+            "decision_key": (catalog.decision_specs, "/decision_specs", "decision_key"),
+            "template_id": (catalog.task_templates, "/task_templates", "template_id"),
+            "intent_id": (catalog.intents, "/intents", "intent_id"),
         }

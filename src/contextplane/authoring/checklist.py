@@ -23,11 +23,15 @@ _WORDS: dict[Verdict, str] = {"failed": "failed", "unknown": "cannot be told"}
 
 
 class Cases(Value, frozen=True):
-    """What golden cases say: how many there are, those that drifted in words, those whose tools are others."""
+    """What golden cases say: how many there are, those that drifted in words, those whose tools are others.
+
+    Of those that are `unrecorded` nobody can tell which tools they should be given.
+    """
 
     count: int
     drifted: tuple[str, ...] = ()
     surface: tuple[str, ...] = ()
+    unrecorded: tuple[str, ...] = ()
 
 
 class Asked(Value, frozen=True):
@@ -98,7 +102,9 @@ def the_surface_is_minimal(asked: Asked) -> Told:
     if asked.cases is None or not asked.cases.count:
         known = f"the pack exposes the {len(asked.surface)} expected tools and no other; " if asked.expected else ""
         return Told(verdict="unknown", reason=f"{known}what a request is given of them needs golden cases")
-    return Told(verdict="passed", reason=f"{asked.cases.count} golden requests are given the recorded tools")
+    if asked.cases.unrecorded:
+        return Told(verdict="unknown", reason=f"nothing is recorded of {', '.join(asked.cases.unrecorded[:_NAMED])}")
+    return Told(verdict="passed", reason=f"as recorded in all golden requests: {asked.cases.count}")
 
 
 def golden_requests_compile(asked: Asked) -> Told:
@@ -111,7 +117,7 @@ def golden_requests_compile(asked: Asked) -> Told:
         return Told(verdict="failed", reason="; ".join(asked.cases.drifted[:_NAMED]) + more)
     if not asked.cases.count:
         return Told(verdict="unknown", reason="the golden folder holds no case: 'ctx golden record' makes them")
-    return Told(verdict="passed", reason=f"{asked.cases.count} compile to what was recorded")
+    return Told(verdict="passed", reason=f"all compile to what was recorded: {asked.cases.count}")
 
 
 def incidents_replay(_: Asked) -> Told:

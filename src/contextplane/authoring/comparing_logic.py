@@ -12,11 +12,11 @@ from contextplane.authoring.comparing import Comparer, Sides, Told, moved
 from contextplane.authoring.keyed import Tree, part_at, plain
 from contextplane.authoring.left_out import Held, lets_off
 from contextplane.authoring.spoken import spoken
-from contextplane.authoring.strictness import at_least_as_strict, denies, restricts
+from contextplane.authoring.strictness import allows, at_least_as_strict, denies, restricts
 from contextplane.authoring.tree_rules import intents_of, settled
 from contextplane.model.canonical import Json
-from contextplane.policy.candidates import operation
 from contextplane.policy.condition import Failure
+from contextplane.policy.operators import operation
 from contextplane.policy.solving import Answer, Outcome, Tries, solve_outcomes
 
 __all__ = ["condition_of_rule", "restriction_when", "right_when"]
@@ -42,7 +42,8 @@ def condition_of_rule(sides: Sides) -> Iterator[Told]:
 
     def held(answer: bool | Failure, lacks: bool) -> bool:  # noqa: FBT001  it is called by place
         taken, other = (then, otherwise) if answer is True else (otherwise, then)
-        return isinstance(answer, Failure) or denies(taken) or (lacks and restricts(other))
+        gained = restricts(other) or (allows(taken) and not allows(other))
+        return isinstance(answer, Failure) or denies(taken) or (lacks and gained)
 
     yield _told(sides, (sides.old, sides.new), _stricter_moves(then, otherwise, sides), held)
 

@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from contextplane.authoring.conditions import reads_at, unsound
+from contextplane.authoring.conditions import Condition, conditions_at, unsound
 from contextplane.authoring.scope import MATCHED, known_within, values_of
 from contextplane.authoring.subject import PlacedEffect, Subject
 from contextplane.model.canonical import Json
 from contextplane.model.value import Value
 from contextplane.policy.logic import Expression, LogicFailed, compiled
-from contextplane.policy.solving import Answer, Outcome, Solution, Tries, can_be, solve_outcomes, turns_freely
+from contextplane.policy.solving import Answer, Outcome, Solution, Tries, can_be, solve_outcomes
 
 __all__ = ["Contradiction", "Uncompared", "applies_within", "contradictions"]
 
@@ -20,6 +20,9 @@ _FACTS_TRIED = 60_000
 _MATCHED = frozenset(MATCHED.values())
 _TOGETHER = 12
 """So many denials are asked about together at most; of more it cannot be told."""
+
+_FEW = 64
+"""So many pairs are looked at one by one."""
 
 _EVERY = ""
 """Stands for every intent: the key of rules that name none."""
@@ -56,12 +59,14 @@ class _Budget:
 class _Branch:
     """An effect, when it takes effect, and the facts that this depends on."""
 
-    def __init__(self, placed: PlacedEffect, condition: Json, reads: frozenset[str], budget: Tries) -> None:
+    def __init__(
+        self, placed: PlacedEffect, condition: Json, reads: frozenset[str], budget: Tries, within: Sequence[Json] = ()
+    ) -> None:
         self.placed = placed
         self.condition = condition
         self.reads = reads
         self.budget = budget
-        self.within: list[Json] = []
+        self.within = within
         """What else is known of the facts wherever its rule applies."""
 
     @cached_property
@@ -137,31 +142,43 @@ def _compared(subject: Subject, budget: Tries) -> Iterator[tuple[_Branch, list[_
 
     The rules that deny apply wherever the one that allows does.
     """
-    denying = _denying(subject, budget)
-    if not denying:
+    found_each = [_denier(placed, subject, budget) for placed in _sound(subject, allow=False)]
+    branches = [branch for branch in found_each if branch is not None]
+    allowing = _sound(subject, allow=True) if branches else []
+    if len(branches) * len(allowing) <= _FEW and not _may_meet(allowing, branches, subject):
         return
-    asked = {fact for some in denying.values() for one in some for fact in one.reads} & _MATCHED
-    for placed in _sound(subject, allow=True):
-        branch = _Branch(placed, placed.of.rule.condition, _reads(placed, subject), budget)
-        for fact, known in known_within(placed.of.rule.applies_to) if asked else ():
-            branch.within.append(known)
-            branch.reads |= {fact}
+    denying = _by_intent_and_fact(branches)
+    asked = {fact for branch in branches for fact in branch.reads} & _MATCHED
+    for placed in allowing:
+        known = list(known_within(placed.of.rule.applies_to)) if asked else []
+        reads = _reads(placed, subject).union([fact for fact, _ in known])
         # What denies it for all of its intents denies it for the first.
         near = (
             denies
             for intent in (_EVERY, *placed.of.intents[:1])
-            for fact in ("", *sorted(branch.reads))
+            for fact in ("", *sorted(reads))
             for denies in denying.get((intent, fact), ())
         )
-        others = [one for one in near if one.reads <= branch.reads and one.placed.of.at != placed.of.at]
+        others = [one for one in near if one.reads <= reads and one.placed.of.at != placed.of.at]
         if within := [one for one in others if applies_within(placed, one.placed)]:
-            yield branch, within
+            yield _Branch(placed, placed.of.rule.condition, reads, budget, [one for _, one in known]), within
 
 
-def _denying(subject: Subject, budget: Tries) -> Mapping[tuple[str, str], list[_Branch]]:
+def _may_meet(allowing: Sequence[PlacedEffect], denying: Sequence[_Branch], subject: Subject) -> bool:
+    """Whether any that denies reads nothing but what an allowing one of another rule does, or what both are matched by.
+
+    Of few it is asked of each pair: most packs have no such pair, and nothing else has to be made for them.
+    """
+    for branch in denying:
+        asked = branch.reads - _MATCHED
+        for placed in allowing:
+            if placed.of is not branch.placed.of and asked <= _reads(placed, subject):
+                return True
+    return False
+
+
+def _by_intent_and_fact(branches: Sequence[_Branch]) -> Mapping[tuple[str, str], list[_Branch]]:
     """The branches that deny, by intent, and by the fact among those they read that the fewest read."""
-    found_each = (_denier(placed, subject, budget) for placed in _sound(subject, allow=False))
-    branches = [branch for branch in found_each if branch is not None]
     readers: dict[str, int] = {}
     for fact in (fact for branch in branches for fact in branch.reads):
         readers[fact] = readers.get(fact, 0) + 1
@@ -181,9 +198,10 @@ def _denier(placed: PlacedEffect, subject: Subject, budget: Tries) -> _Branch | 
     rule = placed.of.rule
     if rule.otherwise is not None and rule.then.allow is False and rule.otherwise.allow is False:
         return _always(placed, budget) if placed.branch else None
-    branch = _Branch(placed, rule.condition, _reads(placed, subject), budget)
+    condition = _condition(placed, subject)
+    branch = _Branch(placed, rule.condition, condition.reads, budget)
     # Most are seen to be no such rule by their form, or do not deny where nothing is known: that costs little.
-    if turns_freely(rule.condition) or not branch.denies({}):
+    if condition.free or not branch.denies({}):
         return branch
     return _always(placed, budget) if can_be(rule.condition, not placed.branch, budget) == "no" else branch
 
@@ -193,7 +211,11 @@ def _always(placed: PlacedEffect, budget: Tries) -> _Branch:
 
 
 def _reads(placed: PlacedEffect, subject: Subject) -> frozenset[str]:
-    return subject.once(reads_at)[f"{placed.of.at}/if"]
+    return _condition(placed, subject).reads
+
+
+def _condition(placed: PlacedEffect, subject: Subject) -> Condition:
+    return subject.once(conditions_at)[f"{placed.of.at}/if"]
 
 
 def _sound(subject: Subject, *, allow: bool) -> list[PlacedEffect]:

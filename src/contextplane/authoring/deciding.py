@@ -17,8 +17,14 @@ T = TypeVar("T")
 Placed = tuple[tuple[str, T], ...]
 """Parts, each with its JSON Pointer before it."""
 
-Listed = tuple[Sequence[str], str | Sequence[str], str]
-"""Ids, the list that their parts stand in or the place of each part, and the field of the part that holds the id."""
+Listed = tuple[Sequence[Any], str | Sequence[str], str]
+"""Parts, the list that they stand in or the place of each, and the field that holds the id.
+
+Without a field, a part is its own id, or has it in `id`; then the place of the part is told.
+"""
+
+_NOWHERE = Surroundings()
+"""An environment of which nothing is known."""
 
 
 class Deciding(Texts, ABC):
@@ -31,14 +37,13 @@ class Deciding(Texts, ABC):
         self, value: Json, surroundings: Surroundings | None = None, *, identify: Identify | None = None
     ) -> None:
         super().__init__(value, identify=identify)
-        self.surroundings = surroundings or Surroundings()
+        self.surroundings = surroundings or _NOWHERE
         self._made: dict[object, Any] = {}
 
     def once(self, make: Callable[[Self], T]) -> T:
         """What a function makes of this subject; however many laws ask for it, it is made once."""
-        try:
-            found: T = self._made[make]
-        except KeyError:
+        found: T | None = self._made.get(make)
+        if found is None:
             found = self._made[make] = make(self)
         return found
 
@@ -69,7 +74,7 @@ class Deciding(Texts, ABC):
     @property
     @abstractmethod
     def ids(self) -> Mapping[str, Listed]:
-        """The ids of each kind."""
+        """The parts of each kind that have an id."""
 
 
 def with_places(at: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
@@ -78,7 +83,7 @@ def with_places(at: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
 
 
 def place_in(found: Listed, n: int) -> str:
-    """Where the n-th of some ids stands."""
+    """Where the id of the n-th of some parts stands."""
     _, at, field = found
     place = f"{at}/{n}" if isinstance(at, str) else at[n]
     return f"{place}/{field}" if field else place

@@ -9,7 +9,17 @@ from contextplane.authoring.subject import Subject
 from contextplane.model.context_pack.terms import ApprovalMode, at_most
 from contextplane.model.context_pack.tooling_layer import Permission
 
-__all__ = ["POLICY_EVAL", "effects", "givers", "singular", "snake", "sources", "spelled"]
+__all__ = [
+    "ACTING",
+    "POLICY_EVAL",
+    "from_tools",
+    "givers",
+    "is_given",
+    "singular",
+    "snake",
+    "sources",
+    "spelled",
+]
 
 POLICY_EVAL = "policy_eval"
 """The name that the policy engine itself satisfies."""
@@ -20,7 +30,7 @@ _REMEMBERED = 1024
 """How many names are remembered: the same ones come again and again."""
 
 _WITHIN_A_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_ACTING: frozenset[ApprovalMode] = frozenset({"local_write", "delegated", "destructive"})
+ACTING: frozenset[ApprovalMode] = frozenset({"local_write", "delegated", "destructive"})
 """What such a tool gives is there when it has acted. A network call may be a reading of somebody else's data."""
 
 _NO_PLURAL = ("ss", "us", "is", "news", "series", "species", "alias", "atlas", "bias", "canvas", "lens")
@@ -32,17 +42,10 @@ _AFTER_VOWEL = ("auses", "ouses")
 """Of clauses and of warehouses the s is a part, of statuses it is not."""
 
 
-def sources(subject: Subject) -> Mapping[str, str]:
-    """Every name that something can satisfy, with what does: the policy engine, the request, the graph, or a tool."""
-    tools = {name: f"the tool {tool}" for name, (tool, _) in subject.once(_from_tools).items()}
-    return {**subject.once(_without_tools), **tools}
-
-
-def effects(subject: Subject) -> Mapping[str, tuple[str, ApprovalMode]]:
-    """The names that only tools can satisfy which act: each with the one that does least, and its mode."""
-    others = subject.once(_without_tools)
-    tools = subject.once(_from_tools)
-    return {name: one for name, one in tools.items() if one[1] in _ACTING and name not in others}
+def sources(subject: Subject) -> frozenset[str]:
+    """Every name that something can satisfy: the policy engine, the request, the graph, or a tool."""
+    asked = [path.removeprefix(_REQUEST) for path in subject.once(facts_read) if path.startswith(_REQUEST)]
+    return subject.once(_entities).union([POLICY_EVAL], asked, subject.once(from_tools))
 
 
 def givers(subject: Subject) -> Mapping[str, frozenset[str]]:
@@ -51,15 +54,14 @@ def givers(subject: Subject) -> Mapping[str, frozenset[str]]:
     for _, permission in subject.permissions:
         for name in _given_by(permission) if permission.allow else ():
             found.setdefault(name, set()).add(f"{permission.adapter_id}.{permission.capability}")
-    others = subject.once(_without_tools)
-    return {name: frozenset(tools) for name, tools in found.items() if name not in others}
+    return {name: frozenset(tools) for name, tools in found.items() if not is_given(subject, name)}
 
 
 def _given_by(permission: Permission) -> tuple[str, ...]:
     return permission.produces or (spelled(permission.adapter_id, permission.capability),)
 
 
-def _from_tools(subject: Subject) -> Mapping[str, tuple[str, ApprovalMode]]:
+def from_tools(subject: Subject) -> Mapping[str, tuple[str, ApprovalMode]]:
     """The names that tools satisfy: each with the one that does least, and its mode."""
     found: dict[str, tuple[str, ApprovalMode]] = {}
     for _, permission in subject.permissions:
@@ -67,18 +69,18 @@ def _from_tools(subject: Subject) -> Mapping[str, tuple[str, ApprovalMode]]:
             known = subject.adapters.get(permission.adapter_id)
             mode: ApprovalMode = "read_only" if known is None else known[1].approval_mode
             for name in _given_by(permission):
-                if name not in found or (found[name][1] in _ACTING and at_most(mode, found[name][1])):
+                if name not in found or (found[name][1] in ACTING and at_most(mode, found[name][1])):
                     found[name] = (f"{permission.adapter_id}.{permission.capability}", mode)
     return found
 
 
-def _without_tools(subject: Subject) -> Mapping[str, str]:
-    found = {POLICY_EVAL: "the policy engine"}
-    found |= {
-        path.removeprefix(_REQUEST): "the request" for path in subject.once(facts_read) if path.startswith(_REQUEST)
-    }
-    found |= {snake(entity): "the knowledge graph" for entity in subject.pack.intelligence_refs.ontology.entity_types}
-    return found
+def is_given(subject: Subject, name: str) -> bool:
+    """Whether the policy engine, the request or the knowledge graph satisfies a name, and no tool has to be called."""
+    return name == POLICY_EVAL or _REQUEST + name in subject.once(facts_read) or name in subject.once(_entities)
+
+
+def _entities(subject: Subject) -> frozenset[str]:
+    return frozenset(map(snake, subject.pack.intelligence_refs.ontology.entity_types))
 
 
 @lru_cache(_REMEMBERED)

@@ -1,12 +1,8 @@
 """The facts that a run has, and that conditions and plans can read. There are no others."""
 
-from collections.abc import Iterator
 from functools import lru_cache
 
-from contextplane.model.canonical import Json
-from contextplane.model.pointer import pointer
-
-__all__ = ["PATHS", "computed_paths", "is_fact"]
+__all__ = ["PATHS", "is_fact"]
 
 _FACTS = frozenset({"request", "user", "agent", "tenant_id", "intent", "safety_mode", "run"})
 """What JSONLogic sees, and nothing else."""
@@ -31,17 +27,3 @@ def is_fact(path: str) -> bool:
     if not path.isascii() or path.startswith(_WHOLE):
         return False
     return not path or (root in _FACTS and (root != "request" or not rest or rest[0] in _INPUT))
-
-
-def computed_paths(expression: Json, at: str = "") -> Iterator[str]:
-    """The places in a condition where the name of a fact is itself computed."""
-    if isinstance(expression, list):
-        for n, one in enumerate(expression):
-            yield from computed_paths(one, f"{at}/{n}")
-    elif isinstance(expression, dict):
-        for operator, given in expression.items():
-            place = at + pointer([operator])
-            name = given[0] if isinstance(given, list) and given else given
-            if operator == "var" and isinstance(name, dict):
-                yield place
-            yield from computed_paths(given, place)

@@ -27,10 +27,10 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 @cache
 def schema_of(document: type[msgspec.Struct]) -> dict[str, Any]:
-    """The schema of a document, in the dialect of 2020-12."""
+    """The schema of a document, in the dialect of 2020-12. One that is in a file has a name."""
     made = msgspec.json.schema(document)
     # The end of a text is `\\Z` to Python and `$` to a JSON Schema, where it does not stand before a line break.
     text = msgspec.json.encode(made).replace(rb"\\Z", b"$")
     schema: dict[str, Any] = msgspec.json.decode(text)
-    name = next(name for name, one in SCHEMAS.items() if one is document)
-    return {"$schema": _DIALECT, "$id": f"urn:contextplane:{name.removesuffix('.schema.json')}", **schema}
+    names = [name.removesuffix(".schema.json") for name, one in SCHEMAS.items() if one is document]
+    return {"$schema": _DIALECT, **({"$id": f"urn:contextplane:{names[0]}"} if names else {}), **schema}

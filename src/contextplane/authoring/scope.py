@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from contextplane.authoring.conditions import Condition
 from contextplane.model.canonical import Json, canonical
 from contextplane.model.context_pack.terms import APPROVAL_MODES
 from contextplane.policy.facts import MATCHED
@@ -17,16 +18,14 @@ AppliesTo = Mapping[str, str | tuple[str, ...]]
 """What a rule is matched by, and of each the values that it is for: one, or any of several."""
 
 
-def can_take_effect(
-    condition: Json, applies_to: AppliesTo, *, reads: frozenset[str], tries: Tries, wanted: bool = True
-) -> Answer:
+def can_take_effect(one: Condition, applies_to: AppliesTo, tries: Tries, *, wanted: bool = True) -> Answer:
     """Whether a condition can be as wanted where it is asked at all."""
-    if not reads and b'"var"' not in canonical(condition):
-        return _constantly(condition, wanted=wanted)
-    within = [] if _FACTS.isdisjoint(reads) else [one for _, one in known_within(applies_to, reads)]
+    if not one.reads and b'"var"' not in canonical(one.expression):
+        return _constantly(one.expression, wanted=wanted)
+    within = () if _FACTS.isdisjoint(one.reads) else tuple(known_within(applies_to, one.reads))
     if not within:
-        return can_be(condition, wanted, tries)
-    return solve([(condition, wanted), *((one, True) for one in within)], tries).answer
+        return "yes" if one.free else can_be(one.expression, wanted, tries)
+    return solve([(one.expression, wanted), *((known, True) for _, known in within)], tries).answer
 
 
 def _constantly(condition: Json, *, wanted: bool) -> Answer:

@@ -1,6 +1,6 @@
 """What the gates look at: a pack whose form is right, its parts by id with their places, and its environment."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from contextplane.authoring.deciding import Deciding, Listed, by_id, with_places
 from contextplane.authoring.kept import kept
@@ -10,7 +10,7 @@ from contextplane.model.canonical import Json
 from contextplane.model.context_pack.decision_layer import DecisionSpec
 from contextplane.model.context_pack.pack import ContextPack
 from contextplane.model.context_pack.pack_meta import Tenant
-from contextplane.model.context_pack.policy_layer import Effect, Guardrail, PolicyBundle, Rule
+from contextplane.model.context_pack.policy_layer import Effect, PolicyBundle, Rule
 from contextplane.model.context_pack.task_layer import TaskTemplate
 from contextplane.model.value import Value
 
@@ -77,10 +77,10 @@ class Subject(Deciding):
         for placed in self.rules:
             for intent in placed.intents:
                 found.setdefault(intent, f"{placed.at}/applies_to/intent")
-        for at, template in with_places("/task_layer/task_templates", self.pack.task_layer.task_templates):
+        for at, template in self.templates:
             found.setdefault(template.intent, f"{at}/intent")
-        for at, target in with_places("/evaluation_layer/eval_targets", self.pack.evaluation_layer.eval_targets):
-            found.setdefault(target.intent, f"{at}/intent")
+        for n, target in enumerate(self.pack.evaluation_layer.eval_targets):
+            found.setdefault(target.intent, f"/evaluation_layer/eval_targets/{n}/intent")
         return found
 
     @kept
@@ -101,46 +101,40 @@ class Subject(Deciding):
     def ids(self) -> Mapping[str, Listed]:
         policy, tooling, evaluation = self.pack.policy_layer, self.pack.tooling_layer, self.pack.evaluation_layer
         guardrails, rules = policy.guardrails, self.rules
-
-        def named(entries: Iterable[str | Guardrail]) -> list[str]:
-            return [one if isinstance(one, str) else one.id for one in entries]
-
-        bundles, adapters, permissions = policy.policy_bundles, tooling.adapter_registry, tooling.permissions
-        specs, templates = self.pack.decision_layer.decision_specs, self.pack.task_layer.task_templates
-        targets, floors = evaluation.eval_targets, evaluation.release_gates
         return {
-            "bundle_id": ([one.bundle_id for one in bundles], "/policy_layer/policy_bundles", "bundle_id"),
-            "rule_id": ([one.rule.rule_id for one in rules], [one.at for one in rules], "rule_id"),
-            "gate_id": ([one.gate_id for one in policy.approval_gates], "/policy_layer/approval_gates", "gate_id"),
-            "refusal": (named(guardrails.must_refuse), "/policy_layer/guardrails/must_refuse", ""),
-            "escalation": (named(guardrails.must_escalate), "/policy_layer/guardrails/must_escalate", ""),
-            "adapter_id": ([one.adapter_id for one in adapters], "/tooling_layer/adapter_registry", "adapter_id"),
-            "permission_id": (
-                [one.permission_id for one in permissions],
-                "/tooling_layer/permissions",
-                "permission_id",
+            "bundle_id": (policy.policy_bundles, "/policy_layer/policy_bundles", "bundle_id"),
+            "rule_id": ([one.rule for one in rules], [one.at for one in rules], "rule_id"),
+            "gate_id": (policy.approval_gates, "/policy_layer/approval_gates", "gate_id"),
+            "refusal": (guardrails.must_refuse, "/policy_layer/guardrails/must_refuse", ""),
+            "escalation": (guardrails.must_escalate, "/policy_layer/guardrails/must_escalate", ""),
+            "adapter_id": (tooling.adapter_registry, "/tooling_layer/adapter_registry", "adapter_id"),
+            "permission_id": (tooling.permissions, "/tooling_layer/permissions", "permission_id"),
+            "decision_key": (
+                self.pack.decision_layer.decision_specs,
+                "/decision_layer/decision_specs",
+                "decision_key",
             ),
-            "decision_key": ([one.decision_key for one in specs], "/decision_layer/decision_specs", "decision_key"),
-            "target for": ([one.intent for one in targets], "/evaluation_layer/eval_targets", "intent"),
-            "release gate for": ([one.metric for one in floors], "/evaluation_layer/release_gates", "metric"),
-            "template_id": ([one.template_id for one in templates], "/task_layer/task_templates", "template_id"),
+            "target for": (evaluation.eval_targets, "/evaluation_layer/eval_targets", "intent"),
+            "release gate for": (evaluation.release_gates, "/evaluation_layer/release_gates", "metric"),
+            "template_id": (self.pack.task_layer.task_templates, "/task_layer/task_templates", "template_id"),
         }
 
 
-def _rules(pack: ContextPack) -> Iterator[PlacedRule]:
+def _rules(pack: ContextPack) -> list[PlacedRule]:
+    found = []
     for b, bundle in enumerate(pack.policy_layer.policy_bundles):
         for r, rule in enumerate(bundle.policy_dsl.rules):
             named = rule.applies_to.get("intent", ())
-            yield PlacedRule(
-                rule=rule,
-                bundle=bundle,
-                at=f"/policy_layer/policy_bundles/{b}/policy_dsl/rules/{r}",
-                intents=(named,) if isinstance(named, str) else named,
-            )
+            intents = (named,) if isinstance(named, str) else named
+            at = f"/policy_layer/policy_bundles/{b}/policy_dsl/rules/{r}"
+            found.append(PlacedRule(rule=rule, bundle=bundle, at=at, intents=intents))
+    return found
 
 
-def _effects(rules: Iterable[PlacedRule]) -> Iterator[PlacedEffect]:
+def _effects(rules: Iterable[PlacedRule]) -> list[PlacedEffect]:
+    found = []
     for placed in rules:
-        for name, effect in (("then", placed.rule.then), ("else", placed.rule.otherwise)):
-            if effect is not None:
-                yield PlacedEffect(effect=effect, of=placed, at=f"{placed.at}/{name}", branch=name == "then")
+        found.append(PlacedEffect(effect=placed.rule.then, of=placed, at=f"{placed.at}/then", branch=True))
+        if placed.rule.otherwise is not None:
+            found.append(PlacedEffect(effect=placed.rule.otherwise, of=placed, at=f"{placed.at}/else", branch=False))
+    return found

@@ -28,20 +28,22 @@ _LONG_NAME = 20
 _LONG_NUMBER = 10**11
 """From here on a number may be one that stands for a card or a person, and is looked at like a text."""
 
-# A text with one of these is more than a name: a character, and how it stands there. That colons and equals signs
-# follow a letter keeps addresses, times and ranges out. Such an expression begins with its character: it is searched
-# for several times as fast as any other.
+# A text with one of these is more than a name: a character that tells it anywhere, or one and how it stands there. That
+# colons and equals signs follow a letter keeps addresses, times and ranges out, and the ends of names in JSON. Such an
+# expression begins with its character: it is searched for several times as fast as any other.
+_BARE = (" ", "(")
 _SIGNS = tuple(
     (char, re.compile(pattern))
     for char, pattern in (
-        *((" ", " "), (":", r":(?<=[A-Za-z]:)(?!//)"), ("=", r"=(?:(?<=[A-Za-z]=)|(?=>))"), ("(", r"\(")),
-        *(("<", r"<(?=\w)"), ("#", "#(?=!)"), ("O", "O(?<=TODO)"), ("X", "X(?:(?<=FIX)(?=ME)|(?<=XXX))")),
+        *((":", r":(?<=[A-Za-z]:)(?!//)"), ("=", r"=(?:(?<=[A-Za-z]=)|(?=>))"), ("<", r"<(?=\w)"), ("#", "#(?=!)")),
+        *(("O", "O(?<=TODO)"), ("X", "X(?:(?<=FIX)(?=ME)|(?<=XXX))")),
     )
 )
 _MASK = bytes(ord("x") if bytes([byte]).isalnum() else ord(" ") for byte in range(256))
 """Letters and digits of ASCII, and all else."""
 
 _LONG = b"x" * LONG_PIECE
+_ENCODER = msgspec.json.Encoder()
 
 
 class Texts:
@@ -56,7 +58,7 @@ class Texts:
 
     @kept
     def _json(self) -> str:
-        return msgspec.json.encode(self.value).decode()
+        return _ENCODER.encode(self.value).decode()
 
     @kept
     def is_simple(self) -> bool:
@@ -97,11 +99,12 @@ class Texts:
     @kept
     def pieces(self) -> tuple[str, ...]:
         """What is of letters and digits without a break, and long."""
-        data = f"{self.written} ".encode(errors="replace")
+        data = self.written.encode(errors="replace")
         mask, found = data.translate(_MASK), []
         at = mask.find(_LONG)
         while at >= 0:
-            end = mask.index(b" ", at)
+            end = mask.find(b" ", at)
+            end = end if end >= 0 else len(mask)
             found.append(data[at:end].decode())
             at = mask.find(_LONG, end)
         return tuple(found)
@@ -116,8 +119,9 @@ class Texts:
 
         A pattern is slow and a needle fast: a document without mistakes pays for needles.
         """
+        prose = self.prose
         for one in needs:
-            if one in self.prose:
+            if one in prose:
                 return self.placed({text for text in self.sentences if pattern().search(text)})
         return iter(())
 
@@ -127,21 +131,24 @@ class Texts:
 
 
 def _is_sentence(text: str) -> bool:
-    return any(sign.search(text) for _, sign in _SIGNS)
+    return any(char in text for char in _BARE) or any(sign.search(text) for _, sign in _SIGNS)
 
 
 def _quoted_with_signs(json: str) -> dict[str, None]:
     """The texts between quotes that hold a sign, each once."""
-    # Most colons follow the name of a member, and need not be looked at.
-    seen = json.replace('":', '",')
     found: dict[str, None] = {}
-    for char, sign in _SIGNS:
-        match = sign.search(seen) if char in seen else None
-        while match:
-            at = match.start()
+    for char in _BARE:
+        at = json.find(char)
+        while at >= 0:
             end = json.index('"', at)
             found[json[json.rindex('"', 0, at) + 1 : end]] = None
-            match = sign.search(seen, end)
+            at = json.find(char, end)
+    for char, sign in _SIGNS:
+        match = sign.search(json) if char in json else None
+        while match:
+            end = json.index('"', match.start())
+            found[json[json.rindex('"', 0, match.start()) + 1 : end]] = None
+            match = sign.search(json, end)
     return found
 
 

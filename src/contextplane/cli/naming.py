@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.ids import Digest, ExecutionRef, PackRef
+from contextplane.model.ids import Digest, EvidenceRef, ExecutionRef, PackRef
 from contextplane.model.reference import (
     FORMS,
     ExecutionPrefix,
@@ -24,6 +24,8 @@ __all__ = ["HandoffHasNoParts", "NotAPack", "named_handoff", "named_pack", "unde
 _HINT = "write ctx://<hash> or its first digits; 'ctx log' lists them"
 _ID = "write ctx://<hash>, or id@X.Y.Z for a version; 'ctx log' lists runs, 'ctx packs' versions"
 _VERSION = "it is a version: 'ctx show', 'ctx log' and 'ctx diff' tell of it, 'ctx verify --registry' verifies them all"
+_NO_PARTS = "a version has no parts: leave out what follows the colon"
+_EVIDENCE = "it is evidence; a version whose id begins like that is written id@X.Y.Z, and 'ctx packs' lists them"
 
 
 class NotAPack(ContextPlaneError):
@@ -54,9 +56,12 @@ def _lies_here(text: str) -> bool:
     return "\0" not in text and os.path.lexists(text)
 
 
-def _hint(named: object, text: str) -> str:
+def _hint(reference: Reference, text: str) -> str:
+    named = reference.named
     if isinstance(named, PackRef):
-        return _VERSION
+        return _NO_PARTS if reference.selector else _VERSION
+    if isinstance(named, EvidenceRef):
+        return _EVIDENCE
     return _ID if isinstance(named, FilePath) and "/" not in text else _HINT
 
 
@@ -81,7 +86,7 @@ def named_pack(text: str, platform: "Platform") -> Digest:
     if isinstance(named, Digest):
         named = ExecutionRef(named)
     if not isinstance(named, ExecutionRef | ExecutionPrefix):
-        raise NotAPack("not an execution pack", at=text[:200], hint=_hint(named, text))
+        raise NotAPack("not an execution pack", at=text[:200], hint=_hint(reference, text))
     if reference.selector:
         raise NotAPack("a part of an execution pack", at=text[:200], hint=f"'ctx cat {text[:200]}' reads a part")
     return find_execution_pack(platform.catalog, named)

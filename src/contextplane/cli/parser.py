@@ -60,7 +60,7 @@ def add_globals(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="answer with one JSON document")
     group.add_argument(
-        "--quiet", action="store_true", help="print only identities, contents and failures; the status tells the rest"
+        "--quiet", action="store_true", help="print only identities, contents, failures; the status tells the rest"
     )
     group.add_argument("--no-color", action="store_true", help="no colour, also on a terminal")
 

@@ -32,9 +32,19 @@ class Screen(Value, frozen=True):
         if not self.json and not self.quiet:
             print(text, file=self.out)
 
+    def entry(self, identity: str, text: str) -> None:
+        """An entry of a list: a line for people, and nothing but what it is called when silence was asked for."""
+        if not self.json:
+            print(identity if self.quiet else text, file=self.out)
+
     def note(self, text: str) -> None:
         """Something that people should know and that is not the answer, on standard error."""
         if not self.json and not self.quiet:
+            print(f"ctx: {text}", file=self.err)
+
+    def warn(self, text: str) -> None:
+        """The same of what silence must not hide: that an answer is not the whole one."""
+        if not self.json:
             print(f"ctx: {text}", file=self.err)
 
     def answer(self, value: object) -> None:

@@ -68,7 +68,7 @@ def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:
             gone += _dropped("evidence", (piece.evidence_ref,), dropped[block.block_id], piece.at)
         else:
             entry = EvidenceManifestEntry(
-                evidence_ref=piece.evidence_ref, source_id=piece.source, hash=block.content_hash
+                evidence_ref=piece.evidence_ref, source_id=piece.source, hash=piece.hash or block.content_hash
             )
             evidence.append(entry)
     for recalled, block in zip(draft.memory.recalled, draft.memory.blocks, strict=True):

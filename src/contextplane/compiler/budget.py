@@ -1,20 +1,25 @@
 """Stage `budget`: which blocks fit. A block is kept whole or not at all, and what does not fit is listed."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
 from contextplane.compiler.draft import BudgetPart, Draft
+from contextplane.compiler.malformed import told
 from contextplane.compiler.refusals import BudgetInvalid
 from contextplane.compiler.standing import business_block, session_block
 from contextplane.model.compiled_context import BudgetReport, Omission
 from contextplane.model.context_block import BUCKETS, Bucket, ContextBlock
+from contextplane.model.pointer import pointer
 from contextplane.model.run_context import RunBudget
 
 __all__ = ["NEVER_DROPPED", "budget"]
 
 NEVER_DROPPED = frozenset({"biz_summary"})
 """It holds the non-negotiables, which always reach the model."""
+
+_OVER_BUCKET, _OVER_TOTAL = "over_budget", "over_total_budget"
 
 
 def budget(draft: Draft) -> Draft:
@@ -34,9 +39,9 @@ def budget(draft: Draft) -> Draft:
                 kept.append(one)
                 room -= size
             else:
-                omitted.append(_omission(one, "over_budget"))
+                omitted.append(_omission(one, _OVER_BUCKET))
     kept, over = _within(kept, draft.inputs.run_context.run_budget.total_tokens)
-    omitted += [_omission(one, "over_total_budget") for one in over]
+    omitted += [_omission(one, _OVER_TOTAL) for one in over]
     part = BudgetPart(
         kept=tuple(one.block_id for one in kept), report=_report(allotted, kept, omitted), omitted=tuple(omitted)
     )
@@ -47,13 +52,13 @@ def _allotted(given: RunBudget) -> dict[Bucket, int]:
     """The tokens of each bucket; a budget that does not speak of exactly the six is refused."""
     wrong = [name for name in given.bucket_tokens if name not in BUCKETS]
     if wrong:
-        raise _invalid(f"/bucket_tokens/{wrong[0]}", f"there is no bucket {wrong[0]}")
+        raise _invalid("/bucket_tokens" + pointer(wrong[:1]), f"there is no bucket {told(wrong[0])}")
     for name in BUCKETS:
         if name not in given.bucket_tokens:
             raise _invalid("/bucket_tokens", f"nothing is said of the bucket {name}")
     for place, tokens in (("/total_tokens", given.total_tokens), *_placed(given.bucket_tokens)):
         if type(tokens) is not int or tokens < 0:
-            raise _invalid(place, f"{tokens!r} is no number of tokens")
+            raise _invalid(place, f"{told(tokens)} is no number of tokens")
     return {name: given.bucket_tokens[name] for name in BUCKETS}
 
 
@@ -113,9 +118,10 @@ def _report(allotted: dict[Bucket, int], kept: list[ContextBlock], omitted: list
     for gone in omitted:
         if gone.bucket is not None:
             dropped.setdefault(gone.bucket, []).append(gone.id)
+    exceeded = Counter(f"{one.bucket} bucket" if one.reason == _OVER_BUCKET else "the total" for one in omitted)
     warnings = [
-        f"{bucket} bucket exceeded budget; dropped {len(ids)} low-priority block{'s' if len(ids) > 1 else ''}"
-        for bucket, ids in dropped.items()
+        f"{what} exceeded budget; dropped {count} low-priority block{'s' if count > 1 else ''}"
+        for what, count in exceeded.items()
     ]
     warnings += [
         f"{bucket} bucket exceeded budget; kept a block that is never dropped"

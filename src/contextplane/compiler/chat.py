@@ -5,15 +5,14 @@ Their names for tools are narrower than ours, so each body comes with the way ba
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-import msgspec
-
+from contextplane.compiler.chat_schemas import schema_as_given, schema_of_limits
 from contextplane.compiler.hashing import text_digest
 from contextplane.compiler.prompt import prefix_of, suffix_of
-from contextplane.model.compiled_context import ArgumentLimit, CompiledContext
-from contextplane.model.context_pack.arguments import ArgConstraint
+from contextplane.compiler.quoting import quoted_json
+from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.value import Value
 
 __all__ = ["ChatRequest", "anthropic_chat", "openai_chat"]
@@ -21,7 +20,8 @@ __all__ = ["ChatRequest", "anthropic_chat", "openai_chat"]
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST = 64
 _SUFFIX = 8
-_JSON_TYPES = {"min": "number", "max": "number", "pattern": "string"}
+_LONGEST_WORDS = 1024
+_CUT = "...; see its block"
 
 
 class ChatRequest(Value, frozen=True):
@@ -76,15 +76,27 @@ def anthropic_chat(compiled: CompiledContext) -> ChatRequest:
 def _tools(compiled: CompiledContext) -> tuple[dict[str, str], list[_Tool]]:
     """The tools by id, so that their order in the pack does not matter, and the way back from their names."""
     told = dict(_lines(compiled))
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
     for entry in compiled.manifests.tool_manifest:
         for name in entry.capabilities:
-            metadata = entry.capability_metadata.get(name)
+            ref, metadata = f"{entry.adapter_id}.{name}", entry.capability_metadata.get(name)
             given = metadata.input_schema if metadata else None
-            found[f"{entry.adapter_id}.{name}"] = given or _parameters(entry.constraints.get(name, ()))
+            words = told.get(ref, ref).removesuffix(f"; input {quoted_json(given)}")
+            limits = entry.constraints.get(name, ())
+            found[ref] = (
+                words,
+                schema_as_given(given) if given else schema_of_limits(limits, metadata.kind if metadata else "write"),
+            )
     names = _names(sorted(found))
-    tools = [_Tool(name=one, description=told.get(ref, ref), parameters=found[ref]) for one, ref in names.items()]
+    tools = [
+        _Tool(name=name, description=_short(found[ref][0]), parameters=found[ref][1]) for name, ref in names.items()
+    ]
     return names, tools
+
+
+def _short(words: str) -> str:
+    """A description of a length that is taken. All of it stands in the block of the tool."""
+    return words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - len(_CUT)]}{_CUT}"
 
 
 def _lines(compiled: CompiledContext) -> Iterator[tuple[str, str]]:
@@ -95,37 +107,21 @@ def _lines(compiled: CompiledContext) -> Iterator[tuple[str, str]]:
 
 
 def _names(capability_ids: Iterable[str]) -> dict[str, str]:
-    """A name for each: what is not allowed becomes `_`; a long one, and one that two would share, ends in a hash."""
+    """A name for each, and no name for two: what is not allowed becomes `_`.
+
+    A long one, and one that two would share, ends in a hash. Who is named so already keeps the name.
+    """
     plain = {one: _FORBIDDEN.sub("_", one) for one in capability_ids}
     shared = Counter(plain.values())
-    return {
-        name if shared[name] == 1 and len(name) <= _LONGEST else _with_hash(name, one): one
-        for one, name in plain.items()
-    }
+    names = {name: one for one, name in plain.items() if shared[name] == 1 and len(name) <= _LONGEST}
+    for one, name in plain.items():
+        if names.get(name) != one:
+            names[_with_hash(name, one, names)] = one
+    return dict(sorted(names.items(), key=lambda pair: pair[1]))
 
 
-def _with_hash(name: str, capability_id: str) -> str:
-    digits = text_digest(capability_id).removeprefix("sha256:")[:_SUFFIX]
-    return f"{name[: _LONGEST - _SUFFIX - 1]}_{digits}"
-
-
-def _parameters(limits: Iterable[ArgumentLimit]) -> dict[str, Any]:
-    """A schema of what the constraints say. What an approval would lift is left to the gateway."""
-    firm = [one for one in limits if not one.constraint.unless_approved]
-    by_argument: dict[str, list[dict[str, Any]]] = {}
-    for one in firm:
-        by_argument.setdefault(one.argument, []).append(_schema(one.constraint))
-    parameters: dict[str, Any] = {
-        "type": "object",
-        "properties": {name: parts[0] if len(parts) == 1 else {"allOf": parts} for name, parts in by_argument.items()},
-    }
-    required = [*dict.fromkeys(one.argument for one in firm if one.constraint.required)]
-    return {**parameters, "required": required} if required else parameters
-
-
-def _schema(constraint: ArgConstraint) -> dict[str, Any]:
-    said: Mapping[str, Any] = msgspec.to_builtins(constraint)
-    names = {"min": "minimum", "max": "maximum", "enum": "enum", "pattern": "pattern"}
-    kinds = {_JSON_TYPES[name] for name in said if name in _JSON_TYPES}
-    schema = {names[name]: [*value] if name == "enum" else value for name, value in said.items() if name in names}
-    return {"type": kinds.pop(), **schema} if len(kinds) == 1 else schema
+def _with_hash(name: str, capability_id: str, taken: Collection[str]) -> str:
+    digest = text_digest(capability_id)
+    while (made := f"{name[: _LONGEST - _SUFFIX - 1]}_{digest.removeprefix('sha256:')[:_SUFFIX]}") in taken:
+        digest = text_digest(digest)
+    return made

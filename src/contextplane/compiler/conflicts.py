@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from contextplane.model.evidence import Evidence, EvidenceConflict, Trust
+from contextplane.compiler.admission import is_altered, says_nothing
+from contextplane.model.evidence import Evidence, EvidenceConflict
 from contextplane.model.evidence_gate import EvidenceConflictMarker
 from contextplane.model.value import Value
 
@@ -27,7 +28,7 @@ def conflicts_among(items: Iterable[Evidence], required: frozenset[str]) -> Conf
             needed.add(item.evidence_ref)
         for conflict in item.conflicts:
             first, second = sorted((item.evidence_ref, conflict.evidence_ref))
-            said.setdefault((first, second), set()).add(_resolution(conflict, item.trust))
+            said.setdefault((first, second), set()).add(_resolution(conflict, item))
     markers: list[EvidenceConflictMarker] = []
     against: dict[str, str] = {}
     for pair, resolutions in said.items():
@@ -48,8 +49,12 @@ def conflicts_among(items: Iterable[Evidence], required: frozenset[str]) -> Conf
     return Conflicts(markers=tuple(markers), against=against)
 
 
-def _resolution(conflict: EvidenceConflict, trust: Trust) -> tuple[str | None, str | None]:
-    """Only one that names both is one, and that a trusted piece declares: no other can take the place of anything."""
-    if conflict.selected is None or conflict.resolution_ref is None or trust not in _DECIDING:
+def _resolution(conflict: EvidenceConflict, item: Evidence) -> tuple[str | None, str | None]:
+    """Only one that names both is one, and that a trusted piece declares: no other can take the place of anything.
+
+    A piece that was altered is trusted by nobody, and who decided is not told by blanks.
+    """
+    selected, by = conflict.selected, conflict.resolution_ref
+    if selected is None or by is None or item.trust not in _DECIDING or says_nothing(by) or is_altered(item):
         return None, None
-    return conflict.selected, conflict.resolution_ref
+    return selected, by

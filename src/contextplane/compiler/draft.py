@@ -17,7 +17,7 @@ from contextplane.model.compiled_context import (
 from contextplane.model.context_block import CompiledPrompt, ContextBlock
 from contextplane.model.context_ledger import EnvironmentValue, IntelligenceScope, StageRecord
 from contextplane.model.evidence import EvidenceInput
-from contextplane.model.evidence_gate import EvidenceConflictMarker, EvidenceGate
+from contextplane.model.evidence_gate import EvidenceConflictMarker, EvidenceGate, Unanswering
 from contextplane.model.invoke import InvokeRequest
 from contextplane.model.memory import Memory
 from contextplane.model.run_context import RunContext
@@ -94,25 +94,31 @@ class ToolsPart(Part, frozen=True, kw_only=True):
 
 
 class Admitted(Value, frozen=True):
-    """Evidence that may be shown. `closes` is the required name that it answers, None when it can answer none."""
+    """Evidence that may be shown. `closes` is the required name that it answers, None when it can answer none.
+
+    `hash` is that of something which is only referred to; of all else, what is shown is hashed.
+    """
 
     evidence_ref: str
     source: str | None
     at: str
     closes: str | None
+    hash: str | None = None
 
 
 class EvidencePart(Part, frozen=True, kw_only=True):
     """One block for each piece that was admitted, in the same order.
 
-    `doubtful`: required names, and why the first piece of that name cannot close the gate.
+    `doubtful`: required names, and the pieces of that name that are shown and cannot close the gate. `refused`: the
+    same of those that are not shown.
     """
 
     required: tuple[str, ...]
     admitted: tuple[Admitted, ...]
     blocks: tuple[ContextBlock, ...]
     conflicts: tuple[EvidenceConflictMarker, ...]
-    doubtful: dict[str, str]
+    doubtful: dict[str, tuple[Unanswering, ...]]
+    refused: dict[str, tuple[Unanswering, ...]]
 
 
 class Recalled(Value, frozen=True):

@@ -1,11 +1,18 @@
 """The evidence gate: which required names are answered, by what, and whether a decision may rest on it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from contextplane.authoring.evidence import POLICY_EVAL
 from contextplane.compiler.draft import Admitted, EvidencePart
 from contextplane.model.compiled_context import Omission
-from contextplane.model.evidence_gate import EvidenceGate, RejectedEvidence, Satisfied, Sufficiency, Unresolved
+from contextplane.model.evidence_gate import (
+    EvidenceGate,
+    RejectedEvidence,
+    Satisfied,
+    Sufficiency,
+    Unanswering,
+    Unresolved,
+)
 from contextplane.model.value import Value
 
 __all__ = ["Answers", "evidence_gate"]
@@ -23,22 +30,21 @@ class Answers(Value, frozen=True):
 def evidence_gate(part: EvidencePart, answers: Answers, omitted: Iterable[Omission]) -> EvidenceGate:
     """A name is satisfied by a true value of the request, by the policy engine, or by evidence that closes it.
 
-    A tool that can produce it does not satisfy it: only its result will.
+    No request speaks for the policy engine. A tool that can produce a name does not satisfy it: only its result will.
     """
     by_name = {one.closes: one.evidence_ref for one in reversed(answers.evidence) if one.closes is not None}
     satisfied: list[Satisfied] = []
     unresolved: list[Unresolved] = []
-    lost = dict(_lost(part, omitted))
+    lost = _lost(part, omitted)
     for name in part.required:
-        if answers.said.get(name) is True:
-            satisfied.append(Satisfied(name=name, by="request"))
-        elif name == POLICY_EVAL and answers.policy_evaluated:
+        if name == POLICY_EVAL and answers.policy_evaluated:
             satisfied.append(Satisfied(name=name, by="policy"))
+        elif name != POLICY_EVAL and answers.said.get(name) is True:
+            satisfied.append(Satisfied(name=name, by="request"))
         elif name in by_name:
             satisfied.append(Satisfied(name=name, by=by_name[name]))
         else:
-            reason = part.doubtful.get(name) or lost.get(name) or "no_evidence"
-            unresolved.append(Unresolved(name=name, reason=reason, obtainable_by=answers.obtainable.get(name, ())))
+            unresolved.append(_unresolved(name, part, lost, answers))
     is_open = any(one.required and one.selected is None for one in part.conflicts)
     return EvidenceGate(
         required=part.required,
@@ -53,12 +59,30 @@ def evidence_gate(part: EvidencePart, answers: Answers, omitted: Iterable[Omissi
     )
 
 
-def _lost(part: EvidencePart, omitted: Iterable[Omission]) -> Iterator[tuple[str, str]]:
-    """Names that evidence would have closed, had it not been left out afterwards."""
+def _unresolved(name: str, part: EvidencePart, lost: Mapping[str, list[Unanswering]], answers: Answers) -> Unresolved:
+    """Why nothing answers a name. What came nearest to it gives the reason, and every piece of that name its own."""
+    nearest = (*part.doubtful.get(name, ()), *lost.get(name, ()))
+    pieces = (*nearest, *part.refused.get(name, ()))
+    if nearest:
+        reason = nearest[0].reason
+    elif pieces:
+        reason = "refused"
+    elif name == POLICY_EVAL:
+        reason = "policy_failed"
+    else:
+        reason = "not_true" if name in answers.said else "no_evidence"
+    return Unresolved(name=name, reason=reason, obtainable_by=answers.obtainable.get(name, ()), evidence=pieces)
+
+
+def _lost(part: EvidencePart, omitted: Iterable[Omission]) -> dict[str, list[Unanswering]]:
+    """Names that evidence would have closed, had it not been left out afterwards, and that evidence."""
     gone = {one.at: one.reason for one in omitted if one.kind == "evidence"}
+    found: dict[str, list[Unanswering]] = {}
     for one in part.admitted:
         if one.closes is not None and one.at in gone:
-            yield one.closes, gone[one.at]
+            piece = Unanswering(evidence_ref=one.evidence_ref, reason=gone[one.at], at=one.at)
+            found.setdefault(one.closes, []).append(piece)
+    return found
 
 
 def _sufficiency(unresolved: list[Unresolved], *, is_open: bool) -> Sufficiency:

@@ -1,21 +1,25 @@
 """Digests of inputs and of what stages produce."""
 
 import hashlib
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from contextplane.compiler.refusals import InputInvalid
-from contextplane.model.canonical import SORTED, JsonRefused, canonical, settled, survey
+from contextplane.model.canonical import SORTED, canonical, settled, survey
 from contextplane.model.invoke import InvokeRequest, Trace
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.run_context import AgentIdentity, RunContext
 
 __all__ = [
+    "canonical_input",
     "digest",
     "digest_of_input",
     "digest_of_open_input",
     "digest_of_plain",
     "digest_of_plain_input",
+    "named",
+    "spelled",
     "text_digest",
     "without_correlation",
 ]
@@ -27,7 +31,7 @@ _NO_TRACE = Trace(trace_id="", span_id="")
 
 def digest(value: object) -> str:
     """The digest of the canonical form."""
-    return _named(canonical(value))
+    return named(canonical(value))
 
 
 def digest_of_plain(value: object) -> str:
@@ -36,26 +40,37 @@ def digest_of_plain(value: object) -> str:
     Looking for floats is most of what the canonical form costs.
     """
     encoded = settled(SORTED.encode(value), ())
-    return digest(value) if encoded is None else _named(encoded)
+    return digest(value) if encoded is None else named(encoded)
 
 
 def digest_of_input(value: object, name: str) -> str:
-    """The digest of an input; one without a canonical form is refused with its place."""
+    """The digest of an input."""
+    return named(canonical_input(value, name))
+
+
+def canonical_input(value: object, name: str) -> bytes:
+    """The canonical form of an input; one without any is refused with its place."""
     try:
-        return digest(value)
+        return canonical(value)
     except JsonRefused as error:
-        place = f"{name}#{error.at or ''}"
+        # On the wire, further claims stand beside the others.
+        place = f"{name}#{error.at or ''}".replace("#/user/further/", "#/user/", 1)
         raise InputInvalid(error.message, at=place, hint=error.hint or "correct it") from error
 
 
 def digest_of_open_input(value: object, name: str, open_parts: list[object]) -> str:
-    """The digest of an input whose floats all stand in these parts of it. Only they are looked through."""
+    """The digest of an input whose floats all stand in these parts of it. Only they are looked through.
+
+    Each is given as deep as it stands in the input, or deeper.
+    """
     try:
+        # The encoder goes first: unlike the survey, it ends on a value that contains itself.
+        written = SORTED.encode(value)
         floats = survey(open_parts)
-        encoded = None if floats is None else settled(SORTED.encode(value), floats)
+        encoded = None if floats is None else settled(written, floats)
     except (TypeError, ValueError, OverflowError, RecursionError):
         encoded = None
-    return digest_of_input(value, name) if encoded is None else _named(encoded)
+    return digest_of_input(value, name) if encoded is None else named(encoded)
 
 
 def digest_of_plain_input(value: object, name: str) -> str:
@@ -66,11 +81,20 @@ def digest_of_plain_input(value: object, name: str) -> str:
         return digest_of_input(value, name)
 
 
+def spelled(part: dict[str, Any]) -> dict[str, Any]:
+    """An open part of an input that has a digest, as its canonical form has it: 1.0 and 1 are one number.
+
+    So what has the same digest is the same for everybody who reads it, also for one who makes a text of a number.
+    """
+    floats = survey(part) if part else None
+    return msgspec.json.decode(canonical(part)) if floats and any(map(float.is_integer, floats)) else part
+
+
 def text_digest(text: str) -> str:
-    return _named(text.encode())
+    return named(text.encode())
 
 
-def _named(data: bytes) -> str:
+def named(data: bytes) -> str:
     # As `str(Digest.of(data))`, whose check of the digits costs more than the hash of a short text.
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 

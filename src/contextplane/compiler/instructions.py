@@ -13,7 +13,8 @@ _HONOR = "Honor the policy_manifest, tool_manifest, runtime_controls, and requir
 
 def developer_text(draft: Draft, controls: RuntimeControls) -> str:
     """What holds for this run: the verdict, the controls, the evidence that is needed, and how to speak."""
-    return "\n".join([_HONOR, *_verdict(draft), *_controls(controls), *_decisions(draft), draft.inputs.view.tone])
+    controlled = _controls(controls, may_wait=draft.policy.verdict.allowed)
+    return "\n".join([_HONOR, *_verdict(draft), *controlled, *_decisions(draft), draft.inputs.view.tone])
 
 
 def task_text(draft: Draft) -> str:
@@ -26,15 +27,16 @@ def _verdict(draft: Draft) -> Iterator[str]:
     if verdict.allowed:
         yield "Policy: allowed, within the controls below."
     else:
-        why = f": {quoted(verdict.reason)}" if verdict.reason else "."
-        yield f"Policy: denied{why} Do not carry it out; explain, or escalate."
+        why = f": {quoted(verdict.reason)}" if verdict.reason else ""
+        yield f"Policy: denied{why}. Do not carry it out; explain, or escalate."
 
 
-def _controls(controls: RuntimeControls) -> Iterator[str]:
+def _controls(controls: RuntimeControls, *, may_wait: bool) -> Iterator[str]:
+    """For what is denied there is nothing to wait for."""
     for words, names in (
         ("Refuse on", controls.must_refuse),
         ("Escalate on", controls.must_escalate),
-        ("Wait for approval of", controls.approval_gates_active),
+        ("Wait for approval of", controls.approval_gates_active if may_wait else ()),
         ("Redact", controls.redaction_rules_active),
     ):
         if names:

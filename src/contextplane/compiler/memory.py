@@ -15,8 +15,13 @@ __all__ = ["memory"]
 
 
 def memory(draft: Draft) -> Draft:
-    """Every memory is recalled, or omitted with its reason, in the given order."""
+    """Every memory is recalled, or omitted with its reason, in the given order.
+
+    Of different ones under one reference nobody knows which is meant: none of them is.
+    """
     inputs = draft.inputs
+    first: dict[str, Memory] = {}
+    clashing = {one.memory_ref for one in inputs.memories if first.setdefault(one.memory_ref, one) != one}
     shown: list[Memory] = []
     recalled: list[Recalled] = []
     omitted: list[Omission] = []
@@ -29,7 +34,11 @@ def memory(draft: Draft) -> Draft:
                 at=f"{at}/tenant_id",
                 hint="recall within the tenant of the run",
             )
-        reason = "duplicate" if one.memory_ref in seen else _refused(one, draft)
+        reason = _refused(one, draft)
+        if reason is None and one.memory_ref in clashing:
+            reason = "same_reference_twice"
+        elif reason is None and one.memory_ref in seen:
+            reason = "duplicate"
         if reason is not None:
             omitted.append(Omission(kind="memory", id=one.memory_ref, stage="memory", reason=reason, at=at))
             continue

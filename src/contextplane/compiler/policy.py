@@ -75,11 +75,18 @@ def _verdict(decision: PolicyDecision) -> PolicyVerdict:
         requires=decision.requires,
         prohibits=decision.prohibits,
         matched_rule_ids=decision.matched_rule_ids,
-        denials=tuple(f"{one.by}: {one.reason}" if one.by else one.reason for one in decision.denials),
-        missing_facts=tuple(dict.fromkeys(one.path for one in decision.missing_facts)),
+        denials=tuple(one.reason if one.by in one.reason else f"{one.by}: {one.reason}" for one in decision.denials),
+        missing_facts=tuple(dict.fromkeys(_missing(decision))),
         refused=decision.guardrails.refusals,
         escalated=decision.guardrails.escalations,
     )
+
+
+def _missing(decision: PolicyDecision) -> Iterator[str]:
+    """Of guardrails first: they are judged first."""
+    for one in decision.guardrails.triggered:
+        yield from one.missing
+    yield from (one.path for one in decision.missing_facts)
 
 
 def _omitted(decision: PolicyDecision) -> Iterator[Omission]:
@@ -96,9 +103,12 @@ def _omitted(decision: PolicyDecision) -> Iterator[Omission]:
 
 
 def _notes(decision: PolicyDecision, facts: Facts) -> Iterator[str]:
-    """What rules missed, and signals that no guardrail answers to: a label that is misspelt must not go unnoticed."""
+    """What was missed, and signals that no guardrail answers to: a label that is misspelt must not go unnoticed."""
+    for guardrail in decision.guardrails.triggered:
+        for path in guardrail.missing:
+            yield f"{guardrail.kind} {guardrail.id} read {path}, which is missing"
     for one in decision.missing_facts:
-        yield f"{one.bundle_id}#{one.rule_id} read {one.path}, which is missing"
+        yield f"{one.bundle_id}#{one.rule_id} {'applies by' if one.scope else 'read'} {one.path}, which is missing"
     signals = cast("list[str]", facts.context.get("signals") or [])
     labels = {*decision.guardrails.must_refuse, *decision.guardrails.must_escalate} if signals else set()
     for name in dict.fromkeys(signals):

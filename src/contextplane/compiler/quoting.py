@@ -10,11 +10,11 @@ from contextplane.model.canonical import canonical
 __all__ = ["fence", "listed", "quoted", "quoted_json"]
 
 # Ranges written down, and not asked of Python, whose versions know different versions of Unicode: the same text must
-# always be quoted alike. Controls, breaks of lines, changes of direction, marks without width (but the two joiners,
-# which several scripts need), and tags.
+# always be quoted alike. Controls, breaks of lines, changes of direction, fillers and marks without width (but the two
+# joiners, which several scripts need, and the one that makes a sign an emoji), and tags.
 _HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _START = len("sha256:")
 _END = _START + 16

@@ -2,13 +2,17 @@
 
 from typing import ClassVar
 
+from contextplane.authoring.unspoken import without_secrets
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.value import Value
 
 __all__ = [
     "BudgetInvalid",
     "CompileRefused",
+    "DocumentNotGiven",
     "EvidenceOfAnotherTenant",
     "InputInvalid",
+    "InputProblem",
     "IntentMismatch",
     "IntentUnknown",
     "MemoryOfAnotherTenant",
@@ -20,21 +24,42 @@ __all__ = [
 
 
 class CompileRefused(ContextPlaneError):
-    """A context that is not compiled. `details.stage` names the stage that refused."""
+    """A context that is not compiled. `details.stage` names the stage that refused.
+
+    What is said names things of the request, and repeats no secret that somebody made a name of.
+    """
 
     code: ClassVar[str] = "compile_refused"
     family: ClassVar[Family] = "refused"
     stage: ClassVar[str] = "seal"
 
     def __init__(self, message: str, *, at: str, hint: str) -> None:
-        super().__init__(message, at=at, hint=hint, details={"stage": self.stage})
+        super().__init__(
+            without_secrets(message),
+            at=without_secrets(at, is_pointer=True),
+            hint=hint,
+            details={"stage": self.stage},
+        )
+
+
+class InputProblem(Value, frozen=True):
+    """One thing that is wrong with an input: its JSON Pointer there, what, and the way out."""
+
+    at: str
+    message: str
+    hint: str
 
 
 class InputInvalid(CompileRefused):
-    """An input that is not of its form, or that has no canonical form."""
+    """An input that is not of its form, or that has no canonical form. `details.problems` lists all that is wrong."""
 
     code: ClassVar[str] = "compile_input_invalid"
     stage: ClassVar[str] = "read"
+
+    def __init__(self, message: str, *, at: str, hint: str, problems: tuple[InputProblem, ...] = ()) -> None:
+        super().__init__(message, at=at, hint=hint)
+        self.problems = problems or (InputProblem(at=at.partition("#")[2], message=message, hint=hint),)
+        self.details["problems"] = [{"at": one.at, "message": one.message, "hint": one.hint} for one in self.problems]
 
 
 class TenantMismatch(CompileRefused):
@@ -55,6 +80,13 @@ class PackNotRequested(CompileRefused):
     """The request does not name the pack that it would be compiled from."""
 
     code: ClassVar[str] = "compile_pack_not_requested"
+    stage: ClassVar[str] = "scope"
+
+
+class DocumentNotGiven(CompileRefused):
+    """The request names a decision catalog that the pack was not put together with."""
+
+    code: ClassVar[str] = "compile_document_not_given"
     stage: ClassVar[str] = "scope"
 
 

@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from contextplane.compiler.draft import Draft, Inputs, ScopePart
-from contextplane.compiler.refusals import OntologyMissing, PackNotRequested, PrincipalMismatch, TenantMismatch
+from contextplane.compiler.refusals import (
+    DocumentNotGiven,
+    OntologyMissing,
+    PackNotRequested,
+    PrincipalMismatch,
+    TenantMismatch,
+)
 from contextplane.model.context_ledger import EnvironmentValue, IntelligenceScope
 from contextplane.model.ids import PackRef, UnpinnedRef
 
@@ -17,7 +23,9 @@ _FROM_CONTEXT = ("timezone", "currency", "region")
 def scope(draft: Draft) -> Draft:
     """Request, run and pack belong together, the ontology is there, and each default has a source."""
     inputs = draft.inputs
-    _refuse_strangers(inputs)
+    _refuse_other_tenants(inputs)
+    _refuse_other_principals(inputs)
+    _refuse_other_documents(inputs)
     refs = inputs.view.pack.intelligence_refs
     ontology = f"{refs.ontology.namespace}@{refs.ontology.version}"
     if ontology not in inputs.view.ontologies:
@@ -37,7 +45,7 @@ def scope(draft: Draft) -> Draft:
     return replace(draft, scope=ScopePart(scope=found, environment=dict(_environment(inputs)), notes=notes))
 
 
-def _refuse_strangers(inputs: Inputs) -> None:
+def _refuse_other_tenants(inputs: Inputs) -> None:
     run, request, pack = inputs.run_context, inputs.request, inputs.view.pack
     tenant = pack.pack_meta.tenant
     if request.tenant_id != run.tenant_id:
@@ -52,6 +60,18 @@ def _refuse_strangers(inputs: Inputs) -> None:
             at="run_context#/tenant_id",
             hint="use a pack of this tenant",
         )
+    for name, agent in (("request", request.agent), ("run_context", run.agent)):
+        claim = agent.identity_claim
+        if claim is not None and claim.tenant_id != run.tenant_id:
+            raise TenantMismatch(
+                f"the agent's identity claim is of {claim.tenant_id}, the run of {run.tenant_id}",
+                at=f"{name}#/agent/identity_claim/tenant_id",
+                hint="act under a claim for the tenant of the run",
+            )
+
+
+def _refuse_other_principals(inputs: Inputs) -> None:
+    run, request = inputs.run_context, inputs.request
     for place, named, known in (
         ("/user/user_id", request.user.user_id, run.user.user_id),
         ("/agent/agent_id", request.agent.agent_id, run.agent.agent_id),
@@ -62,6 +82,10 @@ def _refuse_strangers(inputs: Inputs) -> None:
                 at=f"request#{place}",
                 hint="send the request as those who were authenticated",
             )
+
+
+def _refuse_other_documents(inputs: Inputs) -> None:
+    request = inputs.request
     for n, ref in enumerate(request.context_pack_refs):
         try:
             PackRef.parse(ref)
@@ -73,6 +97,13 @@ def _refuse_strangers(inputs: Inputs) -> None:
             at="request#/context_pack_refs",
             hint="name the pinned version that is to be used",
         )
+    for n, ref in enumerate(request.context_pack_refs):
+        if ref not in inputs.view.documents:
+            raise DocumentNotGiven(
+                f"the request names {ref}, which is not here",
+                at=f"request#/context_pack_refs/{n}",
+                hint="give it with the pack: --catalog, with a file",
+            )
 
 
 def _environment(inputs: Inputs) -> Iterator[tuple[str, EnvironmentValue]]:

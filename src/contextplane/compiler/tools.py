@@ -1,17 +1,17 @@
 """Stage `tools`: which tools the run may see, and what they can do."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from contextplane.compiler.blocks import instruction_block
+from contextplane.compiler.bounds import Kind, limits, told_of
 from contextplane.compiler.draft import Draft, ToolsPart
-from contextplane.compiler.quoting import quoted, quoted_json
+from contextplane.compiler.quoting import quoted_json
 from contextplane.compiler.view import PackView
-from contextplane.model.compiled_context import ArgumentLimit, CapabilityMetadata, Omission, ToolManifestEntry
+from contextplane.model.compiled_context import CapabilityMetadata, Omission, ToolManifestEntry
 from contextplane.model.context_block import ContextBlock
-from contextplane.model.context_pack.arguments import ArgConstraint
 from contextplane.model.context_pack.terms import ApprovalMode
 from contextplane.model.tokens import Tokens
 from contextplane.policy.gates import active_gates
@@ -83,10 +83,10 @@ def _entry(view: PackView, adapter_id: str, surfaced: list[SurfacedTool]) -> Too
     return ToolManifestEntry(
         adapter_id=adapter_id,
         capabilities=tuple(one.capability for one in surfaced),
-        constraints={one.capability: _limits(one) for one in surfaced if one.bounds},
+        constraints={one.capability: limits(one.bounds) for one in surfaced if one.bounds},
         capability_metadata={
             one.capability: CapabilityMetadata(
-                kind="read" if one.declared_mode == "read_only" else "write",
+                kind=_kind(one),
                 risk_level=_RISKS[one.declared_mode],
                 approval_mode=one.declared_mode,
                 source="adapter_registry",
@@ -94,12 +94,6 @@ def _entry(view: PackView, adapter_id: str, surfaced: list[SurfacedTool]) -> Too
             )
             for one in surfaced
         },
-    )
-
-
-def _limits(tool: SurfacedTool) -> tuple[ArgumentLimit, ...]:
-    return tuple(
-        ArgumentLimit(argument=one.argument, constraint=one.constraint, origin=one.origin) for one in tool.bounds
     )
 
 
@@ -116,31 +110,18 @@ def _omitted(one: LeftOut) -> Omission:
 
 
 def _told(view: PackView, tool: SurfacedTool, active: tuple[str, ...]) -> str:
-    """One capability in one line, its id first."""
-    kind = "read" if tool.declared_mode == "read_only" else "write"
+    """One capability in one line, its id first. Gates stand in the order of the pack's gates."""
+    kind = _kind(tool)
     parts = [f"{tool.capability_id}: {kind}, {tool.declared_mode}"]
-    parts += [f"wait for {gate}" for gate in tool.gate_ids if gate in active]
-    parts += [f"{bound.argument} {_bounds(bound.constraint)}" for bound in tool.bounds]
+    parts += [f"wait for {gate}" for gate in active if gate in tool.gate_ids]
+    if gives := view.given_by.get(tool.capability_id):
+        parts.append(f"gives {', '.join(gives)}")
+    parts += [told for one in limits(tool.bounds) if (told := told_of(one, kind)) is not None]
     schema = view.input_schema(tool.adapter_id, tool.capability)
     if schema is not None:
         parts.append(f"input {quoted_json(schema)}")
     return "; ".join(parts)
 
 
-def _bounds(constraint: ArgConstraint) -> str:
-    return ", ".join(_words(constraint))
-
-
-def _words(constraint: ArgConstraint) -> Iterator[str]:
-    if constraint.required:
-        yield "required"
-    if constraint.min is not None:
-        yield f"at least {quoted_json(constraint.min)}"
-    if constraint.max is not None:
-        yield f"at most {quoted_json(constraint.max)}"
-    if constraint.enum is not None:
-        yield f"one of {quoted_json(constraint.enum)}"
-    if constraint.pattern is not None:
-        yield f"matching {quoted(constraint.pattern)}"
-    if constraint.unless_approved:
-        yield "unless approved"
+def _kind(tool: SurfacedTool) -> Kind:
+    return "read" if tool.declared_mode == "read_only" else "write"

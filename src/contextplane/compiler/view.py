@@ -4,8 +4,11 @@ from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
 
+import msgspec
+
 from contextplane.authoring.evidence import spelled
-from contextplane.compiler.hashing import digest, digest_of_input
+from contextplane.compiler.hashing import canonical_input, digest_of_input, named
+from contextplane.compiler.malformed import invalid, said_by
 from contextplane.compiler.pack_texts import business_text, tone_text
 from contextplane.model.canonical import survey
 from contextplane.model.context_ledger import Lineage
@@ -20,6 +23,7 @@ __all__ = ["IntentView", "PackView"]
 T = TypeVar("T")
 
 _KEPT = 256
+_READ = msgspec.json.Decoder(ContextPack)
 
 
 class IntentView(NamedTuple):
@@ -32,6 +36,8 @@ class IntentView(NamedTuple):
 class PackView:
     """A pack with its overlays and catalogs merged in, and what is known of its environment.
 
+    The pack is read back from its canonical form: so the order of the keys in its file shapes nothing, a pack that is
+    not of its form is refused however it was made, and nobody else holds a part of it that could be changed.
     `lineage` names the documents that it was made from, the base pack first, the rest in the order in which they were
     applied. `ontologies` are the versions that are present (`ont.support@1.0.0`), `snapshot` is the one that the
     pack's rule leads to; None: nobody resolved it. A view never changes; what it prepares, it keeps.
@@ -45,12 +51,19 @@ class PackView:
         snapshot: str | None = None,
         lineage: tuple[Lineage, ...] | None = None,
     ) -> None:
-        self.pack = pack
+        self._given = pack
         self.ontologies = ontologies
         self._snapshot = snapshot
         self._lineage = lineage
         self._intents: dict[str, IntentView] = {}
         self._kept: dict[Hashable, object] = {}
+
+    @cached_property
+    def pack(self) -> ContextPack:
+        try:
+            return _READ.decode(self._written)
+        except msgspec.ValidationError as error:
+            raise invalid([said_by(error)], "pack") from error
 
     @cached_property
     def ref(self) -> str:
@@ -59,7 +72,7 @@ class PackView:
     @cached_property
     def digest(self) -> str:
         """The digest of the resolved pack."""
-        return digest_of_input(self.pack, "pack")
+        return named(self._written)
 
     @cached_property
     def is_plain(self) -> bool:
@@ -72,9 +85,14 @@ class PackView:
         return self._lineage or (Lineage(ref=self.ref, digest=self.digest),)
 
     @cached_property
+    def documents(self) -> frozenset[str]:
+        """What it was made from, by name."""
+        return frozenset({self.ref, *(one.ref for one in self.lineage)})
+
+    @cached_property
     def surroundings_digest(self) -> str:
         """The digest of what is known besides the pack itself."""
-        return digest([[*self.ontologies], self._snapshot, *self.lineage])
+        return digest_of_input([[*self.ontologies], self._snapshot, *self.lineage], "surroundings")
 
     @cached_property
     def snapshot(self) -> str | None:
@@ -99,6 +117,18 @@ class PackView:
             for name in permission.produces or (spelled(permission.adapter_id, permission.capability),):
                 found.setdefault(name, []).append(tool)
         return {name: tuple(tools) for name, tools in found.items()}
+
+    @cached_property
+    def given_by(self) -> dict[str, tuple[str, ...]]:
+        """For each tool the names of evidence that its result is and that some decision or rule asks for, in order."""
+        asked = {name for spec in self.pack.decision_layer.decision_specs for name in spec.required_evidence}
+        for rule in self._rules:
+            asked.update(rule.then.requires, rule.otherwise.requires if rule.otherwise is not None else ())
+        found: dict[str, list[str]] = {}
+        for name in sorted(asked):
+            for tool in dict.fromkeys(self.producers.get(name, ())):
+                found.setdefault(tool, []).append(name)
+        return {tool: tuple(names) for tool, names in found.items()}
 
     @cached_property
     def business(self) -> str:
@@ -151,6 +181,10 @@ class PackView:
         decisions = tuple(spec for spec in self.pack.decision_layer.decision_specs if spec.decision_key in keys)
         required = dict.fromkeys(name for spec in decisions for name in spec.required_evidence)
         return IntentView(decisions=decisions, required_evidence=tuple(required))
+
+    @cached_property
+    def _written(self) -> bytes:
+        return canonical_input(self._given, "pack")
 
     @cached_property
     def _rationales(self) -> dict[tuple[str, str], str | None]:

@@ -2,7 +2,8 @@
 
 from contextplane.model.handoff_grace import GRACE_STREAM, MOST_GRACE_SECONDS, grace_body, longest_grace
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import Catalog, Event, Transaction, View
+from contextplane.ports.catalog import Catalog, Transaction, View
+from contextplane.ports.streams import Event
 
 __all__ = ["tell_grace"]
 

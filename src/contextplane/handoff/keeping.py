@@ -20,10 +20,12 @@ from contextplane.model.handoff_events import (
 )
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import MAX_INLINE, Catalog, Event, Recorded, StreamsView, Transaction
+from contextplane.ports.catalog import Catalog, Transaction
 from contextplane.ports.handoff_index import HandoffRow
 from contextplane.ports.ids import Ids
+from contextplane.ports.object_index import Recorded
 from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, ObjectObstructed, Objects
+from contextplane.ports.streams import MAX_INLINE, Event, StreamsView
 
 __all__ = [
     "PAGE_KEY",

@@ -21,7 +21,8 @@ from contextplane.model.handoff import HandoffDocument, HandoffPack
 from contextplane.model.handoff_events import stream_name
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import StreamConflict, Transaction, View
+from contextplane.ports.catalog import Transaction, View
+from contextplane.ports.streams import StreamConflict
 
 __all__ = ["Shelf"]
 

@@ -8,9 +8,10 @@ from contextplane.handoff.anchors import anchored
 from contextplane.handoff.code import SourceReader, SourceRefused
 from contextplane.handoff.lifetimes import DEFAULT_TTL_MINUTES, deadline
 from contextplane.handoff.refusals import HandoffInvalid, RevisionConflict
-from contextplane.model.canonical import JsonRefused, canonical
+from contextplane.model.canonical import canonical
 from contextplane.model.handoff import Anchor, HandoffDocument, HandoffPack, Lines, Ref, Section, pack_bytes
 from contextplane.model.ids import HandoffId
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.timestamp import Timestamp
 
 __all__ = ["conflict", "first_revision", "next_revision", "sized_bytes"]

@@ -2,7 +2,7 @@
 
 import re
 
-from contextplane.model.canonical import MAX_DEPTH
+from contextplane.model.json_refusals import MAX_DEPTH
 
 __all__ = ["cut"]
 

@@ -11,7 +11,8 @@ import msgspec
 
 from contextplane import __version__
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import Json, JsonRefused
+from contextplane.model.canonical import Json
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.value import Value
 

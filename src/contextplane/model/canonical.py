@@ -7,37 +7,34 @@ It does not read text (`json_text.py` does) and does not hash (`Digest.of` does)
 import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.json_refusals import (
+    MAX_DEPTH,
+    FloatUnsafe,
+    JsonRefused,
+    NotFinite,
+    NotJson,
+    integer_unsafe,
+    lone_surrogate,
+    too_deep,
+)
 from contextplane.model.pointer import pointer
 
 __all__ = [
-    "MAX_DEPTH",
     "MAX_INTEGER",
     "SORTED",
-    "FloatUnsafe",
-    "IntegerUnsafe",
     "Json",
-    "JsonRefused",
-    "LoneSurrogate",
-    "NotFinite",
-    "NotJson",
-    "TooDeep",
     "canonical",
     "float_problem",
-    "integer_unsafe",
-    "lone_surrogate",
     "settled",
     "survey",
-    "too_deep",
 ]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | tuple[Json, ...] | dict[str, Json] | None"
 
-MAX_DEPTH = 256  # `[]` has depth 1
 MAX_INTEGER = 2**53 - 1
 SORTED = msgspec.json.Encoder(order="sorted")
 
@@ -52,56 +49,6 @@ _TINY, _SMALL, _WIDE, _HUGE = 1e-6, 1e-5, 2.0**53, 1e21
 _ASTRAL = re.compile(rb'[\xf0-\xf4][^"\\]*+(?:\\.[^"\\]*+)*+"(:?)')
 _AFTER_NUMBER = frozenset({b",", b"]", b"}"})
 _READ = msgspec.json.Decoder()
-
-
-class JsonRefused(ContextPlaneError):
-    """A value or a text that has no canonical form."""
-
-    code: ClassVar[str] = "json_refused"
-    family: ClassVar[Family] = "refused"
-
-    def __str__(self) -> str:
-        """Of a text the line as well: that is where an editor goes."""
-        if "line" not in self.details:
-            return super().__str__()
-        column = f", column {self.details['column']}" if "column" in self.details else ""
-        return f"line {self.details['line']}{column}: {super().__str__()}"
-
-
-class NotJson(JsonRefused):
-    """A value of a type that JSON does not have: bytes, a date, a set, a subclass, a key that is not text."""
-
-    code: ClassVar[str] = "json_type"
-
-
-class NotFinite(JsonRefused):
-    """NaN or an infinity."""
-
-    code: ClassVar[str] = "json_not_finite"
-
-
-class IntegerUnsafe(JsonRefused):
-    """An integer beyond 2^53-1 either way: a reader that keeps numbers as doubles would change it."""
-
-    code: ClassVar[str] = "json_integer_unsafe"
-
-
-class FloatUnsafe(JsonRefused):
-    """A float from 2^53 up to 1e21: its canonical form is an integer beyond 2^53-1, which is refused when read back."""
-
-    code: ClassVar[str] = "json_float_unsafe"
-
-
-class LoneSurrogate(JsonRefused):
-    """Half of a surrogate pair: not Unicode text, and without a form in UTF-8."""
-
-    code: ClassVar[str] = "json_lone_surrogate"
-
-
-class TooDeep(JsonRefused):
-    """Arrays and objects nested more than 256 deep."""
-
-    code: ClassVar[str] = "json_too_deep"
 
 
 def canonical(value: object) -> bytes:
@@ -296,15 +243,3 @@ def float_problem(number: float) -> JsonRefused | None:
     if _WIDE <= abs(number) < _HUGE:
         return FloatUnsafe(f"{number!r} is an integer beyond 2^53-1 in canonical form", hint="write it as text")
     return None
-
-
-def integer_unsafe(what: str) -> IntegerUnsafe:
-    return IntegerUnsafe(f"{what} is beyond 2^53-1", hint="write it as text")
-
-
-def lone_surrogate(unit: str) -> LoneSurrogate:
-    return LoneSurrogate(f"{unit} is half of a surrogate pair", hint="write the whole character")
-
-
-def too_deep() -> TooDeep:
-    return TooDeep(f"nested more than {MAX_DEPTH} deep", hint="keep the inner part as a document of its own")

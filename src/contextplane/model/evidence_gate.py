@@ -36,8 +36,10 @@ class Unanswering(Document, frozen=True):
 class Unresolved(Document, frozen=True):
     """A required name that nothing answers yet, why, and the tools of the surface that can.
 
-    `reason` is `refused` when there was evidence of that name and none of it was admitted, `no_evidence` when there was
-    none. `evidence` lists every piece of that name, with what is wrong with it.
+    `reason` is `refused` when there was evidence of that name and none of it was admitted; `not_true` when the request
+    speaks of it and does not say true; `policy_failed` when the policy engine should have answered it; `no_evidence`
+    when there is nothing; else what is wrong with the nearest piece. `evidence` lists every piece of that name, with
+    what is wrong with it.
     """
 
     name: str

@@ -10,7 +10,8 @@ from mmap import mmap
 
 import msgspec
 
-from contextplane.model.canonical import Json, JsonRefused
+from contextplane.model.canonical import Json
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.value import Value
 

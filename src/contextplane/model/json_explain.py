@@ -8,16 +8,8 @@ import math
 import re
 from typing import ClassVar, NoReturn
 
-from contextplane.model.canonical import (
-    MAX_DEPTH,
-    MAX_INTEGER,
-    JsonRefused,
-    NotFinite,
-    float_problem,
-    integer_unsafe,
-    lone_surrogate,
-    too_deep,
-)
+from contextplane.model.canonical import MAX_INTEGER, float_problem
+from contextplane.model.json_refusals import MAX_DEPTH, JsonRefused, NotFinite, integer_unsafe, lone_surrogate, too_deep
 from contextplane.model.pointer import pointer
 
 __all__ = [

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import msgspec
 
-from contextplane.model.canonical import MAX_DEPTH, SORTED, Json, JsonRefused, settled, survey
+from contextplane.model.canonical import SORTED, Json, settled, survey
+from contextplane.model.json_refusals import MAX_DEPTH, JsonRefused
 from contextplane.model.value import Value
 
 __all__ = ["Parsed", "parse", "repeats_a_key"]

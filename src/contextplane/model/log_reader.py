@@ -2,9 +2,10 @@
 
 from typing import ClassVar, Literal, cast
 
-from contextplane.model.canonical import Json, JsonRefused
+from contextplane.model.canonical import Json
 from contextplane.model.execution_log import Content, ExecutionLog, InvalidLog, LogFile, LogPrompt, LogStep
 from contextplane.model.json_cut import Buffer, LongText, parse_long, restored
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.pointer import pointer
 from contextplane.model.problems import NotingReader, type_name
 from contextplane.model.timestamp import NO_TIME, InvalidTimestamp, Timestamp

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import SORTED, Json, JsonRefused, canonical
+from contextplane.model.canonical import SORTED, Json, canonical
 from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.form_problems import form_problems
 from contextplane.model.ids import Digest
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.problems import Problem
 from contextplane.model.value import Value
 

@@ -8,6 +8,7 @@ from contextplane.model.context_pack.terms import ApprovalMode, Identifier
 from contextplane.model.value import Document
 
 __all__ = [
+    "CLAIMS",
     "AgentIdentity",
     "IdentityClaim",
     "Principal",
@@ -121,13 +122,14 @@ class RunContext(Document, frozen=True, omit_defaults=True):
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-_CLAIMS = frozenset(UserClaims.__struct_fields__) - {"further"}
+CLAIMS = frozenset(UserClaims.__struct_fields__) - {"further"}
+"""The claims that have a field of their own, and so none of them stands in `further`."""
 
 
 def claims_lifted(user: Any) -> Any:  # noqa: ANN401  whatever a document holds there
     """The `user` of a document with its further claims put in their place."""
     if not isinstance(user, dict):
         return user
-    known = {key: value for key, value in user.items() if key in _CLAIMS}
-    further = {key: value for key, value in user.items() if key not in _CLAIMS}
+    known = {key: value for key, value in user.items() if key in CLAIMS}
+    further = {key: value for key, value in user.items() if key not in CLAIMS}
     return {**known, "further": further} if further else known

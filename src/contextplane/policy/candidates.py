@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from contextplane.model.canonical import Json
 from contextplane.policy.logic import variables
+from contextplane.policy.operators import COMPARING, operation
 
-__all__ = ["COMPARING", "HUGE", "PERHAPS_A_TIME", "Uses", "operation", "path_of"]
+__all__ = ["HUGE", "PERHAPS_A_TIME", "Uses", "path_of"]
 
-COMPARING = frozenset({"==", "===", "!=", "!==", "<", "<=", ">", ">="})
 HUGE = 2.0**50
 """From here on, the number next to another is not told apart from it."""
 
@@ -156,14 +156,6 @@ def path_of(value: Json) -> str | None:
     given = value["var"]
     given = given[0] if isinstance(given, list) and len(given) == 1 else given
     return given if isinstance(given, str) and given else None
-
-
-def operation(expression: Json) -> tuple[str, list[Json]]:
-    """The operator and its operands; no operator where there is none."""
-    if not isinstance(expression, dict) or len(expression) != 1:
-        return "", []
-    operator, given = next(iter(expression.items()))
-    return operator, given if isinstance(given, list) else [given]
 
 
 def _as_number(value: Json) -> float | None:

@@ -19,13 +19,14 @@ from contextplane.policy.decision import (
     RuleEffect,
     RuleError,
     RuleIdle,
+    TriggeredGuardrail,
 )
 from contextplane.policy.rules import Branch, CompiledRule
 
 __all__ = ["FAILED", "FALSE", "OUTSIDE", "TRUE", "Basis", "Outcome", "Taken", "combine", "take"]
 
 FALSE, TRUE, FAILED, OUTSIDE = range(4)
-"""What became of a rule, as a byte. From `OUTSIDE` on: the place, in its scope, of the part that does not match."""
+"""What became of a rule, as a byte. From `OUTSIDE` on: the place, in what keeps it outside, of what does so here."""
 
 _SPEAKS: dict[GuardrailKind, DenialKind] = {"must_refuse": "refusal", "must_escalate": "escalation"}
 _ID_DIGITS = 16
@@ -44,7 +45,7 @@ class Taken(NamedTuple):
     bounds: tuple[ArgumentBound, ...]
     mode: ApprovalMode | None
     denials: tuple[Denial, ...]
-    allowing: str
+    allowing: tuple[tuple[str, str], ...]
     applied: bool
 
 
@@ -92,7 +93,7 @@ def take(rules: Sequence[CompiledRule], states: bytes, elsewhere: tuple[RuleIdle
         bounds=tuple(chain.from_iterable([branch.bounds for branch in strict])),
         mode=APPROVAL_MODES[max(ranks)] if ranks else None,
         denials=tuple([_denied_by(branch.effect) for branch in strict if branch.says.allow is False]),
-        allowing=", ".join([branch.rule_id for branch in branches if branch.says.allow is True]),
+        allowing=tuple([(one.effect.at, one.rule_id) for one in branches if one.says.allow is True]),
         applied=bool(states) and min(states) < OUTSIDE,
     )
 
@@ -109,12 +110,13 @@ def _denied_by(one: RuleEffect) -> Denial:
 def combine(outcome: Outcome, guarded: GuardrailVerdict, *, intent: str, basis: Basis) -> PolicyDecision:
     """Put one verdict together, and name it by what it follows from."""
     taken = outcome.taken
-    denials = tuple(_denials(outcome, guarded, intent))
+    allowing = _allowing(outcome)
+    denials = tuple(_denials(outcome, guarded, allowing, intent))
     return PolicyDecision(
         policy_decision_id=_named(outcome, guarded, basis),
         intent=intent,
         allowed=not denials,
-        reason="; ".join([one.reason for one in denials]) if denials else f"allowed by {taken.allowing}",
+        reason="; ".join([one.reason for one in denials]) if denials else f"allowed by {', '.join(allowing)}",
         denials=denials,
         effective_approval_mode=taken.mode,
         requires_approval_gates=taken.gates,
@@ -131,16 +133,22 @@ def combine(outcome: Outcome, guarded: GuardrailVerdict, *, intent: str, basis: 
     )
 
 
-def _denials(outcome: Outcome, guarded: GuardrailVerdict, intent: str) -> Iterator[Denial]:
+def _allowing(outcome: Outcome) -> list[str]:
+    """The rules that allow it. One that does so by a fact that is missing does not count."""
+    void = {one.at.removesuffix("/if") for one in outcome.missing if one.voids}
+    return [rule_id for at, rule_id in outcome.taken.allowing if at not in void]
+
+
+def _denials(outcome: Outcome, guarded: GuardrailVerdict, allowing: Sequence[str], intent: str) -> Iterator[Denial]:
     """Everything that denies, the weightiest first: guardrails, then rules, then what could not be decided."""
     for one in guarded.triggered:
-        yield Denial(kind=_SPEAKS[one.kind], by=one.id, reason=one.message or f"{one.kind}: {one.id}")
+        yield Denial(kind=_SPEAKS[one.kind], by=one.id, reason=_said(one))
     yield from outcome.taken.denials
     for error in outcome.errors:
         yield Denial(kind="error", by=error.rule_id, reason=f"the condition of {error.rule_id} {error.why}")
     for fact in outcome.missing:
-        if fact.denies:
-            reason = f"{fact.path} is missing, which {fact.rule_id} reads"
+        if fact.denies or (fact.voids and not allowing):
+            reason = f"{fact.path} is missing, which {fact.rule_id} {'applies by' if fact.scope else 'reads'}"
             yield Denial(kind="missing_fact", by=fact.rule_id, reason=reason)
     if not outcome.taken.applied:
         yield Denial(kind="no_rule", by="", reason=f"no rule applies to the intent {intent}")
@@ -148,10 +156,15 @@ def _denials(outcome: Outcome, guarded: GuardrailVerdict, intent: str) -> Iterat
         yield Denial(kind="nothing_allows", by="", reason=f"no rule in effect allows the intent {intent}")
 
 
+def _said(one: TriggeredGuardrail) -> str:
+    said = one.message or f"{one.kind}: {one.id}"
+    return f"{said} ({', '.join(one.missing)} is missing)" if "missing" in one.by else said
+
+
 def _named(outcome: Outcome, guarded: GuardrailVerdict, basis: Basis) -> str:
     """An id that the same rules, facts read and verdict always get, and others do not. No clock, no id of a run."""
     failed = [[one.at, one.kind] for one in outcome.errors]
     lacking = [[one.at, one.path] for one in outcome.missing]
-    spoken = [[one.kind, one.id, *one.by] for one in guarded.triggered]
+    spoken = [[one.kind, one.id, *one.by, *one.missing] for one in guarded.triggered]
     content = canonical([basis.digest, basis.states.hex(), basis.values, failed, lacking, spoken])
     return f"pol_{Digest.of(content).hex[:_ID_DIGITS]}"

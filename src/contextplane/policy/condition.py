@@ -4,7 +4,7 @@ Only true and false are answers. What evaluates to anything else is a failure, a
 takes more work than its size justifies. What a failure means is decided by whoever asks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import datalogic_py
@@ -12,10 +12,12 @@ import msgspec
 
 from contextplane.model.canonical import Json
 from contextplane.model.value import Value
-from contextplane.policy.candidates import operation
+from contextplane.policy.elements import element_reads, failing_without
 from contextplane.policy.facts import Facts
-from contextplane.policy.logic import PER_ELEMENT, engine, variables
+from contextplane.policy.logic import engine, variables
+from contextplane.policy.operators import ORDERING, PER_ELEMENT, operation
 from contextplane.policy.reaching import plain_paths, reach
+from contextplane.policy.strict import NO_LIST, NO_ORDER, NO_PLACE, strict
 
 __all__ = ["Condition", "Conditions", "Failure", "FailureKind", "Judgement", "budget_of"]
 
@@ -31,8 +33,13 @@ MOST = 100_000
 """What one condition is granted at most, whatever its size."""
 
 _LOOKS_AT_NOTHING = frozenset({"and", "or", "!", "!!", "if", "?:", "var"})
-_SHOWN = 60
 _NOTHING = frozenset[str]()
+_NOWHERE = frozenset[int]()
+_REFUSED = {
+    NO_LIST: "cannot be evaluated: it goes through what is no list",
+    NO_ORDER: "cannot be evaluated: true and false have no order",
+    NO_PLACE: "cannot be evaluated: it searches what is neither a list nor a text",
+}
 _decode = msgspec.json.Decoder().decode
 _decode_answers = msgspec.json.Decoder(tuple[list[bool], list[Any]]).decode
 
@@ -49,6 +56,8 @@ class Condition:
 
     def __init__(self, expression: Json) -> None:
         self.expression = expression
+        self.strict = strict(expression)
+        self.elements = element_reads(expression)
         self.reads = variables(expression)
         self.plain = frozenset(plain_paths(expression))
         self.budget = budget_of(expression)
@@ -58,14 +67,19 @@ class Condition:
     def judge(self, facts: Facts) -> bool | Failure:
         """What it comes to for itself."""
         try:
-            text, _ = self._compiled("", [self.expression]).evaluate_metered(facts.data, budget=self.budget)
+            text, _ = self._compiled("", lambda: [self.strict]).evaluate_metered(facts.data, budget=self.budget)
         except datalogic_py.DataLogicError as error:
             return _failure(error)
         return answer(_decode(text)[0])
 
     def missing(self, facts: Facts) -> list[str]:
-        """The facts that it comes to read and does not find. What it has a default for is not missing."""
-        return [path for path in sorted(self.plain) if self._is_missing(path, facts) and self._reaches(path, facts)]
+        """What it comes to read and does not find, where it has an answer. What it has a default for is not missing."""
+        plain = [path for path in sorted(self.plain) if self._is_missing(path, facts) and self._reaches(path, facts)]
+        return sorted({*plain, *self.missing_of_elements(facts)})
+
+    def missing_of_elements(self, facts: Facts) -> list[str]:
+        """What it comes to read of an element that lacks it, where it has an answer."""
+        return [name for name in dict.fromkeys(one.name for one in self.elements) if self._fails_without(name, facts)]
 
     def reach(self, path: str) -> Json:
         """When it reads this fact: always, never, or when an expression holds."""
@@ -75,31 +89,46 @@ class Condition:
         return found
 
     def _is_missing(self, path: str, facts: Facts) -> bool:
-        text, _ = self._compiled(f"var {path}", {"var": path}).evaluate_metered(facts.data)
+        text, _ = self._compiled(f"var {path}", lambda: {"var": path}).evaluate_metered(facts.data)
         return text == "null"
 
     def _reaches(self, path: str, facts: Facts) -> bool:
-        text, _ = self._compiled(f"reach {path}", [self.reach(path)]).evaluate_metered(facts.data)
+        text, _ = self._compiled(f"reach {path}", lambda: [self.reach(path)]).evaluate_metered(facts.data)
         return text == "[true]"
 
-    def _compiled(self, name: str, expression: Json) -> datalogic_py.Rule:
+    def _fails_without(self, name: str, facts: Facts) -> bool:
+        rule = self._compiled(f"without {name}", lambda: strict(failing_without(self.expression, name)))
+        try:
+            rule.evaluate_metered(facts.data)
+        except datalogic_py.DataLogicError:
+            return True  # there is nothing else that it could fail of
+        return False
+
+    def _compiled(self, name: str, expression: Callable[[], Json]) -> datalogic_py.Rule:
         """Compiled when first needed: most conditions are only ever judged together with others."""
         rule = self._made.get(name)
         if rule is None:
-            rule = self._made[name] = engine().compile(expression)
+            rule = self._made[name] = engine().compile(expression())
         return rule
 
 
 class Judgement(NamedTuple):
     """What conditions came to, in their order: false stands in `answers` for each that has a failure by its place.
 
-    `values` are those of the facts that the conditions read, `missing` those of them that are not there.
+    `values` are those of the facts that the conditions read, `missing` those of them that are not there. `perhaps` are
+    the places of conditions that may have read something of an element that lacks it.
     """
 
     answers: Sequence[bool]
     failures: Mapping[int, Failure]
     values: Sequence[Json]
     missing: frozenset[str]
+    perhaps: frozenset[int]
+
+    @property
+    def lacks(self) -> bool:
+        """Whether something may have been read that is not there."""
+        return bool(self.missing or self.perhaps)
 
 
 class Conditions:
@@ -108,13 +137,14 @@ class Conditions:
     def __init__(self, conditions: Sequence[Condition]) -> None:
         self._conditions = conditions
         self._paths = sorted(frozenset[str]().union(*(one.reads for one in conditions)))
-        array: list[Json] = [one.expression for one in conditions]
+        array: list[Json] = [one.strict for one in conditions]
         read: list[Json] = [{"var": path} for path in self._paths]
-        if not engine().compile(array).facts()["reads_complete"]:
-            read.append({"var": ""})  # of a path that is computed, anything may be read
         self._read = engine().compile(read)
         self._asked: tuple[tuple[tuple[int, str], ...], datalogic_py.Rule] | None = None
         self._array = engine().compile([array, read])
+        perhaps = [(n, read.perhaps) for n, one in enumerate(conditions) for read in one.elements]
+        self._of_elements = [n for n, _ in perhaps]
+        self._perhaps = engine().compile([one for _, one in perhaps])
         # No more than any of them is granted alone: so together none can do what it could not do alone. Those that look
         # into no value cannot exceed what they are granted.
         walking = [one.budget for one in conditions if one.budget > WALKED]
@@ -136,18 +166,32 @@ class Conditions:
                 if isinstance(found, Failure):
                     failures[n] = found
         missing = self._missing(values) if None in values else _NOTHING
-        return Judgement(answers, failures, values, missing)
+        perhaps = self._lacking(facts) if self._of_elements else _NOWHERE
+        return Judgement(answers, failures, values, missing, perhaps)
 
-    def reaching(self, places: Sequence[int], paths: frozenset[str], facts: Facts) -> Mapping[int, list[str]]:
+    def missed(self, places: Sequence[int], judged: Judgement, facts: Facts) -> Mapping[int, list[str]]:
+        """What each of the conditions at these places came to read and did not find, in order.
+
+        Of one that failed it cannot be told how far it came: all the facts that it could have missed.
+        """
+        found = {n: set(judged.missing & self._conditions[n].plain) for n in places if n in judged.failures}
+        answered = [n for n in places if n not in judged.failures]
+        for n, path in self._reached(answered, judged.missing, facts) if judged.missing else ():
+            found.setdefault(n, set()).add(path)
+        for n in judged.perhaps.intersection(answered):
+            found.setdefault(n, set()).update(self._conditions[n].missing_of_elements(facts))
+        return {n: sorted(names) for n, names in found.items() if names}
+
+    def _reached(self, places: Sequence[int], paths: frozenset[str], facts: Facts) -> list[tuple[int, str]]:
         """Of the conditions at these places, all of which have an answer: which of these facts each comes to read."""
         pairs = [(n, path) for n in places for path in sorted(paths & self._conditions[n].plain)]
         asked = tuple(one for one in pairs if not isinstance(self._conditions[one[0]].reach(one[1]), bool))
         held = self._held(asked, facts) if asked else set()
-        found: dict[int, list[str]] = {}
-        for one in pairs:
-            if one in held or self._conditions[one[0]].reach(one[1]) is True:
-                found.setdefault(one[0], []).append(one[1])
-        return found
+        return [one for one in pairs if one in held or self._conditions[one[0]].reach(one[1]) is True]
+
+    def _lacking(self, facts: Facts) -> frozenset[int]:
+        answers: list[bool] = _decode(self._perhaps.evaluate_metered(facts.data)[0])
+        return frozenset(n for n, holds in zip(self._of_elements, answers, strict=True) if holds)
 
     def _held(self, asked: tuple[tuple[int, str], ...], facts: Facts) -> set[tuple[int, str]]:
         if self._asked is None or self._asked[0] != asked:
@@ -156,7 +200,7 @@ class Conditions:
         return {one for one, holds in zip(asked, answers, strict=True) if holds}
 
     def _missing(self, values: Sequence[Json]) -> frozenset[str]:
-        return frozenset(path for path, value in zip(self._paths, values, strict=False) if value is None)
+        return frozenset(path for path, value in zip(self._paths, values, strict=True) if value is None)
 
 
 def answer(result: Json) -> bool | Failure:
@@ -192,5 +236,15 @@ def _work(expression: Json) -> int:
 def _failure(error: datalogic_py.DataLogicError) -> Failure:
     if error.error_type == "BudgetExceeded":
         return Failure(kind="too_much_work", why="takes more work than a condition of its size is granted")
-    where = f" in {error.operator}" if error.operator else ""
-    return Failure(kind="failed", why=f"cannot be evaluated{where}: {error.error_type}"[:_SHOWN])
+    for refused, why in _REFUSED.items():
+        if error.operator == "throw" and f'"{refused}"' in str(error):
+            return Failure(kind="failed", why=why)
+    operator = _operator(error)
+    cause = f": {operator} cannot take what it is given" if operator else ""
+    return Failure(kind="failed", why=f"cannot be evaluated{cause}")
+
+
+def _operator(error: datalogic_py.DataLogicError) -> str | None:
+    """The operator that failed. What the strict form adds to an operand belongs to the order that it stands in."""
+    above = error.path[-2]["operator"] if error.path and len(error.path) > 1 else None
+    return above if error.operator == "+" and above in ORDERING else error.operator

@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 DenialKind = Literal["refusal", "escalation", "rule", "error", "missing_fact", "no_rule", "nothing_allows"]
-IdleKind = Literal["out_of_scope", "no_else"]
+IdleKind = Literal["out_of_scope", "scope_unknown", "no_else"]
 ErrorKind = Literal["failed", "too_much_work", "not_boolean"]
 GuardrailKind = Literal["must_refuse", "must_escalate"]
-TriggerKind = Literal["when", "error", "signal", "label"]
+TriggerKind = Literal["when", "error", "missing", "signal", "label"]
 
 
 class RuleEffect(Value, frozen=True):
@@ -44,7 +44,7 @@ class RuleEffect(Value, frozen=True):
 
 
 class RuleIdle(Value, frozen=True):
-    """A rule that had no effect: it did not apply, or its `if` was false and it has no `else`."""
+    """A rule that had no effect: it did not apply, nobody can tell whether it does, or it has no `else`."""
 
     bundle_id: str
     rule_id: str
@@ -64,13 +64,19 @@ class RuleError(Value, frozen=True):
 
 
 class MissingFact(Value, frozen=True):
-    """A fact that a rule read and did not find. `denies`: the branch that was not taken would have restricted."""
+    """A fact that a rule read and did not find.
+
+    `denies`: the branch that was not taken would have restricted. `voids`: only the one taken allows, which therefore
+    does not count. With `scope` it is what the rule applies by, and neither of its branches was taken.
+    """
 
     path: str
     bundle_id: str
     rule_id: str
     at: str
     denies: bool
+    voids: bool = False
+    scope: bool = False
 
 
 class ArgumentBound(Value, frozen=True):
@@ -90,13 +96,17 @@ class BundleEffects(Value, frozen=True):
 
 
 class TriggeredGuardrail(Value, frozen=True):
-    """A guardrail that speaks, and every way in which it was triggered."""
+    """A guardrail that speaks, and every way in which it was triggered. `missing` are the facts that its `when` missed.
+
+    By `missing` alone: its `when` does not hold, and could have held if they had been given.
+    """
 
     id: str
     kind: GuardrailKind
     by: tuple[TriggerKind, ...]
     message: str | None = None
     error: str | None = None
+    missing: tuple[str, ...] = ()
 
 
 class GuardrailVerdict(Value, frozen=True):

@@ -12,7 +12,7 @@ from contextplane.model.context_pack.policy_layer import ApprovalGate, PolicyLay
 from contextplane.model.context_pack.terms import ApprovalMode
 from contextplane.model.ids import Digest
 from contextplane.policy.combining import FAILED, OUTSIDE, TRUE, Basis, Outcome, Taken, combine, take
-from contextplane.policy.condition import Condition, Conditions
+from contextplane.policy.condition import Condition, Conditions, Judgement
 from contextplane.policy.decision import MissingFact, PolicyDecision
 from contextplane.policy.facts import Facts
 from contextplane.policy.guardrails import GuardrailProgram
@@ -94,15 +94,16 @@ class _IntentRules:
         states = bytearray(judged.answers)
         for n in judged.failures:
             states[n] = FAILED
-        values = judged.values
+        values, unknown = judged.values, False
         if self._scoped:
             values = [*values, *(facts.matched(key) for _, rule in self._scoped for key, _ in rule.scope)]
             for n, rule in self._scoped:
                 outside = rule.not_matched(facts)
                 if outside is not None:
                     states[n] = OUTSIDE + outside
+                    unknown = unknown or outside >= len(rule.scope)
         errors = [self._rules[n].failed(one) for n, one in judged.failures.items() if states[n] == FAILED]
-        missing = self._missing(states, judged.missing, facts) if judged.missing else ()
+        missing = self._missing(states, judged, facts) if judged.lacks or unknown else ()
         key = bytes(states)
         return _Judged(Outcome(taken=self._take(key), errors=tuple(errors), missing=missing), key, values)
 
@@ -115,23 +116,17 @@ class _IntentRules:
             found = self._taken[states] = take(self._rules, states, self._elsewhere)
         return found
 
-    def _missing(self, states: bytearray, paths: frozenset[str], facts: Facts) -> tuple[MissingFact, ...]:
-        """The facts that rules came to read and did not find.
+    def _missing(self, states: bytearray, judged: Judgement, facts: Facts) -> tuple[MissingFact, ...]:
+        """The facts that rules came to read and did not find, and those that they apply by.
 
-        Such a rule was decided as if they were null. That denies when the branch that was not taken restricts: nobody
-        escapes a restriction by leaving a fact out.
+        Such a rule was decided as if they were null, or not applied. Nobody escapes a restriction, and nobody is
+        allowed, by leaving a fact out.
         """
-        reading = [
-            n for n, one in enumerate(self._rules) if states[n] < OUTSIDE and not paths.isdisjoint(one.condition.plain)
-        ]
-        reached = self._conditions.reaching([n for n in reading if states[n] != FAILED], paths, facts)
+        missed = self._conditions.missed([n for n, state in enumerate(states) if state < OUTSIDE], judged, facts)
         found: list[MissingFact] = []
-        for n in reading:
-            rule = self._rules[n]
-            if states[n] == FAILED:
-                lacking, not_taken = sorted(paths & rule.condition.plain), None  # how far it came cannot be told
-            else:
-                lacking, not_taken = reached.get(n, []), rule.otherwise if states[n] == TRUE else rule.then
-            denies = not_taken is not None and not_taken.restricts
-            found += [rule.missing(path, denies=denies) for path in lacking]
+        for n, (rule, state) in enumerate(zip(self._rules, states, strict=True)):
+            if state >= OUTSIDE + len(rule.scope):
+                found += rule.missing_of_scope(facts)
+            elif n in missed:
+                found += rule.missed(missed[n], answer=None if state == FAILED else state == TRUE)
         return tuple(found)

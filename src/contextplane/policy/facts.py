@@ -82,6 +82,8 @@ class Facts:
             )
         data["safety_mode"] = mode
         _check_signals(request)
+        _check_matched("/request/channel", request.get("channel"))
+        _check_matched("/user/role", user.get("role"))
         if _NULL in canonical(data):
             data = {name: _without_nulls(value) for name, value in data.items()}
         return cls(data, intent, mode)
@@ -118,6 +120,12 @@ def _without_nulls(value: Json) -> Json:
     if isinstance(value, dict):
         return {key: _without_nulls(one) for key, one in value.items() if one is not None}
     return [_without_nulls(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _check_matched(at: str, value: Json) -> None:
+    """Rules apply by it: given as anything but a text, it would match none of them."""
+    if value is not None and (type(value) is not str or not value):
+        raise FactsRefused("must be a text", at=at, hint="rules apply by it: give one, or leave it out")
 
 
 def _check_signals(request: Mapping[str, Json]) -> None:

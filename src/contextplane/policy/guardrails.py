@@ -28,24 +28,36 @@ class GuardrailProgram:
         """Which of them speak; and the values that this was decided by.
 
         A guardrail is triggered when its `when` holds, when `request.context.signals` names it, or when
-        `request.context.<label>` is true. One whose `when` cannot be judged is triggered as well.
+        `request.context.<label>` is given and not false. One whose `when` cannot be judged is triggered as well, and so
+        is one that does not hold and missed a fact: nobody escapes it by leaving that out.
         """
         values: Sequence[Json] = ()
         answers: dict[int, bool | Failure] = {}
+        missing: dict[int, tuple[str, ...]] = {}
         if self._conditional:
             judged = self._conditions.judge(facts)
             values = judged.values
             for place, (n, answer) in enumerate(zip(self._conditional, judged.answers, strict=True)):
                 answers[n] = judged.failures.get(place, answer)
+            if judged.lacks:
+                missed = self._conditions.missed(range(len(self._conditional)), judged, facts)
+                missing = {self._conditional[place]: tuple(names) for place, names in missed.items()}
         context = facts.context
         signals = cast("list[str]", context.get("signals") or [])
         triggered = []
         for n, (kind, one) in enumerate(self._entries):
-            by = tuple(_ways(answers.get(n, False), signal=one.id in signals, label=context.get(one.id) is True))
+            found, lacks = answers.get(n, False), missing.get(n, ())
+            by = (
+                *_ways(found, lacks=bool(lacks)),
+                *(("signal",) if one.id in signals else ()),
+                # What is given and is no plain no cannot be judged.
+                *(("label",) if context.get(one.id, False) is not False else ()),
+            )
             if by:
-                failure = answers.get(n)
-                error = failure.why if isinstance(failure, Failure) else None
-                triggered.append(TriggeredGuardrail(id=one.id, kind=kind, by=by, message=one.message, error=error))
+                error = found.why if isinstance(found, Failure) else None
+                triggered.append(
+                    TriggeredGuardrail(id=one.id, kind=kind, by=by, message=one.message, error=error, missing=lacks)
+                )
         if not triggered:
             return self._quiet, values
         quiet = self._quiet
@@ -55,15 +67,13 @@ class GuardrailProgram:
         return verdict, values
 
 
-def _ways(answer: bool | Failure, *, signal: bool, label: bool) -> Iterator[TriggerKind]:  # noqa: FBT001  an answer
+def _ways(answer: bool | Failure, *, lacks: bool) -> tuple[TriggerKind, ...]:  # noqa: FBT001  an answer
+    """In which way its condition triggers it."""
     if answer is True:
-        yield "when"
-    elif answer is not False:
-        yield "error"
-    if signal:
-        yield "signal"
-    if label:
-        yield "label"
+        return ("when",)
+    if answer is not False:
+        return ("error",)
+    return ("missing",) if lacks else ()
 
 
 def placed_guardrails(guardrails: Guardrails) -> Iterator[tuple[GuardrailKind, str, Guardrail]]:

@@ -14,32 +14,24 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import Json
 from contextplane.model.pointer import pointer
 from contextplane.model.value import Value
+from contextplane.policy.operators import COMPARING, OPERATORS, PER_ELEMENT
+from contextplane.policy.strict import INTERNAL_FAMILIES, strict
 
 __all__ = [
     "DEEPEST",
     "LARGEST",
-    "OPERATORS",
-    "PER_ELEMENT",
     "Expression",
     "LogicFailed",
     "LogicProblem",
     "compiled",
+    "computed_names",
     "engine",
     "examined",
     "logic_problems",
     "variables",
 ]
 
-OPERATORS = frozenset(
-    {"var", "missing", "missing_some", "if", "?:", "==", "===", "!=", "!==", "!", "!!", "or", "and"}
-    | {">", ">=", "<", "<=", "max", "min", "+", "-", "*", "/", "%"}
-    | {"map", "filter", "reduce", "all", "none", "some", "merge", "in", "cat", "substr"}
-)
-"""The operators of the public suite, and nothing that an engine adds to them: no dates and no lots."""
-
-PER_ELEMENT = frozenset({"map", "filter", "reduce", "all", "none", "some"})
 _JOINING = frozenset({"and", "or"})
-_COMPARING = frozenset({"==", "===", "!=", "!==", ">", ">=", "<", "<="})
 _SIMPLE_DEPTH, _SIMPLE_WIDTH = 3, 8
 """So deep and so wide, an expression is within the fence."""
 
@@ -71,7 +63,7 @@ class Expression:
         self._rule = rule
 
     def holds(self, facts: Mapping[str, Json]) -> bool:
-        """Whether it is true of these facts, as JSONLogic takes truth."""
+        """Whether it is true of these facts, as JSONLogic takes truth; `LogicFailed` where its strict form fails."""
         try:
             result, _ = self._rule.evaluate_metered(facts, budget=_BUDGET)
         except datalogic_py.DataLogicError as error:
@@ -83,7 +75,7 @@ def compiled(expression: Json) -> Expression:
     """Compile an expression that has no problems; `LogicFailed` names the first that it has."""
     for problem in logic_problems(expression):
         raise LogicFailed(problem.message, at=problem.at)
-    return Expression(engine().compile({"!!": [expression]}))
+    return Expression(engine().compile({"!!": [strict(expression)]}))
 
 
 def examined(expression: Json) -> tuple[bool, tuple[LogicProblem, ...], frozenset[str]]:
@@ -129,7 +121,7 @@ def _simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
     if operator in _JOINING:
         few = depth < _SIMPLE_DEPTH and len(operands) <= _SIMPLE_WIDTH
         return few and all(_simple(one, reads, depth + 1) for one in operands)
-    if operator not in _COMPARING or len(operands) > 2:  # noqa: PLR2004
+    if operator not in COMPARING or len(operands) > 2:  # noqa: PLR2004
         return False
     fact, constant = operands
     if type(fact) is not dict or len(fact) != 1 or type(path := fact.get("var")) is not str:
@@ -179,10 +171,28 @@ def variables(expression: Json) -> frozenset[str]:
     return frozenset(found)
 
 
+def computed_names(expression: Json) -> Iterator[str]:
+    """The places where the name of what is read is itself computed: nobody sees when such a fact is missing."""
+    return iter(()) if _simple(expression, set()) else _computed_names(expression, "")
+
+
+def _computed_names(expression: Json, at: str) -> Iterator[str]:
+    if isinstance(expression, list):
+        for n, one in enumerate(expression):
+            yield from _computed_names(one, f"{at}/{n}")
+    elif isinstance(expression, dict):
+        for operator, given in expression.items():
+            place = at + pointer([operator])
+            name = given[0] if isinstance(given, list) and given else None if given == [] else given
+            if operator == "var" and not (name is None or type(name) in {str, int}):
+                yield place
+            yield from _computed_names(given, place)
+
+
 def _named(operator: str, operands: Sequence[Json]) -> Iterator[str]:
     """The paths that the operands of one operator name themselves."""
     if operator == "var":
-        operands = operands[:1]
+        operands = operands[:1] if operands and operands[0] is not None else [""]
     elif operator == "missing_some":
         operands = operands[1:]
     elif operator != "missing":
@@ -212,13 +222,14 @@ def _checked_by_engine(expression: Json) -> tuple[LogicProblem, ...]:
 
 @cache
 def engine() -> datalogic_py.Engine:
-    """The one engine that compiles and evaluates, with the operators of the public suite."""
+    """The one engine that compiles and evaluates, with the operators of the public suite and those of strict forms."""
     # A text that is no number is not equal to one, as the public suite has it; the engine's default calls it an error.
     # What is divided by nothing has no value; the engine's default is a huge one.
     # A text with nothing in it is no number; the engine's default is 0, and a field left empty would be a small one.
+    # True and false are no numbers to reckon with; the engine's defaults are 1 and 0.
     config = {
         "loose_equality_errors": False,
         "division_by_zero": "throw_error",
-        "numeric_coercion": {"empty_string_to_zero": False},
+        "numeric_coercion": {"empty_string_to_zero": False, "bool_to_number": False},
     }
-    return datalogic_py.Engine(families=["Core"], config=config)
+    return datalogic_py.Engine(families=["Core", *INTERNAL_FAMILIES], config=config)

@@ -7,8 +7,18 @@ import re
 from collections.abc import Callable, Iterator
 
 from contextplane.policy.expressions import expression
+from contextplane.policy.national_numbers import national_numbers
 
-__all__ = ["CARD", "IN_BULK", "OFFICIAL", "emails", "may_hold_number", "official_numbers", "phone_numbers"]
+__all__ = [
+    "CARD",
+    "IN_BULK",
+    "OFFICIAL",
+    "emails",
+    "may_hold_number",
+    "official_numbers",
+    "persons_phone_numbers",
+    "phone_numbers",
+]
 
 IN_BULK = 3
 """So many different addresses, or telephone numbers, are a list of people, not a contact."""
@@ -46,12 +56,20 @@ _PHONE = expression(
     r"|\(?[0-9]{3}\)?[ .-][0-9]{3}[ .-][0-9]{4}|0[0-9]{2,4}[ /-][0-9]{6,8}|[6-9][0-9]{4}[ -]?[0-9]{5})(?![0-9A-Za-z])"
 )
 _PHONE_DIGITS = range(9, 16)
+_INTERNATIONAL = expression(r"(?<![0-9A-Za-z+])\+[1-9](?:[ .-]?\(?[0-9]{1,5}\)?){2,8}(?![0-9A-Za-z])")
+# By the digits alone: of North America and of Russia eleven, and an area that begins with 2 or more; nowhere many zeros
+# at the end, as amounts have them.
+_DIALLED = expression(r"(?!.*0{5}$)(?:1[2-9][0-9]{9}|7[3-9][0-9]{9}|[2-689][0-9]{8,14})")
+# Free of charge, shared by all callers, or kept for films and examples.
+_NOBODYS = expression(
+    r"1(?:8(?:00|33|44|55|66|77|88)|[0-9]{3}55501)|800|[2-9][0-9]{0,2}1?80[08]|61(?:13|18)00|44(?:3|7700900|2079460)"
+)
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _GAPS = b" .-()/+"
 _OUTLINE = bytes.maketrans(b"0123456789" + _LETTERS, b"0" * 10 + b"A" * 52)
-_MANY_DIGITS, _PAN = b"000000000", b"A0000A"
-"""Without what parts its groups, every one of those numbers holds one of these."""
+_MANY_DIGITS, _SOME_DIGITS, _LETTER, _BEFORE_LETTER = b"000000000", b"0000", ord("A"), (b"0000A", b"000000A")
+"""Without what parts its groups, every one of those numbers holds many digits, or some between two letters."""
 
 _DIGITS = 10
 
@@ -59,7 +77,14 @@ _DIGITS = 10
 def may_hold_number(text: str) -> bool:
     """Whether a number may stand in a text: told fast, and rarely wrong."""
     outline = text.encode(errors="replace").translate(_OUTLINE, _GAPS)
-    return _MANY_DIGITS in outline or _PAN in outline
+    if _MANY_DIGITS in outline:
+        return True
+    at = outline.find(_SOME_DIGITS)
+    while at >= 0:
+        if outline[at - 1] == _LETTER and outline.startswith(_BEFORE_LETTER, at):
+            return True
+        at = outline.find(_SOME_DIGITS, at + len(_SOME_DIGITS))
+    return False
 
 
 def emails(text: str) -> frozenset[str]:
@@ -73,11 +98,23 @@ def phone_numbers(text: str) -> frozenset[str]:
     return frozenset(digits for digits in found if len(digits) in _PHONE_DIGITS)
 
 
-def official_numbers(text: str, identify: Callable[[str], str | None] | None) -> Iterator[str | None]:
-    """What the official numbers in a text look to be. None: it may be one, and nobody is here who could tell."""
+def persons_phone_numbers(text: str) -> frozenset[str]:
+    """The telephone numbers in international form that a person may have, as their digits."""
+    found = ("".join(filter(str.isdigit, match)) for match in _INTERNATIONAL().findall(text))
+    return frozenset(digits for digits in found if _DIALLED().fullmatch(digits) and not _NOBODYS().match(digits))
+
+
+def official_numbers(
+    text: str, identify: Callable[[str], str | None] | None, *, name: str = ""
+) -> Iterator[str | None]:
+    """What the official numbers in a text look to be. None: it may be one, and nobody is here who could tell.
+
+    `name` is that of the field which the text is the value of.
+    """
     rest = CARD().sub(lambda match: "," if _is_card(match[0]) else match[0], text)
     if rest != text:
         yield "payment card number"
+    yield from national_numbers(rest, name=name)
     asked = [match[0].upper().replace(".", " ") for match in OFFICIAL().finditer(rest)]
     asked += ["-".join(groups) for groups in _SOCIAL_SECURITY().findall(rest)]
     for number in dict.fromkeys(asked):

@@ -7,10 +7,9 @@ all of their operands.
 from collections.abc import Iterator, Sequence
 
 from contextplane.model.canonical import Json
-from contextplane.policy.candidates import operation
-from contextplane.policy.logic import PER_ELEMENT
+from contextplane.policy.operators import PER_ELEMENT, operation
 
-__all__ = ["plain_paths", "reach"]
+__all__ = ["nothing_missed", "plain_paths", "reach"]
 
 _MANY = 64
 """Of an `and`, an `or` or an `if` with more parts than this, every part is taken to be read."""
@@ -46,6 +45,12 @@ def reach(expression: Json, path: str) -> Json:
     if operator in {"if", "?:"} and len(operands) <= _MANY:
         return _of_choice(operands, path)
     return _either([reach(one, path) for one in _outside_loops(operator, operands)])
+
+
+def nothing_missed(expression: Json) -> Iterator[Json]:
+    """Expressions that all hold exactly where this one comes to read no fact that is missing."""
+    for path in sorted(set(plain_paths(expression))):
+        yield {"!": [_both([reach(expression, path), {"===": [{"var": path}, None]}])]}
 
 
 def _outside_loops(operator: str, operands: list[Json]) -> list[Json]:

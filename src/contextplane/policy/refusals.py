@@ -26,7 +26,7 @@ class PolicyRefused(ContextPlaneError):
 
 
 class ConditionUnusable(PolicyRefused):
-    """A condition with an unknown operator, or one that is too large or too deep."""
+    """A condition with an unknown operator, one that is too large or too deep, or one that computes what it reads."""
 
     code: ClassVar[str] = "policy_condition_unusable"
 

@@ -1,12 +1,12 @@
 """The rules of a pack, compiled: in the order in which they are taken, with their scope and both of their branches."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from contextplane.model.context_pack.policy_layer import Effect, PolicyBundle, PolicyLayer, Rule
 from contextplane.model.context_pack.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.condition import Condition, Failure
-from contextplane.policy.decision import ArgumentBound, MissingFact, RuleEffect, RuleError, RuleIdle
-from contextplane.policy.facts import Facts
+from contextplane.policy.decision import ArgumentBound, IdleKind, MissingFact, RuleEffect, RuleError, RuleIdle
+from contextplane.policy.facts import MATCHED, Facts
 
 __all__ = ["Branch", "CompiledRule", "placed_rules", "restricts"]
 
@@ -27,7 +27,7 @@ class Branch:
             ArgumentBound(
                 argument=name, constraint=one, origin=origin, at=f"{effect.at}/{effect.branch}/arg_constraints/{name}"
             )
-            for name, one in effect.effect.arg_constraints.items()
+            for name, one in sorted(effect.effect.arg_constraints.items())
         )
 
 
@@ -39,42 +39,79 @@ class CompiledRule:
         self.rule_id = rule.rule_id
         self.at = at
         self.intents = _names(rule, "intent")
-        self.scope = tuple((key, frozenset(_names(rule, key) or ())) for key in rule.applies_to if key != "intent")
+        self.scope = tuple(
+            (key, frozenset(_names(rule, key) or ())) for key in sorted(rule.applies_to) if key != "intent"
+        )
         self.outside = [
-            self._out_of_scope(f"applies to {key} {', '.join(sorted(named))} only") for key, named in self.scope
-        ]
+            self._idle("out_of_scope", f"applies to {key} {', '.join(sorted(named))} only") for key, named in self.scope
+        ] + [self._idle("scope_unknown", f"applies by {key}, and {MATCHED[key]} is missing") for key, _ in self.scope]
         self.condition = Condition(rule.condition)
         self.then = Branch(self._effect(rule, "then", rule.then, maxima))
         self.otherwise = None
         if rule.otherwise is not None:
             self.otherwise = Branch(self._effect(rule, "else", rule.otherwise, maxima))
-        self.idle = RuleIdle(
-            bundle_id=self.bundle_id,
-            rule_id=self.rule_id,
-            at=at,
-            kind="no_else",
-            why="its if is false, and it has no else",
-        )
-        self.elsewhere = self._out_of_scope(f"applies to the intent {', '.join(self.intents or ())} only")
+        self.restricts = self.then.restricts or (self.otherwise is not None and self.otherwise.restricts)
+        self.idle = self._idle("no_else", "its if is false, and it has no else")
+        self.elsewhere = self._idle("out_of_scope", f"applies to the intent {', '.join(self.intents or ())} only")
 
     def not_matched(self, facts: Facts) -> int | None:
-        """Which part of its scope these facts do not match, whose intent it applies to; None when it applies."""
+        """Which of `outside` these facts make it, whose intent it applies to; None when it applies.
+
+        What is given is compared exactly. When all of that matches and something is missing, nobody can tell.
+        """
+        unknown = None
         for n, (key, named) in enumerate(self.scope):
             value = facts.matched(key)
-            if not isinstance(value, str) or value not in named:
+            if value is None:
+                unknown = len(self.scope) + n if unknown is None else unknown
+            elif value not in named:
                 return n
-        return None
+        return unknown
+
+    def missed(self, paths: Iterable[str], *, answer: bool | None) -> list[MissingFact]:
+        """What its condition read and did not find, when it came to this answer, or to none.
+
+        It was decided as if that were null. Where the branch not taken restricts, that denies; where only the one taken
+        allows, it does not count.
+        """
+        taken, other = (self.then, self.otherwise) if answer else (self.otherwise, self.then)
+        decided = answer is not None
+        denies = decided and other is not None and other.restricts
+        voids = decided and _allows(taken) and not _allows(other)
+        return [
+            MissingFact(
+                path=path,
+                bundle_id=self.bundle_id,
+                rule_id=self.rule_id,
+                at=f"{self.at}/if",
+                denies=denies,
+                voids=voids,
+            )
+            for path in paths
+        ]
+
+    def missing_of_scope(self, facts: Facts) -> list[MissingFact]:
+        """What it applies by and is not given. That denies when one of its branches restricts."""
+        return [
+            MissingFact(
+                path=MATCHED[key],
+                bundle_id=self.bundle_id,
+                rule_id=self.rule_id,
+                at=f"{self.at}/applies_to/{key}",
+                denies=self.restricts,
+                scope=True,
+            )
+            for key, _ in self.scope
+            if facts.matched(key) is None
+        ]
 
     def failed(self, failure: Failure) -> RuleError:
         return RuleError(
             bundle_id=self.bundle_id, rule_id=self.rule_id, at=f"{self.at}/if", kind=failure.kind, why=failure.why
         )
 
-    def missing(self, path: str, *, denies: bool) -> MissingFact:
-        return MissingFact(path=path, bundle_id=self.bundle_id, rule_id=self.rule_id, at=f"{self.at}/if", denies=denies)
-
-    def _out_of_scope(self, why: str) -> RuleIdle:
-        return RuleIdle(bundle_id=self.bundle_id, rule_id=self.rule_id, at=self.at, kind="out_of_scope", why=why)
+    def _idle(self, kind: IdleKind, why: str) -> RuleIdle:
+        return RuleIdle(bundle_id=self.bundle_id, rule_id=self.rule_id, at=self.at, kind=kind, why=why)
 
     def _effect(self, rule: Rule, branch: str, effect: Effect, maxima: Mapping[str, ApprovalMode]) -> RuleEffect:
         return RuleEffect(
@@ -106,6 +143,10 @@ def restricts(effect: Effect) -> bool:
         effect.arg_constraints,
     )
     return effect.allow is False or any(held)
+
+
+def _allows(branch: Branch | None) -> bool:
+    return branch is not None and branch.says.allow is True
 
 
 def _names(rule: Rule, key: str) -> tuple[str, ...] | None:

@@ -12,8 +12,9 @@ from typing import Literal
 
 from contextplane.model.canonical import Json
 from contextplane.model.value import Value
-from contextplane.policy.candidates import COMPARING, HUGE, PERHAPS_A_TIME, Uses, operation, path_of
+from contextplane.policy.candidates import HUGE, PERHAPS_A_TIME, Uses, path_of
 from contextplane.policy.logic import Expression, LogicFailed, compiled
+from contextplane.policy.operators import COMPARING, ORDERING, operation
 
 __all__ = ["Answer", "Outcome", "Solution", "Tries", "can_be", "follows", "solve", "solve_outcomes", "turns_freely"]
 
@@ -84,6 +85,8 @@ def _turns_freely(expression: Json, seen: set[str]) -> bool:
     seen.add(path)
     if isinstance(constant, str):
         return operator in _EQUAL and constant[:1] not in PERHAPS_A_TIME and bool(constant)
+    if isinstance(constant, bool):
+        return operator not in ORDERING
     return isinstance(constant, int | float) and abs(constant) < HUGE
 
 

@@ -8,7 +8,7 @@ from contextplane.model.context_pack.policy_layer import PolicyLayer
 from contextplane.model.pointer import pointer
 from contextplane.policy.facts import MATCHED
 from contextplane.policy.guardrails import placed_guardrails
-from contextplane.policy.logic import logic_problems
+from contextplane.policy.logic import computed_names, logic_problems
 from contextplane.policy.patterns import pattern_problem
 from contextplane.policy.refusals import (
     AmbiguousPart,
@@ -32,12 +32,20 @@ def policy_problems(layer: PolicyLayer) -> tuple[Unusable, ...]:
 
 def _conditions(layer: PolicyLayer) -> Iterator[Unusable]:
     for at, name, expression in _placed_conditions(layer):
-        for problem in logic_problems(expression):
+        problems = logic_problems(expression)
+        for problem in problems:
             yield Unusable(
                 refusal=ConditionUnusable,
                 at=at + problem.at,
                 message=f"the condition of {name} {problem.message}",
                 hint="use the operators of JSONLogic, and split what is too large",
+            )
+        for place in () if problems else computed_names(expression):
+            yield Unusable(
+                refusal=ConditionUnusable,
+                at=at + place,
+                message=f"the condition of {name} computes which fact it reads, so nobody sees when it is missing",
+                hint='name it: {"var": "request.context.refund_amount"}',
             )
 
 

@@ -95,7 +95,7 @@ class _Candidate:
                 at=f"{place}/arg_constraints/{name}",
             )
             for place, one in allowing
-            for name, constraint in one.arg_constraints.items()
+            for name, constraint in sorted(one.arg_constraints.items())
         )
         self.produces = tuple(dict.fromkeys(name for _, one in allowing for name in one.produces))
 

@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterable
 from typing import ClassVar, Self
 
-from contextplane.model.canonical import JsonRefused, canonical
+from contextplane.model.canonical import canonical
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.pointer import pointer
 from contextplane.model.problems import DocumentInvalid, Problem
 

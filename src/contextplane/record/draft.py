@@ -11,8 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import Json, JsonRefused
+from contextplane.model.canonical import Json
 from contextplane.model.ids import Digest
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.log_reader import REASONING
 from contextplane.model.manifest import (

@@ -16,10 +16,12 @@ from contextplane.model.ids import Digest, InvalidId, RecordingId
 from contextplane.model.manifest import ManifestInvalid, manifest_bytes
 from contextplane.model.problems import Problem
 from contextplane.model.value import Value
-from contextplane.ports.catalog import BLOB, MAX_INLINE, Catalog, Event, Recorded, StreamConflict, Transaction, View
+from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.ports.clock import Clock
+from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.ports.objects import Batch, Objects, Stored
 from contextplane.ports.sources import Sources
+from contextplane.ports.streams import MAX_INLINE, Event, StreamConflict
 from contextplane.record.checking import RecordingRefused
 from contextplane.record.contents import PutContent
 from contextplane.record.folding import Began, Finished, Noted, RecordingBroken, RecordingEvent, SoFar, folded, room_of

@@ -11,7 +11,7 @@ from contextplane.model.value import Value
 from contextplane.policy.secrets import Looked, looked_at
 from contextplane.ports.objects import Batch, Stored
 from contextplane.ports.sources import Sources
-from contextplane.record.contents import PutContents, put_contents
+from contextplane.record.contents import PutContent, PutContents, put_contents
 
 __all__ = ["Staged", "stage_log"]
 
@@ -42,14 +42,32 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
         *(one.content for one in log.outputs),
     ]
     put = put_contents(contents, batch, sources)
-    following = iter(put.each)
+    manifest = _manifest(log, parent, iter(put.each))
+    raw = manifest_bytes(manifest)
+    digest = batch.put(raw)
+    beside = tuple(_beside_contents(log))
+    return Staged(
+        digest=digest,
+        manifest=manifest,
+        raw=raw,
+        contents=tuple(dict.fromkeys(one.stored for one in put.each)),
+        at_hand=put.at_hand,
+        suspects=(*_suspects(contents, put), *((at, kind) for at, looked in beside for kind in looked.kinds)),
+        unsearched=(
+            *(one.at for one, done in zip(contents, put.each, strict=True) if not done.searched),
+            *(at for at, looked in beside if not looked.whole),
+        ),
+    )
+
+
+def _manifest(log: ExecutionLog, parent: Digest | None, following: Iterator[PutContent]) -> Manifest:
+    """The manifest of a log. Its fields are filled in the order in which the contents were put."""
 
     def ref() -> str:
         return str(next(following).stored.digest)
 
     # Very many steps of one moment are nothing unusual: a log that tells no time has no other.
     written = cache(str)
-    # The fields are filled in the order in which the contents were put.
     system_prompt = ref()
     prompts = tuple(Prompt(role=one.role, content_ref=ref()) for one in log.prompts)
     inputs = tuple(
@@ -68,7 +86,7 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
         )
         for one in log.steps
     )
-    manifest = Manifest(
+    return Manifest(
         created=str(log.created),
         model=Model(identifier=log.model, parameters=log.model_parameters),
         system_prompt=system_prompt,
@@ -78,21 +96,6 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
         outputs=tuple(Output(name=one.name, content_ref=ref()) for one in log.outputs),
         environment=Environment(os=log.os, runtime=log.runtime, tool_versions=log.tool_versions),
         parent="" if parent is None else str(parent),
-    )
-    raw = manifest_bytes(manifest)
-    digest = batch.put(raw)
-    beside = tuple(_beside_contents(log))
-    return Staged(
-        digest=digest,
-        manifest=manifest,
-        raw=raw,
-        contents=tuple(dict.fromkeys(one.stored for one in put.each)),
-        at_hand=put.at_hand,
-        suspects=(*_suspects(contents, put), *((at, kind) for at, looked in beside for kind in looked.kinds)),
-        unsearched=(
-            *(one.at for one, done in zip(contents, put.each, strict=True) if not done.searched),
-            *(at for at, looked in beside if not looked.whole),
-        ),
     )
 
 

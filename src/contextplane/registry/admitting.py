@@ -18,8 +18,9 @@ from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import FORMS, Artifact, issuer_of
-from contextplane.model.canonical import Json, JsonRefused
+from contextplane.model.canonical import Json
 from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.value import Value
 from contextplane.ports.keyring import Keyring

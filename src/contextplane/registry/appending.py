@@ -11,9 +11,11 @@ from msgspec.structs import replace
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Event, ObjectIndex, Recorded, StoredEvent, Transaction
+from contextplane.ports.catalog import Transaction
+from contextplane.ports.object_index import ObjectIndex, Recorded
 from contextplane.ports.objects import ObjectNotFound
 from contextplane.ports.signer import SignatureCheck, Signer
+from contextplane.ports.streams import Event, StoredEvent
 from contextplane.registry.changes import Change, Drafted, PinChange
 from contextplane.registry.checkpoints import Entry, Standing, append_entries, standing
 from contextplane.registry.events import Happened, RegistryEvent, checked_change, kind_of, objects_of, written
@@ -25,7 +27,7 @@ from contextplane.registry.refusals import RegistryUntrusted
 from contextplane.registry.streams import LOG, PINS, REGISTRY
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT
-from contextplane.trust.refusals import ClockWentBackwards
+from contextplane.trust.time_on_record import moment_of_act, seconds_behind
 
 __all__ = ["DRAFTS", "Appended", "Planned", "Writer", "draft_root", "index_objects", "root_name"]
 
@@ -85,11 +87,15 @@ class Writer:
         origin: str,
     ) -> None:
         self.tx = tx
-        self.now = now
         # Nothing is decided here by a log that is not what is signed.
         keyrings = Keyrings.of(tx.streams, keys)
         self.standing = standing(tx.streams, keyrings, check, origin)
         """The checkpoint before this act; after it, the one of it."""
+        last = keys.as_of if self.standing is None else max(keys.as_of, self.standing.time)
+        self.now = moment_of_act(now, last)
+        """The moment of this act."""
+        self.behind = seconds_behind(now, last)
+        """How far the clock is behind what is on record."""
         self.reader = Reader(tx.streams, keyrings, check, Heads(tx.marks, self._root))
         self._signer = signer
         self._origin = origin
@@ -104,8 +110,7 @@ class Writer:
 
     def append(self, planned: Sequence[Planned], objects: Sequence[Recorded] = ()) -> Appended:
         """Append all or none. `objects`: those the events name that are stored and not recorded yet."""
-        # (1) the clock is not behind what is on record, and the key is good now
-        self._refuse_old_clock(self.standing)
+        # (1) the key is good now
         self._refuse_untrusted()
         # (2) each event signed, read back and folded, then appended
         states: dict[str, State] = {}
@@ -164,20 +169,13 @@ class Writer:
         for happened in events:
             index_objects(self.tx.objects, happened.event.subject, happened.change)
 
-    def _refuse_old_clock(self, before: Standing | None) -> None:
-        known = self.reader.keyrings.now.as_of
-        known = known if before is None else max(known, before.time)
-        if self.now < known:
-            raise ClockWentBackwards(
-                f"the clock shows {self.now}, and {known} is on record", hint="set the machine's clock"
-            )
-
     def _refuse_untrusted(self) -> None:
         keyrings = self.reader.keyrings
         actor = keyrings.actor(self.key_id, keyrings.now.seq, self.now) if keyrings.now.seq else None
         if actor is None or actor.revoked:
             raise RegistryUntrusted(
-                f"key {self.key_id[:16]} is not trusted now", hint="see 'ctx keys list'; 'ctx keys trust' changes it"
+                f"key {self.key_id[:16]} is not trusted at {self.now}",
+                hint="see 'ctx keys list'; 'ctx keys trust' changes it",
             )
 
 

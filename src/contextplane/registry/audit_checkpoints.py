@@ -7,8 +7,8 @@ says of the log what the log was at that size.
 from collections.abc import Mapping
 
 from contextplane.model.timestamp import NO_TIME, Timestamp
-from contextplane.ports.catalog import StoredEvent, StreamsView
 from contextplane.ports.signer import SignatureCheck
+from contextplane.ports.streams import StoredEvent, StreamsView
 from contextplane.registry.audit_trees import TreeAudit
 from contextplane.registry.checkpoints import CheckpointMissing, Standing, read_note
 from contextplane.registry.keyrings import Keyrings

@@ -7,8 +7,8 @@ on a version that was published. Whoever wrote them checked that; here it is che
 from typing import TYPE_CHECKING
 
 from contextplane.model.ids import Digest, PackRef
-from contextplane.ports.catalog import StreamsView
 from contextplane.ports.signer import SignatureCheck
+from contextplane.ports.streams import StreamsView
 from contextplane.registry.changes import AliasSet, Change, Pinned, Promoted, Published, RolledBack
 from contextplane.registry.checkpoints import Entry
 from contextplane.registry.events import EventInvalid, Happened, kind_of

@@ -16,12 +16,13 @@ from itertools import chain
 
 import msgspec
 
-from contextplane.model.canonical import JsonRefused
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
-from contextplane.ports.catalog import StoredEvent, Transaction, View
+from contextplane.ports.catalog import Transaction, View
 from contextplane.ports.signer import SignatureCheck
+from contextplane.ports.streams import StoredEvent
 from contextplane.registry.audit_checkpoints import CheckpointAudit
 from contextplane.registry.audit_events import EventAudit
 from contextplane.registry.audit_trees import TreeAudit

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
-from contextplane.ports.catalog import StreamsView
+from contextplane.ports.streams import StreamsView
 from contextplane.registry.resolved import Asked, Resolved
 from contextplane.registry.streams import LOG
 from contextplane.trust.keyring_stream import STREAM

@@ -4,17 +4,20 @@ An entry names an event and its digest. A checkpoint is a signed note (C2SP) wit
 believed when a key signed it that was good then, and is not revoked from before then on.
 """
 
+from contextlib import suppress
+from itertools import islice
 from typing import ClassVar
 
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import JsonRefused, canonical
+from contextplane.model.canonical import canonical
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Document, Value
-from contextplane.ports.catalog import Event, Streams, StreamsView
 from contextplane.ports.signer import SignatureCheck, Signer
+from contextplane.ports.streams import Event, Streams, StreamsView
 from contextplane.registry.keyrings import Keyrings
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
 from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint, signed_checkpoint
@@ -28,6 +31,7 @@ __all__ = [
     "append_entries",
     "entry_at",
     "entry_body",
+    "last_time",
     "newest",
     "opened_note",
     "read_note",
@@ -104,6 +108,21 @@ def opened_note(body: bytes, keyrings: Keyrings, check: SignatureCheck, origin: 
     note, claimed = read_note(body)
     checkpoint = open_checkpoint(note, origin=origin, keys=keyrings.good_at(claimed), check=check)
     return Standing(checkpoint=checkpoint, note=note)
+
+
+def last_time(streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, origin: str) -> Timestamp:
+    """The latest time on record: of the keyring's last change, and of the newest checkpoint.
+
+    That is the newest that a key signed which was good then, whatever is known of the key since. Others say nothing.
+    """
+    known = keyrings.now.as_of
+    for seq in range(streams.head(CHECKPOINTS), 0, -1):
+        for stored in islice(streams.read(CHECKPOINTS, after=seq - 1), 1):
+            with suppress(ContextPlaneError):
+                note, claimed = read_note(stored.body)
+                open_checkpoint(note, origin=origin, keys=keyrings.good_then(claimed), check=check)
+                return max(known, claimed)
+    return known
 
 
 def read_note(body: bytes) -> tuple[bytes, Timestamp]:

@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Meta
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import Json, JsonRefused, canonical
+from contextplane.model.canonical import Json, canonical
 from contextplane.model.ids import Digest
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Document, Value

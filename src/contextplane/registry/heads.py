@@ -20,7 +20,8 @@ from typing import ClassVar, Protocol
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.catalog import MarksView, StreamsView
+from contextplane.ports.catalog import MarksView
+from contextplane.ports.streams import StreamsView
 from contextplane.registry.streams import SUBJECTS
 from contextplane.trust.base64_text import decoded, encoded
 from contextplane.trust.merkle import EMPTY_ROOT

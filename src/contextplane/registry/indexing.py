@@ -9,7 +9,9 @@ from contextlib import suppress
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import KindConflict, Recorded, StreamsView, Transaction, View
+from contextplane.ports.catalog import Transaction, View
+from contextplane.ports.object_index import KindConflict, Recorded
+from contextplane.ports.streams import StreamsView
 from contextplane.registry.appending import index_objects, root_name
 from contextplane.registry.changes import Change
 from contextplane.registry.checkpoints import Standing

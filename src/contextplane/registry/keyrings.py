@@ -9,8 +9,8 @@ from functools import cached_property
 
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import StreamsView
 from contextplane.ports.signer import PublicKey
+from contextplane.ports.streams import StreamsView
 from contextplane.registry.events import Actor, EventInvalid, Grant, RegistryEvent
 from contextplane.trust.base64_text import decoded
 from contextplane.trust.envelope import Envelope
@@ -75,7 +75,7 @@ class Keyrings:
 
     def good_then(self, at: Timestamp) -> tuple[PublicKey, ...]:
         """All keys that were good at a time by a keyring of that time, whatever is known of them since."""
-        if at >= self.now.as_of:
+        if at > self.now.as_of:
             fitting = [self.now]
         else:
             later = [*self._all[1:], None]

@@ -7,8 +7,9 @@
 """
 
 from contextplane.model.value import Value
-from contextplane.ports.catalog import StreamsView, Transaction, View
+from contextplane.ports.catalog import Transaction, View
 from contextplane.ports.signer import SignatureCheck
+from contextplane.ports.streams import StreamsView
 from contextplane.registry.checkpoints import Standing, standing
 from contextplane.registry.heads import Heads
 from contextplane.registry.keyrings import Keyrings

@@ -17,7 +17,8 @@ from contextplane.authoring.versions import check_bump, required_bump
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Recorded, StreamConflict
+from contextplane.ports.object_index import Recorded
+from contextplane.ports.streams import StreamConflict
 from contextplane.registry.appending import Appended, Planned, Writer
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.changes import Approval, JudgedWith, Published

@@ -18,8 +18,8 @@ from typing import Protocol, Self, TypeVar
 
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import InvalidTimestamp, Timestamp
-from contextplane.ports.catalog import StoredEvent, StreamsView
 from contextplane.ports.signer import SignatureCheck
+from contextplane.ports.streams import StoredEvent, StreamsView
 from contextplane.registry.authority import authorise
 from contextplane.registry.changes import Change
 from contextplane.registry.events import EventInvalid, Happened, kind_of, read_event

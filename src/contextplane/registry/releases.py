@@ -1,7 +1,7 @@
 """Which versions of an id were published, and the one before a number. It lists names, and reads no event."""
 
 from contextplane.model.ids import PackRef
-from contextplane.ports.catalog import StreamsView
+from contextplane.ports.streams import StreamsView
 from contextplane.registry.streams import VERSIONS
 
 __all__ = ["predecessor", "versions_of"]

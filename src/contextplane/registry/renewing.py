@@ -4,8 +4,9 @@ from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import StreamConflict, Transaction
+from contextplane.ports.catalog import Transaction
 from contextplane.ports.signer import SignatureCheck, Signer
+from contextplane.ports.streams import StreamConflict
 from contextplane.registry.auditing import Audit
 from contextplane.registry.checkpoints import Standing, append_entries
 from contextplane.registry.keyrings import Keyrings
@@ -13,7 +14,7 @@ from contextplane.registry.refusals import RegistryUntrusted
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import followed
-from contextplane.trust.refusals import ClockWentBackwards
+from contextplane.trust.time_on_record import moment_of_act
 
 __all__ = ["RegistryEmpty", "RegistryUnsound", "renew"]
 
@@ -51,13 +52,11 @@ def renew(  # noqa: PLR0913  what an act consists of
     # (2) and nobody wrote since
     if (tx.streams.head(LOG), tx.streams.head(CHECKPOINTS)) != (found.entries, found.checkpoints):
         raise StreamConflict("somebody wrote to the registry meanwhile", at=LOG, hint="do it again")
-    # (3) the clock is not behind what is on record, and the key is good now
+    # (3) the key is good now
     keyrings = Keyrings.of(tx.streams, followed(tx.streams, known, check))
-    latest = max(found.as_of, keyrings.now.as_of)
-    if now < latest:
-        raise ClockWentBackwards(f"the clock shows {now}, and {latest} is on record", hint="set the machine's clock")
-    if signer.public_key not in keyrings.good_at(now):
+    at = moment_of_act(now, max(found.as_of, keyrings.now.as_of))
+    if signer.public_key not in keyrings.good_at(at):
         raise RegistryUntrusted(
-            f"key {signer.public_key.key_id[:16]} is not trusted now", hint="see 'ctx keys list'; name another key"
+            f"key {signer.public_key.key_id[:16]} is not trusted at {at}", hint="see 'ctx keys list'; name another key"
         )
-    return append_entries(tx.streams, [], heads=found.heads, signer=signer, at=now, origin=origin)
+    return append_entries(tx.streams, [], heads=found.heads, signer=signer, at=at, origin=origin)

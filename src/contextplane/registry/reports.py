@@ -11,6 +11,7 @@ from contextplane.registry.changes import GoldenOutcome, JudgedWith
 if TYPE_CHECKING:
     from contextplane.authoring.finding import Finding
     from contextplane.authoring.gates.table import Report
+    from contextplane.registry.artifacts import Candidate
 
 __all__ = ["Evaluated", "Golden", "GoldenCases", "ReleaseGates", "action_report", "gates_report", "golden_report"]
 
@@ -30,7 +31,9 @@ class Golden(Value, frozen=True):
 class GoldenCases(Protocol):
     """Runs the golden cases of a version. The compiler is behind it, and is handed in."""
 
-    def run(self, ref: PackRef, value: Json) -> Golden: ...
+    def run(self, ref: PackRef, value: Json, catalogs: "Sequence[Candidate]" = ()) -> Golden:
+        """`catalogs`: those that the version is on record with."""
+        ...
 
 
 class Evaluated(Value, frozen=True):

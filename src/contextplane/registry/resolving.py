@@ -39,6 +39,7 @@ from contextplane.trust.proofs import InclusionRefuted, verify_inclusion
 from contextplane.trust.refusals import ClockWentBackwards
 from contextplane.trust.signatures import Grounds
 from contextplane.trust.tenancy import IssuerNotForTenant, check_issuer, check_tenant
+from contextplane.trust.time_on_record import seconds_behind
 
 __all__ = [
     "NotPinned",
@@ -229,12 +230,16 @@ class _Resolution(Value, frozen=True):
 
     def _refuse_stale(self, standing: Standing) -> None:
         now, max_age = self.standpoint.grounds.now, self.standpoint.max_age
-        if now < standing.time:
+        if not self.is_new or max_age is None:
+            return
+        if seconds_behind(now, standing.time):
             raise ClockWentBackwards(
-                f"the clock shows {now}, and {standing.time} is on record", hint="set the machine's clock"
+                f"the clock shows {now}, and {standing.time} is on record: how old that is cannot be told",
+                at=CHECKPOINTS,
+                hint="set the clock; if it is right, another was ahead: docs/registry.md, 'When a clock was wrong'",
             )
         age = now.seconds - standing.time.seconds
-        if self.is_new and max_age is not None and age > max_age:
+        if age > max_age:
             raise RegistryFrozen(
                 f"the newest checkpoint is of {standing.time}, {age} seconds ago, and {max_age} are allowed",
                 at=CHECKPOINTS,

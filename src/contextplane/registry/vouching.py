@@ -17,8 +17,8 @@ import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import FORMS
-from contextplane.model.canonical import JsonRefused
 from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.value import Value
 from contextplane.registry.artifacts import Candidate

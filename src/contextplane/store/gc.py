@@ -10,8 +10,9 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.handoff_grace import DEFAULT_GRACE_SECONDS
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Catalog, ObjectIndexView, Transaction
+from contextplane.ports.catalog import Catalog, Transaction
 from contextplane.ports.entries import ExecutionEntries
+from contextplane.ports.object_index import ObjectIndexView
 from contextplane.ports.objects import Collecting, Condition, Objects, ObjectsInUse, StorageFull
 from contextplane.store.follow import follow
 from contextplane.store.handoff_gc import HandoffOver, Over, release_over, would_release

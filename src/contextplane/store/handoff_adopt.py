@@ -11,8 +11,9 @@ from contextplane.model.handoff_events import kept_body, stream_name
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Event, Transaction
+from contextplane.ports.catalog import Transaction
 from contextplane.ports.objects import Objects
+from contextplane.ports.streams import Event
 from contextplane.store.handoffs import pack_of
 
 __all__ = ["Adopted", "adopt_handoffs"]

@@ -9,8 +9,9 @@ from contextplane.model.handoff_grace import GRACE_STREAM, longest_grace
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Event, Transaction, View
+from contextplane.ports.catalog import Transaction, View
 from contextplane.ports.handoff_index import HandoffRow
+from contextplane.ports.streams import Event
 from contextplane.store.handoffs import handoff_streams
 
 __all__ = ["HandoffOver", "Over", "release_over", "would_release"]

@@ -11,8 +11,9 @@ from contextplane.model.handoff_events import HANDOFFS, HandoffHistory, folded, 
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.timestamp import InvalidTimestamp, Timestamp
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Recorded, Transaction, View
+from contextplane.ports.catalog import Transaction, View
 from contextplane.ports.handoff_index import HandoffRow
+from contextplane.ports.object_index import Recorded
 from contextplane.ports.objects import Objects
 from contextplane.store.finding import Finding
 from contextplane.store.waiting import waits

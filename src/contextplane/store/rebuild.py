@@ -7,8 +7,9 @@ from contextplane.model.execution import EXECUTION_PACK, references, same_but_ha
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import filled_in
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Catalog, ObjectIndex, Recorded, Transaction
+from contextplane.ports.catalog import Catalog, Transaction
 from contextplane.ports.entries import ExecutionEntries
+from contextplane.ports.object_index import ObjectIndex, Recorded
 from contextplane.ports.objects import Objects
 from contextplane.store.follow import index_entries
 from contextplane.store.handoff_adopt import Adopted, adopt_handoffs

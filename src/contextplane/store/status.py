@@ -3,7 +3,9 @@
 import msgspec
 
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Catalog, StreamsView, Tally
+from contextplane.ports.catalog import Catalog
+from contextplane.ports.object_index import Tally
+from contextplane.ports.streams import StreamsView
 from contextplane.store.in_step import PACKS
 
 __all__ = ["LOST", "STORE_STREAM", "Contents", "contents"]

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution import EXECUTION_PACK, MANIFEST_MOST, MENTION, references
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import Recorded, Transaction
+from contextplane.ports.catalog import Transaction
+from contextplane.ports.object_index import Recorded
 from contextplane.ports.objects import ObjectReader
 
 __all__ = ["read_manifest_bytes", "trace", "trace_again"]

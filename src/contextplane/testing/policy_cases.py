@@ -36,6 +36,16 @@ _EQUAL = ["==", "===", "!=", "!=="]
 _LOOPS = ["some", "all", "none"]
 _NUMBERS: list[Json] = [0, 1, 12, 3000, 4200, 2.5, -1]
 _TEXTS: list[Json] = ["high", "low", "support_agent"]
+_ITEMS: list[Json] = [
+    [{"amount": 12, "kind": "high", "parts": [{"n": 1}]}, {"amount": 4200, "kind": "low", "parts": []}],
+    [{"amount": 0, "kind": "low", "parts": [{"n": 12}, {"n": 0}]}],
+    [{"amount": 3000}, {"kind": "high", "parts": [{}, {"n": 1}]}],
+    [{"amount": True, "kind": 12, "parts": {"n": 1}}, 12, "high", {"amount": "2.5"}],
+    [[{"amount": 4200}], [3000, None], None, []],
+    [],
+]
+"""Lists whose elements have what is read of them, lack it, or have it of another kind."""
+
 _USUAL: dict[str, list[Json]] = {
     "request.context.amount": _NUMBERS,
     "user.tenure_days": _NUMBERS,
@@ -51,6 +61,7 @@ _USUAL: dict[str, list[Json]] = {
 }
 """What stands in these facts as a rule, and what they are then compared with."""
 
+_ITEM = "request.context.items"
 _MEASURED = ["request.context.amount", "user.tenure_days", "request.context.nested.level"]
 
 
@@ -185,13 +196,39 @@ def _leaf(dice: Dice) -> Json:
         lambda: {"<": [0, _operand(dice), 3000]},
         lambda: {"==": [{"cat": [dice.pick(["hi", "su"]), dice.pick(["gh", 12])]}, _variable(dice)]},
         lambda: {"==": [{"substr": ["highest", 0, 4]}, _variable(dice)]},
-        lambda: {"in": [dice.pick(_CONSTANTS), {"merge": [["high"], [12, 0]]}]},
+        lambda: {"in": [dice.pick(_CONSTANTS), _variable(dice) if dice.chance(50) else {"merge": [["high"], [12, 0]]}]},
         lambda: {"!!": [{"filter": [_variable(dice), {"==": [{"var": ""}, "high"]}]}]},
         lambda: {">": [{"reduce": [_variable(dice), {"+": [{"var": "accumulator"}, 1]}, 0]}, dice.below(3)]},
         lambda: _variable(dice),
         lambda: dice.chance(50),
     ]
-    return dice.pick(leaves)()
+    return _of_items(dice) if dice.chance(30) else dice.pick(leaves)()
+
+
+def _of_items(dice: Dice) -> Json:
+    """What goes through a list of objects, and reads of each what it may lack."""
+    items = _variable(dice, _ITEM) if dice.chance(90) else {"var": [_ITEM, dice.pick([[], [12], [[]]])]}
+    if dice.chance(25):
+        items = {"filter": [items, _of_item(dice, 0)]}
+    elif dice.chance(10):
+        items = dice.pick([{"merge": [items, []]}, {"if": [dice.chance(80), items, 12]}, {"map": [items, {"var": ""}]}])
+    if dice.chance(30):
+        member = dice.pick(["current.amount", "current.parts.0.n", "current", "amount"])
+        total = {"+": [{"var": "accumulator"}, _variable(dice, member)]}
+        return {">": [{"reduce": [items, total, 0]}, dice.pick(_NUMBERS)]}
+    return {dice.pick(_LOOPS): [items, _of_item(dice, 2)]}
+
+
+def _of_item(dice: Dice, depth: int) -> Json:
+    """A condition on one item."""
+    if depth and dice.chance(30):
+        return {dice.pick(["and", "or"]): [_of_item(dice, depth - 1) for _ in range(2)]}
+    if depth and dice.chance(25):
+        each = {dice.pick(_ORDERED): [_variable(dice, dice.pick(["n", "amount"])), dice.pick(_NUMBERS)]}
+        return {dice.pick(_LOOPS): [_variable(dice, dice.pick(["parts", ""])), each]}
+    if dice.chance(50):
+        return {dice.pick(_ORDERED): [_variable(dice, dice.pick(["amount", "0", "parts.0.n"])), dice.pick(_NUMBERS)]}
+    return {dice.pick(_EQUAL): [_variable(dice, dice.pick(["kind", ""])), dice.pick(["high", 12, None])]}
 
 
 def _operand(dice: Dice) -> Json:
@@ -203,8 +240,8 @@ def _operand(dice: Dice) -> Json:
     return {dice.pick(["max", "min"]): [_variable(dice), dice.pick([1, 3000])]}
 
 
-def _variable(dice: Dice, path: str = "") -> Json:
-    path = path or dice.pick(_PATHS)
+def _variable(dice: Dice, path: str | None = None) -> Json:
+    path = dice.pick(_PATHS) if path is None else path
     roll = dice.below(10)
     if roll < 6:
         return {"var": path}
@@ -241,6 +278,7 @@ def drawn_facts(dice: Dice) -> dict[str, Json]:
     intent = dice.pick(_INTENTS) if dice.chance(95) else "nobody.asked"
     context = {name: _fact(dice, f"request.context.{name}") for name in ("amount", "flag", "kind", "tags")}
     context |= {label: dice.pick(_VALUES) for label in _LABELS if dice.chance(10)}
+    context["items"] = dice.pick(_ITEMS if dice.chance(90) else _VALUES)
     context["nested"] = {"level": _fact(dice, "request.context.nested.level")}
     if dice.chance(10):
         context["signals"] = dice.some(_LABELS, 2)

@@ -1,11 +1,11 @@
 """A second JSONLogic: plain Python, slow, one short function per operator, and no line shared with the first.
 
-It answers as the engine does, for texts that spell no date and no duration. What the engine calls an error is
+It answers as the engine does with strict forms, for texts that spell no date and no duration. What fails there is
 `Unanswerable` here.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from contextplane.testing.second_values import (
@@ -22,11 +22,29 @@ __all__ = ["Unanswerable", "answer_of", "literal_paths", "look_up"]
 
 
 class _Reading:
-    """The facts, or one element of a list; and which facts were read and not found. An element notes nothing."""
+    """The facts, or one element of the list of this name; and what was read and not found.
 
-    def __init__(self, data: Any, not_found: set[str] | None) -> None:  # noqa: ANN401  any JSON
+    What folds a list sees the element as `current`, and what it came to so far as `accumulator`.
+    """
+
+    def __init__(self, data: Any, not_found: set[str], of: str = "", *, so_far: list[Any] | None = None) -> None:  # noqa: ANN401
         self.data = data
         self.not_found = not_found
+        self.of = of
+        self.so_far = so_far
+
+    def seen(self, path: str) -> tuple[Any, str]:
+        """Where a path begins, and the path from there."""
+        first, _, rest = path.partition(".")
+        if self.so_far is not None and first in {"current", "accumulator"}:
+            return (self.data if first == "current" else self.so_far[0]), rest
+        return self.data, path
+
+    def called(self, path: str) -> str:
+        """What something at this path is called; nothing where it is no fact and no part of an element."""
+        if self.so_far is not None and path.partition(".")[0] == "accumulator":
+            return ""
+        return ".".join(part for part in (self.of, self.seen(path)[1]) if part)
 
 
 def answer_of(expression: Any, facts: Mapping[str, Any], not_found: set[str]) -> Any:  # noqa: ANN401  any JSON
@@ -79,10 +97,11 @@ def _truth(value: Any) -> bool:  # noqa: ANN401
 def _var(given: list[Any], at: _Reading) -> Any:  # noqa: ANN401
     asked = _value(given[0], at) if given else ""
     path = "" if asked is None else str(asked)
-    found, value = look_up(path, at.data)
-    if value is None and len(given) == 1 and isinstance(given[0], str) and given[0] and at.not_found is not None:
-        at.not_found.add(given[0])
-    return value if found or len(given) == 1 else _value(given[1], at)
+    start, way = at.seen(path)
+    found, value = look_up(way, start)
+    if value is None and len(given) < 2 and at.called(path) and (at.of or isinstance(given[0], str)):
+        at.not_found.add(at.called(path))
+    return value if found or len(given) < 2 else _value(given[1], at)
 
 
 def _missing(given: list[Any], at: _Reading) -> list[str]:
@@ -202,7 +221,9 @@ def _in(given: list[Any], at: _Reading) -> bool:
     needle, hay = (_value(one, at) for one in given)
     if isinstance(hay, str):
         return isinstance(needle, str) and needle in hay
-    return isinstance(hay, list) and any(strictly_equal(needle, one) for one in hay)
+    if not isinstance(hay, list | None):
+        raise Unanswerable
+    return any(strictly_equal(needle, one) for one in hay or ())
 
 
 def _cat(given: list[Any], at: _Reading) -> str:
@@ -221,45 +242,61 @@ def _substr(given: list[Any], at: _Reading) -> str:
 def _merge(given: list[Any], at: _Reading) -> list[Any]:
     merged: list[Any] = []
     for value in (_value(one, at) for one in given):
-        merged += value if isinstance(value, list) else [] if value is None else [value]
-    return merged
+        merged += value if isinstance(value, list) else [value]
+    return [one for one in merged if one is not None]
 
 
-def _elements(given: Any, at: _Reading, *, otherwise: list[Any] | None) -> list[Any]:  # noqa: ANN401
-    """The list to go through; what is no list is taken as `otherwise`, and cannot be gone through without one."""
+def _elements(given: Any, at: _Reading) -> tuple[str, list[Any]]:  # noqa: ANN401
+    """The list to go through, and what one of its elements is called. Nothing has no elements; only a list has some."""
     value = _value(given, at)
-    if isinstance(value, list) or value is None:
-        return value or []
-    if otherwise is None:
+    if value is not None and not isinstance(value, list):
         raise Unanswerable
-    return otherwise
+    return f"{_list_name(given, at)}[]", value or []
+
+
+def _list_name(given: Any, at: _Reading) -> str:  # noqa: ANN401
+    """What is filtered keeps its name; what is computed has none."""
+    if not isinstance(given, dict):
+        return ""
+    ((operator, operands),) = given.items()
+    first = (operands or [None])[0] if isinstance(operands, list) else operands
+    if operator == "filter":
+        return _list_name(first, at)
+    return at.called("" if first is None else str(first)) if operator == "var" else ""
+
+
+def _each(given: list[Any], at: _Reading) -> Iterator[tuple[Any, Any]]:
+    """Each element and what is made of it, one after the other, so that whoever asks can stop."""
+    name, values = _elements(given[0], at)
+    for value in values:
+        yield value, _value(given[1], _Reading(value, at.not_found, name))
 
 
 def _map(given: list[Any], at: _Reading) -> list[Any]:
-    hay = _value(given[0], at)
-    elements = hay if isinstance(hay, list) else [] if hay is None else [hay]
-    return [_value(given[1], _Reading(one, None)) for one in elements]
+    return [made for _, made in _each(given, at)]
 
 
 def _filter(given: list[Any], at: _Reading) -> list[Any]:
-    elements = _elements(given[0], at, otherwise=None)
-    return [one for one in elements if _truth(_value(given[1], _Reading(one, None)))]
+    return [one for one, made in _each(given, at) if _truth(made)]
 
 
 def _some(given: list[Any], at: _Reading) -> bool:
-    elements = _elements(given[0], at, otherwise=[])
-    return any(_truth(_value(given[1], _Reading(one, None))) for one in elements)
+    return any(_truth(made) for _, made in _each(given, at))
 
 
 def _all(given: list[Any], at: _Reading) -> bool:
-    elements = _elements(given[0], at, otherwise=[])
-    return bool(elements) and all(_truth(_value(given[1], _Reading(one, None))) for one in elements)
+    seen = [True]
+    for _, made in _each(given, at):
+        seen.append(_truth(made))
+        if not seen[-1]:
+            break
+    return len(seen) > 1 and seen[-1]
 
 
 def _reduce(given: list[Any], at: _Reading) -> Any:  # noqa: ANN401
-    elements, total = _elements(given[0], at, otherwise=[]), _value(given[2], at)
-    for one in elements:
-        total = _value(given[1], _Reading({"current": one, "accumulator": total}, None))
+    (name, values), total = _elements(given[0], at), _value(given[2] if len(given) > 2 else None, at)
+    for one in values:
+        total = _value(given[1], _Reading(one, at.not_found, name, so_far=[total]))
     return total
 
 

@@ -26,37 +26,47 @@ _RESTRICTING = ("requires", "prohibits", "approval_mode", "requires_approval_gat
 def decided(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mapping[str, Json]) -> dict[str, Json]:
     """What policy says of these facts."""
     facts = _present(facts)
-    effects, idle, errors, missing, applied = [], [], [], [], False
+    effects, idle, errors, missing, allowing, applied = [], [], [], [], [], False
     for bundle in sorted(policy["policy_bundles"], key=lambda one: (-one["priority"], one["bundle_id"])):
         for rule in bundle["policy_dsl"]["rules"]:
             name = [bundle["bundle_id"], rule["rule_id"]]
-            if not _applies(rule, facts):
+            applies, untold = _applies(rule, facts)
+            if not applies or untold:
                 idle.append(name)
+                either = _restricts(rule["then"]) or _restricts(rule.get("else"))
+                missing += [[path, *name, either, False] for path in untold if applies]
                 continue
             applied = True
             answer, not_found = _judged(rule["if"], facts)
             taken, other = ("then", "else") if answer is True else ("else", "then")
+            denies = only_here = False
             if answer == "error":
                 errors.append(name)
-                not_taken = None
             else:
-                not_taken = rule.get(other)
+                denies = _restricts(rule.get(other))
+                only_here = _allows(rule.get(taken)) and not _allows(rule.get(other))
                 if taken in rule:
                     effects.append((name, taken, rule))
                 else:
                     idle.append(name)
-            missing += [[path, *name, _restricts(not_taken)] for path in sorted(not_found)]
-    spoken = [[kind, label] for kind, label, one in _guardrails(policy) if _speaks(one, label, facts)]
+            missing += [[path, *name, denies, only_here] for path in sorted(not_found)]
+            if _allows(rule.get(taken)) and answer != "error" and not (only_here and not_found):
+                allowing.append(name)
+    spoken = [
+        [kind, label, ways, sorted(not_found)]
+        for kind, label, one in _guardrails(policy)
+        for ways, not_found in [_spoken(one, label, facts)]
+        if ways
+    ]
     did = [rule[branch] for _, branch, rule in effects]
-    allows = any(one.get("allow") is True for one in did)
-    denies = any(one.get("allow") is False for one in did) or any(denied for *_, denied in missing)
+    forbids = any(one.get("allow") is False for one in did) or any(denied for *_, denied, _ in missing)
     modes = [
         min(rule[branch]["approval_mode"], maxima.get(rule.get("decision_binding"), "destructive"), key=_LADDER.index)
         for _, branch, rule in effects
         if "approval_mode" in rule[branch]
     ]
     return {
-        "allowed": applied and allows and not denies and not errors and not spoken,
+        "allowed": applied and bool(allowing) and not forbids and not errors and not spoken,
         "effects": [[*name, branch] for name, branch, _ in effects],
         "idle": sorted(idle),
         "errors": errors,
@@ -69,7 +79,7 @@ def decided(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mappin
         "bounds": [
             [argument, f"rule:{name[0]}#{name[1]}"]
             for name, branch, rule in effects
-            for argument in rule[branch].get("arg_constraints", {})
+            for argument in sorted(rule[branch].get("arg_constraints", {}))
         ],
     }
 
@@ -119,12 +129,16 @@ def gates_active(
     return active
 
 
-def _applies(rule: Mapping[str, Json], facts: Mapping[str, Json]) -> bool:
-    for key, wanted in rule["applies_to"].items():
+def _applies(rule: Mapping[str, Json], facts: Mapping[str, Json]) -> tuple[bool, list[str]]:
+    """Whether nothing that is given is another than the rule is for; and what it is for and is not given."""
+    untold = []
+    for key, wanted in sorted(rule["applies_to"].items()):
         _, value = look_up(_SCOPE[key], facts)
-        if not isinstance(value, str) or value not in ([wanted] if isinstance(wanted, str) else wanted):
-            return False
-    return True
+        if value is None:
+            untold.append(_SCOPE[key])
+        elif value not in ([wanted] if isinstance(wanted, str) else wanted):
+            return False, []
+    return True, untold
 
 
 def _judged(expression: Json, facts: Mapping[str, Json]) -> tuple[Json, set[str]]:
@@ -143,17 +157,32 @@ def _restricts(effect: Mapping[str, Json] | None) -> bool:
     return effect is not None and (effect.get("allow") is False or any(effect.get(name) for name in _RESTRICTING))
 
 
+def _allows(effect: Mapping[str, Json] | None) -> bool:
+    return effect is not None and effect.get("allow") is True
+
+
 def _guardrails(policy: Mapping[str, Json]) -> Iterator[tuple[str, str, Json]]:
     for kind in ("must_refuse", "must_escalate"):
         for one in policy["guardrails"].get(kind, []):
             yield kind, one if isinstance(one, str) else one["id"], one
 
 
-def _speaks(one: Json, label: str, facts: Mapping[str, Json]) -> bool:
+def _spoken(one: Json, label: str, facts: Mapping[str, Json]) -> tuple[list[str], set[str]]:
+    """Every way in which a guardrail is triggered, and what its condition missed."""
+    ways: list[str] = []
+    not_found: set[str] = set()
+    if isinstance(one, dict) and "when" in one:
+        answer, not_found = _judged(one["when"], facts)
+        if answer is False and not_found:
+            ways.append("missing")
+        elif answer is not False:
+            ways.append("when" if answer is True else "error")
     context = facts["request"].get("context", {})
-    if label in context.get("signals", []) or context.get(label) is True:
-        return True
-    return isinstance(one, dict) and "when" in one and _judged(one["when"], facts)[0] is not False
+    if label in context.get("signals", []):
+        ways.append("signal")
+    if label in context and context[label] is not False:
+        ways.append("label")
+    return ways, not_found
 
 
 def _candidates(tooling: Mapping[str, Json]) -> Iterator[tuple[Json, str, list[Json]]]:

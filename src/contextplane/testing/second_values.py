@@ -55,7 +55,8 @@ def _spelled(text: str) -> float:
 
 
 def as_number(value: Any) -> float:  # noqa: ANN401
-    if isinstance(value, list | dict):
+    """The number that something is taken for. Truths, lists and objects are none, and nothing is nought."""
+    if isinstance(value, bool | list | dict):
         raise Unanswerable
     if isinstance(value, str):
         return _spelled(value)

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.runtime_contract import RUNTIME_CONTRACT
 from contextplane.model.value import Value
 from contextplane.model.version_range import RangeInvalid, VersionRange
 
 __all__ = [
-    "RUNTIME_CONTRACT",
     "OntologyIncompatible",
     "OntologyMissing",
     "Present",
@@ -22,9 +22,6 @@ __all__ = [
     "RuntimeTooOld",
     "check_compatibility",
 ]
-
-RUNTIME_CONTRACT = "1.0.0"
-"""The contract between packs and this runtime. It is no version of the package."""
 
 _REQUIRES = "/contract_meta/compatibility/requires"
 _ONTOLOGY = "/intelligence_refs/ontology"

@@ -9,7 +9,8 @@ from typing import ClassVar
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import JsonRefused, canonical
+from contextplane.model.canonical import canonical
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.value import Document, Value
 from contextplane.ports.signer import Signer

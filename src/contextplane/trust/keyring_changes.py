@@ -93,7 +93,7 @@ def has_lasting_owner(issuers: Issuers) -> bool:
 
 
 def _trusted(issuers: Issuers, change: KeyTrust) -> Issuers:
-    key = _entry(change.key, change.valid_from, change.valid_until, change.roles)
+    key = replace(_entry(change.key, change.valid_from, change.valid_until, change.roles), name=change.name)
     _refuse_revoked(issuers, key.key)
     known = next((one for one in issuers if one.name == change.issuer), None)
     if known is None:
@@ -116,9 +116,9 @@ def _rotated(issuers: Issuers, change: KeyRotation) -> Issuers:
         if old is None:
             continue
         found = True
-        new = _entry(change.key, change.valid_from, None, old.roles)
+        new = replace(_entry(change.key, change.valid_from, None, old.roles), name=change.name)
         if (there := issuer.key(new.key.key_id)) is not None:
-            new = replace(new, roles=tuple(sorted({*new.roles, *there.roles})))
+            new = replace(new, roles=tuple(sorted({*new.roles, *there.roles})), name=new.name or there.name)
         ended = replace(old, valid_until=min(until, old.valid_until or until))
         rest = tuple(one for one in issuer.keys if one.key not in (old.key, new.key))
         issuers = _with(issuers, replace(issuer, keys=(*rest, ended, new)))

@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Meta
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import JsonRefused, canonical
+from contextplane.model.canonical import canonical
 from contextplane.model.context_pack.terms import Identifier
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.value import Document
 from contextplane.ports.signer import Signer
@@ -34,6 +35,7 @@ KEYRING = "application/vnd.contextplane.keyring+json"
 
 _Hex = Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{64})?\Z")]
 _Reason = Annotated[str, Meta(min_length=1, max_length=2000)]
+_Name = Annotated[str, Meta(pattern=r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63})?\Z")]
 _Roles = Annotated[tuple[Identifier, ...], Meta(max_length=32)]
 
 
@@ -45,13 +47,17 @@ class KeyringEventInvalid(ContextPlaneError):
 
 
 class KeyTrust(Document, frozen=True, tag_field="change", tag="key_trusted"):
-    """An issuer has this key, with these roles, in this window; from now on and instead of what was said before."""
+    """An issuer has this key, with these roles, in this window; from now on and instead of what was said before.
+
+    `name`: what people call it. Nothing is ever decided by that.
+    """
 
     issuer: Identifier
     key: str
     roles: _Roles
     valid_from: str
     valid_until: str | None
+    name: _Name = ""
 
 
 class KeyRotation(Document, frozen=True, tag_field="change", tag="key_rotated"):
@@ -61,6 +67,7 @@ class KeyRotation(Document, frozen=True, tag_field="change", tag="key_rotated"):
     key: str
     valid_from: str
     old_until: str
+    name: _Name = ""
 
 
 class KeyRevocation(Document, frozen=True, tag_field="change", tag="key_revoked"):

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import Event, Streams, StreamsView
 from contextplane.ports.signer import SignatureCheck
+from contextplane.ports.streams import Event, Streams, StreamsView
 from contextplane.trust.keyring import TrustedKeys
 
 __all__ = ["STREAM", "KeyringRewritten", "KeyringRolledBack", "append_change", "followed"]

@@ -74,7 +74,10 @@ class ThresholdNotMet(Untrusted):
 
 
 class ClockWentBackwards(ContextPlaneError):
-    """The clock shows a time before one that is on record: by it, an expired or revoked key could come back to life."""
+    """A time before one that is on record: by it, an expired or revoked key could come back to life.
+
+    Or the clock shows such a time, and by it nobody can tell how old the newest checkpoint is.
+    """
 
     code: ClassVar[str] = "clock_went_backwards"
     family: ClassVar[Family] = "untrusted"

@@ -10,7 +10,6 @@ from contextplane.ports.keyring import Issuer, Keyring, TrustedKey
 from contextplane.ports.signer import SignatureCheck
 from contextplane.trust.envelope import Envelope, Signature
 from contextplane.trust.refusals import (
-    ClockWentBackwards,
     KeyExpired,
     KeyNotYetValid,
     KeyOfOtherIssuer,
@@ -46,13 +45,8 @@ class Grounds(Value, frozen=True):
 
     @property
     def moment(self) -> Timestamp:
-        """The time at which keys must have been good. A clock behind what is on record is refused."""
-        known = max(self.keyring.as_of, self.witnessed or self.keyring.as_of)
-        if self.now < known:
-            raise ClockWentBackwards(
-                f"the clock shows {self.now}, and {known} is on record", hint="set the machine's clock"
-            )
-        return self.witnessed or self.now
+        """The time at which keys must have been good. A clock behind what is on record brings no key back."""
+        return self.witnessed or max(self.now, self.keyring.as_of)
 
 
 def signers(envelope: Envelope, issuer: str, grounds: Grounds) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ from typing import ClassVar, Literal
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import JsonRefused, canonical
+from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, InvalidId
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.value import Document, Value
 

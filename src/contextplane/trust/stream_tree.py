@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import canonical
-from contextplane.ports.catalog import Event, Streams, StreamsView
+from contextplane.ports.streams import Event, Streams, StreamsView
 from contextplane.trust.merkle import Frontier, leaf_hash
 from contextplane.trust.proofs import peaks_of
 

@@ -15,7 +15,9 @@ from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, CatalogReadOnly, Event, Recorded, SchemaTooNew, StoredEvent, Tally
+from contextplane.ports.catalog import CatalogReadOnly, SchemaTooNew
+from contextplane.ports.object_index import BLOB, Recorded, Tally
+from contextplane.ports.streams import Event, StoredEvent
 from contextplane.testing.reference_store import ReferenceStore
 
 STORE_ID = "store_0123456789abcdef"

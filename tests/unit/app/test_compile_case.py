@@ -12,7 +12,19 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.invoke import InvokeRequest
 from contextplane.model.run_context import RunContext
 from tests.unit.app.casing import CLOSING, SHOWN, written
-from tests.unit.compiler.scenario import put
+from tests.unit.compiler.scenario import PACK, put
+
+
+def test_a_pack_in_the_place_of_a_request_is_called_one() -> None:
+    with pytest.raises(ContextPlaneError) as refused:
+        read_case(PACK)
+    assert refused.value.code == "compile_case_invalid"
+    assert "is a context pack" in refused.value.message
+    assert "ctx new FILE --request" in (refused.value.hint or "")
+
+
+def test_a_moment_that_is_null_is_left_out() -> None:
+    assert read_case({**SHOWN, "as_of": None}).as_of is None
 
 
 def test_a_case_holds_all_inputs_of_a_compile_but_the_pack() -> None:
@@ -32,12 +44,12 @@ def test_evidence_memories_and_the_moment_may_be_left_out() -> None:
     ("changes", "place", "said"),
     [
         ({"/evidnce": []}, "/evidnce", "did you mean evidence?"),
-        ({"/request/input/intent": 7}, "/request/input/intent", "str"),
-        ({"/request/notes": "x"}, "/request", "notes"),
+        ({"/request/input/intent": 7}, "/request/input/intent", "text"),
+        ({"/request/notes": "x"}, "/request/notes", "notes"),
         ({"/run_context/safety_mode": "wild"}, "/run_context/safety_mode", "wild"),
-        ({"/environment": {"ontology": []}}, "/environment", "ontolog"),
-        ({"/environment/ontologies": "ont.support@1.0.0"}, "/environment", "array"),
-        ({"/evidence/0": 7}, "/evidence/0", "int"),
+        ({"/environment": {"ontology": []}}, "/environment/ontology", "did you mean ontologies?"),
+        ({"/environment/ontologies": "ont.support@1.0.0"}, "/environment/ontologies", "list"),
+        ({"/evidence/0": 7}, "/evidence/0", "an object"),
         ({"/memories/0/state": "forgotten"}, "/memories/0/state", "forgotten"),
         ({"/as_of": "yesterday"}, "/as_of", "2026-05-04T09:31:00Z"),
         ({"/as_of": 7}, "/as_of", "moment"),
@@ -58,7 +70,7 @@ def test_every_part_that_is_wrong_is_told_at_once() -> None:
     problems = refused.value.details["problems"]
     assert isinstance(problems, list)
     places = {one["at"] for one in problems}
-    assert places == {"/x", "/run_context", "/environment", "/request", "/evidence", "/as_of"}
+    assert places >= {"/x", "/run_context", "/environment", "/request/input", "/request/mode", "/evidence", "/as_of"}
 
 
 @pytest.mark.parametrize("document", [[], "text", 7, None])
@@ -114,3 +126,4 @@ def test_the_place_in_the_file_is_a_line_and_a_column(tmp_path: Path) -> None:
     line = next(n for n, text in enumerate((tmp_path / "r.json").read_text().splitlines(), 1) if "as_of" in text)
     assert (refused.value.at or "").startswith(f"{tmp_path}/r.json:{line}:")
     assert refused.value.details["pointer"] == "/as_of"
+    assert refused.value.message.startswith("/as_of: ")

@@ -11,9 +11,11 @@ from contextplane.app.compiling_files import from_file
 from contextplane.app.knobs import knob_of
 from contextplane.compiler.compile import compile_context
 from contextplane.errors import ContextPlaneError
+from contextplane.registry.artifacts import candidate
 from tests.spec.manifest import proves
 from tests.unit.app.casing import CLOSING, SHOWN, case_file, compiled_with, pack_file, source_of, written
 from tests.unit.compiler.scenario import CASE, compiled, plain, put
+from tests.unit.registry.desk import CATALOG
 
 REFUND = "adp_payments.issue_refund"
 
@@ -45,6 +47,13 @@ def test_a_knob_moves_what_depends_on_it_and_the_hash(tmp_path: Path, knob: str,
     assert things <= {(one.kind, one.id) for one in found.moved}
     assert found.hash_moved
     assert found.before == compiled_with(tmp_path).context
+
+
+def test_what_moved_is_told_by_kind_whichever_way_it_moved(tmp_path: Path) -> None:
+    up, down = "request.context.refund_amount=4200", "request.context.refund_amount=20"
+    low = put(SHOWN, {"/request/input/context/refund_amount": 20})
+    for found in (compiled_with(tmp_path, down), compiled_with(tmp_path, up, of=low)):
+        assert list(dict.fromkeys(one.kind for one in found.moved)) == ["decision", "rule", "gate", "bucket"]
 
 
 def test_a_knob_that_changes_nothing_moves_nothing(tmp_path: Path) -> None:
@@ -105,6 +114,44 @@ def test_a_pack_that_does_not_pass_the_gates_is_not_compiled(tmp_path: Path) -> 
     assert refused.value.message.startswith("2 errors; the first: ")
     assert f"ctx lint {path}" in (refused.value.hint or "")
     assert (refused.value.at or "").startswith(f"{path}:")
+
+
+BINDING = "/policy_layer/policy_bundles/0/policy_dsl/rules/0/decision_binding"
+SHARED = "decision-catalog.support@2.1.0"
+
+
+def test_a_pack_is_compiled_with_the_catalogs_that_it_draws_on(tmp_path: Path) -> None:
+    bound = pack_file(tmp_path, {BINDING: "support.refund.review"})
+    with pytest.raises(ContextPlaneError) as refused:
+        from_file(bound)
+    assert refused.value.code == "compile_pack_not_sound"
+    naming = {"/request/context_pack_refs": ["ctxpack.support@1.0.0", SHARED]}
+    catalogs = (candidate(CATALOG),)
+    found = compiled_case(from_file(bound, (), catalogs), case_file(tmp_path, naming)).context
+    assert [one.ref for one in found.context_ledger.lineage] == ["ctxpack.support@1.0.0", SHARED]
+    assert found.context_ledger.lineage[1].digest == str(catalogs[0].digest)
+    assert "Decision support.refund.review (recommend)" in found.compiled_prompt.developer
+
+
+def test_the_order_in_which_catalogs_are_given_moves_nothing(tmp_path: Path) -> None:
+    other = {**CATALOG, "catalog_id": "decision-catalog.other", "intents": [], "task_templates": []}
+    catalogs = (candidate(CATALOG), candidate(other))
+    file = case_file(tmp_path)
+    first, second = (
+        compiled_case(from_file(pack_file(tmp_path), (), given), file).context for given in (catalogs, catalogs[::-1])
+    )
+    assert first == second
+
+
+def test_a_catalog_that_a_request_names_and_nobody_gives_is_missed(tmp_path: Path) -> None:
+    file = case_file(tmp_path, {"/request/context_pack_refs": ["ctxpack.support@1.0.0", SHARED]})
+    with pytest.raises(ContextPlaneError) as refused:
+        compiled_case(source_of(tmp_path), file)
+    assert (refused.value.code, refused.value.details["pointer"]) == (
+        "compile_document_not_given",
+        "/request/context_pack_refs/1",
+    )
+    assert "--catalog" in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize("document", [{}, [], {"overlay_id": "x"}, SHOWN])

@@ -10,6 +10,7 @@ from contextplane.app.checking import checked
 from contextplane.app.compiling import PackSource
 from contextplane.app.compiling_files import from_file
 from contextplane.app.golden import Ran, check, golden_files, record
+from contextplane.app.golden_expected import Expected, as_expected
 from contextplane.errors import ContextPlaneError
 from tests.spec.manifest import proves
 from tests.unit.app.casing import CLOSING, SHOWN, pack_file, source_of, written
@@ -72,15 +73,24 @@ def test_a_file_keeps_its_case_and_gains_what_is_expected(tmp_path: Path) -> Non
     expected = shown.pop("expected")
     assert shown == SHOWN
     assert set(expected) >= {"manifests", "runtime_controls", "budget_report", "compiled_context_hash", "stages"}
-    assert json.loads((cases / "unknown.json").read_bytes())["expected"] == {
-        "refused": "compile_intent_unknown",
-        "stage": "intent",
-    }
+    unknown = json.loads((cases / "unknown.json").read_bytes())["expected"]
+    assert (unknown["refused"], unknown["stage"]) == ("compile_intent_unknown", "intent")
+
+
+def test_a_case_that_is_refused_is_not_changed_by_hand_either(tmp_path: Path) -> None:
+    cases = Path(recorded(tmp_path))
+    case = json.loads((cases / "unknown.json").read_bytes())
+    case["request"]["input"]["message"] = "another"
+    (cases / "unknown.json").write_text(json.dumps(case))
+    ran = run(str(cases), source_of(tmp_path))["unknown"]
+    assert (ran.passed, ran.stage) == (False, "record")
+    assert "was changed since it was recorded" in ran.words
 
 
 def test_a_case_of_which_nothing_is_recorded_does_not_pass(tmp_path: Path) -> None:
     ran = run(folder(tmp_path), source_of(tmp_path))
-    assert {one.stage for one in ran.values()} == {"record"}
+    assert {(one.stage, one.recorded) for one in ran.values()} == {("record", False)}
+    assert all("'ctx golden record' writes it" in one.words for one in ran.values())
 
 
 @pytest.mark.parametrize(
@@ -113,8 +123,72 @@ def test_another_hash_of_the_same_pack_is_a_drift(tmp_path: Path) -> None:
     cases = Path(recorded(tmp_path))
     shown = json.loads((cases / "shown.json").read_bytes())
     shown["expected"]["compiled_context_hash"] = "sha256:" + "0" * 64
-    written(cases, "shown.json", shown)
-    assert run(str(cases), source_of(tmp_path))["shown"].stage == "seal"
+    written(cases, "shown.json", recorded_again(shown))
+    drifted = run(str(cases), source_of(tmp_path))["shown"]
+    assert (drifted.stage, drifted.words) == ("seal", "nothing by name; compiled_context_hash is not as recorded")
+
+
+def recorded_again(document: dict[str, Any]) -> dict[str, Any]:
+    """As if this had been recorded, and not changed by hand."""
+    expected = as_expected(document["expected"])
+    assert isinstance(expected, Expected)
+    case = {key: one for key, one in document.items() if key != "expected"}
+    return {**document, "expected": {**document["expected"], "recorded": expected.digest_with(case)}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "stage", "words"),
+    [
+        ({"/expected/compiler_version": "0.9.0"}, "seal", "compiler 0.9.0 recorded it, and this is"),
+        ({"/expected/lineage/0/ref": "ctxpack.support@9.0.0"}, "record", "was changed since it was recorded"),
+        ({"/expected/lineage/0/digest": "sha256:" + "0" * 64}, "record", "was changed since it was recorded"),
+        ({"/expected/compiled_context_hash": "sha256:" + "0" * 64}, "record", "was changed since it was recorded"),
+        ({"/request/context_pack_refs/0": "ctxpack.support@9.0.0"}, "record", "was changed since it was recorded"),
+        ({"/run_context/run_budget/max_tool_calls": 1}, "record", "was changed since it was recorded"),
+        ({"/expected/recorded": ""}, "record", "was changed since it was recorded"),
+    ],
+    ids=lambda one: next(iter(one)) if isinstance(one, dict) else None,
+)
+@pytest.mark.parametrize("pack", [{}, VERSION], ids=["the same version", "another version"])
+def test_what_was_changed_by_hand_does_not_pass(
+    tmp_path: Path, changes: dict[str, Any], stage: str, words: str, pack: dict[str, Any]
+) -> None:
+    cases = Path(recorded(tmp_path))
+    written(cases, "shown.json", put(json.loads((cases / "shown.json").read_bytes()), changes))
+    ran = run(str(cases), source_of(tmp_path, pack))
+    assert (ran["shown"].passed, ran["shown"].stage, ran["closing"].passed) == (False, stage, True)
+    assert words in ran["shown"].words
+
+
+def test_a_change_by_hand_is_told_also_where_it_moved_something(tmp_path: Path) -> None:
+    cases = Path(recorded(tmp_path))
+    changed = put(json.loads((cases / "shown.json").read_bytes()), {"/request/input/context/refund_amount": 20})
+    written(cases, "shown.json", changed)
+    drifted = run(str(cases), source_of(tmp_path))["shown"]
+    assert (drifted.stage, drifted.notes) == (
+        "policy",
+        ("the case, or what is expected of it, was changed since it was recorded",),
+    )
+    assert ("gate", "GATE_FINANCE_APPROVAL") in {(one.kind, one.id) for one in drifted.moved}
+
+
+def test_a_case_that_comes_to_the_same_by_other_rules_tells_what_is_not_as_recorded(tmp_path: Path) -> None:
+    cases = tmp_path / "golden"
+    cases.mkdir()
+    written(cases, "low.json", put(SHOWN, {"/request/input/context/refund_amount": 20}))
+    record(source_of(tmp_path), golden_files(str(cases)))
+    drifted = run(str(cases), source_of(tmp_path, {**THRESHOLD, **VERSION}))["low"]
+    assert (drifted.stage, drifted.moved) == ("policy", ())
+    assert drifted.words == "nothing by name; policy_decision.policy_decision_id is not as recorded"
+
+
+def test_what_has_not_its_form_any_more_is_recorded_anew(tmp_path: Path) -> None:
+    cases = folder(tmp_path)
+    written(Path(cases), "shown.json", {**SHOWN, "expected": {"hash": 1}})
+    with pytest.raises(ContextPlaneError, match="'ctx golden record' writes it anew"):
+        golden_files(cases)
+    record(source_of(tmp_path), golden_files(cases, anew=True))
+    assert all(one.passed for one in run(cases, source_of(tmp_path)).values())
 
 
 def test_a_case_that_was_compiled_and_is_refused_has_drifted_and_so_has_the_reverse(tmp_path: Path) -> None:
@@ -136,7 +210,9 @@ def test_a_case_that_was_compiled_and_is_refused_has_drifted_and_so_has_the_reve
     ("name", "document", "code"),
     [
         ("bad.json", [], "golden_case_invalid"),
-        ("bad.yaml", SHOWN, "golden_case_invalid"),
+        ("bad.yaml", [], "golden_case_invalid"),
+        ("shown.yaml", SHOWN, "golden_case_invalid"),
+        ("bad.YML", {**SHOWN, "note": "x"}, "compile_case_invalid"),
         ("bad.json", {**SHOWN, "expected": {"hash": 1}}, "golden_case_invalid"),
         ("bad.json", {"request": 1}, "compile_case_invalid"),
         ("bad.json", {**SHOWN, "note": "x"}, "compile_case_invalid"),
@@ -181,7 +257,7 @@ def test_the_checklist_compiles_the_golden_requests(tmp_path: Path) -> None:
     folder(tmp_path)
     assert line(tmp_path, "golden")[0] == "failed"  # nothing is recorded
     record(source_of(tmp_path), golden_files(str(tmp_path / "golden")))
-    assert line(tmp_path, "golden") == ("passed", "3 compile to what was recorded")
+    assert line(tmp_path, "golden") == ("passed", "all compile to what was recorded: 3")
     assert "golden_cases_unstable" not in line(tmp_path, "sign")[1]
     assert "golden_cases_unstable" in checked(pack_file(tmp_path)).checklist.lines[-1].reason
     verdict, reason = line(tmp_path, "golden", THRESHOLD)
@@ -195,6 +271,20 @@ def test_a_pack_whose_cases_compile_to_something_else_is_failed(tmp_path: Path, 
     recorded(tmp_path)
     assert line(tmp_path, "golden", changes)[0] == "failed"
     assert line(tmp_path, "sign", changes)[0] == "failed"
+
+
+def test_tools_are_as_recorded_only_where_something_is_recorded_and_it_compiles(tmp_path: Path) -> None:
+    cases = folder(tmp_path)
+    assert line(tmp_path, "tool_surface") == ("unknown", "nothing is recorded of closing, shown, unknown")
+    record(source_of(tmp_path), golden_files(cases))
+    assert line(tmp_path, "tool_surface") == ("passed", "as recorded in all golden requests: 3")
+    for name in ("shown.json", "unknown.json"):
+        expected = json.loads((Path(cases) / name).read_bytes())["expected"]
+        other = Path(cases) / ("unknown.json" if name == "shown.json" else "shown.json")
+        before = other.read_bytes()
+        written(Path(cases), other.name, {**json.loads(before), "expected": expected})
+        assert line(tmp_path, "tool_surface") == ("failed", f"other tools than recorded in: {other.stem}")
+        other.write_bytes(before)
 
 
 @proves("context-pack:ci:minimal-surface")

@@ -7,15 +7,21 @@ import pytest
 
 from contextplane.app.compiling import from_value
 from contextplane.app.golden import golden_files, record
-from contextplane.app.golden_release import FolderCases
+from contextplane.app.golden_expected import Expected
+from contextplane.app.golden_release import FolderCases, kept_cases
 from contextplane.app.registry import RegistryDesk
 from contextplane.app.registry_pins import rolled_back
-from contextplane.model.ids import Digest
+from contextplane.app.registry_refresh import refresh_opened, refresh_run
+from contextplane.app.registry_release import Acted
+from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json_text import parse
+from contextplane.registry.artifacts import candidate
 from tests.spec.manifest import proves
 from tests.unit.app.casing import CLOSING, SHOWN, written
 from tests.unit.compiler.scenario import put
 from tests.unit.registry.desk import CATALOG, NARROWER, PACK, Office, code, office, version
+
+BINDING = "/policy_layer/policy_bundles/0/policy_dsl/rules/0/decision_binding"
 
 
 @pytest.fixture
@@ -61,6 +67,59 @@ def test_a_rollback_runs_the_cases_that_were_kept_with_the_version(here: Office,
     here.pin("prod", "ctxpack.support@1.1.0")
     act = rolled_back(here.desk, "prod", "ctxpack.support", None, here.by("ops"))
     assert (act.golden, act.golden_words, here.base("prod")) == ("passed", "2 as recorded", PACK)
+
+
+def bound(here: Office, tmp_path: Path) -> Acted:
+    """A pack that draws on a published catalog, with a case that was recorded of both, on its way to publication."""
+    here.release(CATALOG)
+    value = version("1.0.0", {"at": BINDING, "value": "support.refund.review"})
+    folder = tmp_path / "bound"
+    folder.mkdir()
+    written(folder, "shown.json", put(SHOWN, {"/request/context_pack_refs": [PACK, "decision-catalog.support@1.0.0"]}))
+    (ran,) = record(from_value(value, [candidate(CATALOG)]), golden_files(str(folder)))
+    assert isinstance(ran.found, Expected)
+    with_cases(here, str(folder))
+    acted = here.record(value, catalogs=(PackRef.parse("decision-catalog.support@2.1.0"),))
+    here.review_all(str(acted.digest), acted.missing)
+    here.sign(str(acted.digest))
+    return acted
+
+
+def test_publication_rollback_and_refresh_run_the_cases_with_the_catalogs_of_the_pack(
+    here: Office, tmp_path: Path
+) -> None:
+    target = str(bound(here, tmp_path).digest)
+    acted = here.publish(target)
+    assert (acted.golden, acted.golden_words) == ("passed", "1 as recorded")
+    again = here.publish(target)
+    assert (again.appended, again.golden) == (None, "passed")
+    kept(here)
+    here.release(version("2.0.0"))
+    here.pin("prod", PACK)
+    here.pin("prod", "ctxpack.support@2.0.0")
+    act = rolled_back(here.desk, "prod", "ctxpack.support", None, here.by("ops"))
+    assert (act.golden, act.golden_words) == ("passed", "1 as recorded")
+    refresh_opened(here.desk, "EVALUATOR_UPDATED", "policy", here.by("pub"))
+    (ran, _) = refresh_run(here.desk, PackRef.parse(PACK), here.by("pub"))
+    assert (ran.action, ran.passed, ran.words) == ("golden_replay", True, "1 as recorded")
+
+
+def test_a_catalog_that_is_published_says_nothing_of_golden_cases(here: Office) -> None:
+    acted = here.record(CATALOG)
+    here.review_all(str(acted.digest), acted.missing)
+    here.sign(str(acted.digest))
+    assert here.publish(str(acted.digest)).golden is None
+
+
+def test_a_kept_case_that_is_none_any_more_is_red(here: Office, cases: str) -> None:
+    with_cases(here, cases)
+    here.release()
+    with here.desk.reading() as reader:
+        published = reader.version(here.desk.named_version(PACK)).published
+    assert published is not None
+    report = here.desk.platform.objects.get(Digest.parse(published.report)).replace(b'"compiler_version"', b'"gone"')
+    told = kept_cases(report, here.desk.named_version(PACK), version("1.0.0"))
+    assert (told.outcome, "golden_case_invalid" in told.words) == ("failed", True)
 
 
 def test_a_case_that_drifted_refuses_the_publication(here: Office, cases: str) -> None:

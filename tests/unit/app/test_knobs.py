@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.app.knobs import REMOVED, Knob, fact_at, knob_of, put, turned, value_at
+from contextplane.app.knobs import ABSENT, Knob, fact_at, knob_of, put, turned, value_at
 from contextplane.app.pack_facts import known_places
 from contextplane.errors import ContextPlaneError
 from tests.unit.app.casing import SHOWN
@@ -67,6 +67,28 @@ def test_a_value_keeps_its_type(text: str, value: object) -> None:
     assert knob.words == text
 
 
+@pytest.mark.parametrize(
+    ("value", "said", "unsaid"),
+    [
+        ("1e400", "1e400 is beyond a double", "no JSON"),
+        ("-1e400", "beyond a double", "no JSON"),
+        ("9007199254740993", "beyond 2^53-1", "no JSON"),
+        ("NaN", "not a JSON number", "no JSON"),
+        ('{"a":1,"a":2}', "stands here again", "no JSON"),
+        ("supervisor", "a text stands in quotes: --set 'user.role=\"supervisor\"'", "..."),
+        ("my pin is 4711", "a text stands in quotes", "4711"),
+        ("", "a text stands in quotes", "refused"),
+        ("\ud800", "write it as UTF-8", "\ud800"),
+    ],
+)
+def test_a_value_that_is_refused_says_why(value: str, said: str, unsaid: str) -> None:
+    with pytest.raises(ContextPlaneError) as refused:
+        knob_of(f"user.role={value}")
+    assert (refused.value.code, refused.value.at) == ("knob_invalid", "--set user.role")
+    assert said in str(refused.value)
+    assert unsaid not in str(refused.value)
+
+
 def test_only_what_is_named_changes_and_the_case_itself_does_not() -> None:
     before = copy.deepcopy(SHOWN)
     after: Any = turned(SHOWN, [knob_of("request.context.refund_amount=900")], KNOWN)
@@ -93,7 +115,7 @@ def test_what_a_case_says_twice_is_changed_in_both_places() -> None:
 )
 def test_a_new_member_is_taken_where_the_pack_looks_at_it(text: str) -> None:
     knob = knob_of(text)
-    assert value_at(SHOWN, knob.at) is REMOVED
+    assert value_at(SHOWN, knob.at) is ABSENT
     assert value_at(turned(SHOWN, [knob], KNOWN), knob.at) == knob.value
 
 
@@ -114,13 +136,6 @@ def test_a_new_member_that_nothing_looks_at_is_refused(text: str, meant: str) ->
     assert meant in (refused.value.hint or "")
 
 
-def test_a_member_can_be_taken_away() -> None:
-    knob = Knob(name="user.role", at="/run_context/user/role", value=REMOVED)
-    after: Any = turned(SHOWN, [knob], KNOWN)
-    assert "role" not in after["run_context"]["user"]
-    assert knob.words == "without user.role"
-
-
 @given(document=st.dictionaries(WORDS, JSON, max_size=3), way=st.lists(WORDS, min_size=1, max_size=3), value=JSON)
 def test_what_is_put_at_a_place_is_what_stands_there(document: Any, way: list[str], value: Any) -> None:  # noqa: ANN401
     at = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in way)
@@ -129,7 +144,7 @@ def test_what_is_put_at_a_place_is_what_stands_there(document: Any, way: list[st
         after = put(document, at, value)
     except ContextPlaneError:
         parent = value_at(document, at.rpartition("/")[0]) if len(way) > 1 else document
-        assert not isinstance(parent, dict) or value_at(document, at) is REMOVED
+        assert not isinstance(parent, dict) or value_at(document, at) is ABSENT
         after = document
     else:
         assert value_at(after, at) == value
@@ -143,7 +158,7 @@ def test_what_is_put_at_a_place_is_what_stands_there(document: Any, way: list[st
 @pytest.mark.parametrize("place", ["9" * 5000, "\u0663", "-1", "1.0", "", "99"])
 def test_what_numbers_no_element_of_a_list_is_refused(place: str) -> None:
     at = f"/evidence/{place}"
-    assert value_at(SHOWN, at) is REMOVED
+    assert value_at(SHOWN, at) is ABSENT
     with pytest.raises(ContextPlaneError) as refused:
         turned(SHOWN, [Knob(name=at, at=at, value=1)], KNOWN)
     assert refused.value.code == "knob_invalid"

@@ -33,7 +33,7 @@ def told(found: Why) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("name", "changes", "inside", "flip"),
     [
-        (REFUND, {}, True, ['safety_mode="read_only"']),
+        (REFUND, {}, True, ['safety_mode="delegated"']),
         (REFUND, READ_ONLY, False, ['safety_mode="destructive"']),
         (REFUND, UNVERIFIED, False, ["request.context.identity_verified=true"]),
         (
@@ -51,7 +51,7 @@ def told(found: Why) -> list[list[str]]:
             "fraud_signal_high",
             {"/request/input/context/signals": ["fraud_signal_high"]},
             True,
-            ["without request.context.signals"],
+            ["request.context.signals=null"],
         ),
         ("requirement/order_lookup", {}, False, ["request.context.order_lookup=true"]),
         ("decision/request", UNVERIFIED, False, ["request.context.identity_verified=true"]),
@@ -131,6 +131,28 @@ def test_the_reasons_name_who_had_a_say_and_what_was_read(tmp_path: Path) -> Non
     assert "Identity not verified" in tool
 
 
+def test_a_required_name_is_told_every_piece_that_does_not_answer_it(tmp_path: Path) -> None:
+    piece = CLOSING["evidence"][0]
+    pieces = [
+        {**piece, "evidence_ref": "session:a", "content": "[]"},
+        {**piece, "evidence_ref": "session:b", "classification": "RESTRICTED"},
+    ]
+    found = ask(tmp_path, "order_lookup", of={**CLOSING, "evidence": pieces})
+    assert found.item.words == (
+        "refused: session:a is empty, session:b is classification_above_pack; adp_orders.lookup can produce it"
+    )
+    assert found.reasons == (
+        "decision support.refund.execute requires it",
+        "rule R_REFUND_REQUIRES_IDV requires it",
+        "session:a does not answer it: empty (/evidence/0)",
+        "session:b does not answer it: classification_above_pack (/evidence/1)",
+    )
+    many = [{**pieces[0], "evidence_ref": f"session:{n}"} for n in range(25)]
+    found = ask(tmp_path, "order_lookup", of={**CLOSING, "evidence": many})
+    assert "session:2 is empty and 22 more" in found.item.words
+    assert (len(found.reasons), found.reasons[-1]) == (23, "and 5 more")
+
+
 def test_a_piece_among_very_many_is_told_of_as_well(tmp_path: Path) -> None:
     pieces = [{**CLOSING["evidence"][0], "evidence_ref": f"tool:lookup:{n}", "type": "order"} for n in range(150)]
     run = CLOSING["run_context"]
@@ -178,9 +200,101 @@ def test_a_name_of_several_things_asks_which(tmp_path: Path) -> None:
 
 
 def test_what_nothing_flips_is_told_as_such_or_cannot_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    denied = {**READ_ONLY, **UNVERIFIED, "/request/input/context/fraud_signal_high": True}  # three things to change
     monkeypatch.setattr(asking, "_MOST_TRIED", 60)
-    found = ask(tmp_path, "biz_summary")  # never dropped
+    found = ask(tmp_path, REFUND, denied)
     assert (found.flips, found.complete, found.tried) == ((), False, 60)
     monkeypatch.setattr(asking, "_MOST_TOGETHER", 1)
-    found = ask(tmp_path, "biz_summary")
+    found = ask(tmp_path, REFUND, denied)
     assert (found.flips, found.complete) == ((), True)
+
+
+@pytest.mark.parametrize("name", ["biz_summary", "bucket/business", "redaction/pan", "setting/currency", "task"])
+def test_of_what_no_request_turns_round_nothing_is_tried_and_the_law_is_told(tmp_path: Path, name: str) -> None:
+    found = ask(tmp_path, name)
+    assert (found.flips, found.tried, found.complete) == ((), 0, True)
+    assert found.reasons
+
+
+@pytest.mark.parametrize(("verified", "other", "says"), [(True, "false", "denied"), (False, "true", "allowed")])
+def test_a_rule_that_always_takes_effect_is_turned_round_when_it_says_the_other_thing(
+    tmp_path: Path,
+    verified: bool,  # noqa: FBT001  a row
+    other: str,
+    says: str,
+) -> None:
+    found = ask(tmp_path, "R_REFUND_REQUIRES_IDV", {"/request/input/context/identity_verified": verified})
+    assert told(found) == [[f"request.context.identity_verified={other}"]]
+    (after,) = found.becomes
+    assert after is not None
+    assert (after.inside, after.words.partition(";")[0]) == (True, says)
+
+
+def test_policy_that_answers_a_name_no_longer_does_when_a_rule_fails(tmp_path: Path) -> None:
+    assert told(ask(tmp_path, "policy_eval")) == [['request.context.refund_amount="other"']]
+
+
+@pytest.mark.parametrize("name", [REFUND, HIGH, GATE, "fraud_signal_high", "order_lookup", "request", "mem:1"])
+def test_every_change_that_is_told_can_be_typed_as_it_stands(tmp_path: Path, name: str) -> None:
+    of = {**CLOSING, "memories": [memory(memory_ref="mem:1", state="candidate")]}
+    source, file = source_of(tmp_path), case_file(tmp_path, of=of)
+    for changes in ((), (knob_of("request.context.fraud_signal_high=true"), knob_of('safety_mode="read_only"'))):
+        found = why(source, file, name, changes)
+        assert found.flips
+        for flip in found.flips:
+            typed = [*changes, *(knob_of(one.words) for one in flip)]
+            assert why(source, file, name, typed).item.inside is not found.item.inside
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "line"),
+    [
+        ("request", put(SHOWN, UNVERIFIED), "R_REFUND_REQUIRES_IDV: Identity not verified; refund path blocked."),
+        ("request", SHOWN, "allowed by R_REFUND_REQUIRES_IDV, R_HIGH_VALUE_REQUIRES_APPROVAL"),
+        (
+            "fraud_signal_high",
+            put(SHOWN, {"/request/input/context/signals": ["fraud_signal_high"]}),
+            "triggered: request.context.signals names it",
+        ),
+        (
+            "fraud_signal_high",
+            put(SHOWN, {"/request/input/context/fraud_signal_high": "maybe"}),
+            "triggered: request.context.fraud_signal_high is given, and not false",
+        ),
+        (
+            "tool:adp_orders.lookup:tc_117",
+            CLOSING,
+            "observed at 2026-05-04T09:30:00Z, holds until 2026-05-04T10:30:00Z; judged at 2026-05-04T09:31:00Z",
+        ),
+        ("tool:adp_orders.lookup:tc_117", CLOSING, "it answers order_lookup"),
+        (CASE["evidence"][0], SHOWN, "a bare reference: it is shown, and can answer nothing (/evidence/0)"),
+        ("order_lookup", CLOSING, "decision support.refund.execute requires it"),
+        ("ev_0", SHOWN, f"priority 60, from {CASE['evidence'][0]}"),
+        (
+            "bucket/session",
+            put(SHOWN, {"/run_context/run_budget/bucket_tokens/session": 1}),
+            "is dropped: over_budget",
+        ),
+    ],
+)
+def test_what_is_known_of_a_thing_is_told(tmp_path: Path, name: str, of: dict[str, Any], line: str) -> None:
+    assert any(line in one for one in ask(tmp_path, name, of=of).reasons), ask(tmp_path, name, of=of).reasons
+
+
+@pytest.mark.parametrize(
+    ("amount", "line"),
+    [
+        (4200, "nothing triggers it: its when does not hold, and neither request.context.too_much nor"),
+        (50000, "triggered: its when holds"),
+        (None, "triggered: its when could hold: request.context.refund_amount is missing"),
+        ("x", "triggered: its when cannot be judged: "),
+    ],
+)
+def test_a_guardrail_with_a_condition_tells_what_became_of_it(tmp_path: Path, amount: object, line: str) -> None:
+    when = {">": [{"var": "request.context.refund_amount"}, 40000]}
+    rail = {"id": "too_much", "when": when, "message": "Too much for a refund."}
+    source = source_of(tmp_path, {"/policy_layer/guardrails/must_refuse/0": rail})
+    found = why(source, case_file(tmp_path, {"/request/input/context/refund_amount": amount}), "too_much")
+    assert 'when {">": [{"var": "request.context.refund_amount"}, 40000]}' in found.reasons
+    assert found.reasons[-1].startswith(line)
+    assert found.flips

@@ -11,7 +11,7 @@ from contextplane.handoff.refusals import HandoffNotFound
 from contextplane.model.handoff import HandoffPack, pack_bytes
 from contextplane.model.handoff_events import kept_body, root_name, stream_name
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import Event
+from contextplane.ports.streams import Event
 from tests.surfaces.handed_on import HandedOn
 
 change = msgspec.structs.replace

@@ -1,5 +1,6 @@
 """Conditions come to true or false, and what the form says of that is what the engine says."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ LEAVES = st.one_of(
     st.sampled_from(["x", None, FACT]),
     st.builds(lambda operator: {operator: [FACT, 1]}, st.sampled_from(["==", "!=", "<", ">="])),
     st.sampled_from([{"!": [FACT]}, {"!!": [FACT]}, {"in": [FACT, [1]]}, {"+": [1, 1]}, {"cat": ["a", FACT]}]),
+    st.sampled_from([{"<": [FACT, True]}, {">=": [False, FACT]}, {"some": [3, True]}, {"none": [FACT, False]}]),
 )
 EXPRESSIONS: st.SearchStrategy[Json] = st.recursive(
     LEAVES,
@@ -54,3 +56,9 @@ def test_what_is_said_always_to_answer_answers_and_what_never_does_does_not(expr
         if isinstance(found, Failure) and found.kind == "failed":
             continue  # it could not be evaluated at all, which is another matter
         assert isinstance(found, bool) is (said == "yes"), (value, found)
+
+
+@pytest.mark.parametrize("operand", [{"<": [FACT, True]}, {">": [True, FACT, 3]}, {"all": ["x", True]}])
+def test_what_orders_true_and_false_or_goes_through_no_list_never_answers(operand: Json) -> None:
+    assert answers(operand) == "no"
+    assert all(isinstance(Condition(operand).judge(facts(value)), Failure) for value in VALUES)

@@ -14,7 +14,8 @@ from contextplane.authoring.author_file import LARGEST, AuthorFile, AuthorFileTo
 from contextplane.authoring.author_yaml import YamlRefused, read_yaml_file
 from contextplane.authoring.gates.table import judged
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import JsonRefused, canonical
+from contextplane.model.canonical import canonical
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.pointer import pointer
 from tests.spec.manifest import proves
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE
@@ -163,7 +164,7 @@ def test_a_number_that_has_no_canonical_form_is_refused_with_its_place(text: str
     with pytest.raises(JsonRefused) as caught:
         read_yaml_file(text.encode())
     assert caught.value.details["line"] == line
-    assert str(caught.value).startswith(f"line {line}, column ")
+    assert f"line {line}, column " in str(caught.value)
 
 
 @given(st.integers(-(10**60), 10**60))

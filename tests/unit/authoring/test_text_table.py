@@ -81,6 +81,10 @@ FOUND: list[tuple[str, set[str]]] = [
     ("SSN 536228726", {NUMBER}),
     ("social security number: 536 22 8726", {NUMBER}),
     ("Aadhaar 2341 2341 2346", {NUMBER}),
+    ("CPF 529.982.247-25", {NUMBER}),
+    ("as for AB 12 34 56 C", {NUMBER}),
+    ("NHS number 943 476 5919", {NUMBER}),
+    ("BSN 111222333", {NUMBER}),
     ("ann@acme.example,bob@acme.example,cy@acme.example", {PEOPLE}),
     ("name;email\nAnn;ann@acme.example\nBob;bob@acme.example\nCy;cy@acme.example", {PEOPLE, RECORD}),
     ("call +91 98765 43210, +91 98765 43211 or +91 98765 43212", {PEOPLE}),
@@ -146,6 +150,10 @@ SAID = [
     "2026-05-09T00:00:00Z",
     "refunds of INR 50000 and more, within 30 days",
     "call 1800 123 4567 at any hour",
+    "call +1 800 123 4567 at any hour",
+    "NHS 111, or 0300 303 5678 in working hours",
+    "case AB123456C, order 111222333, invoice 52998224725",
+    "a BSN has nine digits, and an NHS number ten",
     "write to help@acme.example",
     "adp_sales2024e and plans-2024b",
     "take out what is larger than 10% (rounded up)",
@@ -209,6 +217,32 @@ def test_a_field_that_is_named_for_a_secret_gives_one_away(note: str) -> None:
     found = judged(changed("/task_layer", {"task_templates": [template]}), ENVIRONMENT).findings
     at = "/task_layer/task_templates/0/steps/0/params/api_key"
     assert [one.at for one in found if one.code == SECRET] == [at]
+
+
+PHONE, DO = "telephone_number_present", "/tone_and_comms/do/0"
+
+
+def test_the_telephone_number_of_a_person_is_warned_of_where_it_stands() -> None:
+    report = judged(changed(DO, "ask Ann at +91 98765 43210"), ENVIRONMENT)
+    assert [(one.at, one.severity) for one in report.findings if one.code == PHONE] == [(DO, "warning")]
+    assert report.passed
+    assert not any("98765" in f"{one.cause}{one.cure}" for one in report.findings)
+
+
+def test_many_telephone_numbers_are_told_as_a_list_and_not_one_by_one() -> None:
+    many = "+91 98765 43210, +91 98765 43211 or +91 98765 43212"
+    found = {one.code for one in judged(changed(DO, many), ENVIRONMENT).findings}
+    assert PEOPLE in found
+    assert PHONE not in found
+
+
+def test_the_name_of_a_field_tells_what_its_number_is() -> None:
+    step = {"id": "a", "tool": "adp_orders.lookup", "params": {"bsn": "111222333", "order": "111222333"}}
+    template = {"template_id": "t", "intent": "support.refund", "decision_key": "support.refund.execute"}
+    pack = changed("/task_layer", {"task_templates": [{**template, "steps": [step]}]})
+    found = judged(pack, ENVIRONMENT, identify=official_number).findings
+    at = "/task_layer/task_templates/0/steps/0/params/bsn"
+    assert [one.at for one in found if one.code == NUMBER] == [at]
 
 
 PROSE = [at for at, value in leaves(EXAMPLE) if isinstance(value, str) and " " in value]

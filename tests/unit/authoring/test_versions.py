@@ -107,7 +107,7 @@ VOID = {
     "capability": "void",
     "allow": True,
     "requires_approval_gate": "GATE_FINANCE_APPROVAL",
-    "arg_constraints": {"idempotency_key": {"required": True}, "refund_id": {"required": True}},
+    "arg_constraints": {"idempotency_key": {"required": True}, "refund_id": {"required": True, "pattern": "^ref_"}},
 }
 WITH_VOID = ((f"{ADAPTERS}/2/capabilities/-", "void"), (f"{PERMISSIONS}/-", VOID))
 

@@ -65,6 +65,7 @@ def test_beyond_the_total_the_last_of_the_lowest_priority_go_first() -> None:
     }
     reasons = {one.reason for one in context.manifests.omission_manifest}
     assert reasons == {"over_total_budget"}
+    assert context.budget_report.warnings == ("the total exceeded budget; dropped 3 low-priority blocks",)
     assert context.budget_report.tokens_used_at_compile <= used - session - memory - 1
 
 

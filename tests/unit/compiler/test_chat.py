@@ -51,7 +51,7 @@ def test_messages_of_the_anthropic_form_have_the_breakpoint_at_the_end_of_the_pr
 def test_tools_stand_by_id_with_what_their_block_says() -> None:
     body = anthropic_chat(compiled()).body
     assert [(one["name"], one["description"]) for one in body["tools"]] == [
-        ("adp_orders_lookup", "read, read_only"),
+        ("adp_orders_lookup", "read, read_only; gives order_lookup"),
         (
             "adp_payments_issue_refund",
             (
@@ -59,7 +59,7 @@ def test_tools_stand_by_id_with_what_their_block_says() -> None:
                 "idempotency_key required"
             ),
         ),
-        ("adp_policy_eval", "read, read_only"),
+        ("adp_policy_eval", "read, read_only; gives policy_eval"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What is admitted of the evidence, what can close a gate, and what a conflict does."""
+"""What is admitted of the evidence, and what can close a gate."""
 
 from typing import Any
 
@@ -15,6 +15,7 @@ from contextplane.testing.proofs import proves
 from tests.unit.compiler.scenario import NOW, PACK, compiled, evidence, inputs, view_of
 
 FIRST, SECOND = "tool:adp_orders.lookup:tc_1", "tool:adp_orders.lookup:tc_2"
+ROOM = {"/run_budget/bucket_tokens/evidence": 1_000_000, "/run_budget/total_tokens": 2_000_000}
 
 
 def gate_of(context: CompiledContext) -> EvidenceGate:
@@ -118,7 +119,66 @@ def test_what_is_not_admitted_says_why_and_closes_nothing(changes: dict[str, Any
     assert context.manifests.evidence_manifest == ()
     gate = gate_of(context)
     assert [one.reason for one in gate.rejected] == [reason]
+    (missing,) = gate.unresolved
+    assert (missing.name, missing.reason) == ("order_lookup", "refused")
+    assert [(one.reason, one.at) for one in missing.evidence] == [(reason, "evidence#/0")]
     assert not gate.commit_allowed
+
+
+NOTHING = [
+    "",
+    " \t\r\n",
+    "\u00a0\u2003\u3000",
+    "\u200b\ufeff\u2060",
+    "null",
+    " null\n",
+    "{}",
+    " {\n} ",
+    "[]",
+    "[ ]",
+    '""',
+    '" "',
+    "[] []",
+    "[[], {}, [null]]",
+    '[""]',
+    "\u17b4\u180b\u180f",
+]
+SOMETHING = ["0", "false", "[0]", '{"total":0}', "nullable", "x", "- ", "{}x", '{"order":null}']
+
+
+@pytest.mark.parametrize("content", NOTHING, ids=ascii)
+def test_evidence_that_says_nothing_is_not_admitted_and_closes_nothing(content: str) -> None:
+    context = given(evidence(content=content))
+    assert reasons(context) == [("empty", "evidence#/0")]
+    gate = gate_of(context)
+    assert [(one.name, one.reason) for one in gate.unresolved] == [("order_lookup", "refused")]
+    assert not gate.commit_allowed
+
+
+@pytest.mark.parametrize("content", SOMETHING, ids=ascii)
+def test_what_says_little_says_something(content: str) -> None:
+    assert gate_of(given(evidence(content=content))).commit_allowed
+
+
+@pytest.mark.parametrize("end", ["", "x"])
+def test_very_many_blanks_are_looked_through_once(end: str) -> None:
+    assert gate_of(given(evidence(content=" " * 999_999 + end), run=ROOM)).commit_allowed is bool(end)
+
+
+def test_a_name_is_told_every_piece_that_does_not_answer_it_and_what_came_nearest() -> None:
+    pieces = [
+        evidence(evidence_ref=FIRST, content="{}"),
+        evidence(evidence_ref=SECOND, trust="untrusted"),
+        evidence(classification="RESTRICTED"),
+        evidence(evidence_ref="session:other", type="order_history", content=""),
+    ]
+    (missing,) = gate_of(given(*pieces)).unresolved
+    assert missing.reason == "trust_untrusted"
+    assert [(one.evidence_ref, one.reason, one.at) for one in missing.evidence] == [
+        (SECOND, "trust_untrusted", "evidence#/1"),
+        (FIRST, "empty", "evidence#/0"),
+        ("tool:adp_orders.lookup:tc_117", "classification_above_pack", "evidence#/2"),
+    ]
 
 
 def test_of_the_graph_nothing_is_admitted_while_its_snapshot_is_not_resolved() -> None:
@@ -161,7 +221,7 @@ def test_two_pieces_under_one_reference_are_both_left_out(other: dict[str, Any])
 
 
 def test_what_closes_a_gate_comes_first() -> None:
-    other = evidence(evidence_ref="tool:adp_orders.lookup:tc_2", type="order_history", content="[]")
+    other = evidence(evidence_ref="tool:adp_orders.lookup:tc_2", type="order_history", content="[1]")
     context = given("session:sess_1", other, evidence())
     assert context.context_ledger.evidence_refs == (
         "tool:adp_orders.lookup:tc_117",
@@ -173,79 +233,36 @@ def test_what_closes_a_gate_comes_first() -> None:
 def test_evidence_that_the_budget_drops_closes_nothing() -> None:
     context = given(evidence(), run={"/run_budget/bucket_tokens/evidence": 0})
     gate = gate_of(context)
-    assert [(one.name, one.reason) for one in gate.unresolved] == [("order_lookup", "over_budget")]
+    (missing,) = gate.unresolved
+    assert (missing.name, missing.reason) == ("order_lookup", "over_budget")
+    assert [(one.reason, one.at) for one in missing.evidence] == [("over_budget", "evidence#/0")]
     assert not gate.commit_allowed
-
-
-def pair(resolution: dict[str, Any], *, kind: str = "order_lookup", back: dict[str, Any] | None = None) -> list[Any]:
-    first = evidence(evidence_ref=FIRST, type=kind, conflicts=[{"evidence_ref": SECOND, **resolution}])
-    second = evidence(evidence_ref=SECOND, type=kind, content="other")
-    if back is not None:
-        second["conflicts"] = [{"evidence_ref": FIRST, **back}]
-    return [first, second]
-
-
-@pytest.mark.parametrize(
-    ("resolution", "back"),
-    [
-        ({}, None),
-        ({"selected": FIRST}, None),
-        ({"resolution_ref": "review:7"}, None),
-        ({"selected": "tool:adp_orders.lookup:tc_3", "resolution_ref": "review:7"}, None),
-        ({"selected": FIRST, "resolution_ref": "review:7"}, {"selected": SECOND, "resolution_ref": "review:8"}),
-        ({"selected": FIRST, "resolution_ref": "review:7"}, {}),
-    ],
-    ids=["nobody decided", "nobody accounts", "nothing selected", "a third one", "two verdicts", "one disagrees"],
-)
-def test_an_open_conflict_on_required_evidence_rejects_both_and_blocks(
-    resolution: dict[str, Any], back: dict[str, Any] | None
-) -> None:
-    settled = evidence(content="a third one that agrees with nobody")
-    context = given(*pair(resolution, back=back), settled)
-    assert reasons(context) == [("conflict_unresolved", "evidence#/0"), ("conflict_unresolved", "evidence#/1")]
-    gate = gate_of(context)
-    assert gate.unresolved == ()
-    assert [(one.evidence_refs, one.required, one.selected) for one in gate.conflicts] == [
-        ((FIRST, SECOND), True, None)
-    ]
-    assert (gate.sufficiency, gate.commit_allowed) == ("insufficient", False)
-
-
-def test_a_resolved_conflict_names_what_was_selected_and_who_accounts_for_it() -> None:
-    context = given(*pair({"selected": SECOND, "resolution_ref": "review:7"}))
-    gate = gate_of(context)
-    (conflict,) = gate.conflicts
-    assert (conflict.selected, conflict.resolution_ref) == (SECOND, "review:7")
-    assert reasons(context) == [("superseded", "evidence#/0")]
-    assert gate.commit_allowed
-    assert {one.name: one.by for one in gate.satisfied}["order_lookup"] == SECOND
-
-
-def test_a_piece_that_is_not_trusted_cannot_take_the_place_of_another() -> None:
-    first, second = pair({"selected": FIRST, "resolution_ref": "review:7"})
-    context = given({**first, "trust": "untrusted"}, second)
-    assert [reason for reason, _ in reasons(context)] == ["conflict_unresolved"] * 2
-    assert not gate_of(context).commit_allowed
-
-
-def test_an_open_conflict_about_something_else_is_noted_and_blocks_nothing() -> None:
-    context = given(evidence(), *pair({}, kind="order_history"))
-    assert len(context.manifests.evidence_manifest) == 3
-    assert gate_of(context).commit_allowed
-    (record,) = [one for one in context.context_ledger.stages if one.stage == "evidence"]
-    assert record.notes == (f"{FIRST} and {SECOND} contradict each other",)
 
 
 def test_a_value_of_the_request_counts_only_when_it_is_true() -> None:
     for value in ("true", 1, [True], False, None):
         gate = gate_of(given(evidence(), request={"/input/context/identity_verified": value}))
-        assert [one.name for one in gate.unresolved] == ["identity_verified"], value
+        assert [(one.name, one.reason) for one in gate.unresolved] == [("identity_verified", "not_true")], value
 
 
 def test_a_rule_that_cannot_be_evaluated_leaves_the_policy_evaluation_open() -> None:
     broken = {"/policy_layer/policy_bundles/0/policy_dsl/rules/1/if": {"+": [1, 2]}}
     gate = gate_of(given(evidence(), pack=broken))
-    assert [one.name for one in gate.unresolved] == ["policy_eval"]
+    assert [(one.name, one.reason) for one in gate.unresolved] == [("policy_eval", "policy_failed")]
+
+
+@pytest.mark.parametrize("broken", [True, False])
+def test_no_request_speaks_for_the_policy_engine(*, broken: bool) -> None:
+    rule = {"/policy_layer/policy_bundles/0/policy_dsl/rules/1/if": {"+": [1, 2]}} if broken else {}
+    gate = gate_of(given(evidence(), pack=rule, request={"/input/context/policy_eval": True}))
+    assert {one.name: one.by for one in gate.satisfied}.get("policy_eval") == (None if broken else "policy")
+    assert gate.commit_allowed is not broken
+
+
+def test_a_reference_is_told_whole_and_what_is_none_is_cut() -> None:
+    ref = f"tool:{'x' * 400}#{'y' * 200}"
+    context = given(evidence(evidence_ref=ref, content=""), "z" * 400)
+    assert [one.evidence_ref for one in gate_of(context).rejected] == [ref, "z" * 120]
 
 
 def test_evidence_that_a_rule_asks_for_is_required_besides() -> None:
@@ -302,10 +319,3 @@ def test_a_rule_for_every_intent_and_a_template_bind_decisions_too() -> None:
 def test_a_day_that_there_never_was_tells_no_age() -> None:
     context = given(evidence(freshness={"observed_at": "2026-02-30T00:00:00Z"}))
     assert [(one.name, one.reason) for one in gate_of(context).unresolved] == [("order_lookup", "freshness_unknown")]
-
-
-def test_a_piece_that_contradicts_itself_supersedes_nothing() -> None:
-    itself = {"evidence_ref": FIRST, "selected": FIRST, "resolution_ref": "review:7"}
-    context = given(evidence(evidence_ref=FIRST, conflicts=[itself]))
-    assert reasons(context) == []
-    assert gate_of(context).commit_allowed

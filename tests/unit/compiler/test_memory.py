@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.compiler.scenario import NOW, compiled, memory
+from contextplane.compiler.compile import compile_context
+from contextplane.compiler.reading import read_memories, read_request, read_run_context
+from tests.unit.compiler.scenario import NOW, compiled, inputs, memory, view_of
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,30 @@ def test_when_nobody_says_what_time_it_is_a_memory_with_an_end_is_over() -> None
 
 
 def test_a_memory_twice_is_shown_once() -> None:
-    context = compiled(memories=[memory(), memory(content="other")])
+    context = compiled(memories=[memory(), memory()])
     assert context.context_ledger.memory_refs == ("mem:preference:cus_77:refund",)
-    assert [one.reason for one in context.manifests.omission_manifest] == ["duplicate"]
+    assert [(one.reason, one.at) for one in context.manifests.omission_manifest] == [("duplicate", "memories#/1")]
+
+
+def test_one_and_the_same_memory_handed_in_twice_is_shown_once() -> None:
+    given = inputs()
+    (one,) = read_memories(given["memories"])
+    run, request = read_run_context(given["run_context"]), read_request(given["request"])
+    context = compile_context(view_of(given), run, request, memories=[one, one])
+    assert len(context.manifests.memory_manifest) == 1
+
+
+@pytest.mark.parametrize("other", [{"content": "other"}, {"tier": "working"}, {"expires_at": "2099-01-01T00:00:00Z"}])
+def test_different_memories_under_one_reference_are_all_left_out(other: dict[str, Any]) -> None:
+    context = compiled(memories=[memory(), memory(**other), memory(memory_ref="mem:else")], as_of=NOW)
+    assert context.context_ledger.memory_refs == ("mem:else",)
+    assert [(one.reason, one.at) for one in context.manifests.omission_manifest] == [
+        ("same_reference_twice", "memories#/0"),
+        ("same_reference_twice", "memories#/1"),
+    ]
+
+
+def test_a_memory_is_no_clearer_for_the_other_one_being_refused() -> None:
+    context = compiled(memories=[memory(state="candidate", content="older"), memory()])
+    assert context.manifests.memory_manifest == ()
+    assert [one.reason for one in context.manifests.omission_manifest] == ["not_promoted", "same_reference_twice"]

@@ -109,6 +109,27 @@ def test_a_fact_that_a_rule_reads_and_nobody_gave_is_recorded() -> None:
     assert any("request.context.identity_verified" in note for note in record.notes)
 
 
+def test_what_a_guardrail_reads_and_what_a_rule_applies_by_is_recorded_when_nobody_gave_it() -> None:
+    risky = {"id": "risky", "when": {"==": [{"var": "request.context.fraud_score"}, "high"]}}
+    scope = {"intent": "support.refund", "channel": "email"}
+    context = compiled(
+        pack={
+            "/policy_layer/guardrails/must_refuse": [risky],
+            "/policy_layer/policy_bundles/0/policy_dsl/rules/1/applies_to": scope,
+        },
+        request={"/input/channel": None},
+    )
+    verdict = context.policy_decision
+    assert verdict is not None
+    assert (verdict.allowed, verdict.refused) == (False, ("risky",))
+    assert verdict.missing_facts == ("request.context.fraud_score", "request.channel")
+    (record,) = [one for one in context.context_ledger.stages if one.stage == "policy"]
+    assert record.notes == (
+        "must_refuse risky read request.context.fraud_score, which is missing",
+        "POLICY_RETURNS_V4#R_HIGH_VALUE_REQUIRES_APPROVAL applies by request.channel, which is missing",
+    )
+
+
 @pytest.mark.parametrize(
     ("request_", "refused", "escalated"),
     [

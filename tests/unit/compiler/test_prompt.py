@@ -120,6 +120,8 @@ def test_a_block_without_a_hash_is_fenced_all_the_same() -> None:
         ("\U000e0041", '"\\udb40\\udc41"'),
         ("\u0915\u094d\u200d\u0937", '"\u0915\u094d\u200d\u0937"'),
         ("\u00fcber", '"\u00fcber"'),
+        ("\u2764\ufe0f\ufe00", '"\u2764\ufe0f\\ufe00"'),
+        ("\u034f\u115f\u17b4\u180b\u3164", '"\\u034f\\u115f\\u17b4\\u180b\\u3164"'),
     ],
 )
 def test_a_quoted_text_is_one_printable_line(text: str, written: str) -> None:

@@ -9,9 +9,10 @@ from contextplane.compiler.compile import compile_context
 from contextplane.compiler.reading import read_request, read_run_context
 from contextplane.errors import ContextPlaneError
 from contextplane.testing.proofs import proves
-from tests.unit.compiler.scenario import compiled, evidence, inputs, memory, view_of
+from tests.unit.compiler.scenario import CASE, compiled, evidence, inputs, memory, view_of
 
 TOKENS = "/run_budget/bucket_tokens"
+CLAIM = CASE["run_context"]["agent"]["identity_claim"]
 
 
 @proves(
@@ -35,6 +36,18 @@ TOKENS = "/run_budget/bucket_tokens"
             "compile_tenant_mismatch",
             "scope",
             "run_context#/tenant_id",
+        ),
+        (
+            {"run": {"/agent/identity_claim/tenant_id": "tenant_globex"}},
+            "compile_tenant_mismatch",
+            "scope",
+            "run_context#/agent/identity_claim/tenant_id",
+        ),
+        (
+            {"request": {"/agent/identity_claim": {**CLAIM, "tenant_id": "tenant_globex"}}},
+            "compile_tenant_mismatch",
+            "scope",
+            "request#/agent/identity_claim/tenant_id",
         ),
         ({"request": {"/user/user_id": "usr_1"}}, "compile_principal_mismatch", "scope", "request#/user/user_id"),
         ({"request": {"/agent/agent_id": "agt_1"}}, "compile_principal_mismatch", "scope", "request#/agent/agent_id"),
@@ -112,6 +125,29 @@ def test_a_refusal_names_its_stage_and_its_place(changes: dict[str, Any], code: 
     assert refused.value.hint
 
 
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"run": {f"{TOKENS}/{SECRET}": 1}},
+        {"run": {"/run_budget/bucket_tokens": {"my pin is 4711": 1}}},
+        {"request": {"/input/intent": SECRET}, "run": {"/intent": SECRET}},
+        {"run": {"/intent": SECRET}},
+        {"request": {"/tenant_id": SECRET}},
+        {"evidence": [evidence(tenant_id=SECRET)]},
+        {"memories": [memory(tenant_id=SECRET)]},
+    ],
+    ids="-".join,
+)
+def test_a_refusal_repeats_no_secret(changes: dict[str, Any]) -> None:
+    with pytest.raises(ContextPlaneError) as refused:
+        compiled(**changes)
+    assert SECRET not in f"{refused.value} {refused.value.details}"
+    assert "4711" not in refused.value.message
+
+
 def test_an_unknown_intent_is_told_the_nearest() -> None:
     with pytest.raises(ContextPlaneError, match=r"did you mean support\.refund\?"):
         compiled(request={"/input/intent": "support.refnud"}, run={"/intent": "support.refnud"})
@@ -148,7 +184,7 @@ def test_an_intent_is_known_when_the_pack_names_it(changes: dict[str, Any]) -> N
 
 def test_a_pack_that_is_shared_with_the_tenant_compiles() -> None:
     strangers: dict[str, Any] = {
-        "run": {"/tenant_id": "tenant_globex"},
+        "run": {"/tenant_id": "tenant_globex", "/agent/identity_claim/tenant_id": "tenant_globex"},
         "request": {"/tenant_id": "tenant_globex"},
         "memories": [],
     }

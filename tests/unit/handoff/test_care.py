@@ -15,7 +15,8 @@ from contextplane.handoff.refusals import HandoffNotFound, HandoffUnreadable
 from contextplane.model.execution import EXECUTION_PACK
 from contextplane.model.handoff_events import stream_name
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import Event, Recorded
+from contextplane.ports.object_index import Recorded
+from contextplane.ports.streams import Event
 from contextplane.store.gc import Collected, GcBlocked, gc
 from contextplane.store.rebuild import rebuild
 from tests.unit.handoff.shelves import Place, document, place_in, section

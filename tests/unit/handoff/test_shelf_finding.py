@@ -19,8 +19,8 @@ from contextplane.handoff.refusals import (
 from contextplane.model.handoff import HandoffDocument, Status, pack_bytes
 from contextplane.model.handoff_events import stream_name
 from contextplane.model.ids import Digest, HandoffId
-from contextplane.ports.catalog import Event
 from contextplane.ports.handoff_index import HandoffRow
+from contextplane.ports.streams import Event
 from tests.unit.handoff.shelves import Place, document, place_in
 
 

@@ -15,7 +15,8 @@ import msgspec
 import pytest
 import rfc8785
 
-from contextplane.model.canonical import JsonRefused, canonical
+from contextplane.model.canonical import canonical
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.pointer import pointer
 

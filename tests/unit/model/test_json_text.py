@@ -6,8 +6,8 @@ import sys
 import msgspec
 import pytest
 
-from contextplane.model.canonical import JsonRefused
 from contextplane.model.json_explain import explain
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import Parsed, parse
 
 
@@ -109,7 +109,7 @@ def test_a_refusal_names_its_kind_its_place_and_its_byte(text: bytes, code: str,
 def test_lines_and_columns_count_from_one_and_columns_count_characters() -> None:
     problem = refusal('{\n  "é": 1,\n  "é€😀": {}, "é": 2\n}'.encode())
     assert problem.details == {"line": 3, "column": 14, "byte": 32}
-    assert str(problem) == "line 3, column 14: /é: the key 'é' stands here again (keep one of them)"
+    assert str(problem) == "/é: line 3, column 14: the key 'é' stands here again (keep one of them)"
 
 
 def test_the_first_problem_in_the_text_is_the_one_reported() -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.model.canonical import JsonRefused
 from contextplane.model.execution_log import InvalidLog
 from contextplane.model.json_cut import LongText, parse_long, restored
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.log_reader import read_log
 
 MINIMAL: dict[str, Any] = {

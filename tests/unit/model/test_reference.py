@@ -67,6 +67,11 @@ READ: list[tuple[str, Named, str]] = [
     ("decision-catalog.support@2.1.0", PackRef("decision-catalog.support", "2.1.0"), ""),
     ("abcd@1.2.3", PackRef("abcd", "1.2.3"), ""),
     ("team:refunds@1.2.3", PackRef("team:refunds", "1.2.3"), ""),
+    ("kg:refunds@1.2.3", PackRef("kg:refunds", "1.2.3"), ""),
+    ("kg:refunds@1.2.3#part", EvidenceRef("kg:refunds@1.2.3#part"), ""),
+    ("kg:refunds@prod", EvidenceRef("kg:refunds@prod"), ""),
+    ("pk_abcd2345@1.2.3", PackRef("pk_abcd2345", "1.2.3"), ""),
+    ("sha256:refunds@1.2.3", PackRef("sha256:refunds", "1.2.3"), ""),
     # Then bare digits.
     (HEX, PACK, ""),
     (HEX.upper(), PACK, ""),

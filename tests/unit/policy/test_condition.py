@@ -1,11 +1,17 @@
 """Conditions: what they are granted, and that a whole array answers as each of them alone."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.canonical import Json
 from contextplane.policy.condition import ELEMENTS, MOST, WALKED, Condition, Conditions, Failure, budget_of
+from contextplane.policy.facts import Facts
+from contextplane.policy.logic import compiled
+from contextplane.policy.reaching import nothing_missed
+from contextplane.testing.policy_cases import Dice, drawn_facts, drawn_policy, seeded
 from tests.unit.policy.scenes import LACKING, facts
 
 TAGS: Json = {"var": "request.context.tags"}
@@ -96,7 +102,7 @@ def test_only_what_is_reached_is_read() -> None:
         ({"or": [False, {"and": [True, {"or": [0, {"var": "run.a"}]}]}]}, ["run.a"]),
         ({"or": [False, {"and": [[], {"var": "run.a"}]}, {"var": "run.b"}]}, ["run.b"]),
         ({"==": [{"and": [False, {"var": "run.a"}]}, {"var": "run.b"}]}, ["run.b"]),
-        ({"reduce": [[1], {"var": "run.a"}, {"var": "run.b"}]}, ["run.b"]),
+        ({"reduce": [[1], {"var": ["run.a", 0]}, {"var": "run.b"}]}, ["run.b"]),
         ({"missing": ["run.a"]}, []),
         ({"and": [False, *[True] * 70, {"var": "run.a"}]}, ["run.a"]),
         ({"and": [False, *[True] * 60, {"var": "run.a"}]}, []),
@@ -108,8 +114,23 @@ def test_what_is_read_depends_on_what_stands_before(expression: Json, missing: l
 
 def test_what_is_done_with_an_element_reads_that_element_and_no_fact_of_the_same_name() -> None:
     element: Json = {"some": [TAGS, {"!=": [{"var": "run.b"}, 1]}]}
-    assert Condition({"or": [element, {"==": [{"var": "run.b"}, 1]}]}).missing(facts(tags=["a"])) == []
-    assert Condition({"and": [element, {"==": [{"var": "run.b"}, 1]}]}).missing(facts(tags=["a"])) == ["run.b"]
+    of_tag = "request.context.tags[].run.b"
+    assert Condition({"or": [element, {"==": [{"var": "run.b"}, 1]}]}).missing(facts(tags=["a"])) == [of_tag]
+    assert Condition({"and": [element, {"==": [{"var": "run.b"}, 1]}]}).missing(facts(tags=["a"])) == [of_tag, "run.b"]
+
+
+@given(st.integers(0, 2**32).map(seeded))
+def test_nothing_is_missed_exactly_where_what_is_derived_says_so(dice: Dice) -> None:
+    for expression in map(_if_of, drawn_policy(dice)[0]["policy_bundles"]):
+        condition, asked = Condition(expression), Facts.of(**drawn_facts(dice))
+        if isinstance(condition.judge(asked), bool):
+            missed = [path for path in condition.missing(asked) if "[]" not in path]
+            assert all(compiled(one).holds(asked.data) for one in nothing_missed(expression)) is not bool(missed)
+
+
+def _if_of(bundle: dict[str, Any]) -> Json:
+    expression: Json = bundle["policy_dsl"]["rules"][0]["if"]
+    return expression
 
 
 def test_many_conditions_together_are_granted_no_more_than_each_alone() -> None:

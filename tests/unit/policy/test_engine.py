@@ -6,7 +6,7 @@ import pytest
 
 from contextplane.policy.engine import PolicyProgram
 from contextplane.testing.proofs import proves
-from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, bundle, decide, facts, policy, program, rule
+from tests.unit.policy.scenes import EXAMPLE_PROGRAM, bundle, decide, facts, policy, program, rule
 
 DENY = {"allow": False}
 IDV, HIGH = "R_REFUND_REQUIRES_IDV", "R_HIGH_VALUE_REQUIRES_APPROVAL"
@@ -81,10 +81,10 @@ def test_a_rule_for_another_intent_has_no_effect(intent: str | list[str]) -> Non
         ({"role": "support_agent"}, {}, True),
         ({"role": ["manager", "support_agent"]}, {}, True),
         ({"role": "manager"}, {}, False),
-        ({"role": "support_agent"}, {"role": LACKING}, False),
-        ({"role": "support_agent"}, {"role": ["support_agent"]}, False),
+        ({"role": "Support_Agent"}, {}, False),
         ({"channel": "email"}, {"channel": "email"}, True),
-        ({"channel": "email"}, {}, False),
+        ({"channel": "email"}, {"channel": "email "}, False),
+        ({"channel": "email"}, {"channel": "app_chat"}, False),
         ({"safety_mode": "destructive"}, {}, True),
         ({"safety_mode": "destructive"}, {"mode": "network"}, False),
         ({"tenant_id": "tenant_acme_prod"}, {}, True),
@@ -170,8 +170,8 @@ def test_an_intent_that_no_rule_in_effect_allows_is_denied(only: dict[str, Any])
 @pytest.mark.parametrize(
     ("when", "kind", "words"),
     [
-        ({">": [{"var": "user.role"}, 1]}, "failed", "cannot be evaluated in >"),
-        ({"/": [1, {"var": "request.context.nothing"}]}, "failed", "cannot be evaluated in /"),
+        ({">": [{"var": "user.role"}, 1]}, "failed", "cannot be evaluated: > cannot"),
+        ({"/": [1, {"var": "request.context.nothing"}]}, "failed", "cannot be evaluated: / cannot"),
         ({"and": [True, AMOUNT]}, "not_boolean", "is a number"),
         ({"var": "user.role"}, "not_boolean", "is a text"),
         ({"var": "request.context.nothing"}, "not_boolean", "is null"),
@@ -202,76 +202,6 @@ def test_a_broken_condition_of_a_rule_that_does_not_apply_harms_nobody() -> None
     assert not decide(rule(), broken, by=facts(role="manager")).allowed
 
 
-@pytest.mark.parametrize("lacking", [LACKING, None])
-def test_nobody_escapes_a_restriction_by_leaving_a_fact_out(lacking: object) -> None:
-    decision = EXAMPLE_PROGRAM.decide(facts(refund_amount=lacking))
-    assert not decision.allowed
-    (missing,) = decision.missing_facts
-    assert (missing.path, missing.rule_id, missing.denies) == ("request.context.refund_amount", HIGH, True)
-    assert decision.reason == f"request.context.refund_amount is missing, which {HIGH} reads"
-    assert [one.kind for one in decision.denials] == ["missing_fact"]
-
-
-def test_a_field_left_empty_is_no_small_number() -> None:
-    """Forms send an empty text for what nobody filled in: it is no way past a threshold, either."""
-    decision = EXAMPLE_PROGRAM.decide(facts(refund_amount=""))
-    assert not decision.allowed
-    assert [(one.kind, one.by) for one in decision.denials] == [("error", HIGH)]
-
-
-def test_a_missing_fact_that_is_not_reached_is_not_read() -> None:
-    decision = EXAMPLE_PROGRAM.decide(facts(role="manager", refund_amount=LACKING))
-    assert decision.allowed
-    assert decision.missing_facts == ()
-
-
-@pytest.mark.parametrize(
-    ("when", "then", "otherwise", "denies"),
-    [
-        ({"==": [{"var": "run.x"}, 1]}, {"allow": True}, None, False),
-        ({"==": [{"var": "run.x"}, 1]}, {"prohibits": ["a.b"]}, None, True),
-        ({"!=": [{"var": "run.x"}, 1]}, {"allow": True}, {"allow": False}, True),
-        ({"!=": [{"var": "run.x"}, 1]}, {"prohibits": ["a.b"]}, {"allow": True}, False),
-    ],
-)
-def test_a_missing_fact_denies_where_the_branch_not_taken_restricts(
-    when: dict[str, Any],
-    then: dict[str, Any],
-    otherwise: dict[str, Any] | None,
-    denies: bool,  # noqa: FBT001
-) -> None:
-    given = {} if otherwise is None else {"otherwise": otherwise}
-    decision = decide(rule(), rule("R_READS", when=when, then=then, **given))
-    assert [(one.path, one.denies) for one in decision.missing_facts] == [("run.x", denies)]
-    assert decision.allowed is not denies
-
-
-@pytest.mark.parametrize(
-    "when",
-    [
-        {"==": [{"var": ["run.x", 0]}, 1]},
-        {"!": [{"missing": ["run.y"]}]},
-        {"some": [{"var": ["run.x", []]}, {"==": [{"var": "qty"}, 1]}]},
-    ],
-)
-def test_a_fact_with_a_default_or_asked_for_by_missing_is_not_missed(when: dict[str, Any]) -> None:
-    decision = decide(rule(), rule("R_READS", when=when, then=DENY))
-    assert decision.allowed
-    assert decision.missing_facts == ()
-
-
-def test_a_null_is_missing_so_that_a_default_stands_in_for_it() -> None:
-    careful = rule("R_CAREFUL", when={">": [{"var": ["request.context.refund_amount", 9999]}, 3000]}, then=DENY)
-    assert not decide(rule(), careful, by=facts(refund_amount=None)).allowed
-    assert decide(rule(), careful, by=facts(refund_amount=1)).allowed
-
-
-def test_of_a_rule_that_failed_every_fact_that_it_could_have_missed_is_told() -> None:
-    decision = decide(rule("R", when={"max": [{"var": "run.x"}, {"var": "run.y"}]}))
-    assert [one.path for one in decision.missing_facts] == ["run.x", "run.y"]
-    assert [one.kind for one in decision.denials] == ["error"]
-
-
 @proves("context-pack:policy-layer:deterministic")
 def test_the_same_rules_and_facts_give_the_same_verdict_with_the_same_id() -> None:
     first, again = EXAMPLE_PROGRAM.decide(facts()), EXAMPLE_PROGRAM.decide(facts())
@@ -291,11 +221,11 @@ def test_what_no_rule_reads_does_not_change_the_id_and_other_rules_do() -> None:
     id_of_run = EXAMPLE_PROGRAM.decide(facts(run={"run_id": "run_2"})).policy_decision_id
     assert id_of_run == EXAMPLE_PROGRAM.decide(facts()).policy_decision_id
     assert decide(rule("R1")).policy_decision_id != decide(rule("R2")).policy_decision_id
-    computed = program(rule(when={"!=": [{"var": {"cat": ["run.run", "_id"]}}, "nothing"]}))
-    assert (
-        computed.decide(facts()).policy_decision_id
-        != computed.decide(facts(run={"run_id": "run_2"})).policy_decision_id
-    )
+    everything: Any
+    for everything in ("", None, []):
+        whole = program(rule(when={"!!": [{"var": everything}]}))
+        ids = {whole.decide(facts(run={"run_id": run})).policy_decision_id for run in ("run_1", "run_2")}
+        assert len(ids) == 2
 
 
 @proves("context-pack:misconceptions:policy-outside-the-prompt")

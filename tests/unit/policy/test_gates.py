@@ -61,6 +61,13 @@ def test_a_gate_that_hangs_on_a_missing_fact_is_active() -> None:
     assert one.undecided == "request.context.refund_amount is missing"
 
 
+def test_a_gate_that_hangs_on_what_an_element_lacks_is_active() -> None:
+    dear = {"some": [{"var": "request.context.items"}, {">": [{"var": "amount"}, 1]}]}
+    (one,) = active({**GATE, "when": dear}, items=[{"amount": 1}, {}]).active
+    assert one.undecided == "request.context.items[].amount is missing"
+    assert active({**GATE, "when": dear}, items=[{"amount": 1}]).active == ()
+
+
 def test_a_gate_whose_condition_cannot_be_judged_is_active() -> None:
     (one,) = active({**GATE, "when": {">": [{"var": "user.role"}, 1]}}).active
     assert one.undecided is not None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contextplane.testing.proofs import proves
-from tests.unit.policy.scenes import EXAMPLE_PROGRAM, decide, facts, rule
+from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, decide, facts, rule
 
 WHEN = {"id": "big", "when": {">": [{"var": "request.context.refund_amount"}, 1000]}, "message": "Too much."}
 
@@ -33,10 +33,17 @@ def test_a_signal_or_a_true_label_of_the_context_triggers_a_guardrail(
     assert [one.by for one in verdict.triggered] == [by]
 
 
+@pytest.mark.parametrize("given", [True, "true", "false", "no", "", 1, 0, [], ["x"], {}, {"sure": False}])
+def test_a_label_that_is_given_as_anything_but_false_triggers_a_guardrail(given: object) -> None:
+    decision = EXAMPLE_PROGRAM.decide(facts(fraud_signal_high=given))
+    assert [(one.id, one.by) for one in decision.guardrails.triggered] == [("fraud_signal_high", ("label",))]
+    assert not decision.allowed
+
+
 @pytest.mark.parametrize(
-    "given", [{"fraud_signal_high": "true"}, {"fraud_signal_high": 1}, {"signals": ["fraud"]}, {"signals": []}]
+    "given", [{"fraud_signal_high": False}, {"fraud_signal_high": None}, {"signals": ["fraud"]}, {"signals": []}]
 )
-def test_what_only_looks_like_a_signal_triggers_nothing(given: dict[str, Any]) -> None:
+def test_a_label_that_is_false_or_null_and_a_signal_of_another_name_trigger_nothing(given: dict[str, Any]) -> None:
     assert EXAMPLE_PROGRAM.decide(facts(**given)).guardrails.triggered == ()
 
 
@@ -66,9 +73,62 @@ def test_a_guardrail_that_cannot_be_judged_is_triggered() -> None:
     assert not decision.allowed
 
 
-def test_a_guardrail_that_reads_a_missing_fact_is_judged_as_if_it_were_null() -> None:
-    quiet = {"id": "quiet", "when": {"==": [{"var": "request.context.fraud_score"}, "high"]}}
-    spoken = {"id": "spoken", "when": {"!=": [{"var": "request.context.fraud_score"}, "low"]}}
-    decision = decide(rule(), guardrails={"must_refuse": [quiet], "must_escalate": [spoken]})
-    assert decision.guardrails.refusals == ()
-    assert decision.guardrails.escalations == ("spoken",)
+SCORE = {"var": "request.context.fraud_score"}
+
+
+@pytest.mark.parametrize(
+    ("when", "by"),
+    [
+        ({"==": [SCORE, "high"]}, "missing"),
+        ({">": [SCORE, 3000]}, "missing"),
+        ({"and": [{"==": [SCORE, "high"]}, False]}, "missing"),
+        ({"!=": [SCORE, "low"]}, "when"),
+        ({"max": [SCORE, 1]}, "error"),
+    ],
+)
+@pytest.mark.parametrize(("kind", "denial"), [("must_refuse", "refusal"), ("must_escalate", "escalation")])
+def test_nobody_escapes_a_guardrail_by_leaving_out_a_fact_that_it_reads(
+    when: dict[str, Any], by: str, kind: str, denial: str
+) -> None:
+    decision = decide(rule(), guardrails={kind: [{"id": "risky", "when": when}]})
+    assert not decision.allowed
+    (one,) = decision.guardrails.triggered
+    assert (one.id, one.by, one.missing) == ("risky", (by,), ("request.context.fraud_score",))
+    (denied,) = decision.denials
+    told = " (request.context.fraud_score is missing)" if by == "missing" else ""
+    assert (denied.kind, denied.by, denied.reason) == (denial, "risky", f"{kind}: risky{told}")
+
+
+def test_the_message_of_a_guardrail_is_told_with_what_is_missing() -> None:
+    decision = decide(rule(), guardrails={"must_refuse": [WHEN]}, by=facts(refund_amount=LACKING))
+    assert decision.reason == "Too much. (request.context.refund_amount is missing)"
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"==": [{"var": ["request.context.fraud_score", "low"]}, "high"]},
+        {"and": [{"!": [{"missing": ["request.context.fraud_score"]}]}, {"==": [SCORE, "high"]}]},
+        {"and": [{"==": [{"var": "user.role"}, "manager"]}, {"==": [SCORE, "high"]}]},
+        {"some": [{"var": ["request.context.items", []]}, {"==": [{"var": "kind"}, "x"]}]},
+    ],
+)
+def test_a_guardrail_that_has_a_default_asks_with_missing_or_does_not_come_so_far_stays_quiet(
+    when: dict[str, Any],
+) -> None:
+    decision = decide(rule(), guardrails={"must_refuse": [{"id": "risky", "when": when}]})
+    assert decision.allowed
+    assert decision.guardrails.triggered == ()
+
+
+def test_a_guardrail_is_triggered_by_an_element_that_lacks_what_it_reads() -> None:
+    dear = {"id": "dear", "when": {"some": [{"var": "request.context.items"}, {">": [{"var": "amount"}, 1]}]}}
+    decision = decide(rule(), guardrails={"must_escalate": [dear]}, by=facts(items=[{"price": 5}]))
+    assert [one.missing for one in decision.guardrails.triggered] == [("request.context.items[].amount",)]
+    assert decide(rule(), guardrails={"must_escalate": [dear]}, by=facts(items=[{"amount": 1}])).allowed
+
+
+def test_a_signal_of_a_guardrail_is_told_beside_what_its_condition_missed() -> None:
+    when = {"id": "risky", "when": {"==": [SCORE, "high"]}}
+    decision = decide(rule(), guardrails={"must_refuse": [when]}, by=facts(signals=["risky"], risky=1))
+    assert [one.by for one in decision.guardrails.triggered] == [("missing", "signal", "label")]

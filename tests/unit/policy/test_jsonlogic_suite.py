@@ -8,7 +8,9 @@ from typing import Any
 import datalogic_py
 import pytest
 
-from contextplane.policy.logic import OPERATORS, engine, logic_problems
+from contextplane.policy.logic import engine, logic_problems
+from contextplane.policy.operators import OPERATORS
+from contextplane.policy.strict import strict
 from contextplane.testing.second_logic import Unanswerable, answer_of
 
 CASES = Path(__file__).resolve().parents[2] / "cases" / "jsonlogic"
@@ -29,7 +31,8 @@ def same(one: Any, other: Any) -> bool:  # noqa: ANN401  any JSON
 
 @pytest.mark.parametrize("case", SUITE, ids=shown)
 def test_the_engine_answers_as_the_public_suite_says(case: dict[str, Any]) -> None:
-    assert same(json.loads(engine().compile([case["rule"]]).evaluate_metered(case["data"])[0])[0], case["want"])
+    for rule in (case["rule"], strict(case["rule"])):
+        assert same(json.loads(engine().compile([rule]).evaluate_metered(case["data"])[0])[0], case["want"])
 
 
 @pytest.mark.parametrize("case", SUITE, ids=shown)
@@ -56,6 +59,7 @@ PLAIN: list[Any] = [
     [],
     [1],
     [1, "x"],
+    [None, 2],
 ]
 OBJECTS: list[Any] = [{}, {"k": 1}, {"k": [1, {"l": "x"}]}]
 PAIRED = ["==", "!=", "===", "!==", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "max", "min", "in", "and", "or"]
@@ -67,8 +71,17 @@ QUESTIONS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
 QUESTIONS += [({one: [{"var": "a"}, {"var": "b"}]}, PLAIN, PLAIN) for one in ("cat", "merge")]
 QUESTIONS += [({one: [{"var": "a"}]}, [*PLAIN, *OBJECTS], [None]) for one in SINGLE]
 QUESTIONS += [
-    ({one: [{"var": "a"}, body]}, PLAIN, [None]) for one in ("map", "filter", "all", "none", "some") for body in BODIES
+    ({one: [{"var": "a"}, body]}, [*PLAIN, *OBJECTS], [None])
+    for one in ("map", "filter", "all", "none", "some")
+    for body in BODIES
 ]
+QUESTIONS += [
+    ({one: [{"var": "a"}, constant]}, [*PLAIN, *OBJECTS], [None])
+    for one in ("<", "<=", ">", ">=")
+    for constant in (None, True, False, 2, "x", "1", "")
+]
+QUESTIONS += [({one: [0, {"var": "a"}, {"var": "b"}]}, PLAIN, PLAIN) for one in ("<", ">=")]
+QUESTIONS += [({one: [{"if": [True, {"var": "a"}]}, {"var": "b"}]}, PLAIN, PLAIN) for one in ("<", "some")]
 QUESTIONS += [
     ({"reduce": [{"var": "a"}, {"+": [{"var": "current"}, {"var": "accumulator"}]}, {"var": "b"}]}, PLAIN, PLAIN)
 ]
@@ -79,7 +92,7 @@ QUESTIONS += [({"substr": [{"var": "a"}, -2, 1]}, ["", "x", "xyz"], [None])]
 def test_the_two_evaluators_agree_on_values_of_every_kind(
     rule: dict[str, Any], left: list[Any], right: list[Any]
 ) -> None:
-    compiled = engine().compile([rule])
+    compiled = engine().compile([strict(rule)])
     for a, b in itertools.product(left, right):
         try:
             first = json.loads(compiled.evaluate_metered({"a": a, "b": b})[0])[0]

@@ -168,6 +168,14 @@ def test_what_is_told_by_form_alone_is_what_solving_says(expression: Json, wante
     assert can_be(expression, wanted) == solve([(expression, wanted)]).answer
 
 
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
+@pytest.mark.parametrize("constant", [True, False])
+def test_what_orders_true_and_false_is_never_true_and_never_false(operator: str, constant: bool) -> None:  # noqa: FBT001
+    ordered: Json = {operator: [A, constant]}
+    assert [can_be(ordered, wanted) for wanted in (True, False)] == ["no", "no"]
+    assert solve_outcomes([(ordered, frozenset({None}))]).answer == "yes"
+
+
 def _outcome(rule: Expression, facts: dict[str, Json]) -> bool | None:
     """What it says of these facts; None when it cannot be evaluated, which is neither."""
     try:

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.policy.personal_data import CARD, OFFICIAL, emails, may_hold_number, official_numbers
+from contextplane.policy.personal_data import (
+    CARD,
+    OFFICIAL,
+    emails,
+    may_hold_number,
+    official_numbers,
+    persons_phone_numbers,
+)
 from contextplane.policy.randomness import holds_random_run
 
 
@@ -61,6 +68,45 @@ def test_other_numbers_are_asked_about_and_when_nobody_knows_it_is_said(text: st
 
 def test_addresses_are_counted_once_each() -> None:
     assert emails("a@x.example, b@x.example; a@x.example and not@an-address") == {"a@x.example", "b@x.example"}
+
+
+@pytest.mark.parametrize(
+    ("text", "digits"),
+    [
+        ("+91 98765 43210", "919876543210"),
+        ("+919876543210", "919876543210"),
+        ("call +1 (415) 867-5309 now", "14158675309"),
+        ("tel:+44-7911-123456", "447911123456"),
+        ("+49 30 1234567", "49301234567"),
+        ("+33 1 23 45 67 89", "33123456789"),
+        ("+351 912 345 678", "351912345678"),
+        ("+44 (0)20 7123 4567", "4402071234567"),
+        ("+7 912 345 67 89", "79123456789"),
+    ],
+)
+def test_a_telephone_number_in_international_form_is_found(text: str, digits: str) -> None:
+    assert persons_phone_numbers(text) == {digits}
+    assert may_hold_number(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "+1 800 123 4567",
+            "+18005550199",
+            "+44 800 123 4567",
+            "+91 1800 123 4567",
+            "+800 1234 5678",
+            "+61 1300 123 456",
+        ),
+        *("+1 212 555 0123", "+44 7700 900123", "+44 20 7946 0123"),
+        *("98765 43210", "0091 98765 43210", "+05:30", "GMT+10", "+12.5%", "1.0.0+20260515123456", "+1 234 567 890"),
+        *("+50 000 000 000", "ttl +3600000000", "+0 12345 67890", "+1234567890123456789", "x+919876543210"),
+    ],
+)
+def test_a_number_that_is_free_of_charge_made_up_or_no_telephone_is_left_alone(text: str) -> None:
+    assert persons_phone_numbers(text) == frozenset()
 
 
 RANDOM_BYTES = st.binary(min_size=24, max_size=48).filter(lambda data: len(set(data)) > 16)

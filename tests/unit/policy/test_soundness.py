@@ -44,6 +44,22 @@ REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
     ("two keys", one_rule(when={"==": [1, 1], "!": 1}), "policy_condition_unusable", f"{RULE}/if"),
     ("arity", one_rule(when={">": [1]}), "policy_condition_unusable", f"{RULE}/if"),
     (
+        "computed name",
+        one_rule(when={"==": [{"var": {"cat": ["request.context.", "amount"]}}, 1]}),
+        "policy_condition_unusable",
+        f"{RULE}/if/==/0/var",
+    ),
+    ("name in a list", one_rule(when={"!": [{"var": [["x"]]}]}), "policy_condition_unusable", f"{RULE}/if/!/0/var"),
+    ("no name", one_rule(when={"!": [{"var": True}]}), "policy_condition_unusable", f"{RULE}/if/!/0/var"),
+    (
+        "computed name of an element",
+        lambda: program(
+            rule(), guardrails={"must_refuse": [{"id": "g", "when": {"some": [[1], {"var": {"var": "x"}}]}}]}
+        ),
+        "policy_condition_unusable",
+        "/policy_layer/guardrails/must_refuse/0/when/some/1/var",
+    ),
+    (
         "deep",
         one_rule(when=nested(DEEPEST + 1)),
         "policy_condition_unusable",
@@ -145,6 +161,17 @@ def test_what_could_not_be_held_to_is_refused_with_its_place(make: Callable[[], 
     assert refused.value.family == "refused"
     assert not at or refused.value.at == at
     assert refused.value.hint
+
+
+@pytest.mark.parametrize("name", ["", None, [], "x", ["x"], ["x", {"cat": ["a", "b"]}], 0, [0]])
+def test_what_is_read_by_a_name_that_stands_there_is_no_problem(name: Json) -> None:
+    assert program(rule(when={"!": [{"var": name}]})).knows("support.refund")
+
+
+@pytest.mark.parametrize("operator", ["type", "throw", "try", "exists", "switch", "??"])
+def test_no_pack_uses_the_operators_of_strict_forms(operator: str) -> None:
+    with pytest.raises(ContextPlaneError, match="no operator"):
+        program(rule(when={"!": [{operator: [1, 2]}]}))
 
 
 def test_all_problems_are_told_together() -> None:

@@ -18,7 +18,7 @@ from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, InvalidId, RecordingId
 from contextplane.model.manifest import Environment, Model
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import Event
+from contextplane.ports.streams import Event
 from contextplane.record.folding import RecordingBroken
 from contextplane.record.journal import RecordingFinished, RecordingTaken
 from contextplane.record.recorder import Recording, RecordingNotFound

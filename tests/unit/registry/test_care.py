@@ -11,7 +11,7 @@ from contextplane.app.registry_care import registry_comparison, registry_summary
 from contextplane.app.registry_verifying import verified
 from contextplane.app.repair import repaired
 from contextplane.app.settings import Settings
-from contextplane.ports.catalog import Recorded
+from contextplane.ports.object_index import Recorded
 from contextplane.registry.streams import CHECKPOINTS, REGISTRY
 from contextplane.store.finding import Finding
 from contextplane.store.fsck import fsck

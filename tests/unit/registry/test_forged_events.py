@@ -8,7 +8,7 @@ from msgspec import to_builtins
 from contextplane.model.canonical import Json, canonical
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import Event
+from contextplane.ports.streams import Event
 from contextplane.registry.appending import Planned
 from contextplane.registry.changes import (
     AliasSet,

@@ -1,5 +1,6 @@
 """Environments pin exact versions: what may be pinned where, what is put back in an emergency, what it is called."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from contextplane.app.registry_release import withdrawn
 from contextplane.model.canonical import Json
 from contextplane.model.ids import PackRef
 from contextplane.ports.objects import ObjectNotFound
+from contextplane.registry.artifacts import Candidate
 from contextplane.registry.changes import RollbackEnded
 from contextplane.registry.reports import Evaluated, Golden
 from contextplane.registry.streams import pins_stream
@@ -201,8 +203,8 @@ def test_in_an_emergency_a_deprecated_version_will_do_and_a_revoked_one_never(he
 class Red:
     """Golden cases of which one fails."""
 
-    def run(self, ref: PackRef, value: Json) -> Golden:
-        return Golden(outcome="failed", words=f"{ref} of {len(str(value))}", cases=("refund_3001",))
+    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> Golden:
+        return Golden(outcome="failed", words=f"{ref} of {len(str(value)) + len(catalogs)}", cases=("refund_3001",))
 
 
 def test_a_red_golden_case_is_told_after_a_rollback_and_does_not_stop_it_but_stops_a_publication(here: Office) -> None:
@@ -222,8 +224,8 @@ def test_a_red_golden_case_is_told_after_a_rollback_and_does_not_stop_it_but_sto
 class Lost:
     """Golden cases that are gone."""
 
-    def run(self, ref: PackRef, value: Json) -> Golden:
-        raise ObjectNotFound(f"the cases of {ref}, of {len(str(value))}")
+    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> Golden:
+        raise ObjectNotFound(f"the cases of {ref}, of {len(str(value)) + len(catalogs)}")
 
 
 def test_golden_cases_that_cannot_run_do_not_hide_that_the_rollback_is_in_force(here: Office) -> None:

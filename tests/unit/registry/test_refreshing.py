@@ -1,6 +1,7 @@
 """When something changes that packs depend on, they are named, what must run is said, and nothing is waved through."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,6 +12,7 @@ from contextplane.authoring.finding import Finding, Severity
 from contextplane.authoring.gates.table import Report
 from contextplane.model.canonical import Json
 from contextplane.model.ids import Digest, PackRef
+from contextplane.registry.artifacts import Candidate
 from contextplane.registry.changes import GoldenOutcome, RefreshReported, Trigger
 from contextplane.registry.refreshing import ACTIONS, REQUIRED, ran
 from contextplane.registry.reports import Golden
@@ -134,8 +136,8 @@ class Cases:
     def __init__(self, outcome: GoldenOutcome) -> None:
         self.outcome = outcome
 
-    def run(self, ref: PackRef, value: Json) -> Golden:
-        return Golden(outcome=self.outcome, words=f"{ref}: {len(str(value))}", cases=("refund_3001",))
+    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> Golden:
+        return Golden(outcome=self.outcome, words=f"{ref}: {len(str(value)) + len(catalogs)}", cases=("refund_3001",))
 
 
 def test_golden_cases_close_a_refresh_when_they_pass_and_not_before(here: Office) -> None:

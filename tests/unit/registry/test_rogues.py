@@ -8,7 +8,7 @@ import pytest
 from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import Event
+from contextplane.ports.streams import Event
 from contextplane.registry.auditing import audit
 from contextplane.registry.changes import AliasSet, Change, Deprecated, EnvironmentOpened, Pin, Pinned, Pins, Published
 from contextplane.registry.checkpoints import Entry, append_entries, newest

@@ -8,7 +8,8 @@ from contextplane.adapters.sqlite.connect import MEMORY
 from contextplane.model.artifact import ArtifactKind
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import Catalog, Recorded
+from contextplane.ports.catalog import Catalog
+from contextplane.ports.object_index import Recorded
 from contextplane.ports.signer import Signer
 from contextplane.registry.appending import Appended, Planned, Writer
 from contextplane.registry.changes import (

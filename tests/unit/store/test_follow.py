@@ -10,7 +10,7 @@ import pytest
 from contextplane.adapters.files.entries import FileExecutionEntries
 from contextplane.model.execution import EXECUTION_PACK
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, Recorded
+from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.store.in_step import in_step
 from contextplane.store.status import contents
 from tests.unit.store.world import World

@@ -11,7 +11,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, Recorded
+from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.ports.objects import Objects
 from contextplane.store.finding import Finding
 from contextplane.store.follow import follow

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.context_pack.pack import ContextPack
-from contextplane.trust.compatibility import RUNTIME_CONTRACT, Present, check_compatibility
+from contextplane.model.runtime_contract import RUNTIME_CONTRACT
+from contextplane.trust.compatibility import Present, check_compatibility
 from tests.spec.manifest import proves
 
 _CASES = Path(__file__).resolve().parents[2] / "cases" / "context_pack"

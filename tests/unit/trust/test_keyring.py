@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connect import MEMORY
 from contextplane.errors import ContextPlaneError
-from contextplane.ports.catalog import Event
 from contextplane.ports.signer import Signer
+from contextplane.ports.streams import Event
 from contextplane.trust.keyring import TrustedKeys, proposed
 from contextplane.trust.keyring_events import Change
 from contextplane.trust.keyring_stream import STREAM, append_change, followed

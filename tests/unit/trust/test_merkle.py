@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connect import MEMORY
 from contextplane.errors import ContextPlaneError
-from contextplane.ports.catalog import Event, StreamConflict
+from contextplane.ports.streams import Event, StreamConflict
 from contextplane.trust.merkle import EMPTY_ROOT, Frontier, leaf_hash, node_hash
 from contextplane.trust.proofs import (
     InclusionRefuted,

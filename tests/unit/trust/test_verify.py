@@ -134,8 +134,14 @@ def test_a_revoked_key_is_refused_and_what_it_signed_before_passes_only_by_a_tru
 def test_a_clock_that_went_backwards_brings_no_key_back() -> None:
     keys = keyring(revoke(ALICE, day(10)), keys=KEYS, at=day(11))
     envelope = sign(statement(), ALICE)
-    assert code(envelope, keys, now=5) == "clock_went_backwards"
-    assert code(envelope, keys, now=12, seen=13) == "clock_went_backwards"
+    assert code(envelope, keys, now=5) == "signature_key_revoked"
+    assert code(envelope, keys, now=5, seen=13) == "signature_key_revoked"
+
+
+def test_a_key_that_has_ended_by_what_is_on_record_is_at_its_end_whatever_the_clock_shows() -> None:
+    ended = keyring(trust(ALICE, "acme", until=day(9)), trust(BOB, "acme"), at=day(11))
+    assert code(sign(statement(), ALICE), ended, now=5) == "signature_key_expired"
+    assert code(sign(statement(), BOB), ended, now=5) == "ok"
 
 
 def test_one_of_two_needed_signatures_is_not_enough_and_two_are() -> None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from contextplane.adapters.sql.live import Live, digest_in
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, KindConflict, Recorded, Tally
+from contextplane.ports.object_index import BLOB, KindConflict, Recorded, Tally
 
 __all__ = ["REACHED", "SqlObjectIndex"]
 

@@ -2,7 +2,7 @@
 
 from contextplane.adapters.sql.live import Live, digest_in
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import MAX_INLINE, BodyTooLarge
+from contextplane.ports.streams import MAX_INLINE, BodyTooLarge
 
 __all__ = ["SqlPending"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from contextplane.adapters.sql.live import Live
-from contextplane.ports.catalog import MAX_INLINE, BodyTooLarge, Event, StoredEvent, StreamConflict
+from contextplane.ports.streams import MAX_INLINE, BodyTooLarge, Event, StoredEvent, StreamConflict
 
 __all__ = ["SqlStreams"]
 

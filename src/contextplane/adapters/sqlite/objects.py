@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from contextplane.adapters.sql.objects import SqlObjectIndex
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB
+from contextplane.ports.object_index import BLOB
 
 __all__ = ["SqliteObjectIndex"]
 

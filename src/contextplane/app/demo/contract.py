@@ -38,6 +38,8 @@ _PASSPHRASE = b"of the demo"
 _REVIEWERS = {"architecture": (), "security": (), "data": (), "evaluation": ("support_ops",)}
 """In which roles others look at it. The last one also speaks for those who own the decision."""
 
+_PEOPLE = {"architecture": "carol", "security": "bob", "data": "dave", "evaluation": "erin"}
+
 
 def judged_first(settings: Settings) -> Iterator[str]:
     """A pack is written, and judged; and what an unsafe one would be told."""
@@ -107,7 +109,7 @@ def compiled(settings: Settings) -> Iterator[str]:
         return source.compile(read_case(changed))
 
     context = compile_with()
-    yield f"ctx compile {_REF} --request request.yaml: {case['request']['input']['message']}"
+    yield f"ctx compile {_REF} --environment prod --request request.yaml: {case['request']['input']['message']}"
     yield from _told(context)
     same = compile_with().context_ledger.compiled_context_hash == context.context_ledger.compiled_context_hash
     yield true(same, "compiled again: the same bytes, the same hash")
@@ -144,7 +146,7 @@ def _people(desk: RegistryDesk) -> tuple[Ed25519Signer, dict[str, Ed25519Signer]
     author = desk.keys.signer("alice")
     people = {role: generated(_PASSPHRASE)[1] for role in _REVIEWERS}
     trusting = [
-        desk.keys.trusting(signer.public_key, _ISSUER, roles=(role, *_REVIEWERS[role]))
+        desk.keys.trusting(signer.public_key, _ISSUER, roles=(role, *_REVIEWERS[role]), name=_PEOPLE[role])
         for role, signer in people.items()
     ]
     desk.keys.change(trusting, author)

@@ -19,7 +19,7 @@ from contextplane.audit.verify import PackVerdict, verify_pack
 from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.catalog import BLOB, Recorded
+from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.ports.pack_index import PackFilter
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc

@@ -47,7 +47,7 @@ _RECORD = expression(
     r"(?![0-9]|[ -]?(?:digit|char|letter|day|hour|minute|second|item))",
     re.IGNORECASE,
 )
-_VALUES = tuple(re.compile(rf"{sign}(?<=[a-z \"'].) {{0,4}}[\"']?[a-z]{{0,8}}[_-]?[0-9]{{2}}") for sign in ":=")
+_VALUES = tuple((sign, re.compile(rf"{sign}(?<=[a-z \"'].) {{0,4}}[\"']?[a-z]{{0,8}}[_-]?[0-9]{{2}}")) for sign in ":=")
 """What every record holds in small letters, and few other texts."""
 
 _RECORDS = 2
@@ -106,7 +106,7 @@ def no_record_is_here(document: Texts) -> Iterator[Broken]:
     for at, text in document.texts if "\n" in document.written else ():
         if _is_table_of_records(text):
             yield Broken(at=at, cause="this reads like a table of records", cure=_KEEP_OUT)
-    if any(value.search(document.prose) for value in _VALUES):
+    if any(sign in document.prose and value.search(document.prose) for sign, value in _VALUES):
         yield from _records(document)
 
 
@@ -157,10 +157,15 @@ def business_context_repeats_no_policy(subject: Subject) -> Iterator[Broken]:
     """No non-negotiable restates a rule: policy is evaluated, not read by a model."""
     said = [(one.rule.rule_id, one.rule.rationale) for one in subject.rules]
     said += [(one.of.rule.rule_id, one.effect.reason) for one in subject.effects]
-    rules = [(rule_id, _words(text)) for rule_id, text in said if text is not None]
+    rules = [(rule_id, text) for rule_id, text in said if text is not None]
+    in_all = frozenset(_letters(" ".join([text for _, text in rules])))
+    in_each: list[tuple[str, frozenset[bytes]]] = []
     for n, text in enumerate(subject.pack.business_context.non_negotiables):
         words = _words(text)
-        for rule_id, others in rules:
+        if len(words & in_all) < _ALIKE * len(words):
+            continue  # too few of its words are in all rules together
+        in_each = in_each or [(rule_id, _words(rule)) for rule_id, rule in rules]
+        for rule_id, others in in_each:
             both = len(words & others)
             if both and both >= _ALIKE * (len(words) + len(others) - both):
                 yield Broken(
@@ -172,7 +177,11 @@ def business_context_repeats_no_policy(subject: Subject) -> Iterator[Broken]:
 
 
 def _words(text: str) -> frozenset[bytes]:
-    return frozenset(text.lower().encode(errors="replace").translate(_LETTERS).split()) - _COMMON
+    return frozenset(_letters(text)) - _COMMON
+
+
+def _letters(text: str) -> list[bytes]:
+    return text.lower().encode(errors="replace").translate(_LETTERS).split()
 
 
 TEXT_LAWS: tuple[Law[Texts], ...] = (

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from contextplane.authoring.deciding import Deciding, place_in
-from contextplane.authoring.evidence import effects, givers, sources
+from contextplane.authoring.evidence import ACTING, from_tools, givers, is_given, sources
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.nearest import nearest
 from contextplane.authoring.subject import Subject
+from contextplane.model.context_pack.decision_layer import DecisionSpec
 from contextplane.model.context_pack.terms import at_most
 
 __all__ = ["DECIDING_LAWS", "LAWS", "unknown"]
@@ -59,8 +60,11 @@ def permissions_name_a_capability(subject: Subject) -> Iterator[Broken]:
 
 def prohibitions_name_a_capability(subject: Subject) -> Iterator[Broken]:
     """Every capability that a rule prohibits is one that an adapter declares: policy makes no capabilities."""
+    prohibiting = [placed for placed in subject.effects if placed.effect.prohibits]
+    if not prohibiting:
+        return
     declared = {f"{a.adapter_id}.{c}" for _, a in subject.adapters.values() for c in a.capabilities}
-    for placed in subject.effects:
+    for placed in prohibiting:
         for n, name in enumerate(placed.effect.prohibits):
             if name not in declared:
                 yield unknown(f"{placed.at}/prohibits/{n}", "the capability", name, declared)
@@ -79,37 +83,35 @@ def capability_specs_name_a_capability(subject: Subject) -> Iterator[Broken]:
 
 def required_evidence_can_be_had(subject: Subject) -> Iterator[Broken]:
     """Every name of required evidence can be satisfied before the decision: by tools, policy, request or graph."""
-    known, acting = subject.once(sources), subject.once(effects)
     for at, spec in subject.decisions.values():
         for n, name in enumerate(spec.required_evidence):
-            if name not in known:
-                yield _without_source(f"{at}/required_evidence/{n}", name, known)
-            elif name in acting and at_most(spec.approval_mode, acting[name][1]):
-                yield _too_late(f"{at}/required_evidence/{n}", name, acting[name][0])
+            if problem := _unobtainable(subject, f"{at}/required_evidence/{n}", name, spec):
+                yield problem
 
 
-def _too_late(at: str, name: str, tool: str) -> Broken:
-    cause = f"only {tool} gives {name!r}, and that is called when the decision has been made, which authorises it"
+def _unobtainable(subject: Subject, at: str, name: str, spec: DecisionSpec | None) -> Broken | None:
+    """Why a name of evidence cannot be had before a decision."""
+    if is_given(subject, name):
+        return None
+    tool = subject.once(from_tools).get(name)
+    if tool is None:
+        cause = f"nothing can satisfy {name!r}: no tool, no fact of the request that a condition reads, no entity"
+        return Broken(at=at, cause=cause, cure=nearest(name, sources(subject), "let a permission name it in produces"))
+    if spec is None or tool[1] not in ACTING or not at_most(spec.approval_mode, tool[1]):
+        return None
+    cause = f"only {tool[0]} gives {name!r}, and that is called when the decision has been made, which authorises it"
     return Broken(at=at, cause=cause, cure="let a tool that reads produce it, or have the request say it")
-
-
-def _without_source(at: str, name: str, known: Iterable[str]) -> Broken:
-    cause = f"nothing can satisfy {name!r}: no tool, no fact of the request that a condition reads, no entity"
-    return Broken(at=at, cause=cause, cure=nearest(name, known, "let a permission name it in produces"))
 
 
 def rule_requirements_can_be_had(subject: Subject) -> Iterator[Broken]:
     """Every name that a rule requires is evidence that its decision requires, or that something can satisfy."""
-    known, acting = subject.once(sources), subject.once(effects)
     for placed in subject.effects:
         for n, name in enumerate(placed.effect.requires):
             _, spec = subject.decisions.get(placed.of.rule.decision_binding or "", ("", None))
             if spec is not None and name in spec.required_evidence:
                 continue
-            if name not in known:
-                yield _without_source(f"{placed.at}/requires/{n}", name, known)
-            elif spec is not None and name in acting and at_most(spec.approval_mode, acting[name][1]):
-                yield _too_late(f"{placed.at}/requires/{n}", name, acting[name][0])
+            if problem := _unobtainable(subject, f"{placed.at}/requires/{n}", name, spec):
+                yield problem
 
 
 def no_rule_prohibits_what_it_needs(subject: Subject) -> Iterator[Broken]:
@@ -133,8 +135,11 @@ def no_rule_prohibits_what_it_needs(subject: Subject) -> Iterator[Broken]:
 def ids_are_unique(subject: Deciding) -> Iterator[Broken]:
     """No two parts of one kind have the same id."""
     for kind, found in subject.ids.items():
-        ids = found[0]
-        if len(ids) > 1 and len(set(ids)) < len(ids):
+        parts, _, field = found
+        if len(parts) < 2:  # noqa: PLR2004  it is no list of one
+            continue
+        ids = [one if isinstance(one, str) else getattr(one, field or "id") for one in parts]
+        if len(set(ids)) < len(ids):
             seen: dict[str, int] = {}
             for n, name in enumerate(ids):
                 first = seen.setdefault(name, n)
@@ -158,7 +163,7 @@ def one_permission_per_capability(subject: Subject) -> Iterator[Broken]:
 
 def task_templates_resolve(subject: Deciding) -> Iterator[Broken]:
     """Every step of a task template calls a permitted capability, and depends on earlier steps only."""
-    permitted = subject.permitted
+    permitted = subject.permitted if subject.templates else None
     for at, template in subject.templates:
         if template.decision_key not in subject.decisions:
             yield unknown(f"{at}/decision_key", "the decision", template.decision_key, subject.decisions)

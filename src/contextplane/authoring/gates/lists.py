@@ -11,7 +11,7 @@ __all__ = ["LAWS"]
 def no_list_repeats_a_name(subject: Subject) -> Iterator[Broken]:
     """No list of names holds the same one twice: what was meant instead is missing."""
     for at, field, names in _lists(subject):
-        if len(set(names)) < len(names):
+        if len(names) > 1 and len(set(names)) < len(names):
             seen: dict[str, int] = {}
             for n, name in enumerate(names):
                 first = seen.setdefault(name, n)

@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from contextplane.authoring.answering import answers
-from contextplane.authoring.conditions import Condition, conditions, reads_at, unsound
+from contextplane.authoring.conditions import Condition, conditions, conditions_at
 from contextplane.authoring.contradictions import Uncompared, contradictions
 from contextplane.authoring.deciding import Deciding
-from contextplane.authoring.facts import PATHS, computed_paths, is_fact
+from contextplane.authoring.facts import PATHS, is_fact
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.nearest import nearest
-from contextplane.authoring.scope import MATCHED, AppliesTo, can_take_effect, values_of
+from contextplane.authoring.scope import MATCHED, AppliesTo, can_take_effect, known_within, values_of
 from contextplane.authoring.subject import Subject
 from contextplane.model.context_pack.policy_layer import Effect
 from contextplane.model.context_pack.terms import APPROVAL_MODES
 from contextplane.model.pointer import pointer
-from contextplane.policy.solving import Tries
+from contextplane.policy.logic import computed_names
+from contextplane.policy.reaching import nothing_missed
+from contextplane.policy.solving import Tries, solve
 
 __all__ = ["DECIDING_LAWS", "LAWS"]
 
@@ -41,7 +45,8 @@ def conditions_can_be_evaluated(subject: Deciding) -> Iterator[Broken]:
 def conditions_come_to_true_or_false(subject: Deciding) -> Iterator[Broken]:
     """Every condition comes to true or false: a number, a text or nothing is no answer, and counts as a denial."""
     for one in subject.once(conditions):
-        answer = "yes" if one.problems else answers(one.expression)
+        # Facts that are compared with constants, in a form that can be true and can be false, come to one of the two.
+        answer = "yes" if one.problems or (one.plain and one.free) else answers(one.expression)
         if answer == "no":
             cause = f"the condition of {one.name} is never true or false, so it denies"
             yield Broken(at=one.at, cause=cause, cure='compare it with something: {"==": [..., true]}')
@@ -57,10 +62,10 @@ def conditions_come_to_true_or_false(subject: Deciding) -> Iterator[Broken]:
 def conditions_read_known_facts(subject: Deciding) -> Iterator[Broken]:
     """Every fact that a condition reads is named outright, and one that a run has: anything else is always missing."""
     for one in subject.once(conditions):
-        for place in computed_paths(one.expression) if not one.plain and not one.problems else ():
+        for place in computed_names(one.expression) if not one.plain and not one.problems else ():
             cause = f"the condition of {one.name} computes which fact it reads, so nobody sees when it is missing"
             yield Broken(at=one.at + place, cause=cause, cure='name it: {"var": "request.context.refund_amount"}')
-        for path in sorted(path for path in one.reads if not is_fact(path)):
+        for path in () if all(map(is_fact, one.reads)) else sorted(path for path in one.reads if not is_fact(path)):
             yield Broken(
                 at=one.at,
                 cause=f"the condition of {one.name} reads {path!a}, which no run has",
@@ -90,13 +95,16 @@ def rules_apply_to_known_things(subject: Subject) -> Iterator[Broken]:
 
 def critical_rules_are_reachable(subject: Subject) -> Iterator[Broken]:
     """Every branch of a rule that denies, prohibits or asks for something can take effect where the rule applies."""
-    tries, unsure, reading = Tries(_TRIES), subject.once(unsound), subject.once(reads_at)
+    tries, placed_at = Tries(_TRIES), subject.once(conditions_at)
     for placed in subject.effects:
-        if not _restricts(placed.effect) or f"{placed.of.at}/if" in unsure:
+        one, within = placed_at[f"{placed.of.at}/if"], placed.of.rule.applies_to
+        if one.problems or not _restricts(placed.effect):
             continue
-        rule, reads = placed.of.rule, reading[f"{placed.of.at}/if"]
-        within = {"tenant_id": _tenants(subject), **rule.applies_to} if "tenant_id" in reads else rule.applies_to
-        answer = can_take_effect(rule.condition, within, reads=reads, tries=tries, wanted=placed.branch)
+        if "tenant_id" in one.reads:
+            within = {"tenant_id": _tenants(subject), **within}
+        answer = can_take_effect(one, within, tries, wanted=placed.branch)
+        if answer == "yes":
+            continue
         name = f"{placed.of.rule.rule_id}.{'then' if placed.branch else 'else'}"
         if answer == "no":
             yield Broken(
@@ -105,7 +113,7 @@ def critical_rules_are_reachable(subject: Subject) -> Iterator[Broken]:
                 f"{'never' if placed.branch else 'always'} true",
                 cure="mend the condition, or take the branch out",
             )
-        elif answer == "unknown":
+        else:
             yield _cannot_tell(placed.at, f"{name} can ever take effect")
 
 
@@ -128,12 +136,22 @@ def guardrails_let_something_pass(subject: Subject) -> Iterator[Broken]:
     """No guardrail holds in every run: each would end there, and nothing would ever be decided."""
     tries = Tries(_TRIES)
     for one in _sound(subject, "guardrail"):
-        within = {"tenant_id": _tenants(subject)}
-        if can_take_effect(one.expression, within, reads=one.reads, tries=tries, wanted=False) == "no":
+        within: AppliesTo = {"tenant_id": _tenants(subject)}
+        if can_take_effect(one, within, tries, wanted=False) == "no":
             cause = f"the condition of {one.name} is always true, so every run ends there"
-            yield Broken(
-                at=one.at, cause=cause, cure="mend the condition; without one, a signal of the request triggers it"
-            )
+        elif not one.free and _ends_all(one, within, tries):
+            cause = f"the condition of {one.name} is true or misses a fact in every run, so every run ends there"
+        else:
+            continue
+        cure = "mend the condition; without one, a signal of the request triggers it"
+        yield Broken(at=one.at, cause=cause, cure=cure)
+
+
+def _ends_all(one: Condition, within: AppliesTo, tries: Tries) -> bool:
+    """A proof that it is false only where it comes to read a fact that is missing, which triggers it as well."""
+    known = [(fact, True) for _, fact in known_within(within, one.reads)]
+    given = [(fact, True) for fact in nothing_missed(one.expression)]
+    return solve([(one.expression, False), *given, *known], tries).answer == "no"
 
 
 def decisions_can_be_eligible(subject: Deciding) -> Iterator[Broken]:
@@ -162,7 +180,7 @@ def _served(subject: Subject) -> AppliesTo:
 
 
 def _can_hold(one: Condition, consequence: str, tries: Tries, within: AppliesTo) -> Iterator[Broken]:
-    answer = can_take_effect(one.expression, within, reads=one.reads, tries=tries)
+    answer = can_take_effect(one, within, tries)
     if answer == "no":
         cause = f"the condition of {one.name} is never true, {consequence}"
         yield Broken(at=one.at, cause=cause, cure="mend the condition")
@@ -223,6 +241,25 @@ def rules_have_a_rationale(subject: Subject) -> Iterator[Broken]:
             yield Broken(at=placed.at, cause=f"{placed.rule.rule_id} has no rationale", cure="say why it is there")
 
 
+def rules_turn_on_their_condition(subject: Subject) -> Iterator[Broken]:
+    """No rule does the same whether its condition holds or not: it would look like one that decides something."""
+    for placed in subject.rules:
+        then, otherwise = placed.rule.then, placed.rule.otherwise
+        if otherwise is not None and then.allow is otherwise.allow and _does(then) == _does(otherwise):
+            verdict = "denies" if then.allow is False else "allows" if then.allow is True else "does the same"
+            yield Broken(
+                at=f"{placed.at}/else",
+                cause=f"{placed.rule.rule_id} {verdict} in either branch, so its condition has no meaning",
+                cure="say what one of the branches does and the other does not, or write the condition as true",
+            )
+
+
+def _does(effect: Effect) -> Effect:
+    """An effect without the reason that it gives, and its lists in one order."""
+    requires, prohibits = tuple(sorted(effect.requires)), tuple(sorted(effect.prohibits))
+    return replace(effect, reason=None, requires=requires, prohibits=prohibits)
+
+
 def _restricts(effect: Effect) -> bool:
     held = (effect.requires, effect.prohibits, effect.requires_approval_gate, effect.approval_mode)
     return effect.allow is False or any(held) or bool(effect.arg_constraints)
@@ -244,6 +281,7 @@ LAWS: tuple[Law[Subject], ...] = (
     Law(gate="policy", code="guardrail_unsatisfiable", check=guardrails_can_be_triggered),
     Law(gate="policy", code="guardrail_unconditional", check=guardrails_let_something_pass),
     Law(gate="policy", code="rules_contradict", check=rules_do_not_contradict),
+    Law(gate="policy", code="rule_indifferent", check=rules_turn_on_their_condition, severity="warning"),
     Law(gate="policy", code="gate_unused", check=every_gate_is_used, severity="warning"),
     Law(gate="policy", code="rule_without_rationale", check=rules_have_a_rationale, severity="warning"),
 )

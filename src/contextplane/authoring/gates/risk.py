@@ -1,6 +1,6 @@
 """Risk: nothing can do more than somebody agreed to, and nothing is done twice."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.subject import Subject
@@ -12,13 +12,13 @@ __all__ = ["LAWS"]
 _IDEMPOTENCY = "idempotency_key"
 
 
-def _allowed(subject: Subject) -> tuple[tuple[str, Permission, Adapter], ...]:
+def _allowed(subject: Subject) -> Sequence[tuple[str, Permission, Adapter]]:
     """Every permission that exposes a capability of a known adapter."""
-    return tuple(
+    return [
         (at, permission, subject.adapters[permission.adapter_id][1])
         for at, permission in subject.permissions
         if permission.allow and permission.adapter_id in subject.adapters
-    )
+    ]
 
 
 def tools_are_below_the_ceiling(subject: Subject) -> Iterator[Broken]:
@@ -152,6 +152,19 @@ def rules_stay_below_the_declared_maximum(subject: Subject) -> Iterator[Broken]:
             )
 
 
+def destructive_decisions_rest_on_evidence(subject: Subject) -> Iterator[Broken]:
+    """Every destructive decision requires evidence, itself or by a rule: an approval freezes what it was given for."""
+    for key, (at, spec) in subject.decisions.items():
+        if spec.approval_mode != APPROVAL_MODES[-1] or spec.required_evidence:
+            continue
+        if not any(one.effect.requires for one in subject.effects if one.of.rule.decision_binding == key):
+            yield Broken(
+                at=f"{at}/required_evidence",
+                cause=f"{key} is destructive and rests on nothing: whoever approves it would be shown no evidence",
+                cure="name what must be known before, such as policy_eval",
+            )
+
+
 def destructive_capabilities_can_be_undone(subject: Subject) -> Iterator[Broken]:
     """A destructive capability that is described says how it is reversed."""
     for at, adapter in subject.adapters.values():
@@ -170,5 +183,6 @@ LAWS: tuple[Law[Subject], ...] = (
     Law(gate="risk", code="write_without_idempotency", check=writes_require_idempotency),
     Law(gate="risk", code="decision_below_tool", check=decisions_cover_their_tools),
     Law(gate="risk", code="rule_above_decision", check=rules_stay_below_the_declared_maximum),
+    Law(gate="risk", code="destructive_without_evidence", check=destructive_decisions_rest_on_evidence),
     Law(gate="risk", code="destructive_irreversible", check=destructive_capabilities_can_be_undone, severity="warning"),
 )

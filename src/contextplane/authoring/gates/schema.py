@@ -4,7 +4,7 @@ Whether it has the form, the types decide, which accept what the JSON Schema acc
 why, and only then is its validator loaded.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["LAWS", "form_problems", "typed_or_problems"]
 
 D = TypeVar("D", bound=msgspec.Struct)
+Shown = Callable[[object], str]
+"""How a value stands in a message."""
 
 _TYPES = {
     "object": "an object",
@@ -92,14 +94,19 @@ def typed_or_problems(value: Json, document: type[D]) -> D | tuple[Finding, ...]
         return found or (last,)
 
 
-def form_problems(value: Json, document: type[msgspec.Struct]) -> Iterator[tuple[str, Broken]]:
-    """Everything in which a value is not of the form of a document, at most 200 of them, each with its code."""
+def form_problems(
+    value: Json, document: type[msgspec.Struct], shown: Shown | None = None
+) -> Iterator[tuple[str, Broken]]:
+    """Everything in which a value is not of the form of a document, at most 200 of them, each with its code.
+
+    `shown` says how a wrong value stands in a message, where it may tell less than an author is told of his own file.
+    """
     for told, error in enumerate(_validator(document).iter_errors(value)):
         if told >= _MOST:
             cause = f"there are more than {_MOST} problems; the rest is not listed"
             yield "schema_value_wrong", Broken(at="", cause=cause, cure="mend these first")
             return
-        yield from _told(error, document)
+        yield from _told(error, document, shown or _shown)
 
 
 def _of_kind(value: Json, code: str) -> Iterator[Broken]:
@@ -114,12 +121,14 @@ def _validator(document: type[msgspec.Struct]) -> "jsonschema_rs.Draft202012Vali
     return jsonschema_rs.Draft202012Validator(schema_of(document))
 
 
-def _told(error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]) -> Iterator[tuple[str, Broken]]:
+def _told(
+    error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct], shown: Shown
+) -> Iterator[tuple[str, Broken]]:
     at = pointer(error.instance_path)
     name = error.kind.name
     given: Any = getattr(error.kind, "value", None)
     if name == "anyOf":
-        yield from _nearest_form(error, document)
+        yield from _nearest_form(error, document, shown)
     elif name == "required":
         what = "the layer" if not at and document is ContextPack else "the field"
         yield (
@@ -133,18 +142,18 @@ def _told(error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]
             cause, cure = f"{field[:60]!r} is not {what}", nearest(field, known, "remove it")
             yield "schema_part_unknown", Broken(at=at + pointer([field]), cause=cause, cure=cure)
     elif name == "type":
-        yield "schema_type_wrong", _wrong_type(at, given, error.instance)
+        yield "schema_type_wrong", _wrong_type(at, given, shown(error.instance))
     elif name in {"enum", "const"}:
         choices = [str(one) for one in given] if name == "enum" else [str(given)]
         cure = nearest(str(error.instance)[:_SHOWN], choices, "write one of them")
-        cause = f"{_shown(error.instance)} is none of the known values"
+        cause = f"{shown(error.instance)} is none of the known values"
         yield "schema_value_wrong", Broken(at=at, cause=cause, cure=cure)
     else:
-        yield "schema_value_wrong", _wrong_value(at, error, document)
+        yield "schema_value_wrong", _wrong_value(at, error, document, shown)
 
 
 def _nearest_form(
-    error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]
+    error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct], shown: Shown
 ) -> Iterator[tuple[str, Broken]]:
     """Of several forms that a part may have, what is wrong with the one that comes nearest."""
     here = list(error.instance_path)
@@ -152,25 +161,27 @@ def _nearest_form(
     forms = [form for form in context if not any(_is_other_type(one, here) for one in form)]
     if forms:
         for one in min(forms, key=len):
-            yield from _told(one, document)
+            yield from _told(one, document, shown)
         return
     other = [one for form in context for one in form if _is_other_type(one, here)]
     wanted = [kind for one in other for kind in getattr(one.kind, "value", ())]
-    yield "schema_type_wrong", _wrong_type(pointer(here), wanted, error.instance)
+    yield "schema_type_wrong", _wrong_type(pointer(here), wanted, shown(error.instance))
 
 
-def _wrong_type(at: str, wanted: Sequence[str], instance: object) -> Broken:
+def _wrong_type(at: str, wanted: Sequence[str], instead: str) -> Broken:
     known = dict.fromkeys(_TYPES[kind] for kind in wanted if kind in _TYPES and kind != "null")
     what = " or ".join(known) or "null"
-    return Broken(at=at, cause=f"must be {what}, not {_shown(instance)}", cure=f"write {what}")
+    return Broken(at=at, cause=f"must be {what}, not {instead}", cure=f"write {what}")
 
 
-def _wrong_value(at: str, error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]) -> Broken:
+def _wrong_value(
+    at: str, error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct], shown: Shown
+) -> Broken:
     name = error.kind.name
     given = getattr(error.kind, "value", "")
     said = _part_of_schema(error, document).get("description")
     words, cure = _WORDS.get(name, ("{shown} does not fit", "see its schema: {value}"))
-    cause = words.format(value=given, shown=_shown(error.instance))
+    cause = words.format(value=given, shown=shown(error.instance))
     return Broken(at=at, cause=cause, cure=said if said and name == "pattern" else cure.format(value=given))
 
 

@@ -2,15 +2,22 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 
+from contextplane.authoring.argument_bounds import bounds
 from contextplane.authoring.finding import Broken, Law
+from contextplane.authoring.schema_bounds import bounds_arguments
 from contextplane.authoring.subject import Subject
 from contextplane.authoring.texts import Texts
-from contextplane.model.context_pack.arguments import ArgConstraint
 from contextplane.policy.disguise import mixed_words, unseen
 from contextplane.policy.given_away import NAMES, given_away, is_secret_value
-from contextplane.policy.personal_data import IN_BULK, emails, official_numbers, phone_numbers
+from contextplane.policy.personal_data import (
+    IN_BULK,
+    emails,
+    official_numbers,
+    persons_phone_numbers,
+    phone_numbers,
+)
 from contextplane.policy.randomness import holds_random_run, is_random
 from contextplane.policy.secrets import SEARCHED, secret_shapes
 
@@ -23,8 +30,6 @@ _FIELDS, _SECRET_FIELDS = '"params":', ('password":"', 'secret":"', 'token":"', 
 _MOST_TOOLS = 24
 _SMALL_ADAPTER = 8
 _IDEMPOTENCY = "idempotency_key"
-_SHAPING = frozenset({"properties", "required", "$ref", "allOf", "anyOf", "oneOf"})
-"""A JSON Schema of arguments without any of these admits everything."""
 
 
 def no_secret_is_here(document: Texts) -> Iterator[Broken]:
@@ -59,8 +64,10 @@ def _secrets(name: str, text: str) -> list[str]:
 def _shapes(text: str, *, longest_piece: int = SEARCHED) -> set[str]:
     """The shapes of secrets in a text, wherever in it: the detector looks at the beginning of what it is given."""
     data = text.encode(errors="replace")
+    if len(data) <= SEARCHED:
+        return set(secret_shapes(data, longest_piece=longest_piece))
     found: set[str] = set()
-    for start in range(0, max(1, len(data)), SEARCHED // 2):
+    for start in range(0, len(data), SEARCHED // 2):
         found.update(secret_shapes(data[start : start + SEARCHED], longest_piece=longest_piece))
     return found
 
@@ -103,7 +110,8 @@ def no_word_is_of_two_scripts(document: Texts) -> Iterator[Broken]:
 def endpoints_carry_no_credentials(subject: Subject) -> Iterator[Broken]:
     """No endpoint_ref carries a user, a password or a token."""
     for at, adapter in subject.adapters.values():
-        if _CREDENTIALS.search(adapter.endpoint_ref):
+        endpoint = adapter.endpoint_ref
+        if ("@" in endpoint or "=" in endpoint) and _CREDENTIALS.search(endpoint):
             yield Broken(
                 at=f"{at}/endpoint_ref",
                 cause=f"the endpoint of {adapter.adapter_id} carries credentials",
@@ -114,7 +122,7 @@ def endpoints_carry_no_credentials(subject: Subject) -> Iterator[Broken]:
 def no_official_number_is_here(document: Texts) -> Iterator[Broken]:
     """No text holds the number of a card, of an account or of a person."""
     for at, text in document.texts if document.may_hold_number else ():
-        for kind in dict.fromkeys(official_numbers(text, document.identify)):
+        for kind in dict.fromkeys(official_numbers(text, document.identify, name=at.rpartition("/")[2])):
             told = f"this looks like personal data: {kind}"
             yield Broken(
                 at=at,
@@ -130,10 +138,7 @@ def no_list_of_people_is_here(document: Texts) -> Iterator[Broken]:
         ("email addresses", emails, "@" in document.written),
         ("telephone numbers", phone_numbers, document.may_hold_number),
     ):
-        found: dict[str, str] = {}
-        for at, text in document.texts if may_hold else ():
-            for one in sees(text):
-                found.setdefault(one.lower(), at)
+        found = _first_places(document, sees) if may_hold else {}
         if len(found) >= IN_BULK:
             yield Broken(
                 at=next(iter(found.values())),
@@ -142,35 +147,53 @@ def no_list_of_people_is_here(document: Texts) -> Iterator[Broken]:
             )
 
 
+def no_persons_telephone_is_here(document: Texts) -> Iterator[Broken]:
+    """No text holds a telephone number in international form that may be a person's."""
+    if not document.may_hold_number or "+" not in document.written:
+        return
+    found = _first_places(document, persons_phone_numbers)
+    # Many of them are told as a list.
+    if found and len(_first_places(document, phone_numbers)) < IN_BULK:
+        for at in dict.fromkeys(found.values()):
+            cure = "name a role, or a page that has the number; one that is free of charge may stay"
+            yield Broken(at=at, cause="this looks like the telephone number of a person", cure=cure)
+
+
+def _first_places(document: Texts, sees: Callable[[str], Collection[str]]) -> dict[str, str]:
+    """All different ones that are seen in a document, each with the first place where it stands."""
+    found: dict[str, str] = {}
+    for at, text in document.texts:
+        for one in sees(text):
+            found.setdefault(one.lower(), at)
+    return found
+
+
 def writes_are_constrained(subject: Subject) -> Iterator[Broken]:
     """Every exposed capability that can change something bounds an argument besides the idempotency key."""
     for at, permission in subject.permissions:
         _, adapter = subject.adapters.get(permission.adapter_id, ("", None))
         if not permission.allow or adapter is None or adapter.approval_mode == "read_only":
             continue
+        if any(bounds(one) for name, one in permission.arg_constraints.items() if name != _IDEMPOTENCY):
+            continue
         spec = adapter.capability_specs.get(permission.capability)
-        bounded = any(_bounds(one) for name, one in permission.arg_constraints.items() if name != _IDEMPOTENCY)
-        if not bounded and not (spec and _SHAPING & (spec.input_schema or {}).keys()):
+        if spec is None or not bounds_arguments(spec.input_schema or {}):
             yield Broken(
                 at=at,
                 cause=f"{permission.adapter_id}.{permission.capability} may be called with any arguments",
-                cure="bound its arguments in arg_constraints",
+                cure="bound one of its arguments in arg_constraints: max, enum, or a pattern that refuses something",
             )
-
-
-def _bounds(one: ArgConstraint) -> bool:
-    """Whether it says anything of the argument."""
-    return one.required or any(said is not None for said in (one.min, one.max, one.enum, one.pattern))
 
 
 def no_large_adapter_is_wholly_exposed(subject: Subject) -> Iterator[Broken]:
     """Of an adapter with more than eight capabilities, a pack exposes those that its workflow needs, not all."""
+    large = [(at, adapter) for at, adapter in subject.adapters.values() if len(adapter.capabilities) > _SMALL_ADAPTER]
     exposed: dict[str, set[str]] = defaultdict(set)
-    for _, permission in subject.permissions:
+    for _, permission in subject.permissions if large else ():
         if permission.allow:
             exposed[permission.adapter_id].add(permission.capability)
-    for at, adapter in subject.adapters.values():
-        if len(adapter.capabilities) > _SMALL_ADAPTER and exposed[adapter.adapter_id] >= set(adapter.capabilities):
+    for at, adapter in large:
+        if exposed[adapter.adapter_id] >= set(adapter.capabilities):
             yield Broken(
                 at=f"{at}/capabilities",
                 cause=f"all {len(adapter.capabilities)} capabilities of {adapter.adapter_id} are exposed",
@@ -196,6 +219,7 @@ TEXT_LAWS: tuple[Law[Texts], ...] = (
     Law(gate="security", code="mixed_scripts_present", check=no_word_is_of_two_scripts),
     Law(gate="security", code="personal_number_present", check=no_official_number_is_here),
     Law(gate="security", code="people_listed", check=no_list_of_people_is_here),
+    Law(gate="security", code="telephone_number_present", check=no_persons_telephone_is_here, severity="warning"),
 )
 """What may stand in no text of any document."""
 

@@ -10,6 +10,7 @@ from contextplane.authoring.finding import Finding, Gate, Law
 from contextplane.authoring.gates import (
     belonging,
     compatibility,
+    defaults,
     evaluation,
     guardrails,
     integrity,
@@ -43,13 +44,15 @@ LAWS: tuple[Law[Subject], ...] = tuple(
     chain.from_iterable(
         gate.LAWS
         for gate in (
-            *(integrity, lists, compatibility, plans, policy, intents, guardrails, tone, belonging, risk, tools),
+            *(integrity, lists, compatibility, defaults, plans),
+            *(policy, intents, guardrails, tone, belonging, risk, tools),
             *(tenancy, ownership, replay, evaluation, security),
         )
     )
 )
 """Every law that looks at a pack whose form is right."""
 
+_CHECKS = tuple((law, law.check) for law in LAWS)
 
 _OF_SECRETS = frozenset({"secret_present", "random_text_present"})
 EVERY_LAW: tuple[Law[Any], ...] = (*schema.LAWS, *LAWS)
@@ -73,7 +76,7 @@ def judged(value: Json, surroundings: Surroundings | None = None, *, identify: I
     if not isinstance(pack, ContextPack):
         return Report(findings=in_order(pack), not_run=GATES[1:])
     subject = Subject(pack, value, surroundings, identify=identify)
-    return Report(findings=in_order(law.finding(one) for law in LAWS for one in law.check(subject)))
+    return Report(findings=in_order([law.finding(one) for law, check in _CHECKS for one in check(subject)]))
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

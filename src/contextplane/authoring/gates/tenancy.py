@@ -33,8 +33,10 @@ def the_environment_is_described(subject: Deciding) -> Iterator[Broken]:
 def tenants_are_known(subject: Deciding) -> Iterator[Broken]:
     """The tenant of the document, and each tenant that it is shared with, is one of the environment's."""
     tenants, (at, tenant) = subject.surroundings.tenants, subject.tenant
+    if tenants is None:
+        return
     for place, name in ((f"{at}/tenant_id", tenant.tenant_id), *with_places(f"{at}/shared_with", tenant.shared_with)):
-        if tenants is not None and name not in tenants:
+        if name not in tenants:
             yield Broken(at=place, cause=f"{name!r} is no tenant of this environment", cure="check the id")
 
 
@@ -42,22 +44,24 @@ def endpoints_are_registered(subject: Subject) -> Iterator[Broken]:
     """Every endpoint_ref is an entry of the environment's endpoint registry, and no address."""
     endpoints = subject.surroundings.endpoints
     for at, adapter in subject.adapters.values():
-        places = [(f"{at}/endpoint_ref", adapter.endpoint_ref)]
-        places += [
-            (f"{at}/capability_specs/{name}/reversal_endpoint", spec.reversal_endpoint)
-            for name, spec in adapter.capability_specs.items()
-            if spec.reversal_endpoint is not None
-        ]
-        for place, endpoint in places:
+        places = [("endpoint_ref", adapter.endpoint_ref)]
+        if adapter.capability_specs:
+            places += [
+                (f"capability_specs/{name}/reversal_endpoint", spec.reversal_endpoint)
+                for name, spec in adapter.capability_specs.items()
+                if spec.reversal_endpoint is not None
+            ]
+        for field, endpoint in places:
             if not _REGISTERED.fullmatch(endpoint):
                 what = "an address" if _RAW_URL.match(endpoint) else "no reference"
                 yield Broken(
-                    at=place,
+                    at=f"{at}/{field}",
                     cause=f"this is {what} and not an entry of the endpoint registry",
                     cure="register the endpoint, and write internal://<name>",
                 )
             elif endpoints is not None and endpoint not in endpoints:
-                yield Broken(at=place, cause=f"{endpoint!r} is not registered here", cure="register it, or correct it")
+                cause = f"{endpoint!r} is not registered here"
+                yield Broken(at=f"{at}/{field}", cause=cause, cure="register it, or correct it")
 
 
 def the_snapshot_is_in_scope(subject: Subject) -> Iterator[Broken]:
@@ -107,7 +111,7 @@ def embedding_keys_have_a_version(subject: Subject) -> Iterator[Broken]:
 def owners_exist(subject: Deciding) -> Iterator[Broken]:
     """Every owner_role, and every required_approver_role, is held by somebody."""
     roles = subject.surroundings.roles
-    for at, role in subject.roles:
+    for at, role in subject.roles if roles is not None else ():
         if roles is not None and role not in roles:
             yield Broken(at=at, cause=f"nobody holds the role {role!r}", cure="assign it, or name another role")
 
@@ -115,13 +119,15 @@ def owners_exist(subject: Deciding) -> Iterator[Broken]:
 def longer_tiers_live_longer(subject: Subject) -> Iterator[Broken]:
     """Working memory lives no longer than episodic, that no longer than semantic, and that no longer than durable."""
     ttls = subject.pack.memory_layer.memory_policy.tier_ttls
-    tiers = [("working", ttls.working), ("episodic", ttls.episodic), ("semantic", ttls.semantic)]
-    tiers.append(("durable", ttls.durable))
-    for (shorter, a), (longer, b) in pairwise(tiers):
-        if _seconds(a) > _seconds(b):
+    lives = (ttls.working, ttls.episodic, ttls.semantic, ttls.durable)
+    seconds = [int(one[:-1]) * _UNITS[one[-1]] for one in lives]
+    if seconds == sorted(seconds):
+        return
+    for n, (shorter, longer) in enumerate(pairwise(("working", "episodic", "semantic", "durable"))):
+        if seconds[n] > seconds[n + 1]:
             yield Broken(
                 at=f"/memory_layer/memory_policy/tier_ttls/{shorter}",
-                cause=f"{shorter} memory lives {a}, longer than {longer} memory, which lives {b}",
+                cause=f"{shorter} memory lives {lives[n]}, longer than {longer} memory, which lives {lives[n + 1]}",
                 cure="shorten the one, or lengthen the other",
             )
 
@@ -134,10 +140,6 @@ def personal_data_stays_out_of_memory(subject: Subject) -> Iterator[Broken]:
             cause="personal data may be written back to memory",
             cure="set it to false, or have the reviewers agree to it",
         )
-
-
-def _seconds(duration: str) -> int:
-    return int(duration[:-1]) * _UNITS[duration[-1]]
 
 
 DECIDING_LAWS: tuple[Law[Deciding], ...] = (

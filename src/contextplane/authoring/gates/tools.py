@@ -15,7 +15,7 @@ __all__ = ["LAWS"]
 def argument_bounds_leave_something(subject: Subject) -> Iterator[Broken]:
     """The constraints of an argument leave at least one value, and its pattern is one that is matched fast."""
     places = [(at, permission.arg_constraints) for at, permission in subject.permissions]
-    places += [(placed.at, placed.effect.arg_constraints) for placed in subject.effects]
+    places += [(one.at, one.effect.arg_constraints) for one in subject.effects if one.effect.arg_constraints]
     for at, constraints in places:
         for name, one in constraints.items():
             place = f"{at}/arg_constraints/{name}"

@@ -27,6 +27,9 @@ def add_asking(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--overlay", metavar="FILE", action="append", default=[], help="apply this overlay first; with a FILE only"
     )
+    parser.add_argument(
+        "--catalog", metavar="CATALOG", action="append", default=[], help="draw on this catalog; with a FILE only"
+    )
 
 
 def add_knobs(parser: ArgumentParser) -> None:
@@ -91,11 +94,13 @@ def source_of(
     if not names_version(args.pack):
         if args.environment is not None:
             raise Usage("--environment is for a published version", hint="a FILE is compiled as it is")
-        return from_file(args.pack, tuple(args.overlay))
-    if args.environment is None or args.overlay:
+        from contextplane.cli.context_packs.catalogs import catalogs_of
+
+        return from_file(args.pack, tuple(args.overlay), catalogs_of(args, screen))
+    if args.environment is None or args.overlay or args.catalog:
         raise Usage(
-            "a published version is compiled as an environment pins it",
-            hint="name it with --environment ENV, and no overlay",
+            "a published version is compiled as an environment pins it, with the catalogs that the request names",
+            hint="name it with --environment ENV, and neither overlay nor catalog",
         )
     from contextplane.app.compile_case import read_case
     from contextplane.app.compiling_published import from_registry

@@ -2,74 +2,53 @@
 
 from collections.abc import Iterable, Iterator
 
-from contextplane.app.account import Item, Moved, account_of
+from contextplane.app.account import Item
 from contextplane.app.compiling import Compiled
+from contextplane.app.knobs import value_at
+from contextplane.cli.compiled.lines import Head, say_words, short
 from contextplane.cli.screen import Screen, clean
 from contextplane.model.compiled_context import CompiledContext
 
-__all__ = ["moved_lines", "tell", "tell_moved"]
+__all__ = ["tell"]
 
 _BAR = 20
 _NAME = 10
+_WORDS = _NAME + 4
 _MOST = 12
 """So many of a kind are listed; the rest is counted."""
 
-_MOST_MOVED = 40
-_LONGEST = 150
 
-
-def tell(compiled: CompiledContext, screen: Screen) -> None:
-    """All of it, in the order in which it was decided."""
-    items = account_of(compiled)
-    ledger = compiled.context_ledger
-    decided = [one for one in items if one.kind == "decision"]
-    verdict = "".join(screen.paint("green" if one.inside else "red", _short(one.words)) for one in decided)
-    screen.say(f"{screen.paint('bold', ledger.pack_ref)}  {verdict}")
+def tell(found: Compiled, items: Iterable[Item], screen: Screen) -> None:
+    """All of it: the verdict and what was asked first, the rest in the order in which it was decided."""
+    items = tuple(items)
+    compiled, ledger = found.context, found.context.context_ledger
+    for one in items:
+        if one.kind == "decision":
+            head = Head(f"{screen.paint('bold', ledger.pack_ref)}  ", len(ledger.pack_ref) + 2, _NAME)
+            say_words(head, short(one.words), screen, "green" if one.inside else "red")
+    _line("request", short(_asked(found)), screen)
     for kind, name in (("tool", "tools"), ("rule", "rules"), ("gate", "gates"), ("guardrail", "controls")):
         _listed(name, [one for one in items if one.kind == kind], screen)
     _line("redacts", ", ".join(compiled.runtime_controls.redaction_rules_active) or "nothing", screen)
     for kind, name in (("evidence", "evidence"), ("memory", "memory")):
         _listed(name, [one for one in items if one.kind == kind], screen)
     _requirements(compiled, items, screen)
-    for n, line in enumerate(_bars(compiled, screen)):
+    _noticed(compiled, items, screen)
+    for n, line in enumerate(_bars(found, screen)):
         _line("" if n else "budget", line, screen)
     for warning in compiled.budget_report.warnings:
         _line("", screen.paint("yellow", clean(warning)), screen)
-    _line("prompt", f"{ledger.prefix_length} bytes of prefix, {ledger.fixed_tokens} tokens outside the buckets", screen)
+    prompt = f"{ledger.prefix_length:,} bytes of prefix, {ledger.fixed_tokens:,} tokens outside the buckets"
+    _line("prompt", prompt, screen)
     _line("hash", ledger.compiled_context_hash, screen)
 
 
-def tell_moved(found: Compiled, knobs: str, screen: Screen) -> None:
-    """What the knobs moved."""
-    screen.say(f"moved by {_short(knobs)}:")
-    lines = list(moved_lines(found.moved, screen))
-    for line in lines:
-        screen.say(f"  {line}")
-    if found.refused_before:
-        screen.say(f"  everything: without that, it is refused with {found.refused_before}")
-    elif not lines:
-        screen.say("  nothing but the hash" if found.hash_moved else "  nothing")
-
-
-def moved_lines(found: Iterable[Moved], screen: Screen) -> Iterator[str]:
-    """A line for each thing that is otherwise; very many are counted."""
-    things = list(found)
-    for one in things[:_MOST_MOVED]:
-        yield f"{_mark(one, screen)} {one.kind} {clean(one.id)}: {_short(_change(one))}"
-    if len(things) > _MOST_MOVED:
-        yield f"and {len(things) - _MOST_MOVED} more"
-
-
-def _mark(one: Moved, screen: Screen) -> str:
-    was, is_ = one.before is not None and one.before.inside, one.after is not None and one.after.inside
-    if was == is_:
-        return screen.paint("yellow", "~")
-    return screen.paint("green", "+") if is_ else screen.paint("red", "-")
-
-
-def _change(one: Moved) -> str:
-    was = one.before.words if one.before is not None else "not there"
-    return f"{was} -> {one.after.words if one.after is not None else 'not there'}"
+def _asked(found: Compiled) -> str:
+    """What is asked, by whom, and what the run may do at most."""
+    role = value_at(found.value, "/run_context/user/role")
+    who = f"by {role}" if isinstance(role, str) else "by somebody without a role"
+    ceiling = value_at(found.value, "/run_context/safety_mode")
+    return f"{value_at(found.value, '/request/input/intent')} {who}; the run's ceiling is {ceiling}"
 
 
 def _listed(name: str, items: list[Item], screen: Screen) -> None:
@@ -77,37 +56,80 @@ def _listed(name: str, items: list[Item], screen: Screen) -> None:
     shown = [one for one in items if one.inside] + [one for one in items if not one.inside]
     if not shown:
         _line(name, "none", screen)
-    width = max((len(clean(one.id)) for one in shown[:_MOST]), default=0)
-    for n, one in enumerate(shown[:_MOST]):
+    names = _short_names(shown)
+    width = max(map(len, names[:_MOST]), default=0)
+    for n, (one, said) in enumerate(zip(shown[:_MOST], names, strict=False)):
         mark = screen.paint("green", "+") if one.inside else screen.paint("dim", "-")
-        _line("" if n else name, f"{mark} {clean(one.id):<{width}}  {_short(one.words)}".rstrip(), screen)
+        head = Head(f"{'' if n else name:<{_NAME}}{mark} {said:<{width}}  ", _NAME + width + 4, _WORDS)
+        say_words(head, short(one.words), screen)
     if len(shown) > _MOST:
         rest = shown[_MOST:]
         inside = sum(one.inside for one in rest)
         _line("", f"and {len(rest)} more: {inside} in, {len(rest) - inside} out (--json lists them)", screen)
 
 
+def _short_names(items: list[Item]) -> list[str]:
+    """How each is called here: a rule without its bundle, unless another bundle has one of that name."""
+    last = [one.id.rpartition("#")[2] for one in items]
+    return [
+        clean(name if one.kind == "rule" and last.count(name) == 1 else one.id)
+        for one, name in zip(items, last, strict=True)
+    ]
+
+
 def _requirements(compiled: CompiledContext, items: Iterable[Item], screen: Screen) -> None:
     gate = compiled.evidence_gate
     if gate is None or not gate.required:
         return
-    may = screen.paint("green", "may be committed") if gate.commit_allowed else screen.paint("yellow", "not yet")
-    _line("decision", f"{may}: the evidence that it requires is {gate.sufficiency}", screen)
+    color, may = _may_commit(compiled, commit=gate.commit_allowed)
+    _line("decision", f"{screen.paint(color, may)}; the evidence that it requires is {gate.sufficiency}", screen)
     for one in items:
         if one.kind == "requirement":
             mark = screen.paint("green", "+") if one.inside else screen.paint("yellow", "-")
-            _line("", f"{mark} {clean(one.id)}: {_short(one.words)}", screen)
+            name = clean(one.id)
+            say_words(Head(f"{'':{_NAME}}{mark} {name}: ", _NAME + len(name) + 4, _WORDS), short(one.words), screen)
 
 
-def _bars(compiled: CompiledContext, screen: Screen) -> Iterator[str]:
-    report = compiled.budget_report
+def _noticed(compiled: CompiledContext, items: Iterable[Item], screen: Screen) -> None:
+    """What the stages noticed, such as a signal that no guardrail answers to. Of gates their own lines tell it."""
+    idle = tuple(f"{one.id} is not active" for one in items if one.kind == "gate" and not one.inside)
+    notes = [(one.stage, note) for one in compiled.context_ledger.stages for note in one.notes]
+    told = [f"{stage}: {note}" for stage, note in notes if not note.startswith(idle)]
+    for n, line in enumerate(told[:_MOST]):
+        head = Head(f"{'' if n else 'noticed':<{_NAME}}", _NAME, _WORDS)
+        say_words(head, short(line), screen, "yellow")
+    if len(told) > _MOST:
+        _line("", f"and {len(told) - _MOST} more (--json lists them)", screen)
+
+
+def _may_commit(compiled: CompiledContext, *, commit: bool) -> tuple[str, str]:
+    """Evidence alone commits nothing: policy comes before it, approvals after it."""
+    verdict = compiled.policy_decision
+    if verdict is not None and not verdict.allowed:
+        return "red", "denied by policy"
+    if not commit:
+        return "yellow", "not yet"
+    waits = ", ".join(map(clean, compiled.runtime_controls.approval_gates_active))
+    return ("yellow", f"may be committed after {waits}") if waits else ("green", "may be committed")
+
+
+def _bars(found: Compiled, screen: Screen) -> Iterator[str]:
+    report = found.context.budget_report
     for bucket, allotted in report.tokens_allocated.items():
-        used = report.tokens_used_by_bucket[bucket]
-        filled = min(_BAR, -(-used * _BAR // allotted)) if allotted else _BAR * (used > 0)
         dropped = report.dropped_block_ids.get(bucket, ())
         told = f"  dropped {_few(dropped)}" if dropped else ""
-        bar = screen.paint("yellow" if dropped else "cyan", "#" * filled) + "." * (_BAR - filled)
-        yield f"{bucket:<8} {bar} {used:>6,} of {allotted:,}{told}"
+        yield (
+            _bar(bucket, report.tokens_used_by_bucket[bucket], allotted, "yellow" if dropped else "cyan", screen) + told
+        )
+    total = value_at(found.value, "/run_context/run_budget/total_tokens")
+    if isinstance(total, int):
+        over = any(one.reason == "over_total_budget" for one in found.context.manifests.omission_manifest)
+        yield _bar("total", report.tokens_used_at_compile, total, "yellow" if over else "cyan", screen)
+
+
+def _bar(name: str, used: int, allotted: int, color: str, screen: Screen) -> str:
+    filled = min(_BAR, -(-used * _BAR // allotted)) if allotted else _BAR * (used > 0)
+    return f"{name:<8} {screen.paint(color, '#' * filled)}{'.' * (_BAR - filled)} {used:>6,} of {allotted:,}"
 
 
 def _few(names: tuple[str, ...]) -> str:
@@ -116,8 +138,3 @@ def _few(names: tuple[str, ...]) -> str:
 
 def _line(name: str, text: str, screen: Screen) -> None:
     screen.say(f"{name:<{_NAME}}{text}")
-
-
-def _short(text: str) -> str:
-    shown = clean(text)
-    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3]}..."

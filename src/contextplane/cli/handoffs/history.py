@@ -35,7 +35,11 @@ def log(text: str, screen: Screen) -> int:
         handoff_id, history = history_named(text, desk)
         kept = {one.revision: one for one in history.revisions}
         lines = [_line(one, kept.get(one.revision), handoff_id, desk) for one in history.happened]
-    page("\n".join(_told(one, screen) for one in lines), screen)
+    if screen.quiet:
+        for revision in (f"{handoff_id}@{one.happened.revision}" for one in lines if one.status is not None):
+            screen.entry(revision, revision)
+    else:
+        page("\n".join(_told(one, screen) for one in lines), screen)
     screen.answer(
         {
             "id": handoff_id.text,

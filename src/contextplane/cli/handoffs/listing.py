@@ -28,12 +28,12 @@ def run(args: Namespace, screen: Screen) -> int:
         _tell_refused(desk, screen)
     wide = max((len(str(row.revision)) for row in page.rows), default=1)
     for row in page.rows:
-        screen.say(_line(row, now, wide, screen))
+        screen.entry(str(row.id), _line(row, now, wide, screen))
     if not page.rows:
         screen.say("No handoff packs." if desk.platform else "No handoff packs, and no store that could hold any.")
     more = page.total - len(page.rows) - (args.offset or 0)
     if more > 0 and page.rows:
-        screen.note(f"{counted(more, 'pack')} more; --limit N or --all shows them")
+        screen.warn(f"{counted(more, 'pack')} more; --limit N or --all shows them")
     screen.answer(
         {
             "packs": [{**row_told(row, now), "digest": str(row.digest)} for row in page.rows],

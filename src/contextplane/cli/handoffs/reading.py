@@ -37,7 +37,8 @@ def run(args: Namespace, screen: Screen) -> int:
         told = page_of(one, query, desk)
     screen.answer({**told.structured, "digest": str(one.digest), "markdown": told.text})
     if not screen.json:
-        page("\n".join(_lines(told.text.removesuffix("\n"), screen)), screen)
+        text = "\n".join(_lines(told.text.removesuffix("\n"), screen))
+        screen.entry(text, text) if screen.quiet else page(text, screen)
     return OK
 
 

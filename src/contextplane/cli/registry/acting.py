@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["add_reason", "add_signing", "artifact_in", "at_desk", "base_id", "by", "surroundings_of", "target_of"]
 
 _MOST_DIGITS = 4
-_TARGETS = ("sha256:",)
+_DIGEST = "sha256:"
 
 
 def add_signing(parser: ArgumentParser) -> None:
@@ -39,10 +39,13 @@ def at_desk(args: Namespace, screen: Screen) -> Iterator["RegistryDesk"]:
     from contextplane.app.settings import signing_key
     from contextplane.cli.opening import opening
     from contextplane.cli.passphrase import PassphraseSource
+    from contextplane.cli.trust.clocks import tell_clock
 
     with opening(screen, following=False) as platform:
         passphrase = PassphraseSource(getattr(args, "passphrase_fd", None), twice=False)
-        yield RegistryDesk(KeyDesk(platform, passphrase, signing_key()), _golden(args))
+        keys = KeyDesk(platform, passphrase, signing_key())
+        yield RegistryDesk(keys, _golden(args))
+        tell_clock(keys, screen)
 
 
 def _golden(args: Namespace) -> "GoldenCases | None":
@@ -75,12 +78,13 @@ def target_of(text: str) -> str:
     """What is on its way to be published: `id@X.Y.Z` or `sha256:...` as typed, or the bytes that a file stands for."""
     from contextplane.model.ids import PackRef, UnpinnedRef
 
-    if text.startswith(_TARGETS):
+    if text.startswith(_DIGEST) and "@" not in text:
         return text
     try:
         return str(PackRef.parse(text))
-    except UnpinnedRef:
+    except UnpinnedRef as error:
         if "/" not in text and "." not in text:
+            error.hint = "write a file as ./FILE, sha256:<hash>, or id@X.Y.Z"
             raise
     from contextplane.app.authored import authored
 

@@ -1,7 +1,7 @@
 """`ctx show id@X.Y.Z`: layers, state, signatures, reviews, gates, pins, history."""
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from contextplane.app.registry_view import Shown, shown
 from contextplane.cli.exit import OK
@@ -11,25 +11,25 @@ from contextplane.cli.registry.acting import at_desk
 from contextplane.cli.registry.events import event_lines, told_event
 from contextplane.cli.registry.telling import STAGE_COLOR, told_golden
 from contextplane.cli.screen import Screen, clean, counted
+from contextplane.cli.trust.called import called
 from contextplane.model.timestamp import Timestamp
 
 __all__ = ["show"]
 
-_KEY = 16
 _KIND = {"context_pack": "context pack", "decision_catalog": "decision catalog"}
 
 
 def show(args: Namespace, screen: Screen) -> int:
     with at_desk(args, screen) as desk:
-        found = shown(desk, desk.named_version(args.ref))
+        found, names = shown(desk, desk.named_version(args.ref)), desk.keys.names()
     if screen.json:
-        screen.answer(_answer(found))
+        screen.answer(_answer(found, names))
     else:
-        page("\n".join(_lines(found, screen)), screen)
+        page("\n".join(_lines(found, names, screen)), screen)
     return OK
 
 
-def _lines(found: Shown, screen: Screen) -> Iterator[str]:
+def _lines(found: Shown, names: Mapping[str, str], screen: Screen) -> Iterator[str]:
     version = found.version
     yield f"{screen.paint('bold', str(found.ref))}  {_KIND.get(found.kind, found.kind)} of {clean(found.issuer)}"
     yield f"digest      {found.digest}"
@@ -37,19 +37,23 @@ def _lines(found: Shown, screen: Screen) -> Iterator[str]:
     yield f"state       {screen.paint(STAGE_COLOR[found.stage], found.stage)}{why}"
     if version is not None and version.published_at is not None:
         doubt = screen.paint("red", ", which is revoked from before then on") if version.doubtful else ""
-        yield f"published   {second(version.published_at)} by {version.published_by[:_KEY]}{doubt}"
-    yield f"signed by   {', '.join(one[:_KEY] for one in found.signed_by) or 'nobody'}"
+        yield f"published   {second(version.published_at)} by {called(version.published_by, names)}{doubt}"
+    yield f"signed by   {', '.join(called(one, names) for one in found.signed_by) or 'nobody'}"
+    wide = max((len(called(one.key_id, names)) for one in found.artifact.reviews), default=0)
     for n, one in enumerate(found.artifact.reviews):
         head = "reviews" if n == 0 else ""
         void = "" if one.counts else screen.paint("yellow", "  does not count")
-        yield f"{head:<11} {one.role:<13} {one.verdict:<8} {one.key_id[:_KEY]}  {clean(one.reason)}{void}"
+        who = called(one.key_id, names)
+        yield f"{head:<11} {one.role:<13} {one.verdict:<8} {who:<{wide}}  {clean(one.reason)}{void}"
     if found.artifact.missing and version is None:
         yield f"{'missing':<11} {', '.join(found.artifact.missing)}"
+    for n, catalog in enumerate(found.catalogs):
+        yield f"{'catalogs' if n == 0 else '':<11} {catalog.id}@{catalog.version}  {catalog.digest}"
     yield from _gates(found, screen)
     yield from _open(found, screen)
     widest = max((len(clean(where.environment)) for where in found.pins), default=0)
     for n, where in enumerate(found.pins):
-        since = f"since {second(Timestamp.parse(where.at))} by {where.by[:_KEY]}"
+        since = f"since {second(Timestamp.parse(where.at))} by {called(where.by, names)}"
         doubt = screen.paint("red", ", which is revoked from before then on") if where.doubtful else ""
         yield f"{'pinned in' if n == 0 else '':<11} {clean(where.environment):<{widest}}  {since}{doubt}"
     if found.aliases:
@@ -58,7 +62,7 @@ def _lines(found: Shown, screen: Screen) -> Iterator[str]:
     for n, (name, told) in enumerate(found.layers):
         yield f"{parts if n == 0 else '':<11} {clean(name):<18} {clean(told)}".rstrip()
     yield "history"
-    yield from (f"  {line}" for line in event_lines(found.history))
+    yield from (f"  {line}" for line in event_lines(found.history, names))
 
 
 def _gates(found: Shown, screen: Screen) -> Iterator[str]:
@@ -81,7 +85,7 @@ def _open(found: Shown, screen: Screen) -> Iterator[str]:
         yield f"incident    {screen.paint('red', clean(incident))}"
 
 
-def _answer(found: Shown) -> dict[str, object]:
+def _answer(found: Shown, names: Mapping[str, str]) -> dict[str, object]:
     version, gates = found.version, found.gates
     return {
         "ref": str(found.ref),
@@ -107,6 +111,7 @@ def _answer(found: Shown) -> dict[str, object]:
             for one in found.artifact.reviews
         ],
         "missing": found.artifact.missing,
+        "catalogs": [{"ref": f"{one.id}@{one.version}", "digest": one.digest} for one in found.catalogs],
         "gates": gates,
         "refreshes": [
             {"trigger": one.trigger, "dependency": one.dependency, "outstanding": one.outstanding}
@@ -116,5 +121,5 @@ def _answer(found: Shown) -> dict[str, object]:
         "pins": found.pins,
         "aliases": found.aliases,
         "layers": dict(found.layers),
-        "history": [told_event(one) for one in found.history],
+        "history": [told_event(one, names) for one in found.history],
     }

@@ -32,6 +32,8 @@ def tell_act(acted: Acted, screen: Screen) -> None:
         screen.say(f"{screen.paint('red', 'Rejected')} as: {', '.join(acted.rejected)}")
     if acted.missing:
         screen.say(f"To be approved as: {', '.join(acted.missing)}")
+    if acted.golden is not None:
+        screen.say(_golden_line(acted.golden, acted.golden_words))
     signed, needed = acted.signatures
     if acted.stage == "reviewed" and needed > signed:
         screen.say(f"Signed by {signed} of {counted(needed, 'key')} that must sign.")
@@ -46,22 +48,25 @@ def tell_act(acted: Acted, screen: Screen) -> None:
             "rejected": list(acted.rejected),
             "signatures": {"given": signed, "needed": needed} if needed else None,
             "changed": acted.appended is not None,
+            **({"golden": acted.golden, "golden_words": acted.golden_words} if acted.golden is not None else {}),
             **told_events(acted.appended),
         }
     )
 
 
-def tell_pin(act: PinAct, done: str, screen: Screen) -> None:
+def tell_pin(act: PinAct, done: str, screen: Screen, *, pinned: bool = True) -> None:
     before = f", instead of {act.before}" if act.before is not None and act.before != act.ref else ""
-    screen.say(f"{act.ref} {done} {clean(act.environment)}{before}.")
+    borne = f", with {', '.join(map(str, act.overlays))}" if act.overlays and pinned else ""
+    screen.say(f"{act.ref} {done} {clean(act.environment)}{before}{borne}.")
     if act.appended is None:
         screen.say("It was so already; nothing changed.")
+    for overlay in () if pinned else act.overlays:
+        away = f"ctx unpin {clean(act.environment)} {act.ref.pack_id} --overlay {overlay.pack_id}"
+        screen.say(f"{overlay} stays, for whatever is pinned there next. To take it away, too: {away}")
     if act.deprecated:
         screen.note(f"{act.ref} is deprecated: pin a newer one as soon as there is one")
     if act.milliseconds is not None:
-        screen.say(
-            f"It took {act.milliseconds} ms. Golden cases: {told_golden(act.golden)} ({clean(act.golden_words)})"
-        )
+        screen.say(f"It took {act.milliseconds} ms. {_golden_line(act.golden, act.golden_words)}")
     screen.answer(
         {
             "environment": act.environment,
@@ -69,12 +74,18 @@ def tell_pin(act: PinAct, done: str, screen: Screen) -> None:
             "digest": str(act.digest),
             "before": str(act.before) if act.before is not None else None,
             "changed": act.appended is not None,
+            "overlays": [str(one) for one in act.overlays],
             "deprecated": act.deprecated,
             "milliseconds": act.milliseconds,
             "golden": act.golden,
+            "golden_words": act.golden_words,
             **told_events(act.appended),
         }
     )
+
+
+def _golden_line(outcome: str | None, words: str) -> str:
+    return f"Golden cases: {told_golden(outcome)} ({clean(words)})"
 
 
 def told_golden(outcome: str | None) -> str:
@@ -94,7 +105,13 @@ def told_events(appended: Appended | None) -> dict[str, object]:
         return {"events": [], "log_size": None}
     return {
         "events": [
-            {"kind": one.kind, "stream": one.event.subject, "seq": one.event.seq, "entry": one.event.entry}
+            {
+                "kind": one.kind,
+                "stream": one.event.subject,
+                "seq": one.event.seq,
+                "entry": one.event.entry,
+                "at": one.event.at,
+            }
             for one in appended.events
         ],
         "log_size": appended.standing.checkpoint.size,

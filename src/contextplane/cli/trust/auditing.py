@@ -1,6 +1,7 @@
 """`ctx verify --registry`: all of it verified, signed anew, or a proof of it written to a file."""
 
 from argparse import Namespace
+from datetime import timedelta
 
 from contextplane.app.platform import Platform
 from contextplane.app.registry import RegistryDesk
@@ -9,6 +10,7 @@ from contextplane.app.registry_verifying import Exported, consistency, inclusion
 from contextplane.cli.exit import OK
 from contextplane.cli.progress import Bar
 from contextplane.cli.screen import Screen, clean, counted
+from contextplane.cli.trust.called import called
 from contextplane.cli.trust.desk import desk_of
 from contextplane.cli.verdicts import ANSWER_COLOR, STATUS_OF
 from contextplane.model.canonical import Json
@@ -17,6 +19,7 @@ from contextplane.registry.auditing import Audit
 from contextplane.registry.checkpoints import Standing
 from contextplane.registry.streams import LOG
 from contextplane.trust.base64_text import encoded
+from contextplane.trust.time_on_record import seconds_behind
 
 __all__ = ["verify_registry", "verify_version"]
 
@@ -37,10 +40,12 @@ def verify_registry(platform: Platform, args: Namespace, screen: Screen) -> int:
 
 def verify_version(platform: Platform, ref: PackRef, args: Namespace, screen: Screen) -> int:
     """One version: its bytes, its signatures, its reviews, its place in the log. What is wrong is an error."""
-    used = vouched_for(RegistryDesk(desk_of(platform, args)), ref)
+    keys = desk_of(platform, args)
+    used = vouched_for(RegistryDesk(keys), ref)
     screen.say(f"Version:    {ref}  {used.kind}")
     screen.say(f"Bytes:      {used.digest}")
-    screen.say(f"Signed by:  {', '.join(one[:16] for one in used.signed_by)}")
+    names = keys.names()
+    screen.say(f"Signed by:  {', '.join(called(one, names) for one in used.signed_by)}")
     for mark in used.marks:
         screen.say(f"Note:       {mark}")
     screen.say(f"Integrity:  {screen.paint(ANSWER_COLOR['verified'], 'verified')}")
@@ -77,6 +82,7 @@ def _whole(desk: RegistryDesk, args: Namespace, screen: Screen) -> int:
             "by_revoked_keys": found.by_revoked,
             "checkpoint": _told(fresh or found.standing),
             "signed": fresh is not None,
+            "clock_behind_seconds": _behind(desk, fresh or found.standing),
             "troubles": found.troubles,
         }
     )
@@ -91,8 +97,17 @@ def _tell(desk: RegistryDesk, found: Audit, fresh: Standing | None, screen: Scre
         screen.say(f"            {counted(found.by_revoked, 'event')} by keys that are revoked from before then on")
     standing = fresh or found.standing
     if standing is not None:
-        said = "signed now" if fresh is not None else f"of {standing.time}"
+        said = f"of {standing.time}" + (", signed now" if fresh is not None else "")
         screen.say(f"Checkpoint: {standing.checkpoint.size:,} {encoded(standing.checkpoint.root)} {said}")
+        behind = _behind(desk, standing)
+        if behind:
+            ahead = f"which is {timedelta(seconds=behind)} ahead of this machine's clock"
+            screen.say(screen.paint("yellow", f"            {ahead}"))
+
+
+def _behind(desk: RegistryDesk, standing: Standing | None) -> int:
+    """How far this machine's clock is behind the newest checkpoint, if more than a minute."""
+    return 0 if standing is None else seconds_behind(desk.keys.clock, standing.time)
 
 
 def _told(standing: Standing | None) -> Json:

@@ -1,26 +1,29 @@
 """`ctx keys new|trust|rotate|revoke`: from options to one signed change of the keyring."""
 
 from argparse import Namespace
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
 
-from contextplane.app.keys import KeyDesk
+from contextplane.app.keys import KeyDesk, name_of
 from contextplane.cli.exit import OK
 from contextplane.cli.screen import Screen, clean
+from contextplane.cli.trust.called import called
+from contextplane.cli.trust.roles import owner_roles, owner_roles_told, refuse_empty_tenant
 from contextplane.model.timestamp import Timestamp
 from contextplane.trust.base64_text import encoded
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_events import Change, KeyRevocation, KeyRotation, ThresholdChange
+from contextplane.trust.time_on_record import LAST_MOMENT
 
 __all__ = ["change_keys", "make_key"]
 
 _SHOWN = 16
-_OVERLAP_DAYS = 30
+_OVERLAP_DAYS, _DAY = 30, 86_400
 
 
 def make_key(desk: KeyDesk, args: Namespace, screen: Screen) -> int:
     made = desk.make(args.names[0], args.issuer)
-    screen.say(f"Made key {made.key_id[:_SHOWN]}. Its public half, to be handed on: {clean(made.public)}")
+    line = f"Made key {made.key_id[:_SHOWN]}. Its public half, to be handed on: {clean(made.public)}"
+    screen.entry(made.key_id, line)
     if made.trusted:
         screen.say(f"It owns this keyring, and signs for {clean(args.issuer)}.")
     else:
@@ -35,18 +38,27 @@ def change_keys(desk: KeyDesk, args: Namespace, screen: Screen) -> int:
     key_id, changes = _CHANGES[args.what](desk, args)
     signer = desk.signer(args.key)
     keyring = desk.change(changes, signer)
-    by = f"signed by {signer.public_key.key_id[:_SHOWN]}"
-    for line in _said(args, key_id, keyring):
+    names = desk.names()
+    by = f"signed by {called(signer.public_key.key_id, names)}"
+    for line in _said(args, called(key_id, names), key_id, keyring):
         screen.say(f"{line}, {by}.")
+    for line in owner_roles_told(args.role or ()):
+        screen.say(line)
+    if args.what == "trust":
+        for other in _namesakes(key_id, names):
+            screen.note(f"key {called(other, names)} has the same name; ids tell them apart")
+    if args.what == "revoke" and desk.has_registry:
+        screen.say("'ctx verify --registry --sign' puts a checkpoint after that: then nobody backdates an act with it.")
     for issuer in keyring.issuers:
         able = sum(key.state_at(keyring.as_of) == "valid" for key in issuer.keys)
         if able < issuer.threshold:
             screen.note(f"{clean(issuer.name)} needs {issuer.threshold} signatures and has {able} good keys now")
-    screen.answer({"key_id": key_id, "signed_by": signer.public_key.key_id, "events": keyring.seq})
+    answer = {"key_id": key_id, "signed_by": signer.public_key.key_id, "events": keyring.seq}
+    screen.answer({**answer, "owner_roles": owner_roles(args.role or ())})
     return OK
 
 
-def _said(args: Namespace, key_id: str, keyring: TrustedKeys) -> Iterator[str]:
+def _said(args: Namespace, who: str, key_id: str, keyring: TrustedKeys) -> Iterator[str]:
     """What holds now of the key, for each issuer that has it."""
     for issuer in keyring.issuers:
         key = issuer.key(key_id)
@@ -62,17 +74,24 @@ def _said(args: Namespace, key_id: str, keyring: TrustedKeys) -> Iterator[str]:
             "rotate": f"takes the place of {clean(args.names[0])} for {clean(issuer.name)} {clean(roles)}",
             "revoke": f"is revoked for {clean(issuer.name)} from {key.revoked_from} on",
         }
-        yield f"Key {key_id[:_SHOWN]} {told[args.what]}"
+        yield f"Key {who} {told[args.what]}"
+
+
+def _namesakes(key_id: str, names: Mapping[str, str]) -> list[str]:
+    name = names.get(key_id)
+    return [other for other in names if other != key_id and names[other] == name]
 
 
 def _trust(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
-    key = desk.public(args.names[0])
+    refuse_empty_tenant(args.role or ())
+    key, name = desk.public(args.names[0]), name_of(args.names[0])
     issuer = desk.keyring.issuer(args.issuer)
     known = None if issuer is None else issuer.key(key.key_id)
     roles, since, until = args.role, args.since, args.until
     if known is not None:  # what is not named stays as it is
         roles, since, until = roles or known.roles, since or known.valid_from, until or known.valid_until
-    changes: list[Change] = [desk.trusting(key, args.issuer, roles=roles or (), since=since, until=until)]
+        name = name or known.name
+    changes: list[Change] = [desk.trusting(key, args.issuer, roles=roles or (), since=since, until=until, name=name)]
     if args.threshold is not None:
         changes.append(ThresholdChange(issuer=args.issuer, threshold=args.threshold))
     return key.key_id, changes
@@ -81,12 +100,13 @@ def _trust(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
 def _rotate(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
     old, new = desk.known_id(args.names[0]), desk.public(args.names[1])
     days = _OVERLAP_DAYS if args.overlap is None else args.overlap
-    now = desk.platform.clock.now()
+    now = desk.now
     change = KeyRotation(
         old=old,
         key=encoded(new.raw),
-        valid_from=str(Timestamp.of(now)),
-        old_until=str(Timestamp.of(now + timedelta(days=days))),
+        valid_from=str(now),
+        old_until=str(min(Timestamp(seconds=now.seconds + days * _DAY, nanos=now.nanos), max(now, LAST_MOMENT))),
+        name=name_of(args.names[1]),
     )
     return new.key_id, [change]
 

@@ -14,23 +14,27 @@ _COLOR = {"valid": "green", "not_yet_valid": "yellow", "expired": "red", "revoke
 
 
 def list_keys(desk: KeyDesk, screen: Screen) -> int:
-    keyring, local, now = desk.keyring, desk.local(), desk.now
-    trusted = {key.key.key_id for issuer in keyring.issuers for key in issuer.keys}
-    widest = max(map(len, local.values()), default=1)
-    for issuer in keyring.issuers:
-        screen.say(f"{clean(issuer.name)}: {issuer.threshold} of {counted(len(issuer.keys), 'key')} must sign")
-        for key in issuer.keys:
-            screen.say(_line(key, local.get(key.key.key_id, "-"), widest, now, screen))
-    others = {key_id: name for key_id, name in local.items() if key_id not in trusted}
-    if others:
-        screen.say("here, and trusted by nobody:")
-    for key_id, name in others.items():
-        screen.say(f"  {key_id[:_SHOWN]}  {name}")
-    if not (keyring.issuers or others):
-        screen.say("No keys. 'ctx keys new NAME --issuer ISSUER' makes the first.")
+    keyring, local, names, now = desk.keyring, desk.local(), desk.names(), desk.now
+    trusted = {key.key.key_id: None for issuer in keyring.issuers for key in issuer.keys}
+    others = [key_id for key_id in local if key_id not in trusted]
+    if screen.quiet:
+        for key_id in (*trusted, *others):  # one of several issuers is one key
+            screen.entry(key_id, key_id)
+    else:
+        widest = max(map(len, names.values()), default=1)
+        for issuer in keyring.issuers:
+            screen.say(f"{clean(issuer.name)}: {issuer.threshold} of {counted(len(issuer.keys), 'key')} must sign")
+            for key in issuer.keys:
+                screen.say(_line(key, clean(names.get(key.key.key_id, "-")), widest, now, screen))
+        if others:
+            screen.say("here, and trusted by nobody:")
+        for key_id in others:
+            screen.say(f"  {key_id[:_SHOWN]}  {local[key_id]}")
+        if not (keyring.issuers or others):
+            screen.say("No keys. 'ctx keys new NAME --issuer ISSUER' makes the first.")
     screen.answer(
         {
-            "issuers": [_told(issuer, local, now) for issuer in keyring.issuers],
+            "issuers": [_told(issuer, names, now) for issuer in keyring.issuers],
             "here": [{"name": name, "key_id": key_id, "trusted": key_id in trusted} for key_id, name in local.items()],
             "as_of": str(keyring.as_of) if keyring.seq else None,
         }
@@ -48,7 +52,7 @@ def _line(key: TrustedKey, name: str, widest: int, now: Timestamp, screen: Scree
     return f"  {key.key.key_id[:_SHOWN]}  {name:<{widest}}  {shown}  from {second(key.valid_from)}{until}  {roles}{why}"
 
 
-def _told(issuer: Issuer, local: dict[str, str], now: Timestamp) -> dict[str, object]:
+def _told(issuer: Issuer, names: dict[str, str], now: Timestamp) -> dict[str, object]:
     return {
         "issuer": issuer.name,
         "threshold": issuer.threshold,
@@ -56,7 +60,7 @@ def _told(issuer: Issuer, local: dict[str, str], now: Timestamp) -> dict[str, ob
             {
                 "key_id": key.key.key_id,
                 "public_key": key.key.raw,
-                "name": local.get(key.key.key_id),
+                "name": names.get(key.key.key_id),
                 "roles": key.roles,
                 "state": key.state_at(now),
                 "valid_from": str(key.valid_from),

@@ -24,10 +24,13 @@ from contextplane.errors import ContextPlaneError, Family
 
 if TYPE_CHECKING:
     from contextplane.model.ids import Digest
+    from contextplane.model.reference import Reference
 
 __all__ = ["NotAnObject", "NotText", "add_arguments", "run"]
 
 _CHECKED_AHEAD = 8 << 20
+_HINT = "write sha256:<hash> for any object; ctx://<hash>, its first digits or pk_<id> for a pack, :PART for a part"
+_VERSION = "'ctx show' tells the digest of a version; write sha256:<hash>"
 
 
 class NotAnObject(ContextPlaneError):
@@ -44,6 +47,16 @@ class NotText(ContextPlaneError):
     family: ClassVar[Family] = "usage"
 
 
+def _understood(text: str) -> "Reference":
+    from contextplane.model.reference import FORMS, InvalidReference, parse_reference
+
+    try:
+        return parse_reference(text)
+    except InvalidReference as error:
+        error.hint = _HINT if error.hint == FORMS else error.hint
+        raise
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("ref", metavar="REF", help="what to write")
 
@@ -52,8 +65,8 @@ def run(args: Namespace, screen: Screen) -> int:
     from contextplane.audit.load import load, part
     from contextplane.cli.naming import named_handoff
     from contextplane.cli.opening import opening
-    from contextplane.model.ids import Digest, ExecutionRef
-    from contextplane.model.reference import ExecutionPrefix, parse_reference
+    from contextplane.model.ids import Digest, ExecutionRef, PackRef
+    from contextplane.model.reference import ExecutionPrefix
     from contextplane.store.find import find_execution_pack
 
     handoff = named_handoff(args.ref)
@@ -62,12 +75,10 @@ def run(args: Namespace, screen: Screen) -> int:
 
         data = bytes_of(handoff, screen)
         return _write([data], Digest.of(data), screen)
-    reference = parse_reference(args.ref)
+    reference = _understood(args.ref)
     named = reference.named
     if not isinstance(named, Digest | ExecutionRef | ExecutionPrefix):
-        hint = (
-            "write sha256:<hash> for any object; ctx://<hash>, its first digits or pk_<id> for a pack, :PART for a part"
-        )
+        hint = _VERSION if isinstance(named, PackRef) else _HINT
         raise NotAnObject("not an object", at=args.ref, hint=hint)
     with opening(screen) as platform:
         found = named if isinstance(named, Digest) else find_execution_pack(platform.catalog, named)

@@ -9,7 +9,8 @@ complete.
 --against names the version before, a file or id@X.Y.Z; the lines that need it, or --golden, cannot be told
 without. The golden folder holds cases that 'ctx golden record' made, and it may hold tool_surface.json, the
 tools that the pack is expected to expose, as a tool manifest: [{"adapter_id": "adp_orders", "capabilities":
-["lookup"]}]. PACK is JSON, or YAML by its extension.
+["lookup"]}]. --catalog names the decision catalogs that the pack draws on, as with 'ctx lint'. PACK is
+JSON, or YAML by its extension.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -34,11 +35,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--against", metavar="OLD", help="the version before")
     parser.add_argument("--golden", metavar="DIR", help="the folder of golden cases")
     parser.add_argument("--overlay", metavar="FILE", action="append", default=[], help="apply this overlay first")
+    parser.add_argument("--catalog", metavar="CATALOG", action="append", default=[], help="judge it together with this")
     parser.add_argument("--environment", metavar="FILE", help="what is known of the environment it is meant for")
 
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.app.checking import checked
+    from contextplane.cli.context_packs.catalogs import catalogs_of
     from contextplane.cli.context_packs.older import older
 
     found = checked(
@@ -47,6 +50,7 @@ def run(args: Namespace, screen: Screen) -> int:
         golden=args.golden,
         overlays=tuple(args.overlay),
         environment=args.environment,
+        catalogs=catalogs_of(args, screen),
     )
     _tell(found, screen)
     screen.answer(_answer(found))

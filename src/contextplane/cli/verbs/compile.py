@@ -1,15 +1,18 @@
 """Compile a request: what a model would see and may do, what shaped that, and what was kept from it.
 
 Pure and repeatable: the same pack, request, evidence and memories always give the same bytes and the same
-hash. A FILE must pass every gate of 'ctx lint'; a REF is verified and resolved as --environment pins it.
---request names one document, JSON or YAML, with request, run_context and environment, and with evidence,
-memories and as_of where there are any; 'ctx new FILE --request' writes one to begin with.
+hash. A FILE must pass every gate of 'ctx lint', together with the decision catalogs that --catalog names,
+files or versions of the registry; a REF is verified and resolved as --environment pins it, with the catalogs
+that the request names. --request names one document, a file, JSON or YAML, with request, run_context and
+environment, and with evidence, memories and as_of where there are any; 'ctx new FILE --request' writes one
+to begin with. A request that policy denies compiles as well: the first line says so, and the status is 0.
 
 Knobs change a value of the request; what moved by them is told. --set takes a fact by the name that rules
 read it under (request.context.refund_amount=4200, user.role='"supervisor"') or a place in the document
 (/run_context/run_budget/total_tokens=900). Its value is JSON, so a text stands in quotes.
 
---json prints the compiled context, --prompt the exact text that a model is given, --chat a request body.
+--json prints the compiled context, with knobs and what they moved beside its parts; --prompt the exact text
+that a model is given, --chat a request body.
 """
 
 import sys
@@ -21,6 +24,8 @@ from contextplane.cli.exit import OK
 from contextplane.cli.screen import Screen, clean_lines
 
 if TYPE_CHECKING:
+    from contextplane.app.compiling import Compiled
+    from contextplane.app.knobs import Knob
     from contextplane.model.compiled_context import CompiledContext
 
 __all__ = ["add_arguments", "run"]
@@ -39,22 +44,38 @@ def run(args: Namespace, screen: Screen) -> int:
 
     knobs = knobs_of(args)
     case = asked_case(args)
-    found = compiled_case(source_of(args, screen, case), case, knobs)
+    source = source_of(args, screen, case)
+    found = compiled_case(source, case, knobs)
     if args.prompt:
         _write_prompt(found.context, screen)
     elif args.chat:
         _write_chat(found.context, args.chat, screen)
     else:
         if not screen.json and not screen.quiet:
-            from contextplane.cli.compiled.telling import tell, tell_moved
+            from contextplane.app.reasons import full_account
+            from contextplane.cli.compiled.movement import tell_moved
+            from contextplane.cli.compiled.telling import tell
 
-            tell(found.context, screen)
+            tell(found, full_account(source, found.context), screen)
             if knobs:
                 tell_moved(found, ", ".join(one.words for one in knobs), screen)
         if screen.quiet and not screen.json:
             screen.out.write(f"{found.context.context_ledger.compiled_context_hash}\n")
-        screen.answer(found.context)
+        screen.answer(_answer(found, knobs) if knobs else found.context)
     return OK
+
+
+def _answer(found: "Compiled", knobs: "tuple[Knob, ...]") -> dict[str, object]:
+    """The compiled context, and beside its parts what the knobs moved."""
+    import msgspec
+
+    return {
+        **msgspec.to_builtins(found.context),
+        "knobs": [{"name": one.name, "at": one.at, "change": one.words} for one in knobs],
+        "moved": found.moved,
+        "hash_moved": found.hash_moved,
+        "refused_before": found.refused_before or None,
+    }
 
 
 def _write_prompt(compiled: "CompiledContext", screen: Screen) -> None:

@@ -5,7 +5,8 @@ revision, which is written with all its revisions up to that one. FILE is a plai
 and takes it apart, 'ctx import' takes it in. It holds the manifests, their contents, and the packs that they
 were forked from; a parent that is not in this store is named. The same packs give the same bytes. A pack of
 which something is missing or damaged is refused, and no file is left. A file of that name is never replaced:
-unless it has those very bytes already, it is a conflict.
+unless it has those very bytes already, it is a conflict. Versions of the registry stay where their log is:
+copy the whole store to take them along.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -28,6 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.naming import named_handoff
 
+    _refuse_versions(args.refs)
     handoffs = [ref for ref in args.refs if named_handoff(ref) is not None]
     packs = [ref for ref in args.refs if ref not in handoffs]
     return export(packs, screen, handoffs=handoffs, output=args.output)
@@ -40,6 +42,20 @@ def export(packs: list[str], screen: Screen, *, handoffs: list[str], output: str
     done = _with_handoffs(packs, handoffs, output, screen) if handoffs else _runs(packs, output, screen)
     _tell(done, output, screen)
     return OK
+
+
+def _refuse_versions(refs: list[str]) -> None:
+    """A version is nothing without the log that it is in, and that is not carried."""
+    from contextplane.cli.naming import NotAPack
+    from contextplane.cli.registry.naming import names_version
+
+    for ref in refs:
+        if names_version(ref):
+            raise NotAPack(
+                "a version stays where its log is, and is not exported",
+                at=ref[:200],
+                hint="copy the whole store to take it along; 'ctx show' tells its digest, 'ctx cat DIGEST' its bytes",
+            )
 
 
 def _runs(refs: list[str], output: str, screen: Screen) -> "Exported":

@@ -46,11 +46,16 @@ def _recording(text: str) -> "RecordingId | None":
     """The recording that was named, None for a draft."""
     from contextplane.cli.parser import Usage
     from contextplane.model.ids import RecordingId
-    from contextplane.model.reference import FilePath, parse_reference
+    from contextplane.model.reference import FORMS, FilePath, InvalidReference, parse_reference
 
     if text == "-":
         return None
-    reference = parse_reference(text)
+    try:
+        reference = parse_reference(text)
+    except InvalidReference as error:
+        if error.hint == FORMS:
+            error.hint = f"write ./{text[:80]} if it is a file; 'ctx log --unfinished' lists recordings"
+        raise
     if isinstance(reference.named, RecordingId) and not reference.selector:
         return reference.named
     if isinstance(reference.named, FilePath):

@@ -25,7 +25,7 @@ def run(args: Namespace, screen: Screen) -> int:
     with opening(screen) as platform:
         digest = named_pack(args.ref, platform)
         path = fork(platform, digest)
-    screen.say(f"Draft created at {clean(path)}")
+    screen.entry(clean(path), f"Draft created at {clean(path)}")
     screen.say(f"Edit the draft, then finalize with 'ctx finalize {clean(path)}'")
     screen.answer({"draft": path, "parent": f"ctx://{digest.hex}"})
     return OK

@@ -2,12 +2,13 @@
 
 The report tells apart: missing (referred to, not there), corrupt (there, and not what it says), unreadable
 (there, and the system does not hand it out), index (the index says otherwise than the objects), orphaned
-(whole, and nothing refers to it), foreign (not ours). The first four end with status 1. Nothing is repaired
-or removed, except that --rebuild makes the index anew, and with it the entries of packs that are no copies
-of their manifests. A catalog that cannot be used is then moved aside and a new one begun with what could be
-saved, and with the handoff packs whose revisions are found among the objects; what is lost is named, and that
-ends with status 1, too. Of the registry, the keyring, the log and the ends of streams are compared with what
-is signed; 'ctx verify --registry' looks at every event.
+(whole, and nothing refers to it: an act came to nothing, for example; 'ctx gc' removes it in time), foreign
+(not ours). The first four end with status 1. Nothing is repaired or removed, except that --rebuild makes the
+index anew, and with it the entries of packs that are no copies of their manifests. A catalog that cannot be
+used is then moved aside and a new one begun with what could be saved, and with the handoff packs whose
+revisions are found among the objects; what is lost is named, and that ends with status 1, too. Of the
+registry, the keyring, the log and the ends of streams are compared with what is signed; 'ctx verify
+--registry' looks at every event.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -119,6 +120,8 @@ def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repa
     damage = any(counts[state] for state in DAMAGE)
     told = ", ".join(f"{counts[state]:,} {_TOLD[state]}" for state in _COLOR if counts[state] or state != _SELDOM)
     screen.say(f"{counted(bar.objects, 'object')}, {human_size(bar.bytes)} checked: {told}")
+    if counts["orphaned"]:
+        screen.say("What is orphaned does no harm: 'ctx gc' removes what is of a known kind, once it is old enough.")
     screen.say(_verdict(counts, screen))
     screen.answer(
         {

@@ -1,11 +1,11 @@
 """Golden cases: requests together with what they must compile to.
 
-DIR holds requests as JSON files, as 'ctx compile --request' takes them. 'record' compiles each from the
-pack and writes what came of it into the file, as "expected": manifests, controls, budget, and a hash for
-each stage and for the whole; or the code of the refusal. 'check' compiles them again, and names what
-drifted and the first stage that did (status 12). A request that names another version of the pack is run
-with this one; then every stage must be as recorded, and the hash of the whole, which covers the pack
-itself, is not compared.
+DIR holds requests as 'ctx compile --request' takes them, JSON or YAML. 'record' compiles each from the pack
+and writes what came of it into the file, as "expected": manifests, controls, budget, and a hash for each
+stage and for the whole; or the code of the refusal. 'check' compiles them again, and names what drifted and
+the first stage that did (status 12). A request that names another version of the pack is run with this one;
+then every stage must be as recorded, and the hash of the whole, which covers the pack itself, is not
+compared. What another version of the compiler recorded, or what was changed by hand since, does not pass.
 
 'ctx check --golden DIR' and 'ctx publish --golden DIR' ask the same; what was published is kept with its
 cases, and a rollback runs them again.
@@ -31,10 +31,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.golden import check, for_version, golden_files, record
+    from contextplane.app.golden import asked_by_all, check, golden_files, record
 
-    files = golden_files(args.folder)
-    source = source_of(args, screen, files[0].file, lambda ref: for_version(files[0], ref))
+    files = golden_files(args.folder, anew=args.action == "record")
+    source = source_of(args, screen, files[0].file, lambda ref: asked_by_all(files, str(ref)))
     if args.action == "record":
         ran = record(source, files)
         _tell_recorded(ran, screen)
@@ -47,32 +47,45 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _tell_recorded(ran: tuple["Ran", ...], screen: Screen) -> None:
+    from contextplane.cli.compiled.movement import say_moved
+
     for one in ran:
+        refused = f"; it is refused with {one.refused}" if one.refused else ""
         if one.passed:
-            screen.say(f"{clean(one.name)}: as it was recorded")
-        elif one.stage == "record":
-            screen.say(f"{clean(one.name)}: recorded")
+            screen.say(f"{clean(one.name)}: as it was recorded{refused}")
+        elif not one.recorded:
+            screen.say(f"{clean(one.name)}: recorded{refused}")
         else:
-            screen.say(f"{clean(one.name)}: recorded anew, otherwise from {one.stage} on: {_short(one.words)}")
+            screen.say(f"{clean(one.name)}: recorded anew, otherwise from {one.stage} on{_noted(one)}{refused}")
+            say_moved(one.moved, "    ", screen)
 
 
 def _tell_checked(ran: tuple["Ran", ...], screen: Screen) -> None:
-    from contextplane.cli.compiled.telling import moved_lines
+    """Those that hold in a line each, of those that do not also what moved; silence hides only the first."""
+    from contextplane.cli.compiled.movement import say_moved
 
     for one in ran:
+        name = clean(one.name)
         if one.passed:
             note = ", in another version of the pack" if one.elsewhere else ""
-            screen.say(f"{screen.paint('green', 'as recorded')}  {clean(one.name)}{note}")
-            continue
-        screen.say(f"{screen.paint('red', 'drifted')}      {clean(one.name)}  at {one.stage}: {_short(one.words)}")
-        for line in moved_lines(one.moved, screen):
-            screen.say(f"    {line}")
-    drifted = sum(not one.passed for one in ran)
-    screen.say(f"{counted(len(ran), 'case')}, {drifted} drifted")
+            screen.say(f"{screen.paint('green', 'as recorded')}  {name}{note}")
+        elif not one.recorded:
+            screen.entry(name, f"{screen.paint('red', 'not recorded')} {name}: 'ctx golden record' writes it")
+        else:
+            screen.entry(name, f"{screen.paint('red', 'drifted')}      {name}  at {one.stage}{_noted(one)}")
+            say_moved(one.moved, "    ", screen)
+    screen.say(f"{counted(len(ran), 'case')}, {_count(ran)}")
 
 
-def _short(text: str) -> str:
-    return shortened(clean(text))
+def _count(ran: tuple["Ran", ...]) -> str:
+    missing = sum(not one.recorded for one in ran)
+    drifted = sum(not one.passed for one in ran) - missing
+    return f"{drifted} drifted" + (f", {missing} not recorded" if missing else "")
+
+
+def _noted(one: "Ran") -> str:
+    """What is wrong beside what moved."""
+    return f": {shortened(clean('; '.join(one.notes)))}" if one.notes else ""
 
 
 def _answer(one: "Ran") -> dict[str, object]:
@@ -82,5 +95,6 @@ def _answer(one: "Ran") -> dict[str, object]:
         "stage": one.stage or None,
         "words": one.words,
         "moved": one.moved,
+        "refused": one.refused or None,
         "other_version": one.elsewhere,
     }

@@ -25,11 +25,11 @@ def run(args: Namespace, screen: Screen) -> int:
 
     done = import_archive(args.file, lambda header: opening(screen, handoffs=bool(header.handoffs)))
     for pack in done.new_packs:
-        screen.say(f"new  ctx://{pack.hex}")
+        screen.entry(f"ctx://{pack.hex}", f"new  ctx://{pack.hex}")
     for parent in done.absent:
         screen.say(f"parents not included  ctx://{parent.hex}  not in this store either")
     for ref in done.new_handoffs:
-        screen.say(f"new  {ref}")
+        screen.entry(str(ref), f"new  {ref}")
     for ref in done.older_handoffs:
         screen.say(f"not taken  {ref}  what is here of this pack begins later")
     packs = len(done.header.packs) + len(done.header.handoffs)

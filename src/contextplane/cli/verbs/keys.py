@@ -5,9 +5,10 @@ owns its keyring and is trusted at once for the --issuer. list shows who is trus
 in which roles, and which keys are here. trust gives an issuer a key, or changes what is said of one that it
 has: --role names all roles that the key has from then on, what is not named stays; --threshold says how many
 keys must sign. Roles are owner (changes the keyring), publisher, operator, the reviewers' architecture,
-security, data and evaluation, the owner_role of a decision, and tenant:<tenant_id>. rotate puts NEW in the
-place of OLD, and both are good for --overlap days. revoke ends the trust in a key from a time on; what it
-signed before passes only where a trusted time says that it was before.
+security, data and evaluation, tenant:<tenant_id>, and any other that a pack has as the owner_role of a
+decision. A key is called what it is called here, or what its file is called. rotate puts NEW in the place of
+OLD, and both are good for --overlap days. revoke ends the trust in a key from a time on; what it signed
+before passes only where a trusted time says that it was before.
 
 KEY is the name of a key here, a PEM file of a public key, or the beginning of a trusted key's id. Changes
 are signed by an owner's key: --key NAME or FILE, else CTX_SIGNING_KEY (a PEM), else the only key here. Its
@@ -59,6 +60,7 @@ def run(args: Namespace, screen: Screen) -> int:
     _check(args)
     from contextplane.cli.opening import opening
     from contextplane.cli.trust.changing import change_keys, make_key
+    from contextplane.cli.trust.clocks import tell_clock
     from contextplane.cli.trust.desk import desk_of
     from contextplane.cli.trust.listing import list_keys
 
@@ -66,7 +68,9 @@ def run(args: Namespace, screen: Screen) -> int:
         desk = desk_of(platform, args)
         if args.what == "list":
             return list_keys(desk, screen)
-        return make_key(desk, args, screen) if args.what == "new" else change_keys(desk, args, screen)
+        status = make_key(desk, args, screen) if args.what == "new" else change_keys(desk, args, screen)
+        tell_clock(desk, screen)
+        return status
 
 
 def _check(args: Namespace) -> None:

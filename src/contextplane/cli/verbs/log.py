@@ -53,11 +53,11 @@ def run(args: Namespace, screen: Screen) -> int:
         lines = [(row, _problem(row, platform)) for row in rows]
         widest = min(max((len(clean(row.model)) for row in rows), default=0), _WIDEST)
         for row, problem in lines:
-            screen.say(_line(row, problem, screen, widest))
+            screen.entry(f"ctx://{row.digest.hex}", _line(row, problem, screen, widest))
     if not rows:
         screen.say("No execution packs.")
     if cut:
-        screen.note(f"only the newest {counted(limit, 'pack')} of more; --limit N or --all shows them")
+        screen.warn(f"only the newest {counted(limit, 'pack')} of more; --limit N or --all shows them")
     screen.answer({"packs": [_told(row, problem) for row, problem in lines], "more": cut})
     return OK
 
@@ -100,7 +100,8 @@ def _unfinished(args: Namespace, screen: Screen) -> int:
         found = unfinished(desk_of(platform))
     for one in found:
         told = f"{one.id}  {second(one.begun)}  {clean(one.model)}  {counted(one.steps, 'step')}"
-        screen.say(told + (screen.paint("red", f"  [{clean(one.problem)}]") if one.problem else ""))
+        problem = screen.paint("red", f"  [{clean(one.problem)}]") if one.problem else ""
+        screen.entry(str(one.id), told + problem)
     if not found:
         screen.say("No unfinished recordings.")
     screen.answer(

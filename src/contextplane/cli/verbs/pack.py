@@ -91,14 +91,14 @@ def run(args: Namespace, screen: Screen) -> int:
 @contextmanager
 def _placed(path: str) -> Iterator[None]:
     """What is wrong in a log that is a file is told with the name of the file."""
-    from contextplane.model.canonical import JsonRefused
+    from contextplane.model.json_refusals import JsonRefused
     from contextplane.model.problems import DocumentInvalid
 
     try:
         yield
     except (JsonRefused, DocumentInvalid) as error:
         if path != "-":
-            error.under(f"{path}#")
+            error.under(f"{path}#" if error.at else path)
         raise
 
 

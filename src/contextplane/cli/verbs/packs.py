@@ -35,7 +35,7 @@ def run(args: Namespace, screen: Screen) -> int:
         found = listed(desk, args.id)
     widest = max((len(str(one.ref)) for one in found), default=0)
     for one in found:
-        screen.say(_line(one, widest, screen))
+        screen.entry(str(one.ref), _line(one, widest, screen))
     if not found:
         of = f" of {clean(args.id)}" if args.id else ""
         screen.say(f"No published versions{of}. 'ctx packs --drafts' lists what is on its way.")
@@ -84,7 +84,8 @@ def _drafts(states: "list[ArtifactState]", screen: Screen) -> int:
     widest = max((len(str(one.name)) for one in states), default=0)
     for one in states:
         stage = screen.paint(STAGE_COLOR[one.stage], f"{one.stage:<8}")
-        screen.say(f"{one.name!s:<{widest}}  {stage}  {one.digest}  {_waiting(one, screen)}")
+        line = f"{one.name!s:<{widest}}  {stage}  {one.digest}  {_waiting(one, screen)}"
+        screen.entry(str(one.digest), line.rstrip())
     if not states:
         screen.say("No drafts. 'ctx lint FILE --record' makes one known.")
     screen.answer(

@@ -82,9 +82,10 @@ def _run(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
     ref = desk.named_version(args.names[0])
     outcomes = refresh_run(desk, ref, by(desk, args, "refresh"), surroundings_of(args))
     state = {True: ("green", "passed"), False: ("red", "failed"), None: ("yellow", "did not run")}
+    widest = max((len(one.trigger) for one in outcomes), default=0)
     for one in outcomes:
         color, word = state[one.passed]
-        screen.say(f"{one.trigger}  {one.action}: {screen.paint(color, word)} ({clean(one.words)})")
+        screen.say(f"{one.trigger:<{widest}}  {one.action}: {screen.paint(color, word)} ({clean(one.words)})")
     done = all(one.passed for one in outcomes)
     screen.say("Nothing is open any more." if done else "It stays open.")
     screen.answer(
@@ -104,9 +105,13 @@ def _list(desk: "RegistryDesk", screen: Screen) -> int:
     from contextplane.app.registry_refresh import open_refreshes
 
     found = open_refreshes(desk)
+    widest = max((len(str(one.ref)) for one in found), default=0)
     for version in found:
-        for one in version.open_refreshes:
-            screen.say(f"{version.ref}  {one.trigger} ({clean(one.dependency)}): {', '.join(one.outstanding)}")
+        lines = [
+            f"{version.ref!s:<{widest}}  {one.trigger} ({clean(one.dependency)}): {', '.join(one.outstanding)}"
+            for one in version.open_refreshes
+        ]
+        screen.entry(str(version.ref), "\n".join(lines))
     if not found:
         screen.say("No refresh is open.")
     screen.answer(

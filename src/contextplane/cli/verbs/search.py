@@ -47,11 +47,11 @@ def run(args: Namespace, screen: Screen) -> int:
         cut, hits = len(hits) > limit, hits[:limit]
         problems = {pack: _problem(pack, platform) for pack in dict.fromkeys(hit.pack for hit in hits)}
     for hit in hits:
-        screen.say(_line(hit, problems[hit.pack], screen))
+        screen.entry(f"ctx://{hit.pack.hex}:{clean(hit.part)}", _line(hit, problems[hit.pack], screen))
     if not hits:
         screen.say("Nothing found.")
     if cut:
-        screen.note(f"only the first {counted(limit, 'place')} of more; --limit N or --all shows them")
+        screen.warn(f"only the first {counted(limit, 'place')} of more; --limit N or --all shows them")
     if left_out:
         screen.note("contents that are not text were not searched, and of large ones the first mebibyte only")
     told = [_told(hit, problems[hit.pack]) for hit in hits]

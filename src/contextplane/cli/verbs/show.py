@@ -7,7 +7,7 @@ at everything). A step is called by its place in the list; the index that its lo
 is another. A time behind a + is that since the step before. --json gives the manifest with its hash filled
 in. On a terminal long answers go through PAGER. Of a handoff pack, pk_<id> or one revision of it as
 pk_<id>@3, it is what 'ctx handoff show' tells. Of a version in the registry, id@X.Y.Z, or id@NAME for an
-alias or for what an environment pins: its layers, state, signatures, reviews, gates, pins and history.
+alias or for what an environment pins: layers, state, signatures, reviews, catalogs, gates, pins, history.
 """
 
 from argparse import ArgumentParser, Namespace

@@ -35,5 +35,5 @@ def run(args: Namespace, screen: Screen) -> int:
             screen.answer({"alias": args.environment, "id": args.pack})
             return OK
         act = unpinned(desk, args.environment, base_id(args.pack), args.overlay, by(desk, args))
-    tell_pin(act, "is no longer pinned in", screen)
+    tell_pin(act, "is no longer pinned in", screen, pinned=False)
     return OK

@@ -4,7 +4,7 @@ import pytest
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import MAX_INLINE, BodyTooLarge
+from contextplane.ports.streams import MAX_INLINE, BodyTooLarge
 from contextplane.testing.laws.catalog_maker import a_digest, a_record, an_event
 from contextplane.testing.laws.handoff_index import HandoffIndexLaw
 from contextplane.testing.laws.object_index import ObjectIndexLaw

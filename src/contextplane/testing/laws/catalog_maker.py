@@ -4,7 +4,9 @@ from collections.abc import Callable
 from threading import Thread
 
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import BLOB, Catalog, Event, Recorded
+from contextplane.ports.catalog import Catalog
+from contextplane.ports.object_index import BLOB, Recorded
+from contextplane.ports.streams import Event
 
 __all__ = ["CatalogMaker", "a_digest", "a_record", "an_event", "together"]
 

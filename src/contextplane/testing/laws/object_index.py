@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.ports.catalog import BLOB, KindConflict, Tally
+from contextplane.ports.object_index import BLOB, KindConflict, Tally
 from contextplane.testing.laws.catalog_maker import CatalogMaker, a_digest, a_record, an_event
 
 __all__ = ["ObjectIndexLaw"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.ports.catalog import MAX_INLINE, BodyTooLarge, Event, StreamConflict
+from contextplane.ports.streams import MAX_INLINE, BodyTooLarge, Event, StreamConflict
 from contextplane.testing.laws.catalog_maker import CatalogMaker, an_event, together
 from contextplane.testing.proofs import proves
 

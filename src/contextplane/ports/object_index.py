@@ -1,0 +1,134 @@
+"""What objects are and what refers to them: an index, made again from the objects themselves."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, Protocol
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.ids import Digest
+from contextplane.model.value import Value
+
+__all__ = ["BLOB", "KindConflict", "ObjectIndex", "ObjectIndexView", "Recorded", "Tally"]
+
+BLOB = "blob"
+"""The kind of an object that is only bytes to us."""
+
+
+class KindConflict(ContextPlaneError):
+    """An object was recorded before as another kind of thing."""
+
+    code: ClassVar[str] = "object_kind_conflict"
+    family: ClassVar[Family] = "conflict"
+
+
+class Recorded(Value, frozen=True):
+    """What the index knows of an object. `traced`: the objects that it refers to are recorded as its edges."""
+
+    digest: Digest
+    kind: str
+    size: int
+    traced: bool
+
+
+class Tally(Value, frozen=True):
+    """How many objects of one kind are recorded, and their bytes. Kept up to date by every write, never counted."""
+
+    kind: str
+    objects: int
+    size: int
+
+
+class ObjectIndexView(Protocol):
+    """Reading what objects are and what they refer to."""
+
+    def recorded(self, digest: Digest) -> Recorded | None: ...
+
+    def of_kind(self, kind: str) -> Iterator[Digest]:
+        """Every recorded object of one kind, ascending."""
+        ...
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """One tally per kind, by kind."""
+        ...
+
+    def counted(self) -> tuple[Tally, ...]:
+        """The same, counted row by row: what the tallies must say."""
+        ...
+
+    def targets(self, source: Digest) -> tuple[tuple[str, Digest], ...]:
+        """The (role, target) edges of an object, in order."""
+        ...
+
+    def roots(self, prefix: str = "") -> Iterator[tuple[str, Digest]]:
+        """The (name, target) of every root that begins with `prefix`, in code-point order of name."""
+        ...
+
+    def root_count(self, prefix: str = "") -> int:
+        """How many there are; the cost does not grow with their number when `prefix` is that of one kind, `packs/`."""
+        ...
+
+    def wanted(self) -> Iterator[Digest]:
+        """Every digest that a root or an edge points at, once, ascending."""
+        ...
+
+    def reached(self) -> Iterator[Digest]:
+        """Every digest that a chain of edges from some root reaches, once, ascending."""
+        ...
+
+    def referrers(self, target: Digest) -> tuple[str, ...]:
+        """The roots and the `sha256:` sources that point at an object, at most 5: enough to say who misses it."""
+        ...
+
+    def untraced(self) -> Iterator[Recorded]:
+        """Reached objects whose own references are not wholly known, ascending."""
+        ...
+
+    def unreachable(self) -> Iterator[Recorded]:
+        """Recorded objects that no chain of edges from any root reaches, ascending."""
+        ...
+
+
+class ObjectIndex(ObjectIndexView, Protocol):
+    """Writing it. All of it is index: a rebuild gives the same again."""
+
+    def record(self, recorded: Recorded) -> None:
+        """Say what an object is. Once traced, always traced.
+
+        `blob` is what an object is until we know better: it gives way to any other kind and displaces none. Any other
+        change of kind is a `KindConflict`.
+        """
+        ...
+
+    def record_blobs(self, blobs: Iterable[tuple[Digest, int]]) -> None:
+        """Record many blobs with their sizes at once, each as `record` would."""
+        ...
+
+    def link_all(self, source: Digest, edges: Sequence[tuple[str, Digest]]) -> None:
+        """Say that `source` refers to each target in its role, in this order after those that are there.
+
+        Who links to an object that it did not put itself checks, within this transaction, that the object is there:
+        collecting takes the same turn.
+        """
+        ...
+
+    def link(self, source: Digest, role: str, target: Digest) -> None:
+        """The same for one."""
+        ...
+
+    def keep(self, name: str, target: Digest) -> None:
+        """Make `name` a root: what it points at is alive, with all that this reaches."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Remove a root."""
+        ...
+
+    def forget(self, digest: Digest) -> None:
+        """Drop a collected object and its outgoing edges."""
+        ...
+
+    def unlink_all(self, prefix: str) -> None:
+        """Drop every edge and the roots of one kind before a rebuild, and count anew. What objects are stays known.
+
+        Only blobs count as traced afterwards: what the others refer to is about to be found out again.
+        """
+        ...

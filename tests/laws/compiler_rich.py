@@ -1,0 +1,160 @@
+"""Inputs in which every field of every input of a compile is set, and the places in them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from contextplane.compiler.reading import read_evidence, read_memories, read_request, read_run_context
+from contextplane.model.context_ledger import Lineage
+from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.evidence import Evidence
+from contextplane.model.invoke import InvokeRequest
+from contextplane.model.memory import Memory
+from contextplane.model.run_context import RunContext
+from tests.unit.compiler.scenario import CASE, NOW, evidence, inputs, memory
+
+__all__ = ["FORMS", "RICH", "fields_of", "fields_set", "leaves", "typed"]
+
+FORMS: tuple[type[msgspec.Struct], ...] = (ContextPack, RunContext, InvokeRequest, Evidence, Memory, Lineage)
+RULE = "/policy_layer/policy_bundles/0/policy_dsl/rules/1"
+AUDIENCE = {"do": ["say what happens next"], "dont": ["blame"]}
+SPEC = {
+    "input_schema": {"type": "object", "properties": {"amount_inr": {"type": "integer"}}},
+    "output_schema": {"type": "object"},
+    "default_timeout_ms": 2000,
+    "idempotency_header": "Idempotency-Key",
+    "reversal_op": "void",
+    "reversal_endpoint": "payments.void",
+}
+CLAIM = {
+    **CASE["run_context"]["agent"]["identity_claim"],
+    "iss": "https://id",
+    "aud": "gateway",
+    "session_id": "s",
+    "principal_chain": [{"kind": "user", "id": "u", "tenant_id": "t", "display": "U"}],
+    "nbf": 1,
+    "exp": 2,
+}
+RICH = inputs(
+    pack={
+        "/pack_meta/tenant/shared_with": ["tenant_globex"],
+        "/policy_layer/guardrails/must_refuse/-": {"id": "g", "when": {"==": [1, 2]}, "message": "no"},
+        f"{RULE}/then/prohibits": ["adp_orders.erase"],
+        f"{RULE}/then/arg_constraints": {"currency": {"enum": ["INR", "EUR"]}, "amount_inr": {"unless_approved": True}},
+        "/tooling_layer/permissions/0/produces": ["order_lookup"],
+        "/tooling_layer/permissions/2/arg_constraints/idempotency_key/pattern": "^ik_",
+        "/tooling_layer/adapter_registry/2/capability_specs": {"issue_refund": SPEC},
+        "/decision_layer/decision_specs/0/eligibility_rules": {"==": [1, 1]},
+        "/decision_layer/decision_specs/0/challenge_required": True,
+        "/memory_layer/memory_policy/consent_gating/pii_write_back_allowed": True,
+        "/tone_and_comms/customer_facing": AUDIENCE,
+        "/tone_and_comms/operator_facing": AUDIENCE,
+        "/task_layer": {
+            "task_templates": [
+                {
+                    "template_id": "t",
+                    "intent": "support.refund",
+                    "decision_key": "support.refund.execute",
+                    "steps": [{"id": "s", "tool": "adp_orders.lookup", "params": {"p": 1}, "depends_on": ["r"]}],
+                }
+            ]
+        },
+    },
+    run={
+        "/metadata": {"k": [1, {"deep": True}]},
+        "/user/region": "south",
+        "/user/tenure_days": 40,
+        "/agent/identity_claim": CLAIM,
+    },
+    request={
+        "/agent/identity_claim": CLAIM,
+        "/attachments": [{"artifact_id": "a", "media_type": "b", "sha256": "0" * 64, "uri": "c"}],
+        "/input/context/note": {"a": [0.5]},
+        "/trace/tracestate": "a=b",
+        "/trace/baggage": "c=d",
+        "/runtime/max_session_duration_ms": 1000,
+        "/runtime/max_payload_bytes": 1000,
+    },
+    evidence=[
+        evidence(
+            classification="PUBLIC",
+            content_hash="sha256:99770e7baebba35a62af39881b2c1e2e6a0fefca5ba4284ea2e0332493440da2",
+            conflicts=[{"evidence_ref": "session:old", "selected": "session:old", "resolution_ref": "review:1"}],
+        ),
+        *CASE["evidence"],
+    ],
+    memories=[
+        memory(
+            intents=["support.refund"],
+            roles=["support_agent"],
+            expires_at="2027-01-01T00:00:00Z",
+            evidence_refs=["session:a"],
+            classification="PUBLIC",
+        )
+    ],
+    lineage=[{"ref": "ctxpack.support@1.0.0", "digest": "sha256:" + "1" * 64}],
+    as_of=NOW,
+)
+
+
+def typed(given: dict[str, Any]) -> tuple[object, ...]:
+    """The same as values."""
+    return (
+        msgspec.convert(given["pack"], ContextPack),
+        read_run_context(given["run_context"]),
+        read_request(given["request"]),
+        read_evidence(given["evidence"]),
+        read_memories(given["memories"]),
+        msgspec.convert(given["lineage"], tuple[Lineage, ...]),
+    )
+
+
+def fields_of(*forms: type[msgspec.Struct]) -> set[tuple[str, str]]:
+    """Every field of these forms and of all that stand in them, but for those that can have one value only."""
+    todo: list[inspect.Type] = [inspect.type_info(form) for form in forms]
+    found: dict[str, list[inspect.Field]] = {}
+    while todo:
+        one = todo.pop()
+        if isinstance(one, inspect.StructType) and one.cls.__name__ not in found:
+            found[one.cls.__name__] = [*one.fields]
+            todo += [part.type for part in one.fields]
+        elif isinstance(one, inspect.Metadata):
+            todo.append(one.type)
+        elif isinstance(one, inspect.UnionType):
+            todo += one.types
+        elif isinstance(one, inspect.VarTupleType):
+            todo.append(one.item_type)
+        elif isinstance(one, inspect.DictType):
+            todo.append(one.value_type)
+    return {(form, one.name) for form, fields in found.items() for one in fields if not _has_one_value(one.type)}
+
+
+def _has_one_value(form: inspect.Type) -> bool:
+    return isinstance(form, inspect.LiteralType) and len(form.values) == 1
+
+
+def fields_set(value: object) -> Iterator[tuple[str, str]]:
+    """Every field in a value that is not as it is when nobody gives it."""
+    if isinstance(value, msgspec.Struct):
+        for one in msgspec.structs.fields(value):
+            part = getattr(value, one.name)
+            default = one.default if one.default_factory is msgspec.NODEFAULT else one.default_factory()
+            if part != default:
+                yield type(value).__name__, one.name
+            yield from fields_set(part)
+    elif isinstance(value, dict | tuple | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from fields_set(part)
+
+
+def leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  any JSON
+    if isinstance(value, dict) and value:
+        for key, one in value.items():
+            yield from leaves(one, f"{at}/{key.replace('~', '~0').replace('/', '~1')}")
+    elif isinstance(value, list) and value:
+        for n, one in enumerate(value):
+            yield from leaves(one, f"{at}/{n}")
+    else:
+        yield at, value

@@ -1,0 +1,118 @@
+"""What things of the registry are called: versions whatever their id looks like, keys by what people call them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from contextplane.app.keys import name_of
+from tests.surfaces.registries import at_office, pack_file, prepared
+from tests.surfaces.running import ctx
+from tests.surfaces.sample import one_error_line
+from tests.unit.registry.desk import ISSUER, NARROWER
+from tests.unit.trust.world import key_of
+
+SUPPORT = "ctxpack.support"
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("registry")
+    assert ctx("init", cwd=folder).status == 0
+    prepared(folder)
+    return folder
+
+
+@pytest.fixture
+def store(template: Path, tmp_path: Path) -> Path:
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("pack_id", ["kg:support", "pk_abcd2345", "acme:support", "abcd:support", "sha256:x", "run_x"])
+def test_a_version_is_named_whatever_its_id_begins_with(store: Path, pack_id: str) -> None:
+    file = pack_file(store, "other.json", "1.0.0", {"at": "/pack_meta/pack_id", "value": pack_id})
+    ref = f"{pack_id}@1.0.0"
+    assert ctx("lint", file, "--record", "--key", "./author.pem", cwd=store).status == 0
+    assert ctx("show", ref, cwd=store).out.startswith(f"{ref}  context pack of {ISSUER}\n")
+    assert ctx("log", ref, cwd=store).out.count("\n") == 2
+    review = ("--role", "security", "--approve", "--reason", "sound", "--key", "./sec.pem")
+    assert ctx("review", ref, *review, cwd=store).status == 0
+    drafts = ctx("packs", pack_id, "--drafts", "--quiet", cwd=store).out
+    assert drafts == f"{json.loads(ctx('show', ref, '--json', cwd=store).raw)['digest']}\n"
+
+
+@pytest.mark.parametrize(
+    ("ref", "code", "way_out"),
+    [
+        ("pk_abcd2345@prod", "reference_invalid", "id@X.Y.Z"),
+        ("kg:support@prod", "reference_not_an_execution_pack", "id@X.Y.Z"),
+        ("pk_abcd2345@1.0.0:part", "reference_not_an_execution_pack", "a version has no parts"),
+    ],
+)
+def test_neither_a_name_for_people_nor_a_part_follows_an_id_that_looks_like_something_else(
+    store: Path, ref: str, code: str, way_out: str
+) -> None:
+    assert way_out in one_error_line(ctx("show", ref, cwd=store), 2, code)
+
+
+@pytest.mark.parametrize("ref", [f"{SUPPORT}@1.0.0", f"{SUPPORT}@prod"])
+def test_a_version_is_not_exported_and_the_way_out_is_told(store: Path, ref: str) -> None:
+    told = one_error_line(ctx("export", ref, "-o", "out.tar", cwd=store), 2, "reference_not_an_execution_pack")
+    assert "copy the whole store" in told
+    assert "ctx cat DIGEST" in told
+    assert not (store / "out.tar").exists()
+    digest = json.loads(ctx("show", ref, "--json", cwd=store).raw)["digest"]
+    assert json.loads(ctx("cat", digest, cwd=store).raw)["pack_meta"]["pack_id"] == SUPPORT
+
+
+def test_the_history_tells_what_the_keyring_calls_whoever_acted(store: Path) -> None:
+    with at_office(store) as here:
+        trusting = here.desk.keys.trusting
+        here.change_keys(trusting(key_of("ops").public_key, ISSUER, roles=("operator",), name="olga"))
+    key_id = key_of("ops").public_key.key_id
+    lines = ctx("log", f"{SUPPORT}@1.0.0", cwd=store).out.splitlines()
+    assert lines[-1].split()[2:5] == [key_id[:16], "olga", "pinned"]
+    assert len({line.index(what) for line, what in ((lines[-1], "pinned in"), (lines[0], "drafted"))}) == 1
+    shown = ctx("show", f"{SUPPORT}@1.1.0", cwd=store).out
+    assert f" by {key_id[:16]} olga\n" in shown
+    told = json.loads(ctx("log", f"{SUPPORT}@1.0.0", "--json", cwd=store).raw)["events"]
+    assert [(one["by"], one["name"]) for one in told if one["kind"] == "pinned"] == [(key_id, "olga")]
+    assert {one["name"] for one in told if one["kind"] == "published"} == {None}
+
+
+@pytest.mark.parametrize(
+    ("which", "name"),
+    [
+        ("bob", "bob"),
+        ("./bob.pub", "bob"),
+        ("/keys/Bob.Smith.pem", "Bob.Smith"),
+        ("./bob smith.pub", ""),
+        ("./.pub", ""),
+        ("./deadbeef01234567.pub", ""),  # like an id, perhaps another's
+    ],
+)
+def test_a_key_is_called_as_it_is_here_or_as_its_file_is(which: str, name: str) -> None:
+    assert name_of(which) == name
+
+
+def test_whoever_revokes_a_key_of_a_registry_is_told_to_sign_it_anew(store: Path) -> None:
+    ops = key_of("ops").public_key.key_id
+    said = ctx("keys", "revoke", ops, "--reason", "lost", "--key", "./root.pem", cwd=store)
+    assert "'ctx verify --registry --sign' puts a checkpoint after that" in said.out
+    signed = ctx("verify", "--registry", "--sign", "--key", "./pub.pem", "--json", cwd=store)
+    assert (signed.status, json.loads(signed.raw)["signed"]) == (0, True)
+
+
+def test_what_came_to_nothing_is_orphaned_and_is_said_to_do_no_harm(store: Path) -> None:
+    file = pack_file(store, "taken.json", "1.0.0", NARROWER)
+    one_error_line(ctx("lint", file, "--record", "--key", "./author.pem", cwd=store), 14, "version_taken")
+    checked = ctx("fsck", cwd=store)
+    assert checked.status == 0
+    assert "2 orphaned" in checked.out
+    assert "What is orphaned does no harm: 'ctx gc' removes" in checked.out
+    assert ctx("gc", "--grace", "0s", cwd=store).status == 0
+    clean = ctx("fsck", cwd=store).out
+    assert "0 orphaned" in clean
+    assert "harm" not in clean

@@ -1,0 +1,23 @@
+"""A clock that is behind what is on record is told, and nothing is said of one that is not."""
+
+import io
+from pathlib import Path
+
+from contextplane.app.init import init
+from contextplane.app.keys import KeyDesk
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
+from contextplane.cli.screen import Screen
+from contextplane.cli.trust.clocks import tell_clock
+
+
+def test_how_far_a_clock_is_behind_is_told_on_standard_error(tmp_path: Path) -> None:
+    init(Settings(cwd=str(tmp_path)))
+    told = io.StringIO()
+    with opened(Settings(cwd=str(tmp_path))) as platform:
+        desk = KeyDesk(platform, lambda: None)
+        tell_clock(desk, Screen(err=told))
+        assert told.getvalue() == ""
+        desk.behind = 90_061
+        tell_clock(desk, Screen(err=told))
+    assert told.getvalue().startswith("ctx: this machine's clock is 1 day, 1:01:01 behind what is on record, ")

@@ -1,0 +1,132 @@
+"""The screen of a compiled context: true in every verdict, and readable in a narrow terminal."""
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contextplane.app.compiling import compiled_case
+from contextplane.app.knobs import knob_of
+from contextplane.app.reasons import full_account
+from contextplane.cli.compiled.lines import Head, say_words, short
+from contextplane.cli.compiled.movement import tell_moved
+from contextplane.cli.compiled.telling import tell
+from contextplane.cli.screen import Screen
+from tests.unit.app.casing import CLOSING, SHOWN, case_file, source_of
+from tests.unit.compiler.scenario import put
+
+LOW = {"/request/input/context/refund_amount": 20}
+WORDS = "destructive; amount_inr at least 1, at most 50000; idempotency_key required"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(folder: Path, of: dict[str, Any], *knobs: str, out: io.StringIO | None = None, color: bool = False) -> str:
+    out = out or io.StringIO()
+    screen = Screen(out=out, color=color)
+    source = source_of(folder)
+    found = compiled_case(source, case_file(folder, of=of), tuple(map(knob_of, knobs)))
+    tell(found, full_account(source, found.context), screen)
+    if knobs:
+        tell_moved(found, ", ".join(knobs), screen)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("of", "line"),
+    [
+        (
+            CLOSING,
+            "decision  may be committed after GATE_FINANCE_APPROVAL; the evidence that it requires is sufficient",
+        ),
+        (put(CLOSING, LOW), "decision  may be committed; the evidence that it requires is sufficient"),
+        (SHOWN, "decision  not yet; the evidence that it requires is obtainable"),
+        (
+            put(CLOSING, {"/request/input/context/fraud_signal_high": True}),
+            "decision  denied by policy; the evidence that it requires is sufficient",
+        ),
+        (put(SHOWN, LOW), "gates     - GATE_FINANCE_APPROVAL  not active: its when does not hold"),
+        (
+            put(SHOWN, {"/request/input/context/signals": ["fraud"]}),
+            'noticed   policy: the signal "fraud" names no guardrail',
+        ),
+        (
+            put(SHOWN, {"/run_context/user/role": None}),
+            "request   support.refund by somebody without a role; the run's ceiling is destructive",
+        ),
+    ],
+)
+def test_a_decision_is_told_with_all_that_it_waits_for(tmp_path: Path, of: dict[str, Any], line: str) -> None:
+    assert f"\n{line}\n" in shown(tmp_path, of)
+
+
+def test_what_was_noticed_of_a_gate_stands_in_its_line_alone(tmp_path: Path) -> None:
+    assert "noticed" not in shown(tmp_path, put(SHOWN, LOW))
+    many = shown(tmp_path, put(SHOWN, {"/request/input/context/signals": [f"s{n}" for n in range(20)]}))
+    assert "and 8 more (--json lists them)\n" in many
+
+
+def test_what_does_not_fit_is_told_with_its_size_and_with_what_is_left(tmp_path: Path) -> None:
+    narrow = put(SHOWN, {"/run_context/run_budget/bucket_tokens/tool": 60})
+    for of in (narrow, put(narrow, {"/run_context/run_budget/total_tokens": 0})):
+        assert re.search(
+            r"issue_refund +over_budget: takes \d+ tokens, and 7 of 60 are left in tool\n", shown(tmp_path, of)
+        )
+    text = shown(tmp_path, put(SHOWN, {"/run_context/run_budget/total_tokens": 0}))
+    assert re.search(
+        r"issue_refund +over_total_budget: takes \d+ tokens, and all buckets together have no more\n", text
+    )
+    assert "R_REFUND_REQUIRES_IDV           took effect; its text does not fit\n" in text
+    assert re.search(r"\n +total +#{20} +\d+ of 0\n", text)
+
+
+def test_what_something_is_now_is_told_however_long_it_was_before(tmp_path: Path) -> None:
+    text = shown(tmp_path, SHOWN, "request.context.refund_amount=20")
+    assert re.search(
+        r"R_HIGH_VALUE_REQUIRES_APPROVAL: .*\.\.\. -> no_else: its if is false, and it has no else\n", text
+    )
+
+
+@pytest.mark.parametrize("columns", [80, 110])
+@pytest.mark.parametrize("color", [False, True])
+def test_a_terminal_is_given_no_line_wider_than_it_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+    color: bool,  # noqa: FBT001  a row
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = shown(tmp_path, CLOSING, "request.context.refund_amount=20", out=Terminal(), color=color)
+    lines = re.sub("\x1b\\[[0-9]*m", "", text).splitlines()
+    assert [one for one in lines if len(one) > columns and not one.startswith("hash ")] == []
+    whole = shown(tmp_path, CLOSING, "request.context.refund_amount=20")
+    assert " ".join(" ".join(lines).split()) == " ".join(whole.split())
+
+
+def test_words_go_on_below_themselves_or_below_their_head_when_there_is_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    out = Terminal()
+    say_words(Head("+ refund  ", 10, 4), WORDS, Screen(out=out))
+    say_words(Head(f"+ {'x' * 40}  ", 44, 4), WORDS, Screen(out=out))
+    say_words(Head("  ", 2, 4), WORDS, Screen(out=out))
+    assert out.getvalue().splitlines() == [
+        "+ refund  destructive; amount_inr at least 1, at most 50000;",
+        "          idempotency_key required",
+        f"+ {'x' * 40}",
+        "    destructive; amount_inr at least 1, at most 50000;",
+        "    idempotency_key required",
+        "  destructive; amount_inr at least 1, at most 50000;",
+        "    idempotency_key required",
+    ]
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    assert short("x" * 200) == "x" * 147 + "..."
+    assert short("a\x1bb") == "a\\x1bb"

@@ -1,0 +1,129 @@
+"""Tools as chat APIs take them: what they refuse is not sent, and what is not sent is told and judged elsewhere."""
+
+import json
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from contextplane.compiler.chat import anthropic_chat, openai_chat
+from contextplane.compiler.hashing import text_digest
+from contextplane.model.compiled_context import CompiledContext
+from tests.unit.compiler.scenario import PACK, compiled
+
+REFUND = "/tooling_layer/permissions/2/arg_constraints"
+SPECS = "/tooling_layer/adapter_registry/2/capability_specs"
+TOOLING = PACK["tooling_layer"]
+AT_ROOT = {"type", "properties", "$defs", "$ref", "required", "additionalProperties", "description"}
+
+
+def with_schema(schema: dict[str, Any]) -> CompiledContext:
+    return compiled(pack={SPECS: {"issue_refund": {"input_schema": schema}}})
+
+
+def refund(context: CompiledContext) -> dict[str, Any]:
+    (found,) = [one for one in anthropic_chat(context).body["tools"] if one["name"] == "adp_payments_issue_refund"]
+    return dict(found)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}},
+        {"type": "object"},
+        {"type": "array"},
+        {"type": ["object", "null"]},
+        {"anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {}, "b": {}}},
+        {"oneOf": [{"type": "object"}], "allOf": [{"type": "object"}], "not": {"type": "null"}},
+        {"const": 1, "enum": [1]},
+        {"$ref": "#/$defs/x", "$defs": {"x": {"type": "object"}}},
+        {"type": "object", "properties": {}, "required": [], "additionalProperties": False, "description": "d" * 3000},
+    ],
+)
+def test_a_schema_is_sent_as_an_object_without_alternatives_at_its_root(schema: dict[str, Any]) -> None:
+    context = with_schema(schema)
+    sent = refund(context)["input_schema"]
+    assert sent["type"] == "object"
+    assert isinstance(sent["properties"], dict)
+    assert sent.keys() <= AT_ROOT
+    assert {key: one for key, one in schema.items() if key in AT_ROOT - {"type"}}.items() <= sent.items()
+    jsonschema_rs.Draft202012Validator(sent)
+    (openai,) = [
+        one["function"]
+        for one in openai_chat(context).body["tools"]
+        if one["function"]["name"] == "adp_payments_issue_refund"
+    ]
+    assert openai["parameters"] == sent
+
+
+def test_a_description_does_not_repeat_the_schema_that_stands_beside_it() -> None:
+    given = {"type": "object", "properties": {"a": {"description": "; input {}"}}}
+    context = with_schema(given)
+    plain = refund(compiled())["description"]
+    assert refund(context)["description"] == plain
+    (block,) = [one for one in context.compiled_prompt.context_blocks if "issue_refund" in one.content]
+    assert '"; input {}"' in block.content
+
+
+def test_an_empty_schema_leaves_the_constraints() -> None:
+    assert refund(with_schema({})) == refund(compiled())
+
+
+def test_a_description_is_not_longer_than_is_taken_and_says_where_the_rest_stands() -> None:
+    context = compiled(pack={REFUND: {"currency": {"enum": ["x" * 2000]}}})
+    description = refund(context)["description"]
+    assert len(description) == 1024
+    assert description.endswith("...; see its block")
+
+
+def test_who_sends_a_body_may_change_it_and_the_next_compile_is_the_same() -> None:
+    given = {"type": "object", "properties": {"a": {"type": "string"}}}
+    context = with_schema(given)
+    before = refund(context)
+    openai_chat(context).body["tools"][1]["function"]["parameters"]["properties"]["a"]["type"] = "integer"
+    anthropic_chat(context).body["tools"][1]["input_schema"]["properties"].clear()
+    assert refund(context) == before
+
+
+def test_a_name_with_dots_is_a_way_into_objects() -> None:
+    limits = {"to.account": {"pattern": "^a", "required": True}, "to": {"required": True}, "to.note": {"enum": ["x"]}}
+    schema = refund(compiled(pack={REFUND: limits}))["input_schema"]
+    validator = jsonschema_rs.Draft202012Validator(schema)
+    assert validator.is_valid({"to": {"account": "a1", "note": "x"}})
+    for wrong in (
+        "{}",
+        '{"to":{}}',
+        '{"to":{"account":"b"}}',
+        '{"to":{"account":"a","note":"y"}}',
+        '{"to.account":"a"}',
+    ):
+        assert not validator.is_valid(json.loads(wrong)), wrong
+
+
+@pytest.mark.parametrize("name", ["a..b", "a.", "x" * 65])
+def test_an_argument_whose_name_is_not_taken_is_told_and_left_to_the_gateway(name: str) -> None:
+    sent = refund(compiled(pack={REFUND: {name: {"max": 3, "required": True}}}))
+    assert sent["input_schema"] == {"type": "object", "properties": {}}
+    assert f"{name} required, at most 3" in sent["description"]
+
+
+def test_no_tool_takes_the_name_of_another() -> None:
+    """One whose plain name is the one that another would be given: neither is lost, and neither is called for it."""
+    digits = text_digest("a.b.lookup").removeprefix("sha256:")[:8]
+    adapters = {"a.b": ["lookup"], "a_b": ["lookup", f"lookup_{digits}"]}
+    tooling = {
+        "adapter_registry": [
+            {**TOOLING["adapter_registry"][0], "adapter_id": one, "capabilities": names}
+            for one, names in adapters.items()
+        ],
+        "permissions": [
+            {**TOOLING["permissions"][0], "adapter_id": one, "capability": name, "permission_id": f"{one}.{name}"}
+            for one, names in adapters.items()
+            for name in names
+        ],
+    }
+    context = compiled(pack={"/tooling_layer": tooling})
+    chat = openai_chat(context)
+    assert [*chat.capabilities.values()] == sorted(context.context_ledger.tools)
+    assert [one["function"]["name"] for one in chat.body["tools"]] == [*chat.capabilities]
+    assert chat.capabilities[f"a_b_lookup_{digits}"] == f"a_b.lookup_{digits}"
