@@ -60,5 +60,14 @@ def test_a_publication_asks_the_golden_cases(tmp_path: Path) -> None:
     of_registry = ("ctxpack.support@5.0.0", "--environment", "staging")
     done = ctx("golden", "check", "golden", *of_registry, cwd=tmp_path)
     assert (done.status, done.out) == (0, "as recorded  refund\n1 case, 0 drifted\n"), done
+    # Whoever names no pack means the version that the requests name.
+    other = ctx("golden", "check", "golden", "--environment", "staging", cwd=tmp_path)
+    assert (other.status, "ctxpack.support@1.0.0" in other.err) == (REFUSED, True), other
+    document = json.loads((tmp_path / "golden" / "refund.json").read_text())
+    written(
+        tmp_path / "golden", "refund.json", put(document, {"/request/context_pack_refs/0": "ctxpack.support@5.0.0"})
+    )
+    assert ctx("golden", "record", "golden", "--environment", "staging", cwd=tmp_path).status == 0
+    assert ctx("golden", "check", "golden", "--environment", "staging", cwd=tmp_path).status == 0
     shown = ctx("show", "ctxpack.support@5.0.0", cwd=tmp_path)
     assert "golden cases: passed" in shown.out

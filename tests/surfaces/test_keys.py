@@ -17,6 +17,7 @@ from contextplane.app.keys import KeyDesk
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.model.timestamp import Timestamp
+from contextplane.trust.time_on_record import LAST_MOMENT
 from contextplane.trust.verify import sign, verify
 from tests.surfaces.running import COMMAND, Result, child_environment, ctx, ctx_as_nobody, in_public, is_root
 from tests.surfaces.sample import one_error_line
@@ -337,6 +338,16 @@ def test_a_change_by_a_clock_that_went_backwards_comes_after_those_before_it(sto
         after = desk.change([desk.trusting(key_of("x").public_key, "acme")], desk.signer("alice"))
     assert after.as_of == Timestamp(seconds=before.seconds, nanos=before.nanos + 1000)
     assert desk.behind > 20 * 365 * 86_400
+
+
+def test_where_little_time_is_left_an_overlap_ends_with_it(store: Path) -> None:
+    with opened(Settings(cwd=str(store))) as platform:
+        platform.clock = Still(9999)
+        desk = KeyDesk(platform, HUSH.encode)
+        desk.change([desk.trusting(key_of("x").public_key, "acme")], desk.signer("alice"))
+    assert keys("rotate", "bob", "carol", "--overlap", "3650", "--key", "alice", cwd=store).status == 0
+    ends = [key["valid_until"] for issuer in listed(store)["issuers"] for key in issuer["keys"] if key["name"] == "bob"]
+    assert ends == [str(LAST_MOMENT)]
 
 
 def test_a_key_is_listed_by_what_it_was_called_when_it_was_trusted_also_where_it_is_not(store: Path) -> None:

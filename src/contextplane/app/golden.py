@@ -34,6 +34,7 @@ __all__ = [
     "golden_documents",
     "golden_files",
     "record",
+    "version_asked_for",
 ]
 
 SURFACE = "tool_surface.json"
@@ -213,6 +214,17 @@ def asked_by_all(files: Sequence[GoldenFile], own: str) -> Json:
     named = [ref for one in files for ref in _refs(one) or () if isinstance(ref, str)]
     others = [ref for ref in named if ref.partition("@")[0] != own.partition("@")[0]]
     return put(first, "/request/context_pack_refs", [own, *dict.fromkeys(others)])
+
+
+def version_asked_for(files: Sequence[GoldenFile]) -> str:
+    """The version that every case names first."""
+    named = {str(refs[0]) if (refs := _refs(one)) else "" for one in files}
+    version = named.pop() if len(named) == 1 else ""
+    if not version:
+        raise GoldenCaseInvalid(
+            "the cases do not all name one version", at=files[0].file.path, hint="say which pack: REF or FILE"
+        )
+    return version
 
 
 def _refs(one: GoldenFile) -> list[Json] | None:

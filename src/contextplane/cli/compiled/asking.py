@@ -20,9 +20,13 @@ _MODES = ("read_only", "local_write", "network", "delegated", "destructive")
 _BUCKETS = ("business", "policy", "tool", "evidence", "memory", "session")
 
 
-def add_asking(parser: ArgumentParser) -> None:
-    """The pack."""
-    parser.add_argument("pack", metavar="REF|FILE", help="a published version (id@X.Y.Z), or the author's file")
+def add_asking(parser: ArgumentParser, *, default: str = "") -> None:
+    """The pack; `default`: which one it is when none is named."""
+    said = "a published version (id@X.Y.Z), or the author's file"
+    if default:
+        parser.add_argument("pack", metavar="REF|FILE", nargs="?", help=f"{said} (default: {default})")
+    else:
+        parser.add_argument("pack", metavar="REF|FILE", help=said)
     parser.add_argument("--environment", metavar="ENV", help="where the version is pinned; with a REF only")
     parser.add_argument(
         "--overlay", metavar="FILE", action="append", default=[], help="apply this overlay first; with a FILE only"

@@ -27,13 +27,15 @@ __all__ = ["add_arguments", "run"]
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=("record", "check"), help="what to do")
     parser.add_argument("folder", metavar="DIR", help="the folder of the cases")
-    add_asking(parser)
+    add_asking(parser, default="the version that the requests name")
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.golden import asked_by_all, check, golden_files, record
+    from contextplane.app.golden import asked_by_all, check, golden_files, record, version_asked_for
 
     files = golden_files(args.folder, anew=args.action == "record")
+    if args.pack is None:
+        args.pack = version_asked_for(files)
     source = source_of(args, screen, files[0].file, lambda ref: asked_by_all(files, str(ref)))
     if args.action == "record":
         ran = record(source, files)
