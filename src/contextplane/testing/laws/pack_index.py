@@ -1,7 +1,7 @@
 """The laws of the list of execution packs and of its full text, for any catalog."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from contextplane.model.timestamp import Timestamp
@@ -13,6 +13,7 @@ __all__ = ["PackIndexLaw"]
 
 _WORDS = st.sampled_from(["AND", "OR", "NOT", "NEAR", "body", "words", "refund", "DROP", "rowid"])
 _AROUND = st.sampled_from(["{}", "({})", "{}:", "-{}", "^{}", "+{}", '"{}"', '"{}', "{}'; --", "{{{}}}", "%{}%", "?{}"])
+_PAIR = 2
 
 
 def a_row(n: int, *, created: int = 0, packed: int = 0, model: str = "m", tools: tuple[str, ...] = ()) -> PackRow:
@@ -144,10 +145,12 @@ class PackIndexLaw(CatalogMaker):
 
     @given(st.lists(_WORDS, min_size=1), st.lists(st.tuples(_WORDS, _AROUND), min_size=1, max_size=4))
     def test_words_of_any_query_language_are_words(self, text: list[str], asked: list[tuple[str, str]]) -> None:
+        words = " ".join(around.format(word) for word, around in asked)
+        # A quote that is left open and one that follows it make a phrase of what stands between.
+        assume(words.count('"') < _PAIR or all(around.count('"') % _PAIR == 0 for _, around in asked))
         catalog = self.make()
         with catalog.write() as tx:
             tx.packs.add(a_row(1))
             tx.texts.add(a_digest(1), [TextPart(part="a", text=" ".join(text))])
-        words = " ".join(around.format(word) for word, around in asked)
         with catalog.read() as view:
             assert bool(view.texts.search(words, 5)) == {word for word, _ in asked}.issubset(text)
