@@ -45,7 +45,8 @@ class Taken(NamedTuple):
     bounds: tuple[ArgumentBound, ...]
     mode: ApprovalMode | None
     denials: tuple[Denial, ...]
-    allowing: tuple[tuple[str, str], ...]
+    allowing: dict[str, str]
+    allowed_by: str
     applied: bool
 
 
@@ -93,7 +94,8 @@ def take(rules: Sequence[CompiledRule], states: bytes, elsewhere: tuple[RuleIdle
         bounds=tuple(chain.from_iterable([branch.bounds for branch in strict])),
         mode=APPROVAL_MODES[max(ranks)] if ranks else None,
         denials=tuple([_denied_by(branch.effect) for branch in strict if branch.says.allow is False]),
-        allowing=tuple([(one.effect.at, one.rule_id) for one in branches if one.says.allow is True]),
+        allowing={one.effect.at: one.rule_id for one in branches if one.says.allow is True},
+        allowed_by=", ".join([one.rule_id for one in branches if one.says.allow is True]),
         applied=bool(states) and min(states) < OUTSIDE,
     )
 
@@ -110,13 +112,13 @@ def _denied_by(one: RuleEffect) -> Denial:
 def combine(outcome: Outcome, guarded: GuardrailVerdict, *, intent: str, basis: Basis) -> PolicyDecision:
     """Put one verdict together, and name it by what it follows from."""
     taken = outcome.taken
-    allowing = _allowing(outcome)
-    denials = tuple(_denials(outcome, guarded, allowing, intent))
+    allowed_by = _allowed_by(outcome)
+    denials = tuple(_denials(outcome, guarded, allowed_by, intent))
     return PolicyDecision(
         policy_decision_id=_named(outcome, guarded, basis),
         intent=intent,
         allowed=not denials,
-        reason="; ".join([one.reason for one in denials]) if denials else f"allowed by {', '.join(allowing)}",
+        reason="; ".join([one.reason for one in denials]) if denials else f"allowed by {allowed_by}",
         denials=denials,
         effective_approval_mode=taken.mode,
         requires_approval_gates=taken.gates,
@@ -133,13 +135,15 @@ def combine(outcome: Outcome, guarded: GuardrailVerdict, *, intent: str, basis: 
     )
 
 
-def _allowing(outcome: Outcome) -> list[str]:
-    """The rules that allow it. One that does so by a fact that is missing does not count."""
+def _allowed_by(outcome: Outcome) -> str:
+    """The rules that allow it, if any do. One that does so by a fact that is missing does not count."""
     void = {one.at.removesuffix("/if") for one in outcome.missing if one.voids}
-    return [rule_id for at, rule_id in outcome.taken.allowing if at not in void]
+    if not void:
+        return outcome.taken.allowed_by
+    return ", ".join(rule_id for at, rule_id in outcome.taken.allowing.items() if at not in void)
 
 
-def _denials(outcome: Outcome, guarded: GuardrailVerdict, allowing: Sequence[str], intent: str) -> Iterator[Denial]:
+def _denials(outcome: Outcome, guarded: GuardrailVerdict, allowed_by: str, intent: str) -> Iterator[Denial]:
     """Everything that denies, the weightiest first: guardrails, then rules, then what could not be decided."""
     for one in guarded.triggered:
         yield Denial(kind=_SPEAKS[one.kind], by=one.id, reason=_said(one))
@@ -147,7 +151,7 @@ def _denials(outcome: Outcome, guarded: GuardrailVerdict, allowing: Sequence[str
     for error in outcome.errors:
         yield Denial(kind="error", by=error.rule_id, reason=f"the condition of {error.rule_id} {error.why}")
     for fact in outcome.missing:
-        if fact.denies or (fact.voids and not allowing):
+        if fact.denies or (fact.voids and not allowed_by):
             reason = f"{fact.path} is missing, which {fact.rule_id} {'applies by' if fact.scope else 'reads'}"
             yield Denial(kind="missing_fact", by=fact.rule_id, reason=reason)
     if not outcome.taken.applied:
