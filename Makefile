@@ -27,7 +27,7 @@ demo: run-env ## see it work: the tour of execution packs and the store, with no
 	@$(BIN)/ctx demo
 
 test: check ## everything that CI checks
-check: format lint types layers coverage requirements ## the same
+check: format lint layers coverage requirements ## the same
 
 format: dev-env
 	@echo "== format"
@@ -37,26 +37,26 @@ lint: dev-env
 	@echo "== lint"
 	@$(BIN)/ruff check --quiet .
 
-types: dev-env
-	@echo "== types"
+types: dev-env ## the types alone
 	@$(call quietly,$(BIN)/python -m mypy)
 
 layers: dev-env
 	@echo "== layers"
 	@$(call quietly,$(BIN)/lint-imports --no-logo)
 
-# Faults and laws are not measured: processes that are killed tell nothing, very many cases go through the same lines,
-# and measuring would double their time.
 # Twice as many at once as there are cores: most of them wait for a disk, or for the processes that they start.
 AT_ONCE = --numprocesses $$((2 * $$(getconf _NPROCESSORS_ONLN || echo 2))) --maxprocesses 8 --dist worksteal
 
-coverage: dev-env ## the tests under coverage, and the gate of coverage-baseline.json
-	@echo "== tests"
+# Types are checked beside the first tests. What is not measured, and why, says tests/conftest.py.
+coverage: dev-env ## types, the tests under coverage, and the gate of coverage-baseline.json
+	@echo "== types and tests"
 	@rm -rf build/coverage
 	@mkdir -p build/coverage
-	@$(BIN)/python -m coverage run -m pytest --quiet $(AT_ONCE) --ignore tests/faults --ignore tests/laws
-	@echo "== tests of faults and laws"
-	@$(BIN)/python -m pytest --quiet $(AT_ONCE) tests/faults tests/laws
+	@$(BIN)/python -m mypy >build/types.txt 2>&1 & types=$$!; \
+	$(BIN)/python -m coverage run -m pytest --quiet $(AT_ONCE) -m 'not unmeasured'; tests=$$?; \
+	wait $$types || { cat build/types.txt; exit 1; }; exit $$tests
+	@echo "== tests that are not measured"
+	@$(BIN)/python -m pytest --quiet $(AT_ONCE) -m unmeasured
 	@echo "== coverage"
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage json --quiet -o build/coverage/report.json
