@@ -33,6 +33,9 @@ for room in ("adapters", "app", "cli", "handoff", "mcp", "model", "store"):
         except Exception:
             pass  # the command that needs it will say so
 contextplane.adapters.sqlite.migrate.migrations()
+measured = sys.modules["coverage"].Coverage.current() if "coverage" in sys.modules else None
+if measured is not None:
+    measured.save()  # what loading covered is written down once, and not by every command
 calls = socket.socket(fileno=int(sys.argv[1]))
 
 def run(call, streams):
