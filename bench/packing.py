@@ -59,13 +59,12 @@ def packing() -> Iterator[Row]:
         times = dict(zip(works, in_turns(list(works.values()), rounds=_ROUNDS), strict=True))
         peak = _peak(found[0].fresh(), large)
         yield from _large(times, size, peak)
-        # Like against like: the syncs are those of a process that runs already, and start no interpreter either.
         ratio = times["syncs"] / times["itself"]
         figures = f"{times['itself'] * 1000:.0f} ms, {times['syncs'] * 1000:.0f} ms"
         yield Row("pack 2,000 small steps", "4,000 single fsyncs", ratio, ">= 5", ratio >= 5, figures)
         ratio = times["syncs"] / times["ours small"]
         figures = f"{times['ours small'] * 1000:.0f} ms"
-        yield Row("ctx pack of them, start and all", "4,000 single fsyncs", ratio, "-", kept=True, figures=figures)
+        yield Row("ctx pack of them, start and all", "4,000 single fsyncs", ratio, ">= 5", ratio >= 5, figures)
         ratio = times["ours small"] / times["files"]
         figures = f"{times['files'] * 1000:.0f} ms"
         yield Row("ctx pack of them, start and all", "its files alone", ratio, "-", kept=True, figures=figures)

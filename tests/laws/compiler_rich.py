@@ -13,6 +13,7 @@ from contextplane.model.evidence import Evidence
 from contextplane.model.invoke import InvokeRequest
 from contextplane.model.memory import Memory
 from contextplane.model.run_context import RunContext
+from tests.unit.authoring.packs import leaves
 from tests.unit.compiler.scenario import CASE, NOW, evidence, inputs, memory
 
 __all__ = ["FORMS", "RICH", "fields_of", "fields_set", "leaves", "typed"]
@@ -147,14 +148,3 @@ def fields_set(value: object) -> Iterator[tuple[str, str]]:
     elif isinstance(value, dict | tuple | list):
         for part in value.values() if isinstance(value, dict) else value:
             yield from fields_set(part)
-
-
-def leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  any JSON
-    if isinstance(value, dict) and value:
-        for key, one in value.items():
-            yield from leaves(one, f"{at}/{key.replace('~', '~0').replace('/', '~1')}")
-    elif isinstance(value, list) and value:
-        for n, one in enumerate(value):
-            yield from leaves(one, f"{at}/{n}")
-    else:
-        yield at, value

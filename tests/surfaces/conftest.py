@@ -1,10 +1,12 @@
 """What several tests of the surfaces stand on."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.surfaces.archives import Pair
+from tests.surfaces.keyrings import keyring_in
 from tests.surfaces.sample import Store
 
 
@@ -23,3 +25,15 @@ def pair_once(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 @pytest.fixture
 def pair(pair_once: Pair, tmp_path: Path) -> Pair:
     return pair_once.copied(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def keyring_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all tests of a module: none of them changes it."""
+    return keyring_in(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture
+def keyring_store(keyring_once: Path, tmp_path: Path) -> Path:
+    shutil.copytree(keyring_once / ".ctx", tmp_path / ".ctx")
+    return tmp_path

@@ -1,13 +1,9 @@
-"""`ctx keys`: making keys, saying who is trusted, and refusing whatever would expose a key or forget a revocation."""
+"""`ctx keys`: making keys, saying who is trusted, and refusing whatever would forget a revocation."""
 
-import os
-import pty
 import shutil
 import subprocess
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -19,53 +15,17 @@ from contextplane.app.settings import Settings
 from contextplane.model.timestamp import Timestamp
 from contextplane.trust.time_on_record import LAST_MOMENT
 from contextplane.trust.verify import sign, verify
-from tests.surfaces.running import COMMAND, Result, child_environment, ctx, ctx_as_nobody, in_public, is_root
+from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, keys, listed, states
+from tests.surfaces.running import COMMAND, child_environment, ctx
 from tests.surfaces.sample import one_error_line
 from tests.surfaces.test_startup import imported
 from tests.unit.trust.world import PACK, key_of, statement
 from tests.unit.trust.world import grounds as grounds_of
 
-HUSH = "correct horse battery staple"
-OPEN = {"CTX_KEY_PASSPHRASE": HUSH}
-REVOKE = ["keys", "revoke", "bob", "--reason", "lost", "--key", "alice"]
-
-
-def keys(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Result:
-    """Run `ctx keys` and see that nothing secret comes out of it."""
-    result = ctx("keys", *args, cwd=cwd, env=OPEN if env is None else env)
-    for secret in (HUSH, "PRIVATE" + " KEY"):
-        assert secret not in result.out + result.err
-    return result
-
-
-def listed(cwd: Path) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(keys("list", "--json", cwd=cwd).raw)
-    return found
-
-
-def states(cwd: Path) -> dict[str, str]:
-    return {key["name"]: key["state"] for issuer in listed(cwd)["issuers"] for key in issuer["keys"]}
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store whose owner is alice; bob is trusted, carol has a key that nobody trusts."""
-    folder = tmp_path_factory.mktemp("keys")
-    assert ctx("init", cwd=folder).status == 0
-    for args in (
-        ["new", "alice", "--issuer", "acme"],
-        ["new", "bob"],
-        ["new", "carol"],
-        ["trust", "bob", "--issuer", "acme", "--role", "security", "--key", "alice"],
-    ):
-        assert keys(*args, cwd=folder).status == 0
-    return folder
-
 
 @pytest.fixture
-def store(template: Path, tmp_path: Path) -> Path:
-    shutil.copytree(template / ".ctx", tmp_path / ".ctx")
-    return tmp_path
+def store(keyring_store: Path) -> Path:
+    return keyring_store
 
 
 def test_the_first_key_owns_the_keyring_and_the_others_wait_to_be_trusted(store: Path) -> None:
@@ -78,14 +38,6 @@ def test_the_first_key_owns_the_keyring_and_the_others_wait_to_be_trusted(store:
     ]
     assert {one["name"]: one["trusted"] for one in told["here"]} == {"alice": True, "bob": True, "carol": False}
     assert "carol" in keys("list", cwd=store).out
-
-
-def test_keys_lie_where_only_their_owner_can_reach_them_and_encrypted(store: Path) -> None:
-    folder = store / ".ctx" / "keys"
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
-    assert all(b"BEGIN ENCRYPTED" in path.read_bytes() for path in folder.glob("*.key"))
-    assert sorted(path.name for path in folder.glob("*.key")) == ["alice.key", "bob.key", "carol.key"]
 
 
 def test_the_roles_that_are_named_are_all_that_a_key_has_then_and_are_told(store: Path) -> None:
@@ -131,11 +83,11 @@ def test_a_store_without_keys_says_how_to_begin_and_the_first_key_says_for_whom(
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_cannot_be_done_is_refused_with_one_line_and_changes_nothing(
-    template: Path, args: list[str], status: int, code: str
+    keyring_once: Path, args: list[str], status: int, code: str
 ) -> None:
     """All of them in one store: had one changed it, the count of events would say so."""
-    one_error_line(keys(*args, cwd=template), status, code)
-    with opened(Settings(cwd=str(template))) as platform:
+    one_error_line(keys(*args, cwd=keyring_once), status, code)
+    with opened(Settings(cwd=str(keyring_once))) as platform:
         assert KeyDesk(platform, HUSH.encode).keyring.seq == 2
 
 
@@ -171,125 +123,10 @@ def test_the_keyring_can_be_handed_over(store: Path) -> None:
     assert ctx(*REVOKE[:-1], "carol", cwd=store, env=OPEN).status == 0
 
 
-def test_a_public_key_of_somebody_else_is_trusted_from_its_file(store: Path, template: Path) -> None:
-    shutil.copy(template / ".ctx" / "keys" / "carol.pub", store / "theirs.pem")
+def test_a_public_key_of_somebody_else_is_trusted_from_its_file(store: Path, keyring_once: Path) -> None:
+    shutil.copy(keyring_once / ".ctx" / "keys" / "carol.pub", store / "theirs.pem")
     assert keys("trust", "theirs.pem", "--issuer", "globex", "--key", "alice", cwd=store).status == 0
     assert [issuer["issuer"] for issuer in listed(store)["issuers"]] == ["acme", "globex"]
-
-
-@pytest.mark.parametrize(
-    ("name", "mode"),
-    [
-        ("keys", 0o010),
-        ("keys", 0o004),
-        ("keys/alice.key", 0o040),
-        ("keys/alice.key", 0o002),
-        ("keys/keyring.json", 0o004),
-    ],
-)
-def test_keys_that_others_can_reach_are_refused(store: Path, name: str, mode: int) -> None:
-    path = store / ".ctx" / name
-    path.chmod(path.stat().st_mode | mode)
-    line = one_error_line(keys("list", cwd=store), 10, "key_file_exposed")
-    assert str(path) in line
-    one_error_line(ctx(*REVOKE, cwd=store, env=OPEN), 10, "key_file_exposed")
-
-
-def test_a_key_that_is_a_link_or_of_somebody_else_is_refused(store: Path) -> None:
-    path = store / ".ctx" / "keys" / "carol.key"
-    path.rename(store / "moved")
-    path.symlink_to(store / "moved")
-    assert keys("list", cwd=store).status != 0
-    path.unlink()
-    (store / "moved").rename(path)
-    if is_root():
-        os.chown(path, 65534, 65534)
-        one_error_line(keys("list", cwd=store), 10, "key_file_exposed")
-
-
-@pytest.mark.skipif(not is_root(), reason="only root can play two people")
-def test_the_keys_of_a_store_are_closed_to_others(template: Path) -> None:
-    with in_public() as folder:
-        shutil.copytree(template / ".ctx", folder / ".ctx")
-        assert ctx_as_nobody("keys", "list", cwd=folder).status != 0
-
-
-def test_a_wrong_passphrase_opens_nothing(store: Path) -> None:
-    for env, status, code in (
-        ({"CTX_KEY_PASSPHRASE": "wrong"}, 10, "key_passphrase_wrong"),
-        ({}, 10, "key_passphrase_needed"),
-    ):
-        one_error_line(ctx(*REVOKE, cwd=store, env=env), status, code)
-    one_error_line(ctx(*REVOKE, "--passphrase-fd", "77", cwd=store), 2, "usage")
-
-
-def test_a_passphrase_comes_from_a_descriptor(store: Path) -> None:
-    read, write = os.pipe()
-    os.write(write, f"{HUSH}\n".encode())
-    os.close(write)
-    done = subprocess.run(
-        [COMMAND, *REVOKE, "--passphrase-fd", str(read)],
-        cwd=store,
-        env=child_environment(),
-        pass_fds=[read],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=30,
-    )
-    os.close(read)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert states(store)["bob"] == "revoked"
-
-
-def test_a_key_comes_from_the_environment_or_from_a_file_of_its_owner(store: Path) -> None:
-    private = (store / ".ctx" / "keys" / "alice.key").read_text()
-    again = ["keys", "trust", "carol", "--issuer", "acme"]
-    assert ctx(*again, cwd=store, env={**OPEN, "CTX_SIGNING_KEY": private}).status == 0
-    one_error_line(ctx(*again, cwd=store, env={**OPEN, "CTX_SIGNING_KEY": "rubbish"}), 10, "private_key_invalid")
-    elsewhere = store / "alice.pem"
-    elsewhere.write_text(private)
-    elsewhere.chmod(0o644)
-    one_error_line(ctx(*again, "--key", "./alice.pem", cwd=store, env=OPEN), 10, "key_file_exposed")
-    elsewhere.chmod(0o600)
-    assert ctx(*again, "--key", "./alice.pem", cwd=store, env=OPEN).status == 0
-    one_error_line(ctx(*again, "--key", "./none.pem", cwd=store, env=OPEN), 13, "key_not_found")
-
-
-def test_a_person_is_asked_twice_for_a_new_passphrase_and_it_is_not_echoed(store: Path) -> None:
-    shown, status = typed(["keys", "new", "dave"], ["hush one", "hush one"], cwd=store)
-    assert status == 0
-    assert "hush" not in shown
-    assert typed([*REVOKE[:-1], "dave"], ["hush one"], cwd=store)[1] == 11  # opened, and no owner
-    shown, status = typed(["keys", "new", "erin"], ["hush one", "hush two"], cwd=store)
-    assert (status, "key_passphrase_differs" in shown) == (10, True)
-
-
-def typed(args: list[str], answers: list[str], *, cwd: Path) -> tuple[str, int]:
-    """What a terminal shows when somebody answers each question in turn."""
-    ours, theirs = pty.openpty()
-    child = subprocess.Popen(
-        [COMMAND, *args],
-        cwd=cwd,
-        env=child_environment(),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,  # so that there is no other terminal to ask at
-    )
-    os.close(theirs)
-    shown = b""
-    left = list(answers)
-    try:
-        while piece := os.read(ours, 4096):
-            shown += piece
-            if left and shown.endswith(b": "):
-                os.write(ours, f"{left.pop(0)}\n".encode())
-    except OSError:  # the other end is closed
-        pass
-    finally:
-        os.close(ours)
-    return shown.decode(), child.wait(timeout=30)
 
 
 def catalog_files(store: Path) -> list[Path]:

@@ -114,9 +114,6 @@ def _words(value: object) -> Iterator[str]:
 def _pieces(part: str, text: str) -> Iterator[TextPart]:
     """Pieces of at most 16 KiB of UTF-8: a character has at most four bytes."""
     size = PIECE // 4 if not text.isascii() else PIECE
-    if 0 < len(text) <= size:
-        yield TextPart(part=part, text=text)
-        return
     start = 0
     while start < len(text):
         end = min(start + size, len(text))

@@ -18,7 +18,7 @@ from contextplane.ports.objects import ObjectObstructed, SourceUnreadable, Store
 __all__ = ["FileBatch"]
 
 _FRESH = 60.0  # seconds
-_LOOKED_FOR = 4096  # of fewer bytes, looking whether they lie there takes as long as writing them
+_LOOKED_FOR = 4096  # fewer bytes are written unasked: most of them are new, and a look is one more call for each
 
 
 class FileBatch:

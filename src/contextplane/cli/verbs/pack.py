@@ -18,7 +18,6 @@ too. --sidecars writes, for every output whose file lies at its name below the s
 'ctx verify' checks it by; when one cannot be written the pack is stored all the same, and the status is 1.
 """
 
-import gc
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -56,8 +55,6 @@ def run(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.moments import tells_time
     from contextplane.cli.opening import opening
 
-    # What a log becomes has no cycles; looking for some takes a tenth of the time, and the process ends soon.
-    gc.disable()
     root = args.root or ("." if args.log == "-" else os.path.dirname(args.log) or ".")
     with opening(screen) as platform, document(args.log) as log:
         parent = _parent(args.parent, platform) if args.parent else None

@@ -1,0 +1,141 @@
+"""Who reaches a key, and with which passphrase: whatever would expose one is refused."""
+
+import os
+import pty
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, keys, states
+from tests.surfaces.running import COMMAND, child_environment, ctx, ctx_as_nobody, in_public, is_root
+from tests.surfaces.sample import one_error_line
+
+
+@pytest.fixture
+def store(keyring_store: Path) -> Path:
+    return keyring_store
+
+
+def test_keys_lie_where_only_their_owner_can_reach_them_and_encrypted(store: Path) -> None:
+    folder = store / ".ctx" / "keys"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert all(b"BEGIN ENCRYPTED" in path.read_bytes() for path in folder.glob("*.key"))
+    assert sorted(path.name for path in folder.glob("*.key")) == ["alice.key", "bob.key", "carol.key"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("keys", 0o010),
+        ("keys", 0o004),
+        ("keys/alice.key", 0o040),
+        ("keys/alice.key", 0o002),
+        ("keys/keyring.json", 0o004),
+    ],
+)
+def test_keys_that_others_can_reach_are_refused(store: Path, name: str, mode: int) -> None:
+    path = store / ".ctx" / name
+    path.chmod(path.stat().st_mode | mode)
+    line = one_error_line(keys("list", cwd=store), 10, "key_file_exposed")
+    assert str(path) in line
+    one_error_line(ctx(*REVOKE, cwd=store, env=OPEN), 10, "key_file_exposed")
+
+
+def test_a_key_that_is_a_link_or_of_somebody_else_is_refused(store: Path) -> None:
+    path = store / ".ctx" / "keys" / "carol.key"
+    path.rename(store / "moved")
+    path.symlink_to(store / "moved")
+    assert keys("list", cwd=store).status != 0
+    path.unlink()
+    (store / "moved").rename(path)
+    if is_root():
+        os.chown(path, 65534, 65534)
+        one_error_line(keys("list", cwd=store), 10, "key_file_exposed")
+
+
+@pytest.mark.skipif(not is_root(), reason="only root can play two people")
+def test_the_keys_of_a_store_are_closed_to_others(keyring_once: Path) -> None:
+    with in_public() as folder:
+        shutil.copytree(keyring_once / ".ctx", folder / ".ctx")
+        assert ctx_as_nobody("keys", "list", cwd=folder).status != 0
+
+
+def test_a_wrong_passphrase_opens_nothing(store: Path) -> None:
+    for env, status, code in (
+        ({"CTX_KEY_PASSPHRASE": "wrong"}, 10, "key_passphrase_wrong"),
+        ({}, 10, "key_passphrase_needed"),
+    ):
+        one_error_line(ctx(*REVOKE, cwd=store, env=env), status, code)
+    one_error_line(ctx(*REVOKE, "--passphrase-fd", "77", cwd=store), 2, "usage")
+
+
+def test_a_passphrase_comes_from_a_descriptor(store: Path) -> None:
+    read, write = os.pipe()
+    os.write(write, f"{HUSH}\n".encode())
+    os.close(write)
+    done = subprocess.run(
+        [COMMAND, *REVOKE, "--passphrase-fd", str(read)],
+        cwd=store,
+        env=child_environment(),
+        pass_fds=[read],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    os.close(read)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert states(store)["bob"] == "revoked"
+
+
+def test_a_key_comes_from_the_environment_or_from_a_file_of_its_owner(store: Path) -> None:
+    private = (store / ".ctx" / "keys" / "alice.key").read_text()
+    again = ["keys", "trust", "carol", "--issuer", "acme"]
+    assert ctx(*again, cwd=store, env={**OPEN, "CTX_SIGNING_KEY": private}).status == 0
+    one_error_line(ctx(*again, cwd=store, env={**OPEN, "CTX_SIGNING_KEY": "rubbish"}), 10, "private_key_invalid")
+    elsewhere = store / "alice.pem"
+    elsewhere.write_text(private)
+    elsewhere.chmod(0o644)
+    one_error_line(ctx(*again, "--key", "./alice.pem", cwd=store, env=OPEN), 10, "key_file_exposed")
+    elsewhere.chmod(0o600)
+    assert ctx(*again, "--key", "./alice.pem", cwd=store, env=OPEN).status == 0
+    one_error_line(ctx(*again, "--key", "./none.pem", cwd=store, env=OPEN), 13, "key_not_found")
+
+
+def test_a_person_is_asked_twice_for_a_new_passphrase_and_it_is_not_echoed(store: Path) -> None:
+    shown, status = typed(["keys", "new", "dave"], ["hush one", "hush one"], cwd=store)
+    assert status == 0
+    assert "hush" not in shown
+    assert typed([*REVOKE[:-1], "dave"], ["hush one"], cwd=store)[1] == 11  # opened, and no owner
+    shown, status = typed(["keys", "new", "erin"], ["hush one", "hush two"], cwd=store)
+    assert (status, "key_passphrase_differs" in shown) == (10, True)
+
+
+def typed(args: list[str], answers: list[str], *, cwd: Path) -> tuple[str, int]:
+    """What a terminal shows when somebody answers each question in turn."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [COMMAND, *args],
+        cwd=cwd,
+        env=child_environment(),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,  # so that there is no other terminal to ask at
+    )
+    os.close(theirs)
+    shown = b""
+    left = list(answers)
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+            if left and shown.endswith(b": "):
+                os.write(ours, f"{left.pop(0)}\n".encode())
+    except OSError:  # the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    return shown.decode(), child.wait(timeout=30)
