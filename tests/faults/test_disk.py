@@ -135,6 +135,40 @@ def test_a_process_that_syncs_all_at_once_syncs_before_it_moves_and_after(folder
     assert in_one == ((2, 0) if disk is FaultyDisk else (0, 300))
 
 
+def test_a_very_large_batch_is_written_out_while_it_is_staged_and_synced_all_the_same(folder: Path) -> None:
+    faults = Faults()
+    with FileObjects(str(folder), FaultyDisk(faults)).batch() as batch:
+        digests = {batch.put(b"%d" % n) for n in range(1_200)}
+        early = faults.calls("sync_all")
+        batch.commit()
+    assert early in {1, 2}  # the second only if the first had ended
+    assert faults.calls("sync_all") - early in {2, 3}
+    assert set(FileObjects(str(folder)).names()) == digests
+
+
+def test_writing_out_early_may_fail_as_long_as_the_sync_of_the_commit_does_not(folder: Path) -> None:
+    faults = Faults().at("sync_all", 1, OSError(errno.EIO, "broken"))
+    objects = FileObjects(str(folder), FaultyDisk(faults))
+    with objects.batch() as batch:
+        digests = [batch.put(b"%d" % n) for n in range(600)]
+    assert faults.calls("sync_all") == 3
+    assert {objects.check(digest).state for digest in digests} == {"whole"}
+
+
+def test_without_a_thread_or_a_descriptor_a_very_large_batch_is_written_out_at_its_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("_thread.start_new_thread", none_left)
+    faults = Faults()
+    with FileObjects(str(folder), FaultyDisk(faults)).batch() as batch:
+        for n in range(1_200):
+            batch.put(b"%d" % n)
+    assert faults.calls("sync_all") == 2
+
+
 @pytest.mark.parametrize("size", [(256 << 10) - 1, 256 << 10, (1 << 20) + 1, (2 << 20) + 4096])
 def test_large_bytes_are_written_whole_however_the_system_takes_them(folder: Path, on_disk: Path, size: int) -> None:
     data = os.urandom(size)
@@ -202,6 +236,8 @@ def test_a_process_killed_at_any_call_leaves_everything_acknowledged_and_nothing
 def test_a_process_killed_in_a_large_batch_leaves_whole_objects_and_leftovers_only(
     folder: Path, call: str, nth: int, visible: int
 ) -> None:
+    for shard in range(256):
+        (folder / f"{shard:02x}").mkdir()
     with start("kill_in_a_large_batch", folder, call, str(nth)) as child:
         _, err = child.communicate()
     assert (child.returncode, err) == (-9, b"")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 
 from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors
+from contextplane.adapters.files.early import EarlyWriting
 from contextplane.adapters.files.pump import chunks_of
 from contextplane.adapters.files.staging import Staged, Staging
 from contextplane.model.ids import Digest
@@ -18,6 +19,7 @@ from contextplane.ports.objects import ObjectObstructed, SourceUnreadable, Store
 __all__ = ["FileBatch"]
 
 _FRESH = 60.0  # seconds
+_EARLY = 512  # files
 _LOOKED_FOR = 4096  # fewer bytes are written unasked: most of them are new, and a look is one more call for each
 
 
@@ -38,6 +40,8 @@ class FileBatch:
             opening.callback(os.close, self._since)
             # Nothing lies in a shard that is not there. One that another process makes meanwhile is no loss.
             self._shards = set(os.listdir(self._since))
+            self._early = EarlyWriting(staging.root, disk)
+            opening.callback(self._early.close)
             self._open = opening.pop_all()
 
     def put(self, data: bytes) -> Digest:
@@ -95,6 +99,8 @@ class FileBatch:
         """One of those that are staged twice is enough."""
         if self._staged.setdefault(staged.digest, staged) is not staged:
             self._disk.remove(staged.path)
+        elif len(self._staged) % _EARLY == 0 and self._staging.all_at_once(len(self._staged), self._since):
+            self._early.begin()
 
     def _holds(self, digest: Digest, data: bytes) -> bool:
         """Whether exactly these bytes lie in place already, marked as put just now so that none takes them soon.

@@ -44,7 +44,6 @@ class Staging:
         self._direct = DirectWriter(disk)
         self._folder = os.path.join(root, STAGING)
         self._rooted: set[str] = set()
-        self._made: set[str] = set()
 
     def place(self, digest: Digest) -> str:
         return f"{self.root}/{digest.hex[:2]}/{digest.hex[2:]}"
@@ -91,13 +90,14 @@ class Staging:
         digits = staged.digest.hex
         folder = f"{self.root}/{digits[:2]}"
         target = f"{folder}/{digits[2:]}"
-        if folder not in self._made:
-            self._disk.make_folder(folder)
-            self._made.add(folder)
         if not fresh:
             self._disk.touch(staged.path)
         try:
-            self._disk.replace(staged.path, target)
+            try:
+                self._disk.replace(staged.path, target)
+            except FileNotFoundError:  # asked for only when it is missing: most folders are there
+                self._disk.make_folder(folder)
+                self._disk.replace(staged.path, target)
         except IsADirectoryError as error:
             raise ObjectObstructed(
                 "something that is not a file stands where an object belongs", at=target, hint="move it aside"

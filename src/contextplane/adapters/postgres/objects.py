@@ -1,6 +1,6 @@
 """What objects are and what refers to them, in PostgreSQL: the `ObjectIndex` port."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import ClassVar
 
@@ -30,3 +30,13 @@ class PostgresObjectIndex(SqlObjectIndex):
                 " WHERE object.kind = excluded.kind AND object.size <> excluded.size",
                 (BLOB, list(some), list(some.values())),
             )
+
+    def _add_edges(self, source: int, position: int, edges: Iterator[tuple[str, Digest]]) -> None:
+        while some := list(islice(edges, _AT_ONCE)):
+            self._db.execute(
+                "INSERT INTO edge (source, position, role, target)"
+                " SELECT ?, ? + ordinality - 1, role, target"
+                " FROM unnest(?::text[], ?::text[]) WITH ORDINALITY AS new(role, target, ordinality)",
+                (source, position, [role for role, _ in some], [target.hex for _, target in some]),
+            )
+            position += len(some)

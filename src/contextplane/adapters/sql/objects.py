@@ -125,11 +125,11 @@ class SqlObjectIndex:
         (number,) = self._db.one("SELECT number FROM source WHERE digest = ?", (source.hex,))
         last = self._db.one("SELECT max(position) FROM edge WHERE source = ?", (number,))[0] or 0
         there = set(self.targets(source)) if last else frozenset()
-        new = (one for one in dict.fromkeys(edges) if one not in there)
-        self._db.executemany(
-            "INSERT INTO edge (source, position, role, target) VALUES (?, ?, ?, ?)",
-            ((number, n, role, target.hex) for n, (role, target) in enumerate(new, last + 1)),
-        )
+        self._add_edges(number, last + 1, (one for one in dict.fromkeys(edges) if one not in there))
+
+    def _add_edges(self, source: int, position: int, edges: Iterator[tuple[str, Digest]]) -> None:
+        """Add edges that are not there yet, the first of them at this position."""
+        raise NotImplementedError
 
     def keep(self, name: str, target: Digest) -> None:
         self._db.execute(
