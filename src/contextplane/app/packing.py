@@ -15,7 +15,8 @@ from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectReader
 from contextplane.record.pack import stage_log
 from contextplane.store.at_hand import AtHand
-from contextplane.store.follow import NOTHING, Known, index_entries
+from contextplane.store.follow import index_entries
+from contextplane.store.known import NOTHING, Known
 
 __all__ = ["Packed", "pack_log", "register"]
 
@@ -47,7 +48,11 @@ def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | Non
         at_hand = AtHand(
             platform.objects, sizes={**sizes, staged.digest: len(raw)}, contents={**staged.at_hand, staged.digest: raw}
         )
-        known = Known(recorded=sizes.keys(), manifests={staged.digest: staged.manifest})
+        known = Known(
+            recorded=sizes.keys(),
+            manifests={staged.digest: staged.manifest},
+            refs={} if staged.refs is None else {staged.digest: staged.refs},
+        )
         # Within the batch: until it is registered, nothing else keeps what it consists of from being collected.
         new = register(platform, staged.digest, raw, at_hand, known)
     return Packed(

@@ -3,7 +3,7 @@
 Nothing here decides what a run was; it only finds what must not be collected, and errs on the side of keeping.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -11,7 +11,16 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 
-__all__ = ["EXECUTION_PACK", "MANIFEST_MOST", "MENTION", "ManifestRefs", "digests_in", "references", "same_but_hash"]
+__all__ = [
+    "EXECUTION_PACK",
+    "MANIFEST_MOST",
+    "MENTION",
+    "ManifestRefs",
+    "digests_in",
+    "references",
+    "references_of",
+    "same_but_hash",
+]
 
 EXECUTION_PACK = "execution_pack"
 """The kind under which a manifest is recorded."""
@@ -68,6 +77,13 @@ def references(manifest: bytes) -> ManifestRefs | None:
     others = (text for text in _texts(value) if text.startswith("sha256:") and text not in known)
     mentions = dict.fromkeys(digest for digest in map(_digest, others) if digest is not None and digest not in meant)
     return ManifestRefs(found=tuple(found), mentions=tuple(mentions), unreadable=tuple(unreadable))
+
+
+def references_of(named: Sequence[tuple[str, Digest]], manifest: bytes) -> ManifestRefs | None:
+    """What `references` finds in a manifest of our own, for whoever wrote it and knows what it names, in its order."""
+    if manifest.count(b"sha256:") != len(named):
+        return references(manifest)
+    return ManifestRefs(found=tuple(dict.fromkeys(named)), mentions=(), unreadable=())
 
 
 def digests_in(value: object) -> Iterator[Digest]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from contextplane.model.canonical import Json
+from contextplane.model.execution import ManifestRefs, references_of
 from contextplane.model.execution_log import Content, ExecutionLog
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step, manifest_bytes
@@ -19,13 +20,14 @@ __all__ = ["Staged", "stage_log"]
 class Staged(Value, frozen=True):
     """A pack whose objects are in a batch. `suspects`: where something looks like a secret, and like which.
 
-    `raw`: the manifest's bytes. `unsearched`: of what only the beginning was looked at. `at_hand`: the bytes of short
-    contents.
+    `raw`: the manifest's bytes, `refs`: what it refers to. `unsearched`: of what only the beginning was looked at.
+    `at_hand`: the bytes of short contents.
     """
 
     digest: Digest
     manifest: Manifest
     raw: bytes
+    refs: ManifestRefs | None
     contents: tuple[Stored, ...]
     at_hand: dict[Digest, bytes]
     suspects: tuple[tuple[str, str], ...]
@@ -34,22 +36,27 @@ class Staged(Value, frozen=True):
 
 def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: Sources) -> Staged:
     """Put everything that a log contains, and its manifest last; nothing is visible before the batch is committed."""
-    contents = [
-        log.system_prompt,
-        *(one.content for one in log.prompts),
-        *(one.content for one in log.inputs),
-        *(one.output for one in log.steps if one.output is not None),
-        *(one.content for one in log.outputs),
+    given = [
+        ("system_prompt", log.system_prompt),
+        *(("prompts", one.content) for one in log.prompts),
+        *(("inputs", one.content) for one in log.inputs),
+        *(("steps", one.output) for one in log.steps if one.output is not None),
+        *(("outputs", one.content) for one in log.outputs),
     ]
+    contents = [content for _, content in given]
     put = put_contents(contents, batch, sources)
     manifest = _manifest(log, parent, iter(put.each))
     raw = manifest_bytes(manifest)
     digest = batch.put(raw)
+    named = [(role, done.stored.digest) for (role, _), done in zip(given, put.each, strict=True)]
+    if parent is not None:
+        named.append(("parent", parent))
     beside = tuple(_beside_contents(log))
     return Staged(
         digest=digest,
         manifest=manifest,
         raw=raw,
+        refs=references_of(named, raw),
         contents=tuple(dict.fromkeys(one.stored for one in put.each)),
         at_hand=put.at_hand,
         suspects=(*_suspects(contents, put), *((at, kind) for at, looked in beside for kind in looked.kinds)),

@@ -3,31 +3,18 @@
 It only ever adds. An entry that is gone was removed by nobody who tells: a check reports it, a rebuild accepts it.
 """
 
-from collections.abc import Collection, Mapping
-
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import Manifest
 from contextplane.model.timestamp import Timestamp
-from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, CatalogReadOnly, Transaction
 from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import ObjectReader, Objects, StorageFull
 from contextplane.store.describe import Texts, described
 from contextplane.store.in_step import MARK, PACKS
+from contextplane.store.known import NOTHING, Known
 from contextplane.store.searched import LEFT_OUT
 from contextplane.store.trace import read_manifest_bytes, trace
 
-__all__ = ["NOTHING", "Known", "follow", "index_entries"]
-
-
-class Known(Value, frozen=True):
-    """What whoever registers a pack knows already: contents that are recorded, and manifests that were read."""
-
-    recorded: Collection[Digest] = ()
-    manifests: Mapping[Digest, Manifest] = {}
-
-
-NOTHING = Known()
+__all__ = ["follow", "index_entries"]
 
 
 def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> None:
@@ -59,7 +46,7 @@ def index_entries(
     """Make each pack a root, record what it reaches, and put it into the list and the text index."""
     for digest in packs:
         tx.objects.keep(PACKS + digest.hex, digest)
-        trace(tx, digest, objects, known.recorded)
+        trace(tx, digest, objects, known)
         manifest = known.manifests.get(digest) or read_manifest_bytes(digest, objects)
         row, read = described(digest, manifest, Timestamp.of(entries.added_at(digest)))
         tx.packs.add(row)

@@ -8,12 +8,13 @@ from contextplane.model.ids import Digest
 from contextplane.ports.catalog import Transaction
 from contextplane.ports.object_index import Recorded
 from contextplane.ports.objects import ObjectReader
+from contextplane.store.known import NOTHING, Known
 
 __all__ = ["read_manifest_bytes", "trace", "trace_again"]
 
 
-def trace(tx: Transaction, pack: Digest, objects: ObjectReader, recorded: Collection[Digest] = ()) -> None:
-    """Record a manifest, its contents (those that are not `recorded` already), and its line of parents.
+def trace(tx: Transaction, pack: Digest, objects: ObjectReader, known: Known = NOTHING) -> None:
+    """Record a manifest, its contents (those that are not recorded already), and its line of parents.
 
     A manifest that cannot be read, or not wholly understood, is recorded as untraced: what it refers to is unknown, and
     nothing may be collected while it is.
@@ -23,7 +24,7 @@ def trace(tx: Transaction, pack: Digest, objects: ObjectReader, recorded: Collec
         digest = todo.pop()
         before = tx.objects.recorded(digest)
         if before is None or before.kind != EXECUTION_PACK or not before.traced:
-            todo += _traced(tx, digest, objects, recorded)
+            todo += _traced(tx, digest, objects, known)
 
 
 def trace_again(tx: Transaction, objects: ObjectReader) -> None:
@@ -40,10 +41,10 @@ def read_manifest_bytes(digest: Digest, objects: ObjectReader) -> bytes | None:
         return None
 
 
-def _traced(tx: Transaction, digest: Digest, objects: ObjectReader, recorded: Collection[Digest]) -> list[Digest]:
+def _traced(tx: Transaction, digest: Digest, objects: ObjectReader, known: Known) -> list[Digest]:
     """Record one manifest and what it names; return its parent, which is a manifest itself."""
     manifest = read_manifest_bytes(digest, objects)
-    refs = references(manifest) if manifest is not None else None
+    refs = known.refs.get(digest) or (references(manifest) if manifest is not None else None)
     whole = refs is not None and not refs.unreadable
     size = len(manifest) if manifest is not None else 0
     tx.objects.record(Recorded(digest=digest, kind=EXECUTION_PACK, size=size, traced=whole))
@@ -51,7 +52,7 @@ def _traced(tx: Transaction, digest: Digest, objects: ObjectReader, recorded: Co
         return []
     named = [*refs.found, *((MENTION, one) for one in refs.mentions if objects.has(one))]
     tx.objects.link_all(digest, named)
-    contents = [target for role, target in named if role != "parent" and target not in recorded]
+    contents = [target for role, target in named if role != "parent" and target not in known.recorded]
     tx.objects.record_blobs(_present(contents, objects))
     return [target for role, target in named if role == "parent"]
 
