@@ -35,7 +35,8 @@ for room in ("adapters", "app", "cli", "handoff", "mcp", "model", "store"):
 contextplane.adapters.sqlite.migrate.migrations()
 measured = sys.modules["coverage"].Coverage.current() if "coverage" in sys.modules else None
 if measured is not None:
-    measured.save()  # what loading covered is written down once, and not by every command
+    measured.save()  # what loading covered is written down once, and not by every command;
+    measured._post_save_work = lambda: None  # and what was never executed is looked for once
 calls = socket.socket(fileno=int(sys.argv[1]))
 
 def run(call, streams):

@@ -123,6 +123,8 @@ def started(sample: Store, *args: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         bufsize=0,
+        # Whoever runs the tests in the background has it ignored, and so would have all children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  no thread runs beside it
     )
     assert child.stdout is not None
     assert child.stdout.read(1) == LARGE[:1]

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from itertools import islice
 
-import msgspec
-
 from contextplane.adapters.sql.live import Live, digest_in
 from contextplane.model.ids import Digest
 from contextplane.ports.pack_index import Hit, TextPart
@@ -38,21 +36,11 @@ class SqliteTextIndex:
 
     def add(self, pack: Digest, parts: Iterable[TextPart]) -> None:
         number = self._db.one("SELECT number FROM pack WHERE digest = ?", (pack.hex,))[0]
-        after = self._db.one("SELECT max(id) FROM text_part")[0] or 0
-        left = iter(parts)
-        # Some at a time: all the texts of a pack may be more than fits. One statement for all of them reads them from a
-        # JSON text: calling SQLite for each takes longer.
-        while some := list(islice(left, _AT_ONCE)):
-            self._db.execute(
-                "INSERT INTO text_part (id, number, part) SELECT ? + key, ?, value FROM json_each(?)",
-                (after + 1, number, _json([one.part for one in some])),
-            )
-            self._db.execute(
-                "INSERT INTO words (rowid, body) SELECT ? + key, value FROM json_each(?)",
-                (after + 1, _json([one.text for one in some])),
-            )
-            after += len(some)
-
-
-def _json(texts: list[str]) -> str:
-    return msgspec.json.encode(texts).decode()
+        last = self._db.one("SELECT max(id) FROM text_part")[0] or 0
+        numbered = enumerate(parts, last + 1)
+        # Some at a time: all the texts of a pack may be more than fits.
+        while some := list(islice(numbered, _AT_ONCE)):
+            places = ((id_, number, part.part) for id_, part in some)
+            self._db.executemany("INSERT INTO text_part (id, number, part) VALUES (?, ?, ?)", places)
+            words = ((id_, part.text) for id_, part in some)
+            self._db.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", words)

@@ -114,6 +114,15 @@ class PackIndexLaw(CatalogMaker):
             assert [hit.part for hit in view.texts.search("Cafe", 5)] == ["b"]
             assert view.texts.search("refund", 5)[0].snippet == "\x02refund\x03 the order"
 
+    def test_parts_and_texts_are_kept_whatever_characters_they_are_of(self) -> None:
+        catalog = self.make()
+        odd = ["a\0b", "\1\2", '"\\', "\u2028", "\U0001f98a", "\x7f", "'", "[1]"]
+        with catalog.write() as tx:
+            tx.packs.add(a_row(1))
+            tx.texts.add(a_digest(1), [TextPart(part=f"outputs/{one}", text=f"before {one} zebra") for one in odd])
+        with catalog.read() as view:
+            assert [hit.part for hit in view.texts.search("zebra", 9)] == [f"outputs/{one}" for one in reversed(odd)]
+
     def test_words_in_quotes_follow_each_other_and_a_star_is_the_rest_of_a_word(self) -> None:
         catalog = self.make()
         with catalog.write() as tx:
