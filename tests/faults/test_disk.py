@@ -87,17 +87,27 @@ def test_what_a_failing_disk_will_not_remove_is_named_and_swept_later(folder: Pa
     assert not list(objects.strays())
 
 
-def test_a_failing_commit_of_a_batch_may_be_tried_again(folder: Path) -> None:
-    faults = Faults().at("sync", 2, OSError(errno.ENOSPC, "full"))
+@pytest.mark.parametrize("call", ["sync", "replace", "sync_folder"])
+def test_a_batch_whose_commit_failed_is_not_committed_by_trying_again(folder: Path, call: str) -> None:
+    """A system tells once that something could not be written out, and then takes the bytes for written."""
+    faults = Faults().at(call, 2, OSError(errno.ENOSPC, "full"))
     objects = FileObjects(str(folder), FaultyDisk(faults))
+
+    def fill() -> None:
+        with objects.batch() as batch:
+            for data in PUTS:
+                batch.put(data)
+            with pytest.raises(StorageFull):
+                batch.commit()
+            batch.commit()
+
+    with pytest.raises(StorageFailed, match="an earlier commit"):
+        fill()
+    assert {objects.check(name).state for name in objects.names()} <= {"whole"}
+    assert not list(objects.strays())
     with objects.batch() as batch:
         digests = [batch.put(data) for data in PUTS]
-        with pytest.raises(StorageFull):
-            batch.commit()
-        assert not list(objects.names())
-        batch.commit()
-        assert [objects.check(digest).state for digest in digests] == ["whole"] * len(digests)
-    assert not list(objects.strays())
+    assert [objects.check(digest).state for digest in digests] == ["whole"] * len(digests)
 
 
 class OldDisk(FaultyDisk):
@@ -153,6 +163,21 @@ def test_writing_out_early_may_fail_as_long_as_the_sync_of_the_commit_does_not(f
         digests = [batch.put(b"%d" % n) for n in range(600)]
     assert faults.calls("sync_all") == 3
     assert {objects.check(digest).state for digest in digests} == {"whole"}
+
+
+def test_an_interrupt_while_writing_out_begins_ends_the_batch_and_does_not_hang(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("_thread.start_new_thread", interrupted)
+    objects = FileObjects(str(folder))
+    with pytest.raises(KeyboardInterrupt), objects.batch() as batch:
+        for n in range(600):
+            batch.put(b"%d" % n)
+    assert not list(objects.names())
+    assert not list(objects.strays())
 
 
 def test_without_a_thread_or_a_descriptor_a_very_large_batch_is_written_out_at_its_end(

@@ -53,6 +53,9 @@ QUIETLY = {
     "fork": r"/\S+/\.ctx/drafts/\S+\n",
     "compile": r"sha256:[0-9a-f]{64}\n",
     "log": r"(ctx://[0-9a-f]{64}\n){3}",
+    "show": r"ctx://[0-9a-f]{64}\n",
+    "import": r"ctx://[0-9a-f]{64}\n",
+    "check": r"([2-8]\. (failed|cannot be told) .*\n   .*\n)+",
     "search": r"(ctx://[0-9a-f]{64}:\S+\n)+",
     "keys": r"([0-9a-f]{64}\n){8}",
     "packs": r"(ctxpack\.support@1\.[0-3]\.0\n){4}(ctxpack\.support@5\.0\.0\n)?",
@@ -195,3 +198,8 @@ def test_an_error_is_one_json_document_when_a_machine_reads(
 )
 def test_an_option_with_an_empty_value_is_not_taken_for_one_that_was_left_out(sample: Store, args: list[str]) -> None:
     assert "its value is empty" in one_error_line(ctx(*args, cwd=sample.folder), 2, "usage")
+
+
+@pytest.mark.parametrize("args", [["log", "--model"], ["log", "--tool"], ["search"], ["handoff", "read"]], ids=" ".join)
+def test_a_text_that_is_not_utf_8_is_refused_in_one_line(sample: Store, args: list[str]) -> None:
+    assert "not UTF-8" in one_error_line(ctx(*args, "a\udcff", cwd=sample.folder), 2, "usage")

@@ -52,9 +52,7 @@ def document(path: str, *, piped: bool = True) -> Iterator[Buffer]:
             with mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as mapped:
                 yield mapped
         else:
-            # In one piece: a list of pieces and their sum would take the memory twice.
-            with open(fd, "rb", buffering=0, closefd=False) as file:
-                yield file.readall()
+            yield _whole(fd, path)
     finally:
         if path != "-":
             os.close(fd)
@@ -71,6 +69,17 @@ def file_in(folder: str, name: str) -> str:
 def _no_file(mode: int, path: str) -> DocumentUnreadable:
     what = next((name for is_it, name in _KINDS if is_it(mode)), "a device")
     return DocumentUnreadable(f"is {what}, not a file", at=path, hint="name a file, or - for standard input")
+
+
+def _whole(fd: int, path: str) -> bytes:
+    """In one piece: a list of pieces and their sum would take the memory twice."""
+    try:
+        with open(fd, "rb", buffering=0, closefd=False) as file:
+            return file.readall()
+    except OSError as error:
+        raise DocumentUnreadable(
+            f"cannot be read: {error.strerror or error}", at=path, hint="check the disk"
+        ) from error
 
 
 def _piped(fd: int, path: str) -> bytes:

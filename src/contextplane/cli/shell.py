@@ -38,8 +38,23 @@ def run(argv: list[str]) -> int:
         return EXIT_OF[error.family]
     except (BrokenPipeError, KeyboardInterrupt):
         raise
+    except UnicodeEncodeError as error:
+        # A path may be of any bytes. Of what is text, only the place where it is used knows that it is.
+        wrong = [one for one in argv if not _is_text(one)]
+        if not wrong:
+            return _defect(error, screen)
+        screen.error(Usage(f"not UTF-8, and only a path may be: {ascii(wrong[0])[:80]}"))
+        return EXIT_OF[Usage.family]
     except Exception as error:  # noqa: BLE001  the last resort: what nobody foresaw ends in one line, too
         return _defect(error, screen)
+
+
+def _is_text(argument: str) -> bool:
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _defect(error: Exception, screen: Screen) -> int:

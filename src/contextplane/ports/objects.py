@@ -125,7 +125,10 @@ class Batch(Protocol):
     def put_path(self, path: str) -> Stored: ...
 
     def commit(self) -> None:
-        """Return when everything put so far is durable and visible. The batch may go on afterwards."""
+        """Return when everything put so far is durable and visible. The batch may go on afterwards.
+
+        After one that failed nothing of it is known to be durable: it cannot be committed again.
+        """
         ...
 
 

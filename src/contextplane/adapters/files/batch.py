@@ -14,7 +14,7 @@ from contextplane.adapters.files.early import EarlyWriting
 from contextplane.adapters.files.pump import chunks_of
 from contextplane.adapters.files.staging import Staged, Staging
 from contextplane.model.ids import Digest
-from contextplane.ports.objects import ObjectObstructed, SourceUnreadable, Stored
+from contextplane.ports.objects import ObjectObstructed, SourceUnreadable, StorageFailed, Stored
 
 __all__ = ["FileBatch"]
 
@@ -31,7 +31,7 @@ class FileBatch:
         self._disk = disk
         self._staged: dict[Digest, Staged] = {}
         self._held: set[str] = set()
-        self._folders: set[str] = set()
+        self._failed = False
         self._began = time.monotonic()
         with storage_errors(staging.root), ExitStack() as opening:
             opening.callback(os.close, staging.lock(fcntl.LOCK_SH))
@@ -59,28 +59,35 @@ class FileBatch:
         return self._put_chunks(_from_source(_file_chunks(path), path))
 
     def commit(self) -> None:
-        """As the port says; a commit that failed may be tried again, and goes on where it stopped."""
+        """As the port says. One that failed is the end of the batch.
+
+        A system that could not write something out tells it once, and may then take the bytes for written.
+        """
+        if self._failed:
+            raise StorageFailed(
+                "an earlier commit of this batch failed", at=self._staging.root, hint="put everything again"
+            )
+        self._failed = True
         with storage_errors(self._staging.root):
             at_once = self._staging.all_at_once(len(self._staged) + len(self._held), self._since)
             if at_once:
                 self._disk.sync_all(self._since)
             else:
                 self._staging.sync([*(one.path for one in self._staged.values()), *sorted(self._held)])
-            self._folders |= {os.path.dirname(place) for place in self._held}
             # A collector looks at when they were put; it leaves alone what is as young as this anyway.
             fresh = time.monotonic() - self._began < _FRESH
-            for digest, staged in list(self._staged.items()):
-                self._folders.add(self._staging.publish(staged, fresh=fresh))
-                del self._staged[digest]
-            self._shards.update(map(os.path.basename, self._folders))
+            folders = {self._staging.publish(staged, fresh=fresh) for staged in self._staged.values()}
+            folders |= {os.path.dirname(place) for place in self._held}
+            self._shards.update(map(os.path.basename, folders))
             if at_once:
                 self._disk.sync_all(self._since)
             else:
-                self._staging.sync_folders(self._folders)
-        self._held, self._folders = set(), set()
+                self._staging.sync_folders(folders)
+        self._failed = False
+        self._staged, self._held = {}, set()
 
     def discard(self) -> None:
-        """Remove what was staged and not committed. What a failing disk will not remove, `sweep` will later."""
+        """Remove what was staged and not moved. What a failing disk will not remove, `sweep` will later."""
         for one in self._staged.values():
             with suppress(OSError):
                 self._disk.remove(one.path)

@@ -24,14 +24,18 @@ class EarlyWriting:
 
     def begin(self) -> None:
         """Begin once more, if it is not still at it."""
+        begun = False
         if not self._busy.acquire(blocking=False):
             return
         try:
-            if self._fd < 0:
-                self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            _thread.start_new_thread(self._work, ())
-        except (OSError, RuntimeError):  # no descriptor left, or no thread
-            self._busy.release()
+            with suppress(OSError, RuntimeError):  # no descriptor left, or no thread
+                if self._fd < 0:
+                    self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                _thread.start_new_thread(self._work, ())
+                begun = True
+        finally:
+            if not begun:
+                self._busy.release()
 
     def close(self) -> None:
         """Wait for it to end."""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors, write_whole
+from contextplane.adapters.files.times import changed_at
 from contextplane.model.execution import MANIFEST_MOST, same_but_hash
 from contextplane.model.ids import Digest
 from contextplane.ports.clock import Clock
@@ -63,7 +64,7 @@ class FileExecutionEntries:
 
     def added_at(self, digest: Digest) -> datetime:
         try:
-            return datetime.fromtimestamp(os.lstat(os.path.join(self._root, digest.hex)).st_mtime, UTC)
+            return changed_at(os.lstat(os.path.join(self._root, digest.hex)))
         except OSError:
             return datetime.min.replace(tzinfo=UTC)
 

@@ -10,13 +10,14 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 
 from contextplane.adapters.files.batch import FileBatch
 from contextplane.adapters.files.collecting import FileCollecting
 from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors
 from contextplane.adapters.files.pump import chunks_of, hashed
 from contextplane.adapters.files.staging import LOCK, STAGING, Staging
+from contextplane.adapters.files.times import changed_at
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import (
@@ -80,7 +81,7 @@ class FileObjects:
         return self._found(digest).st_size
 
     def written_at(self, digest: Digest) -> datetime:
-        return datetime.fromtimestamp(self._found(digest).st_mtime, UTC)
+        return changed_at(self._found(digest))
 
     def get(self, digest: Digest) -> bytes:
         return b"".join(self.stream(digest))
@@ -196,4 +197,6 @@ class FileObjects:
 
 
 def _not_found(digest: Digest) -> ObjectNotFound:
-    return ObjectNotFound("no such object in this store", at=str(digest), hint="check the digits")
+    return ObjectNotFound(
+        "no such object in this store", at=str(digest), hint="check the digits; 'ctx fsck' lists what is missing"
+    )
