@@ -25,15 +25,10 @@ from tests.laws.compiler_rich import FORMS, RICH, fields_of, fields_set, leaves,
 from tests.unit.compiler.scenario import CASE, NOW, compile_plain, compiled, evidence, inputs, memory, plain, put
 
 ROOT = Path(__file__).resolve().parents[2]
+OF_A_CLAIM = [f"/agent/identity_claim/{name}" for name in ("run_id", "session_id", "claim_hash", "nbf", "exp")]
 CORRELATION = {
-    "run_context": [
-        *("/run_id", "/trace_id", "/session_id"),
-        *("/agent/identity_claim/run_id", "/agent/identity_claim/session_id"),
-    ],
-    "request": [
-        *("/request_id", "/session_id", "/trace"),
-        *("/agent/identity_claim/run_id", "/agent/identity_claim/session_id"),
-    ],
+    "run_context": ["/run_id", "/trace_id", "/session_id", *OF_A_CLAIM],
+    "request": ["/request_id", "/session_id", "/trace", *OF_A_CLAIM],
 }
 
 
@@ -187,6 +182,16 @@ def test_a_change_of_any_one_input_moves_the_hash_and_correlation_ids_do_not() -
     assert still == []
     # The rest is bound to other parts: to change one alone is refused.
     assert tried / len(PLACES) > 0.9
+
+
+@pytest.mark.parametrize("at", [*OF_A_CLAIM, "/agent/identity_claim/kid"])
+def test_what_is_of_one_run_only_is_missing_to_a_rule_that_reads_it(at: str) -> None:
+    """Were it a fact, what was taken out of the hash would still decide."""
+    path = at.removeprefix("/").replace("/", ".")
+    rule = "/pack/policy_layer/policy_bundles/0/policy_dsl/rules/1/if"
+    context = compile_plain(put(RICH, {rule: {"!=": [{"var": path}, "another"]}}))
+    assert context.policy_decision is not None
+    assert context.policy_decision.missing_facts == ((path,) if at in OF_A_CLAIM else ())
 
 
 def test_a_piece_that_is_added_or_taken_away_moves_the_hash() -> None:

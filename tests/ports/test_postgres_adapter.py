@@ -158,6 +158,7 @@ def test_a_transaction_within_another_is_refused_and_the_outer_one_goes_on(made:
         (psycopg.errors.DiskFull("no room"), StorageFull),
         (psycopg.errors.DeadlockDetected("two wait"), CatalogBusy),
         (psycopg.errors.DataCorrupted("a page"), CatalogCorrupt),
+        (psycopg.errors.UniqueViolation("a row that is there"), CatalogCorrupt),
         (psycopg.errors.AdminShutdown("it ends"), CatalogFailed),
         (psycopg.errors.QueryCanceled("too long"), CatalogFailed),
     ],
@@ -167,6 +168,19 @@ def test_what_the_server_says_becomes_an_error_of_ours(error: psycopg.Error, wan
         raise error
     assert caught.value.at == "there"
     assert str(error) in caught.value.message or wanted is CatalogBusy
+
+
+def test_rows_without_their_pack_go_when_the_list_is_cleared(made: Made) -> None:
+    none = Timestamp(seconds=0, nanos=0)
+    with made.catalog.write() as tx:
+        tx.packs.add(PackRow(digest=a_digest(1), created=none, packed=none, tools=("t",)))
+        tx.texts.add(a_digest(1), [TextPart(part="metadata", text="words")])
+    made.sql("SET session_replication_role = replica; DELETE FROM OURS.pack")
+    with made.catalog.write() as tx:
+        tx.packs.clear()
+    for table in ("pack_tool", "text_part"):
+        counted = f"SELECT count(*) FROM {made.schema}.{table}"  # noqa: S608  names of our own
+        assert made.db.execute(counted.encode()).fetchone() == (0,)
 
 
 def test_a_database_that_keeps_no_unicode_is_refused(made: Made) -> None:

@@ -1,5 +1,6 @@
 """What the first pages tell a newcomer to type is typed here, and what they show is what appears."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.story.pages import fits, steps_of
 from tests.surfaces.running import ctx
 
 ROOT = Path(__file__).parents[2]
@@ -17,21 +19,7 @@ def _steps(page: Path, name: str) -> list[tuple[str, list[str]]]:
     """Each command of the block that is marked with this name, with the lines that the page shows below it."""
     block = re.search(rf"<!-- {name}:.*?```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     assert block is not None
-    steps: list[tuple[str, list[str]]] = []
-    for line in block[1].splitlines():
-        if line.startswith("$ "):
-            steps.append((line.removeprefix("$ "), []))
-        else:
-            steps[-1][1].append(line)
-    return steps
-
-
-def _fits(shown: list[str], told: str) -> bool:
-    """Whether it is what the page shows: `...` stands for anything in a line, and as a line for any lines."""
-    lines = [
-        r"(?s:.*)" if line == "..." else re.escape(line + "\n").replace(re.escape("..."), "[^\n]*") for line in shown
-    ]
-    return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in told.splitlines())) is not None
+    return steps_of(block[1])
 
 
 @pytest.mark.parametrize(
@@ -56,25 +44,29 @@ def test_the_commands_of_a_page_run_and_show_what_the_page_shows(tmp_path: Path,
         assert program == "ctx"
         result = ctx(*arguments, cwd=tmp_path)
         assert result.status == 0, result.err
-        assert _fits(shown, result.out), (command, result.out)
+        assert fits(shown, result.out), (command, result.out)
     if name == "quickstart":  # the drift around a run is another on every machine, so the page shows no lines
         assert "steps/0  read_file  matched" in ctx("replay", "b192", cwd=tmp_path).out
 
 
 def test_the_python_of_a_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = re.findall(r"```python\n(.*?)```", RUNS.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     assert ctx("init", cwd=tmp_path).status == 0
     monkeypatch.chdir(tmp_path)
-    Path("README.md").write_bytes(README.read_bytes())
+    # As the quickstart leaves it.
+    (_, log), *_ = _steps(RUNS, "quickstart")
+    Path("run.json").write_text("\n".join(log), encoding="utf-8")
+    Path("order.json").write_text("order 881", encoding="utf-8")
+    assert ctx("pack", "run.json", cwd=tmp_path).status == 0
     for block in blocks:
         exec(compile(block, RUNS.name, "exec"), {})  # noqa: S102  our own page
-    # Of the first only the file is orphaned: the prompt is the same bytes as that of the recorded run.
-    assert ctx("fsck", cwd=tmp_path).out.count("orphaned  sha256:") == 1
-    assert ctx("log", cwd=tmp_path).out.count("\n") == 1
+    assert ctx("fsck", cwd=tmp_path).out.endswith("The store is sound.\n")
+    fork, recorded, _ = json.loads(ctx("log", "--json", cwd=tmp_path).out)["packs"]
+    assert (fork["parent"][:10], recorded["steps"]) == ("ctx://b192", 2)
 
 
-@pytest.mark.parametrize("page", [README, RUNS, AUTHORS], ids=lambda one: one.name)
+@pytest.mark.parametrize("page", [README, RUNS, AUTHORS, ROOT / "docs" / "json.md"], ids=lambda one: one.name)
 def test_every_page_that_a_page_links_to_is_there(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
     assert targets

@@ -160,7 +160,8 @@ def test_a_published_version_is_compiled_as_an_environment_pins_it(tmp_path: Pat
         (("pack.json", "--request", "request.json", "--bucket", "evidence=-1"), USAGE, "knob_invalid"),
         (("pack.json", "--request", "request.json", "--set", "user.role=x"), USAGE, "knob_invalid"),
         (("pack.json", "--request", "request.json", "--set", "user.tenure_days=1e400"), USAGE, "knob_invalid"),
-        (("pack.json", "--request", "request.json", "--role", "no role"), REFUSED, "compile_case_invalid"),
+        (("pack.json", "--request", "request.json", "--role", "no role"), USAGE, "knob_invalid"),
+        (("pack.json", "--request", "request.json", "--set", 'safety_mode="wild"'), USAGE, "knob_invalid"),
         (("pack.json", "--request", "request.json", "--set", 'intent="x"'), REFUSED, "compile_intent_unknown"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ Comparing {a[:12]} vs {b[:12]}
 10 differences found:
 
   1. [model_drift] Model identifier changed: m-1 -> m-2
-  2. [model_drift] Model parameter "seed" added in pack B
+  2. [model_drift] Model parameter "seed" added in pack B: 4
   3. [environment_drift] OS changed: linux -> darwin
   4. [environment_drift] Version of tool "refund" changed: 1 -> 2
   5. [prompt_drift] System prompts differ
@@ -114,13 +115,15 @@ Comparing {a[:12]} vs {b[:12]}
       -{{}}
       +[]
   7. [tool_drift] Step 1: search added in pack B
-  8. [param_drift] Step 2: refund called with different parameters
+      ctx cat {b[:12]}:steps/1
+  8. [param_drift] Step 2 (3 in pack B): refund called with different parameters
       amount: 10 -> 99
   9. [output_drift] Output "b.md" content differs
       @@ -1 +1 @@
       -# b
       +# B
   10. [output_drift] Output "a.md" removed in pack B
+      ctx cat {a[:12]}:outputs/a.md
 
 First divergence: [model_drift] Model identifier changed: m-1 -> m-2
 """
@@ -183,13 +186,33 @@ def test_a_damaged_content_is_named_and_its_bytes_are_not_shown(folder: Path, pa
     bad = Digest.of(b"# other\n")
     damage(place(folder, bad.hex))
     result = ctx("diff", a, b, cwd=folder)
-    assert f"      (damaged: {bad} of pack B is damaged)\n" in result.out
+    assert f"      (ctx://{b[:12]}:outputs/b.md was tampered with)\n" in result.out
     assert "somebody" not in result.out
     (entry,) = answer(a, b, folder=folder)["entries"]
     assert (entry["text"]["state"], entry["text"]["lines"]) == ("damaged", [])
     place(folder, bad.hex).unlink()
     (entry,) = answer(a, b, folder=folder)["entries"]
     assert entry["text"]["state"] == "missing"
+    assert f"      (ctx://{b[:12]}:outputs/b.md is missing)\n" in ctx("diff", a, b, cwd=folder).out
+
+
+def test_what_only_one_pack_has_is_told_with_the_command_that_reads_it(folder: Path, pack: Pack) -> None:
+    many = [{"role": "user", "content": f"{n}"} for n in range(12)]
+    odd = {"name": "it's a b.md", "content": "odd\n"}
+    b = pack(prompts=[*LOG["prompts"], *many], outputs=[*LOG["outputs"], odd])
+    told = ctx("diff", pack(), b, cwd=folder).out
+    lines = [one.strip() for one in told.splitlines()]
+    start = lines.index("1. [prompt_drift] Pack B has 12 extra prompt(s)") + 1
+    assert lines[start : start + 11] == [*(f"ctx cat {b[:12]}:prompts/{n}" for n in range(1, 11)), "and 2 more"]
+    command = next(one for one in lines if "odd" not in one and "a b.md" in one and one.startswith("ctx cat"))
+    assert ctx(*shlex.split(command)[1:], cwd=folder).raw == b"odd\n"
+
+
+def test_a_content_that_another_of_the_same_name_hides_is_told_by_its_place(folder: Path, pack: Pack) -> None:
+    same = {"name": "x", "content": "last"}
+    a = pack(outputs=[{"name": "x", "content": "first"}, same])
+    b = pack(outputs=[{"name": "x", "content_base64": "AP8="}, same])
+    assert f"      (ctx://{b[:12]}#/outputs/0 is not text)\n" in ctx("diff", a, b, cwd=folder).out
 
 
 @pytest.mark.parametrize("same", [False, True], ids=["two-packs", "one-pack"])
@@ -259,8 +282,8 @@ def test_large_and_binary_contents_are_named_and_not_compared(folder: Path, pack
     a = pack(outputs=[{"name": "large", "content": ""}, {"name": "binary", "content": ""}])
     b = pack(outputs=[{"name": "large", "path": "large"}, binary])
     result = ctx("diff", a, b, cwd=folder)
-    assert "of pack B is too large to compare as text: 15,728,640 bytes)" in result.out
-    assert "of pack B is not text)" in result.out
+    assert f"(ctx://{b[:12]}:outputs/large is too large to compare as text: 15,728,640 bytes)" in result.out
+    assert f"(ctx://{b[:12]}:outputs/binary is not text)" in result.out
     states = [entry["text"]["state"] for entry in answer(a, b, folder=folder)["entries"]]
     assert states == ["too_large", "binary"]
 

@@ -24,12 +24,27 @@ def test_a_pack_that_is_not_whole_is_refused_by_name_and_leaves_no_file(pair: Pa
         place.write_bytes(b"First")
     result = ctx("export", pair.pack.hex, "-o", "x.tar", cwd=pair.here)
     error = refused(result, *((10, "execution_pack_incomplete") if missing else (11, "object_corrupt")))
-    assert digits[2:] in error
+    assert "outputs/report.md" in error
+    assert "missing" in error if missing else "tampered with" in error
     assert sorted(path.name for path in pair.here.iterdir()) == [".ctx"]
     cut = ctx("export", pair.pack.hex, "-o", "-", cwd=pair.here)
     assert cut.status == result.status
     assert pair.take(cut.raw).status == 10
     assert contents(pair.there) == {}
+
+
+@pytest.mark.parametrize("instead", ["nothing", "a folder", "a link"])
+def test_a_parent_that_was_here_and_is_lost_is_not_left_out_as_if_it_had_never_been(pair: Pair, instead: str) -> None:
+    digits = pair.parent.hex
+    place = pair.here / ".ctx" / "objects" / digits[:2] / digits[2:]
+    place.unlink()
+    if instead == "a folder":
+        place.mkdir()
+    elif instead == "a link":
+        place.symlink_to("nowhere")
+    error = refused(ctx("export", pair.pack.hex, "-o", "x.tar", cwd=pair.here), 10, "execution_pack_incomplete")
+    assert f"its parent ctx://{digits[:12]}" in error
+    assert not (pair.here / "x.tar").exists()
 
 
 @pytest.mark.parametrize(
@@ -41,7 +56,8 @@ def test_a_pack_that_is_not_whole_is_refused_by_name_and_leaves_no_file(pair: Pa
         (["PACK"], 2),
         (["PACK", "-o", "-", "--json"], 2),
         (["PACK", "-o", "absent/x.tar"], 1),
-        (["PACK", "-o", "."], 1),
+        (["PACK", "-o", "."], 2),
+        (["PACK", "-o", "absent/"], 2),
     ],
 )
 def test_an_export_that_cannot_be_is_refused(pair_once: Pair, args: list[str], status: int) -> None:

@@ -1,5 +1,6 @@
 """`ctx fork` and `ctx finalize`: a run begets a draft, an edited draft a run, and nothing is lost on the way."""
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.forking import finalize
+from contextplane.app.forking import finalize, fork
 from contextplane.app.init import init
 from contextplane.app.packing import pack_log
 from contextplane.app.platform import opened
@@ -23,7 +24,8 @@ from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.json_text import parse
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.object_index import BLOB, Recorded
-from contextplane.record.draft import InvalidDraft
+from contextplane.record.draft import DRAFT_MOST, InvalidDraft
+from contextplane.store.fsck import fsck
 from contextplane.testing.proofs import proves
 from contextplane.testing.reference_store import ReferenceStore
 from tests.surfaces.running import COMMAND, Result, child_environment, ctx
@@ -107,6 +109,32 @@ def test_people_are_told_where_the_draft_is_and_which_pack_it_became(tmp_path: P
     assert len(result.out) == len("ctx://") + 64 + 1
 
 
+def test_the_command_that_is_told_can_be_pasted_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    folder = tmp_path / "my runs"
+    folder.mkdir()
+    init(Settings(cwd=str(folder)), ".")
+    with opened(Settings(cwd=str(folder))) as platform:
+        digest = pack_log(platform, msgspec.json.encode(LOG), root=str(folder)).digest
+    told_line = ctx("fork", digest.hex, cwd=folder).out.splitlines()[1]
+    (draft,) = (folder / ".ctx" / "drafts").iterdir()
+    verb, typed = told_line.split("finalize with: ctx ", 1)[1].split(" ", 1)
+    assert (verb, shlex.split(typed)) == ("finalize", [str(draft)])
+
+
+def test_whoever_names_a_draft_without_its_folder_is_told_where_it_is(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    assert f"(did you mean {draft}?)" in ctx("finalize", draft.name, cwd=tmp_path).err
+    assert f"('ctx fork' writes drafts below {draft.parent})" in ctx("finalize", "mine.json", cwd=tmp_path).err
+
+
+def test_a_parent_that_is_no_digest_is_not_taken_for_a_text(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    edit(draft, lambda value: value.update(parent=run))
+    result = ctx("finalize", str(draft), cwd=tmp_path)
+    assert f"{draft}#/parent: not a digest" in result.err
+    assert result.err.endswith("(edit the draft, then finalize it again)\n")
+
+
 def test_drafts_of_one_run_never_take_each_others_place(tmp_path: Path, run: str) -> None:
     first = forked(tmp_path, run)
     edit(first, another_model)
@@ -146,6 +174,17 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], object], list[str]]] = {
         lambda value: (value.update(extra=1), value["outputs"][0].update(content="x")),
         ["/extra", "/outputs/0/content"],
     ),
+    "form-and-dangling": (
+        lambda value: (
+            value.update(foo=1, system_prompt=NOWHERE, parent=NOWHERE),
+            value["steps"][0].update(index="2"),
+        ),
+        ["/foo", "/steps/0/index", "/system_prompt", "/parent"],
+    ),
+    "parent-gone-and-dangling": (
+        lambda value: value.update(system_prompt=NOWHERE, parent=NOWHERE),
+        ["/system_prompt", "/parent"],
+    ),
     "content-for-a-hash": (lambda value: value.update(system_prompt="Be bold."), ["/system_prompt"]),
 }
 
@@ -169,6 +208,19 @@ def test_a_broken_draft_is_refused_with_every_place_and_nothing_is_stored(tmp_pa
     assert stored(tmp_path) == before
 
 
+def test_what_is_wrong_with_the_json_of_a_draft_is_told_with_its_form_and_what_dangles(
+    tmp_path: Path, run: str
+) -> None:
+    draft = forked(tmp_path, run)
+    edit(draft, lambda value: value.update(foo=1, system_prompt=NOWHERE))
+    draft.write_bytes(draft.read_bytes().rstrip()[:-1] + b', "model": {}, "hash": 9007199254740993}')
+    with opened(Settings(cwd=str(tmp_path))) as platform, pytest.raises(JsonRefused) as caught:
+        finalize(platform, str(draft))
+    assert caught.value.code == "json_duplicate_key"
+    assert [one.at for one in caught.value.others] == ["/hash", "/hash", "/foo", "/system_prompt"]
+    assert str(caught.value).startswith(f"{draft}#/model: line 1, column ")
+
+
 def test_what_is_no_json_is_refused_with_its_place(tmp_path: Path, run: str) -> None:
     draft = tmp_path / f"{run[:4]}.json"
     assert ctx("finalize", str(draft), cwd=tmp_path).status == 13
@@ -179,13 +231,31 @@ def test_what_is_no_json_is_refused_with_its_place(tmp_path: Path, run: str) -> 
                 finalize(platform, str(draft))
             assert str(caught.value.at).partition("#")[0] == str(draft)
         with draft.open("r+b") as file:
-            file.truncate(MANIFEST_MOST + 1)
-        with pytest.raises(InvalidDraft, match="larger than any manifest"):
+            file.truncate(DRAFT_MOST + 1)
+        with pytest.raises(InvalidDraft, match="larger than any draft"):
             finalize(platform, str(draft))
     draft.write_bytes(b"{")
     result = ctx("finalize", str(draft), cwd=tmp_path)
     assert result.status == REFUSED
     assert str(draft) in result.err
+
+
+def test_a_run_whose_manifest_is_nearly_as_large_as_one_may_be_can_be_forked_finalized_and_checked(
+    tmp_path: Path, run: str
+) -> None:
+    with opened(Settings(cwd=str(tmp_path))) as platform:
+        size = platform.objects.size(Digest(run))
+        # What a fork has more is its parent; each field is on a line of its own in the draft.
+        room = MANIFEST_MOST - size - 100
+        log = LOG | {"model": {"identifier": "m-1", "parameters": {"long": "x" * room}}}
+        large = pack_log(platform, msgspec.json.encode(log), root=str(tmp_path)).digest
+        draft = Path(fork(platform, large))
+        assert draft.stat().st_size > MANIFEST_MOST
+        draft.write_bytes(draft.read_bytes().replace(b'"m-1"', b'"m-2"', 1))
+        done = finalize(platform, str(draft))
+        assert done.manifest.parent == str(large)
+        checked = fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _count: None)
+        assert list(checked) == []
 
 
 def test_a_parent_that_is_no_pack_is_refused(tmp_path: Path, run: str) -> None:
@@ -287,7 +357,7 @@ KILLED = """
 import sys
 from contextplane.adapters.files.entries import FileExecutionEntries
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.app.forking import finalize
+from contextplane.app.forking import finalize, fork
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.testing.faults import KILL, Faults, FaultyDisk

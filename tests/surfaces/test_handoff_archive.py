@@ -58,6 +58,12 @@ def test_taking_it_again_changes_nothing_and_a_later_one_goes_on(two: Two) -> No
     assert kinds == ["imported"] * 3
 
 
+def test_quietly_what_came_is_named_whether_it_was_here_or_not(two: Two) -> None:
+    data = two.here.ctx("export", f"{two.id}@2", "-o", "-").raw
+    for _ in range(2):
+        assert two.there.ctx("import", "-", "--quiet", input=data).out == f"{two.id}@1\n{two.id}@2\n"
+
+
 def test_the_same_packs_give_the_same_bytes_and_one_without_handoffs_is_of_the_first_format(two: Two) -> None:
     assert (
         two.here.ctx("export", two.id, "-o", "-").raw == two.here.ctx("handoff", "export", "login-bug", "-o", "-").raw

@@ -38,6 +38,7 @@ def test_a_store_with_handoff_packs_is_sound_and_can_be_rebuilt(tmp_path: Path, 
         "orphaned": 0,
         "foreign": 0,
         "unreadable": 0,
+        "absent": 0,
     }
     assert told(ctx("fsck", "--rebuild", "--json", cwd=tmp_path))["rebuilt"] == {
         "packs": 0,

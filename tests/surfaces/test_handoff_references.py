@@ -86,7 +86,7 @@ def test_show_log_and_cat_take_a_revision(place: HandedOn, pack: HandoffPack) ->
         (["verify", "pk_nope"], "id_invalid"),
         (["log", "pk_abcd2345@2"], "usage"),
         (["log", "pk_abcd2345", "--all"], "usage"),
-        (["log", "0123abcd"], "usage"),
+        (["log", "notes.md"], "reference_not_an_execution_pack"),
     ],
     ids=str,
 )

@@ -1,13 +1,15 @@
 """`ctx show`, `cat`, `log` and `search`, as a person who looks for a run uses them."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
+from contextplane.testing.reference_store import ReferenceStore
 from tests.surfaces.running import ctx
-from tests.surfaces.runs import packed, place, refs
+from tests.surfaces.runs import LOG, packed, place, refs
 
 
 @pytest.fixture
@@ -99,7 +101,7 @@ def test_a_tampered_manifest_is_named_as_tampered_and_still_listed(store: Path) 
     listed = ctx("log", cwd=store)
     assert listed.status == 0
     assert digits[:12] in listed.out
-    assert "corrupt" in listed.out
+    assert "[tampered with]" in listed.out
 
 
 def test_a_tampered_or_missing_content_is_marked(store: Path) -> None:
@@ -109,12 +111,120 @@ def test_a_tampered_or_missing_content_is_marked(store: Path) -> None:
     place(store, report).write_bytes(b"# REFUNDED\n")
     place(store, prompt).unlink()
     plain = ctx("show", digits, cwd=store).out
-    assert f"out/report.md (tampered with: sha256:{report})" in plain
-    assert f"System prompt: missing: sha256:{prompt}" in plain
+    assert "  out/report.md (tampered with)\n" in plain
+    assert f"System prompt: {prompt[:12]} (missing)\n" in plain
     shown = ctx("show", digits, "--content", cwd=store)
     assert shown.status == 0
-    assert "[tampered with: " in shown.out
-    assert "[missing: " in shown.out
+    assert "  [tampered with]\n" in shown.out
+    assert "  [missing]\n" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("harm", "status", "code", "said"),
+    [
+        ("change", 11, "object_corrupt", "was tampered with"),
+        ("remove", 13, "object_not_found", "is missing"),
+        ("obstruct", 1, "object_obstructed", "was tampered with"),
+    ],
+)
+def test_a_content_that_is_not_whole_is_told_by_the_part_that_was_asked_for(
+    store: Path, harm: str, status: int, code: str, said: str
+) -> None:
+    digits, digest = packed(store), Digest.of(b"# Refunded\n")
+    path = place(store, digest.hex)
+    path.chmod(0o644)
+    path.write_bytes(b"# REFUNDED\n")
+    if harm != "change":
+        path.unlink()
+    if harm == "obstruct":
+        path.mkdir()
+    ref = f"{digits[:4]}:outputs/out/report.md"
+    result = ctx("cat", ref, cwd=store)
+    assert (result.status, result.raw) == (status, b"")
+    assert result.err.startswith(f"ctx: {code}: ctx://{digits[:12]}:outputs/out/report.md: its content {said} (")
+    assert "'ctx fsck' lists all damage" in result.err
+    assert str(store) not in result.err
+    error = json.loads(ctx("cat", ref, "--json", cwd=store).err)["error"]
+    assert (error["code"], error["details"]["digest"]) == (code, str(digest))
+
+
+def test_an_object_that_was_asked_for_by_its_digest_may_just_be_none(store: Path) -> None:
+    digits = packed(store)
+    for ref in (f"sha256:{'0' * 64}", f"sha256:{'0' * 64}:steps/0"):
+        gone = ctx("cat", ref, cwd=store)
+        assert (gone.status, "no such object in this store (check the digits" in gone.err) == (13, True)
+    digest = Digest.of(b"# Refunded\n")
+    place(store, digest.hex).chmod(0o644)
+    place(store, digest.hex).write_bytes(b"")
+    changed = ctx("cat", str(digest), cwd=store)
+    assert (changed.status, f"object_corrupt: {digest}: this object was tampered with (" in changed.err) == (11, True)
+    assert digits not in changed.err
+
+
+def test_a_list_says_how_much_of_it_is_listed_and_when_nothing_fits(store: Path) -> None:
+    assert ctx("log", "--model", "model-x", cwd=store).out == "No execution packs.\n"
+    packed(store)
+    packed(store, system_prompt="You are bold.")
+    for option in (("--model", "none"), ("--tool", "none"), ("--since", "2030-01-01")):
+        assert ctx("log", *option, cwd=store).out == "None of 2 execution packs fits.\n"
+    assert ctx("log", "--limit", "1", cwd=store).err == (
+        "ctx: 1 pack listed, and there are more: --limit N or --all lists them\n"
+    )
+    assert ctx("search", "--limit", "1", "Refund", cwd=store).err == (
+        "ctx: 1 place listed, and there are more: --limit N or --all lists them\n"
+    )
+
+
+def test_the_log_of_a_run_is_that_run_and_what_it_was_forked_from(store: Path) -> None:
+    first = packed(store)
+    (store / "log.json").write_text(json.dumps({**LOG, "system_prompt": "You are bold."}))
+    second = ctx("pack", "log.json", "--parent", first, cwd=store).out.strip()
+    (store / "log.json").write_text(json.dumps({**LOG, "system_prompt": "You are brave."}))
+    third = ctx("pack", "log.json", "--parent", second, cwd=store).out.strip().removeprefix("ctx://")
+    line = [third, second.removeprefix("ctx://"), first]
+    packed(store, system_prompt="Nobody's fork")
+    told = ctx("log", third[:6], cwd=store)
+    assert (told.status, told.err, [one[:12] for one in told.out.splitlines()]) == (0, "", [one[:12] for one in line])
+    assert refs(ctx("log", second, "--json", cwd=store)) == line[1:]
+    cut = ctx("log", third, "--limit", "2", cwd=store)
+    assert ([one[:12] for one in cut.out.splitlines()], "2 packs listed" in cut.err) == (
+        [o[:12] for o in line[:2]],
+        True,
+    )
+    assert json.loads(ctx("log", third, "--limit", "2", "--json", cwd=store).out)["more"] is True
+    assert refs(ctx("log", third, "--all", "--json", cwd=store)) == line
+    for option in ("--model", "--tool", "--since", "--parent"):
+        assert ctx("log", third, option, "x", cwd=store).status == 2
+    assert ctx("log", third, "--unfinished", cwd=store).status == 2
+    assert ctx("log", "0" * 64, cwd=store).status == 13
+
+
+def test_a_line_of_forks_that_leads_out_of_the_store_says_where_it_goes_on(tmp_path: Path) -> None:
+    other, absent = ReferenceStore(tmp_path), "ab" * 32
+    pack = other.pack(outputs={}, parent=absent)
+    assert ctx("init", cwd=tmp_path).status == 0
+    told = ctx("log", pack, cwd=tmp_path)
+    assert told.out.startswith(pack[:12])
+    assert told.err == f"ctx: the line goes on with ctx://{absent[:12]}, which is not in this store\n"
+    answer = json.loads(ctx("log", pack, "--json", cwd=tmp_path).out)
+    assert (answer["absent_parent"], answer["more"]) == (f"ctx://{absent}", False)
+
+
+def test_what_is_wrong_with_a_manifest_is_listed_with_all_its_places(tmp_path: Path) -> None:
+    other = ReferenceStore(tmp_path)
+    pack = other.blob(b'{"version":"0.1","steps":[]}').removeprefix("sha256:")
+    (other.path / "packs" / pack).write_text(f"sha256:{pack}", encoding="ascii")
+    assert ctx("init", cwd=tmp_path).status == 0
+    said = "not a manifest: /created: is missing; /model: is missing; /system_prompt: is missing; "
+    assert f"  [{said}" in ctx("log", cwd=tmp_path).out
+    assert f"manifest sha256:{pack[:12]}  {said}" in ctx("verify", pack, cwd=tmp_path).out
+    assert f"ctx://{pack}: {said}" in ctx("show", pack, cwd=tmp_path).err
+
+
+@pytest.mark.parametrize("verb", ["show", "log", "verify", "replay"])
+def test_a_recording_is_no_pack_and_is_told_how_to_become_one(store: Path, verb: str) -> None:
+    result = ctx(verb, "rec_0123456789abcdef", cwd=store)
+    assert (result.status, "'ctx finalize rec_0123456789abcdef' makes one of it" in result.err) == (2, True)
 
 
 def test_words_at_the_edge_of_a_piece_are_found(store: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contextplane.app.keys import name_of
-from tests.surfaces.registries import at_office, pack_file, prepared
+from tests.surfaces.registries import at_office, key_file, pack_file, prepared
 from tests.surfaces.running import ctx
 from tests.surfaces.sample import one_error_line
 from tests.unit.registry.desk import ISSUER, NARROWER
@@ -82,6 +82,16 @@ def test_the_history_tells_what_the_keyring_calls_whoever_acted(store: Path) -> 
     assert {one["name"] for one in told if one["kind"] == "published"} == {None}
 
 
+def test_a_quiet_history_is_one_event_a_line_by_its_place(store: Path) -> None:
+    ref = f"{SUPPORT}@1.0.0"
+    events = json.loads(ctx("log", ref, "--json", cwd=store).raw)["events"]
+    quiet = ctx("log", ref, "--quiet", cwd=store)
+    assert (quiet.status, quiet.err) == (0, "")
+    assert quiet.out.splitlines() == [f"{one['stream']}@{one['seq']}" for one in events]
+    assert f"registry/version/{ref}@1" in quiet.out.splitlines()
+    assert ctx("show", ref, "--quiet", cwd=store).out == f"{ref}\n"
+
+
 @pytest.mark.parametrize(
     ("which", "name"),
     [
@@ -97,12 +107,31 @@ def test_a_key_is_called_as_it_is_here_or_as_its_file_is(which: str, name: str) 
     assert name_of(which) == name
 
 
-def test_whoever_revokes_a_key_of_a_registry_is_told_to_sign_it_anew(store: Path) -> None:
+def test_whoever_revokes_a_key_signs_the_registry_anew_and_is_told_so(store: Path) -> None:
     ops = key_of("ops").public_key.key_id
+    before = json.loads(ctx("verify", "--registry", "--json", cwd=store).raw)
     said = ctx("keys", "revoke", ops, "--reason", "lost", "--key", "./root.pem", cwd=store)
-    assert "'ctx verify --registry --sign' puts a checkpoint after that" in said.out
-    signed = ctx("verify", "--registry", "--sign", "--key", "./pub.pem", "--json", cwd=store)
-    assert (signed.status, json.loads(signed.raw)["signed"]) == (0, True)
+    assert (said.status, said.err) == (0, "")
+    assert "The registry is signed anew: nothing that this key signs from now on passes for an older act." in said.out
+    after = json.loads(ctx("verify", "--registry", "--json", cwd=store).raw)
+    assert (after["answer"], after["entries"]) == ("verified", before["entries"])
+    assert after["checkpoints"] == before["checkpoints"] + 1
+
+
+def test_who_revokes_his_own_key_is_told_that_another_must_sign_the_registry(store: Path) -> None:
+    with at_office(store) as here:
+        here.trust("second", "owner")
+    second, file = key_of("second").public_key.key_id, key_file(store, "second")
+    done = ctx("keys", "revoke", second, "--reason", "lost", "--key", file, "--json", cwd=store)
+    assert (done.status, json.loads(done.raw)["registry_signed"]) == (0, False)
+    told = one_error_line(ctx("packs", cwd=store), 11, "checkpoint_before_revocation")
+    assert "ctx verify --registry --sign" in told
+    modified = ctx("verify", "--registry", cwd=store)
+    assert modified.status == 11
+    assert "Everything else is as it should be" in modified.out
+    assert "restore a copy, and do not sign it" in modified.out
+    assert ctx("verify", "--registry", "--sign", "--key", "./pub.pem", cwd=store).status == 0
+    assert ctx("packs", cwd=store).status == 0
 
 
 def test_what_came_to_nothing_is_orphaned_and_is_said_to_do_no_harm(store: Path) -> None:

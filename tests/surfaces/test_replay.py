@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import tomllib
 from collections.abc import Mapping
 from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
@@ -17,6 +18,7 @@ from contextplane.audit.replay import Drift, Replayed
 from contextplane.model.ids import Digest
 from contextplane.model.value import Document
 from contextplane.testing.reference_store import ReferenceStore
+from tests.spec.manifest import ROOT
 from tests.surfaces.running import Result, ctx
 
 ORDER = "order 881\n"
@@ -89,17 +91,17 @@ def test_a_run_is_replayed_line_by_line_for_people(folder: Path) -> None:
     lines = result.out.splitlines()
     assert lines[:9] == [
         f"Replay of ctx://{pack}",
-        "  ✓ steps/0  read_file  matched",
-        "  - steps/1  reasoning  skipped: nothing to run",
-        "  ≠ steps/2  read_file  diverged",
+        "  ✓ steps/0  read_file    matched",
+        "  - steps/1  reasoning    skipped: nothing to run",
+        "  ≠ steps/2  read_file    diverged",
         "      @@ -1 +1 @@",
         "      -another",
         "      \\ No newline at end of file",
         "      +order 881",
-        "  ≈ steps/3  read_file  diverged (expected: non-deterministic)",
+        "  ≈ steps/3  read_file    diverged (expected: non-deterministic)",
     ]
     assert lines[9].startswith("  ✗ steps/4  bash\\x1b[2J  failed: no tool ")
-    assert lines[10].startswith("  ✗ steps/5  read_file  failed: ../../secret: leads out of its folder")
+    assert lines[10].startswith("  ✗ steps/5  read_file    failed: ../../secret: leads out of its folder")
     assert lines[11] in {"tools held by: kernel", "tools held by: python"}
     assert [lines[12], lines[13], lines[15]] == [
         "Drift:",
@@ -123,7 +125,9 @@ def test_the_status_says_how_faithful_it_was_also_in_the_words_of_the_reference(
     pack = packed(folder, {**READ, "parameters": {"path": path}, "output": output})
     result = ctx("replay", pack, "--json", cwd=folder)
     assert (result.status, told(result).fidelity) == (status, fidelity)
-    assert ctx("replay", f"ctx://{pack}", "--reference-exit", "--quiet", cwd=folder) == Result(reference, b"", "")
+    quiet = ctx("replay", f"ctx://{pack}", "--reference-exit", "--quiet", cwd=folder)
+    assert (quiet.status, quiet.err) == (reference, "")
+    assert bool(quiet.out) == (fidelity != "exact")
 
 
 def test_a_machine_gets_every_part_and_every_drift(folder: Path) -> None:
@@ -142,11 +146,15 @@ def test_inputs_that_are_gone_or_changed_are_told_in_either_form_and_change_no_s
     blob(folder, b"as it was given").write_bytes(b"as it is")
     for args in ((), ("--recorded",)):
         changed = ctx("replay", pack, *args, cwd=folder)
-        assert (changed.status, "\n  input order.txt is not as it was: " in changed.out) == (0, True)
+        assert (changed.status, "\n  input order.txt was tampered with\n" in changed.out) == (0, True)
+        (drift,) = [
+            one for one in told(ctx("replay", pack, *args, "--json", cwd=folder)).drift if one.what == "order.txt"
+        ]
+        assert (drift.kind, drift.damage) == ("damaged_input", "tampered")
     blob(folder, b"as it was given").unlink()
     for args in ((), ("--recorded",)):
         gone = ctx("replay", pack, *args, cwd=folder)
-        assert (gone.status, "\n  input order.txt is not in the store\n" in gone.out) == (0, True)
+        assert (gone.status, "\n  input order.txt is missing\n" in gone.out) == (0, True)
 
 
 def test_the_recorded_form_needs_no_tool_and_finds_damage(folder: Path) -> None:
@@ -158,7 +166,20 @@ def test_the_recorded_form_needs_no_tool_and_finds_damage(folder: Path) -> None:
     blob(folder, b"done").write_bytes(b"DONE")
     result = ctx("replay", pack, "--recorded", cwd=folder)
     assert result.status == 1
-    assert "✗ outputs/report.md  failed: sha256:" in result.out
+    assert result.out.splitlines()[1:3] == [
+        "  ✓ steps/0            bash  matched",
+        "  ✗ outputs/report.md        failed: what was recorded was tampered with",
+    ]
+    part = told(ctx("replay", pack, "--recorded", "--json", cwd=folder)).parts[1]
+    assert (part.code, part.damage) == ("object_corrupt", "tampered")
+
+
+def test_columns_stand_below_each_other_whatever_is_in_them(folder: Path) -> None:
+    steps = [{**READ, "tool": "t" * (n + 1), "parameters": None} for n in range(11)]
+    lines = ctx("replay", packed(folder, *steps), "--recorded", cwd=folder).out.splitlines()[1:-1]
+    assert len({line.index("matched") for line in lines}) == 1
+    long = ctx("replay", packed(folder, {**READ, "tool": "x" * 90}, READ), "--recorded", cwd=folder).out.splitlines()
+    assert long[2].index("matched") < 70
 
 
 def test_the_workspace_is_the_folder_of_the_store_or_the_one_that_is_named(folder: Path) -> None:
@@ -237,14 +258,49 @@ def test_the_network_is_closed_unless_a_host_is_allowed(folder: Path) -> None:
     assert allowed.status == 0
 
 
+def installed(site: Path, name: str, version: str, points: str) -> None:
+    """A package as installers leave it, but for its modules."""
+    info = site / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text(points)
+
+
+def test_the_plug_in_that_the_page_shows_is_a_tool(folder: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
+    project, code = (page.partition(f"```{kind}\n")[2].partition("```")[0] for kind in ("toml", "python"))
+    package = tomllib.loads(project)["project"]
+    ((group, points),) = package["entry-points"].items()
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "line_tools.py").write_text(code)
+    told_points = "".join(f"{name} = {place}\n" for name, place in points.items())
+    installed(tmp_path / "site", package["name"], package["version"], f"[{group}]\n{told_points}")
+    step = {"type": "tool_call", "tool": "count_lines", "parameters": {"path": "order.txt"}, "output": "1"}
+    pack = packed(folder, step, versions={"count_lines": "1.0"})
+    answer = told(
+        ctx("replay", pack, "--trust-tools", "--json", cwd=folder, env={"PYTHONPATH": str(tmp_path / "site")})
+    )
+    assert (answer.fidelity, [one.kind for one in answer.drift]) == ("exact", ["environment"] * 2)
+
+
+def test_code_of_others_finds_its_temporary_folder_where_the_help_says(folder: Path) -> None:
+    (folder / "looking.py").write_text(
+        "import os, tempfile\n"
+        "def places():\n"
+        "    return sorted({os.environ['HOME'], os.environ['TMPDIR'], tempfile.gettempdir()}) == [os.environ['HOME']]\n"
+    )
+    step = {"type": "tool_call", "tool": "python", "parameters": {"function": "looking:places"}, "output": "true"}
+    result = ctx("replay", packed(folder, step), "--allow-python", "looking", "--trust-tools", cwd=folder)
+    assert (result.status, result.err) == (0, "")
+    assert "HOME and TMPDIR" in ctx("replay", "--help", cwd=folder).out
+
+
 def test_a_plug_in_is_a_tool_of_its_package_and_is_loaded_only_when_a_step_names_it(
     folder: Path, tmp_path: Path
 ) -> None:
     site = tmp_path / "site"
-    (site / "shouting-2.5.dist-info").mkdir(parents=True)
+    installed(site, "shouting", "2.5", "[contextplane.tools]\nshout = shouting:shout\n")
     (site / "shouting.py").write_text(PLUGIN)
-    (site / "shouting-2.5.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 2.5\n")
-    (site / "shouting-2.5.dist-info" / "entry_points.txt").write_text("[contextplane.tools]\nshout = shouting:shout\n")
     env = {"PYTHONPATH": str(site)}
     (folder / "mark").touch()
     assert ctx("replay", packed(folder, READ), cwd=folder, env=env).status == 0

@@ -96,7 +96,7 @@ def test_a_long_answer_is_cut_and_says_so(folder: Path, pack: Pack) -> None:
     assert (len(newest["hits"]), newest["more"]) == (3, False)
     cut = ctx("search", "careful", "--limit", "2", cwd=folder)
     assert cut.out.count("\n") == 2
-    assert cut.err == "ctx: only the first 2 places of more; --limit N or --all shows them\n"
+    assert cut.err == "ctx: 2 places listed, and there are more: --limit N or --all lists them\n"
     assert ctx("search", "careful", "--limit", "2", "--quiet", cwd=folder).err == cut.err
     less = answer("careful", "--limit", "2", folder=folder)
     assert (less["hits"], less["more"]) == (newest["hits"][:2], True)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
@@ -30,26 +31,88 @@ def test_a_sidecar_is_sorted_and_written_again_with_what_people_added(tmp_path: 
         "inputs": ["a.txt", "b.txt"],
         "tools": ["read_file", "write_file"],
     }
-    path.write_bytes(msgspec.json.encode({**value, "tools": None, "confidence": "high", "notes": "read it twice"}))
-    assert sidecars(tmp_path, run).written == (str(path),)
-    assert msgspec.json.decode(path.read_bytes()) == {**value, "confidence": "high", "notes": "read it twice"}
+    added = {"confidence": "high", "notes": "read it twice", "reviewed_by": ["Ann"]}
+    path.write_bytes(msgspec.json.encode({**value, "tools": None, **added}))
+    done = sidecars(tmp_path, run)
+    assert (done.written, done.replaced) == ((str(path),), ())
+    assert msgspec.json.decode(path.read_bytes()) == {**value, **added}
     assert sorted(one.name for one in tmp_path.iterdir()) == [".ctx", "report.md", "report.md.ctx.json"]
 
 
-def test_the_sidecar_of_another_pack_is_kept_and_reported(tmp_path: Path) -> None:
-    run = packed(tmp_path, "a.md", "b.md", "c.md", "d.md")
-    other = packed(tmp_path, "a.md")
+def test_the_sidecar_of_another_run_gives_way_where_the_file_is_what_this_run_put_out(tmp_path: Path) -> None:
+    older, run = packed(tmp_path, "a.md"), packed(tmp_path, "a.md", "b.md", "c.md", "d.md")
     for name in ("a.md", "b.md", "c.md", "d.md"):
         put_out(tmp_path, name)
-    claim(tmp_path / "a.md", context_pack=f"ctx://{other.digest.hex}")
-    put_out(tmp_path, "b.md.ctx.json", b"not a sidecar")
-    (tmp_path / "c.md.ctx.json").symlink_to(tmp_path / "d.md")
-    before = {name: (tmp_path / f"{name}.ctx.json").read_bytes() for name in ("a.md", "b.md")}
+    # In whichever form it names the run, whether that is here or not, and whoever wrote it.
+    claim(tmp_path / "a.md", context_pack=f"ctx://{older.digest.hex}", output="a.md", inputs=[], tools=[])
+    claim(tmp_path / "b.md", context_pack=older.digest.hex[:8], inputs=None, notes=None)
+    claim(tmp_path / "c.md", context_pack=f"sha256:{'0' * 64}", confidence="", notes="")
     done = sidecars(tmp_path, run)
-    assert done.written == (str(tmp_path / "d.md.ctx.json"),)
-    assert done.kept == tuple(str(tmp_path / f"{name}.ctx.json") for name in ("a.md", "b.md", "c.md"))
-    assert {name: (tmp_path / f"{name}.ctx.json").read_bytes() for name in before} == before
-    assert (tmp_path / "d.md").read_bytes() == REPORT
+    paths = tuple(str(tmp_path / f"{name}.md.ctx.json") for name in "abcd")
+    assert (done.written, done.replaced) == (paths, paths[:3])
+    assert (done.kept, done.failed) == ((), ())
+    for path in paths:
+        assert msgspec.json.decode(Path(path).read_bytes())["context_pack"] == f"ctx://{run.digest.hex}"
+        assert ctx("verify", path.removesuffix(".ctx.json"), cwd=tmp_path).status == VERIFIED
+
+
+LEFT: dict[str, tuple[dict[str, object] | bytes, bytes, str]] = {
+    "no-json": (b"own", REPORT, "is no sidecar"),
+    "no-sidecar": ({"pack": 1}, REPORT, "is no sidecar"),
+    "no-run": ({"context_pack": "report.md"}, REPORT, "is no sidecar"),
+    "notes": ({"context_pack": "0" * 64, "notes": "mine"}, REPORT, "another run, and somebody added notes"),
+    "more": ({"context_pack": "0" * 64, "x": 1, "confidence": "low"}, REPORT, "somebody added confidence, x"),
+    "other-bytes": ({"context_pack": "0" * 64}, b"edited", "not those that this run put out"),
+}
+
+
+@pytest.mark.parametrize(("before", "data", "why"), LEFT.values(), ids=LEFT)
+def test_what_is_no_sidecar_or_is_of_another_file_is_left_and_named(
+    tmp_path: Path, before: dict[str, object] | bytes, data: bytes, why: str
+) -> None:
+    run = packed(tmp_path, "a.md", "b.md")
+    put_out(tmp_path, "a.md", data)
+    put_out(tmp_path, "b.md")
+    path = tmp_path / "a.md.ctx.json"
+    path.write_bytes(before if isinstance(before, bytes) else msgspec.json.encode(before))
+    there = path.read_bytes()
+    done = sidecars(tmp_path, run)
+    assert (done.written, done.kept) == ((str(tmp_path / "b.md.ctx.json"),), (str(path),))
+    (error,) = done.failed
+    assert why in error.message
+    assert f"the pack ctx://{run.digest.hex} is stored; " in str(error.hint)
+    assert path.read_bytes() == there
+
+
+def test_what_is_no_file_in_the_place_of_a_sidecar_is_left_and_named(tmp_path: Path) -> None:
+    run = packed(tmp_path, "a.md")
+    put_out(tmp_path, "a.md")
+    path = tmp_path / "a.md.ctx.json"
+    path.mkdir()
+    done = sidecars(tmp_path, run)
+    assert (done.written, done.kept) == ((), (str(path),))
+    assert [(one.at, one.message) for one in done.failed] == [(str(path), "not a regular file")]
+
+
+def test_a_link_in_the_place_of_a_sidecar_is_left_and_so_is_what_it_leads_to(tmp_path: Path) -> None:
+    run = packed(tmp_path, "a.md", "b.md")
+    for name in ("a.md", "b.md"):
+        put_out(tmp_path, name)
+    (tmp_path / "a.md.ctx.json").symlink_to(tmp_path / "b.md")
+    done = sidecars(tmp_path, run)
+    assert (done.kept, [one.message for one in done.failed]) == (
+        (str(tmp_path / "a.md.ctx.json"),),
+        ["is a link; it was left as it is"],
+    )
+    assert (tmp_path / "b.md").read_bytes() == REPORT
+
+
+def test_a_file_of_other_bytes_gets_no_sidecar_that_says_it_is_of_this_run(tmp_path: Path) -> None:
+    run = packed(tmp_path, "a.md")
+    path = put_out(tmp_path, "a.md", b"edited")
+    done = sidecars(tmp_path, run)
+    assert (done.written, done.kept, [one.at for one in done.failed]) == ((), (), [str(path)])
+    assert not Path(f"{path}.ctx.json").exists()
 
 
 def test_no_sidecar_is_written_outside_the_folder_or_into_the_store(tmp_path: Path) -> None:
@@ -61,7 +124,8 @@ def test_no_sidecar_is_written_outside_the_folder_or_into_the_store(tmp_path: Pa
     (inside / "folder").mkdir()
     names = ["../outside/x.md", str(outside / "x.md"), "linked/x.md", "link.md", "folder", ".", "gone.md"]
     run = packed(inside, *names, ".ctx/config.json", "nul\0.md")
-    assert sidecars(inside, run) == WrittenSidecars(written=(), kept=())
+    absent = tuple(sorted([*names, ".ctx/config.json", "nul\0.md"]))
+    assert sidecars(inside, run) == WrittenSidecars(absent=absent)
     assert sorted(one.name for one in outside.iterdir()) == ["x.md"]
 
 
@@ -78,8 +142,11 @@ def test_a_sidecar_that_cannot_be_written_is_told_and_the_pack_and_the_others_ar
     long = "n" * 250
     result = pack(tmp_path, "a.md", long, "z.md")
     ref = result.out.strip()
-    assert (result.status, ref.startswith("ctx://"), result.err.count("\n")) == (1, True, 1)
-    assert result.err.startswith("ctx: sidecar_not_written: ")
+    assert (result.status, ref.startswith("ctx://")) == (1, True)
+    assert [line.partition("/")[0] for line in result.err.splitlines()] == [
+        *["ctx: wrote "] * 2,
+        "ctx: sidecar_not_written: ",
+    ]
     assert f"{long}.ctx.json: cannot be written: File name too long (the pack {ref} is stored)" in result.err
     assert ctx("verify", ref, cwd=tmp_path).status == VERIFIED
     for name in ("a.md", "z.md"):
@@ -91,12 +158,28 @@ def test_a_sidecar_that_cannot_be_written_is_told_and_the_pack_and_the_others_ar
     assert not [path for path in tmp_path.iterdir() if path.name[0].isdigit()]
 
 
-def test_the_sidecar_of_another_pack_is_told_to_people_and_machines(tmp_path: Path) -> None:
+def test_the_second_run_over_the_same_file_is_told_and_verified_by_its_own_sidecar(tmp_path: Path) -> None:
     init(Settings(cwd=str(tmp_path)), ".")
-    assert pack(tmp_path, "a.md").status == 0
-    first = (tmp_path / "a.md.ctx.json").read_bytes()
+    path = tmp_path / "a.md.ctx.json"
+    assert f"ctx: wrote {path}\n" in pack(tmp_path, "a.md").err
     result = pack(tmp_path, "a.md", "b.md")
-    assert (result.status, "a.md.ctx.json is of another pack, and was left as it is" in result.err) == (0, True)
-    answer = msgspec.json.decode(pack(tmp_path, "a.md", "b.md", json=True).raw)
-    assert answer["sidecars_kept"] == [str(tmp_path / "a.md.ctx.json")]
-    assert (tmp_path / "a.md.ctx.json").read_bytes() == first
+    assert (result.status, f"ctx: wrote {path}, where one of another run was\n" in result.err) == (0, True)
+    assert result.out.strip() in path.read_text()
+    assert ctx("verify", "a.md", cwd=tmp_path).status == VERIFIED
+    put_out(tmp_path, "a.md", b"edited")
+    again = ctx("pack", "log.json", "--sidecars", "--json", cwd=tmp_path)
+    answer = msgspec.json.decode(again.raw)
+    assert (again.status, answer["sidecars_kept"], answer["sidecars_replaced"]) == (1, [str(path)], [])
+    assert msgspec.json.decode(again.err.encode())["error"]["at"] == str(tmp_path / "a.md")
+
+
+def test_that_no_sidecar_was_written_is_told_with_the_outputs_that_have_no_file(tmp_path: Path) -> None:
+    init(Settings(cwd=str(tmp_path)), ".")
+    (tmp_path / "log.json").write_bytes(log(*(f"{n:02}.md" for n in range(21))))
+    result = ctx("pack", "log.json", "--sidecars", cwd=tmp_path)
+    told = ", ".join(f"{n:02}.md" for n in range(20))
+    assert (result.status, result.err) == (0, f"ctx: no sidecar for what does not lie below .: {told} and 1 more\n")
+    answer = msgspec.json.decode(ctx("pack", "log.json", "--sidecars", "--json", cwd=tmp_path).raw)
+    assert len(answer["outputs_absent"]) == 21
+    (tmp_path / "log.json").write_bytes(log())
+    assert ctx("pack", "log.json", "--sidecars", cwd=tmp_path).err == "ctx: no sidecar: this run put out no file\n"

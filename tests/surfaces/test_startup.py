@@ -72,6 +72,17 @@ def test_the_status_of_a_store_that_is_in_step_imports_no_object_store(sample: S
     assert modules & unwanted == set()
 
 
+def test_a_pack_that_nobody_waits_for_at_a_terminal_imports_no_bar(sample: Store, tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    log.write_text(
+        '{"model": {"identifier": "m"}, "system_prompt": "s", "environment": {"os": "l", "runtime": "r"}}',
+        encoding="utf-8",
+    )
+    modules = imported("pack", str(log), cwd=sample.folder)
+    assert "contextplane.app.packing" in modules
+    assert modules & {"contextplane.cli.progress", "contextplane.app.watched", "contextplane.ports.progress"} == set()
+
+
 def test_a_compile_of_json_files_imports_no_store_no_yaml_and_no_validator(tmp_path: Path) -> None:
     pack_file(tmp_path)
     written(tmp_path, "request.json", SHOWN)

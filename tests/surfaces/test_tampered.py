@@ -61,19 +61,32 @@ def test_a_verb_that_reads_it_ends_as_untrusted_and_names_it(tampered: Tampered,
     args = [one.replace("PACK", tampered.pack).replace("CHILD", tampered.child) for one in line.split()]
     result = ctx(*args, cwd=tampered.folder)
     assert (result.status, result.raw) == (MODIFIED, b"")
-    assert "object_corrupt" in result.err
-    assert tampered.manifest.name in result.err
+    told = f"ctx://{tampered.pack.removeprefix('ctx://')[:12]}: its manifest was tampered with ("
+    if "--json" in args:
+        error = msgspec.json.decode(result.err)["error"]
+        assert f"{error['at']}: {error['message']} (" == told
+        assert (error["code"], error["details"]["damage"]) == ("object_corrupt", "tampered")
+        assert error["details"]["digest"] == tampered.pack.replace("ctx://", "sha256:")
+        assert error["details"]["place"] == str(tampered.manifest)
+    else:
+        assert result.err.startswith(f"ctx: object_corrupt: {told}")
 
 
 def test_a_verb_that_lists_or_checks_it_marks_it(tampered: Tampered) -> None:
     digits = tampered.pack.removeprefix("ctx://")
-    (line,) = [one for one in ctx("log", cwd=tampered.folder).out.splitlines() if one.startswith(digits[:12])]
-    assert "corrupt" in line
-    assert f"{digits} (object_corrupt)" in ctx("show", tampered.child, cwd=tampered.folder).out
-    for ref in (tampered.pack, tampered.child):
+    for listing in (("log",), ("log", tampered.child), ("search", "careful")):
+        lines = ctx(*listing, cwd=tampered.folder).out.splitlines()
+        (line,) = [one for one in lines if one.startswith(digits[:12])]
+        assert "  [tampered with]" in line
+        assert len(line) <= 80
+        rows = msgspec.json.decode(ctx(*listing, "--json", cwd=tampered.folder).raw)
+        (row,) = [one for one in rows.get("packs") or rows["hits"] if one["ref"] == tampered.pack]
+        assert (row["damage"], row["problem"].startswith("tampered with")) == ("tampered", True)
+    assert f"Parent:    {digits[:12]} (tampered with)\n" in ctx("show", tampered.child, cwd=tampered.folder).out
+    for ref, what in ((tampered.pack, "manifest"), (tampered.child, "parent")):
         result = ctx("verify", ref, cwd=tampered.folder)
         assert (result.status, "Integrity: modified" in result.out) == (MODIFIED, True)
-        assert digits in result.out.split("Integrity: ")[1]
+        assert f"\n  modified  {what} ctx://{digits[:12]} was tampered with\n" in result.out
     damaged = ctx("fsck", cwd=tampered.folder)
     assert (damaged.status, f"corrupt   sha256:{digits}" in damaged.out) == (1, True)
 
@@ -93,4 +106,5 @@ def test_a_line_of_parents_that_is_broken_is_told_apart_from_one_that_was_change
     assert ctx("verify", tampered.child, cwd=tmp_path).status == MODIFIED
     tampered.manifest.unlink()
     missing = ctx("verify", tampered.child, cwd=tmp_path)
-    assert (missing.status, "it is not in the store" in missing.out) == (UNCHECKED, True)
+    assert missing.status == UNCHECKED
+    assert f"  unchecked parent {tampered.pack[:18]} is missing\n" in missing.out

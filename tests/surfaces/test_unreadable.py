@@ -26,24 +26,27 @@ def close(store: Path, digits: str) -> None:
             os.chown(path, NOBODY, NOBODY)
 
 
-def says_neither(result: Result) -> str:
+def says_neither(result: Result, but: str = "unreadable") -> str:
     told = result.out + result.err
     assert "tampered" not in told
     assert "corrupt" not in told
     assert "missing" not in told.replace("0 missing", "")
-    assert "cannot be read" in told
+    assert but in told
     return told
 
 
 def test_a_content_that_cannot_be_read_is_unchecked(store: Path) -> None:
     pack = packed(store)
+    other = packed(store, outputs=[{"name": "out/report.md", "content": "# Paid"}])
     output = manifest(store, pack)["outputs"][0]["content_ref"].removeprefix("sha256:")
     close(store, output)
     verdict = ctx_as_nobody("verify", pack, cwd=store)
     assert verdict.status == 10
     assert "Permission denied" in says_neither(verdict)
     assert json.loads(ctx_as_nobody("verify", pack, "--json", cwd=store).raw)["answer"] == "unchecked"
-    assert "cannot be read: sha256:" in says_neither(ctx_as_nobody("show", pack, cwd=store))
+    assert "  out/report.md (unreadable)" in says_neither(ctx_as_nobody("show", pack, cwd=store))
+    says_neither(ctx_as_nobody("cat", f"{pack}:outputs/out/report.md", cwd=store))
+    says_neither(ctx_as_nobody("diff", pack, other, cwd=store))
     replayed = ctx_as_nobody("replay", pack, "--recorded", cwd=store)
     assert replayed.status == 1
     says_neither(replayed)
@@ -56,6 +59,7 @@ def test_a_manifest_that_cannot_be_read_is_marked_as_that(store: Path) -> None:
     for verb in (("log",), ("search", "Refunded"), ("verify", pack)):
         says_neither(ctx_as_nobody(*verb, cwd=store))
     shown = ctx_as_nobody("show", pack, cwd=store)
+    says_neither(shown)
     assert (shown.status, shown.err.split(":")[1].strip()) == (1, "storage_failed")
 
 
@@ -66,7 +70,7 @@ def test_what_cannot_be_read_is_kept_by_a_collector_and_named(store: Path) -> No
     close(store, manifest_of(store, pack))
     done = ctx_as_nobody("gc", "--grace", "0s", "--dry-run", cwd=store)
     assert done.status == 0
-    says_neither(done)
+    says_neither(done, but="cannot be read")
 
 
 def manifest_of(store: Path, pack: str) -> str:

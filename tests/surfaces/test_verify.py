@@ -29,7 +29,14 @@ from tests.surfaces.artifacts import (
     sidecars,
     told,
 )
-from tests.surfaces.running import ctx
+from tests.surfaces.running import Result, ctx
+
+
+def only_trouble(result: Result, status: int) -> dict[str, str]:
+    """The one thing that is wrong with a pack."""
+    (trouble,) = msgspec.convert(told(result, status)["troubles"], list[dict[str, str]])
+    return trouble
+
 
 # --- packs ------------------------------------------------------------------------------------------------------------
 
@@ -57,7 +64,12 @@ def test_a_tampered_blob_is_named_and_is_not_status_0(tmp_path: Path) -> None:
     result = ctx("verify", f"ctx://{run.digest.hex}", cwd=tmp_path)
     assert result.status == MODIFIED
     assert "Integrity: modified" in result.out
-    assert f"outputs/report.md {blob}" in result.out
+    name = f"ctx://{run.digest.hex[:12]}:outputs/report.md"
+    assert f"\n  modified  {name} was tampered with (object {blob.hex[:12]})\n" in result.out
+    trouble = only_trouble(ctx("verify", run.digest.hex, "--json", cwd=tmp_path), MODIFIED)
+    assert (trouble["what"], trouble["answer"]) == (f"outputs/report.md {blob}", "modified")
+    assert (trouble["part"], trouble["digest"], trouble["damage"]) == ("outputs/report.md", str(blob), "tampered")
+    assert trouble["why"].startswith("its bytes have the digest sha256:")
 
 
 def test_a_tampered_manifest_is_modified_and_never_not_found(tmp_path: Path) -> None:
@@ -82,7 +94,10 @@ def test_a_missing_parent_is_said(tmp_path: Path) -> None:
     place(tmp_path, Digest(parent)).unlink()
     result = ctx("verify", child, cwd=tmp_path)
     assert result.status == UNCHECKED
-    assert f"parent sha256:{parent}  it is not in the store" in result.out
+    assert f"parent ctx://{parent[:12]} is missing\n" in result.out
+    trouble = only_trouble(ctx("verify", child, "--json", cwd=tmp_path), UNCHECKED)
+    assert (trouble["what"], trouble["why"]) == (f"parent sha256:{parent}", "it is not in the store")
+    assert (trouble["part"], trouble["digest"], trouble["damage"]) == ("parent", f"sha256:{parent}", "missing")
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -172,6 +187,29 @@ def test_no_sidecar_and_no_such_pack_are_unknown(tmp_path: Path) -> None:
     claim(path, context_pack="ctx://" + "0" * 64)
     answer = told(ctx("verify", "report.md", "--json", cwd=tmp_path), UNKNOWN)
     assert "its pack is not in this store" in str(answer["why"])
+
+
+def test_a_file_of_a_pack_whose_manifest_is_missing_is_told_that(tmp_path: Path) -> None:
+    run = packed(tmp_path, "report.md")
+    put_out(tmp_path, "report.md")
+    sidecars(tmp_path, run)
+    place(tmp_path, run.digest).unlink()
+    result = ctx("verify", "report.md", cwd=tmp_path)
+    assert result.status == UNKNOWN
+    said = f"ctx://{run.digest.hex[:12]}: it is registered, but its manifest is missing"
+    assert f"Integrity: unknown ({said})\n" in result.out
+
+
+def test_of_a_renamed_file_it_is_told_what_its_sidecar_calls_it(tmp_path: Path) -> None:
+    run = packed(tmp_path, "out/report.md")
+    path = put_out(tmp_path, "out/report.md")
+    sidecars(tmp_path, run)
+    for old in (path, path.with_name("report.md.ctx.json")):
+        old.rename(old.with_name(old.name.replace("report", "renamed")))
+    result = ctx("verify", "out/renamed.md", cwd=tmp_path)
+    assert result.status == UNCHECKED
+    said = "the pack has no output named renamed.md; its sidecar calls it out/report.md: was it renamed?"
+    assert f"Integrity: unchecked ({said})\n" in result.out
 
 
 def test_a_file_that_is_not_there_or_is_none_is_an_error(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from contextplane.app.recording import Recorder
 from contextplane.app.settings import Settings
+from contextplane.record.journal import RecordingFinished
 from tests.surfaces.running import ctx
 from tests.surfaces.runs import LOG, packed
 from tests.surfaces.sample import one_error_line
@@ -65,13 +66,15 @@ def test_a_log_without_any_time_is_told_and_is_of_no_year(store: Path) -> None:
     result = ctx("pack", "-", cwd=store, input=json.dumps(timeless).encode())
     assert result.err == "ctx: the log tells no time (give created, or a timestamp of a step)\n"
     digits = result.out.strip().removeprefix("ctx://")
+    machine = json.loads(ctx("pack", "-", "--json", cwd=store, input=json.dumps(timeless).encode()).out)
+    assert (machine["created"], machine["tells_time"]) == ("0001-01-01T00:00:00Z", False)
     assert "Created:   no time\n" in ctx("show", digits, cwd=store).out
     assert "Created:   no time\n" in ctx("verify", digits, cwd=store).out
     other = packed(store, model={"identifier": "m"})
     # The columns stand below each other, also where there is no time and a model has a short name.
     assert ctx("log", cwd=store).out.splitlines() == [
-        f"{other[:12]}  2026-05-04 09:31:42  m        2 steps",
-        f"{digits[:12]}  no time              model-x  0 steps",
+        f"{other[:12]}  2026-05-04 09:31:42Z  m        2 steps",
+        f"{digits[:12]}  no time               model-x  0 steps",
     ]
     assert "no time" not in ctx("log", "--json", cwd=store).out
 
@@ -124,7 +127,7 @@ def test_how_a_step_diverged_is_told_to_machines_too(store: Path) -> None:
     assert parts[0]["text"]["lines"] == ["@@ -1 +1 @@", '-{"id": 881}', '+{"id": 882}']
     assert "text" not in parts[1]
     (store / "order.json").write_bytes(b"\0")
-    assert "(binary: what came now is not text)" in ctx("replay", packed(store), cwd=store).out
+    assert "(what came now is not text)" in ctx("replay", packed(store), cwd=store).out
 
 
 @pytest.mark.parametrize(
@@ -160,6 +163,23 @@ def test_a_recorder_says_how_it_is_used_and_where_a_failed_run_is(store: Path) -
         raise RuntimeError
     assert caught.value.__notes__ == [f"recorded so far: {run.id}; 'ctx finalize {run.id}' makes a pack of it"]
     assert ctx("finalize", run.id, cwd=store).status == 0
+
+
+def test_whoever_goes_on_with_a_finished_recording_is_told_the_pack_it_became(store: Path) -> None:
+    settings = Settings(cwd=str(store))
+    with Recorder(model="m", system_prompt="s", settings=settings) as run:
+        run.prompt("user", "hello")
+    with pytest.raises(RecordingFinished) as caught, Recorder.resume(run.id, settings=settings) as again:
+        again.prompt("user", "more")
+    assert caught.value.__notes__ == [f"the recording {run.id} is finished: {run.reference}"]
+
+
+def test_whoever_still_records_what_another_finished_is_told_how_to_find_the_pack(store: Path) -> None:
+    settings = Settings(cwd=str(store))
+    with pytest.raises(RecordingFinished) as caught, Recorder(model="m", system_prompt="s", settings=settings) as run:
+        assert ctx("finalize", run.id, cwd=store).status == 0
+        run.prompt("user", "too late")
+    assert caught.value.__notes__ == [f"'ctx finalize {run.id}' tells the pack that it became"]
 
 
 def test_only_so_many_outputs_of_a_replay_are_compared_as_text(store: Path) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from contextplane.adapters.files.archive import ArchiveReader, Member, reading_archive, writing_archive
 from contextplane.app.packing import register
 from contextplane.app.platform import Platform
+from contextplane.app.watched import WatchedBatch, watched
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.archive import (
     HEADER_NAME,
@@ -28,7 +29,9 @@ from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.objects import Batch, ObjectReader, Objects, SourceUnreadable
-from contextplane.store.reach import Reach, reach
+from contextplane.ports.progress import Progress
+from contextplane.store.damage import short, telling
+from contextplane.store.reach import PackIncomplete, Reach, reach
 
 if TYPE_CHECKING:
     from contextplane.app.handoff_archiving import Incoming
@@ -77,12 +80,18 @@ class Imported(Value, frozen=True):
 
 
 def export_packs(
-    platform: Platform, packs: Sequence[Digest], file: str, *, handoffs: "Sequence[HandoffRef]" = ()
+    platform: Platform,
+    packs: Sequence[Digest],
+    file: str,
+    *,
+    handoffs: "Sequence[HandoffRef]" = (),
+    progress: Progress | None = None,
 ) -> Exported:
     """Write packs and all that they reach. The same packs give the same bytes. `handoffs` are at revisions."""
     _refuse_inside(file, platform.home.path)
     found = reach(packs, platform.objects)
     found.require(platform.objects.has)
+    _refuse_lost(platform, found)
     header = Header(roots=tuple(sorted(set(packs))), parents=tuple(sorted(found.parents.keys() - set(packs))))
     objects: ObjectReader = platform.objects
     if handoffs:
@@ -96,10 +105,15 @@ def export_packs(
     members = sorted(found.parents.keys() | found.contents.keys() | revisions)
     if 1 + len(members) + len(header.packs) > MEMBERS_MOST:
         raise ArchiveTooLarge(f"more than {MEMBERS_MOST:,} members", hint="write the packs to several archives")
+    if progress is not None:
+        progress.expect(sum(map(objects.size, members)))
     with writing_archive(file) as archive:
         archive.add(HEADER_NAME, len(first), [first])
         for digest in members:
-            archive.add(object_name(digest), objects.size(digest), objects.stream(digest))
+            chunks = objects.stream(digest)
+            with telling(found.called(digest), "it", digest):
+                size = objects.size(digest)
+                archive.add(object_name(digest), size, watched(chunks, progress) if progress else chunks)
         for pack in header.packs:
             entry = entry_bytes(pack)
             archive.add(entry_name(pack), len(entry), [entry])
@@ -110,6 +124,20 @@ def export_packs(
         new=archive.new,
         absent=tuple(found.absent_parents()),
     )
+
+
+def _refuse_lost(platform: Platform, found: Reach) -> None:
+    """A parent that was never here is told and left out. One that is registered, and cannot be read, was lost."""
+    absent = found.absent_parents()
+    lost = sorted({*absent} & {*platform.entries.names()}) if absent else []
+    if lost:
+        child = next(pack for pack, parent in found.parents.items() if parent == lost[0])
+        raise PackIncomplete(
+            f"its parent {short(lost[0])} is registered here, and its manifest is missing",
+            at=f"ctx://{child.hex}",
+            hint="packing the log of the parent again, or importing it from where it is whole, brings it back",
+            details={"missing": [{"ref": f"ctx://{one.hex}", "digest": str(one)} for one in lost], "more": False},
+        )
 
 
 def _refuse_inside(file: str, store: str) -> None:
@@ -125,19 +153,25 @@ def import_packs(platform: Platform, file: str) -> Imported:
     return import_archive(file, lambda _: nullcontext(platform))
 
 
-def import_archive(file: str, store: Callable[[Header], AbstractContextManager[Platform]]) -> Imported:
+def import_archive(
+    file: str, store: Callable[[Header], AbstractContextManager[Platform]], progress: Progress | None = None
+) -> Imported:
     """Take the packs of an archive into the store that is opened when its header is known."""
+    if os.path.isdir(file):
+        raise SourceUnreadable("is a folder, not an archive", at=file, hint="name the file that 'ctx export' wrote")
+    if progress is not None and os.path.isfile(file):
+        progress.expect(os.path.getsize(file))
     try:
         with reading_archive(file) as archive, store(archive.header) as platform:
-            return _import(platform, archive)
+            return _import(platform, archive, progress)
     except (ArchiveInvalid, ArchiveCorrupt, ArchiveTooNew, SourceUnreadable) as error:
         raise error.under(file) from None
 
 
-def _import(platform: Platform, archive: ArchiveReader) -> Imported:
+def _import(platform: Platform, archive: ArchiveReader, progress: Progress | None) -> Imported:
     """Nothing is visible before all of it is verified."""
     with platform.objects.batch() as batch:
-        taking = _Taking(archive, batch, platform.objects)
+        taking = _Taking(archive, WatchedBatch(batch, progress) if progress else batch, platform.objects)
         taking.take()
         if taking.handoffs is not None:
             with platform.catalog.read() as view:

@@ -39,6 +39,8 @@ LARGEST = 64 << 20
 _REQUIRED = ("request", "run_context", "environment")
 _MEMBERS = (*_REQUIRED, "evidence", "memories", "as_of")
 _TOLD = 3
+_MOST = 50
+"""So many unknown members are looked at one by one."""
 
 
 class CaseInvalid(ContextPlaneError):
@@ -89,10 +91,13 @@ def read_case(value: Json) -> CompileCase:
         raise _invalid([("", f"must be an object, not {type_name(value)}", f"with {', '.join(_REQUIRED)}")])
     if "pack_meta" in value:
         raise _invalid([("", "is a context pack, and no request", "'ctx new FILE --request' writes a request")])
+    unknown = sorted(value.keys() - set(_MEMBERS))
     problems = [
         (without_secrets(f"/{name}", is_pointer=True), _unknown(name), nearest(name, _MEMBERS, "remove it"))
-        for name in sorted(value.keys() - set(_MEMBERS))
+        for name in unknown[:_MOST]
     ]
+    if len(unknown) > _MOST:
+        problems.append(("", f"{len(unknown) - _MOST} more are no part of a compile case", "remove them"))
     problems += [(f"/{name}", f"{name} is missing", f"add {name}") for name in _REQUIRED if name not in value]
     parts: dict[str, Any] = {}
     for name, read in _READERS.items():

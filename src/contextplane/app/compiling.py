@@ -9,9 +9,10 @@ import msgspec
 from contextplane.app.account import Moved, moved
 from contextplane.app.authored import Authored
 from contextplane.app.compile_case import CaseEnvironment, CaseInvalid, CompileCase, read_case
-from contextplane.app.knobs import Knob, fact_at, turned
+from contextplane.app.knobs import Knob, KnobInvalid, fact_at, turned
 from contextplane.app.pack_facts import known_places
 from contextplane.compiler.compile import compile_context
+from contextplane.compiler.refusals import BudgetInvalid, InputInvalid
 from contextplane.compiler.view import PackView
 from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import Json, canonical
@@ -35,6 +36,8 @@ __all__ = [
 ]
 
 _PARTS = frozenset({"request", "run_context", "environment", "evidence", "memories", "as_of"})
+_OF_FORM = (CaseInvalid, InputInvalid, BudgetInvalid)
+"""What refuses a value for what it is, whatever the pack says of it."""
 
 
 class PackSource:
@@ -135,12 +138,20 @@ def placed(
     turned_here = [one for one in knobs if at == one.at or at.startswith(f"{one.at}/") or one.at.startswith(f"{at}/")]
     if turned_here and at:
         error.at = f"--set {turned_here[0].name}"
+        if isinstance(error, _OF_FORM) and any(at == one.at or at.startswith(f"{one.at}/") for one in turned_here):
+            return _not_a_value(error)
         return error
     error.at = file.where(at)
     if isinstance(error, CaseInvalid) and at:
         # A line and a column alone do not say what it is, least of all in a file of one line.
         error.message = f"{at}: {error.message}"
     return error
+
+
+def _not_a_value(error: ContextPlaneError) -> KnobInvalid:
+    """What was typed is no value of what it is for: that is wrong with the command, and not with the request."""
+    message = f"its value is refused: {error.message}"
+    return KnobInvalid(message, at=error.at, hint=error.hint or "write another one", details=error.details)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def document(path: str, *, piped: bool = True) -> Iterator[Buffer]:
     try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
-            if path != "-" and not waits:
+            if path != "-" and (not waits or stat.S_ISDIR(found.st_mode)):
                 raise _no_file(found.st_mode, path)
             yield _piped(fd, path)
         elif found.st_size > _MAPPED:

@@ -1,6 +1,7 @@
 """Forking: a recorded run becomes a draft, and an edited draft a run of its own."""
 
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import ClassVar
 
@@ -12,19 +13,28 @@ from contextplane.adapters.system import SystemIds
 from contextplane.app.documents import DocumentUnreadable, document
 from contextplane.app.platform import Platform
 from contextplane.app.registering import register_within
-from contextplane.audit.load import LoadedPack, load
+from contextplane.audit.load import load
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import canonical
-from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
 from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.manifest import Manifest, ManifestInvalid, manifest_bytes
-from contextplane.model.problems import Problem
+from contextplane.model.problems import Problem, told_with
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectNotFound, Objects
 from contextplane.ports.streams import Event
-from contextplane.record.draft import Draft, InvalidDraft, draft_text, fork_key, read_draft, same_run, with_sizes
+from contextplane.record.draft import (
+    DRAFT_MOST,
+    Draft,
+    InvalidDraft,
+    draft_so_far,
+    draft_text,
+    fork_key,
+    read_draft,
+    same_run,
+    with_sizes,
+)
 
 __all__ = ["DraftUnchanged", "Finalized", "finalize", "fork"]
 
@@ -77,13 +87,12 @@ def finalize(platform: Platform, path: str) -> Finalized:
     """
     data = _read(platform, path)
     try:
-        draft = read_draft(data)
+        draft = _checked(data, platform.objects)
         _refuse_unchanged(draft, platform.objects)
-        _refuse_dangling(draft, platform.objects)
         manifest = replace(with_sizes(draft.manifest, platform.objects.size), created=_first_finalized(platform, draft))
         digest, new = _recorded(platform, draft, manifest_bytes(manifest))
     except InvalidDraft as error:
-        if any(problem.message.startswith("not a digest") for problem in error.problems):
+        if any(one.message.startswith("not a digest") and one.at != "/parent" for one in error.problems):
             error.hint = _DIGESTS
         raise error.under(f"{path}#") from None
     except JsonRefused as error:
@@ -96,13 +105,21 @@ def finalize(platform: Platform, path: str) -> Finalized:
 def _read(platform: Platform, path: str) -> bytes:
     try:
         with document(path) as found:
-            if len(found) > MANIFEST_MOST:
-                raise InvalidDraft((Problem(at="/", message="larger than any manifest"),)).under(f"{path}#")
+            if len(found) > DRAFT_MOST:
+                raise InvalidDraft((Problem(at="/", message="larger than any draft"),)).under(f"{path}#")
             return bytes(found)
     except DocumentUnreadable as error:
-        if _is_ours(platform, path) and not os.path.lexists(path):
-            error.hint = "a draft goes away when it is finalized: 'ctx log' lists the pack it became"
+        if not os.path.lexists(path):
+            error.hint = _where_drafts_are(platform, path)
         raise
+
+
+def _where_drafts_are(platform: Platform, path: str) -> str:
+    if _is_ours(platform, path):
+        return "a draft goes away when it is finalized: 'ctx log' lists the pack it became"
+    folder = platform.home.inside("drafts")
+    meant = os.path.join(folder, os.path.basename(path))
+    return f"did you mean {meant}?" if os.path.lexists(meant) else f"'ctx fork' writes drafts below {folder}"
 
 
 def _first_finalized(platform: Platform, draft: Draft) -> str:
@@ -123,7 +140,7 @@ def _first_finalized(platform: Platform, draft: Draft) -> str:
 def _recorded(platform: Platform, draft: Draft, raw: bytes) -> tuple[Digest, bool]:
     # Collecting takes the same turn: what is found here stays, because it is linked to before the turn ends.
     with platform.catalog.write() as tx:
-        missing = [(at, digest) for at, digest in _named(draft) if not platform.objects.has(digest)]
+        missing = [(at, digest) for at, digest in draft.refs if not platform.objects.has(digest)]
         if missing:
             raise InvalidDraft(tuple(Problem(at=at, message=_NOT_WHOLE % ("missing", one)) for at, one in missing))
         digest = platform.objects.put(raw)
@@ -131,31 +148,44 @@ def _recorded(platform: Platform, draft: Draft, raw: bytes) -> tuple[Digest, boo
 
 
 def _refuse_unchanged(draft: Draft, objects: Objects) -> None:
-    if same_run(draft.manifest, _parent(draft, objects).manifest):
+    if same_run(draft.manifest, load(draft.parent, objects).manifest):
         raise DraftUnchanged("nothing was changed since it was forked", hint="edit the draft, or remove it")
 
 
-def _parent(draft: Draft, objects: Objects) -> LoadedPack:
+def _checked(data: bytes, objects: Objects) -> Draft:
+    """A draft that is right: its form, and that all it refers to is there and whole. What is wrong is told together."""
     try:
-        return load(draft.parent, objects)
+        draft = read_draft(data)
+    except InvalidDraft as error:
+        raise InvalidDraft((*error.problems, *_dangling(error.refs, objects))) from None
+    except JsonRefused as error:
+        read = draft_so_far(data)
+        raise told_with(error, (*read.problems, *_dangling(read.refs, objects))) from None
+    if broken := tuple(_dangling(draft.refs, objects)):
+        raise InvalidDraft(broken)
+    return draft
+
+
+def _dangling(refs: Iterable[tuple[str, Digest]], objects: Objects) -> Iterator[Problem]:
+    for at, digest in refs:
+        message = _parent_problem(digest, objects) if at == "/parent" else _content_problem(digest, objects)
+        if message:
+            yield Problem(at=at, message=message)
+
+
+def _content_problem(digest: Digest, objects: Objects) -> str:
+    state = objects.check(digest).state
+    return "" if state == "whole" else _NOT_WHOLE % (state, digest)
+
+
+def _parent_problem(digest: Digest, objects: Objects) -> str:
+    try:
+        load(digest, objects)
     except ObjectNotFound:
-        raise InvalidDraft((Problem(at="/parent", message=f"no such pack in this store: {draft.parent}"),)) from None
+        return f"no such pack in this store: {digest}"
     except ManifestInvalid as error:
-        raise InvalidDraft((Problem(at="/parent", message=f"{error.message}: {draft.parent}"),)) from None
-
-
-def _refuse_dangling(draft: Draft, objects: Objects) -> None:
-    broken = [
-        Problem(at=at, message=_NOT_WHOLE % (condition.state, digest))
-        for at, digest in _named(draft)
-        if (condition := objects.check(digest)).state != "whole"
-    ]
-    if broken:
-        raise InvalidDraft(tuple(broken))
-
-
-def _named(draft: Draft) -> tuple[tuple[str, Digest], ...]:
-    return (*draft.refs, ("/parent", draft.parent))
+        return f"{error.message}: {digest}"
+    return ""
 
 
 def _removed(platform: Platform, path: str, data: bytes) -> bool:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,32 +23,29 @@ from contextplane.app.key_refusals import (
     FirstKeyNeedsIssuer,
     KeyAmbiguous,
     KeyChangeInvalid,
-    KeyringMemoryInvalid,
     SigningKeyUnclear,
 )
+from contextplane.app.keyring_memory import KeyringMemory
 from contextplane.app.platform import Platform
 from contextplane.errors import ContextPlaneError
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.keyring import OWNER
-from contextplane.ports.objects import StorageFull, StorageReadOnly
 from contextplane.ports.signer import PublicKey, Signer
 from contextplane.ports.streams import StreamsView
 from contextplane.trust.base64_text import encoded
 from contextplane.trust.keyring import TrustedKeys, proposed
 from contextplane.trust.keyring_changes import KeyNotTrusted
-from contextplane.trust.keyring_events import Change, KeyTrust
+from contextplane.trust.keyring_events import Change, KeyRevocation, KeyTrust
 from contextplane.trust.keyring_stream import append_change, followed
 from contextplane.trust.time_on_record import moment_of_act, seconds_behind
 
-__all__ = [
-    "KeyDesk",
-    "NewKey",
-    "name_of",
-]
+if TYPE_CHECKING:
+    from contextplane.app.registry_sealing import Sealing
+
+__all__ = ["KeyDesk", "NewKey", "name_of"]
 
 _LEAST_PREFIX = 8
-_MEMORY = "keyring"
 _CHECKPOINTS = "registry/checkpoints"
 _MOST_PEM = 64 * 1024
 _PUBLIC = b"-----BEGIN PUBLIC KEY-----"
@@ -74,17 +72,20 @@ class KeyDesk:
         self.check = Ed25519Check()
         self.behind = 0
         """How many seconds the clock was behind what is on record at the last act, if more than a minute."""
+        self.sealing: Sealing | None = None
+        """What became of the registry when the keyring was last changed here; None where there is none."""
+        self.memory = KeyringMemory(self.files)
         self._passphrase = passphrase
         self._given = given
 
     @cached_property
     def keyring(self) -> TrustedKeys:
         """Who is trusted now. What is new is remembered."""
-        known = self.remembered()
+        known = self.memory.known()
         with self.platform.catalog.read() as view:
             keys = followed(view.streams, known, self.check)
         if keys != known:
-            self._remember(keys)
+            self.memory.keep(keys)
         return keys
 
     @property
@@ -98,12 +99,6 @@ class KeyDesk:
         keys = self.keyring
         with self.platform.catalog.read() as view:
             return moment_of_act(self.clock, self._last(view.streams, keys))
-
-    @property
-    def has_registry(self) -> bool:
-        """Whether anything was ever written to the registry of this store."""
-        with self.platform.catalog.read() as view:
-            return view.streams.head(_CHECKPOINTS) > 0
 
     def make(self, name: str, issuer: str | None) -> NewKey:
         """Make a key. The first of a store is trusted at once, by the word of whoever makes it."""
@@ -152,18 +147,43 @@ class KeyDesk:
 
     def change(self, changes: Sequence[Change], signer: Signer) -> TrustedKeys:
         """Append changes, all or none, signed by one key; and remember what the keyring is then."""
-        _check(changes)
+        return self._append(lambda _moment: changes, signer)
+
+    def revoke(self, key_id: str, reason: str, signer: Signer, *, since: Timestamp | None = None) -> TrustedKeys:
+        """Revoke a key from a time on; without one, from the moment at which it is on record."""
+        return self._append(
+            lambda moment: [KeyRevocation(key_id=key_id, revoked_from=str(since or moment), reason=reason)], signer
+        )
+
+    def _append(self, wanted: Callable[[Timestamp], Sequence[Change]], signer: Signer) -> TrustedKeys:
         with self.platform.catalog.write() as tx:
-            keys = followed(tx.streams, self.remembered(), self.check)
+            before = keys = followed(tx.streams, self.memory.known(), self.check)
             clock, last = self.clock, self._last(tx.streams, keys)
             self.behind = seconds_behind(clock, last)
+            changes = wanted(moment_of_act(clock, last))
+            _check(changes)
             for change in changes:
                 last = moment_of_act(clock, last)
                 body = proposed(keys, change, at=last, signer=signer)
                 keys = append_change(tx.streams, keys, body, self.check)
-        self._remember(keys)
+            sealing = self._sealing(tx.streams)
+            if sealing is not None:
+                sealing.sign(tx, before, keys, check=self.check, signer=signer, now=clock)
+        self.memory.keep(keys)
         self.keyring = keys
+        if sealing is not None:
+            sealing.keep()
+        self.sealing = sealing
         return keys
+
+    def _sealing(self, streams: StreamsView) -> "Sealing | None":
+        """Who signs the registry anew after a change; None while there is none."""
+        if not streams.head(_CHECKPOINTS):
+            return None
+        # Loaded only where there is a registry.
+        from contextplane.app.registry_sealing import Sealing
+
+        return Sealing(self.files, self.platform.store_id)
 
     def _last(self, streams: StreamsView, keys: TrustedKeys) -> Timestamp:
         """The latest time on record. An event of the registry is never later than the keyring that came after it."""
@@ -233,32 +253,6 @@ class KeyDesk:
     def _opened(self, data: bytes, at: str) -> Ed25519Signer:
         passphrase = self._passphrase() if b"BEGIN ENCRYPTED " in data else None
         return signer_from_pem(data, passphrase, at=at)
-
-    def remembered(self) -> TrustedKeys:
-        """What this client knew of the keyring when it last looked."""
-        data = self.files.remembered(_MEMORY)
-        if data is None:
-            return TrustedKeys()
-        try:
-            known = msgspec.json.decode(data, type=TrustedKeys)
-        except (msgspec.DecodeError, ContextPlaneError, UnicodeError, RecursionError):
-            known = TrustedKeys()
-        # Nothing is ever written here before there is an event, so that a file which says nothing was changed.
-        if not known.seq:
-            raise KeyringMemoryInvalid(
-                "not what was written here",
-                at=self.files.memory(_MEMORY),
-                hint="remove it to believe the catalog as it is",
-            )
-        return known
-
-    def _remember(self, keys: TrustedKeys) -> None:
-        # Another process may have seen more meanwhile.
-        if keys.seq <= self.remembered().seq:
-            return
-        # A store that cannot be written is looked at all the same, and what was done in it is done.
-        with suppress(StorageReadOnly, StorageFull):
-            self.files.remember(_MEMORY, msgspec.json.encode(keys))
 
 
 def _check(changes: Sequence[Change]) -> None:

@@ -48,7 +48,7 @@ _EXAMPLE = "request.context.refund_amount=4200"
 
 
 class KnobInvalid(ContextPlaneError):
-    """A knob that names nothing, or whose value is no JSON."""
+    """A knob that names nothing, or whose value is no JSON, or none that may stand there."""
 
     code: ClassVar[str] = "knob_invalid"
     family: ClassVar[Family] = "usage"

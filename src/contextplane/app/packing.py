@@ -3,20 +3,25 @@
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from contextplane.adapters.files.sources import FileSources
 from contextplane.app.platform import Platform
-from contextplane.model.execution_log import ExecutionLog
+from contextplane.model.execution_log import ExecutionLog, InvalidLog
 from contextplane.model.ids import Digest
 from contextplane.model.json_cut import Buffer
+from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.log_reader import read_log
 from contextplane.model.manifest import Manifest, entry_of
 from contextplane.model.value import Value
-from contextplane.ports.objects import ObjectReader
-from contextplane.record.pack import stage_log
+from contextplane.ports.objects import Batch, ObjectReader
+from contextplane.record.pack import Staged, stage_log
 from contextplane.store.at_hand import AtHand
 from contextplane.store.follow import index_entries
 from contextplane.store.known import NOTHING, Known
+
+if TYPE_CHECKING:
+    from contextplane.ports.progress import Progress
 
 __all__ = ["Packed", "pack_log", "register"]
 
@@ -34,11 +39,17 @@ class Packed(Value, frozen=True):
     unsearched: tuple[str, ...] = ()
 
 
-def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | None = None) -> Packed:
+def pack_log(
+    platform: Platform, log: Buffer, *, root: str, parent: Digest | None = None, progress: "Progress | None" = None
+) -> Packed:
     """Pack a log whose paths lie below `root`. The same log gives the same pack."""
     with _uncollected(), platform.objects.batch() as batch:
+        sources = FileSources(root, apart=platform.home.path)
         # The log is let go here: of very many contents it would be the larger part of what is in memory.
-        staged = stage_log(_with_evidence(read_log(log)), parent, batch, FileSources(root, apart=platform.home.path))
+        if progress is None:
+            staged = stage_log(_read(log, sources), parent, batch, sources)
+        else:
+            staged = _stage_watched(log, parent, batch, sources, progress)
         # Before anything is visible: what a killed process leaves behind is then known, and can be collected.
         with platform.catalog.write(survives="crash") as tx:
             tx.objects.record_blobs((one.digest, one.size) for one in staged.contents)
@@ -58,6 +69,28 @@ def pack_log(platform: Platform, log: Buffer, *, root: str, parent: Digest | Non
     return Packed(
         digest=staged.digest, manifest=staged.manifest, new=new, suspects=staged.suspects, unsearched=staged.unsearched
     )
+
+
+def _stage_watched(
+    log: Buffer, parent: Digest | None, batch: Batch, sources: FileSources, progress: "Progress"
+) -> Staged:
+    """The same while somebody waits. How much will be stored is known unless the log names files."""
+    from contextplane.app.watched import WatchedBatch
+
+    progress.expect(len(log))
+    read = _read(log, sources)
+    if any(one.content.how == "path" for one in (*read.inputs, *read.outputs)):
+        progress.expect(0)
+    return stage_log(read, parent, WatchedBatch(batch, progress), sources)
+
+
+def _read(log: Buffer, sources: FileSources) -> ExecutionLog:
+    try:
+        return _with_evidence(read_log(log))
+    except (JsonRefused, InvalidLog) as error:
+        from contextplane.app.log_troubles import whole_trouble
+
+        raise whole_trouble(error, log, sources) from None
 
 
 @contextmanager
@@ -91,6 +124,7 @@ def register(
     """Register a pack whose objects are all stored; say whether it was not registered before."""
     new = platform.entries.add(digest, entry_of(raw, digest))
     with platform.catalog.write() as tx:
-        if tx.packs.row(digest) is None:
+        row = tx.packs.row(digest)
+        if row is None or row.problem:  # it could not be read when it was indexed
             index_entries(tx, [digest], platform.entries, objects or platform.objects, known)
     return new

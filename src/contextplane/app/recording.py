@@ -27,7 +27,7 @@ from contextplane.model.problems import Problem
 from contextplane.model.reference import ExecutionPrefix, parse_reference
 from contextplane.record.checking import RecordingRefused
 from contextplane.record.given import Given
-from contextplane.record.journal import Desk
+from contextplane.record.journal import Desk, RecordingFinished
 from contextplane.record.recorder import Recording
 from contextplane.store.find import find_execution_pack
 
@@ -111,8 +111,17 @@ def _in_store(start: Callable[[Platform], Recording], settings: Settings | None)
             with recording:
                 yield recording
         except BaseException as error:
-            error.add_note(f"recorded so far: {recording.id}; 'ctx finalize {recording.id}' makes a pack of it")
+            error.add_note(_where(recording, error))
             raise
+
+
+def _where(recording: Recording, error: BaseException) -> str:
+    """Where what was recorded is, for whoever reads the traceback."""
+    if recording.reference is not None:
+        return f"the recording {recording.id} is finished: {recording.reference}"
+    if isinstance(error, RecordingFinished):
+        return f"'ctx finalize {recording.id}' tells the pack that it became"
+    return f"recorded so far: {recording.id}; 'ctx finalize {recording.id}' makes a pack of it"
 
 
 def _known(text: str, platform: Platform) -> Digest:

@@ -12,6 +12,7 @@ __all__ = ["register_within"]
 def register_within(platform: Platform, tx: Transaction, digest: Digest, raw: bytes) -> bool:
     """Register a pack whose objects are all stored; say whether it was not registered before."""
     new = platform.entries.add(digest, entry_of(raw, digest))
-    if tx.packs.row(digest) is None:
+    row = tx.packs.row(digest)
+    if row is None or row.problem:  # it could not be read when it was indexed
         index_entries(tx, [digest], platform.entries, platform.objects)
     return new

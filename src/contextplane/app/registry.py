@@ -124,6 +124,7 @@ class RegistryDesk:
                         tx, keys=keys, check=self.keys.check, signer=signer, now=self.keys.clock, origin=self.origin
                     )
                 check_continuity(tx.streams, writer.standing, seen)
+                writer.reader.seen = seen
                 self.keys.behind = writer.behind
                 yield writer
         self.memory.keep(writer.standing)
@@ -165,13 +166,20 @@ class RegistryDesk:
                 error.hint = "write id@X.Y.Z, or id@NAME for an alias or an environment; 'ctx packs' lists them"
                 raise
         with self.reading() as reader:
-            alias = reader.aliases(base_id).named(name)
+            aliases = reader.aliases(base_id)
+            alias = aliases.named(name)
             pinned = reader.pins(name, base_id).base
         if alias is not None and pinned is not None and alias != pinned:
             raise NameAmbiguous(
                 f"as an alias it is {alias}, and the environment pins {pinned}", at=text, hint="write the version"
             )
         found = alias or pinned
+        if found is None and name in aliases.doubtful:
+            raise AliasNotFound(
+                f"a key that is revoked called {base_id} {name!r}",
+                at=text,
+                hint=f"'ctx pin {name} VERSION --alias' names it anew",
+            )
         if found is None:
             raise AliasNotFound(
                 f"{base_id} has no alias {name!r}, and no environment of that name pins it",

@@ -14,10 +14,9 @@ from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.catalog import View
 from contextplane.ports.signer import SignatureCheck
-from contextplane.store.finding import Finding
+from contextplane.store.finding import Comparison, Finding
 
 if TYPE_CHECKING:
-    from contextplane.store.fsck import Comparison
     from contextplane.store.rebuild import Indexing
     from contextplane.trust.checkpoint import Checkpoint
     from contextplane.trust.keyring import TrustedKeys
@@ -64,7 +63,7 @@ def registry_indexing(platform: Platform) -> "Indexing":
     return lambda tx: index_registry(tx, size_of)
 
 
-def registry_comparison(platform: Platform) -> "Comparison":
+def registry_comparison(platform: Platform) -> Comparison:
     """What is signed, compared with what is there: the keyring, the log's length and root, the ends of streams.
 
     What this client knew of them is recalled here, before the view is opened that is compared with it.
@@ -80,7 +79,7 @@ def registry_comparison(platform: Platform) -> "Comparison":
         from contextplane.app.registry_memory import RegistryMemory
 
         desk = KeyDesk(platform, lambda: None)
-        known, seen = desk.remembered(), RegistryMemory(files).recalled()
+        known, seen = desk.memory.known(), RegistryMemory(files).recalled()
     except ContextPlaneError as error:
         unreadable = Finding(state="unreadable", what=error.at or "keys", why=f"{error.code}: {error.message}")
         return lambda _view: iter([unreadable])

@@ -37,7 +37,7 @@ from contextplane.registry.pinning import (
     check_usable,
     pinned_here,
 )
-from contextplane.registry.pins import PinNotFound, PinState, ref_of
+from contextplane.registry.pins import PinNotFound, PinState, is_doubtful, ref_of
 from contextplane.registry.reading import Reader
 from contextplane.registry.reports import Golden, golden_report
 from contextplane.registry.streams import PINS, NameInvalid, aliases_stream, environment_stream, pins_stream
@@ -76,21 +76,27 @@ class PinAct(Value, frozen=True):
 
 
 def pinned(desk: RegistryDesk, environment: str, ref: PackRef, by: By) -> PinAct:
-    """Pin a version. An overlay must apply to the pack that is pinned there, a pack must bear its overlays there."""
+    """Pin a version. An overlay must apply to the pack that is pinned there, a pack must bear its overlays there.
+
+    What is pinned already is pinned anew only where no run is given it, because of who pinned it.
+    """
     with desk.writing(by.signer) as writer:
         reader = writer.reader
         version = reader.version(ref)
         check_pin(version, protected=reader.environment(environment).protected)
         artifact = desk.artifact(version.digest)
         base_id = _base_id(artifact)
-        state = reader.pins(environment, base_id)
-        before = _before(state, ref.pack_id)
+        stream = pins_stream(environment, base_id)
+        state, last = reader.pins(environment, base_id), reader.last(stream)
+        held = _held(state, ref.pack_id)
+        before = ref_of(held) if held is not None else None
         overlays = _overlays(state, ref.pack_id)
-        if before == ref:
+        doubtful = held is not None and last is not None and is_doubtful(held, last, reader.keyrings.now.issuers)
+        if before == ref and not doubtful:
             return PinAct(environment=environment, ref=ref, digest=version.digest, before=before, overlays=overlays)
         _check_fit(desk, state, artifact)
         change = Pinned(kind=artifact.kind, id=ref.pack_id, version=ref.version, digest=str(version.digest), pins=_NONE)
-        appended = writer.append([Planned(stream=pins_stream(environment, base_id), change=change, reason=by.reason)])
+        appended = writer.append([Planned(stream=stream, change=change, reason=by.reason)])
     return PinAct(
         environment=environment, ref=ref, digest=version.digest, before=before, appended=appended, overlays=overlays
     )
@@ -240,9 +246,9 @@ def _overlays_named_by_their_pack(reader: Reader, environment: str, meant: str) 
         raise
 
 
-def _before(state: PinState, pack_id: str) -> PackRef | None:
+def _held(state: PinState, pack_id: str) -> Pin | None:
     every = [*([state.pins.base] if state.pins.base is not None else []), *state.pins.overlays]
-    return next((ref_of(one) for one in every if one.id == pack_id), None)
+    return next((one for one in every if one.id == pack_id), None)
 
 
 def _check_fit(desk: RegistryDesk, state: PinState, artifact: Candidate) -> None:

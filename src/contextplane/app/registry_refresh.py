@@ -18,7 +18,7 @@ from contextplane.registry.authority import PUBLISHER
 from contextplane.registry.changes import IncidentClosed, IncidentOpened, RefreshReported, RefreshRequired, Trigger
 from contextplane.registry.pinning import check_usable
 from contextplane.registry.reading import Reader
-from contextplane.registry.refreshing import ACTIONS, EVERY, REQUIRED, Ran, RefreshNotFound, depends, ran
+from contextplane.registry.refreshing import EVERY, REQUIRED, Ran, RefreshNotFound, action_named, depends, ran
 from contextplane.registry.releases import versions_of
 from contextplane.registry.reports import Golden, action_report
 from contextplane.registry.shared_catalogs import judged_with, refs_of
@@ -173,7 +173,7 @@ def _judged(
 def _golden(desk: RegistryDesk, artifact: Candidate, version: VersionState) -> Golden | None:
     """What the golden cases of a version say now, where an action asks for them."""
     asked = (action for refresh in version.open_refreshes for action in refresh.outstanding)
-    if not any(ACTIONS[one].golden for one in asked):
+    if not any(action_named(one).golden for one in asked):
         return None
     return desk.golden.run(artifact.ref, artifact.value, catalogs_on_record(desk, artifact.ref))
 
@@ -181,11 +181,15 @@ def _golden(desk: RegistryDesk, artifact: Candidate, version: VersionState) -> G
 def _ran(action: str, report: Report | ContextPlaneError, golden: Golden | None) -> Ran | None:
     if not isinstance(report, ContextPlaneError):
         return ran(action, report, golden)
-    return None if ACTIONS[action].absent else Ran(passed=False, words=f"{report.code}: {report.message}", findings=())
+    return (
+        None
+        if action_named(action).absent
+        else Ran(passed=False, words=f"{report.code}: {report.message}", findings=())
+    )
 
 
 def _outcome(refresh: Refresh, action: str, result: Ran | None, golden: Golden | None) -> Outcome:
-    waits = ACTIONS[action].absent or (golden.words if golden is not None else "")
+    waits = action_named(action).absent or (golden.words if golden is not None else "")
     return Outcome(
         refresh=refresh.opened,
         trigger=refresh.trigger,

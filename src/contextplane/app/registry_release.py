@@ -124,7 +124,8 @@ def reviewed(desk: RegistryDesk, target: str, role: str, verdict: Verdict, by: B
     with desk.writing(by.signer) as writer:
         state = _unpublished(writer.reader, digest)
         refuse_transition("reviewed", state.stage, at=str(state.ref), hint=next_step(state))
-        check_reviewer(state, writer.reader.keyrings.kin(writer.key_id), role)
+        keyrings = writer.reader.keyrings
+        check_reviewer(state, keyrings.kin(writer.key_id, keyrings.now.seq), role)
         change = Review(role=role, verdict=verdict)
         appended = writer.append([Planned(stream=artifact_stream(digest), change=change, reason=by.reason)])
         return _told(writer.reader.artifact(digest), appended)

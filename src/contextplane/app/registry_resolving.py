@@ -8,7 +8,7 @@ from contextplane.model.ids import PackRef
 from contextplane.registry.admitting import admitted
 from contextplane.registry.opening import open_registry
 from contextplane.registry.resolved import Asked, Resolved, Used
-from contextplane.registry.resolving import Standpoint, resolve
+from contextplane.registry.resolving import Standpoint, proved, resolve
 from contextplane.registry.shelf import CatalogShelf
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.compatibility import Present
@@ -19,9 +19,16 @@ __all__ = ["resolved", "vouched_for"]
 
 
 def vouched_for(desk: RegistryDesk, ref: PackRef) -> Used:
-    """A version as a replay would get it: published, reviewed and signed as it must be, byte for byte; or a refusal."""
+    """A version as a replay would get it: published, reviewed and signed as it must be, byte for byte; or a refusal.
+
+    Each event of that stands in the log where it says: reviews that came after the publication are not before it.
+    """
     with _opened(desk) as (shelf, grounds, _):
-        return admitted(ref, "replay", shelf=shelf, grounds=grounds).used
+        found, standing = admitted(ref, "replay", shelf=shelf, grounds=grounds), shelf.standing()
+        if standing is not None:
+            for event in found.events:
+                proved(event, standing.checkpoint, shelf)
+        return found.used
 
 
 def resolved(desk: RegistryDesk, asked: Asked, present: Present, *, max_age: int | None) -> Resolved:

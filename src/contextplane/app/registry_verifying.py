@@ -8,15 +8,16 @@ from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
 from contextplane.ports.signer import SignatureCheck, Signer
 from contextplane.registry.auditing import Audit, Progress, audit
-from contextplane.registry.checkpoints import Standing, entry_at, newest
+from contextplane.registry.checkpoints import Entry, Standing, entry_body, newest
 from contextplane.registry.keyrings import Keyrings
 from contextplane.registry.reading import Reader
 from contextplane.registry.refusals import VersionUnknown
 from contextplane.registry.renewing import RegistryEmpty, renew
-from contextplane.registry.streams import LOG, TREE
+from contextplane.registry.streams import LOG, TREE, version_stream
+from contextplane.trust.merkle import leaf_hash
 from contextplane.trust.note import NoteKey, NoteUnsigned, opened
 from contextplane.trust.proof_text import consistency_text, inclusion_text
-from contextplane.trust.proofs import consistency_proof, inclusion_proof, root_of
+from contextplane.trust.proofs import consistency_proof, inclusion_proof, root_of, verify_inclusion
 from contextplane.trust.stream_tree import StreamTree
 
 __all__ = ["Exported", "ProofNotWritten", "consistency", "inclusion", "renewed", "signed_by", "verified", "write_proof"]
@@ -43,7 +44,7 @@ class Exported(Value, frozen=True):
 
 def verified(desk: RegistryDesk, progress: Progress) -> Audit:
     """Verify all of it. What is found sound is what this client knows of it from now on."""
-    seen, known = desk.memory.recalled(), desk.keys.remembered()
+    seen, known = desk.memory.recalled(), desk.keys.memory.known()
     with desk.platform.catalog.read() as view:
         found = audit(view, known, desk.keys.check, origin=desk.origin, seen=seen, progress=progress)
     if found.sound:
@@ -69,11 +70,15 @@ def inclusion(desk: RegistryDesk, ref: PackRef) -> Exported:
         if not version.is_published:
             raise VersionUnknown("it was never published", at=str(ref), hint="'ctx packs' lists what was")
         standing = _standing(desk, reader)
-        path = inclusion_proof(StreamTree(reader.streams, TREE), version.entry, standing.checkpoint.size)
+        index, shown = version.entry, standing.checkpoint
+        path = inclusion_proof(StreamTree(reader.streams, TREE), index, shown.size)
+        # What is handed on is about this very event, whatever the event and the log say of each other.
+        entry = entry_body(Entry(event=version.first, seq=1, stream=version_stream(ref)))
+        verify_inclusion(leaf_hash(entry), index, shown.size, root=shown.root, proof=path)
         return Exported(
-            proof=inclusion_text(version.entry, path, standing.note),
+            proof=inclusion_text(index, path, standing.note),
             vkey=str(signed_by(standing, reader.keyrings, desk.keys.check)),
-            entry=entry_at(reader.streams, version.entry)[1],
+            entry=entry,
         )
 
 

@@ -9,15 +9,14 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import ArtifactKind
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.overlay import Overlay
-from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.keyring import Issuer
 from contextplane.registry.appending import DRAFTS
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.changes import AliasSet, JudgedWith, Pin, PinChange
-from contextplane.registry.events import Happened
+from contextplane.registry.changes import AliasSet, JudgedWith, PinChange
+from contextplane.registry.events import EventInvalid, Happened
 from contextplane.registry.lifecycle import ArtifactState, Stage
-from contextplane.registry.pins import pinning_of, ref_of
+from contextplane.registry.pins import PinState, is_doubtful, named_by, ref_of
 from contextplane.registry.reading import Reader
 from contextplane.registry.refusals import VersionUnknown
 from contextplane.registry.releases import versions_of
@@ -116,7 +115,7 @@ def shown(desk: RegistryDesk, ref: PackRef) -> Shown:
     with desk.reading() as reader:
         state = reader.artifact(digest)
         pins = tuple(where for pinned, where in _pinned(reader) if pinned == ref)
-        aliases = tuple(name for name, number in reader.aliases(ref.pack_id).aliases if number == ref.version)
+        aliases = reader.aliases(ref.pack_id).of_version(ref.version)
         history = _history(reader, artifact)
         issuer = reader.keyrings.now.issuer(artifact.issuer)
     envelope = version.entry_of.envelope if version.is_published else state.envelope
@@ -173,7 +172,7 @@ def _is_out(reader: Reader, state: ArtifactState) -> bool:
 def _line(reader: Reader, ref: PackRef, pins: list[tuple[PackRef, Where]]) -> Listed:
     try:
         version = reader.version(ref)
-        aliases = tuple(name for name, number in reader.aliases(ref.pack_id).aliases if number == ref.version)
+        aliases = reader.aliases(ref.pack_id).of_version(ref.version)
     except ContextPlaneError as error:
         return Listed(ref=ref, problem=f"{error.code}: {error.message}")
     return Listed(
@@ -195,18 +194,14 @@ def _pinned(reader: Reader) -> list[tuple[PackRef, Where]]:
     found = []
     for name in reader.streams.names(PINS):
         environment, _, base_id = name.removeprefix(PINS).partition("/")
-        pins = reader.pins(environment, base_id).pins
-        every = (*([pins.base] if pins.base is not None else []), *pins.overlays)
-        found += [
-            (ref_of(pin), Where(environment=environment, at=pin.at, by=pin.by, doubtful=_is_doubtful(reader, pin)))
-            for pin in every
-        ]
+        last = reader.last(name)
+        if last is None:
+            continue
+        pins = PinState(environment=environment, base_id=base_id).at_event(last).pins
+        for pin in (*([pins.base] if pins.base is not None else []), *pins.overlays):
+            doubtful = is_doubtful(pin, last, reader.keyrings.now.issuers)
+            found.append((ref_of(pin), Where(environment=environment, at=pin.at, by=pin.by, doubtful=doubtful)))
     return found
-
-
-def _is_doubtful(reader: Reader, pin: Pin) -> bool:
-    keys = [key for issuer in reader.keyrings.now.issuers if (key := issuer.key(pin.by)) is not None]
-    return any(key.state_at(Timestamp.parse(pin.at)) == "revoked" for key in keys)
 
 
 def _history(reader: Reader, artifact: Candidate) -> tuple[Happened, ...]:
@@ -222,7 +217,7 @@ def _history(reader: Reader, artifact: Candidate) -> tuple[Happened, ...]:
 
 def _names(happened: Happened, ref: PackRef) -> bool:
     if isinstance(happened.change, PinChange):
-        return pinning_of(happened).ref == ref
+        return named_by(happened.change) == ref
     return isinstance(happened.change, AliasSet) and happened.change.version == ref.version
 
 
@@ -259,7 +254,10 @@ class _Report(Value, frozen=True):
 def _gates(desk: RegistryDesk, report: str) -> Gates | None:
     if not report:
         return None
-    told = msgspec.json.decode(desk.platform.objects.get(Digest.parse(report)), type=_Report)
+    try:
+        told = msgspec.json.decode(desk.platform.objects.get(Digest.parse(report)), type=_Report)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise EventInvalid("an event names it as a report, and it is none", at=report) from error
     kinds = [one.get("severity") for one in told.findings]
     return Gates(
         passed=told.passed,

@@ -69,8 +69,10 @@ def _claim(platform: Platform, path: str) -> ArtifactVerdict:
         pack = load(claimed_pack(sidecar, platform), platform.objects)
     except ObjectCorrupt:
         raise
-    except (ExecutionPackNotFound, ObjectNotFound):
-        return replace(told, answer="unknown", why=f"its pack is not in this store: {sidecar.context_pack[:_SHOWN]}")
+    except (ExecutionPackNotFound, ObjectNotFound) as error:
+        registered = isinstance(error, ObjectNotFound)
+        absent = f"its pack is not in this store: {sidecar.context_pack[:_SHOWN]}"
+        return replace(told, answer="unknown", why=f"{error.at}: {error.message}" if registered else absent)
     except ContextPlaneError as error:
         return replace(told, why=f"its pack cannot be told or read: {error.message}")
     expected = expected_of(pack.manifest, _in_workspace(platform, path), sidecar.output)

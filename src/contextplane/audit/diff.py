@@ -21,6 +21,7 @@ from contextplane.model.manifest import Environment, Input, Manifest, Model, Out
 from contextplane.model.pointer import pointer
 from contextplane.model.value import Value
 from contextplane.ports.objects import Objects
+from contextplane.store.damage import short
 
 __all__ = ["MOST_TEXTS", "Diff", "Drift", "Entry", "compare", "diff"]
 
@@ -45,8 +46,9 @@ class Entry(Value, frozen=True):
     """One difference.
 
     `pack_a`, `pack_b`: what each pack has there, absent where it has nothing; of a content the first digits of its
-    hash. `content_a`, `content_b`: the whole reference. `at_a`, `at_b`: the place in each manifest. `step_index` is the
-    place in the list, of A where A has one; a prompt whose content differs has one too.
+    hash. `content_a`, `content_b`: the whole reference. `at_a`, `at_b`: the place in each manifest. `part_a`, `part_b`:
+    what a reference calls it, where it can be read by one. `step_index` is the place in the list, of A where A has one;
+    a prompt whose content differs has one too.
     """
 
     type: Drift
@@ -56,6 +58,8 @@ class Entry(Value, frozen=True):
     pack_b: Any = UNSET
     at_a: str | UnsetType = UNSET
     at_b: str | UnsetType = UNSET
+    part_a: str | UnsetType = UNSET
+    part_b: str | UnsetType = UNSET
     content_a: str | UnsetType = UNSET
     content_b: str | UnsetType = UNSET
     text: TextDiff | UnsetType = UNSET
@@ -78,11 +82,17 @@ def diff(a: LoadedPack, b: LoadedPack, objects: Objects) -> Diff:
             texts += 1
             text = TextDiff(state="left_out", why=f"only the first {MOST_TEXTS} contents are compared as text")
             if texts <= MOST_TEXTS:
-                text = text_diff(entry.content_a, entry.content_b, objects)
+                names = _called(a.digest, entry.part_a, entry.at_a), _called(b.digest, entry.part_b, entry.at_b)
+                text = text_diff(entry.content_a, entry.content_b, objects, names=names)
             entries.append(msgspec.structs.replace(entry, text=text))
         else:
             entries.append(entry)
     return Diff(a=a.digest, b=b.digest, entries=tuple(entries))
+
+
+def _called(pack: Digest, part: str | UnsetType, at: str | UnsetType) -> str:
+    """What people know a content by; its place, where another of the same name hides it."""
+    return short(pack, part) if isinstance(part, str) else f"{short(pack)}#{at}"
 
 
 def compare(a: Manifest, b: Manifest) -> Iterator[Entry]:
@@ -90,7 +100,7 @@ def compare(a: Manifest, b: Manifest) -> Iterator[Entry]:
     yield from _by_name("model_drift", "changed", a=_model(a.model), b=_model(b.model))
     yield from _by_name("environment_drift", "changed", a=_environment(a.environment), b=_environment(b.environment))
     if a.system_prompt != b.system_prompt:
-        ours, theirs = (_content("/system_prompt", one.system_prompt) for one in (a, b))
+        ours, theirs = (_content("/system_prompt", one.system_prompt, "system_prompt") for one in (a, b))
         yield _entry("prompt_drift", "System prompts differ", a=ours, b=theirs)
     yield from _prompts(a.prompts, b.prompts)
     yield from _by_name("input_drift", "content differs", a=_files("Input", a.inputs), b=_files("Input", b.inputs))
@@ -99,15 +109,16 @@ def compare(a: Manifest, b: Manifest) -> Iterator[Entry]:
 
 
 class _Side(Value, frozen=True):
-    """What one pack has: its place, what is told of it, and the reference when it is a content."""
+    """What one pack has: its place, what is told of it, and when it is a content the reference, and its part."""
 
     at: str
     told: Any
     content: str | UnsetType = UNSET
+    part: str | UnsetType = UNSET
 
 
-def _content(at: str, ref: str) -> _Side:
-    return _Side(at=at, told=_short(ref), content=ref)
+def _content(at: str, ref: str, part: str | UnsetType) -> _Side:
+    return _Side(at=at, told=_short(ref), content=ref, part=part)
 
 
 def _entry(
@@ -121,6 +132,8 @@ def _entry(
         pack_b=b.told if b else UNSET,
         at_a=a.at if a else UNSET,
         at_b=b.at if b else UNSET,
+        part_a=a.part if a else UNSET,
+        part_b=b.part if b else UNSET,
         content_a=a.content if a else UNSET,
         content_b=b.content if b else UNSET,
     )
@@ -161,10 +174,12 @@ def _files(what: str, files: Sequence[Input | Output]) -> dict[str, _Side]:
     """Inputs or outputs by name; of several of one name, each by its turn."""
     found: dict[str, _Side] = {}
     turns: dict[str, int] = {}
+    last = {file.name: position for position, file in enumerate(files)}  # a reference means that one
     for position, file in enumerate(files):
         turn = turns[file.name] = turns.get(file.name, 0) + 1
         name = f"{what} {_quoted(file.name)}" + (f" (number {turn} of this name)" if turn > 1 else "")
-        found[name] = _content(f"/{what.lower()}s/{position}", file.content_ref)
+        part = f"{what.lower()}s/{file.name}" if last[file.name] == position else UNSET
+        found[name] = _content(f"/{what.lower()}s/{position}", file.content_ref, part)
     return found
 
 
@@ -187,17 +202,25 @@ def _prompts(a: tuple[Prompt, ...], b: tuple[Prompt, ...]) -> Iterator[Entry]:
 
 
 def _extra(positions: list[int]) -> _Side:
-    return _Side(at=f"/prompts/{positions[0]}", told=[f"/prompts/{one}" for one in positions])
+    first = f"prompts/{positions[0]}"
+    return _Side(at=f"/{first}", told=[f"/prompts/{one}" for one in positions], part=first)
 
 
 def _prompt(n: int, m: int, *, a: Prompt, b: Prompt) -> Iterator[Entry]:
-    at_a, at_b = f"/prompts/{n}", f"/prompts/{m}"
+    part_a, part_b = f"prompts/{n}", f"prompts/{m}"
+    at_a, at_b = f"/{part_a}", f"/{part_b}"
     if a.content_ref != b.content_ref:
-        said = f"Prompt {n} content differs (role: {a.role})"
-        yield _entry("prompt_drift", said, a=_content(at_a, a.content_ref), b=_content(at_b, b.content_ref), index=n)
+        said = f"Prompt {_number(n, m)} content differs (role: {a.role})"
+        ours, theirs = _content(at_a, a.content_ref, part_a), _content(at_b, b.content_ref, part_b)
+        yield _entry("prompt_drift", said, a=ours, b=theirs, index=n)
     if a.role != b.role:
-        said = f"Prompt {n} role changed"
+        said = f"Prompt {_number(n, m)} role changed"
         yield _entry("prompt_drift", said, a=_Side(at=at_a, told=a.role), b=_Side(at=at_b, told=b.role))
+
+
+def _number(n: int, m: int) -> str:
+    """The place in A, and that in B where it is another: both packs are before the eyes of who reads it."""
+    return f"{n}" if n == m else f"{n} ({m} in pack B)"
 
 
 def _steps(a: tuple[Step, ...], b: tuple[Step, ...]) -> Iterator[Entry]:
@@ -209,13 +232,16 @@ def _steps(a: tuple[Step, ...], b: tuple[Step, ...]) -> Iterator[Entry]:
             if keys[0][n] != keys[1][m] or a[n].deterministic != b[m].deterministic:
                 yield from _step(n, m, a=a[n], b=b[m])
         elif n is not None:
-            what = _label(a[n])
-            gone = _Side(at=f"/steps/{n}", told=what)
-            yield _entry("tool_drift", f"Step {n}: {what} removed in pack B", a=gone, index=n)
+            yield _entry("tool_drift", f"Step {n}: {_label(a[n])} removed in pack B", a=_alone(n, a[n]), index=n)
         elif m is not None:
-            what = _label(b[m])
-            come = _Side(at=f"/steps/{m}", told=what)
-            yield _entry("tool_drift", f"Step {m}: {what} added in pack B", b=come, index=m)
+            yield _entry("tool_drift", f"Step {m}: {_label(b[m])} added in pack B", b=_alone(m, b[m]), index=m)
+
+
+def _alone(position: int, step: Step) -> _Side:
+    """A step that the other run does not have: it is read by its output, or by its parameters when it had none."""
+    output, parameters = f"steps/{position}", f"steps/{position}/parameters"
+    part = output if step.output_ref else parameters if step.parameters is not None else UNSET
+    return _Side(at=f"/{output}", told=_label(step), content=step.output_ref or UNSET, part=part)
 
 
 def _step(n: int, m: int, *, a: Step, b: Step) -> Iterator[Entry]:
@@ -223,7 +249,7 @@ def _step(n: int, m: int, *, a: Step, b: Step) -> Iterator[Entry]:
 
     def both(drift: Drift, said: str, told_a: object, told_b: object) -> Entry:
         ours, theirs = _Side(at=f"/steps/{n}", told=told_a), _Side(at=f"/steps/{m}", told=told_b)
-        return _entry(drift, f"Step {n}: {said}", a=ours, b=theirs, index=n)
+        return _entry(drift, f"Step {_number(n, m)}: {said}", a=ours, b=theirs, index=n)
 
     what = _label(a)
     if a.tool != b.tool:
@@ -237,8 +263,9 @@ def _step(n: int, m: int, *, a: Step, b: Step) -> Iterator[Entry]:
     if _exact(a.parameters) != _exact(b.parameters):
         yield both("param_drift", f"{what} called with different parameters", a.parameters, b.parameters)
     if a.output_ref != b.output_ref:
-        ours, theirs = _content(f"/steps/{n}", a.output_ref), _content(f"/steps/{m}", b.output_ref)
-        yield _entry("reasoning_drift", f"Step {n}: {what} produced different output", a=ours, b=theirs, index=n)
+        ours, theirs = (_content(f"/steps/{at}", one.output_ref, f"steps/{at}") for at, one in ((n, a), (m, b)))
+        said = f"Step {_number(n, m)}: {what} produced different output"
+        yield _entry("reasoning_drift", said, a=ours, b=theirs, index=n)
 
 
 def _label(step: Step) -> str:

@@ -10,6 +10,7 @@ from contextplane.model.ids import Digest, InvalidId
 from contextplane.model.manifest import Manifest, ManifestInvalid, read_manifest
 from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectNotFound, Objects
+from contextplane.store.damage import short, telling
 
 __all__ = ["LoadedPack", "ManifestMissing", "NoSuchPart", "load", "part", "part_digest"]
 
@@ -41,17 +42,15 @@ class LoadedPack(Value, frozen=True):
 
 def load(digest: Digest, objects: Objects) -> LoadedPack:
     """The pack of this digest, known here. Tampered bytes are `object_corrupt`, absent ones `manifest_missing`."""
-    try:
-        size = objects.size(digest)
-    except ObjectNotFound:
-        raise ManifestMissing(
-            "this pack is registered, but its manifest is missing",
-            at=f"ctx://{digest.hex}",
-            hint="import it again, or restore the file from a copy; 'ctx fsck' names all that is missing",
-        ) from None
+    with telling(short(digest), "it is registered, but its manifest", digest):
+        try:
+            size = objects.size(digest)
+        except ObjectNotFound as error:
+            raise ManifestMissing(error.message, at=error.at) from error
     if size > MANIFEST_MOST:
         raise ManifestInvalid("larger than any manifest", at=f"ctx://{digest.hex}")
-    raw = objects.get(digest)
+    with telling(short(digest), "its manifest", digest):
+        raw = objects.get(digest)
     try:
         return LoadedPack(digest=digest, raw=raw, manifest=read_manifest(raw))
     except ContextPlaneError as error:

@@ -19,6 +19,7 @@ from contextplane.model.manifest import Environment, Step
 from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects, StorageFailed
 from contextplane.ports.tools import Tools, ToolUnknown
+from contextplane.store.damage import Damage, damage_by, damage_in, said
 
 __all__ = [
     "MOST_TEXTS",
@@ -43,19 +44,23 @@ _NOTHING = Digest.of(b"")
 
 
 class Drift(Value, frozen=True):
-    """Something around a run that is not as it was recorded. `now` is empty where there is nothing any more."""
+    """Something around a run that is not as it was recorded. `now` is empty where there is nothing any more.
+
+    `damage` is said of an input that is not kept whole.
+    """
 
     kind: Literal["environment", "tool_version", "missing_input", "damaged_input"]
     what: str
     recorded: str
     now: str = ""
+    damage: Damage | msgspec.UnsetType = msgspec.UNSET
 
 
 class Replayed(Value, frozen=True):
     """How one part of a run came out. `part` is its name in a reference: `steps/3`, `outputs/report.md`.
 
-    `recorded` and `replayed` are digests. `why` is said of what failed or was skipped, `code` of what failed, `text`,
-    how the outputs differ, of what diverged though it should not.
+    `recorded` and `replayed` are digests. `why` is said of what failed or was skipped, `code` of what failed, `damage`
+    of what failed because it is not kept whole, `text`, how the outputs differ, of what diverged though it should not.
     """
 
     part: str
@@ -68,6 +73,7 @@ class Replayed(Value, frozen=True):
     replayed: str = ""
     why: str = ""
     code: str = ""
+    damage: Damage | msgspec.UnsetType = msgspec.UNSET
     text: TextDiff | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -126,9 +132,10 @@ def changed_inputs(pack: LoadedPack, objects: Objects) -> Iterator[Drift]:
         try:
             _whole(one.content_ref, objects)
         except ObjectNotFound:
-            yield Drift(kind="missing_input", what=one.name, recorded=one.content_ref)
+            yield Drift(kind="missing_input", what=one.name, recorded=one.content_ref, damage="missing")
         except ContextPlaneError as error:
-            yield Drift(kind="damaged_input", what=one.name, recorded=one.content_ref, now=error.message)
+            damage = damage_by(error) or msgspec.UNSET
+            yield Drift(kind="damaged_input", what=one.name, recorded=one.content_ref, now=error.message, damage=damage)
 
 
 def changed_surroundings(pack: LoadedPack, tools: Tools, here: Environment) -> Iterator[Drift]:
@@ -161,7 +168,8 @@ def _of_step(position: int, step: Step, outcome: Outcome, *, replayed: str = "",
 
 
 def _failed(part: Replayed, error: ContextPlaneError) -> Replayed:
-    return msgspec.structs.replace(part, outcome="failed", replayed="", why=str(error), code=error.code)
+    damage = damage_by(error) or msgspec.UNSET
+    return msgspec.structs.replace(part, outcome="failed", replayed="", why=str(error), code=error.code, damage=damage)
 
 
 def _read_back(part: Replayed, objects: Objects) -> Replayed:
@@ -176,10 +184,14 @@ def _whole(ref: str, objects: Objects) -> Digest:
     """The digest of recorded bytes that are there and are what it says."""
     digest = Digest.parse(ref)
     found = objects.check(digest)
-    if found.state == "missing":
-        raise ObjectNotFound("what was recorded is not in the store", at=ref)
-    if found.state == "corrupt":
-        raise ObjectCorrupt(f"what was recorded is damaged: {found.why}", at=ref)
-    if found.state == "unreadable":
-        raise StorageFailed(f"what was recorded is not to be had: {found.why}", at=ref)
+    damage = damage_in(found)
+    if damage is not None:
+        raise _DAMAGED[damage](said("what was recorded", damage, found.why))
     return digest
+
+
+_DAMAGED: dict[Damage, type[ContextPlaneError]] = {
+    "tampered": ObjectCorrupt,
+    "missing": ObjectNotFound,
+    "unreadable": StorageFailed,
+}

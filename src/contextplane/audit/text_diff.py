@@ -12,7 +12,8 @@ from typing import Literal
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects, StorageFailed
+from contextplane.ports.objects import Objects
+from contextplane.store.damage import Damage, damage_by, damage_in, said
 
 __all__ = ["MOST_BYTES", "MOST_LINES", "MOST_WIDE", "TextDiff", "TextState", "compared", "diff_from", "text_diff"]
 
@@ -43,10 +44,10 @@ class TextDiff(Value, frozen=True):
     why: str = ""
 
 
-def text_diff(a: str, b: str, objects: Objects) -> TextDiff:
-    """Compare the contents behind two references. An empty reference is an empty content."""
+def text_diff(a: str, b: str, objects: Objects, *, names: tuple[str, str]) -> TextDiff:
+    """Compare the contents behind two references, which people know by `names`. An empty one is an empty content."""
     # Both are looked at before anything is said: damage on either side outweighs the size or the kind of the other.
-    return _told([_content(f"{a} of pack A", a, objects), _content(f"{b} of pack B", b, objects)])
+    return _told([_content(name, ref, objects) for name, ref in zip(names, (a, b), strict=True)])
 
 
 def diff_from(recorded: str, data: bytes, objects: Objects) -> TextDiff:
@@ -81,14 +82,16 @@ def _content(where: str, ref: str, objects: Objects) -> str | TextDiff:
         if objects.size(digest) > MOST_BYTES:
             return _large(where, digest, objects)
         data = objects.get(digest)
-    except ObjectCorrupt:
-        return TextDiff(state="damaged", why=f"{where} is damaged")
-    except ObjectNotFound:
-        return TextDiff(state="missing", why=f"{where} is not in the store")
     except ContextPlaneError as error:
-        why = error.message if isinstance(error, StorageFailed) else f"cannot be read: {error.message}"
-        return TextDiff(state="missing", why=f"{where} {why}")
+        damage = damage_by(error)
+        if damage is None:
+            return TextDiff(state="missing", why=f"what {where} refers to is not understood: {error.message}")
+        return _damaged(where, damage, error.message)
     return _text(where, data)
+
+
+def _damaged(where: str, damage: Damage, why: str) -> TextDiff:
+    return TextDiff(state="damaged" if damage == "tampered" else "missing", why=said(where, damage, why))
 
 
 def _text(where: str, data: bytes) -> str | TextDiff:
@@ -103,12 +106,10 @@ def _text(where: str, data: bytes) -> str | TextDiff:
 
 def _large(where: str, digest: Digest, objects: Objects) -> TextDiff:
     condition = objects.check(digest)
-    if condition.state == "whole":
-        return TextDiff(state="too_large", why=f"{where} is too large to compare as text: {condition.size:,} bytes")
-    if condition.state == "corrupt":
-        return TextDiff(state="damaged", why=f"{where} is damaged")
-    why = "is not in the store" if condition.state == "missing" else condition.why
-    return TextDiff(state="missing", why=f"{where} {why}")
+    damage = damage_in(condition)
+    if damage is not None:
+        return _damaged(where, damage, condition.why)
+    return TextDiff(state="too_large", why=f"{where} is too large to compare as text: {condition.size:,} bytes")
 
 
 def _lines(text: str, *, told: bool) -> list[str]:

@@ -9,15 +9,19 @@ import posixpath
 from collections.abc import Callable, Iterable
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from contextplane.audit.load import LoadedPack, load
 from contextplane.audit.said_besides import contradictions, unknown_refs
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution import references, same_but_hash
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import Manifest
+from contextplane.model.parts import contents_of
 from contextplane.model.value import Value
 from contextplane.ports.entries import ExecutionEntries
-from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects
+from contextplane.ports.objects import Objects
+from contextplane.store.damage import Damage, damage_by, damage_in
 
 __all__ = ["Answer", "Expected", "PackVerdict", "Trouble", "answer_of", "expected_of", "verify_pack"]
 
@@ -27,11 +31,18 @@ Seen = Callable[[int, int], None]
 
 
 class Trouble(Value, frozen=True):
-    """One thing that is wrong with a pack, or that could not be checked: what it is, and why."""
+    """One thing that is wrong with a pack, or that could not be checked: what it is, and why.
+
+    Of an execution pack `part` is the manifest, its entry, a parent, or what a reference calls a content, and `digest`
+    the object that is meant. `damage` is said of one that is not kept whole.
+    """
 
     answer: Literal["modified", "unchecked", "unknown"]
     what: str
     why: str
+    part: str | UnsetType = UNSET
+    digest: str | UnsetType = UNSET
+    damage: Damage | UnsetType = UNSET
 
 
 class PackVerdict(Value, frozen=True):
@@ -101,7 +112,8 @@ def expected_of(manifest: Manifest, path: str, named: str = "") -> Expected | st
     if len(fits) > 1:
         return f"{len(fits)} outputs of the pack are named {base}: {', '.join(sorted(one.name for one in fits))}"
     if not fits:
-        return f"the pack has no output named {base}"
+        called = f"; its sidecar calls it {named}: was it renamed?" if named and _base(named) != base else ""
+        return f"the pack has no output named {base}{called}"
     (output,) = fits
     digest = _digest(output.content_ref)
     return (
@@ -111,18 +123,6 @@ def expected_of(manifest: Manifest, path: str, named: str = "") -> Expected | st
 
 def _base(name: str) -> str:
     return posixpath.basename(name)
-
-
-def _parts(manifest: Manifest) -> dict[str, str]:
-    """Of every content the part of the run that it is, as a reference names it: `outputs/report.md`."""
-    named = [
-        (manifest.system_prompt, "system_prompt"),
-        *((one.content_ref, f"prompts/{n}") for n, one in enumerate(manifest.prompts)),
-        *((one.content_ref, f"inputs/{one.name}") for one in manifest.inputs),
-        *((one.output_ref, f"steps/{n}") for n, one in enumerate(manifest.steps)),
-        *((one.content_ref, f"outputs/{one.name}") for one in manifest.outputs),
-    ]
-    return dict(reversed(named))  # of several parts with the same bytes the first
 
 
 def _digest(text: str) -> Digest | None:
@@ -157,38 +157,37 @@ class _Check:
     ) -> LoadedPack | None:
         try:
             pack = load(digest, self._objects)
-        except ObjectCorrupt as error:
-            self._note("modified", f"{what} {digest}", error.message)
-        except ObjectNotFound:
-            self._note(absent, f"{what} {digest}", "it is not in the store")
         except ContextPlaneError as error:
-            self._note("unchecked", f"{what} {digest}", error.message)
+            damage = damage_by(error)
+            why = str(error.details["why"]) if damage is not None else error.message
+            self._object(what, digest, damage, why, absent=absent)
         else:
             self._count(len(pack.raw))
             return pack
         return None
 
     def _entry(self, pack: LoadedPack) -> None:
-        what = f"entry packs/{pack.digest.hex}"
+        part, name = "entry", f" packs/{pack.digest.hex}"
         try:
             copy = self._entries.read(pack.digest)
         except ContextPlaneError as error:
-            self._note("unchecked", what, error.message)
+            self._note("unchecked", part, error.message, name=name)
             return
         if copy is None:
-            self._note("unchecked", what, "this pack was registered, and its entry is gone")
+            self._note("unchecked", part, "this pack was registered, and its entry is gone", name=name)
         elif not same_but_hash(copy, pack.raw, pack.digest):
-            self._note("modified", what, "the entry is not a copy of the manifest")
+            self._note("modified", part, "the entry is not a copy of the manifest", name=name)
 
     def _blobs(self, pack: LoadedPack) -> None:
         refs = references(pack.raw)
         if refs is None:
-            self._note("unchecked", f"manifest {pack.digest}", "what it refers to is not understood")
+            self._object("manifest", pack.digest, None, "what it refers to is not understood")
             return
         for role, text in refs.unreadable:
             if role != "parent":
                 self._note("unchecked", role, f"not a reference that is understood: {text}")
-        parts = _parts(pack.manifest)
+        # Of several parts with the same bytes the first.
+        parts = {ref: part for part, ref in reversed(list(contents_of(pack.manifest)))}
         roles: dict[Digest, str] = {}
         for role, digest in refs.found:
             if role != "parent":
@@ -198,22 +197,19 @@ class _Check:
         for digest, role in roles.items():
             self._blob(role, digest)
         for what, why in contradictions(pack.raw, self._sizes):
-            self._note("unchecked", f"manifest {what}", why)
+            self._note("unchecked", "manifest", why, name=f" {what}")
 
     def _blob(self, role: str, digest: Digest) -> None:
         try:
             condition = self._objects.check(digest)
         except ContextPlaneError as error:
-            self._note("unchecked", f"{role} {digest}", error.message)
+            self._object(role, digest, damage_by(error), error.message)
             return
         if condition.state == "whole":
             self._sizes[digest] = condition.size
             self._count(condition.size)
-        elif condition.state == "corrupt":
-            self._note("modified", f"{role} {digest}", condition.why)
         else:
-            missing = condition.state == "missing"
-            self._note("unchecked", f"{role} {digest}", "it is not in the store" if missing else condition.why)
+            self._object(role, digest, damage_in(condition), condition.why)
 
     def _line(self, pack: LoadedPack) -> None:
         """Every parent in turn, up to one that is not whole. It ends: no bytes can contain their own hash."""
@@ -221,9 +217,8 @@ class _Check:
         while here is not None and (text := here.manifest.parent):
             parent = _digest(text)
             if parent is None:
-                self._note(
-                    "unchecked", f"parent of {here.digest}", f"not a reference that is understood: {text[:80]!r}"
-                )
+                why = f"not a reference that is understood: {text[:80]!r}"
+                self._note("unchecked", "parent", why, name=f" of {here.digest}")
                 return
             here = self._manifest(parent, "parent")
             if here is not None:
@@ -234,5 +229,26 @@ class _Check:
         self.size += size
         self._seen(size, 1)
 
-    def _note(self, answer: Literal["modified", "unchecked", "unknown"], what: str, why: str) -> None:
-        self.troubles.append(Trouble(answer=answer, what=what, why=why))
+    def _object(
+        self,
+        part: str,
+        digest: Digest,
+        damage: Damage | None,
+        why: str,
+        *,
+        absent: Literal["unchecked", "unknown"] = "unchecked",
+    ) -> None:
+        answer = "modified" if damage == "tampered" else absent if damage == "missing" else "unchecked"
+        self.troubles.append(
+            Trouble(
+                answer=answer,
+                what=f"{part} {digest}",
+                why="it is not in the store" if damage == "missing" else why,
+                part=part,
+                digest=str(digest),
+                damage=damage or UNSET,
+            )
+        )
+
+    def _note(self, answer: Literal["modified", "unchecked"], part: str, why: str, *, name: str = "") -> None:
+        self.troubles.append(Trouble(answer=answer, what=part + name, why=why, part=part))

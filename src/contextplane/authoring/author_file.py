@@ -16,6 +16,8 @@ LARGEST = 4 << 20
 MOST_PARTS = 100_000
 """Nor has one more parts: a thousand rules with all they need are a fifth of that."""
 
+_LARGE = 1 << 20
+
 
 class AuthorFileTooLarge(ContextPlaneError):
     """A file that is far larger than any document a person can review."""
@@ -31,9 +33,16 @@ class AuthorFile:
         self.value = value
         self.canonical = canonical_bytes
         self._source = source
+        self._asked = False
 
     def place(self, at: str) -> Place:
         """Where the part with this JSON Pointer stands; for one that is missing, where it would."""
+        if isinstance(self._source, bytes) and len(self._source) > _LARGE and not self._asked:
+            # One place is looked for by itself. Who asks for more is given them out of a table of all, which is dear.
+            from contextplane.authoring.json_place import json_place  # noqa: PLC0415  most files are small
+
+            self._asked = True
+            return json_place(self._source, at)
         known = self._offsets if isinstance(self._source, bytes) else self._source
         while at and at not in known:
             at = at.rpartition("/")[0]

@@ -9,6 +9,8 @@ _CLOSE = 0.6
 _LISTED = 8
 _COMPARED = 60
 """To compare two names takes long: of many, only those are compared that stand around it and begin as it does."""
+_LONGEST = 200
+"""Nor are more characters of it compared: what is longer is near to no name."""
 
 
 def nearest(name: str, known: Iterable[str], otherwise: str) -> str:
@@ -16,7 +18,7 @@ def nearest(name: str, known: Iterable[str], otherwise: str) -> str:
     # Here and not above: a document without mistakes does not load it.
     from difflib import get_close_matches  # noqa: PLC0415
 
-    names = sorted(known)
+    name, names = name[:_LONGEST], sorted(known)
     near = get_close_matches(name, _around(name, names), n=1, cutoff=_CLOSE)
     if near:
         return f"did you mean {near[0]}?"

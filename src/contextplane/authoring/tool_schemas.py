@@ -10,9 +10,10 @@ from contextplane.policy.patterns import pattern_problem
 if TYPE_CHECKING:
     import jsonschema_rs
 
-__all__ = ["schema_problems"]
+__all__ = ["refuses_objects", "schema_problems"]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_OTHER_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "string"})
 
 
 def schema_problems(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -26,6 +27,21 @@ def schema_problems(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield pointer(path), f"is no JSON Schema of 2020-12: {name[:60]!a} has not its form"
     if not wrong:
         yield from _within(schema)
+
+
+def refuses_objects(schema: dict[str, Any]) -> str | None:
+    """The place at its root by which a schema refuses every object, as the arguments of a call are; None: it has none.
+
+    It need not say that it wants one: where it says nothing, nothing else is ever given. Of a form that is wrong
+    nothing is said here.
+    """
+    wanted, values = schema.get("type", "object"), schema.get("enum")
+    kinds = wanted if isinstance(wanted, list) else [wanted]
+    if kinds and _OTHER_TYPES.issuperset(map(str, kinds)):
+        return "/type"
+    if not isinstance(schema.get("const", {}), dict):
+        return "/const"
+    return "/enum" if isinstance(values, list) and not any(isinstance(one, dict) for one in values) else None
 
 
 def _within(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,9 @@ HIDDEN = "(not shown: it looks like a secret)"
 
 _WORD = re.compile(r"[^\s'\"]+")
 _STEP = re.compile(r"[^/]+")
+_LONGEST = 1000
+_LONG_STEP = re.compile(rf"[^/]{{{_LONGEST},}}")
+"""No name is so long. To look for secrets in such a one takes long, and nobody reads it in a place."""
 
 
 def looks_secret(text: str) -> bool:
@@ -18,7 +21,9 @@ def looks_secret(text: str) -> bool:
 
 
 def without_secrets(text: str, *, is_pointer: bool = False) -> str:
-    """The same words, without those that look like secrets; of a JSON Pointer, without such steps."""
+    """The same words, without those that look like secrets; of a JSON Pointer, without such steps and endless ones."""
+    if is_pointer and len(text) > _LONGEST:
+        text = _LONG_STEP.sub(lambda match: f"(a name of {len(match[0])} characters)", text)
     if not looks_secret(text):
         return text
     part = _STEP if is_pointer else _WORD

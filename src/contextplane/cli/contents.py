@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from contextplane.cli.screen import clean, human_size
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
-from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, StorageFailed
+from contextplane.store.damage import MARK, damage_by, damage_in
 
 if TYPE_CHECKING:
     from contextplane.ports.objects import Objects
@@ -16,8 +16,7 @@ __all__ = ["Contents"]
 _LONGEST = 4000
 _HEAD = _LONGEST * 4  # so many characters have no more bytes
 _CHECKED_EACH, _CHECKED_ALL = 8 << 20, 64 << 20
-_TOLD = {"corrupt": "tampered with", "missing": "missing", "unreadable": "cannot be read"}
-_STATES = ((ObjectCorrupt, "corrupt"), (ObjectNotFound, "missing"), (StorageFailed, "unreadable"))
+_SHOWN = 80
 
 
 class Contents:
@@ -27,6 +26,7 @@ class Contents:
         self._objects = objects
         self._left = _CHECKED_ALL
         self._sizes: dict[str, str] = {}
+        self._wrong: dict[str, str] = {}
         self.unchecked = 0
 
     def size(self, ref: str) -> str:
@@ -34,6 +34,11 @@ class Contents:
         if ref not in self._sizes:
             self._sizes[ref] = self._size(ref)
         return self._sizes[ref]
+
+    def wrong(self, ref: str) -> str:
+        """What is wrong with it, as far as it was looked at."""
+        self.size(ref)
+        return self._wrong.get(ref, "")
 
     def _size(self, ref: str) -> str:
         try:
@@ -43,10 +48,10 @@ class Contents:
                 self.unchecked += 1
                 return human_size(size)
             self._left -= size
-            state = self._objects.check(digest).state
+            damage = damage_in(self._objects.check(digest))
         except ContextPlaneError as error:
-            return _wrong(ref, error)
-        return human_size(size) if state == "whole" else f"{_TOLD[state]}: {ref}"
+            return self._wrong.setdefault(ref, _wrong(ref, error))
+        return human_size(size) if damage is None else self._wrong.setdefault(ref, MARK[damage])
 
     def lines(self, ref: str, indent: str) -> list[str]:
         """The beginning of what it says, after all of it was hashed: 4,000 characters."""
@@ -71,5 +76,5 @@ class Contents:
 
 
 def _wrong(ref: str, error: ContextPlaneError) -> str:
-    state = next((state for kind, state in _STATES if isinstance(error, kind)), "")
-    return f"{_TOLD.get(state, error.code)}: {clean(ref[:80])}"
+    damage = damage_by(error)
+    return f"not a reference: {clean(ref[:_SHOWN])}" if damage is None else MARK[damage]

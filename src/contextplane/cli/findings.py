@@ -15,6 +15,7 @@ _INDENT = " " * 8
 
 def tell_finding(found: "Finding", where: str, screen: Screen) -> None:
     severity = screen.paint(SEVERITY_COLOR[found.severity], f"{found.severity:<7}")
-    screen.say(f"{severity} {clean(where)}  {found.gate}/{found.code}  {clean(found.at)}")
-    screen.say(f"{_INDENT}{clean(found.cause)}")
-    screen.say(f"{_INDENT}{screen.paint('dim', '->')} {clean(found.cure)}")
+    tell = screen.failure if found.severity == "error" else screen.say
+    tell(f"{severity} {clean(where)}  {found.gate}/{found.code}  {clean(found.at)}")
+    tell(f"{_INDENT}{clean(found.cause)}")
+    tell(f"{_INDENT}{screen.paint('dim', '->')} {clean(found.cure)}")

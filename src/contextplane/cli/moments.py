@@ -20,5 +20,5 @@ def told_time(created: str) -> str:
 
 
 def second(moment: Timestamp) -> str:
-    """A moment to the second, always as wide as any other."""
-    return str(moment)[:_SECOND].replace("T", " ") if moment != NO_TIME else _NONE.ljust(_SECOND)
+    """A moment to the second, in UTC and marked so, always as wide as any other."""
+    return str(moment)[:_SECOND].replace("T", " ") + "Z" if moment != NO_TIME else _NONE.ljust(_SECOND + 1)

@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.ids import Digest, EvidenceRef, ExecutionRef, PackRef
+from contextplane.model.ids import Digest, EvidenceRef, ExecutionRef, PackRef, RecordingId
 from contextplane.model.reference import (
     FORMS,
     ExecutionPrefix,
@@ -25,6 +25,7 @@ _HINT = "write ctx://<hash> or its first digits; 'ctx log' lists them"
 _ID = "write ctx://<hash>, or id@X.Y.Z for a version; 'ctx log' lists runs, 'ctx packs' versions"
 _VERSION = "it is a version: 'ctx show', 'ctx log' and 'ctx diff' tell of it, 'ctx verify --registry' verifies them all"
 _NO_PARTS = "a version has no parts: leave out what follows the colon"
+_RECORDING = "it is not a pack yet: 'ctx finalize %s' makes one of it, 'ctx log --unfinished' lists those there are"
 _EVIDENCE = "it is evidence; a version whose id begins like that is written id@X.Y.Z, and 'ctx packs' lists them"
 
 
@@ -62,6 +63,8 @@ def _hint(reference: Reference, text: str) -> str:
         return _NO_PARTS if reference.selector else _VERSION
     if isinstance(named, EvidenceRef):
         return _EVIDENCE
+    if isinstance(named, RecordingId):
+        return _RECORDING % named
     return _ID if isinstance(named, FilePath) and "/" not in text else _HINT
 
 

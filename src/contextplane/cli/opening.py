@@ -1,4 +1,4 @@
-"""Opening the store for a verb, and saying so when that changed it."""
+"""Opening the store for a verb, and saying so when that changed it; and a bar for what may take long there."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,9 @@ from contextplane.cli.screen import Screen, clean
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
+    from contextplane.cli.progress import Bar
 
-__all__ = ["opening"]
+__all__ = ["opening", "watching"]
 
 
 @contextmanager
@@ -27,3 +28,18 @@ def opening(screen: Screen, *, following: bool = True, handoffs: bool = False) -
         if platform.adopted:
             screen.note(f"adopted the store at {clean(platform.home.path)}: what was in it is there unchanged")
         yield platform
+
+
+@contextmanager
+def watching(screen: Screen) -> Iterator["Bar | None"]:
+    """A bar, if somebody at a terminal waits; it is gone at the end, however that comes."""
+    if not screen.watched:
+        yield None
+        return
+    from contextplane.cli.progress import Bar
+
+    bar = Bar(screen)
+    try:
+        yield bar
+    finally:
+        bar.clear()

@@ -1,44 +1,69 @@
-"""A progress bar of our own thirty lines: on a terminal, after a second, and never in a pipe."""
+"""A progress bar of our own few lines: on a terminal, after a second, and never in a pipe."""
 
-import sys
 import time
+from _thread import allocate_lock
 
-from contextplane.cli.screen import Screen, human_size
+from contextplane.cli.screen import Screen, counted, human_size
 
 __all__ = ["Bar"]
 
 _PATIENCE = 1.0
 _EVERY = 0.1
 _WIDTH = 30
+_MUCH = 1 << 30
 
 
 class Bar:
-    """How far a check has come, redrawn on one line of standard error."""
+    """How far something has come, redrawn on one line of standard error.
 
-    def __init__(self, screen: Screen, expected: int) -> None:
-        self._on = screen.err.isatty() and not screen.quiet and not screen.json
-        self._expected = expected
+    Measured by the bytes that are expected, else by the objects; where neither is known, what is done so far is told,
+    and no bar pretends to know more.
+    """
+
+    def __init__(self, screen: Screen, objects: int = 0) -> None:
+        self._screen = screen
+        self._on = screen.watched
+        self._objects_expected = objects
+        self._size_expected = 0
         self.objects = self.bytes = 0
         self._next = time.monotonic() + _PATIENCE
         self._drawn = False
+        self._turn = allocate_lock()
+
+    def expect(self, size: int) -> None:
+        """So many bytes there will be. Of very many it says so at once: the first may take long."""
+        self._size_expected = size
+        if size >= _MUCH:
+            self._next = 0.0
+        self.step(0, 0)
 
     def step(self, size: int, objects: int) -> None:
-        self.bytes += size
-        self.objects += objects
-        if self._on and time.monotonic() >= self._next:
-            self._next = time.monotonic() + _EVERY
-            self._draw()
+        with self._turn:
+            self.bytes += size
+            self.objects += objects
+            if self._on and time.monotonic() >= self._next:
+                self._next = time.monotonic() + _EVERY
+                self._draw()
 
     def clear(self) -> None:
         """Take the bar away, so that a line can be printed where it stood."""
         if self._drawn:
-            sys.stderr.write("\r\x1b[K")
+            self._screen.err.write("\r\x1b[K")
+            self._screen.err.flush()
             self._drawn = False
 
     def _draw(self) -> None:
-        part = min(1.0, self.objects / self._expected) if self._expected else 0.0
-        filled = round(part * _WIDTH)
-        bar = "#" * filled + "-" * (_WIDTH - filled)
-        sys.stderr.write(f"\r\x1b[K[{bar}] {self.objects:,} objects, {human_size(self.bytes)}")
-        sys.stderr.flush()
+        whole = f" of {human_size(self._size_expected)}" if self._size_expected else ""
+        told = f"{counted(self.objects, 'object')}, {human_size(self.bytes)}{whole}"
+        self._screen.err.write(f"\r\x1b[K{self._bar()}{told}")
+        self._screen.err.flush()
         self._drawn = True
+
+    def _bar(self) -> str:
+        done, expected = self.objects, self._objects_expected
+        if self._size_expected:
+            done, expected = self.bytes, self._size_expected
+        if not expected:
+            return ""
+        filled = round(min(1.0, done / expected) * _WIDTH)
+        return f"[{'#' * filled}{'-' * (_WIDTH - filled)}] "

@@ -32,10 +32,22 @@ class Screen(Value, frozen=True):
         if not self.json and not self.quiet:
             print(text, file=self.out)
 
-    def entry(self, identity: str, text: str) -> None:
-        """An entry of a list: a line for people, and nothing but what it is called when silence was asked for."""
+    def entry(self, identity: str, text: str, problem: str = "") -> None:
+        """An entry of a list: a line for people, and nothing but what it is called when silence was asked for.
+
+        `problem`: what is wrong with it, which the line tells. Silence does not hide that, and a list of names has no
+        room for it, so that it is told on standard error.
+        """
+        if self.json:
+            return
+        print(identity if self.quiet else text, file=self.out)
+        if self.quiet and problem:
+            print(f"ctx: {identity}: {problem}", file=self.err)
+
+    def failure(self, text: str) -> None:
+        """A line for people about what is wrong with what was asked for: silence does not hide it."""
         if not self.json:
-            print(identity if self.quiet else text, file=self.out)
+            print(text, file=self.out)
 
     def note(self, text: str) -> None:
         """Something that people should know and that is not the answer, on standard error."""
@@ -71,6 +83,11 @@ class Screen(Value, frozen=True):
             return
         line = shortened(clean(f"ctx: {error.code}: {error}"))
         self.err.write(self.paint("red", line) + "\n")
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody sits at a terminal and did not ask for silence."""
+        return self.err.isatty() and not self.quiet and not self.json
 
     def paint(self, color: str, text: str) -> str:
         return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if self.color else text

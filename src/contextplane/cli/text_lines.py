@@ -23,4 +23,4 @@ def text_lines(text: "TextDiff", screen: Screen) -> Iterator[str]:
         yield screen.paint("yellow", "(cut: there is more than this)")
     if text.why:
         color = "red" if text.state in {"damaged", "missing"} else "yellow"
-        yield screen.paint(color, f"({text.state.replace('_', ' ')}: {clean(text.why)})")
+        yield screen.paint(color, f"({clean(text.why)})")

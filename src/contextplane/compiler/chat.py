@@ -12,6 +12,7 @@ from contextplane.compiler.chat_schemas import schema_as_given, schema_of_limits
 from contextplane.compiler.hashing import text_digest
 from contextplane.compiler.prompt import prefix_of, suffix_of
 from contextplane.compiler.quoting import quoted_json
+from contextplane.compiler.refusals import ChatToolsTooMany
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.value import Value
 
@@ -22,6 +23,7 @@ _LONGEST = 64
 _SUFFIX = 8
 _LONGEST_WORDS = 1024
 _CUT = "...; see its block"
+_MOST_OF_OPENAI = 128
 
 
 class ChatRequest(Value, frozen=True):
@@ -38,8 +40,17 @@ class _Tool(Value, frozen=True):
 
 
 def openai_chat(compiled: CompiledContext) -> ChatRequest:
-    """Messages and tools for an API of OpenAI's form, which caches whatever begins alike."""
+    """Messages and tools for an API of OpenAI's form, which caches whatever begins alike.
+
+    It takes no more than 128 tools. More are refused: which of them the model can do without, nobody said.
+    """
     names, tools = _tools(compiled)
+    if len(tools) > _MOST_OF_OPENAI:
+        raise ChatToolsTooMany(
+            f"{len(tools)} tools are surfaced, and a request of this form holds {_MOST_OF_OPENAI}",
+            at="compiled_context#/manifests/tool_manifest",
+            hint="surface fewer: by permissions, by a lower safety_mode, or by the budget of the tool bucket",
+        )
     body: dict[str, Any] = {
         "messages": [
             {"role": "system", "content": prefix_of(compiled.compiled_prompt)},

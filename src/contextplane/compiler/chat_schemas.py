@@ -1,7 +1,7 @@
-"""The schema of a tool's arguments as chat APIs take it: an object at its root, and no alternatives there.
+"""The schema of a tool's arguments as chat APIs take it: an object at its root, no alternatives there, short names.
 
-What they do not take is left out here. It stands in the block of the tool, and the gateway judges every call by all of
-it.
+What they do not take is left out here, so that what is sent refuses no arguments that the pack's schema takes. All of
+it stands in the block of the tool, and the gateway judges every call by all of it.
 """
 
 import copy
@@ -17,15 +17,25 @@ from contextplane.model.context_pack.arguments import ArgConstraint
 
 __all__ = ["schema_as_given", "schema_of_limits"]
 
-_NOT_AT_ROOT = frozenset({"allOf", "anyOf", "const", "enum", "not", "oneOf", "type"})
-_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ALTERNATIVES = frozenset({"allOf", "anyOf", "oneOf"})
+_NOT_AT_ROOT = _ALTERNATIVES | {"const", "enum", "not", "type"}
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _JSON_TYPES = {"min": "number", "max": "number", "pattern": "string"}
 
 
 def schema_as_given(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema that the pack gives, in a copy: whoever sends it may change it, and the pack stays as it is."""
     kept = {name: copy.deepcopy(part) for name, part in schema.items() if name not in _NOT_AT_ROOT}
-    return {"type": "object", "properties": {}, **kept}
+    properties: dict[str, Any] = kept.get("properties", {})
+    named = {name: part for name, part in properties.items() if _KEY.fullmatch(name)}
+    if "required" in kept:
+        kept["required"] = [*filter(_KEY.fullmatch, kept["required"])]
+    # What is closed would be closed to the arguments that are left out.
+    if len(named) < len(properties):
+        kept.pop("additionalProperties", None)
+    if len(named) < len(properties) or not _ALTERNATIVES.isdisjoint(schema):
+        kept.pop("unevaluatedProperties", None)
+    return {"type": "object", **kept, "properties": named}
 
 
 def schema_of_limits(limits: Iterable[ArgumentLimit], kind: Kind) -> dict[str, Any]:

@@ -100,7 +100,11 @@ def named(data: bytes) -> str:
 
 
 def without_correlation(value: D) -> D:
-    """An input without the ids that only connect records: those of request, run, session and trace."""
+    """An input without the ids that only connect records: those of request, run, session and trace.
+
+    Of an identity claim its hash and its window go as well. The hash covers the id of the run, and both are new with
+    every claim: the same request a minute later would compile to another hash. Who acts, for whom and how far, stays.
+    """
     agent = _unbound(value.agent)
     if isinstance(value, RunContext):
         return msgspec.structs.replace(value, run_id="", trace_id="", session_id=None, agent=agent)
@@ -110,5 +114,5 @@ def without_correlation(value: D) -> D:
 def _unbound(agent: AgentIdentity) -> AgentIdentity:
     if agent.identity_claim is None:
         return agent
-    claim = msgspec.structs.replace(agent.identity_claim, run_id="", session_id=None)
+    claim = msgspec.structs.replace(agent.identity_claim, run_id="", session_id=None, claim_hash="", nbf=None, exp=None)
     return msgspec.structs.replace(agent, identity_claim=claim)

@@ -17,7 +17,7 @@ from contextplane.compiler.view import PackView
 from contextplane.model.evidence import EvidenceInput
 from contextplane.model.invoke import InvokeRequest
 from contextplane.model.memory import Memory
-from contextplane.model.run_context import CLAIMS, AgentIdentity, RunContext, UserClaims
+from contextplane.model.run_context import CLAIMS, RunContext, UserClaims
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.tokens import Tokens
 
@@ -43,10 +43,10 @@ def read(  # noqa: PLR0913  the inputs
         "pack": view.digest,
         "surroundings": view.surroundings_digest,
         "run_context": digest_of_open_input(
-            run, "run_context", [run.metadata, astuple(run.run_budget), _numbers(run.user, run.agent)]
+            run, "run_context", [run.metadata, astuple(run.run_budget), _numbers(run.user)]
         ),
         "request": digest_of_open_input(
-            asked, "request", [(asked.input.context,), astuple(asked.runtime), _numbers(asked.user, asked.agent)]
+            asked, "request", [(asked.input.context,), astuple(asked.runtime), _numbers(asked.user)]
         ),
         "evidence": digest_of_plain_input(gathered, "evidence"),
         "memories": digest_of_plain_input(recalled, "memories"),
@@ -90,7 +90,6 @@ def _refuse_claims_twice(user: UserClaims, name: str) -> None:
         )
 
 
-def _numbers(user: UserClaims, agent: AgentIdentity) -> tuple[object, ...]:
-    """The parts of the two that may hold numbers."""
-    claim = agent.identity_claim
-    return (user.further, user.tenure_days, None if claim is None else (claim.nbf, claim.exp))
+def _numbers(user: UserClaims) -> tuple[object, ...]:
+    """The parts of a user that may hold numbers."""
+    return (user.further, user.tenure_days)

@@ -10,22 +10,16 @@ from itertools import islice
 
 import msgspec
 
-from contextplane.authoring.gates.schema import form_problems
+from contextplane.authoring.gates.schema import form_problems, said_by_types
 from contextplane.authoring.unspoken import looks_secret, without_secrets
 from contextplane.compiler.refusals import InputInvalid, InputProblem
 from contextplane.model.canonical import Json
 from contextplane.model.context_pack.terms import APPROVAL_MODES
-from contextplane.model.pointer import pointer
 
 __all__ = ["invalid", "problems_of", "said_by", "told"]
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,23}")
 _NUMBER = re.compile(r"-?[0-9]{1,6}(?:\.[0-9]{1,3})?")
-_PLACE = re.compile(r"^(?P<cause>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?$", re.DOTALL)
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
-_REPEATING = ("Invalid enum value", "Object contains unknown field")
-"""How those messages of msgspec begin that repeat what was given."""
-
 _LADDER = f"the ceiling is one of {', '.join(APPROVAL_MODES)}, from the lowest up"
 _MOST = 50
 
@@ -47,11 +41,8 @@ def _problems(value: Json, form: type[msgspec.Struct], at: str) -> Iterator[Inpu
 
 def said_by(error: msgspec.ValidationError) -> InputProblem:
     """The one thing that the types say, for what only they refuse."""
-    match = _PLACE.fullmatch(str(error))
-    cause, path = (match["cause"], match["path"] or "") if match else ("", "")
-    place = pointer([one or two for one, two in _STEP.findall(path)])
-    said = "is not of its form" if not cause or cause.startswith(_REPEATING) else cause
-    return InputProblem(at=without_secrets(place, is_pointer=True), message=said, hint="correct it")
+    said = said_by_types(error)
+    return InputProblem(at=without_secrets(said.at, is_pointer=True), message=said.cause, hint=said.cure)
 
 
 def invalid(problems: Iterable[InputProblem], name: str) -> InputInvalid:

@@ -18,6 +18,8 @@ from contextplane.policy.facts import Facts
 __all__ = ["policy"]
 
 _SHOWN = 120
+_OF_ONE_RUN = ("run_id", "claim_hash")
+"""Of an identity claim. They were taken away; as facts they are missing, and not empty texts."""
 
 
 def policy(draft: Draft) -> Draft:
@@ -54,10 +56,13 @@ def _facts(inputs: Inputs) -> Facts:
     run, asked = inputs.run_context, inputs.request.input
     user: dict[str, Any] = msgspec.to_builtins(run.user)
     user.pop("further", None)
+    agent: dict[str, Any] = msgspec.to_builtins(run.agent)
+    for name in _OF_ONE_RUN:
+        agent.get("identity_claim", {}).pop(name, None)
     return Facts.of(
         request=msgspec.to_builtins(asked),
         user={**run.user.further, **user},
-        agent=msgspec.to_builtins(run.agent),
+        agent=agent,
         tenant_id=run.tenant_id,
         intent=asked.intent,
         safety_mode=run.safety_mode,

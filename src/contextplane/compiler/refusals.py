@@ -8,6 +8,7 @@ from contextplane.model.value import Value
 
 __all__ = [
     "BudgetInvalid",
+    "ChatToolsTooMany",
     "CompileRefused",
     "DocumentNotGiven",
     "EvidenceOfAnotherTenant",
@@ -123,6 +124,13 @@ class MemoryOfAnotherTenant(CompileRefused):
 
     code: ClassVar[str] = "compile_memory_of_another_tenant"
     stage: ClassVar[str] = "memory"
+
+
+class ChatToolsTooMany(ContextPlaneError):
+    """A compiled context with more tools than one request to a chat API of this form may hold."""
+
+    code: ClassVar[str] = "chat_tools_too_many"
+    family: ClassVar[Family] = "refused"
 
 
 class BudgetInvalid(CompileRefused):

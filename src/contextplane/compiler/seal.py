@@ -9,7 +9,7 @@ from contextplane.model.context_ledger import ContextLedger, LedgerBudget
 
 __all__ = ["COMPILER_VERSION", "compiled_context_hash", "seal"]
 
-COMPILER_VERSION = "1.1.0"
+COMPILER_VERSION = "1.2.0"
 """Moves whenever the same inputs would compile to other bytes."""
 
 

@@ -1,5 +1,6 @@
 """What an agent loop hands over to be packed, checked: every problem at once, each with its place."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from contextplane.model.canonical import Json
@@ -62,3 +63,11 @@ class ExecutionLog(Value, frozen=True):
     os: str
     runtime: str
     tool_versions: dict[str, str] | None
+
+    def contents(self) -> Iterator[Content]:
+        """All that the run saw and made, in the order of a manifest."""
+        yield self.system_prompt
+        yield from (one.content for one in self.prompts)
+        yield from (one.content for one in self.inputs)
+        yield from (one.output for one in self.steps if one.output is not None)
+        yield from (one.content for one in self.outputs)

@@ -12,10 +12,10 @@ import msgspec
 
 from contextplane.model.canonical import Json
 from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.json_text import parse
+from contextplane.model.json_text import decoded, parse
 from contextplane.model.value import Value
 
-__all__ = ["Buffer", "LongText", "parse_long", "restored"]
+__all__ = ["Buffer", "LongText", "decoded_long", "parse_long", "restored"]
 
 Buffer = bytes | mmap
 
@@ -25,6 +25,10 @@ _RUN = re.compile(rb'"[^"]{%d}' % (_LONG - 1))  # a long string begins so, unles
 _MARK = "\ufdd0cut:"  # U+FDD0 is no character, and never will be one
 _KEY = re.compile(rb"[ \t\n\r]*+:")
 _PIECE = 1 << 20
+_TOKENS = re.compile(  # no piece ends within an escape, nor between the two of a pair
+    rb"(?:[^\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})++"
+)
+_LONGEST_TAIL = 3  # of the bytes of one character all but the first
 _GOING_ON = bytes(range(0x80, 0xC0))
 _BACKSLASH = ord("\\")
 
@@ -44,6 +48,29 @@ class LongText(Value, frozen=True):
         except (msgspec.DecodeError, ValueError) as error:
             raise self._refusal() from error
 
+    def chunks(self) -> Iterator[bytes]:
+        """The same, a little at a time: memory is that of one piece, however long the string is."""
+        at, end = self.start + 1, self.end - 1
+        while at < end:
+            upto = self._piece_end(at, min(at + _PIECE, end))
+            try:
+                chunk = msgspec.json.decode(b'"%b"' % self.source[at:upto], type=str).encode()
+            except (msgspec.DecodeError, ValueError) as error:
+                raise self._refusal() from error
+            if upto == at:
+                raise self._refusal()
+            yield chunk
+            at = upto
+
+    def _piece_end(self, at: int, most: int) -> int:
+        """Where a piece can end that begins at `at`: between two characters, at `most` or a little before."""
+        match = _TOKENS.match(self.source, at, most)
+        end = match.end() if match else at
+        for _ in range(_LONGEST_TAIL):
+            if end < self.end - 1 and self.source[end] in _GOING_ON:
+                end -= 1
+        return max(end, at)
+
     def _refusal(self) -> JsonRefused:
         """Why the string cannot be read, at its place in the whole text."""
         from contextplane.model.json_explain import explain  # noqa: PLC0415  for a refusal only
@@ -52,7 +79,7 @@ class LongText(Value, frozen=True):
             explain(self.source[self.start : self.end])
         except JsonRefused as problem:
             byte = problem.details.get("byte", 0)
-            return _placed(problem, self.source, self.start + (byte if isinstance(byte, int) else 0))
+            return _placed(problem.together(()), self.source, self.start + (byte if isinstance(byte, int) else 0))
         return JsonRefused("a string that cannot be read")
 
 
@@ -73,6 +100,13 @@ def parse_long(data: Buffer) -> tuple[Json, tuple[LongText, ...]]:
     if cut.pieces and _marks(value) != len(cut.pieces):
         return parse(data[: len(data)]).value, ()
     return value, cut.pieces
+
+
+def decoded_long(data: Buffer) -> tuple[Json, tuple[LongText, ...]] | None:
+    """What a text that `parse_long` refuses seems to say; None when that cannot be told."""
+    cut = _cut(data)
+    value = decoded(cut.rest)
+    return None if value is None or _marks(value) != len(cut.pieces) else (value, cut.pieces)
 
 
 def _marks(value: Json) -> int:
@@ -137,16 +171,18 @@ def _end(data: Buffer, start: int) -> int:
 
 
 def _moved(error: JsonRefused, data: Buffer, cut: _Cut) -> JsonRefused:
-    """The same error at its place in the whole text."""
-    byte = error.details.get("byte")
-    if not isinstance(byte, int):
-        return error
-    gone = 0
-    for number, (place, piece) in enumerate(zip(cut.places, cut.pieces, strict=True)):
-        stand_in = len(f'"{_MARK}{number}"'.encode())
-        if place + stand_in <= byte:
-            gone += (piece.end - piece.start) - stand_in
-    return _placed(error, data, byte + gone)
+    """The same error, and what it tells besides, at their places in the whole text."""
+    for one in (error, *error.others):
+        byte = one.details.get("byte")
+        if not isinstance(byte, int):
+            continue
+        gone = 0
+        for number, (place, piece) in enumerate(zip(cut.places, cut.pieces, strict=True)):
+            stand_in = len(f'"{_MARK}{number}"'.encode())
+            if place + stand_in <= byte:
+                gone += (piece.end - piece.start) - stand_in
+        _placed(one, data, byte + gone)
+    return error.together(error.others) if error.others else error
 
 
 def _placed(error: JsonRefused, data: Buffer, byte: int) -> JsonRefused:

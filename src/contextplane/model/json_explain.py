@@ -1,4 +1,4 @@
-"""Why a JSON text is refused: a slow positional parser that finds the first problem in document order.
+"""Why a JSON text is refused: a slow positional parser that finds its problems in document order.
 
 It returns no value, and nobody calls it for a text that is accepted. It is meant to be obviously right: one regular
 expression per token, an explicit stack, no recursion. `json_text.py` must refuse exactly what this refuses.
@@ -36,6 +36,8 @@ _OPENS = frozenset({b"[", b"{"})
 _NUMERIC = frozenset(bytes([byte]) for byte in b"0123456789.eE+-")
 _DIGITS = len(str(MAX_INTEGER))
 _SHOWN = 40
+_PROBLEMS_MOST = 50
+_FURTHER = 4 << 20  # a second of looking, after the first problem
 
 
 class Malformed(JsonRefused):
@@ -87,7 +89,10 @@ class NumberOutOfRange(JsonRefused):
 
 
 def explain(data: bytes) -> None:
-    """Raise for the first problem of `data`; return if there is none."""
+    """Raise for the first problem of `data`; return if there is none.
+
+    It tells those behind it as well, unless the text cannot be read on from it: then it is the last one.
+    """
     _Explainer(data).document()
 
 
@@ -109,6 +114,8 @@ class _Explainer:
         self.data = data
         self.pos = 0
         self.stack: list[_Open] = []
+        self.problems: list[JsonRefused] = []
+        self.first_byte = 0  # where the first of them is
 
     def document(self) -> None:
         if self.data.startswith(b"\xef\xbb\xbf"):
@@ -120,6 +127,8 @@ class _Explainer:
             self.part(self.stack[-1])
         if self.peek():
             self.refuse(TrailingData("more data follows the document", hint="keep one document per text"))
+        if self.problems:
+            raise self.told()
 
     def peek(self) -> bytes:
         """Pass over white space; return the byte that follows, empty at the end."""
@@ -129,6 +138,8 @@ class _Explainer:
 
     def part(self, within: _Open) -> None:
         """Read the next member or element, or the end of what is open."""
+        if self.problems and self.pos > self.first_byte + _FURTHER:
+            raise self.told()
         within.token = None
         end = b"]" if within.keys is None else b"}"
         byte = self.peek()
@@ -147,12 +158,15 @@ class _Explainer:
     def key(self, keys: set[str]) -> str:
         if self.peek() != b'"':
             self.unexpected("a key in double quotes")
-        start = self.pos
+        start, noted = self.pos, len(self.problems)
         key = self.string()
-        if key in keys:
+        if len(self.problems) > noted:
+            pass  # what it really is, is not known
+        elif key in keys:
             self.stack[-1].token = key
-            self.refuse(DuplicateKey(f"the key {key[:_SHOWN]!r} stands here again", hint="keep one of them"), start)
-        keys.add(key)
+            self.note(DuplicateKey(f"the key {key[:_SHOWN]!r} stands here again", hint="keep one of them"), start)
+        else:
+            keys.add(key)
         if self.peek() != b":":
             self.unexpected("a colon")
         self.pos += 1
@@ -173,7 +187,8 @@ class _Explainer:
         elif literal := _LITERAL.match(self.data, self.pos):
             self.pos = literal.end()
         elif name := _NOT_FINITE.match(self.data, self.pos):
-            self.refuse(NotFinite(f"{name[0].decode()} is not a JSON number", hint="write null, or leave it out"))
+            self.note(NotFinite(f"{name[0].decode()} is not a JSON number", hint="write null, or leave it out"))
+            self.pos = name.end()
         else:
             self.unexpected("a value")
 
@@ -185,11 +200,11 @@ class _Explainer:
             # Counted before converted: Python does not convert thousands of digits.
             digits = text.removeprefix("-")
             if len(digits) > _DIGITS or int(digits) > MAX_INTEGER:
-                self.refuse(integer_unsafe(text[:_SHOWN]))
+                self.note(integer_unsafe(text[:_SHOWN]))
         elif math.isinf(float(text)):
-            self.refuse(NumberOutOfRange(f"{text[:_SHOWN]} is beyond a double", hint="write it as text"))
+            self.note(NumberOutOfRange(f"{text[:_SHOWN]} is beyond a double", hint="write it as text"))
         elif problem := float_problem(float(text)):
-            self.refuse(problem)
+            self.note(problem)
         self.pos = match.end()
 
     def string(self) -> str:
@@ -206,7 +221,8 @@ class _Explainer:
                 return "".join(parts)
             elif byte:
                 problem = f"U+{ord(byte):04X} stands unescaped in a string"
-                self.refuse(ControlCharacter(problem, hint=f"write \\u{ord(byte):04x}"))
+                self.note(ControlCharacter(problem, hint=f"write \\u{ord(byte):04x}"))
+                self.pos += 1
             else:
                 self.refuse(Malformed("the string that starts here does not end", hint="close it with a quote"), start)
 
@@ -217,7 +233,8 @@ class _Explainer:
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:
-            self.refuse(_invalid_utf8(), self.pos + error.start)
+            self.note(_invalid_utf8(), self.pos + error.start)
+            text = raw.decode(errors="replace")
         self.pos += len(raw)
         return text
 
@@ -231,11 +248,12 @@ class _Explainer:
             low = _ESCAPE.match(self.data, end)
             pair = int(low[2], 16) if low and low[2] else 0
             if low is None or pair not in _LOWS:
-                self.refuse(lone_surrogate(match[0].decode()))
-            unit = 0x10000 + (unit - _HIGHS.start) * len(_LOWS) + pair - _LOWS.start
-            end = low.end()
+                self.note(lone_surrogate(match[0].decode()))
+            else:
+                unit = 0x10000 + (unit - _HIGHS.start) * len(_LOWS) + pair - _LOWS.start
+                end = low.end()
         elif unit in _LOWS:
-            self.refuse(lone_surrogate(match[0].decode()))
+            self.note(lone_surrogate(match[0].decode()))
         self.pos = end
         return chr(unit) if match[2] else _UNESCAPED.get(match[1], match[1].decode())
 
@@ -247,7 +265,12 @@ class _Explainer:
         self.refuse(Malformed(told, hint="mend the text there; it must be JSON"))
 
     def refuse(self, problem: JsonRefused, pos: int | None = None) -> NoReturn:
-        """Raise `problem` with its places: in the document, and in the text (line and column from 1, byte from 0)."""
+        """Note `problem`, from which the text cannot be read on, and raise."""
+        self.note(problem, pos)
+        raise self.told()
+
+    def note(self, problem: JsonRefused, pos: int | None = None) -> None:
+        """Note `problem` with its places: in the document, and in the text (line and column from 1, byte from 0)."""
         byte = self.pos if pos is None else pos
         line_start = self.data.rfind(b"\n", 0, byte) + 1
         problem.details |= {
@@ -255,7 +278,16 @@ class _Explainer:
             "column": len(self.data[line_start:byte].decode(errors="replace")) + 1,
             "byte": byte,
         }
-        raise problem.under(pointer(within.token for within in self.stack if within.token is not None))
+        self.problems.append(problem.under(pointer(one.token for one in self.stack if one.token is not None)))
+        if len(self.problems) == 1:
+            self.first_byte = byte
+        if len(self.problems) == _PROBLEMS_MOST:
+            raise self.told()
+
+    def told(self) -> JsonRefused:
+        """The first problem, with all others."""
+        first, *others = self.problems
+        return first.together(others) if others else first
 
 
 def _invalid_utf8() -> InvalidUtf8:

@@ -1,8 +1,10 @@
 """Why a value or a text has no canonical form: each reason a code of its own."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.pointer import shown
 
 __all__ = [
     "MAX_DEPTH",
@@ -19,22 +21,40 @@ __all__ = [
 ]
 
 MAX_DEPTH = 256  # `[]` has depth 1
+_TOLD = 9
 
 
 class JsonRefused(ContextPlaneError):
-    """A value or a text that has no canonical form."""
+    """A value or a text that has no canonical form. Where more is wrong, `details.problems` lists all of it."""
 
     code: ClassVar[str] = "json_refused"
     family: ClassVar[Family] = "refused"
+    others: "tuple[JsonRefused, ...]" = ()
+    _alone: tuple[str, str | None] | None = None
 
     @property
     def place(self) -> str | None:
         """Of a text the line as well: that is where an editor goes."""
+        at = self.at and shown(self.at)
         if "line" not in self.details:
-            return self.at
+            return at
         column = f", column {self.details['column']}" if "column" in self.details else ""
         line = f"line {self.details['line']}{column}"
-        return f"{self.at}: {line}" if self.at else line
+        return f"{at}: {line}" if at else line
+
+    def together(self, others: Sequence["JsonRefused"]) -> Self:
+        """Tell what else is wrong with the same document as well. Told anew, it is told as it is then."""
+        alone, hint = self._alone or (self.message, self.hint)
+        self.others, self._alone = tuple(others), (alone, hint)
+        also = "".join(f"; {one.place}: {one.message}" for one in others[:_TOLD])
+        cut = f"; and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
+        self.message = f"{alone}{also}{cut}"
+        self.hint = "mend what is named" if others else hint
+        own = {key: value for key, value in self.details.items() if key != "problems"}
+        first = {"at": self.at or "", "message": alone, **own}
+        rest = [{"at": one.at or "", "message": one.message, **one.details} for one in others]
+        self.details = own | ({"problems": [first, *rest]} if others else {})
+        return self
 
 
 class NotJson(JsonRefused):

@@ -4,6 +4,7 @@ It accepts or refuses; why and where, `json_explain.py` finds out. Bytes that ot
 and do not have to pass here.
 """
 
+from collections.abc import Callable
 from itertools import chain
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from contextplane.model.canonical import SORTED, Json, settled, survey
 from contextplane.model.json_refusals import MAX_DEPTH, JsonRefused
 from contextplane.model.value import Value
 
-__all__ = ["Parsed", "parse", "repeats_a_key"]
+__all__ = ["Parsed", "decoded", "parse", "repeats_a_key"]
 
 _EXACT = 2.0**53  # below it, a float without a fraction is that integer
 _LONG = b"0" * 16  # an integer beyond 2^53-1 has at least as many digits
@@ -34,16 +35,8 @@ class Parsed(Value, frozen=True, kw_only=True):
 def parse(data: bytes) -> Parsed:
     """Read one JSON document in UTF-8. Each kind of refusal is an error class, with its place in `at` and `details`."""
     floats: list[float] = []
-
-    def normal(text: str) -> int | float:
-        number = float(text)
-        if number.is_integer() and abs(number) < _EXACT:
-            return int(number)
-        floats.append(number)
-        return number
-
     try:
-        value = msgspec.json.Decoder(float_hook=normal).decode(data)
+        value = msgspec.json.Decoder(float_hook=_normal(floats)).decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise _refusal(data, str(error)) from error
     if not _is_shallow(value, data.count(b"[") + data.count(b"{")):
@@ -58,6 +51,27 @@ def parse(data: bytes) -> Parsed:
     if canonical is None:
         raise _refusal(data, "a float is out of range")
     return Parsed(value=cast("Json", value), canonical=canonical)
+
+
+def decoded(data: bytes) -> Json:
+    """What a text that `parse` refuses seems to say, of a repeated key the last value; null if it cannot be told."""
+    try:
+        return cast("Json", msgspec.json.Decoder(float_hook=_normal([])).decode(data))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+
+
+def _normal(floats: list[float]) -> Callable[[str], int | float]:
+    """Makes a number of its digits: an `int` where it is one. Those that stay floats are noted."""
+
+    def normal(text: str) -> int | float:
+        number = float(text)
+        if number.is_integer() and abs(number) < _EXACT:
+            return int(number)
+        floats.append(number)
+        return number
+
+    return normal
 
 
 def repeats_a_key(data: bytes, value: object) -> bool:

@@ -4,13 +4,13 @@ from typing import ClassVar, Literal, cast
 
 from contextplane.model.canonical import Json
 from contextplane.model.execution_log import Content, ExecutionLog, InvalidLog, LogFile, LogPrompt, LogStep
-from contextplane.model.json_cut import Buffer, LongText, parse_long, restored
+from contextplane.model.json_cut import Buffer, LongText, decoded_long, parse_long, restored
 from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.pointer import pointer
-from contextplane.model.problems import NotingReader, type_name
+from contextplane.model.problems import NotingReader, Problem, type_name
 from contextplane.model.timestamp import NO_TIME, InvalidTimestamp, Timestamp
 
-__all__ = ["read_log"]
+__all__ = ["read_log", "read_so_far"]
 
 REASONING = "reasoning"
 """The one type of step that has no tool."""
@@ -28,13 +28,26 @@ _HOW: dict[str, Literal["text", "base64", "path", "handoff"]] = {
 
 
 def read_log(data: Buffer) -> ExecutionLog:
-    """Read an execution log, or raise `InvalidLog` with everything that is wrong with it."""
+    """Read an execution log, or raise `InvalidLog` with everything that is wrong with its form."""
     value, pieces = parse_long(data)
     reader = _Reader(pieces)
     log = reader.log(value)
     if reader.problems:
         raise InvalidLog(tuple(reader.problems))
     return log
+
+
+def read_so_far(data: Buffer) -> tuple[ExecutionLog, tuple[Problem, ...]] | None:
+    """Of a log that is refused what can be read, and what is wrong with its form; None when nothing can be told."""
+    found = decoded_long(data)
+    if found is None:
+        return None
+    value, pieces = found
+    reader = _Reader(pieces)
+    try:
+        return reader.log(value), tuple(reader.problems)
+    except JsonRefused:
+        return None
 
 
 class _Reader(NotingReader):

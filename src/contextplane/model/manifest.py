@@ -41,7 +41,7 @@ _FREE = frozenset({"parameters", "tool_versions"})
 _REFS = frozenset({"content_ref", "output_ref", "system_prompt", "parent"})
 _DIGEST_LENGTH = len("sha256:") + 64
 _HINT = "'ctx cat' shows its bytes"
-_TOLD = 9
+_TOLD = 10
 
 
 class ManifestInvalid(ContextPlaneError):
@@ -49,6 +49,11 @@ class ManifestInvalid(ContextPlaneError):
 
     code: ClassVar[str] = "manifest_invalid"
     family: ClassVar[Family] = "refused"
+
+    @property
+    def place(self) -> str | None:
+        """The pack: where in it something is wrong is told in the message, of each problem."""
+        return self.at.partition("#")[0] if self.at and "problems" in self.details else self.at
 
 
 class Model(Value, frozen=True):
@@ -128,11 +133,12 @@ def read_manifest(data: bytes) -> Manifest:
 
 
 def _explained(problems: tuple[Problem, ...]) -> ManifestInvalid:
-    first, *more = problems
-    also = "".join(f"; {one.at}: {one.message}" for one in more[:_TOLD])
+    """Each with its place, in the message: a list shows that and nothing else of an error."""
+    told = "; ".join(f"{one.at}: {one.message}" if one.at else one.message for one in problems[:_TOLD])
+    more = f"; and {len(problems) - _TOLD:,} more" if len(problems) > _TOLD else ""
     return ManifestInvalid(
-        f"not a manifest: {first.message}{also}",
-        at=f"#{first.at}",
+        f"not a manifest: {told}{more}",
+        at=f"#{problems[0].at}",
         hint=_HINT,
         details={"problems": [{"at": one.at, "message": one.message} for one in problems]},
     )

@@ -1,13 +1,15 @@
 """Reading a document that people write: what is wrong is noted with its place, and all of it is told together."""
 
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, TypeVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import Json
-from contextplane.model.pointer import pointer
+from contextplane.model.json_refusals import JsonRefused
+from contextplane.model.pointer import pointer, shown
 from contextplane.model.value import Value
 
-__all__ = ["DocumentInvalid", "NotingReader", "Problem", "type_name"]
+__all__ = ["DocumentInvalid", "NotingReader", "Problem", "elsewhere", "told_with", "type_name"]
 
 T = TypeVar("T")
 
@@ -31,7 +33,7 @@ class DocumentInvalid(ContextPlaneError):
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         first, *more = problems
-        also = "".join(f"; {one.at}: {one.message}" for one in more[:_TOLD])
+        also = "".join(f"; {shown(one.at)}: {one.message}" for one in more[:_TOLD])
         cut = f"; and {len(more) - _TOLD} more" if len(more) > _TOLD else ""
         super().__init__(
             f"{first.message}{also}{cut}",
@@ -40,6 +42,26 @@ class DocumentInvalid(ContextPlaneError):
             details={"problems": [{"at": one.at, "message": one.message} for one in problems]},
         )
         self.problems = problems
+
+    @property
+    def place(self) -> str | None:
+        return self.at and shown(self.at)
+
+
+def elsewhere(found: Iterable[Problem], named: Iterable[str]) -> Iterator[Problem]:
+    """Problems of places that are neither named already nor below one that is: what stands there is not known."""
+    known = {at.rstrip("/") for at in named}
+    for one in found:
+        parts = one.at.split("/")
+        if known.isdisjoint("/".join(parts[:length]) for length in range(1, len(parts) + 1)):
+            yield one
+
+
+def told_with(error: JsonRefused, found: Iterable[Problem]) -> JsonRefused:
+    """What is wrong with a text as JSON, told with what else is wrong with the document."""
+    more = elsewhere(found, [one.at or "" for one in (error, *error.others)])
+    others = [*error.others, *(JsonRefused(one.message, at=one.at) for one in more)]
+    return error.together(others) if others else error
 
 
 class NotingReader:

@@ -3,6 +3,7 @@
 It claims; it proves nothing. Others write sidecars too, so reading is lenient: unknown fields are passed over.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
@@ -17,7 +18,7 @@ __all__ = ["SIDECAR_MOST", "SUFFIX", "Sidecar", "SidecarInvalid", "read_sidecar"
 
 SUFFIX = ".ctx.json"
 
-_HINT = "'ctx pack --sidecars' writes a new one"
+_HINT = "move it away, then 'ctx pack LOG --sidecars' writes a new one"
 
 SIDECAR_MOST = 16 << 20
 """A larger file is no sidecar."""
@@ -68,6 +69,6 @@ def sidecar_of(digest: Digest, manifest: Manifest) -> Sidecar:
     )
 
 
-def sidecar_bytes(sidecar: Sidecar) -> bytes:
-    """The same bytes for the same sidecar, readable by people."""
-    return msgspec.json.format(msgspec.json.encode(sidecar), indent=2) + b"\n"
+def sidecar_bytes(sidecar: Sidecar, added: Mapping[str, object]) -> bytes:
+    """The same bytes for the same sidecar, readable by people. `added`: fields that somebody put into it."""
+    return msgspec.json.format(msgspec.json.encode({**msgspec.to_builtins(sidecar), **added}), indent=2) + b"\n"

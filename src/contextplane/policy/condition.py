@@ -194,9 +194,11 @@ class Conditions:
         return frozenset(n for n, holds in zip(self._of_elements, answers, strict=True) if holds)
 
     def _held(self, asked: tuple[tuple[int, str], ...], facts: Facts) -> set[tuple[int, str]]:
-        if self._asked is None or self._asked[0] != asked:
-            self._asked = asked, engine().compile([self._conditions[n].reach(path) for n, path in asked])
-        answers: list[bool] = _decode(self._asked[1].evaluate_metered(facts.data)[0])
+        # Held here as well: a request beside this one may keep another in its place meanwhile.
+        kept = self._asked
+        if kept is None or kept[0] != asked:
+            kept = self._asked = asked, engine().compile([self._conditions[n].reach(path) for n, path in asked])
+        answers: list[bool] = _decode(kept[1].evaluate_metered(facts.data)[0])
         return {one for one, holds in zip(asked, answers, strict=True) if holds}
 
     def _missing(self, values: Sequence[Json]) -> frozenset[str]:

@@ -4,10 +4,12 @@ from contextplane.policy.expressions import expression
 
 __all__ = ["mixed_words", "plain", "unseen"]
 
-# Controls except for tabs and line ends, soft hyphens, marks that turn the direction, blanks without width, tags.
+# Controls except for tabs and line ends, soft hyphens, marks that turn the direction, blanks without width, marks of
+# shorthand and of music that only format, tags.
 _UNSEEN = expression(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
 )
 _JOINERS = frozenset("\u200c\u200d")
 _STYLES = frozenset("\ufe0e\ufe0f")

@@ -101,7 +101,12 @@ def pattern_problems(at: str, constraints: ArgConstraints) -> Iterator[Unusable]
         if problem is not None:
             place = f"{at}/arg_constraints/{name}/pattern"
             message = f"the pattern of {name} {problem}"
-            yield Unusable(refusal=PatternUnusable, at=place, message=message, hint="write it without nested repeats")
+            yield Unusable(
+                refusal=PatternUnusable,
+                at=place,
+                message=message,
+                hint="repeat nothing that is repeated, and no choice",
+            )
 
 
 def _twice(layer: PolicyLayer) -> Iterator[Unusable]:

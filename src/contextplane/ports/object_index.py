@@ -7,10 +7,13 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 
-__all__ = ["BLOB", "KindConflict", "ObjectIndex", "ObjectIndexView", "Recorded", "Tally"]
+__all__ = ["BLOB", "ROOT", "KindConflict", "ObjectIndex", "ObjectIndexView", "Recorded", "Tally"]
 
 BLOB = "blob"
 """The kind of an object that is only bytes to us."""
+
+ROOT = "root"
+"""Among the roles in which something is wanted: a root names it."""
 
 
 class KindConflict(ContextPlaneError):
@@ -76,6 +79,10 @@ class ObjectIndexView(Protocol):
 
     def referrers(self, target: Digest) -> tuple[str, ...]:
         """The roots and the `sha256:` sources that point at an object, at most 5: enough to say who misses it."""
+        ...
+
+    def wanted_as(self, target: Digest) -> frozenset[str]:
+        """The roles in which other objects refer to an object, and `ROOT` when a root does."""
         ...
 
     def untraced(self) -> Iterator[Recorded]:

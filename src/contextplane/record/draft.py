@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.canonical import Json
+from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
 from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.json_text import parse
+from contextplane.model.json_text import decoded, parse
 from contextplane.model.log_reader import REASONING
 from contextplane.model.manifest import (
     VERSION,
@@ -28,16 +29,30 @@ from contextplane.model.manifest import (
     manifest_bytes,
 )
 from contextplane.model.pointer import pointer
-from contextplane.model.problems import DocumentInvalid, NotingReader, type_name
+from contextplane.model.problems import DocumentInvalid, NotingReader, Problem, type_name
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 
-__all__ = ["Draft", "InvalidDraft", "draft_text", "fork_key", "read_draft", "same_run", "with_sizes"]
+__all__ = [
+    "DRAFT_MOST",
+    "Draft",
+    "DraftSoFar",
+    "InvalidDraft",
+    "draft_so_far",
+    "draft_text",
+    "fork_key",
+    "read_draft",
+    "same_run",
+    "with_sizes",
+]
 
 _TOP = (
     *("version", "hash", "created", "model", "system_prompt", "prompts"),
     *("inputs", "steps", "outputs", "environment", "parent"),
 )
+DRAFT_MOST = 2 * MANIFEST_MOST
+"""A larger file is no draft. What would be larger when it is indented is not."""
+
 _STEP = ("index", "type", "tool", "parameters", "output_ref", "deterministic", "timestamp")
 
 
@@ -47,9 +62,14 @@ class InvalidDraft(DocumentInvalid):
     code: ClassVar[str] = "draft_invalid"
     way_out: ClassVar[str] = "edit the draft, then finalize it again"
 
+    def __init__(self, problems: tuple[Problem, ...], refs: "tuple[tuple[str, Digest], ...]" = ()) -> None:
+        """`refs`: what it refers to all the same, its parent too, each with its place."""
+        super().__init__(problems)
+        self.refs = refs
+
 
 class Draft(Value, frozen=True):
-    """A draft whose form is right. `refs`: where each content is referred to, and its digest."""
+    """A draft whose form is right. `refs`: where each content, and the parent, is referred to, and its digest."""
 
     manifest: Manifest
     parent: Digest
@@ -57,7 +77,10 @@ class Draft(Value, frozen=True):
 
 
 def draft_text(manifest: Manifest, parent: Digest) -> bytes:
-    """The draft of a run that is like `parent`: in the field order of the reference program, indented."""
+    """The draft of a run that is like `parent`: in the field order of the reference program, indented.
+
+    Where indenting makes too much of it, it stands in one line: whatever is forked can be read back.
+    """
     fields = {
         "version": manifest.version,
         "hash": "",
@@ -75,7 +98,23 @@ def draft_text(manifest: Manifest, parent: Digest) -> bytes:
         },
         "parent": str(parent),
     }
-    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
+    plain = msgspec.json.encode(fields)
+    indented = msgspec.json.format(plain, indent=2)
+    return (indented if len(indented) < DRAFT_MOST else plain) + b"\n"
+
+
+class DraftSoFar(Value, frozen=True):
+    """What can be told of a draft whose JSON is refused: what is wrong with its form, and what it refers to."""
+
+    problems: tuple[Problem, ...]
+    refs: tuple[tuple[str, Digest], ...]
+
+
+def draft_so_far(data: bytes) -> DraftSoFar:
+    value, reader = decoded(data), _Reader()
+    if value is not None:
+        reader.manifest(value)
+    return DraftSoFar(problems=tuple(reader.problems), refs=tuple(reader.refs))
 
 
 def read_draft(data: bytes) -> Draft:
@@ -83,7 +122,7 @@ def read_draft(data: bytes) -> Draft:
     reader = _Reader()
     manifest = reader.manifest(parse(data).value)
     if reader.problems:
-        raise InvalidDraft(tuple(reader.problems))
+        raise InvalidDraft(tuple(reader.problems), tuple(reader.refs))
     return Draft(manifest=manifest, parent=Digest.parse(manifest.parent), refs=tuple(reader.refs))
 
 
@@ -154,7 +193,7 @@ class _Reader(NotingReader):
                 runtime=self._text(environment, "runtime", "/environment", required=True),
                 tool_versions=self._versions(environment),
             ),
-            parent=self._digest(top, "parent", ""),
+            parent=self._ref(top, "parent", ""),
         )
 
     def _prompt(self, value: Json, at: str) -> Prompt:
@@ -187,7 +226,7 @@ class _Reader(NotingReader):
         )
 
     def _ref(self, entry: dict[str, Json], key: str, at: str, *, required: bool = True) -> str:
-        """A reference to a content, which is remembered."""
+        """A reference to a content, or to the parent, which is remembered."""
         text = self._digest(entry, key, at, required=required)
         if text:
             self.refs.append((f"{at}/{key}", Digest.parse(text)))

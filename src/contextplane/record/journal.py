@@ -11,7 +11,7 @@ import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import canonical
-from contextplane.model.execution import MANIFEST_MOST, references
+from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest, InvalidId, RecordingId
 from contextplane.model.manifest import ManifestInvalid, manifest_bytes
 from contextplane.model.problems import Problem
@@ -19,13 +19,14 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.ports.clock import Clock
 from contextplane.ports.object_index import BLOB, Recorded
-from contextplane.ports.objects import Batch, Objects, Stored
+from contextplane.ports.objects import Batch, Condition, Objects, Stored
 from contextplane.ports.sources import Sources
 from contextplane.ports.streams import MAX_INLINE, Event, StreamConflict
 from contextplane.record.checking import RecordingRefused
 from contextplane.record.contents import PutContent
 from contextplane.record.folding import Began, Finished, Noted, RecordingBroken, RecordingEvent, SoFar, folded, room_of
 from contextplane.record.given import Given, put_given
+from contextplane.record.wholeness import Part, RecordingDamaged, RecordingIncomplete, parts_of, refuse_unless_whole
 
 __all__ = ["RECORDINGS", "Closed", "Desk", "Entry", "Journal", "RecordingFinished", "RecordingTaken"]
 
@@ -64,11 +65,10 @@ class Desk(Value, frozen=True):
 
 
 class Closed(Value, frozen=True):
-    """A recording that takes nothing more: its manifest, and whether it is a registered pack already."""
+    """A recording that takes nothing more: its manifest, or none when it is a registered pack already."""
 
     digest: Digest
-    raw: bytes
-    registered: bool
+    raw: bytes | None
 
 
 class Journal:
@@ -79,6 +79,7 @@ class Journal:
         self.id = recording_id
         self._seq = 0
         self._size = 0  # of the manifest so far, at least
+        self._inherited: tuple[Part, ...] = ()  # what another process put, or this one long ago
         self._stream = f"{RECORDINGS}{recording_id}"
 
     def read(self, view: View | Transaction) -> SoFar:
@@ -94,12 +95,25 @@ class Journal:
             self._seq = view.streams.head(self._stream)
             so_far = self.read(view) if self._seq else None
         self._size = _size(so_far) if so_far else 0
+        self._inherited = tuple(parts_of(so_far.manifest)) if so_far else ()
         return so_far
 
-    def is_pack(self, digest: Digest) -> bool:
-        """Whether nothing is left to do: what was recorded is kept by this registered pack."""
+    def pack(self) -> Digest | None:
+        """The registered pack that it became, when nothing is left to do."""
         with self.desk.catalog.read() as view:
-            return self._is_pack(view, digest)
+            return self._pack(view)
+
+    def needs(self, view: View | Transaction) -> tuple[Digest, ...]:
+        """What must be kept of it until it is a pack: what it consists of, and events too large for the catalog."""
+        if self._pack(view) is not None:
+            return ()
+        parts = (digest for _, digest in parts_of(self.read(view).manifest))
+        elsewhere = (_elsewhere(stored.body) for stored in view.streams.read(self._stream))
+        return tuple(dict.fromkeys([*parts, *(one for one in elsewhere if one)]))
+
+    def kept(self, view: View | Transaction) -> frozenset[Digest]:
+        """What its roots keep."""
+        return frozenset(digest for _, digest in view.objects.roots(f"{self._stream}/"))
 
     @contextmanager
     def entry(self) -> Iterator["Entry"]:
@@ -132,7 +146,8 @@ class Journal:
         try:
             with self.desk.catalog.write() as tx:
                 seq = tx.streams.append(self._stream, self._seq, [Event(kind="recorded", body=body)])
-                self._keep(tx, seq, [*(one.digest for one in contents), *others])
+                for n, digest in enumerate([*(one.digest for one in contents), *others]):
+                    self._keep(tx, f"{seq}/{n}", digest)
         except StreamConflict:
             raise self._overtaken() from None
         self._seq, self._size = seq, size
@@ -141,22 +156,35 @@ class Journal:
         """Let nothing follow, and say what was recorded. Doing it again gives the same.
 
         It is closed before it is registered. The other way round, what a process that was killed in between had
-        registered could grow on, and one run would become two packs.
+        registered could grow on, and one run would become two packs. What is not whole is refused before that.
         """
-        with self.desk.catalog.write() as tx:
-            so_far = self.read(tx)
-            raw = manifest_bytes(so_far.manifest)
-            digest = so_far.finished or Digest.of(raw)
-            registered = so_far.finished is not None and self._is_pack(tx, so_far.finished)
-            if not registered and digest != Digest.of(raw):
-                raise RecordingBroken("it is not what it was closed as", at=str(self.id), hint=_FOREIGN)
-            if so_far.finished is None:
-                body = canonical(msgspec.to_builtins(Finished(digest=str(digest))))
-                tx.streams.append(self._stream, tx.streams.head(self._stream), [Event(kind="recorded", body=body)])
-        return Closed(digest=digest, raw=raw, registered=registered)
+        try:
+            # Before our turn, for hashing takes long. What this journal put itself is only looked for, below.
+            refuse_unless_whole(self._inherited, self.desk.objects.check)
+            with self.desk.catalog.write() as tx:
+                return self._closed(tx)
+        except (RecordingDamaged, RecordingIncomplete) as error:
+            raise error.under(f"{self.id}:") from None
+
+    def _closed(self, tx: Transaction) -> Closed:
+        pack = self._pack(tx)
+        if pack is not None:
+            return Closed(digest=pack, raw=None)
+        so_far = self.read(tx)
+        refuse_unless_whole(parts_of(so_far.manifest), self._present)
+        raw = manifest_bytes(so_far.manifest)
+        digest = Digest.of(raw)
+        if so_far.finished is None:
+            body = canonical(msgspec.to_builtins(Finished(digest=str(digest))))
+            tx.streams.append(self._stream, tx.streams.head(self._stream), [Event(kind="recorded", body=body)])
+        elif so_far.finished != digest:
+            raise RecordingBroken("it is not what it was closed as", at=str(self.id), hint=_FOREIGN)
+        return Closed(digest=digest, raw=raw)
 
     def register(self, closed: Closed) -> None:
-        """Make it a pack, which from now on keeps the contents."""
+        """Make it a pack, which from now on keeps the contents. Nothing happens when it is one already."""
+        if closed.raw is None:
+            return
         self.desk.objects.put(closed.raw)
         with self.desk.catalog.write() as tx:
             self.desk.register(tx, closed.digest, closed.raw)
@@ -164,31 +192,46 @@ class Journal:
                 tx.objects.release(name)
 
     def keep_again(self, tx: Transaction) -> None:
-        """Make its roots anew from its events, unless it is a registered pack."""
-        so_far = self.read(tx)
-        if so_far.finished is not None and tx.packs.row(so_far.finished) is not None:
-            return
-        found = references(manifest_bytes(so_far.manifest))
-        elsewhere = [_elsewhere(stored.body) for stored in tx.streams.read(self._stream)]
-        named = [*(target for _, target in found.found), *(one for one in elsewhere if one)] if found else []
-        self._keep(tx, 0, [one for one in named if self.desk.objects.has(one)])
+        """Make its roots anew from its events, unless it is a registered pack. What is gone may come back."""
+        for n, digest in enumerate(self.needs(tx)):
+            if self.desk.objects.has(digest):
+                self._keep(tx, f"0/{n}", digest)
+            else:
+                tx.objects.keep(f"{self._stream}/0/{n}", digest)
 
     def finished(self) -> RecordingFinished:
         return RecordingFinished("this recording is finished", at=str(self.id), hint="begin another one")
 
-    def _keep(self, tx: Transaction, seq: int, contents: Sequence[Digest]) -> None:
-        for n, digest in enumerate(contents):
-            size = self.desk.objects.size(digest)
-            tx.objects.record(Recorded(digest=digest, kind=BLOB, size=size, traced=True))
-            tx.objects.keep(f"{self._stream}/{seq}/{n}", digest)
+    def _keep(self, tx: Transaction, name: str, digest: Digest) -> None:
+        size = self.desk.objects.size(digest)
+        tx.objects.record(Recorded(digest=digest, kind=BLOB, size=size, traced=True))
+        tx.objects.keep(f"{self._stream}/{name}", digest)
 
-    def _is_pack(self, view: View | Transaction, digest: Digest) -> bool:
-        return next(view.objects.roots(f"{self._stream}/"), None) is None and view.packs.row(digest) is not None
+    def _present(self, digest: Digest) -> Condition:
+        return Condition(state="whole" if self.desk.objects.has(digest) else "missing")
+
+    def _pack(self, view: View | Transaction) -> Digest | None:
+        """The registered pack that it became. Only its last event is read: nothing keeps the others any more."""
+        finished = self._finished(view)
+        if finished is None or next(view.objects.roots(f"{self._stream}/"), None) is not None:
+            return None
+        return finished if view.packs.row(finished) is not None else None
+
+    def _finished(self, view: View | Transaction) -> Digest | None:
+        """What it was closed as. That is its last event, and small."""
+        last = next(view.streams.read(self._stream, after=view.streams.head(self._stream) - 1), None)
+        if last is None:
+            return None
+        try:
+            event = None if _elsewhere(last.body) else self._event(last.body)
+        except RecordingBroken as error:
+            raise error.under(str(self.id)) from None
+        return Digest.parse(event.digest) if isinstance(event, Finished) else None
 
     def _overtaken(self) -> ContextPlaneError:
         with self.desk.catalog.read() as view:
-            so_far = self.read(view)
-        if so_far.finished is not None:
+            finished = self._finished(view)
+        if finished is not None:
             return self.finished()
         return RecordingTaken("another process records under this id", at=str(self.id), hint="begin another recording")
 

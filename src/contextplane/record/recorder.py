@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar, Never, Self
 
 from msgspec.structs import replace
 
@@ -51,6 +51,7 @@ class Recording:
         self._suspects: list[tuple[str, str]] = []
         self._unsearched: list[str] = []
         self._closed = False
+        self._remembered = True
         self._digest: Digest | None = None
 
     @classmethod
@@ -94,7 +95,13 @@ class Recording:
     def resume(cls, desk: Desk, recording_id: RecordingId) -> Self:
         """Go on with a recording, whichever process began it."""
         journal = Journal(desk, recording_id)
-        so_far = journal.resume()
+        pack = journal.pack()
+        try:
+            so_far = journal.resume()
+        except ContextPlaneError:
+            if pack is None:
+                raise
+            return cls._forgotten(journal, pack)
         if so_far is None:
             raise RecordingNotFound(
                 "no such recording in this store", at=str(recording_id), hint="'ctx log --unfinished' lists them"
@@ -105,8 +112,14 @@ class Recording:
         recording._suspects = list(so_far.suspects)
         recording._unsearched = list(so_far.unsearched)
         recording._closed = so_far.finished is not None
-        if so_far.finished is not None and journal.is_pack(so_far.finished):
-            recording._digest = so_far.finished
+        recording._digest = pack
+        return recording
+
+    @classmethod
+    def _forgotten(cls, journal: Journal, pack: Digest) -> Self:
+        """A recording that is a pack, and whose events were collected: the pack is what is left of it."""
+        recording = cls(journal)
+        recording._closed, recording._digest, recording._remembered = True, pack, False
         return recording
 
     @property
@@ -133,6 +146,11 @@ class Recording:
     def unsearched(self) -> tuple[str, ...]:
         """Of which contents, too large for it, only the beginning was looked at for secrets."""
         return tuple(self._unsearched)
+
+    @property
+    def remembered(self) -> bool:
+        """Whether these two are still known. The events of a recording that became a pack may be collected."""
+        return self._remembered
 
     def prompt(self, role: str, content: Given) -> None:
         """What was said to the model, or by it."""
@@ -164,8 +182,10 @@ class Recording:
         parameters: Mapping[str, Json] | None = None,
         output: Given = b"",
         deterministic: bool = False,
+        **others: Never,
     ) -> None:
         """One action and what came of it, as of now. Only `kind="reasoning"` needs no tool."""
+        _refuse_others(others)
         with self._turn("steps") as (at, entry):
             free = dict(parameters) if isinstance(parameters, Mapping) else parameters
             with Checking() as check:
@@ -204,8 +224,7 @@ class Recording:
             if self._digest is None:
                 closed = self._journal.close()
                 self._closed = True
-                if not closed.registered:
-                    self._journal.register(closed)
+                self._journal.register(closed)
                 self._digest = closed.digest
             return self._digest
 
@@ -236,6 +255,13 @@ class Recording:
     def _told(self, at: str, event: Began | Noted) -> None:
         self._suspects += [(f"{at}/{field}", kind) for field, kind in event.suspects]
         self._unsearched += [f"{at}/{field}" for field in event.unsearched]
+
+
+def _refuse_others(others: Mapping[str, object]) -> None:
+    """Python's own refusal of an argument that there is not. It names the one that a log calls otherwise."""
+    for name in others:
+        kind = ': what a log calls type is kind here, as in kind="reasoning"' if name == "type" else ""
+        raise TypeError(f"step() got an unexpected keyword argument {name!r}{kind}")
 
 
 class _Search:

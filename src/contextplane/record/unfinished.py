@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.ids import InvalidId, RecordingId
+from contextplane.model.ids import Digest, InvalidId, RecordingId
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import View
 from contextplane.record.journal import RECORDINGS, Desk, Journal
 
-__all__ = ["Unfinished", "keep_unfinished", "unfinished"]
+__all__ = ["Unfinished", "Unkept", "keep_unfinished", "unfinished", "unkept"]
 
 
 class Unfinished(Value, frozen=True):
@@ -37,6 +37,32 @@ def keep_unfinished(desk: Desk) -> None:
                 Journal(desk, RecordingId.parse(stream.removeprefix(RECORDINGS))).keep_again(tx)
             except ContextPlaneError:
                 continue  # it cannot be read, so nobody can tell what it needs
+
+
+class Unkept(Value, frozen=True):
+    """A recording whose contents may be collected. `lost`: something that it needs and that nothing keeps.
+
+    None when its events cannot be read, so that nobody can tell what it needs: `problem` says why.
+    """
+
+    stream: str
+    lost: Digest | None = None
+    problem: str = ""
+
+
+def unkept(desk: Desk, view: View) -> Iterator[Unkept]:
+    """Every recording that its roots do not keep whole. Those that became a pack need none."""
+    for stream in view.streams.names(RECORDINGS):
+        try:
+            journal = Journal(desk, RecordingId.parse(stream.removeprefix(RECORDINGS)))
+            needed, kept = journal.needs(view), journal.kept(view)
+        except ContextPlaneError as error:
+            yield Unkept(stream=stream, problem=f"{error.code}: {error.message}")
+            continue
+        for digest in needed:
+            if digest not in kept:
+                yield Unkept(stream=stream, lost=digest)
+                break
 
 
 def _with_roots(view: View) -> Iterator[RecordingId]:

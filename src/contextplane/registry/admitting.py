@@ -108,7 +108,8 @@ def admitted(ref: PackRef, use: Use, *, shelf: Shelf, grounds: Grounds) -> Admit
         signed = _since(state, verified, grounds.keyring)
     document, value = _read(ref, published, verified)
     # (8) how it came to be published, and the registry's state
-    stands_on = vouched(state, Candidate(kind=published.kind, document=document, value=value, data=data), shelf)
+    candidate = Candidate(kind=published.kind, document=document, value=value, data=data)
+    stands_on = vouched(state, candidate, shelf, keyring)
     marks = (*signed, *_allowed(state, use, stands_on.doubts))
     used = Used(ref=ref, kind=published.kind, digest=state.digest, signed_by=verified.signed_by, marks=marks)
     events = (*stands_on.events, *events)

@@ -17,7 +17,7 @@ from contextplane.ports.objects import ObjectNotFound
 from contextplane.ports.signer import SignatureCheck, Signer
 from contextplane.ports.streams import Event, StoredEvent
 from contextplane.registry.changes import Change, Drafted, PinChange
-from contextplane.registry.checkpoints import Entry, Standing, append_entries, standing
+from contextplane.registry.checkpoints import Entry, Standing, append_entries, check_revocations, standing
 from contextplane.registry.events import Happened, RegistryEvent, checked_change, kind_of, objects_of, written
 from contextplane.registry.heads import Head, Heads, put_heads
 from contextplane.registry.keyrings import Keyrings
@@ -91,6 +91,7 @@ class Writer:
         keyrings = Keyrings.of(tx.streams, keys)
         self.standing = standing(tx.streams, keyrings, check, origin)
         """The checkpoint before this act; after it, the one of it."""
+        check_revocations(self.standing, keys)
         last = keys.as_of if self.standing is None else max(keys.as_of, self.standing.time)
         self.now = moment_of_act(now, last)
         """The moment of this act."""

@@ -1,7 +1,7 @@
 """Every checkpoint of the registry, compared with the one before it and with the log.
 
 It is signed by a key that was good then. It is never of fewer entries or of an earlier time than the one before it, and
-says of the log what the log was at that size.
+says of the log what the log was at that size. The newest is not older than a revocation.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,13 @@ from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.ports.signer import SignatureCheck
 from contextplane.ports.streams import StoredEvent, StreamsView
 from contextplane.registry.audit_trees import TreeAudit
-from contextplane.registry.checkpoints import CheckpointMissing, Standing, read_note
+from contextplane.registry.checkpoints import (
+    CheckpointBeforeRevocation,
+    CheckpointMissing,
+    Standing,
+    check_revocations,
+    read_note,
+)
 from contextplane.registry.keyrings import Keyrings
 from contextplane.registry.streams import CHECKPOINTS
 from contextplane.registry.trouble import Troubles
@@ -43,7 +49,7 @@ class CheckpointAudit:
     def compare(self, trees: TreeAudit, times: Mapping[int, Timestamp]) -> tuple[Standing | None, bool]:
         """Compare all with the log. The newest is handed out if it is believed; and whether it is only doubtful.
 
-        Doubtful: its signer is revoked from before then on.
+        Doubtful: its signer is revoked from before then on, or it is older than a revocation. A fresh one mends that.
         """
         before: Standing | None = None
         for seq, one in self._opened:
@@ -66,6 +72,11 @@ class CheckpointAudit:
         except NoteUnsigned:
             self._troubles.add(NoteUnsigned.code, _place(seq), "who signed the newest checkpoint is revoked since")
             return None, True
+        try:
+            check_revocations(newest, self._keyrings.now)
+        except CheckpointBeforeRevocation as error:
+            self._troubles.add(error.code, _place(seq), error.message)
+            return newest, True
         return newest, False
 
     def _open(self, stored: StoredEvent) -> Standing | None:

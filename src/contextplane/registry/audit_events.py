@@ -4,12 +4,13 @@ A publication stands on a digest that was reviewed and signed before it, and fol
 on a version that was published. Whoever wrote them checked that; here it is checked again.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from contextplane.model.ids import Digest, PackRef
 from contextplane.ports.signer import SignatureCheck
 from contextplane.ports.streams import StreamsView
-from contextplane.registry.changes import AliasSet, Change, Pinned, Promoted, Published, RolledBack
+from contextplane.registry.changes import AliasSet, Pinned, Promoted, Published, RolledBack
 from contextplane.registry.checkpoints import Entry
 from contextplane.registry.events import EventInvalid, Happened, kind_of
 from contextplane.registry.heads import StreamCut
@@ -19,6 +20,7 @@ from contextplane.registry.reading import Reader, State, beginning_of
 from contextplane.registry.streams import VERSIONS, artifact_stream, version_stream
 from contextplane.registry.trouble import Troubles
 from contextplane.registry.version import VersionState
+from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.history import LogRewritten
 from contextplane.trust.refusals import ClockWentBackwards
 
@@ -31,12 +33,19 @@ __all__ = ["EventAudit"]
 class EventAudit:
     """The states of all subjects as the log goes on. `times` has the time of every entry whose event could be read."""
 
-    def __init__(self, streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, troubles: Troubles) -> None:
+    def __init__(
+        self,
+        streams: StreamsView,
+        keyrings: Keyrings,
+        check: SignatureCheck,
+        troubles: Troubles,
+        seen: Checkpoint | None,
+    ) -> None:
         self.states: dict[str, State | None] = {}
         self.times: dict[int, Timestamp] = {}
         self.by_revoked = 0
         self._streams = streams
-        self._reader = Reader(streams, keyrings, check)
+        self._reader = Reader(streams, keyrings, check, seen=seen)
         self._troubles = troubles
         self._numbers: dict[str, int] = {}
         self._latest: Timestamp | None = None
@@ -54,9 +63,8 @@ class EventAudit:
 
     def refuse_beyond(self, stream: str) -> None:
         """No event of a stream is missing from the log."""
-        last, entered = self._streams.head(stream), self._numbers.get(stream, 0)
-        for seq in range(entered + 1, last + 1):
-            self._troubles.add(StreamCut.code, f"{stream}@{seq}", "an event that is not in the log")
+        for stored in self._streams.read(stream, after=self._numbers.get(stream, 0)):
+            self._troubles.add(StreamCut.code, f"{stream}@{stored.seq}", "an event that is not in the log")
 
     def _event(self, entry: Entry, index: int) -> None:
         stored = next(iter(self._streams.read(entry.stream, after=entry.seq - 1)), None)
@@ -74,7 +82,7 @@ class EventAudit:
         self._in_order(happened, index)
         self.by_revoked += happened.by.revoked
         self.states[entry.stream] = state.after_event(happened)
-        self._stands_on(happened.change, at=str(entry.stream))
+        self._stands_on(happened, at=str(entry.stream))
 
     def _in_order(self, happened: Happened, index: int) -> None:
         if happened.event.entry != index:
@@ -84,11 +92,13 @@ class EventAudit:
         if latest is not None and happened.at < latest:
             raise ClockWentBackwards(f"at {happened.at}, and the entry before it is of {latest}")
 
-    def _stands_on(self, change: Change, *, at: str) -> None:
+    def _stands_on(self, happened: Happened, *, at: str) -> None:
         """What a change needs of another subject at its time."""
+        change = happened.change
         match change:
             case Published():
-                self._needs(kind_of(change), self._artifact_stage(Digest.parse(change.digest)), at)
+                stage = self._artifact_stage(Digest.parse(change.digest), happened.event.keyring)
+                self._needs(kind_of(change), stage, at)
                 self._follows(change, PackRef.parse(at.removeprefix(VERSIONS)))
             case Pinned() | RolledBack() | Promoted():
                 self._needs(kind_of(change), self._version_stage(PackRef(change.id, change.version)), at)
@@ -110,11 +120,12 @@ class EventAudit:
         if stage is not None:
             refuse_transition(kind, stage, at=at)
 
-    def _artifact_stage(self, digest: Digest) -> Stage | None:
+    def _artifact_stage(self, digest: Digest, keyring: int) -> Stage | None:
         """Whether a key was revoked since is for readers to weigh. What was right when it was written is in order."""
         state = self.states.get(artifact_stream(digest), ArtifactState(digest=digest))
         if not isinstance(state, ArtifactState):
             return None
+        state = state.as_known(partial(self._reader.keyrings.kin, seq=keyring))
         return state.stage if allowed("published", state.stage) else state.as_it_was.stage
 
     def _version_stage(self, ref: PackRef) -> Stage | None:

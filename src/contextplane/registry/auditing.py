@@ -5,7 +5,8 @@
     3  every event: signature, authority, transition, also against other subjects         audit_events.py
     4  nothing beside the log: no event without an entry, no stream that is none of ours  here
     5  the tree over the entries, node by node; the tree over the ends of streams         audit_trees.py
-    6  every checkpoint: signed, in order, of the log as it was then                      audit_checkpoints.py
+    6  every checkpoint: signed, in order, of the log as it was then; none before a       audit_checkpoints.py
+       revocation is the newest
     7  the newest one covers the whole log, and goes on from what this client saw         opening.py
 
 It is pure over a view. What it costs grows with the registry; that is what it is for.
@@ -47,8 +48,9 @@ Progress = Callable[[int, int], None]
 class Audit(Value, frozen=True):
     """What was found. `standing` is the newest checkpoint, None when there is none, or none that can be believed.
 
-    `renewable`: nothing is wrong but that the key which signed the newest checkpoint is revoked from before then on;
-    a fresh checkpoint of another key mends that. `by_revoked`: so many events are by keys that are revoked now.
+    `renewable`: nothing is wrong but that the key which signed the newest checkpoint is revoked from before then on, or
+    that one is older than a revocation; a fresh checkpoint of another key mends that. `by_revoked`: so many events are
+    by keys that are revoked now.
     `as_of` is the time of the newest checkpoint, believed or not.
     """
 
@@ -84,7 +86,7 @@ def audit(  # noqa: PLR0913  what a verification stands on
         return Audit(troubles=troubles.found)  # nobody is trusted, so that all the rest would be refused for this
     keyrings = Keyrings.of(streams, keys)
     checkpoints = CheckpointAudit(streams, keyrings, check, origin, troubles)
-    events, trees = EventAudit(streams, keyrings, check, troubles), TreeAudit(checkpoints.sizes)
+    events, trees = EventAudit(streams, keyrings, check, troubles, seen), TreeAudit(checkpoints.sizes)
     # (2) and (3), in the order of the log
     for stored in streams.read(LOG):
         progress(len(stored.body), 1)

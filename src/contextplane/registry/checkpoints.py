@@ -1,19 +1,18 @@
 """The registry's log and its checkpoints: what an entry says, and what the newest checkpoint says of all of them.
 
 An entry names an event and its digest. A checkpoint is a signed note (C2SP) with the time at which it was made; it is
-believed when a key signed it that was good then, and is not revoked from before then on.
+believed when a key signed it that was good then, and is not revoked from before then on. And the newest is not older
+than a revocation: what a revoked key signs from then on, whatever time it writes, stands under no checkpoint.
 """
 
 from contextlib import suppress
-from itertools import islice
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
+from msgspec import Meta
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import canonical
-from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.json_text import parse
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Document, Value
 from contextplane.ports.signer import SignatureCheck, Signer
@@ -22,14 +21,16 @@ from contextplane.registry.keyrings import Keyrings
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
 from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint, signed_checkpoint
 from contextplane.trust.history import LogRewritten, LogTruncated
+from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.stream_tree import StreamTree, appended
 
 __all__ = [
+    "CheckpointBeforeRevocation",
     "CheckpointMissing",
     "Entry",
     "Standing",
     "append_entries",
-    "entry_at",
+    "check_revocations",
     "entry_body",
     "last_time",
     "newest",
@@ -48,12 +49,19 @@ class CheckpointMissing(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
+class CheckpointBeforeRevocation(ContextPlaneError):
+    """The newest checkpoint is older than the revocation of a key: what that key signed since may stand under it."""
+
+    code: ClassVar[str] = "checkpoint_before_revocation"
+    family: ClassVar[Family] = "untrusted"
+
+
 class Entry(Document, frozen=True):
     """One leaf of the log: event `seq` of `stream`, whose stored body has this SHA-256."""
 
-    event: str
+    event: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
     seq: int
-    stream: str
+    stream: Annotated[str, Meta(pattern=r"^\S+\Z")]
 
 
 class Standing(Value, frozen=True):
@@ -81,17 +89,6 @@ def entry_body(entry: Entry) -> bytes:
     return canonical({"event": entry.event, "seq": entry.seq, "stream": entry.stream})
 
 
-def entry_at(streams: StreamsView, index: int) -> tuple[Entry, bytes]:
-    """Entry `index` of the log, counted from 0, and its body."""
-    stored = next(iter(streams.read(LOG, after=index)), None)
-    if stored is None or stored.seq != index + 1:
-        raise LogTruncated(f"entry {index} is missing", at=LOG, hint=_HINT)
-    try:
-        return msgspec.convert(parse(stored.body).value, Entry), stored.body
-    except (JsonRefused, msgspec.ValidationError) as error:
-        raise LogRewritten(f"entry {index} is none: {error}", at=LOG, hint=_HINT) from error
-
-
 def newest(streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, origin: str) -> Standing | None:
     """The newest checkpoint, believed; None while there is no entry. It is not compared with the log here."""
     head = streams.head(CHECKPOINTS)
@@ -116,12 +113,16 @@ def last_time(streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, o
     That is the newest that a key signed which was good then, whatever is known of the key since. Others say nothing.
     """
     known = keyrings.now.as_of
-    for seq in range(streams.head(CHECKPOINTS), 0, -1):
-        for stored in islice(streams.read(CHECKPOINTS, after=seq - 1), 1):
+    last: Timestamp | None = None
+    # Nearly always it is the last one. If not, all are looked at: their numbers are not believed, either.
+    for after in (streams.head(CHECKPOINTS) - 1, 0):
+        for stored in streams.read(CHECKPOINTS, after=max(after, 0)):
             with suppress(ContextPlaneError):
                 note, claimed = read_note(stored.body)
                 open_checkpoint(note, origin=origin, keys=keyrings.good_then(claimed), check=check)
-                return max(known, claimed)
+                last = claimed
+        if last is not None:
+            return max(known, last)
     return known
 
 
@@ -147,6 +148,23 @@ def standing(streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, or
     if max(length, tree.size) > size or (found is not None and tree.frontier().root != found.checkpoint.root):
         raise LogRewritten("its entries are not those that are signed", at=LOG, hint=_HINT)
     return found
+
+
+def check_revocations(found: Standing | None, keys: TrustedKeys) -> None:
+    """Refuse a newest checkpoint that is older than the time from which a key is revoked.
+
+    Whoever has such a key signs checkpoints of times before that, and no others. A revocation that was announced for
+    later counts from the first change of the keyring after it: before that, the key is good.
+    """
+    every = (key for one in keys.issuers for key in one.keys)
+    ends = [(key.revoked_from, key.key.key_id) for key in every if key.revoked_from is not None]
+    for since, key_id in sorted(ends, reverse=True):
+        if found is not None and found.time < since <= keys.as_of:
+            raise CheckpointBeforeRevocation(
+                f"it is of {found.time}, and key {key_id[:16]} is revoked from {since} on",
+                at=CHECKPOINTS,
+                hint="'ctx verify --registry --sign' signs a fresh one; if that was done before, restore a copy",
+            )
 
 
 def append_entries(  # noqa: PLR0913  what a checkpoint says

@@ -14,6 +14,7 @@ signed root does not say.
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Protocol
 
@@ -39,9 +40,9 @@ __all__ = [
     "put_heads",
 ]
 
-_LEAF, _BRANCH, _NONE = "head", "branch", "-"
-_WIDTH = 16
-_PARTS = 4
+_BRANCH, _NONE = "branch", "-"
+_LEAF = re.compile(r"head ([1-9][0-9]{0,15}) ([0-9a-f]{64}) (\S+)")
+_WIDTH, _DEPTH = 16, 64
 
 
 class StreamCut(ContextPlaneError):
@@ -147,7 +148,7 @@ class _Leaf(Value, frozen=True):
 
     @property
     def text(self) -> str:
-        return f"{_LEAF} {self.head.seq} {self.head.digest} {self.stream}"
+        return f"head {self.head.seq} {self.head.digest} {self.stream}"
 
 
 _Branch = list[bytes | None]
@@ -174,19 +175,25 @@ def _written(nodes: Nodes, prefix: str, text: str) -> bytes:
 
 
 def _node(marks: MarksView, prefix: str, expected: bytes) -> "_Leaf | _Branch":
-    """A node that has the hash which the one above it says. What has that hash was written here, so it has its form."""
+    """A node that has the hash which the one above it says, and the form of one: whoever signs may write anything."""
     text = marks.get(node_name(prefix))
     if text is None or _hash(text) != expected:
-        raise HeadsDamaged(
-            f"node {prefix or 'at the top'} is {'missing' if text is None else 'not the one that is signed'}",
-            at=node_name(prefix),
-            hint="'ctx fsck --rebuild' makes it again; if that does not help, events were changed",
-        )
-    kind, _, rest = text.partition(" ")
-    if kind == _BRANCH:
-        return [None if one == _NONE else decoded(one, at=node_name(prefix)) for one in rest.split(" ")]
-    seq, digest, stream = rest.split(" ", _PARTS - 2)
-    return _Leaf(stream=stream, head=Head(seq=int(seq), digest=digest))
+        raise _damaged(prefix, "missing" if text is None else "not the one that is signed")
+    leaf = _LEAF.fullmatch(text)
+    if leaf is not None:
+        return _Leaf(stream=leaf[3], head=Head(seq=int(leaf[1]), digest=leaf[2]))
+    kind, *words = text.split(" ")
+    if kind != _BRANCH or len(words) != _WIDTH or len(prefix) >= _DEPTH:
+        raise _damaged(prefix, "no node")
+    return [None if one == _NONE else decoded(one, at=node_name(prefix)) for one in words]
+
+
+def _damaged(prefix: str, what: str) -> HeadsDamaged:
+    return HeadsDamaged(
+        f"node {prefix or 'at the top'} is {what}",
+        at=node_name(prefix),
+        hint="'ctx fsck --rebuild' makes it again; if that does not help, events were changed",
+    )
 
 
 def _branch_text(children: Iterable[bytes | None]) -> str:

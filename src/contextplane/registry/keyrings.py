@@ -56,7 +56,7 @@ class Keyrings:
         found = _good(self.at(seq), key_id, at)
         if not found:
             return None
-        family = tuple(sorted(self.kin(key_id)))
+        family = tuple(sorted(self.kin(key_id, seq)))
         return Actor(key_id=key_id, grants=found, family=family, revoked=self.is_revoked(key_id, at))
 
     def public_key(self, key_id: str) -> PublicKey | None:
@@ -87,9 +87,12 @@ class Keyrings:
         keys = {key.key for one in fitting for issuer in one.issuers for key in issuer.keys}
         return tuple(sorted(key for key in keys if any(_good(one, key.key_id, at) for one in fitting)))
 
-    def kin(self, key_id: str) -> frozenset[str]:
-        """The keys of whoever has this key: those that it was rotated from and into, and itself."""
-        return self._families.get(key_id, frozenset({key_id}))
+    def kin(self, key_id: str, seq: int) -> frozenset[str]:
+        """The keys of whoever had this key under a keyring: those that it was rotated from and into, and itself.
+
+        Who takes over a colleague's key later was another person before that.
+        """
+        return self._families[seq].get(key_id, frozenset({key_id}))
 
     @cached_property
     def _all(self) -> tuple[TrustedKeys, ...]:
@@ -117,16 +120,19 @@ class Keyrings:
         return tuple(events)
 
     @cached_property
-    def _families(self) -> dict[str, frozenset[str]]:
+    def _families(self) -> tuple[dict[str, frozenset[str]], ...]:
+        """Who is whose key, after each change."""
         families: dict[str, frozenset[str]] = {}
+        every = [families]
         for event, _ in self._events:
             change = event.change
             if isinstance(change, KeyRotation):
                 new = PublicKey(decoded(change.key, at="/change/key")).key_id
                 none = frozenset[str]()
                 family = families.get(change.old, none) | families.get(new, none) | {change.old, new}
-                families |= dict.fromkeys(family, family)
-        return families
+                families = families | dict.fromkeys(family, family)
+            every.append(families)
+        return tuple(every)
 
 
 def _good(keys: TrustedKeys, key_id: str, at: Timestamp) -> tuple[Grant, ...]:

@@ -7,8 +7,12 @@ It reads nothing: events that were checked come in, a state comes out. The same 
 
 A key that is revoked from before an event on takes away what that event made possible. What others did upon it is on
 record and stays readable, and stands for nothing: the state as it looked before is kept beside the one of today.
+
+Who is whose key is that of the time of an event, so that a rotation later on unmakes nothing that was done; whoever
+goes on from a state asks what was known by then (`as_known`).
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec.structs import replace
@@ -20,7 +24,7 @@ from contextplane.registry.changes import Change, Drafted, JudgedWith, Linted, R
 from contextplane.registry.events import Actor, EventInvalid, Happened, kind_of
 from contextplane.registry.refusals import ArtifactUnknown, TransitionRefused
 
-__all__ = ["FOUR", "FROM", "REVIEWS", "ArtifactState", "Reviewed", "Stage", "allowed", "refuse_transition"]
+__all__ = ["FOUR", "FROM", "REVIEWS", "ArtifactState", "Kin", "Reviewed", "Stage", "allowed", "refuse_transition"]
 
 FOUR = ("architecture", "security", "data", "evaluation")
 """The roles of reviewers. Whoever reviews in one of them counts for that one and no other of them."""
@@ -31,6 +35,9 @@ REVIEWS: dict[ArtifactKind, tuple[str, ...]] = {
     "decision_catalog": ("architecture", "security"),
 }
 """Which of them every artifact of a kind needs, whatever changed."""
+
+Kin = Callable[[str], frozenset[str]]
+"""The keys of whoever has a key, itself among them."""
 
 Stage = Literal["unknown", "draft", "linted", "reviewed", "signed", "published", "deprecated", "revoked"]
 
@@ -140,6 +147,18 @@ class ArtifactState(Value, frozen=True):
         """Rejections that stand until their reviewer approves. Those of keys that are not trusted do not."""
         standing = (one for one in self.reviews if one.verdict == "reject" and one.counts)
         return tuple(one for one in standing if one.role in self.needed)
+
+    def as_known(self, kin: Kin) -> "ArtifactState":
+        """The state by whose keys they are: of several reviews of one person the last counts, of the author's none."""
+        reviews: list[Reviewed] = []
+        for one in self.reviews:
+            family = kin(one.key_id)
+            counts = one.counts and self.author not in family
+            reviews = [*(other for other in reviews if other.key_id not in family), replace(one, counts=counts)]
+        then = None if self.then is None else self.then.as_known(kin)
+        if tuple(reviews) == self.reviews:
+            return replace(self, then=then)
+        return _settled(replace(self, reviews=tuple(reviews), then=then))
 
     def issuer_of(self, change: Change) -> str:
         """Whose artifact a change is about."""

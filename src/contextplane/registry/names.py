@@ -25,32 +25,45 @@ class AliasNotFound(ContextPlaneError):
 
 
 class AliasState(Value, frozen=True):
-    """The aliases of one id, by name."""
+    """The aliases of one id, by name.
+
+    `doubtful`: names that a key gave which was not to be trusted any more. They lead nowhere until somebody gives them
+    anew.
+    """
 
     base_id: str
     seq: int = 0
     head: str = ""
     aliases: tuple[tuple[str, str], ...] = ()
+    doubtful: tuple[str, ...] = ()
 
     def named(self, alias: str) -> PackRef | None:
         version = dict(self.aliases).get(alias)
-        return PackRef(self.base_id, version) if version is not None else None
+        return PackRef(self.base_id, version) if version is not None and alias not in self.doubtful else None
+
+    def of_version(self, version: str) -> tuple[str, ...]:
+        """What a version is called."""
+        return tuple(name for name, number in self.aliases if number == version and name not in self.doubtful)
 
     def issuer_of(self, change: Change) -> str:  # noqa: ARG002  an alias changes nothing for anybody's runs
         return ""
 
     def after_event(self, happened: Happened) -> "AliasState":
         change, aliases = happened.change, dict(self.aliases)
+        doubtful = {*self.doubtful}
         match change:
             case AliasSet():
                 aliases[change.alias] = change.version
+                (doubtful.add if happened.by.revoked else doubtful.discard)(change.alias)
             case AliasDropped():
+                doubtful.discard(change.alias)
                 if aliases.pop(change.alias, None) is None:
                     raise AliasNotFound(f"no alias of {self.base_id} is called that", at=change.alias)
             case _:
                 raise EventInvalid(f"{kind_of(change)} is no change of aliases", at=happened.event.subject)
         known = tuple(sorted(aliases.items()))
-        return replace(self, seq=happened.event.seq, head=happened.digest, aliases=known)
+        state = replace(self, seq=happened.event.seq, head=happened.digest, aliases=known)
+        return replace(state, doubtful=tuple(sorted(doubtful)))
 
 
 class EnvironmentState(Value, frozen=True):

@@ -2,15 +2,16 @@
 
 1  a key signed the newest checkpoint which was good then           checkpoints.py
 2  the log has as many entries, and their tree its root             checkpoints.py
-3  it goes on from the highest checkpoint that this client saw      trust/history.py
-4  every stream that is read ends where the checkpoint says         heads.py, by the reader
+3  it is not older than a revocation of a key                       checkpoints.py
+4  it goes on from the highest checkpoint that this client saw      trust/history.py
+5  every stream that is read ends where the checkpoint says         heads.py, by the reader
 """
 
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Transaction, View
 from contextplane.ports.signer import SignatureCheck
 from contextplane.ports.streams import StreamsView
-from contextplane.registry.checkpoints import Standing, standing
+from contextplane.registry.checkpoints import Standing, check_revocations, standing
 from contextplane.registry.heads import Heads
 from contextplane.registry.keyrings import Keyrings
 from contextplane.registry.reading import Reader
@@ -39,11 +40,13 @@ def open_registry(
     keyrings = Keyrings.of(view.streams, keys)
     # (1) signed, (2) and the log is that
     found = standing(view.streams, keyrings, check, origin)
-    # (3) the one that we knew
+    # (3) after the last revocation
+    check_revocations(found, keys)
+    # (4) the one that we knew
     check_continuity(view.streams, found, seen)
-    # (4) by what every stream is compared
+    # (5) by what every stream is compared
     heads = Heads(view.marks, EMPTY_ROOT if found is None else found.heads)
-    return OpenRegistry(reader=Reader(view.streams, keyrings, check, heads), standing=found)
+    return OpenRegistry(reader=Reader(view.streams, keyrings, check, heads, seen=seen), standing=found)
 
 
 def check_continuity(streams: StreamsView, found: Standing | None, seen: Checkpoint | None) -> None:

@@ -165,9 +165,11 @@ def check_rollback(
 def check_promotion(state: PinState, version: VersionState, evaluated: Evaluated | None) -> Evaluated:
     """Refuse a promotion before a run used it there, while an incident is open, or without passed release gates."""
     check_usable(version)
-    if version.incidents:
+    if version.open_incidents:
         raise IncidentOpen(
-            f"open: {', '.join(version.incidents)}", at=str(version.ref), hint="close it first: ctx refresh incident"
+            f"open: {', '.join(version.open_incidents)}",
+            at=str(version.ref),
+            hint="close it first: ctx refresh settle",
         )
     if state.environment not in version.observed:
         raise NotObserved(

@@ -4,13 +4,16 @@ Every event carries all that is pinned after it; so the last event suffices to r
 none of them lied. A catalog of decisions is pinned under its own id, overlays under the id of their base.
 """
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import PackRef
+from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
+from contextplane.ports.keyring import Issuer
 from contextplane.registry.changes import (
     Change,
     Pin,
@@ -24,7 +27,7 @@ from contextplane.registry.changes import (
 )
 from contextplane.registry.events import EventInvalid, Happened, kind_of
 
-__all__ = ["PinNotFound", "PinState", "Pinning", "pinning_of", "pins_after", "ref_of"]
+__all__ = ["PinNotFound", "PinState", "is_doubtful", "named_by", "pins_after", "ref_of"]
 
 
 class PinNotFound(ContextPlaneError):
@@ -32,17 +35,6 @@ class PinNotFound(ContextPlaneError):
 
     code: ClassVar[str] = "pin_not_found"
     family: ClassVar[Family] = "not_found"
-
-
-class Pinning(Value, frozen=True):
-    """One event of the history of pins: what was done with which version, by whom, when and why."""
-
-    seq: int
-    kind: str
-    ref: PackRef | None
-    at: str
-    by: str
-    reason: str
 
 
 class PinState(Value, frozen=True):
@@ -80,18 +72,20 @@ class PinState(Value, frozen=True):
         return ref_of(self.pins.base) if self.pins.base is not None else None
 
 
-def pinning_of(happened: Happened) -> Pinning:
-    """An event as a line of the history."""
-    change = happened.change
-    ref = PackRef(change.id, change.version) if isinstance(change, Pinned | Unpinned | RolledBack | Promoted) else None
-    return Pinning(
-        seq=happened.event.seq,
-        kind=happened.kind,
-        ref=ref,
-        at=happened.event.at,
-        by=happened.by.key_id,
-        reason=happened.event.reason,
-    )
+def named_by(change: PinChange) -> PackRef | None:
+    """The version that a change is about; that a rollback ended is about none."""
+    return None if isinstance(change, RollbackEnded) else PackRef(change.id, change.version)
+
+
+def is_doubtful(pin: Pin, last: Happened, issuers: Iterable[Issuer]) -> bool:
+    """Whether no run gets what is pinned until it is pinned anew.
+
+    By what is known now, who pinned it was not to be trusted then; or who made the `last` event there, which says what
+    is pinned.
+    """
+    at = Timestamp.parse(pin.at)
+    keys = [key for one in issuers if (key := one.key(pin.by)) is not None]
+    return last.by.revoked or not keys or any(key.state_at(at) == "revoked" for key in keys)
 
 
 def ref_of(pin: Pin) -> PackRef:

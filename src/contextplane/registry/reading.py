@@ -3,7 +3,7 @@
     1  an envelope with an event in it                          events.py
     2  signed by one key, its actor                             events.py
     3  the event of this stream and number, after the one before it
-    4  not earlier than that one
+    4  not earlier than that one, nor than a checkpoint that this client saw before the event was there
     5  the actor's key was good under the keyring of that time, which fits that time, and signed exactly this
     6  the actor had the right                                  authority.py
     7  the state of the subject allows it                       lifecycle.py, version.py, pins.py, names.py
@@ -14,6 +14,7 @@ fold says what it is still good for.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Protocol, Self, TypeVar
 
 from contextplane.model.ids import Digest, PackRef
@@ -42,6 +43,7 @@ from contextplane.registry.streams import (
     version_stream,
 )
 from contextplane.registry.version import VersionState
+from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.refusals import ClockWentBackwards
 
 __all__ = ["Reader", "State", "beginning_of"]
@@ -86,19 +88,28 @@ class Reader:
     """Reads what a catalog says, by a keyring that is trusted. It lives as long as the view that it reads.
 
     `heads`: where streams end, by a checkpoint that is believed. Without them (8) is left out: only for who checks it
-    himself.
+    himself. `seen`: the highest checkpoint that the client knew before.
     """
 
     def __init__(
-        self, streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, heads: Heads | None = None
+        self,
+        streams: StreamsView,
+        keyrings: Keyrings,
+        check: SignatureCheck,
+        heads: Heads | None = None,
+        *,
+        seen: Checkpoint | None = None,
     ) -> None:
         self.streams = streams
         self.keyrings = keyrings
         self.check = check
         self.heads = heads
+        self.seen = seen
 
     def artifact(self, digest: Digest) -> ArtifactState:
-        return self._folded(artifact_stream(digest), ArtifactState(digest=digest))
+        """What became of a digest, by what is known of people now."""
+        state = self._folded(artifact_stream(digest), ArtifactState(digest=digest))
+        return state.as_known(partial(self.keyrings.kin, seq=self.keyrings.now.seq))
 
     def version(self, ref: PackRef) -> VersionState:
         """What became of a version; one that was never published has nothing published."""
@@ -186,6 +197,12 @@ class Reader:
             at = Timestamp.parse(event.at)
         except InvalidTimestamp as error:
             raise _misplaced(stored, error.message) from error
+        # (4) times do not go back
+        seen = self.seen
+        if seen is not None and seen.time is not None and event.entry >= seen.size and at < seen.time:
+            raise ClockWentBackwards(
+                f"an event at {at}, and at {seen.time} it was not there yet", at=_place(stored), hint=_HINT
+            )
         # (5) by a key that was good then
         signature = envelope.signatures[0]
         key = self.keyrings.public_key(signature.key_id)

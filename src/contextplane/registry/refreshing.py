@@ -15,7 +15,7 @@ from contextplane.model.value import Value
 from contextplane.registry.changes import Trigger
 from contextplane.registry.reports import Golden
 
-__all__ = ["ACTIONS", "EVERY", "REQUIRED", "Action", "Ran", "RefreshNotFound", "depends", "ran"]
+__all__ = ["ACTIONS", "EVERY", "REQUIRED", "Action", "Ran", "RefreshNotFound", "action_named", "depends", "ran"]
 
 EVERY = "*"
 """The dependency of which every pack has one: the model behind all runs, for example."""
@@ -83,6 +83,13 @@ ACTIONS: dict[str, Action] = {
 }
 """What each action is here."""
 
+_UNKNOWN = Action(absent="this runtime does not know it")
+
+
+def action_named(name: str) -> Action:
+    """What an action is; one that somebody asked for and nobody here knows is never taken for done."""
+    return ACTIONS.get(name, _UNKNOWN)
+
 
 class Ran(Value, frozen=True):
     """What came of an action: it passes when its laws found nothing, and nothing that cannot be told either."""
@@ -94,7 +101,7 @@ class Ran(Value, frozen=True):
 
 def ran(action: str, report: Report, golden: Golden | None = None) -> Ran | None:
     """What an action says of a document, by its gates and its golden cases; None when it could not run."""
-    known = ACTIONS[action]
+    known = action_named(action)
     if known.golden:
         return _of_cases(golden)
     if known.absent:

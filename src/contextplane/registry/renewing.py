@@ -16,7 +16,7 @@ from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import followed
 from contextplane.trust.time_on_record import moment_of_act
 
-__all__ = ["RegistryEmpty", "RegistryUnsound", "renew"]
+__all__ = ["RegistryEmpty", "RegistryUnsound", "refuse_untrusted", "renew"]
 
 
 class RegistryEmpty(ContextPlaneError):
@@ -43,8 +43,11 @@ def renew(  # noqa: PLR0913  what an act consists of
     now: Timestamp,
     origin: str,
 ) -> Standing:
-    """Sign what was verified. A checkpoint by a revoked key is what this is for; nothing else may be wrong."""
-    # (1) all is well, but perhaps for who signed the newest checkpoint
+    """Sign what was verified. A checkpoint by a revoked key, or from before a revocation, is what this is for.
+
+    Nothing else may be wrong.
+    """
+    # (1) all is well, but perhaps for who signed the newest checkpoint, and when
     if not (found.sound or found.renewable):
         raise RegistryUnsound(f"{len(found.troubles)} things are wrong", hint="restore the catalog from a copy")
     if not found.entries:
@@ -55,8 +58,13 @@ def renew(  # noqa: PLR0913  what an act consists of
     # (3) the key is good now
     keyrings = Keyrings.of(tx.streams, followed(tx.streams, known, check))
     at = moment_of_act(now, max(found.as_of, keyrings.now.as_of))
+    refuse_untrusted(signer, keyrings, at)
+    return append_entries(tx.streams, [], heads=found.heads, signer=signer, at=at, origin=origin)
+
+
+def refuse_untrusted(signer: Signer, keyrings: Keyrings, at: Timestamp) -> None:
+    """Refuse a key whose checkpoint of that time nobody would believe."""
     if signer.public_key not in keyrings.good_at(at):
         raise RegistryUntrusted(
             f"key {signer.public_key.key_id[:16]} is not trusted at {at}", hint="see 'ctx keys list'; name another key"
         )
-    return append_entries(tx.streams, [], heads=found.heads, signer=signer, at=at, origin=origin)

@@ -19,14 +19,13 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.context_pack.pack import ContextPack
 from contextplane.model.ids import PackRef
 from contextplane.model.overlay import Overlay
-from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.registry.admitting import Admitted, ArtifactMismatch, admitted
 from contextplane.registry.changes import Pin
 from contextplane.registry.checkpoints import CheckpointMissing, Entry, Standing, entry_body
 from contextplane.registry.events import Happened
 from contextplane.registry.merging import Given, merged
-from contextplane.registry.pins import PinState, ref_of
+from contextplane.registry.pins import PinState, is_doubtful, ref_of
 from contextplane.registry.refusals import WrongKind
 from contextplane.registry.resolved import Asked, Proof, Proved, Resolved
 from contextplane.registry.shelf import Shelf
@@ -48,6 +47,7 @@ __all__ = [
     "PinDoubtful",
     "RegistryFrozen",
     "Standpoint",
+    "proved",
     "resolve",
 ]
 
@@ -191,9 +191,7 @@ class _Resolution(Value, frozen=True):
         return state, event
 
     def _refuse_doubtful(self, pin: Pin, event: Happened) -> None:
-        at = Timestamp.parse(pin.at)
-        keys = [key for one in self.standpoint.grounds.keyring.issuers if (key := one.key(pin.by)) is not None]
-        if event.by.revoked or not keys or any(key.state_at(at) == "revoked" for key in keys):
+        if is_doubtful(pin, event, self.standpoint.grounds.keyring.issuers):
             raise PinDoubtful(
                 f"{ref_of(pin)} was pinned by a key that is revoked", at=event.event.subject, hint="pin it anew"
             )
@@ -225,7 +223,7 @@ class _Resolution(Value, frozen=True):
         proof = () if seen is None or seen.size > shown.size else self.shelf.consistency(seen.size, shown.size)
         advanced(seen, shown, proof)
         return Proof(
-            checkpoint=shown, note=standing.note, events=tuple(_proved(one, shown, self.shelf) for one in events)
+            checkpoint=shown, note=standing.note, events=tuple(proved(one, shown, self.shelf) for one in events)
         )
 
     def _refuse_stale(self, standing: Standing) -> None:
@@ -266,7 +264,8 @@ def _order(found: Admitted) -> tuple[int, str]:
     return (document.order, document.overlay_id) if isinstance(document, Overlay) else (0, "")
 
 
-def _proved(happened: Happened, checkpoint: Checkpoint, shelf: Shelf) -> Proved:
+def proved(happened: Happened, checkpoint: Checkpoint, shelf: Shelf) -> Proved:
+    """An event, with the way from the entry that it names to the root of a checkpoint; refused where there is none."""
     event = happened.event
     try:
         path = shelf.inclusion(event.entry, checkpoint.size) if event.entry < checkpoint.size else ()

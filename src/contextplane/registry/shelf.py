@@ -39,6 +39,10 @@ class Shelf(Protocol):
         """The keyring as it was after so many changes."""
         ...
 
+    def kin(self, key_id: str, seq: int) -> frozenset[str]:
+        """The keys of whoever had this key after so many changes of the keyring."""
+        ...
+
     def standing(self) -> Standing | None:
         """The newest checkpoint, signed by a key that was good then; None while nothing was ever written."""
         ...
@@ -72,6 +76,9 @@ class CatalogShelf:
 
     def keyring(self, seq: int) -> Keyring:
         return self._reader.keyrings.at(seq)
+
+    def kin(self, key_id: str, seq: int) -> frozenset[str]:
+        return self._reader.keyrings.kin(key_id, seq)
 
     def standing(self) -> Standing | None:
         return self._standing

@@ -52,7 +52,9 @@ class Refresh(Value, frozen=True):
 class VersionState(Value, frozen=True):
     """A published version. `entry`: where its publication stands in the log; `reason`: why it was withdrawn.
 
-    `doubtful`: it was published by a key that was not to be trusted any more.
+    `first`: the digest of the event that published it.
+    `doubtful`: it was published by a key that was not to be trusted any more. `unsettled`: incidents that such a key
+    closed; they are open to whoever would build on that.
     """
 
     ref: PackRef
@@ -63,10 +65,12 @@ class VersionState(Value, frozen=True):
     published_at: Timestamp | None = None
     published_by: str = ""
     doubtful: bool = False
+    first: str = ""
     entry: int = 0
     reason: str = ""
     refreshes: tuple[Refresh, ...] = ()
     incidents: tuple[str, ...] = ()
+    unsettled: tuple[str, ...] = ()
     observed: tuple[str, ...] = ()
 
     @property
@@ -88,6 +92,10 @@ class VersionState(Value, frozen=True):
     @property
     def kind(self) -> ArtifactKind:
         return self.entry_of.kind
+
+    @property
+    def open_incidents(self) -> tuple[str, ...]:
+        return (*self.incidents, *self.unsettled)
 
     @property
     def open_refreshes(self) -> tuple[Refresh, ...]:
@@ -121,21 +129,13 @@ class VersionState(Value, frozen=True):
             case RefreshRequired() | RefreshReported():
                 return replace(state, refreshes=self._refreshed(change, happened))
             case IncidentOpened() | IncidentClosed():
-                return replace(state, incidents=self._incidents(change))
+                return _with_incident(state, change, believed=not happened.by.revoked)
+            case Observed() if happened.by.revoked:
+                return state
             case Observed():
                 return replace(state, observed=tuple(dict.fromkeys((*self.observed, change.environment))))
             case _:
                 raise EventInvalid(f"{kind_of(change)} is no change of a version", at=happened.event.subject)
-
-    def _incidents(self, change: IncidentOpened | IncidentClosed) -> tuple[str, ...]:
-        known = change.incident in self.incidents
-        if isinstance(change, IncidentOpened):
-            if known:
-                raise self._refused(f"incident {change.incident} is open already", change)
-            return (*self.incidents, change.incident)
-        if not known:
-            raise self._refused(f"no open incident is called {change.incident}", change)
-        return tuple(one for one in self.incidents if one != change.incident)
 
     def _refreshed(self, change: RefreshRequired | RefreshReported, happened: Happened) -> tuple[Refresh, ...]:
         if isinstance(change, RefreshReported):
@@ -148,19 +148,33 @@ class VersionState(Value, frozen=True):
     def _reported(self, change: RefreshReported, *, counts: bool) -> tuple[Refresh, ...]:
         found = next((one for one in self.refreshes if one.opened == change.opened), None)
         if found is None or change.action not in found.outstanding:
-            raise self._refused(f"no open refresh waits for {change.action}", change)
+            raise self.refusal(f"no open refresh waits for {change.action}", change)
         if not (change.passed and counts):
             return self.refreshes
         done = replace(found, reports=(*found.reports, (change.action, change.report)))
         return tuple(done if one.opened == change.opened else one for one in self.refreshes)
 
-    def _refused(self, message: str, change: Change) -> TransitionRefused:
+    def refusal(self, message: str, change: Change) -> TransitionRefused:
         return TransitionRefused(
             message,
             at=str(self.ref),
             hint=f"'ctx show {self.ref}' tells what is open",
             details={"change": kind_of(change), "stage": self.stage, "allowed_in": []},
         )
+
+
+def _with_incident(state: VersionState, change: IncidentOpened | IncidentClosed, *, believed: bool) -> VersionState:
+    """An incident is open until somebody closed it whose key is still believed; anybody may open it again."""
+    name, known = change.incident, change.incident in state.incidents
+    unsettled = tuple(one for one in state.unsettled if one != name)
+    if isinstance(change, IncidentOpened):
+        if known:
+            raise state.refusal(f"incident {name} is open already", change)
+        return replace(state, incidents=(*state.incidents, name), unsettled=unsettled)
+    if not known and unsettled == state.unsettled:
+        raise state.refusal(f"no open incident is called {name}", change)
+    rest = tuple(one for one in state.incidents if one != name)
+    return replace(state, incidents=rest, unsettled=unsettled if believed else (*unsettled, name))
 
 
 def _moved(state: VersionState, change: Published | Deprecated | Revoked, happened: Happened) -> VersionState:
@@ -174,5 +188,6 @@ def _moved(state: VersionState, change: Published | Deprecated | Revoked, happen
         published_at=happened.at,
         published_by=happened.by.key_id,
         doubtful=happened.by.revoked,
+        first=happened.digest,
         entry=happened.event.entry,
     )

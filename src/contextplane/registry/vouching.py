@@ -10,6 +10,7 @@ the life of the digest up to the publication, by its place in the log:
 Whether `after` is really the version before takes a look at all versions; a full verification does that.
 """
 
+from functools import partial
 from itertools import takewhile
 from typing import ClassVar
 
@@ -52,14 +53,15 @@ class Vouched(Value, frozen=True):
     doubts: str = ""
 
 
-def vouched(version: VersionState, document: Candidate, shelf: Shelf) -> Vouched:
-    """The events that a published document stands on, or a refusal."""
+def vouched(version: VersionState, document: Candidate, shelf: Shelf, keyring: int) -> Vouched:
+    """The events that a published document stands on, or a refusal. `keyring`: the one that it was published under."""
     published = version.entry_of
     history = shelf.history(artifact_stream(version.digest))
     events = tuple(takewhile(lambda one: one.event.entry < version.entry, history))
     state = ArtifactState(digest=version.digest)
     for one in events:
         state = state.after_event(one)
+    state = state.as_known(partial(shelf.kin, seq=keyring))
     # (a) recorded as what it was published as
     if (state.ref, state.kind, state.issuer) != (version.ref, published.kind, published.issuer):
         raise _unreviewed(version, f"before that, nobody recorded it as this {published.kind} of {published.issuer}")

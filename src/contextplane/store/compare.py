@@ -4,29 +4,57 @@ from collections.abc import Iterator
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution import EXECUTION_PACK, MENTION, references, same_but_hash
-from contextplane.model.ids import Digest
+from contextplane.model.ids import Digest, InvalidId
 from contextplane.ports.catalog import View
 from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import Objects
+from contextplane.ports.pack_index import PackRow
 from contextplane.store.ascending import Ascending
+from contextplane.store.describe import described
 from contextplane.store.finding import Finding
 from contextplane.store.in_step import PACKS
 from contextplane.store.trace import read_manifest_bytes
 
-__all__ = ["compare_entries", "compare_manifests", "compare_tallies"]
+__all__ = ["compare_entries", "compare_manifests", "compare_roots", "compare_tallies"]
 
 
 def compare_entries(view: View, entries: ExecutionEntries, objects: Objects) -> Iterator[Finding]:
-    """Every registered pack is indexed, every indexed one is registered, and its copy agrees with its manifest."""
-    indexed = Ascending(digest for _, digest in view.objects.roots(PACKS))
+    """Every registered pack is indexed, every indexed one is registered.
+
+    Its copy, and its line in the list, say what its manifest says.
+    """
+    kept, listed = Ascending(_kept(view)), Ascending(view.packs.digests())
     for digest in entries.names():
-        for gone in indexed.before(digest):
-            yield _unregistered(gone)
-        if not indexed.takes(digest) or view.packs.row(digest) is None:
+        yield from map(_unregistered, kept.before(digest))
+        yield from _listed_alone(view, listed.before(digest))
+        recorded = view.objects.recorded(digest)
+        # Both are asked: each list goes on behind what it was asked for.
+        indexed = (kept.takes(digest), listed.takes(digest), recorded is not None and recorded.kind == EXECUTION_PACK)
+        if not all(indexed):
             yield Finding(state="index", what=PACKS + digest.hex, why="registered, but not indexed")
-        yield from _compare_copy(digest, entries, objects)
-    for gone in indexed.rest():
-        yield _unregistered(gone)
+        yield from _compare_pack(view, digest, entries, objects)
+    yield from map(_unregistered, kept.rest())
+    yield from _listed_alone(view, listed.rest())
+
+
+def compare_roots(view: View) -> Iterator[Finding]:
+    """What keeps a pack keeps the one that it names, and as many are told as there are."""
+    count = 0
+    for name, target in view.objects.roots(PACKS):
+        count += 1
+        if name != PACKS + target.hex:
+            yield Finding(state="index", what=name, why="it keeps another object than it names")
+    if view.objects.root_count(PACKS) != count:
+        yield Finding(state="index", what="tally", why="the tally of packs is not what counting gives")
+
+
+def _kept(view: View) -> Iterator[Digest]:
+    """The packs that roots name, ascending."""
+    for name, _ in view.objects.roots(PACKS):
+        try:
+            yield Digest(name.removeprefix(PACKS))
+        except InvalidId:
+            continue  # told of as a root
 
 
 def _unregistered(digest: Digest) -> Finding:
@@ -34,16 +62,31 @@ def _unregistered(digest: Digest) -> Finding:
     return Finding(state="missing", what=PACKS + digest.hex, why=why)
 
 
-def _compare_copy(digest: Digest, entries: ExecutionEntries, objects: Objects) -> Iterator[Finding]:
+def _listed_alone(view: View, digests: Iterator[Digest]) -> Iterator[Finding]:
+    for digest in digests:
+        if next(view.objects.roots(PACKS + digest.hex), None) is None:
+            yield Finding(state="index", what=PACKS + digest.hex, why="listed, and not registered")
+
+
+def _compare_pack(view: View, digest: Digest, entries: ExecutionEntries, objects: Objects) -> Iterator[Finding]:
+    manifest = read_manifest_bytes(digest, objects)  # one that cannot be read is told of as an object
     try:
         copy = entries.read(digest)
     except ContextPlaneError as error:
         yield Finding(state="corrupt", what=PACKS + digest.hex, why=error.message)
         return
-    manifest = read_manifest_bytes(digest, objects)
-    # A manifest that cannot be read is told of as an object.
-    if copy is not None and manifest is not None and not same_but_hash(copy, manifest, digest):
+    if manifest is None:
+        return
+    if copy is not None and not same_but_hash(copy, manifest, digest):
         yield Finding(state="corrupt", what=PACKS + digest.hex, why="the entry is not a copy of its manifest")
+    row = view.packs.row(digest)
+    if row is not None and _line(row) != _line(described(digest, manifest, row.packed)[0]):
+        yield Finding(state="index", what=PACKS + digest.hex, why="the list says otherwise than its manifest")
+
+
+def _line(row: PackRow) -> tuple[object, ...]:
+    """What a line says of a run. Another version may have said in other words what is wrong with a manifest."""
+    return row.created, row.model, row.steps, row.parent, row.tools, bool(row.problem)
 
 
 def compare_manifests(view: View, objects: Objects) -> Iterator[Finding]:

@@ -1,15 +1,18 @@
 """What a check finds."""
 
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from contextplane.model.value import Value
+from contextplane.ports.catalog import View
 
-__all__ = ["DAMAGE", "Finding", "State"]
+__all__ = ["DAMAGE", "Comparison", "Finding", "State"]
 
-State = Literal["missing", "corrupt", "index", "orphaned", "foreign", "unreadable"]
+State = Literal["missing", "corrupt", "index", "orphaned", "foreign", "unreadable", "absent"]
 
 DAMAGE: frozenset[State] = frozenset({"missing", "corrupt", "index", "unreadable"})
-"""What makes a store unsound, or leaves that open. Orphaned objects take room, foreign things take none of ours."""
+"""What makes a store unsound, or leaves that open. Orphaned objects take room, foreign things take none of ours, and
+what was never here is nothing that was lost."""
 
 
 class Finding(Value, frozen=True):
@@ -17,10 +20,15 @@ class Finding(Value, frozen=True):
 
     `missing`: something refers to it and it is not there. `corrupt`: it is there and is not what it says.
     `unreadable`: it is there, and nobody could look what it is. `orphaned`: it is whole and nothing refers to it.
-    `foreign`: it is not ours. `index`: the index says otherwise than the objects.
+    `foreign`: it is not ours. `index`: the index says otherwise than the objects. `absent`: a run is a fork of it, and
+    it was never here.
     """
 
     state: State
     what: str
     why: str
     needed_by: tuple[str, ...] = ()
+
+
+Comparison = Callable[[View], Iterator[Finding]]
+"""What another room compares of its own part of the index."""

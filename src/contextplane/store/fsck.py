@@ -3,23 +3,21 @@
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import chain
 
+from contextplane.model.execution import EXECUTION_PACK
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import Catalog, View
 from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import Objects
 from contextplane.store.ascending import Ascending
-from contextplane.store.compare import compare_entries, compare_manifests, compare_tallies
-from contextplane.store.finding import Finding
+from contextplane.store.compare import compare_entries, compare_manifests, compare_roots, compare_tallies
+from contextplane.store.finding import Comparison, Finding
 from contextplane.store.handoffs import compare_handoffs
 from contextplane.store.waiting import waits
 
-__all__ = ["Comparison", "Progress", "fsck", "fsck_objects"]
+__all__ = ["Progress", "fsck", "fsck_objects"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes and the objects checked since the last call."""
-
-Comparison = Callable[[View], Iterator[Finding]]
-"""What another room compares of its own part of the index."""
 
 
 def fsck(
@@ -61,6 +59,7 @@ def fsck_objects(objects: Objects, progress: Progress) -> Iterator[Finding]:
 def _compared(view: View, entries: ExecutionEntries, objects: Objects, progress: Progress) -> Iterator[Finding]:
     yield from _objects(view, objects, progress)
     yield from compare_entries(view, entries, objects)
+    yield from compare_roots(view)
     yield from compare_manifests(view, objects)
     yield from compare_handoffs(view, objects)
     yield from compare_tallies(view)
@@ -101,9 +100,24 @@ def _no_file(view: View, digest: Digest, progress: Progress) -> Iterator[Finding
 
 
 def _missing(view: View, digest: Digest) -> Iterator[Finding]:
-    if waits(view.pending, digest) is None:
-        needed_by = view.objects.referrers(digest)
+    if waits(view.pending, digest) is not None:
+        return
+    needed_by = view.objects.referrers(digest)
+    if _never_here(view, digest):
+        why = "a run is a fork of it, and came here without it"
+        yield Finding(state="absent", what=str(digest), why=why, needed_by=needed_by)
+    else:
         yield Finding(state="missing", what=str(digest), why="referred to, and not there", needed_by=needed_by)
+
+
+def _never_here(view: View, digest: Digest) -> bool:
+    """Whether it is a parent and nothing else, and was never read here: what was, stays recorded with what it named."""
+    recorded = view.objects.recorded(digest)
+    return (
+        recorded is not None
+        and (recorded.kind, recorded.size, recorded.traced) == (EXECUTION_PACK, 0, False)
+        and view.objects.wanted_as(digest) == {"parent"}
+    )
 
 
 def _confirmed(
@@ -134,6 +148,7 @@ def _second_look(view: View, entries: ExecutionEntries, objects: Objects) -> Ite
         elif recorded is None or recorded.size != objects.size(digest):
             yield Finding(state="index", what=str(digest), why="it is not in the index, or with another size")
     yield from compare_entries(view, entries, objects)
+    yield from compare_roots(view)
     yield from compare_manifests(view, objects)
     yield from compare_handoffs(view, objects)
     yield from compare_tallies(view)

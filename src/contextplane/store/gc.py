@@ -1,12 +1,10 @@
 """Collecting what nothing refers to. It walks recorded edges only, and never takes what it does not understand."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import ClassVar
 
-from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.handoff_grace import DEFAULT_GRACE_SECONDS
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
@@ -14,26 +12,21 @@ from contextplane.ports.catalog import Catalog, Transaction
 from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.object_index import ObjectIndexView
 from contextplane.ports.objects import Collecting, Condition, Objects, ObjectsInUse, StorageFull
-from contextplane.store.follow import follow
+from contextplane.store.finding import Comparison
+from contextplane.store.follow import follow, index_entries
+from contextplane.store.gc_blocked import GcBlocked, named
+from contextplane.store.gc_forgotten import refuse_if_forgotten
 from contextplane.store.handoff_gc import HandoffOver, Over, release_over, would_release
 from contextplane.store.in_step import PACKS
-from contextplane.store.trace import trace_again
+from contextplane.store.trace import trace
 
 __all__ = ["PATIENCE", "Collected", "GcBlocked", "gc"]
 
-_NAMED = 5
 _LEFTOVER_GRACE = timedelta(days=1)
 _ROUND = 0.02
 
 PATIENCE = 10.0
 """So many seconds those who are putting objects are waited for."""
-
-
-class GcBlocked(ContextPlaneError):
-    """What something alive refers to is unknown, because it cannot be read, so nothing may be collected."""
-
-    code: ClassVar[str] = "gc_blocked"
-    family: ClassVar[Family] = "refused"
 
 
 class Collected(Value, frozen=True):
@@ -62,27 +55,28 @@ def gc(  # noqa: PLR0913  three ports, and what is said of them
     dry_run: bool,
     handoff_grace_seconds: int = DEFAULT_GRACE_SECONDS,
     patience: float = PATIENCE,
+    others: Sequence[Comparison] = (),
 ) -> Collected:
     """Remove objects that no root reaches and that were put before `older_than`.
 
     Handoff packs that were deleted, or whose grace time ended, before then are roots no more. `patience`: so many
-    seconds are waited for those who are putting objects; then it is `ObjectsInUse`.
+    seconds are waited for those who are putting objects; then it is `ObjectsInUse`. `others`: what else must be kept;
+    while something is not, the index cannot be relied upon, and nothing is collected.
     """
-    over: tuple[HandoffOver, ...] = ()
     if not dry_run:
         follow(catalog, entries, objects)
-        over = _let_go(catalog, objects, older_than, handoff_grace_seconds)
+        _look_again(catalog, entries, objects)
     with catalog.read() as view:
-        candidates = _unreachable(view.objects, objects)
-        if dry_run:
-            over, more = would_release(view, Over.before(older_than, handoff_grace_seconds, view))
-            candidates = sorted({*candidates, *more})
+        over, released = would_release(view, Over.before(older_than, handoff_grace_seconds, view))
+        going = sorted({*_unreachable(view.objects, objects), *released})
+        candidates = refuse_if_forgotten(view, going, entries, objects, others)
     # Re-hashing takes long, so nobody waits for it.
     conditions = {digest: objects.check(digest) for digest in candidates}
     if dry_run:
         outcome = _sort_out(candidates, conditions, objects, older_than)
         taken = outcome.taken
     else:
+        over = _let_go(catalog, objects, older_than, handoff_grace_seconds)
         with _alone(catalog, objects, patience) as (tx, collecting):
             still = [digest for digest in _unreachable(tx.objects, objects) if digest in conditions]
             outcome = _sort_out(still, conditions, objects, older_than)
@@ -111,13 +105,23 @@ def gc(  # noqa: PLR0913  three ports, and what is said of them
     )
 
 
+def _look_again(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> None:
+    """Find out what manifests refer to that could not be read before and can be now; list what they say."""
+    # Where there is no room to write that down, it waits until there is some: to make it is what we are here for.
+    with suppress(StorageFull), catalog.write(survives="crash") as tx:
+        for digest in [one.digest for one in tx.objects.untraced()]:
+            if tx.packs.row(digest) is None:
+                trace(tx, digest, objects)
+            else:
+                index_entries(tx, [digest], entries, objects)
+
+
 def _let_go(
     catalog: Catalog, objects: Objects, older_than: datetime, handoff_grace_seconds: int
 ) -> tuple[HandoffOver, ...]:
-    """Find out what manifests refer to that were not understood before, and keep no more what is over."""
-    # Where there is no room to write that down, it waits until there is some: to make it is what we are here for.
+    """Keep no more what is over."""
+    # Where there is no room to write that down, it waits too.
     with suppress(StorageFull), catalog.write(survives="crash") as tx:
-        trace_again(tx, objects)
         _refuse_if_blind(tx.objects, objects)  # before any pack is let go that nobody would be told of
         return release_over(tx, Over.before(older_than, handoff_grace_seconds, tx))
     return ()
@@ -190,7 +194,7 @@ def _refuse_if_blind(index: ObjectIndexView, objects: Objects) -> None:
     if blind:
         raise GcBlocked(
             f"what {len(blind)} execution packs refer to is unknown, because they cannot be read or understood:"
-            f" {', '.join(blind[:_NAMED])}",
+            f" {named(blind)}",
             hint="restore them, or move their entries out of packs/ and run 'ctx fsck --rebuild'",
             details={"untraced": blind},
         )

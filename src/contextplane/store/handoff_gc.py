@@ -14,7 +14,7 @@ from contextplane.ports.handoff_index import HandoffRow
 from contextplane.ports.streams import Event
 from contextplane.store.handoffs import handoff_streams
 
-__all__ = ["HandoffOver", "Over", "release_over", "would_release"]
+__all__ = ["HandoffOver", "Over", "release_over", "unkept_revisions", "would_release"]
 
 
 class HandoffOver(Value, frozen=True):
@@ -75,6 +75,18 @@ def would_release(view: View, over: Over) -> tuple[tuple[HandoffOver, ...], list
             if view.objects.referrers(one.digest) == (root_name(handoff_id, one.revision),)
         ]
     return tuple(packs), objects
+
+
+def unkept_revisions(view: View) -> Iterator[str]:
+    """The names of the roots that should keep a revision and do not."""
+    for stream in handoff_streams(view):
+        if stream.id is None or stream.history is None:
+            continue
+        roots = dict(view.objects.roots(f"{stream.name}/"))
+        for one in stream.history.revisions:
+            name = root_name(stream.id, one.revision)
+            if roots.get(name) != one.digest:
+                yield name
 
 
 def _told(handoff_id: HandoffId, history: HandoffHistory) -> HandoffOver:

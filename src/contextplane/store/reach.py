@@ -11,13 +11,17 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.execution import MANIFEST_MOST, references
 from contextplane.model.ids import Digest
 from contextplane.model.manifest import ManifestInvalid, read_manifest
+from contextplane.model.parts import contents_of
 from contextplane.ports.objects import Objects
+from contextplane.store.damage import short, telling
 
 __all__ = ["PackIncomplete", "PackNotUnderstood", "Reach", "reach"]
 
+_NAMED, _LISTED = 10, 1000
+
 
 class PackIncomplete(ContextPlaneError):
-    """Something that an execution pack consists of is missing."""
+    """Something that an execution pack consists of is missing. `details.missing` lists what, the first 1,000."""
 
     code: ClassVar[str] = "execution_pack_incomplete"
     family: ClassVar[Family] = "refused"
@@ -41,6 +45,7 @@ class Reach:
         self.parents: dict[Digest, Digest | None] = {}
         self.contents: dict[Digest, Digest] = {}
         self.mentions: set[Digest] = set()
+        self._parts: dict[Digest, str] = {}
 
     def add(self, pack: Digest, manifest: bytes) -> None:
         """Add a pack by its manifest, which must be wholly understood: else something would be left behind."""
@@ -51,15 +56,16 @@ class Reach:
             place, text = refs.unreadable[0]
             raise _not_understood(pack, f"{place} is {text}")
         try:
-            read_manifest(manifest)
+            parts = {ref: part for part, ref in contents_of(read_manifest(manifest))}
         except ManifestInvalid as error:
             raise _not_understood(pack, error.message, place=error.at or "") from error
         self.parents[pack] = None
         for role, digest in refs.found:
             if role == "parent":
                 self.parents[pack] = digest
-            else:
-                self.contents.setdefault(digest, pack)
+            elif digest not in self.contents:
+                self.contents[digest] = pack
+                self._parts[digest] = parts.get(str(digest), role)
         self.mentions.update(refs.mentions)
 
     def line(self, packs: Iterable[Digest]) -> set[Digest]:
@@ -76,12 +82,32 @@ class Reach:
         """The parents that were not added, ascending."""
         return sorted({one for one in self.parents.values() if one is not None and one not in self.parents})
 
+    def called(self, digest: Digest) -> str:
+        """What people know an object by: a pack that was added, or the part of one; any other by its digest."""
+        if digest in self.contents:
+            return short(self.contents[digest], self._parts[digest])
+        return short(digest) if digest in self.parents else str(digest)
+
     def require(self, holds: Callable[[Digest], bool]) -> None:
-        """Refuse if an object that a pack consists of is not held."""
-        for digest in sorted(self.contents):
-            if not holds(digest):
-                pack = f"ctx://{self.contents[digest].hex}"
-                raise PackIncomplete(f"{digest} is missing, and the pack consists of it", at=pack)
+        """Refuse if an object that a pack consists of is not held, and name all of them."""
+        missing = [digest for digest in sorted(self.contents) if not holds(digest)]
+        if not missing:
+            return
+        of_one = len({self.contents[one] for one in missing}) == 1
+        named = sorted(self._parts[one] if of_one else self.called(one) for one in missing)
+        more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+        raise PackIncomplete(
+            f"missing: {', '.join(named[:_NAMED])}{more}",
+            at=f"ctx://{self.contents[missing[0]].hex}",
+            hint="packing the same log again, or importing the run from where it is whole, brings them back",
+            details={
+                "missing": [
+                    {"ref": f"ctx://{self.contents[one].hex}:{self._parts[one]}", "digest": str(one)}
+                    for one in missing[:_LISTED]
+                ],
+                "more": len(missing) > _LISTED,
+            },
+        )
 
 
 def reach(packs: Iterable[Digest], objects: Objects) -> Reach:
@@ -93,9 +119,11 @@ def reach(packs: Iterable[Digest], objects: Objects) -> Reach:
         pack = todo.pop()
         if pack in found.parents or (pack not in given and not objects.has(pack)):
             continue
-        if objects.size(pack) > MANIFEST_MOST:
-            raise _not_understood(pack, "it is larger than any manifest")
-        found.add(pack, objects.get(pack))
+        with telling(short(pack), "its manifest", pack):
+            if objects.size(pack) > MANIFEST_MOST:
+                raise _not_understood(pack, "it is larger than any manifest")
+            manifest = objects.get(pack)
+        found.add(pack, manifest)
         parent = found.parents[pack]
         todo += [] if parent is None else [parent]
     return found

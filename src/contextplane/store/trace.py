@@ -10,7 +10,7 @@ from contextplane.ports.object_index import Recorded
 from contextplane.ports.objects import ObjectReader
 from contextplane.store.known import NOTHING, Known
 
-__all__ = ["read_manifest_bytes", "trace", "trace_again"]
+__all__ = ["read_manifest_bytes", "trace"]
 
 
 def trace(tx: Transaction, pack: Digest, objects: ObjectReader, known: Known = NOTHING) -> None:
@@ -25,12 +25,6 @@ def trace(tx: Transaction, pack: Digest, objects: ObjectReader, known: Known = N
         before = tx.objects.recorded(digest)
         if before is None or before.kind != EXECUTION_PACK or not before.traced:
             todo += _traced(tx, digest, objects, known)
-
-
-def trace_again(tx: Transaction, objects: ObjectReader) -> None:
-    """Trace what could not be traced before and can be now."""
-    for recorded in list(tx.objects.untraced()):
-        trace(tx, recorded.digest, objects)
 
 
 def read_manifest_bytes(digest: Digest, objects: ObjectReader) -> bytes | None:

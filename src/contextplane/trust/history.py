@@ -4,16 +4,14 @@ Rules over values: what was seen before, what is shown now. Who keeps the highes
 decided here; it must be the client, and not the log.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.trust.checkpoint import Checkpoint
-from contextplane.trust.merkle import Frontier, leaf_hash
 from contextplane.trust.proofs import is_consistent
 
-__all__ = ["LogForked", "LogRewritten", "LogRolledBack", "LogTruncated", "advanced", "check_entries"]
+__all__ = ["LogForked", "LogRewritten", "LogRolledBack", "LogTruncated", "advanced"]
 
 _HINT = "do not trust this log; compare it with a copy"
 
@@ -65,16 +63,3 @@ def advanced(seen: Checkpoint | None, shown: Checkpoint, proof: Sequence[bytes])
     if not is_consistent(seen.size, seen.root, shown.size, root=shown.root, proof=proof):
         raise LogRewritten(f"its first {seen.size} entries are not proved the same", at=seen.origin, hint=_HINT)
     return shown
-
-
-def check_entries(entries: Iterable[bytes], checkpoint: Checkpoint) -> None:
-    """Refuse a log whose entries, hashed again one by one, are not what the checkpoint says."""
-    frontier = Frontier()
-    for entry in islice(entries, checkpoint.size):
-        frontier, _ = frontier.append(leaf_hash(entry))
-    if frontier.size < checkpoint.size:
-        raise LogTruncated(
-            f"{frontier.size} entries, and {checkpoint.size} are signed", at=checkpoint.origin, hint=_HINT
-        )
-    if frontier.root != checkpoint.root:
-        raise LogRewritten("its entries are not those that are signed", at=checkpoint.origin, hint=_HINT)

@@ -118,7 +118,10 @@ def _rotated(issuers: Issuers, change: KeyRotation) -> Issuers:
         found = True
         new = replace(_entry(change.key, change.valid_from, None, old.roles), name=change.name)
         if (there := issuer.key(new.key.key_id)) is not None:
-            new = replace(new, roles=tuple(sorted({*new.roles, *there.roles})), name=new.name or there.name)
+            # What it signed before stays signed by a key that was good then.
+            since = min(new.valid_from, there.valid_from)
+            roles = tuple(sorted({*new.roles, *there.roles}))
+            new = replace(new, roles=roles, valid_from=since, name=new.name or there.name)
         ended = replace(old, valid_until=min(until, old.valid_until or until))
         rest = tuple(one for one in issuer.keys if one.key not in (old.key, new.key))
         issuers = _with(issuers, replace(issuer, keys=(*rest, ended, new)))

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.files.entries import FileExecutionEntries
+from contextplane.adapters.files.entries import ENTRY_MOST, FileExecutionEntries
+from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
+from contextplane.model.manifest import entry_of
+from contextplane.ports.objects import StorageFailed
 
 RAW = b'{"hash":"","steps":[],"version":"1.0"}'
 PACK = Digest.of(RAW)
@@ -51,3 +54,25 @@ def test_what_is_there_is_not_new_and_is_sound_afterwards(
     (tmp_path / "packs" / PACK.hex).write_bytes(there)
     assert entries.add(PACK, COPY) is False
     assert entries.read(PACK) in {COPY, str(PACK).encode()}
+
+
+@pytest.mark.parametrize("less", [0, 10])
+def test_the_entry_of_a_manifest_as_large_as_one_may_be_is_read_back_and_kept(
+    entries: FileExecutionEntries, tmp_path: Path, less: int
+) -> None:
+    room = MANIFEST_MOST - len(RAW) - len(b'"":"",') - less
+    raw = RAW.replace(b"{", b'{"":"' + b"x" * room + b'",', 1)
+    pack = Digest.of(raw)
+    assert len(raw) == MANIFEST_MOST - less
+    assert entries.add(pack, entry_of(raw, pack))
+    assert entries.read(pack) == entry_of(raw, pack)
+    before = (tmp_path / "packs" / pack.hex).stat().st_ino
+    assert not entries.add(pack, entry_of(raw, pack))
+    assert (tmp_path / "packs" / pack.hex).stat().st_ino == before  # it was not written anew
+
+
+def test_an_entry_larger_than_any_copy_of_a_manifest_is_not_read(entries: FileExecutionEntries, tmp_path: Path) -> None:
+    with (tmp_path / "packs" / PACK.hex).open("wb") as file:
+        file.truncate(ENTRY_MOST + 1)
+    with pytest.raises(StorageFailed, match="larger than any manifest"):
+        entries.read(PACK)

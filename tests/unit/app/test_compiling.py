@@ -8,7 +8,7 @@ import pytest
 from contextplane.app.account import account_of, moved
 from contextplane.app.compiling import compiled_case
 from contextplane.app.compiling_files import from_file
-from contextplane.app.knobs import knob_of
+from contextplane.app.knobs import KnobInvalid, knob_of
 from contextplane.compiler.compile import compile_context
 from contextplane.errors import ContextPlaneError
 from contextplane.registry.artifacts import candidate
@@ -100,10 +100,61 @@ def test_a_refusal_says_where_it_stands(tmp_path: Path, changes: dict[str, Any],
         }
 
 
-def test_what_a_knob_spoilt_is_told_of_the_knob(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("knob", "pointer", "words", "hint"),
+    [
+        (
+            "run.budget.total_tokens=-1",
+            "/run_context/run_budget/total_tokens",
+            "-1 is no number of tokens",
+            "0 or more",
+        ),
+        (
+            'safety_mode="yolo"',
+            "/run_context/safety_mode",
+            "'yolo' is none of the known values",
+            "read_only, local_write",
+        ),
+        ("request.channel=1", "/request/input/channel", "must be text, not 1", "write text"),
+        ('/run_context/user={"user_id":""}', "/run_context/user/user_id", "this text is empty", "write something"),
+    ],
+)
+def test_a_value_that_may_not_stand_there_is_the_fault_of_the_command(
+    tmp_path: Path, knob: str, pointer: str, words: str, hint: str
+) -> None:
+    with pytest.raises(KnobInvalid) as refused:
+        compiled_with(tmp_path, knob)
+    assert (refused.value.family, refused.value.at) == ("usage", f"--set {knob.partition('=')[0]}")
+    assert refused.value.message == f"its value is refused: {words}"
+    assert hint in (refused.value.hint or "")
+    assert refused.value.details["pointer"] == pointer
+
+
+@pytest.mark.parametrize(
+    ("knobs", "changes", "code", "at"),
+    [
+        (('intent="support.nothing"',), {}, "compile_intent_unknown", "--set intent"),
+        (
+            ("request.context.refund_amount=1",),
+            {"/run_context/safety_mode": "x"},
+            "compile_case_invalid",
+            "request.json:",
+        ),
+        (
+            ("run.budget.bucket_tokens.tool=1",),
+            {"/run_context/run_budget/bucket_tokens": {"tool": 2}},
+            "compile_budget_invalid",
+            "--set run.budget.bucket_tokens.tool",
+        ),
+    ],
+)
+def test_what_the_pack_or_the_file_is_refused_for_is_no_fault_of_the_command(
+    tmp_path: Path, knobs: tuple[str, ...], changes: dict[str, Any], code: str, at: str
+) -> None:
     with pytest.raises(ContextPlaneError) as refused:
-        compiled_with(tmp_path, "run.budget.total_tokens=-1")
-    assert (refused.value.code, refused.value.at) == ("compile_budget_invalid", "--set run.budget.total_tokens")
+        compiled_with(tmp_path, *knobs, of=put(SHOWN, changes))
+    assert (refused.value.code, refused.value.family) == (code, "refused")
+    assert at in (refused.value.at or "")
 
 
 def test_a_pack_that_does_not_pass_the_gates_is_not_compiled(tmp_path: Path) -> None:

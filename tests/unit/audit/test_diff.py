@@ -202,8 +202,8 @@ def test_a_call_that_differs_is_compared_with_its_counterpart_behind_a_step_put_
     entries = list(compare(RUN, with_steps(step("bash"), FIRST, step(path="z", output="else"), THIRD)))
     assert [(one.type, one.description) for one in entries] == [
         ("tool_drift", "Step 0: bash added in pack B"),
-        ("param_drift", "Step 1: read called with different parameters"),
-        ("reasoning_drift", "Step 1: read produced different output"),
+        ("param_drift", "Step 1 (2 in pack B): read called with different parameters"),
+        ("reasoning_drift", "Step 1 (2 in pack B): read produced different output"),
     ]
     assert (entries[1].pack_a, entries[1].pack_b) == ({"path": "b"}, {"path": "z"})
     assert (entries[2].at_a, entries[2].at_b, entries[2].step_index) == ("/steps/1", "/steps/2", 1)
@@ -214,9 +214,46 @@ def test_calls_with_the_same_parameters_answer_to_each_other_before_those_with_o
     other = with_steps(step(path="new"), step(path="a", output="3"), step(path="b", output="4"))
     assert told(other, run) == [
         ("tool_drift", "Step 0: read added in pack B"),
-        ("reasoning_drift", "Step 0: read produced different output"),
-        ("reasoning_drift", "Step 1: read produced different output"),
+        ("reasoning_drift", "Step 0 (1 in pack B): read produced different output"),
+        ("reasoning_drift", "Step 1 (2 in pack B): read produced different output"),
     ]
+
+
+def test_where_the_numbers_of_two_runs_part_both_are_told() -> None:
+    first, second = RUN.prompts
+    more = Prompt(role="system", content_ref=ref("more"))
+    changed = replace(second, content_ref=ref("undone"))
+    assert [said for _, said in told(but(prompts=(more, first, changed)))] == [
+        "Pack B has 1 extra prompt(s)",
+        "Prompt 1 (2 in pack B) content differs (role: assistant)",
+    ]
+    asked = replace(second, role="tool")
+    assert told(but(prompts=(more, first, asked)))[1][1] == "Prompt 1 (2 in pack B) role changed"
+    behind = with_steps(step("bash"), FIRST, replace(SECOND, type="check", deterministic=True), step("curl"))
+    assert [said for _, said in told(behind)] == [
+        "Step 0: bash added in pack B",
+        "Step 1 (2 in pack B): read is a different type of step",
+        "Step 1 (2 in pack B): read is deterministic in pack B only",
+        "Step 2 (3 in pack B): different tool",
+    ]
+
+
+def test_what_one_run_has_alone_is_told_with_the_part_that_reads_it() -> None:
+    silent = step("bash", output="")
+    for one, part in ((step("bash"), "steps/3"), (silent, "steps/3/parameters"), (Step(type="wait"), UNSET)):
+        entry = only(with_steps(*RUN.steps, one))
+        assert (entry.part_a, entry.part_b, entry.content_b) == (UNSET, part, one.output_ref or UNSET)
+    gone = only(but(outputs=RUN.outputs[:1]))
+    assert (gone.part_a, gone.part_b, gone.content_a) == ("outputs/y", UNSET, ref("y"))
+    assert only(but(prompts=RUN.prompts[:1])).part_a == "prompts/1"
+    assert only(but(model=Model(identifier="m-1"))).part_a is UNSET
+
+
+def test_of_several_outputs_of_one_name_only_the_last_can_be_read_by_it() -> None:
+    twice = (*RUN.outputs, Output(name="y", content_ref=ref("y2")))
+    other = (*RUN.outputs[:1], *(replace(one, content_ref=ref(f"not {n}")) for n, one in enumerate(twice[1:])))
+    entries = list(compare(but(outputs=twice), but(outputs=other)))
+    assert [(one.part_a, one.at_a) for one in entries] == [(UNSET, "/outputs/1"), ("outputs/y", "/outputs/2")]
 
 
 def test_a_step_that_gave_nothing_differs_from_one_that_did() -> None:

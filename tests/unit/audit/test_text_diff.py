@@ -14,6 +14,7 @@ from contextplane.audit.text_diff import MOST_BYTES, MOST_LINES, MOST_WIDE, Text
 from contextplane.model.ids import Digest
 
 NO_NEWLINE = "\\ No newline at end of file"
+NAMES = ("ours", "theirs")
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def place(folder: Path, digest: Digest) -> Path:
 
 
 def of_bytes(objects: FileObjects, a: bytes, b: bytes) -> TextDiff:
-    return text_diff(str(objects.put(a)), str(objects.put(b)), objects)
+    return text_diff(str(objects.put(a)), str(objects.put(b)), objects, names=NAMES)
 
 
 def patched(lines: Sequence[str], hunks: Sequence[str]) -> list[str]:
@@ -78,8 +79,8 @@ def test_a_newline_at_the_end_is_told_where_it_is_the_difference(objects: FileOb
 
 
 def test_no_content_is_an_empty_text(objects: FileObjects) -> None:
-    assert text_diff("", str(objects.put(b"a\n")), objects).lines == ("@@ -0,0 +1 @@", "+a")
-    assert text_diff(str(objects.put(b"a")), "", objects).lines == ("@@ -1 +0,0 @@", "-a")
+    assert text_diff("", str(objects.put(b"a\n")), objects, names=NAMES).lines == ("@@ -0,0 +1 @@", "+a")
+    assert text_diff(str(objects.put(b"a")), "", objects, names=NAMES).lines == ("@@ -1 +0,0 @@", "-a")
 
 
 def test_a_long_diff_is_cut_and_says_so(objects: FileObjects) -> None:
@@ -122,15 +123,14 @@ def test_what_lies_behind_the_part_that_is_compared_is_not_called_a_difference(o
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"a\0b", b"text\x80"], ids=["no-utf-8", "nul", "half"])
 def test_what_is_not_text_is_called_binary(objects: FileObjects, data: bytes) -> None:
-    digest = objects.put(data)
-    assert of_bytes(objects, b"text", data) == TextDiff(state="binary", why=f"{digest} of pack B is not text")
+    assert of_bytes(objects, b"text", data) == TextDiff(state="binary", why="theirs is not text")
 
 
 def test_a_large_content_is_not_compared_as_text(objects: FileObjects) -> None:
     assert of_bytes(objects, b"a" * MOST_BYTES, b"b").state == "text"
     found = of_bytes(objects, b"a" * (MOST_BYTES + 1), b"b")
     assert found.state == "too_large"
-    assert found.why.endswith("of pack A is too large to compare as text: 1,048,577 bytes")
+    assert found.why == "ours is too large to compare as text: 1,048,577 bytes"
 
 
 @pytest.mark.parametrize("size", [10, MOST_BYTES + 10], ids=["small", "large"])
@@ -142,18 +142,18 @@ def test_a_damaged_content_is_damaged_and_never_another_text(
     damaged = place(tmp_path, digests[bad])
     damaged.chmod(0o644)
     damaged.write_bytes(b"b" * size)
-    found = text_diff(str(digests[0]), str(digests[1]), objects)
-    assert found == TextDiff(state="damaged", why=f"{digests[bad]} of pack {'AB'[bad]} is damaged")
+    found = text_diff(str(digests[0]), str(digests[1]), objects, names=NAMES)
+    assert found == TextDiff(state="damaged", why=f"{NAMES[bad]} was tampered with")
 
 
 def test_a_content_that_is_not_there_is_missing(tmp_path: Path, objects: FileObjects) -> None:
     here, gone = objects.put(b"here"), objects.put(b"gone")
     place(tmp_path, gone).unlink()
-    found = text_diff(str(here), str(gone), objects)
-    assert found == TextDiff(state="missing", why=f"{gone} of pack B is not in the store")
+    found = text_diff(str(here), str(gone), objects, names=NAMES)
+    assert found == TextDiff(state="missing", why="theirs is missing")
 
 
 def test_what_is_no_reference_names_nothing(objects: FileObjects) -> None:
-    found = text_diff("sha256:short", str(objects.put(b"here")), objects)
+    found = text_diff("sha256:short", str(objects.put(b"here")), objects, names=NAMES)
     assert found.state == "missing"
-    assert found.why.startswith("sha256:short of pack A cannot be read: not a digest")
+    assert found.why.startswith("what ours refers to is not understood: not a digest")

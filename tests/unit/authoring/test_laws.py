@@ -72,6 +72,16 @@ def test_a_reasonable_pack_breaks_no_law(case: dict[str, Any]) -> None:
     assert [one for one in findings(pack) if one.severity == "error"] == []
 
 
+def test_tiers_that_live_equally_long_are_in_order_also_beside_some_that_are_not() -> None:
+    lives: list[Any] = [
+        {"at": f"/memory_layer/memory_policy/tier_ttls/{one}", "value": "2h"} for one in ("episodic", "semantic")
+    ]
+    working = {"at": "/memory_layer/memory_policy/tier_ttls/working", "value": "3h"}
+    assert not [one for one in findings(with_changes(lives)) if one.code == "memory_tiers_disordered"]
+    told = [one.at for one in findings(with_changes([*lives, working])) if one.code == "memory_tiers_disordered"]
+    assert told == ["/memory_layer/memory_policy/tier_ttls/working"]
+
+
 def test_every_law_has_a_case_that_breaks_it() -> None:
     told_elsewhere = {"golden_cases_unstable"}
     assert {case["code"] for case in BREAKS} | told_elsewhere == {law.code for law in EVERY_LAW}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextplane.authoring.argument_bounds import leaves_nothing
-from contextplane.authoring.tool_schemas import schema_problems
+from contextplane.authoring.tool_schemas import refuses_objects, schema_problems
 from contextplane.model.context_pack.arguments import ArgConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
@@ -51,6 +51,35 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
 def test_a_schema_that_calls_can_be_checked_by_has_no_problem(schema: dict[str, Any]) -> None:
     assert list(schema_problems(schema)) == []
     jsonschema_rs.Draft202012Validator(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object"},
+        {"type": ["object", "null"]},
+        {"properties": {"a": {"type": "string"}}},
+        {"$ref": "#/$defs/x", "$defs": {"x": {"type": "object"}}},
+        {"const": {"a": 1}, "enum": [1, {"a": 1}]},
+        *({"type": "money"}, {"type": []}, {"type": [["string"]]}, {"enum": "x"}),
+    ],
+)
+def test_a_schema_that_takes_an_object_or_has_not_its_form_is_not_said_to_refuse_all(schema: dict[str, Any]) -> None:
+    assert refuses_objects(schema) is None
+
+
+@pytest.mark.parametrize("value", [[], [1], "x", 1, True, None])
+def test_a_schema_that_refuses_every_object_is_told_with_the_word_that_does(value: Any) -> None:  # noqa: ANN401  any JSON
+    kind = {list: "array", str: "string", int: "integer", bool: "boolean", type(None): "null"}[type(value)]
+    for schema, place in (
+        ({"type": kind}, "/type"),
+        ({"type": [kind, "number"]}, "/type"),
+        ({"type": "object", "const": value}, "/const"),
+        ({"enum": [value]}, "/enum"),
+    ):
+        assert refuses_objects(schema) == place
+        assert not jsonschema_rs.Draft202012Validator(schema).is_valid({})
 
 
 def test_all_problems_of_form_are_told_with_their_places_and_no_value_is_repeated() -> None:

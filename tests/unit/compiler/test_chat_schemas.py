@@ -1,13 +1,19 @@
 """Tools as chat APIs take them: what they refuse is not sent, and what is not sent is told and judged elsewhere."""
 
 import json
+import re
 from typing import Any
 
 import jsonschema_rs
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from contextplane.compiler.chat import anthropic_chat, openai_chat
+from contextplane.compiler.chat_schemas import schema_as_given
 from contextplane.compiler.hashing import text_digest
+from contextplane.compiler.quoting import quoted_json
+from contextplane.compiler.refusals import ChatToolsTooMany
 from contextplane.model.compiled_context import CompiledContext
 from tests.unit.compiler.scenario import PACK, compiled
 
@@ -54,6 +60,81 @@ def test_a_schema_is_sent_as_an_object_without_alternatives_at_its_root(schema: 
         if one["function"]["name"] == "adp_payments_issue_refund"
     ]
     assert openai["parameters"] == sent
+
+
+@pytest.mark.parametrize("name", ["filter[id]", "$top", "user name", "x" * 65, "größe", ""])
+@pytest.mark.parametrize("closed", [{}, {"additionalProperties": False}, {"unevaluatedProperties": False}])
+def test_an_argument_whose_name_chat_apis_refuse_is_left_out_and_may_be_given_all_the_same(
+    name: str, closed: dict[str, Any]
+) -> None:
+    inner = {"type": "object", "properties": {name: {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "string"}, "order.id_1-a": inner},
+        "required": [name, "order.id_1-a"],
+        **closed,
+    }
+    context = with_schema(schema)
+    assert refund(context)["input_schema"] == {
+        "type": "object",
+        "properties": {"order.id_1-a": inner},
+        "required": ["order.id_1-a"],
+    }
+    (block,) = [one for one in context.compiled_prompt.context_blocks if "issue_refund" in one.content]
+    assert quoted_json(schema) in block.content
+
+
+NAMES = ("a", "b.c", "d e")
+PARTS = st.sampled_from([{}, {"type": "string"}, {"type": "integer"}, {"enum": [1]}, False])
+OBJECTS = st.fixed_dictionaries({}, optional={"properties": st.dictionaries(st.sampled_from(NAMES), PARTS)})
+SCHEMAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.just("object"),
+        "properties": st.dictionaries(st.sampled_from(NAMES), PARTS),
+        "required": st.lists(st.sampled_from(NAMES), unique=True),
+        "additionalProperties": st.sampled_from([False, True, {"type": "string"}]),
+        "unevaluatedProperties": st.sampled_from([False]),
+        "maxProperties": st.integers(0, 3),
+        "allOf": st.lists(OBJECTS, min_size=1, max_size=2),
+        "anyOf": st.lists(OBJECTS, min_size=1, max_size=2),
+        "oneOf": st.lists(OBJECTS, min_size=1, max_size=2),
+        "not": OBJECTS,
+    },
+)
+
+
+@example({"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}, {"a": 1})
+@example({"anyOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}, {"a": 1})
+@example({"oneOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}, {"a": 1})
+@given(SCHEMAS, st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["x", 1])))
+def test_what_is_sent_refuses_no_arguments_that_the_schema_of_the_pack_takes(
+    schema: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    sent = schema_as_given(schema)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name) for name in sent["properties"])
+    if jsonschema_rs.Draft202012Validator(schema).is_valid(arguments):
+        assert jsonschema_rs.Draft202012Validator(sent).is_valid(arguments)
+
+
+@pytest.mark.parametrize("count", [128, 129])
+def test_more_tools_than_a_request_of_the_openai_form_may_hold_are_refused(count: int) -> None:
+    names = [f"c{n}" for n in range(count)]
+    tooling = {
+        "adapter_registry": [{**TOOLING["adapter_registry"][0], "capabilities": names}],
+        "permissions": [{**TOOLING["permissions"][0], "capability": one, "permission_id": f"p_{one}"} for one in names],
+    }
+    context = compiled(pack={"/tooling_layer": tooling}, run={"/run_budget/bucket_tokens/tool": 100_000})
+    assert len(context.context_ledger.tools) == count
+    assert len(anthropic_chat(context).body["tools"]) == count
+    if count == 128:
+        assert len(openai_chat(context).body["tools"]) == count
+        return
+    with pytest.raises(ChatToolsTooMany) as refused:
+        openai_chat(context)
+    assert (refused.value.code, refused.value.family) == ("chat_tools_too_many", "refused")
+    assert refused.value.message == "129 tools are surfaced, and a request of this form holds 128"
+    assert refused.value.at == "compiled_context#/manifests/tool_manifest"
 
 
 def test_a_description_does_not_repeat_the_schema_that_stands_beside_it() -> None:

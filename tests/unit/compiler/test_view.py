@@ -1,5 +1,6 @@
 """A view keeps its own pack: nothing that happens to the one that it was given changes what is compiled."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -40,6 +41,31 @@ def test_a_pack_that_is_changed_after_its_digest_was_taken_compiles_as_before() 
     pack.policy_layer.policy_bundles[0].policy_dsl.rules[0].applies_to.clear()
     assert by(view) == by(view_of_pack(pack_of(GIVEN)))
     assert by(view) != by(view_of_pack(pack))
+
+
+def containers(value: object) -> Iterator[dict[Any, Any] | list[Any]]:
+    """Every part of a value that can be changed."""
+    if isinstance(value, dict | list):
+        yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    if isinstance(value, msgspec.Struct):
+        inner = msgspec.structs.astuple(value)
+    for one in inner:
+        yield from containers(one)
+
+
+def test_two_compiles_of_one_view_share_nothing_that_can_be_changed() -> None:
+    nested = {"type": "object", "properties": {"a": {"enum": [1, 2.5], "items": [{}]}}, "required": ["a"]}
+    view = view_of_pack(pack_of(put(GIVEN, {f"{SCHEMA}/issue_refund/input_schema": nested})))
+    first, second = by(view), by(view)
+    before = msgspec.json.encode(second)
+    held = {id(one) for one in (*containers(second), *containers(view.pack))}
+    changed = [*containers(first)]
+    assert held.isdisjoint(map(id, changed))
+    assert len(changed) > 10
+    for one in changed:
+        one.clear()
+    assert msgspec.json.encode(by(view)) == before
 
 
 def test_a_pack_that_nobody_read_is_held_to_its_form() -> None:

@@ -5,6 +5,8 @@ import sys
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contextplane.model.json_explain import explain
 from contextplane.model.json_refusals import JsonRefused
@@ -170,3 +172,61 @@ def test_what_is_accepted_needs_no_explanation() -> None:
 def test_the_fast_reader_keeps_no_state_between_texts() -> None:
     assert refusal(b"[1e20]").code == "json_float_unsafe"
     assert parse(b"[1.5]").value == msgspec.json.decode(b"[1.5]")
+
+
+# --- all that is wrong with a text ------------------------------------------------------------------------------------
+
+WRONG = {
+    b'{"a":1,"a":2}': "json_duplicate_key",
+    b"9007199254740992": "json_integer_unsafe",
+    b"1e20": "json_float_unsafe",
+    b"1e400": "json_number_out_of_range",
+    b"NaN": "json_not_finite",
+    rb'"\ud800"': "json_lone_surrogate",
+    b'"\xff\xff"': "json_utf8_invalid",
+    b'"a\x01b"': "json_control_character",
+}
+
+
+@given(st.lists(st.sampled_from([b"1", b'"fine"', b"[2.5, {}]", *WRONG]), min_size=1, max_size=12), st.booleans())
+def test_everything_from_which_a_text_can_be_read_on_is_told_at_its_place(parts: list[bytes], cut_off: bool) -> None:  # noqa: FBT001
+    text = b"[" + b",\n".join(parts) + (b"" if cut_off else b"]")
+    wrong = [(n, WRONG[part]) for n, part in enumerate(parts) if part in WRONG]
+    if not wrong and not cut_off:
+        parse(text)
+        return
+    problem = refusal(text)
+    told = [problem, *problem.others]
+    assert [one.code for one in told] == [code for _, code in wrong] + ["json_malformed"] * cut_off
+    for (number, _), one in zip(wrong, told, strict=False):
+        assert (str(one.at).split("/")[1], one.details["line"]) == (str(number), number + 1)
+    if len(told) > 1:
+        assert problem.hint == "mend what is named"
+        assert problem.message.count("; ") == min(len(told) - 1, 9) + (len(told) > 10)
+        listed = problem.details["problems"]
+        assert isinstance(listed, list)
+        assert [one["byte"] for one in listed] == [one.details["byte"] for one in told]
+    else:
+        assert "problems" not in problem.details
+
+
+def test_so_much_is_told_and_no_more() -> None:
+    many = refusal(b"[" + b"NaN," * 1000 + b"1]")
+    assert len(many.others) == 49
+    assert many.message.endswith("; and 40 more")
+    far = refusal(b'[NaN, "' + b"x" * (5 << 20) + b'", NaN, 1]')
+    assert far.others == ()
+
+
+def test_a_key_that_cannot_be_read_is_not_taken_for_another_one() -> None:
+    problem = refusal(b'{"\xff": 1, "\xfe": 2, "\xef\xbf\xbd": 3}')
+    assert [one.code for one in (problem, *problem.others)] == ["json_utf8_invalid"] * 2
+
+
+def test_of_a_place_that_is_very_deep_people_are_shown_both_ends() -> None:
+    problem = refusal(b'{"steps":' + b"[" * 300).under("runs/log.json#")
+    assert problem.at == "runs/log.json#/steps" + "/0" * 255
+    assert len(str(problem.place)) < 160
+    assert str(problem.place).startswith("runs/log.json#/steps/0/0/0")
+    assert "[...]" in str(problem)
+    assert "/0/0/0: line 1, column 265: " in str(problem)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from contextplane.model.execution_log import InvalidLog
 from contextplane.model.json_cut import LongText, parse_long, restored
 from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.log_reader import read_log
+from contextplane.model.log_reader import read_log, read_so_far
 
 MINIMAL: dict[str, Any] = {
     "model": {"identifier": "m"},
@@ -187,3 +187,69 @@ def test_wherever_a_text_is_malformed_its_line_column_and_byte_are_told(before: 
     places = {"line": len(lines) + 1, "column": len(line) + 1, "byte": len(text.encode())}
     assert refused.value.details == places
     assert f"line {places['line']}, column {places['column']}: " in str(refused.value)
+
+
+def test_behind_long_texts_every_problem_is_told_at_its_place_in_the_whole_text() -> None:
+    long = "x" * 5000
+    text = log(outputs=[{"name": "o", "content": long}]).replace(b'"o"', b'"o", "name":\n "p"')
+    data = text[:-1] + b',\n"created": 1e400, "zzz": NaN}'
+    with pytest.raises(JsonRefused) as refused:
+        read_log(data)
+    told = [refused.value, *refused.value.others]
+    assert [one.at for one in told] == ["/outputs/0/name", "/created", "/zzz"]
+    assert [one.details["line"] for one in told] == [1, 3, 3]
+    bytes_told = [one.details["byte"] for one in told]
+    assert [data[byte : byte + 5] for byte in bytes_told if isinstance(byte, int)] == [b'"name', b"1e400", b"NaN}"]
+    assert "/zzz: line 3, column 26: NaN" in str(refused.value)
+
+
+def test_what_can_be_read_of_a_refused_log_is_read_as_it_would_be() -> None:
+    read = read_so_far(log(steps=[{"type": "reasoning", "index": 1.0}, {"type": 7}], zzz=1)[:-1] + b',"zzz":2}')
+    assert read is not None
+    so_far, problems = read
+    assert [one.index for one in so_far.steps] == [1, 1]
+    assert [one.at for one in problems] == ["/zzz", "/steps/1/type", "/steps/1/tool"]
+    for data in (b"", b"null", log()[:-1], log().replace(b'"s"', b"NaN"), log() + b"{}"):
+        assert read_so_far(data) is None
+
+
+PARTS = st.sampled_from(["x", "\u00e9", "\u20ac", "\U0001f600", "\n", '"', "\\", "/", "\\u00e9", "\x7f", "ab" * 40])
+
+
+@given(st.lists(PARTS, min_size=1, max_size=40).map("".join), st.booleans(), st.integers(12, 40))
+@settings(deadline=None)
+def test_a_long_text_read_in_pieces_is_the_same_text(text: str, ascii_only: bool, piece: int) -> None:  # noqa: FBT001
+    data = json.dumps(text, ensure_ascii=ascii_only).replace("/", "\\/").encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("contextplane.model.json_cut._PIECE", piece)
+        chunks = list(LongText(source=data, start=0, end=len(data)).chunks())
+    assert b"".join(chunks) == text.encode()
+    assert max(map(len, chunks)) <= piece
+
+
+@pytest.mark.parametrize(
+    ("broken", "code"),
+    [
+        (b"\xff", "json_utf8_invalid"),
+        (b"\x80" * 50, "json_utf8_invalid"),
+        (b"\xc3", "json_utf8_invalid"),
+        (b"\n", "json_control_character"),
+        (rb"\ud83d", "json_lone_surrogate"),
+        (rb"\ud83d\u0061", "json_lone_surrogate"),
+        (rb"\ude00", "json_lone_surrogate"),
+        (rb"\x", "json_malformed"),
+        (rb"\u12g4", "json_malformed"),
+    ],
+)
+@pytest.mark.parametrize("before", range(14))
+def test_a_long_text_that_is_broken_is_refused_as_such_wherever_a_piece_ends(
+    broken: bytes, code: str, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contextplane.model.json_cut._PIECE", 12)
+    data = b'"' + b"x" * (before + 12) + broken + b'x"'
+    with pytest.raises(JsonRefused) as refused:
+        list(LongText(source=data, start=0, end=len(data)).chunks())
+    assert refused.value.code == code
+    with pytest.raises(JsonRefused) as whole:
+        LongText(source=data, start=0, end=len(data)).encoded()
+    assert str(whole.value) == str(refused.value)

@@ -43,13 +43,16 @@ def test_a_field_that_is_wrong_is_named_with_what_was_expected_and_what_was_foun
 ) -> None:
     with pytest.raises(ManifestInvalid) as refused:
         read(**fields)
-    place, _, message = told.partition(": ")
-    error = refused.value
-    assert (error.at, error.message.startswith(f"not a manifest: {message}"), bool(error.hint)) == (
-        f"#{place}",
-        True,
-        True,
-    )
+    error = refused.value.under("ctx://ab12")
+    assert error.at == f"ctx://ab12#{told.partition(': ')[0]}"
+    assert str(error).startswith(f"ctx://ab12: not a manifest: {told}")
+    assert error.hint
+
+
+def test_of_very_many_problems_the_first_are_told_and_how_many_more_there_are() -> None:
+    with pytest.raises(ManifestInvalid) as refused:
+        read(steps=[{"tool": n} for n in range(12)])
+    assert "/steps/9/tool: must be text, not an integer; and 2 more" in refused.value.message
 
 
 def test_everything_that_is_wrong_is_told() -> None:

@@ -12,6 +12,7 @@ from contextplane.policy.disguise import mixed_words, plain, unseen
     [
         *("\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u202a", "\u202e", "\u2066", "\u2069", "\u2060", "\ufeff"),
         *("\u00ad", "\u061c", "\u3164", "\ufe0f", "\U000e0041", "\U000e01ef", "\x00", "\x1b", "\x7f", "\x85"),
+        *("\U0001bca0", "\U0001bca3", "\U0001d173", "\U0001d17a"),
     ],
 )
 def test_a_character_that_nobody_sees_is_told_by_its_number(char: str) -> None:

@@ -17,6 +17,21 @@ TAKEN = (
         r"^(ab)+$",
         r"^([0-9]{4})+$",
     ),
+    *(
+        r"^(?:[a-z]|[0-9])+$",
+        r'^"(?:[^"\\]|\\.)*"$',
+        r"^(?:%[0-9A-F]{2}|[^%])*$",
+        r"^(?:INR|USD|IDR)(?:,(?:INR|USD))*$",
+    ),
+    *(
+        r"^(?:ab|ac|b)+$",
+        r"^(?:[a-z]|[A-Z]|_)+$",
+        r"^(?:a|b){2}$",
+        r"^(?:a|a){3}$",
+        r"(?i)^(?:[a-z]|-)*$",
+        r"^(?:[0-9]{2}|x)*$",
+        r"^(?:\.|,)*$",
+    ),
     *(r"^(?P<year>[0-9]{4})$", r"(?i)^order_[0-9]+$", r"[)*]+", r"\(a+\)+", r"^(a+){1,3}$", ""),
 )
 REFUSED = (
@@ -34,6 +49,9 @@ REFUSED = (
         r"(?P<x>a+)+",
         r"(a+)+?",
     ),
+    *(r"(a|a)*b", r"(a|aa)+$", r"(\w|\d)*$", r"(?:[a-z]|[a-c])+", r"((a|a)b)*", r"(a|)*", r"(a?b|b)*", r"(?:a|b|.)*"),
+    *(r"(?i)(?:a|A)*", r"(?:^|a)*", r"((?:ab|a.)c|d)+", r"(?:\p{L}|\w)*", r"(a|a){17}", r"(?:a{0}b|b)*", r"(ab|a)+"),
+    *(r"(?:a{2}b|aab)*", r"(?:(?:x|a)b|ab)*"),
     *(r"(?=a)b", r"(a)\1", r"(?<!x)y", "(", "[a", "a{1000}{1000}", "*", "a" * (LONGEST + 1)),
 )
 
@@ -46,6 +64,14 @@ def test_a_pattern_that_takes_time_in_proportion_to_the_text_is_taken(pattern: s
 @pytest.mark.parametrize("pattern", REFUSED)
 def test_a_pattern_that_can_take_for_ever_or_that_the_engine_does_not_take_is_refused(pattern: str) -> None:
     assert pattern_problem(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [("(a+)+", "something that is itself repeated"), ("(a|a)+", "a choice between branches that begin alike")],
+)
+def test_what_is_repeated_is_told(pattern: str, words: str) -> None:
+    assert pattern_problem(pattern) == f"repeats {words}, so that one text can be matched in countless ways"
 
 
 def test_a_pattern_is_found_anywhere_unless_it_says_where() -> None:
@@ -72,6 +98,19 @@ def ways(body: str, text: str) -> int:
 def test_of_what_is_repeated_and_taken_no_text_is_matched_in_two_ways(body: str, text: str) -> None:
     open_ended = re.search(r"[*+]|,", body)
     assert not open_ended or pattern_problem(f"({body})+") is not None or ways(body, text) <= 1
+
+
+FIXED = st.lists(PARTS, min_size=1, max_size=3)
+BRANCHES = st.lists(FIXED.map("".join), min_size=2, max_size=3)
+
+
+@given(BRANCHES, st.text(alphabet="abc-.", min_size=1, max_size=7))
+@settings(max_examples=500)
+def test_of_branches_that_are_repeated_and_taken_no_text_is_matched_in_two_ways(branches: list[str], text: str) -> None:
+    found = [1, *([0] * len(text))]
+    for end in range(1, len(text) + 1):
+        found[end] = sum(found[start] for start in range(end) for one in branches if re.fullmatch(one, text[start:end]))
+    assert found[-1] <= 1 or pattern_problem(f"(?:{'|'.join(branches)})*") is not None
 
 
 @pytest.mark.parametrize("pattern", [r"([[a]+-)*", r"([a&&b]+-)*", r"(\p{L}+-)*", r"([^-]+-)*", r"(\S+\n)*"])

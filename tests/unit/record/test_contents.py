@@ -122,6 +122,31 @@ def test_a_broken_text_among_many_is_named(tmp_path: Path) -> None:
     assert (refused.value.code, str(refused.value.at)[:18]) == ("json_utf8_invalid", "/outputs/3/content")
 
 
+@pytest.mark.parametrize("content", [LARGE, LARGE + "\N{GRINNING FACE}" * 9, "key=AKIA" + "A1" * 8 + " " + LARGE])
+def test_a_very_long_text_is_streamed_to_the_same_object(
+    tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [{"name": "o", "content": content}]
+    whole = staged(tmp_path, given)
+    monkeypatch.setattr("contextplane.record.contents._VERY_LONG", 1 << 20)
+    monkeypatch.setattr("contextplane.model.json_cut.LongText.encoded", None)
+    assert staged(tmp_path, given) == whole
+    assert FileObjects(str(tmp_path)).get(Digest.of(content.encode())) == content.encode()
+
+
+def test_several_texts_that_are_broken_are_all_named_with_their_lines(tmp_path: Path) -> None:
+    text = "x" * 5000
+    log = {"model": {"identifier": "m"}, "system_prompt": "s", "environment": {"os": "l", "runtime": "r"}}
+    data = json.dumps({**log, "outputs": [{"name": n, "content": f"{n}{text}"} for n in "abc"]}).encode()
+    broken = data.replace(b'"ax', b'\n"\xffx').replace(b'"cx', b'\n"\nx')
+    with pytest.raises(InvalidLog) as refused, FileObjects(str(tmp_path)).batch() as batch:
+        stage_log(read_log(broken), None, batch, FileSources(str(tmp_path)))
+    assert [(one.at, one.message) for one in refused.value.problems] == [
+        ("/outputs/0/content", "line 2, column 2: not UTF-8"),
+        ("/outputs/2/content", "line 3, column 2: U+000A stands unescaped in a string"),
+    ]
+
+
 def test_the_shapes_of_secrets_are_known_and_ordinary_text_has_none() -> None:
     token = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
     for kind, text in {

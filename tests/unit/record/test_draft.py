@@ -12,7 +12,7 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.model.json_refusals import JsonRefused
 from contextplane.model.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step
-from contextplane.record.draft import InvalidDraft, draft_text, fork_key, read_draft, same_run, with_sizes
+from contextplane.record.draft import DRAFT_MOST, InvalidDraft, draft_text, fork_key, read_draft, same_run, with_sizes
 
 PARENT = Digest.of(b"parent")
 ORDER = ["version", "hash", "created", "model", "system_prompt", "prompts"]
@@ -91,6 +91,7 @@ def test_a_draft_that_nobody_edited_is_the_same_run_with_the_run_as_its_parent(r
             *(one.content_ref for one in run.inputs),
             *(one.content_ref for one in run.outputs),
             *(one.output_ref for one in run.steps if one.output_ref),
+            str(PARENT),
         )
     }
 
@@ -194,3 +195,14 @@ def test_a_fork_is_known_by_what_it_says_and_whose_it_is(one: Manifest, other: M
     assert (fork_key(first) == fork_key(second)) == same
     later = replace(first.manifest, created="2027-01-01T00:00:00Z")
     assert fork_key(replace(first, manifest=later)) == fork_key(first)
+
+
+def test_a_draft_that_would_be_too_large_when_indented_stands_in_one_line_and_is_read_back() -> None:
+    deep: object = [0] * (DRAFT_MOST // 450)  # each on a line of its own, behind so many spaces
+    for _ in range(220):
+        deep = {"": deep}
+    run = replace(RUN, steps=(replace(RUN.steps[0], parameters=deep),))
+    text = draft_text(run, PARENT)
+    assert text.count(b"\n") == 1
+    assert read_draft(text).manifest.steps[0].parameters == deep
+    assert draft_text(RUN, PARENT).count(b"\n") > 20

@@ -255,3 +255,12 @@ def test_wherever_a_run_is_cut_and_gone_on_with_the_pack_holds_all_of_it_in_orde
     assert [(one.tool, one.output_ref) for one in manifest.steps] == of("step")
     assert [(one.name, one.content_ref) for one in manifest.outputs] == of("output")
     assert run.id not in ids(settings)
+
+
+def test_what_a_log_calls_type_is_kind_here_and_whoever_writes_type_is_told(settings: Settings) -> None:
+    with Recorder(model="m", system_prompt="s", settings=settings) as run:
+        with pytest.raises(TypeError, match="'type': what a log calls type is kind here"):
+            run.step("think", type="reasoning")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"step\(\) got an unexpected keyword argument 'out'$"):
+            run.step("think", out="so")  # type: ignore[arg-type]
+    assert manifest_of(run, settings).steps == ()

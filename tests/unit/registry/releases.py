@@ -272,6 +272,9 @@ class Bent:
     def keyring(self, seq: int) -> Keyring:
         return self._shelf.keyring(seq)
 
+    def kin(self, key_id: str, seq: int) -> frozenset[str]:
+        return self._shelf.kin(key_id, seq)
+
     def standing(self) -> Standing | None:
         found = self._shelf.standing()
         return self._answers["standing"](found) if "standing" in self._answers else found

@@ -1,12 +1,13 @@
 """One function appends to the registry, all or nothing; and what it wrote can be proved."""
 
+import msgspec
 import pytest
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.registry.changes import Deprecated, Published, Revoked
-from contextplane.registry.checkpoints import entry_at, newest, standing
+from contextplane.registry.checkpoints import Entry, newest, standing
 from contextplane.registry.streams import LOG, TREE, artifact_stream, version_stream
 from contextplane.trust.merkle import leaf_hash
 from contextplane.trust.proofs import inclusion_proof, verify_inclusion
@@ -43,8 +44,8 @@ def test_every_event_has_its_entry_in_the_log_and_a_proof_of_it_under_the_newest
         assert shown is not None
         tree, size = StreamTree(reader.streams, TREE), shown.checkpoint.size
         assert size == reader.streams.head(LOG) == 8
-        for index in range(size):
-            entry, body = entry_at(reader.streams, index)
+        for index, logged in enumerate(reader.streams.read(LOG)):
+            entry, body = msgspec.json.decode(logged.body, type=Entry), logged.body
             stored = next(iter(reader.streams.read(entry.stream, after=entry.seq - 1)))
             assert Digest.of(stored.body).hex == entry.event
             assert [one.event.entry for one in reader.history(entry.stream)][entry.seq - 1] == index

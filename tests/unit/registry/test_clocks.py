@@ -67,10 +67,17 @@ def test_acts_go_on_one_after_the_other_and_all_of_it_stays_sound(ahead: Office)
     assert ahead.desk.keys.behind == 0
 
 
+def revoke_somebody(here: Office) -> None:
+    key = key_of(f"somebody {here.desk.keys.keyring.seq}").public_key
+    here.change_keys(here.desk.keys.trusting(key, ISSUER))
+    here.desk.keys.revoke(key.key_id, "lost", key_of("root"))
+
+
 ACTS: dict[str, Callable[[Office], object]] = {
     "open": lambda here: environment_set(here.desk, "dev", protected=False, by=here.by("ops")),
     "protect": lambda here: environment_set(here.desk, "dev", protected=True, by=here.by("ops")),
     "trust": lambda here: here.trust("newcomer"),
+    "revoke": revoke_somebody,
     "sign": lambda here: renewed(here.desk, verified(here.desk, lambda _size, _events: None), key_of("ops")),
 }
 

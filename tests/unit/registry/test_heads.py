@@ -1,10 +1,13 @@
 """The tree over the ends of streams: one root for all of them, a way to each that is short, and none to what is not."""
 
+import base64
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.registry.heads import Head, Heads, HeadsDamaged, KeptNodes, StreamCut, put_heads
+from contextplane.registry.heads import Head, Heads, HeadsDamaged, KeptNodes, StreamCut, node_name, put_heads
 from contextplane.trust.merkle import EMPTY_ROOT
 
 NAMES = st.from_regex(r"registry/version/[a-z]{1,3}@[0-9]\.0\.0", fullmatch=True)
@@ -87,3 +90,48 @@ def test_a_look_and_a_change_touch_a_number_of_nodes_that_grows_with_the_logarit
     assert len(seen) <= 6
     assert max(map(len, nodes.texts.values())) <= 1024
     assert max(map(len, nodes.texts)) <= 256
+
+
+def one_node(text: str) -> tuple[KeptNodes, bytes]:
+    nodes = KeptNodes()
+    nodes.put(node_name(""), text)
+    return nodes, hashlib.sha256(text.encode()).digest()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "head",
+        "head 1",
+        f"head 0 {'a' * 64} registry/version/a@1.0.0",
+        f"head x {'a' * 64} registry/version/a@1.0.0",
+        "head 1 aa registry/version/a@1.0.0",
+        "branch",
+        "branch " + " ".join("-" * 15),
+        "branch " + " ".join("-" * 17),
+        "branch " + " ".join(["AAAA"] * 16),
+        "twig " + " ".join("-" * 16),
+    ],
+)
+def test_what_has_not_the_form_of_a_node_is_refused_though_somebody_signed_it(text: str) -> None:
+    nodes, root = one_node(text)
+    with pytest.raises(HeadsDamaged):
+        Heads(nodes, root).head("registry/version/a@1.0.0")
+    with pytest.raises(HeadsDamaged):
+        put_heads(nodes, root, {"registry/version/a@1.0.0": Head(seq=1, digest="a" * 64)})
+
+
+def test_branches_without_an_end_are_refused_where_no_name_leads_further() -> None:
+    name, nodes = "registry/version/a@1.0.0", KeptNodes()
+    key, below = hashlib.sha256(name.encode()).hexdigest(), bytes(32)
+    for depth in range(len(key), -1, -1):
+        place = int(key[min(depth, 63)], 16)
+        children = ["-"] * 16
+        children[place] = base64.b64encode(below).decode()
+        text = " ".join(["branch", *children])
+        nodes.put(node_name(key[:depth]), text)
+        below = hashlib.sha256(text.encode()).digest()
+    with pytest.raises(HeadsDamaged):
+        Heads(nodes, below).head(name)
+    with pytest.raises(HeadsDamaged):
+        put_heads(nodes, below, {name: Head(seq=1, digest="a" * 64)})

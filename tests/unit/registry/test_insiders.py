@@ -6,20 +6,25 @@ from typing import Any
 import msgspec
 import pytest
 
+from contextplane.app.registry_pins import environment_set
+from contextplane.app.registry_resolving import vouched_for
+from contextplane.app.registry_verifying import inclusion
 from contextplane.app.registry_view import shown
 from contextplane.model.ids import Digest
 from contextplane.registry.appending import Planned
 from contextplane.registry.artifacts import Candidate, candidate
-from contextplane.registry.changes import Change, Drafted, Linted, Signed
+from contextplane.registry.changes import Change, Drafted, Linted, Published, Review, Signed
+from contextplane.registry.events import RegistryEvent
 from contextplane.registry.lifecycle import FOUR, REVIEWS
 from contextplane.registry.reviewing import ReviewIncomplete, check_reviews, needed_roles
-from contextplane.registry.streams import artifact_stream
+from contextplane.registry.streams import artifact_stream, version_stream
 from contextplane.trust.base64_text import encoded
 from contextplane.trust.envelope import Envelope, Signature
 from contextplane.trust.keyring_events import KeyRotation, ThresholdChange
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 from contextplane.trust.statement import IN_TOTO, Statement
 from contextplane.trust.verify import sign
+from tests.unit.registry.backdating import slipped_in
 from tests.unit.registry.desk import ISSUER, PACK, Office, code, version
 from tests.unit.registry.tampering import Stolen
 from tests.unit.trust.world import key_of
@@ -110,6 +115,51 @@ def test_a_rejection_of_an_owner_stands_also_when_somebody_records_that_nobody_a
     slip(here, "author", acted.digest, LINTED, objects=(b"{}",))
     here.sign(target)
     assert code(lambda: here.publish(target)) == "review_rejected"
+
+
+@pytest.mark.parametrize("lie", [20, 0])
+def test_a_publication_that_names_another_place_in_the_log_is_vouched_for_by_nobody(here: Office, lie: int) -> None:
+    """It was published first, and reviewed afterwards; by the entry that it names it was the other way round."""
+    acted = here.record()
+    envelope = sign(Statement(name=PACK, kind="context_pack", issuer=ISSUER, digest=acted.digest), key_of("pub"))
+    with here.desk.reading() as reader:
+        state, keyring = reader.artifact(acted.digest), reader.keyrings.now.seq
+    change = Published(
+        digest=str(acted.digest),
+        kind="context_pack",
+        issuer=ISSUER,
+        envelope=str(Digest.of(envelope)),
+        report=state.report,
+        golden="not_run",
+        after="",
+    )
+    now = here.desk.keys.now
+    event = RegistryEvent(
+        subject=version_stream(acted.ref),
+        seq=1,
+        previous="",
+        entry=lie,
+        keyring=keyring,
+        at=str(now),
+        reason="it is urgent",
+        change=change,
+    )
+    slipped_in(here.desk.platform.catalog, event, by="pub", until=now, origin=here.desk.origin)
+    for by, role in (("arch", "architecture"), ("sec", "security"), ("dat", "data"), ("eva", "evaluation")):
+        slip(here, by, acted.digest, Review(role=role, verdict="approve"))
+    slip(here, "pub", acted.digest, Signed(envelope=str(Digest.of(envelope)), threshold=1), objects=(envelope,))
+    for n in range(20):  # the log is as long as it says by then
+        environment_set(here.desk, "dev", protected=bool(n % 2), by=here.by("ops"))
+    expected = "inclusion_not_proved" if lie else "publication_unreviewed"
+    assert code(lambda: vouched_for(here.desk, acted.ref)) == expected
+    assert code(lambda: inclusion(here.desk, acted.ref)) == "inclusion_not_proved"
+
+
+def test_a_report_that_is_none_is_told_as_that(here: Office) -> None:
+    pack = candidate(version("1.0.0"))
+    said = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
+    slip(here, "author", pack.digest, said, LINTED, objects=(pack.data, b"{}"))
+    assert code(lambda: shown(here.desk, pack.ref)) == "registry_event_invalid"
 
 
 def test_nobody_is_shown_as_a_signer_because_an_envelope_names_him(here: Office) -> None:

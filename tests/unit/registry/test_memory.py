@@ -180,7 +180,7 @@ def test_who_looks_at_the_keyring_while_another_changes_it_forgets_nothing(clien
         (client.memory.parent / "keyring.json").unlink()
         slow.desk.platform.catalog = cast("Catalog", SimpleNamespace(read=reading, close=catalog.close))
         known = slow.desk.keys.keyring
-        assert slow.desk.keys.remembered().seq == known.seq + 1
+        assert slow.desk.keys.memory.known().seq == known.seq + 1
 
 
 def test_a_lower_checkpoint_than_the_one_that_is_kept_changes_nothing(client: Client) -> None:

@@ -12,14 +12,16 @@ from contextplane.authoring.finding import Finding, Severity
 from contextplane.authoring.gates.table import Report
 from contextplane.model.canonical import Json
 from contextplane.model.ids import Digest, PackRef
+from contextplane.registry.appending import Planned
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.changes import GoldenOutcome, RefreshReported, Trigger
+from contextplane.registry.changes import GoldenOutcome, RefreshReported, RefreshRequired, Trigger
 from contextplane.registry.refreshing import ACTIONS, REQUIRED, ran
 from contextplane.registry.reports import Golden
 from contextplane.registry.streams import version_stream
 from contextplane.testing.proofs import proves
 from tests.unit.authoring.packs import ENVIRONMENT
 from tests.unit.registry.desk import CATALOG, ISSUER, NARROWER, PACK, Office, code, version
+from tests.unit.trust.world import key_of
 
 GATES = {law.gate for law in LAWS_OF["context_pack"]}
 LAWS = {law.code for law in LAWS_OF["context_pack"]}
@@ -196,3 +198,14 @@ def test_every_action_is_known_and_made_of_laws_that_there_are() -> None:
         assert set(action.laws) <= LAWS
         assert not action.gate or action.gate in GATES
         assert [bool(action.laws or action.gate), action.golden, bool(action.absent)].count(True) == 1
+
+
+def test_an_action_that_nobody_here_knows_keeps_a_refresh_open_and_the_others_run(here: Office) -> None:
+    ref = here.release()
+    asked = RefreshRequired(trigger="MEMORY_POLICY_UPDATED", dependency=ISSUER, actions=("dance", "consent_checks"))
+    here.desk.act(key_of("pub"), [Planned(stream=version_stream(ref), change=asked, reason="why not")])
+    outcomes = refresh_run(here.desk, ref, here.by("pub"), ENVIRONMENT)
+    assert [(one.action, one.passed) for one in outcomes] == [("dance", None), ("consent_checks", True)]
+    assert "does not know" in outcomes[0].words
+    (waiting,) = open_refreshes(here.desk)
+    assert waiting.open_refreshes[0].outstanding == ("dance",)

@@ -2,10 +2,14 @@
 
 import pytest
 
+from contextplane.app.registry_resolving import resolved
+from contextplane.app.registry_verifying import verified
+from contextplane.registry.resolved import Asked
 from contextplane.testing.proofs import proves
 from contextplane.trust.base64_text import encoded
 from contextplane.trust.keyring_events import KeyRotation
-from tests.unit.registry.desk import NARROWER, Office, code, version
+from tests.unit.registry.desk import ISSUER, NARROWER, Office, code, version
+from tests.unit.registry.releases import HERE
 from tests.unit.trust.world import key_of, revoke
 
 WIDER = {"at": "/decision_layer/decision_specs/0/allowed_outcomes/-", "value": "postponed"}
@@ -44,6 +48,39 @@ def test_a_review_that_turns_out_to_be_of_the_author_counts_no_longer(here: Offi
     here.review_all(target)
     rotate(here, "author", "arch")
     assert here.artifact_stage(acted.digest) == "linted"
+
+
+def test_of_two_reviews_that_turn_out_to_be_of_one_person_the_last_counts(here: Office) -> None:
+    acted = here.record()
+    here.review_all(str(acted.digest))
+    rotate(here, "arch", "sec")
+    with here.desk.reading() as reader:
+        state = reader.artifact(acted.digest)
+    assert (state.stage, state.missing) == ("linted", ("architecture",))
+
+
+def test_it_counts_no_longer_also_after_it_was_signed_and_another_review_takes_its_place(here: Office) -> None:
+    here.trust("other", "architecture")
+    acted = here.record()
+    target = str(acted.digest)
+    here.review_all(target, acted.missing)
+    here.sign(target)
+    rotate(here, "author", "arch")
+    assert here.artifact_stage(acted.digest) == "linted"
+    assert code(lambda: here.publish(target)) == "lifecycle_transition_refused"
+    here.review(target, "other", "architecture")
+    assert here.publish(target).stage == "published"
+    assert verified(here.desk, lambda _size, _events: None).troubles == ()
+
+
+@pytest.mark.parametrize(("old", "new"), [("arch", "sec"), ("author", "sec"), ("eva", "author"), ("ops", "pub")])
+def test_who_takes_over_the_key_of_a_colleague_unmakes_nothing_that_both_did(here: Office, old: str, new: str) -> None:
+    ref = here.release()
+    here.pin("prod", ref)
+    rotate(here, old, new)
+    asked = Asked(refs=(ref,), tenant=ISSUER, environment="prod", purpose="new_traffic")
+    assert resolved(here.desk, asked, HERE, max_age=None).marks == ()
+    assert verified(here.desk, lambda _size, _events: None).troubles == ()
 
 
 def test_a_reviewer_counts_once(here: Office) -> None:

@@ -7,17 +7,20 @@ from threading import Barrier
 
 import pytest
 
+from contextplane.app.registry_verifying import verified
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
-from contextplane.registry.checkpoints import entry_at
 from contextplane.registry.streams import ARTIFACTS, LOG
 from contextplane.trust.keyring_events import ThresholdChange
 from tests.postgres import shared_url
 from tests.unit.authoring.packs import EXAMPLE
 from tests.unit.registry.desk import ISSUER, NARROWER, PACK, Clock, Office, desk_in, office, version
+from tests.unit.trust.world import key_of
 
 MANY = 4
+LINT_TO_PUBLISHED = 8
+"""So many events lead to a published version."""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -96,6 +99,30 @@ def test_of_two_who_sign_at_once_no_signature_is_lost(place: tuple[Settings, Off
     assert here.publish(target).stage == "published"
 
 
+def pinning(environment: str) -> Callable[[Office], object]:
+    return lambda desk: bool(desk.pin(environment, PACK).appended)
+
+
+def revoking(name: str) -> Callable[[Office], object]:
+    key_id = key_of(name).public_key.key_id
+    return lambda desk: desk.desk.keys.revoke(key_id, "lost", key_of("root")).seq
+
+
+def test_a_key_that_acts_while_it_is_revoked_did_so_under_the_checkpoint_or_not_at_all(
+    place: tuple[Settings, Office],
+) -> None:
+    settings, here = place
+    here.release()
+    known = here.desk.keys.keyring.seq
+    acts = [pinning(f"env-{number}") for number in range(MANY)]
+    *ended, first, second = at_once(settings, here, [*acts, revoking("ops"), revoking("sec")])
+    assert {first, second} == {known + 1, known + 2}
+    assert set(ended) <= {True, "registry_signer_untrusted"}
+    found = verified(here.desk, lambda _size, _events: None)
+    assert (found.troubles, found.by_revoked) == ((), 0)
+    assert here.streams()[LOG] == LINT_TO_PUBLISHED + ended.count(True)
+
+
 def recording(number: int) -> Callable[[Office], object]:
     return lambda desk: desk.record(version(f"{number}.0.0")).stage
 
@@ -104,6 +131,6 @@ def test_sixteen_writers_at_once_all_get_their_turn_and_the_log_is_whole(place: 
     settings, here = place
     assert at_once(settings, here, [recording(number) for number in range(1, 17)]) == ["linted"] * 16
     with here.desk.reading() as reader:
-        entries = [entry_at(reader.streams, index)[0] for index in range(reader.streams.head(LOG))]
+        entries = list(reader.streams.read(LOG))
         told = [one.event.entry for name in reader.streams.names(ARTIFACTS) for one in reader.history(name)]
     assert sorted(told) == list(range(len(entries))) == list(range(32))

@@ -266,3 +266,18 @@ def test_the_rejection_of_a_revoked_key_stops_nobody_and_the_history_is_in_order
     with registry.reading() as reader:
         state = reader.artifact(Digest.of(DATA))
     assert (state.stage, state.as_it_was.stage) == ("signed", "linted")
+
+
+class TakenOver(Releases):
+    """Between signature and publication the author takes over the key of a reviewer."""
+
+    def _walk(self, walk: Walk, data: bytes, drafted: Drafted, sealed: bytes, signer: str) -> None:
+        super()._walk(walk, data, drafted, sealed, signer)
+        self.keyring_change(rotate(key_of("author"), key_of("sec"), since=day(1), old_until=LATER))
+
+
+def test_a_review_that_is_the_authors_by_the_time_of_the_publication_does_not_carry_it() -> None:
+    registry = TakenOver()
+    registry.pin_here(registry.release())
+    assert registry.ends() == registry.ends(purpose="replay") == "publication_unreviewed"
+    assert [code for code, _ in troubles(registry)] == ["lifecycle_transition_refused"]

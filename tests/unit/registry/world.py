@@ -1,10 +1,11 @@
 """A registry in a real catalog, people with real keys, and a clock that only moves when it is told to."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connect import MEMORY
+from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import ArtifactKind
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
@@ -27,6 +28,7 @@ from contextplane.registry.keyrings import Keyrings
 from contextplane.registry.lifecycle import FOUR
 from contextplane.registry.reading import Reader
 from contextplane.registry.releases import predecessor
+from contextplane.registry.sealing import sealed
 from contextplane.registry.streams import REGISTRY, artifact_stream, origin_of, pins_stream, version_stream
 from contextplane.trust.keyring import TrustedKeys, proposed
 from contextplane.trust.keyring_events import Change as KeyChange
@@ -68,11 +70,25 @@ class Registry:
     def now(self) -> Timestamp:
         return Timestamp(seconds=Timestamp.parse("2030-02-01T00:00:00Z").seconds + self.seconds, nanos=0)
 
-    def keyring_change(self, change: KeyChange) -> None:
+    def keyring_change(self, change: KeyChange, *, seal: bool = True) -> None:
+        """Change the keyring, and sign the registry anew where that is possible. `seal`: as everybody does by now."""
         self.seconds += 1
+        root = key_of("root")
         with self.catalog.write() as tx:
             keys = followed(tx.streams, TrustedKeys(), CHECK)
-            append_change(tx.streams, keys, proposed(keys, change, at=self.now, signer=key_of("root")), CHECK)
+            after = append_change(tx.streams, keys, proposed(keys, change, at=self.now, signer=root), CHECK)
+            if seal:
+                with suppress(ContextPlaneError):
+                    sealed(
+                        tx,
+                        before=keys,
+                        after=after,
+                        check=CHECK,
+                        signer=root,
+                        now=self.now,
+                        origin=ORIGIN,
+                        seen=None,
+                    )
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:

@@ -105,8 +105,29 @@ def test_what_is_missing_is_named_with_the_pack_that_misses_it(world: World) -> 
     found = reach([pack], world.platform.objects)
     with pytest.raises(PackIncomplete) as caught:
         found.require(world.platform.objects.has)
-    assert str(Digest.of(b"one")) in caught.value.message
+    assert caught.value.message == "missing: outputs/0.md"
     assert caught.value.at == f"ctx://{pack.hex}"
+    ref = f"ctx://{pack.hex}:outputs/0.md"
+    assert caught.value.details["missing"] == [{"ref": ref, "digest": str(Digest.of(b"one"))}]
+    assert caught.value.hint
+
+
+def test_everything_that_is_missing_is_named_at_once(world: World) -> None:
+    parent = world.pack(b"one", b"two")
+    pack = world.pack(*(b"more %d" % n for n in range(10)), parent=parent.hex)
+    found = reach([pack], world.platform.objects)
+    lost = {Digest.of(b"one"), Digest.of(b"two")}
+    with pytest.raises(PackIncomplete) as caught:
+        found.require(lambda digest: digest not in lost)
+    assert (caught.value.message, caught.value.at) == ("missing: outputs/0.md, outputs/1.md", f"ctx://{parent.hex}")
+    lost |= {Digest.of(b"more %d" % n) for n in range(10)}
+    with pytest.raises(PackIncomplete) as caught:
+        found.require(lambda digest: digest not in lost)
+    assert caught.value.message.endswith(" and 2 more")
+    listed = caught.value.details["missing"]
+    assert isinstance(listed, list)
+    assert {one["digest"] for one in listed} == {str(digest) for digest in lost}
+    assert {one["ref"].partition(":outputs/")[0] for one in listed} == {f"ctx://{one.hex}" for one in (parent, pack)}
 
 
 def test_nothing_reaches_nothing(world: World) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connect import MEMORY
 from contextplane.errors import ContextPlaneError
+from contextplane.model.timestamp import Timestamp
 from contextplane.ports.signer import Signer
 from contextplane.ports.streams import Event
 from contextplane.trust.keyring import TrustedKeys, proposed
@@ -72,6 +73,18 @@ def test_a_revoked_key_never_comes_back_and_is_never_revoked_later() -> None:
     earlier = keyring(revoke(ALICE, day(4)), keys=keys).issuer("acme")
     assert earlier is not None
     assert earlier.keys[0].revoked_from == day(4)
+
+
+@pytest.mark.parametrize(("known", "since"), [(day(1), day(1)), (day(9), day(3))])
+def test_a_key_that_is_trusted_already_and_takes_over_another_was_good_before_that(
+    known: Timestamp, since: Timestamp
+) -> None:
+    keys = keyring(trust(ALICE, "acme"), trust(BOB, "acme", since=known))
+    after = keyring(rotate(ALICE, BOB, since=day(3), old_until=day(7)), keys=keys).issuer("acme")
+    assert after is not None
+    bob = after.key(BOB.public_key.key_id)
+    assert bob is not None
+    assert bob.valid_from == since
 
 
 def test_a_new_key_takes_over_the_roles_of_the_old_one_wherever_that_is_trusted() -> None:

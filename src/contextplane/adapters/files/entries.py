@@ -13,7 +13,10 @@ from contextplane.model.ids import Digest
 from contextplane.ports.clock import Clock
 from contextplane.ports.objects import ObjectObstructed, StorageFailed
 
-__all__ = ["FileExecutionEntries"]
+__all__ = ["ENTRY_MOST", "FileExecutionEntries"]
+
+ENTRY_MOST = MANIFEST_MOST + len(',"hash":"sha256:"') + 64
+"""No copy of a manifest is larger: its own hash is filled in."""
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 _SETTLED = 2.0
@@ -81,14 +84,14 @@ class FileExecutionEntries:
             except FileNotFoundError:
                 return None
             with open(fd, "rb") as file:
-                if os.fstat(fd).st_size > MANIFEST_MOST:
+                if os.fstat(fd).st_size > ENTRY_MOST:
                     raise StorageFailed("larger than any manifest", at=path)
                 return file.read()
 
     def _kept(self, fd: int, digest: Digest, copy: bytes) -> bool:
         """Whether an entry is a copy of this manifest, in whatever form, and durable; the descriptor is closed."""
         with open(fd, "rb") as file:
-            if not same_but_hash(file.read(MANIFEST_MOST), copy, digest):
+            if not same_but_hash(file.read(ENTRY_MOST), copy, digest):
                 return False
             # Whoever wrote it may not have synced it, and we are about to say that it is there.
             self._disk.sync(fd)

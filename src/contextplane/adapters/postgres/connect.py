@@ -41,8 +41,11 @@ _ALIVE = "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tc
 _BUSY = frozenset({"55P03", "40P01", "40001"})
 _READ_ONLY = frozenset({"25006", "42501"})
 _FULL = frozenset({"53100"})
-# A table that is not there, for example: nothing that we run can cause it in a catalog of ours.
+# A table that is not there, for example, or a row that does not fit to the others: nothing that we run can cause it in
+# a catalog of ours.
 _CORRUPT = frozenset({"42P01", "42703", "42883", "3F000", "XX001", "XX002"})
+_CONSTRAINT = "23"
+_ANEW = f"'ctx fsck --rebuild' makes the index anew; where that does not help, {RESTORE}"
 _LOST = frozenset({"57P01", "57P02", "57P03", "25P03"})
 
 
@@ -200,8 +203,9 @@ def _translated(error: psycopg.Error, at: str) -> ContextPlaneError:
         )
     if state in _FULL:
         return StorageFull(f"no room to write: {said}", at=at, hint="free some space, then run the same command again")
-    if state in _CORRUPT:
-        return CatalogCorrupt(f"not a sound catalog: {said}", at=at, hint=RESTORE)
+    if state in _CORRUPT or state.startswith(_CONSTRAINT):
+        hint = _ANEW if state.startswith(_CONSTRAINT) else RESTORE
+        return CatalogCorrupt(f"not a sound catalog: {said}", at=at, hint=hint)
     return CatalogFailed(said, at=at, hint="the log of the database says more")
 
 

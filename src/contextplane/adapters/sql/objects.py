@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from contextplane.adapters.sql.live import Live, digest_in
 from contextplane.model.ids import Digest
-from contextplane.ports.object_index import BLOB, KindConflict, Recorded, Tally
+from contextplane.ports.object_index import BLOB, ROOT, KindConflict, Recorded, Tally
 
 __all__ = ["REACHED", "SqlObjectIndex"]
 
@@ -88,6 +88,14 @@ class SqlObjectIndex:
             (target.hex, target.hex[:12], target.hex),
         )
         return tuple(name for (name,) in rows)
+
+    def wanted_as(self, target: Digest) -> frozenset[str]:
+        rows = self._db.execute(
+            "SELECT DISTINCT role FROM edge WHERE substr(target, 1, 12) = ? AND target = ?",
+            (target.hex[:12], target.hex),
+        )
+        root = self._db.execute("SELECT 1 FROM root WHERE target = ? LIMIT 1", (target.hex,)).fetchone()
+        return frozenset(role for (role,) in rows) | ({ROOT} if root else set())
 
     def untraced(self) -> Iterator[Recorded]:
         rows = self._db.rows(

@@ -62,7 +62,9 @@ class SqlPackIndex(ABC):
         self._db.execute("DELETE FROM pack WHERE digest = ?", (digest.hex,))
 
     def clear(self) -> None:
-        self._db.execute("DELETE FROM pack")
+        # Each by itself: rows of a pack that is not in the list any more would stay.
+        for table in ("pack_tool", "text_part", "pack"):
+            self._db.execute(f"DELETE FROM {table}")
 
     @abstractmethod
     def tools_in(self, value: Any) -> tuple[str, ...]:  # noqa: ANN401  what `TOOLS` gives

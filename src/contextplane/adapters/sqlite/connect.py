@@ -21,6 +21,10 @@ _WAL = "PRAGMA journal_mode = WAL"
 _ALONE = "PRAGMA locking_mode = EXCLUSIVE"
 _READING = "PRAGMA query_only = ON"
 _REBUILD = "'ctx fsck --rebuild' saves what can be read"
+_ANEW = "'ctx fsck --rebuild' makes the index anew"
+# A table that is not there, for example, or a row that does not fit to the others: nothing that we run can cause it in
+# a catalog of ours.
+_UNSOUND = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT})
 _ROUND = 0.02
 _SOME = 64 << 10
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -140,9 +144,9 @@ def _translated(error: sqlite3.Error, path: str) -> ContextPlaneError:
     primary = _primary(error)
     if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return CatalogBusy("another process is writing to the catalog", at=path, hint="try again when it has finished")
-    # A table that is not there, for example: nothing that we run can cause it in a catalog of ours.
-    if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}:
-        return CatalogCorrupt(f"not a sound catalog: {error}", at=path, hint=_REBUILD)
+    if primary in _UNSOUND:
+        hint = _ANEW if primary == sqlite3.SQLITE_CONSTRAINT else _REBUILD
+        return CatalogCorrupt(f"not a sound catalog: {error}", at=path, hint=hint)
     if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}:
         return CatalogReadOnly(f"cannot be written: {error}", at=path, hint="check the mount and the permissions")
     if primary == sqlite3.SQLITE_FULL or (primary == sqlite3.SQLITE_IOERR and _no_room(path)):

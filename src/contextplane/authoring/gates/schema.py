@@ -4,13 +4,16 @@ Whether it has the form, the types decide, which accept what the JSON Schema acc
 why, and only then is its validator loaded.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from contextplane.authoring.finding import Broken, Finding, Law
+from contextplane.authoring.first_parts import first_parts
 from contextplane.authoring.nearest import nearest
 from contextplane.authoring.schemas import schema_of
 from contextplane.authoring.unspoken import looks_secret
@@ -21,7 +24,7 @@ from contextplane.model.pointer import pointer
 if TYPE_CHECKING:
     import jsonschema_rs
 
-__all__ = ["LAWS", "form_problems", "typed_or_problems"]
+__all__ = ["LAWS", "form_problems", "said_by_types", "typed_or_problems"]
 
 D = TypeVar("D", bound=msgspec.Struct)
 Shown = Callable[[object], str]
@@ -48,6 +51,13 @@ _WORDS = {
 }
 _MOST = 200
 _SHOWN = 40
+_LOOKED_THROUGH = (2_000, 10_000, 50_000)
+"""So many parts of a document are looked through; more of them only while there is little to tell."""
+
+_PLACE = re.compile(r"^(?P<cause>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?$", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+_REPEATING = ("Invalid enum value", "Object contains unknown field")
+"""How those messages of msgspec begin that repeat what was given."""
 
 
 def required_parts_are_there(value: Json) -> Iterator[Broken]:
@@ -87,11 +97,25 @@ def typed_or_problems(value: Json, document: type[D]) -> D | tuple[Finding, ...]
             Finding(gate="schema", code=code, severity="error", at=one.at, cause=one.cause, cure=one.cure)
             for code, one in form_problems(value, document)
         )
-        # The types refused it: should the schema against its law accept it, it is refused all the same.
+        # The types refused it: should the schema see nothing wrong in what it was shown, it is refused all the same.
+        said = said_by_types(error)
         last = Finding(
-            gate="schema", code="schema_value_wrong", severity="error", at="", cause=str(error), cure="correct it"
+            gate="schema",
+            code="schema_value_wrong",
+            severity="error",
+            at=said.at,
+            cause=said.cause,
+            cure=said.cure,
         )
         return found or (last,)
+
+
+def said_by_types(error: msgspec.ValidationError) -> Broken:
+    """The one thing that the types say, for what only they refuse. It repeats nothing that was given."""
+    match = _PLACE.fullmatch(str(error))
+    cause, path = (match["cause"], match["path"] or "") if match else ("", "")
+    said = "is not of its form" if not cause or cause.startswith(_REPEATING) else cause
+    return Broken(at=pointer([one or two for one, two in _STEP.findall(path)]), cause=said, cure="correct it")
 
 
 def form_problems(
@@ -99,14 +123,25 @@ def form_problems(
 ) -> Iterator[tuple[str, Broken]]:
     """Everything in which a value is not of the form of a document, at most 200 of them, each with its code.
 
+    Of a very large one only the first parts are looked through, and that is told as well, if anything is wrong there.
     `shown` says how a wrong value stands in a message, where it may tell less than an author is told of his own file.
     """
-    for told, error in enumerate(_validator(document).iter_errors(value)):
-        if told >= _MOST:
-            cause = f"there are more than {_MOST} problems; the rest is not listed"
-            yield "schema_value_wrong", Broken(at="", cause=cause, cure="mend these first")
-            return
-        yield from _told(error, document, shown or _shown)
+    told: list[tuple[str, Broken]] = []
+    is_whole = False
+    for most in _LOOKED_THROUGH:
+        part, is_whole = first_parts(value, most, _every_field(document))
+        # The validator makes all of its errors before it gives the first: of a million, that takes minutes.
+        errors = _validator(document).iter_errors(part)
+        told = [*islice((one for error in errors for one in _told(error, document, shown or _shown)), _MOST + 1)]
+        if is_whole or len(told) > _MOST:
+            break
+    yield from told[:_MOST]
+    if len(told) > _MOST:
+        cause = f"there are more than {_MOST} problems; the rest is not listed"
+        yield "schema_value_wrong", Broken(at="", cause=cause, cure="mend these first")
+    elif told and not is_whole:
+        cause = "this is so large that only its first parts were looked through"
+        yield "schema_value_wrong", Broken(at="", cause=cause, cure="mend these first")
 
 
 def _of_kind(value: Json, code: str) -> Iterator[Broken]:
@@ -119,6 +154,14 @@ def _validator(document: type[msgspec.Struct]) -> "jsonschema_rs.Draft202012Vali
     import jsonschema_rs  # noqa: PLC0415
 
     return jsonschema_rs.Draft202012Validator(schema_of(document))
+
+
+@cache
+def _every_field(document: type[msgspec.Struct]) -> frozenset[str]:
+    """The names of the fields of a document and of all of its parts."""
+    schema = schema_of(document)
+    parts: list[dict[str, Any]] = [schema, *schema.get("$defs", {}).values()]
+    return frozenset(name for part in parts for name in part.get("properties", ()))
 
 
 def _told(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextplane.authoring.argument_bounds import leaves_nothing
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.subject import Subject
-from contextplane.authoring.tool_schemas import schema_problems
+from contextplane.authoring.tool_schemas import refuses_objects, schema_problems
 from contextplane.model.context_pack.terms import APPROVAL_MODES
 from contextplane.policy.patterns import pattern_problem
 
@@ -20,7 +20,9 @@ def argument_bounds_leave_something(subject: Subject) -> Iterator[Broken]:
         for name, one in constraints.items():
             place = f"{at}/arg_constraints/{name}"
             if one.pattern is not None and (problem := pattern_problem(one.pattern)):
-                cure = "write it without repeating a repetition, without references back and without looking around"
+                cure = (
+                    "repeat no repetition and no branches that begin alike, refer to nothing and look at nothing around"
+                )
                 yield Broken(at=f"{place}/pattern", cause=f"the pattern {problem}", cure=cure)
             elif problem := leaves_nothing(one):
                 yield Broken(at=place, cause=f"no value is left: {problem}", cure="loosen one of its constraints")
@@ -37,6 +39,18 @@ def schemas_can_be_used(subject: Subject) -> Iterator[Broken]:
                         cause=f"the {field} of {adapter.adapter_id}.{name} {problem}",
                         cure="mend it: no call could be checked by it",
                     )
+
+
+def arguments_are_objects(subject: Subject) -> Iterator[Broken]:
+    """Every input_schema takes an object at its root: the arguments of a call are one, and nothing else."""
+    for at, adapter in subject.adapters.values():
+        for name, spec in adapter.capability_specs.items():
+            if spec.input_schema and (place := refuses_objects(spec.input_schema)):
+                yield Broken(
+                    at=f"{at}/capability_specs/{name}/input_schema{place}",
+                    cause=f"the input_schema of {adapter.adapter_id}.{name} refuses every object; no call can keep it",
+                    cure="write type: object, and what is given now as one of its properties",
+                )
 
 
 def nothing_is_understated(subject: Subject) -> Iterator[Broken]:
@@ -75,4 +89,5 @@ LAWS: tuple[Law[Subject], ...] = (
     Law(gate="risk", code="capability_understated", check=nothing_is_understated),
     Law(gate="risk", code="reversal_circular", check=nothing_is_its_own_reversal),
     Law(gate="integrity", code="tool_schema_invalid", check=schemas_can_be_used),
+    Law(gate="integrity", code="tool_schema_without_object", check=arguments_are_objects),
 )

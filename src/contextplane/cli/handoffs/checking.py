@@ -21,7 +21,7 @@ def verify(ref: HandoffRef, screen: Screen) -> int:
     screen.say(f"Checked:   {events}, {revisions} whole, {human_size(verdict.size)}")
     screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}")
     for trouble in verdict.troubles:
-        screen.say(f"  {trouble.answer:<9} {clean(trouble.what)}  {clean(trouble.why)}")
+        screen.failure(f"  {trouble.answer:<9} {clean(trouble.what)}  {clean(trouble.why)}")
     screen.answer(
         {
             "answer": verdict.answer,

@@ -4,6 +4,7 @@ from contextplane.app.handoff import Desk
 from contextplane.cli.exit import OK
 from contextplane.cli.handoffs.naming import handoff_ref, history_named
 from contextplane.cli.handoffs.opening import opening_desk
+from contextplane.cli.moments import second
 from contextplane.cli.pager import page
 from contextplane.cli.parser import Usage
 from contextplane.cli.screen import Screen, clean
@@ -15,7 +16,6 @@ from contextplane.model.value import Value
 __all__ = ["log"]
 
 _DIGITS = 12
-_SECOND = len("2026-05-04T09:31:42")
 
 
 class _Line(Value, frozen=True):
@@ -64,9 +64,8 @@ def _line(one: Happened, kept: Kept | None, handoff_id: HandoffId, desk: Desk) -
 
 def _told(line: _Line, screen: Screen) -> str:
     one = line.happened
-    moment = str(one.at)[:_SECOND].replace("T", " ")
     number = f"@{one.revision}" if one.digest else ""
-    told = f"{number:<5} {moment}  {one.kind:<9}"
+    told = f"{number:<5} {second(one.at)}  {one.kind:<9}"
     if one.digest is None:
         return told.rstrip() + f" at revision {one.revision}"
     frozen = screen.paint("green", "  frozen") if line.status == "finalized" else ""

@@ -53,8 +53,8 @@ def show(text: str, screen: Screen) -> int:
         if screen.json:
             screen.answer(_answer(summary, look))
             return OK
-        lines = [*_head(summary, screen), *_sections(one.pack, look, screen)]
-    page("\n".join(lines), screen)
+        text = "\n".join([*_head(summary, screen), *_sections(one.pack, look, screen)])
+    screen.entry(f"{one.pack.id}@{one.pack.revision}", text) if screen.quiet else page(text, screen)
     return OK
 
 

@@ -33,7 +33,11 @@ def log(args: Namespace, screen: Screen) -> int:
     with at_desk(args, screen) as desk:
         ref = desk.named_version(args.ref)
         events, names = history_of(desk, ref), desk.keys.names()
-    page("\n".join(event_lines(events, names)), screen)
+    if screen.quiet:
+        for one in events:
+            screen.entry(_place(one), _place(one))
+    else:
+        page("\n".join(event_lines(events, names)), screen)
     screen.answer({"ref": str(ref), "events": [told_event(one, names) for one in events]})
     return OK
 
@@ -60,6 +64,11 @@ def told_event(one: Happened, names: Mapping[str, str]) -> dict[str, object]:
         "reason": one.event.reason,
         "change": one.change,
     }
+
+
+def _place(one: Happened) -> str:
+    """What an event is called, as in refusals: its stream, and its number there."""
+    return f"{one.event.subject}@{one.event.seq}"
 
 
 def _what(one: Happened) -> str:

@@ -25,7 +25,8 @@ def show(args: Namespace, screen: Screen) -> int:
     if screen.json:
         screen.answer(_answer(found, names))
     else:
-        page("\n".join(_lines(found, names, screen)), screen)
+        text = "\n".join(_lines(found, names, screen))
+        screen.entry(str(found.ref), text) if screen.quiet else page(text, screen)
     return OK
 
 
@@ -81,7 +82,7 @@ def _open(found: Shown, screen: Screen) -> Iterator[str]:
     for one in found.version.open_refreshes:
         waiting = ", ".join(one.outstanding)
         yield f"refresh     {screen.paint('yellow', one.trigger)} ({clean(one.dependency)}): {waiting}"
-    for incident in found.version.incidents:
+    for incident in found.version.open_incidents:
         yield f"incident    {screen.paint('red', clean(incident))}"
 
 
@@ -117,7 +118,7 @@ def _answer(found: Shown, names: Mapping[str, str]) -> dict[str, object]:
             {"trigger": one.trigger, "dependency": one.dependency, "outstanding": one.outstanding}
             for one in (version.open_refreshes if version is not None else ())
         ],
-        "incidents": version.incidents if version is not None else (),
+        "incidents": version.open_incidents if version is not None else (),
         "pins": found.pins,
         "aliases": found.aliases,
         "layers": dict(found.layers),

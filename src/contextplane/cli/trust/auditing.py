@@ -16,7 +16,7 @@ from contextplane.cli.verdicts import ANSWER_COLOR, STATUS_OF
 from contextplane.model.canonical import Json
 from contextplane.model.ids import PackRef
 from contextplane.registry.auditing import Audit
-from contextplane.registry.checkpoints import Standing
+from contextplane.registry.checkpoints import CheckpointBeforeRevocation, Standing
 from contextplane.registry.streams import LOG
 from contextplane.trust.base64_text import encoded
 from contextplane.trust.time_on_record import seconds_behind
@@ -67,11 +67,15 @@ def _whole(desk: RegistryDesk, args: Namespace, screen: Screen) -> int:
     _tell(desk, found, fresh, screen)
     screen.say(f"Integrity:  {screen.paint(ANSWER_COLOR[answer], answer)}")
     for one in found.troubles:
-        screen.say(f"  {one.code}  {clean(one.at)}  {clean(one.message)}")
+        screen.failure(f"  {one.code}  {clean(one.at)}  {clean(one.message)}")
     if found.troubles and sound:
         screen.say("  The new checkpoint mends this.")
     elif found.renewable:
         screen.say("  Everything else is as it should be: 'ctx verify --registry --sign' signs a fresh checkpoint.")
+        if found.troubles[0].code == CheckpointBeforeRevocation.code:
+            screen.say(
+                "  If that was done since the revocation, this is not that log: restore a copy, and do not sign it."
+            )
     screen.answer(
         {
             "answer": answer,

@@ -1,7 +1,8 @@
 """`ctx keys new|trust|rotate|revoke`: from options to one signed change of the keyring."""
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from contextplane.app.keys import KeyDesk, name_of
 from contextplane.cli.exit import OK
@@ -9,9 +10,10 @@ from contextplane.cli.screen import Screen, clean
 from contextplane.cli.trust.called import called
 from contextplane.cli.trust.roles import owner_roles, owner_roles_told, refuse_empty_tenant
 from contextplane.model.timestamp import Timestamp
+from contextplane.ports.signer import Signer
 from contextplane.trust.base64_text import encoded
 from contextplane.trust.keyring import TrustedKeys
-from contextplane.trust.keyring_events import Change, KeyRevocation, KeyRotation, ThresholdChange
+from contextplane.trust.keyring_events import Change, KeyRotation, ThresholdChange
 from contextplane.trust.time_on_record import LAST_MOMENT
 
 __all__ = ["change_keys", "make_key"]
@@ -35,9 +37,9 @@ def make_key(desk: KeyDesk, args: Namespace, screen: Screen) -> int:
 
 
 def change_keys(desk: KeyDesk, args: Namespace, screen: Screen) -> int:
-    key_id, changes = _CHANGES[args.what](desk, args)
+    key_id, change = _CHANGES[args.what](desk, args)
     signer = desk.signer(args.key)
-    keyring = desk.change(changes, signer)
+    keyring = change(signer)
     names = desk.names()
     by = f"signed by {called(signer.public_key.key_id, names)}"
     for line in _said(args, called(key_id, names), key_id, keyring):
@@ -47,14 +49,14 @@ def change_keys(desk: KeyDesk, args: Namespace, screen: Screen) -> int:
     if args.what == "trust":
         for other in _namesakes(key_id, names):
             screen.note(f"key {called(other, names)} has the same name; ids tell them apart")
-    if args.what == "revoke" and desk.has_registry:
-        screen.say("'ctx verify --registry --sign' puts a checkpoint after that: then nobody backdates an act with it.")
+    _tell_sealing(desk, screen, ended=args.what == "revoke" and (args.since is None or args.since <= keyring.as_of))
     for issuer in keyring.issuers:
         able = sum(key.state_at(keyring.as_of) == "valid" for key in issuer.keys)
         if able < issuer.threshold:
             screen.note(f"{clean(issuer.name)} needs {issuer.threshold} signatures and has {able} good keys now")
     answer = {"key_id": key_id, "signed_by": signer.public_key.key_id, "events": keyring.seq}
-    screen.answer({**answer, "owner_roles": owner_roles(args.role or ())})
+    signed = None if desk.sealing is None else desk.sealing.refusal is None
+    screen.answer({**answer, "owner_roles": owner_roles(args.role or ()), "registry_signed": signed})
     return OK
 
 
@@ -82,7 +84,26 @@ def _namesakes(key_id: str, names: Mapping[str, str]) -> list[str]:
     return [other for other in names if other != key_id and names[other] == name]
 
 
-def _trust(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
+def _tell_sealing(desk: KeyDesk, screen: Screen, *, ended: bool) -> None:
+    """What the registry is after a change: signed anew, or why it is not. `ended`: a key is revoked by now."""
+    if desk.sealing is None:
+        return
+    refusal = desk.sealing.refusal
+    if refusal is None:
+        if ended:
+            screen.say("The registry is signed anew: nothing that this key signs from now on passes for an older act.")
+        return
+    screen.warn(
+        f"the registry could not be signed anew ({refusal.code}: {clean(refusal.message)}):"
+        " 'ctx verify --registry' tells how it stands, and with --sign a trusted key signs it"
+    )
+
+
+_Made = tuple[str, Callable[[Signer], TrustedKeys]]
+"""Which key a change is about, and making it."""
+
+
+def _trust(desk: KeyDesk, args: Namespace) -> _Made:
     refuse_empty_tenant(args.role or ())
     key, name = desk.public(args.names[0]), name_of(args.names[0])
     issuer = desk.keyring.issuer(args.issuer)
@@ -94,10 +115,10 @@ def _trust(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
     changes: list[Change] = [desk.trusting(key, args.issuer, roles=roles or (), since=since, until=until, name=name)]
     if args.threshold is not None:
         changes.append(ThresholdChange(issuer=args.issuer, threshold=args.threshold))
-    return key.key_id, changes
+    return key.key_id, partial(desk.change, changes)
 
 
-def _rotate(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
+def _rotate(desk: KeyDesk, args: Namespace) -> _Made:
     old, new = desk.known_id(args.names[0]), desk.public(args.names[1])
     days = _OVERLAP_DAYS if args.overlap is None else args.overlap
     now = desk.now
@@ -108,12 +129,12 @@ def _rotate(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
         old_until=str(min(Timestamp(seconds=now.seconds + days * _DAY, nanos=now.nanos), max(now, LAST_MOMENT))),
         name=name_of(args.names[1]),
     )
-    return new.key_id, [change]
+    return new.key_id, partial(desk.change, [change])
 
 
-def _revoke(desk: KeyDesk, args: Namespace) -> tuple[str, list[Change]]:
+def _revoke(desk: KeyDesk, args: Namespace) -> _Made:
     key_id = desk.known_id(args.names[0])
-    return key_id, [KeyRevocation(key_id=key_id, revoked_from=str(args.since or desk.now), reason=args.reason)]
+    return key_id, partial(desk.revoke, key_id, args.reason, since=args.since)
 
 
 _CHANGES = {"trust": _trust, "rotate": _rotate, "revoke": _revoke}

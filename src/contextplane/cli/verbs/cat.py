@@ -67,6 +67,7 @@ def run(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.opening import opening
     from contextplane.model.ids import Digest, ExecutionRef, PackRef
     from contextplane.model.reference import ExecutionPrefix
+    from contextplane.store.damage import short, telling
     from contextplane.store.find import find_execution_pack
 
     handoff = named_handoff(args.ref)
@@ -82,13 +83,19 @@ def run(args: Namespace, screen: Screen) -> int:
         raise NotAnObject("not an object", at=args.ref, hint=hint)
     with opening(screen) as platform:
         found = named if isinstance(named, Digest) else find_execution_pack(platform.catalog, named)
+        where, what = short(found), "its manifest"
+        if isinstance(named, Digest):
+            where, what = str(found), "this object"
+            platform.objects.size(found)  # what nobody promised to be here is not missing: it is not found
         if reference.selector:
-            what = part(load(found, platform.objects), reference.selector)
-            if isinstance(what, bytes):
-                return _write([what], Digest.of(what), screen)
-            found = what
-        whole = not screen.json and platform.objects.size(found) <= _CHECKED_AHEAD
-        return _write([platform.objects.get(found)] if whole else platform.objects.stream(found), found, screen)
+            where, what = short(found, reference.selector), "its content"
+            content = part(load(found, platform.objects), reference.selector)
+            if isinstance(content, bytes):
+                return _write([content], Digest.of(content), screen)
+            found = content
+        with telling(where, what, found):
+            whole = not screen.json and platform.objects.size(found) <= _CHECKED_AHEAD
+            return _write([platform.objects.get(found)] if whole else platform.objects.stream(found), found, screen)
 
 
 def _write(chunks: Iterable[bytes], digest: "Digest", screen: Screen) -> int:

@@ -62,8 +62,9 @@ def _tell(found: "Checked", screen: Screen) -> None:
 
     for line in found.checklist.lines:
         color, verdict = _SHOWN[line.verdict]
-        screen.say(f"{line.number}. {screen.paint(color, f'{verdict:<14}')}  {line.says}")
-        screen.say(f"{_INDENT}{shortened(clean(line.reason))}")
+        tell_line = screen.say if line.verdict == "passed" else screen.failure
+        tell_line(f"{line.number}. {screen.paint(color, f'{verdict:<14}')}  {line.says}")
+        tell_line(f"{_INDENT}{shortened(clean(line.reason))}")
         if line.step == "diff" and found.comparison is not None:
             tell(found.comparison, screen, indent=_INDENT * 2, where=found.pack.where)
     outcome = found.checklist.outcome

@@ -32,6 +32,8 @@ __all__ = ["add_arguments", "run"]
 
 _DIGITS = 12
 _INDENT = " " * 6
+_MOST_ALONE = 10
+_VALUES = frozenset({"model_drift", "environment_drift"})
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -113,16 +115,28 @@ def _tell(found: "Diff", screen: Screen) -> None:
         why = "It is the same pack." if same else "The packs differ only in what is not compared, such as times."
         screen.say(f"No differences found. {why}")
         return
+    if screen.quiet:
+        _tell_unread(found, screen)
+        return
     screen.say(f"Comparing {found.a.hex[:_DIGITS]} vs {found.b.hex[:_DIGITS]}")
     screen.say()
     screen.say(f"{counted(len(found.entries), 'difference')} found:")
     screen.say()
     for number, entry in enumerate(found.entries, 1):
         screen.say(f"  {number}. {_line(entry)}")
-        for line in (*_parameters(entry), *_text(entry, screen)):
+        for line in (*_parameters(entry), *_text(entry, screen), *_alone(entry, found)):
             screen.say(_INDENT + line)
     screen.say()
     screen.say(f"First divergence: {_line(found.entries[0])}")
+
+
+def _tell_unread(found: "Diff", screen: Screen) -> None:
+    """Contents that could not be compared because they are not what they were."""
+    from msgspec import UNSET
+
+    for entry in found.entries:
+        if entry.text is not UNSET and entry.text.state in {"damaged", "missing"}:
+            screen.failure(f"{_line(entry)}: {clean(entry.text.why)}")
 
 
 def _line(entry: "Entry") -> str:
@@ -131,10 +145,33 @@ def _line(entry: "Entry") -> str:
 
     a, b = entry.pack_a, entry.pack_b
     line = f"[{entry.type}] {shortened(clean(entry.description))}"
-    if entry.content_a is not UNSET or entry.type == "param_drift" or a is UNSET or b is UNSET:
+    if entry.content_a is not UNSET or entry.type == "param_drift":
         return line
+    if a is UNSET or b is UNSET:
+        one = b if a is UNSET else a
+        return f"{line}: {_json(one)}" if entry.type in _VALUES else line
     words = a and b and isinstance(a, str) and isinstance(b, str)
     return line + (f": {shortened(clean(a))} -> {shortened(clean(b))}" if words else f": {_json(a)} -> {_json(b)}")
+
+
+def _alone(entry: "Entry", found: "Diff") -> Iterator[str]:
+    """How to read what only one of the packs has."""
+    from msgspec import UNSET
+
+    if entry.part_a is not UNSET and entry.part_b is not UNSET:
+        return
+    pack, part, told = (
+        (found.a, entry.part_a, entry.pack_a) if entry.part_b is UNSET else (found.b, entry.part_b, entry.pack_b)
+    )
+    if part is UNSET:
+        return
+    from shlex import quote
+
+    parts = [one.removeprefix("/") for one in told] if isinstance(told, list) else [part]  # of prompts all at once
+    for one in parts[:_MOST_ALONE]:
+        yield f"ctx cat {clean(quote(f'{pack.hex[:_DIGITS]}:{one}'))}"
+    if len(parts) > _MOST_ALONE:
+        yield f"and {len(parts) - _MOST_ALONE:,} more"
 
 
 def _parameters(entry: "Entry") -> Iterator[str]:

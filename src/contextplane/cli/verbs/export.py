@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "export", "run"]
 
+_TOLD = 20
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("refs", metavar="REF", nargs="+", help="the packs to write")
@@ -39,6 +41,7 @@ def export(packs: list[str], screen: Screen, *, handoffs: list[str], output: str
     """Write execution packs, and handoff packs, which are named by their ids or their names."""
     if output == "-":
         _must_be_free(screen)
+    _must_be_a_file(output)
     done = _with_handoffs(packs, handoffs, output, screen) if handoffs else _runs(packs, output, screen)
     _tell(done, output, screen)
     return OK
@@ -61,10 +64,10 @@ def _refuse_versions(refs: list[str]) -> None:
 def _runs(refs: list[str], output: str, screen: Screen) -> "Exported":
     from contextplane.app.archiving import export_packs
     from contextplane.cli.naming import named_pack
-    from contextplane.cli.opening import opening
+    from contextplane.cli.opening import opening, watching
 
-    with opening(screen) as platform:
-        return export_packs(platform, [named_pack(ref, platform) for ref in refs], output)
+    with opening(screen) as platform, watching(screen) as bar:
+        return export_packs(platform, [named_pack(ref, platform) for ref in refs], output, progress=bar)
 
 
 def _with_handoffs(refs: list[str], handoffs: list[str], output: str, screen: Screen) -> "Exported":
@@ -73,6 +76,7 @@ def _with_handoffs(refs: list[str], handoffs: list[str], output: str, screen: Sc
     from contextplane.cli.handoffs.naming import found
     from contextplane.cli.handoffs.opening import opening_desk
     from contextplane.cli.naming import named_pack
+    from contextplane.cli.opening import watching
     from contextplane.handoff.names import not_found
     from contextplane.model.reference import HandoffRef
     from contextplane.store.in_step import in_step
@@ -86,7 +90,8 @@ def _with_handoffs(refs: list[str], handoffs: list[str], output: str, screen: Sc
             bring_in_step(platform)
         packs = [named_pack(ref, platform) for ref in refs]
         revisions = [HandoffRef(id=one.handoff_id, revision=one.revision) for one in meant]
-        return export_packs(platform, packs, output, handoffs=revisions)
+        with watching(screen) as bar:
+            return export_packs(platform, packs, output, handoffs=revisions, progress=bar)
 
 
 def _tell(done: "Exported", output: str, screen: Screen) -> None:
@@ -98,6 +103,10 @@ def _tell(done: "Exported", output: str, screen: Screen) -> None:
     told = f"{counted(packs, 'pack')}, {counted(done.objects, 'object')}, {human_size(done.size)}"
     where = "standard output" if output == "-" else clean(output)
     tell(f"wrote {told} to {where}" if done.new else f"{where} was there before, with the very same {told}")
+    for parent in done.header.parents[:_TOLD]:
+        tell(f"parents included  ctx://{parent.hex}")
+    if len(done.header.parents) > _TOLD:
+        tell(f"parents included  {len(done.header.parents) - _TOLD:,} more")
     screen.answer(
         {
             "file": output,
@@ -110,6 +119,16 @@ def _tell(done: "Exported", output: str, screen: Screen) -> None:
             "new": done.new,
         }
     )
+
+
+def _must_be_a_file(output: str) -> None:
+    """What ends like a folder, or is one, is not the name of a file."""
+    import os
+
+    from contextplane.cli.parser import Usage
+
+    if output.endswith(os.sep) or os.path.isdir(output):
+        raise Usage(f"-o names a folder, not a file: {output[:200]!r}", hint="ctx export REF -o FOLDER/FILE")
 
 
 def _must_be_free(screen: Screen) -> None:

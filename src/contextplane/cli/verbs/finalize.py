@@ -1,13 +1,14 @@
 """Make an edited draft, or an unfinished recording, an execution pack, and print its identity.
 
-Everything that is wrong with a draft is told at once, each with its place. Its parent is kept, its time
-becomes the time now, the sizes of inputs are those of their contents. Everything it refers to must be in
-the store, and something must have been changed. The same draft gives the same pack; finalizing it again
-says so. A draft below .ctx/drafts/ is removed at the end, one that lies elsewhere is left.
+What is wrong with a draft is told together, each with its place: its JSON as far as that can be read, its
+form, and what it refers to, which must be in the store. Its parent is kept, its time becomes the time now,
+the sizes of inputs are those of their contents. Something must have been changed. The same draft gives the
+same pack; finalizing it again says so. A draft below .ctx/drafts/ is removed at the end, one that lies
+elsewhere is left.
 
 rec_<id> names a recording ('ctx log --unfinished' lists them): what it recorded so far becomes the pack,
-and a process that still records it is refused from then on. A file is what has a / or an extension in its
-name.
+and a process that still records it is refused from then on. While a content of it is missing or damaged,
+nothing is made and everything is kept. A file is what has a / or an extension in its name.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -89,12 +90,14 @@ def _finish(recording_id: "RecordingId", platform: "Platform", screen: Screen) -
     tell_suspicions(screen, recording.suspects, recording.unsearched)
     if not new:
         screen.note("this recording was finished before; nothing changed")
+    if not recording.remembered:
+        screen.note("what in it looks like a secret was told then, and is not known any more")
     return {
         "ref": recording.reference,
         "recording": recording.id,
         "parent": f"ctx://{manifest.parent.removeprefix('sha256:')}" if manifest.parent else None,
         "created": manifest.created,
         "new": new,
-        "suspects": [{"at": at, "kind": kind} for at, kind in recording.suspects],
-        "unsearched": recording.unsearched,
+        "suspects": [{"at": at, "kind": kind} for at, kind in recording.suspects] if recording.remembered else None,
+        "unsearched": recording.unsearched if recording.remembered else None,
     }

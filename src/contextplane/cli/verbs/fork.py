@@ -26,6 +26,14 @@ def run(args: Namespace, screen: Screen) -> int:
         digest = named_pack(args.ref, platform)
         path = fork(platform, digest)
     screen.entry(clean(path), f"Draft created at {clean(path)}")
-    screen.say(f"Edit the draft, then finalize with 'ctx finalize {clean(path)}'")
+    screen.say(f"Edit the draft, then finalize with{_command(path)}")
     screen.answer({"draft": path, "parent": f"ctx://{digest.hex}"})
     return OK
+
+
+def _command(path: str) -> str:
+    """What to type, as it can be pasted into a shell."""
+    import shlex
+
+    typed = shlex.quote(path)
+    return f" 'ctx finalize {clean(path)}'" if typed == path else f": ctx finalize {clean(typed)}"

@@ -3,8 +3,9 @@
 The report tells apart: missing (referred to, not there), corrupt (there, and not what it says), unreadable
 (there, and the system does not hand it out), index (the index says otherwise than the objects), orphaned
 (whole, and nothing refers to it: an act came to nothing, for example; 'ctx gc' removes it in time), foreign
-(not ours). The first four end with status 1. Nothing is repaired or removed, except that --rebuild makes the
-index anew, and with it the entries of packs that are no copies of their manifests. A catalog that cannot be
+(not ours), absent (a run is a fork of it, and was imported without it). The first four end with status 1.
+Nothing is repaired or removed, except that --rebuild makes the index anew, and with it the entries of packs
+that are no copies of their manifests. A catalog that cannot be
 used is then moved aside and a new one begun with what could be saved, and with the handoff packs whose
 revisions are found among the objects; what is lost is named, and that ends with status 1, too. Of the
 registry, the keyring, the log and the ends of streams are compared with what is signed; 'ctx verify
@@ -37,8 +38,9 @@ _COLOR = {
     "orphaned": "dim",
     "foreign": "dim",
     "unreadable": "red",
+    "absent": "dim",
 }
-_SELDOM = "unreadable"
+_SELDOM = frozenset({"unreadable", "absent"})
 _TOLD = {state: state for state in _COLOR} | {"index": "index mismatches"}
 
 
@@ -72,6 +74,7 @@ def _rebuild(screen: Screen) -> int:
 
 def _check(platform: "Platform", screen: Screen, done: "Repaired | None") -> int:
     from contextplane.app.platform import bring_in_step
+    from contextplane.app.recording_care import recording_comparison
     from contextplane.app.registry_care import registry_comparison
     from contextplane.store.fsck import fsck
     from contextplane.store.status import contents
@@ -80,7 +83,7 @@ def _check(platform: "Platform", screen: Screen, done: "Repaired | None") -> int
         bring_in_step(platform)  # adopted just now, or never used: there is nothing to compare
     bar = Bar(screen, contents(platform.catalog).objects)
     # Closed here, while the catalog is open, also when whoever reads us leaves half-way.
-    others = [registry_comparison(platform)]
+    others = [registry_comparison(platform), recording_comparison(platform)]
     with closing(fsck(platform.catalog, platform.entries, platform.objects, bar.step, others)) as findings:
         return _report(findings, bar, screen, done)
 
@@ -97,7 +100,7 @@ def _check_blindly(error: ContextPlaneError, screen: Screen) -> int:
     from contextplane.store.finding import Finding
     from contextplane.store.fsck import fsck_objects
 
-    bar = Bar(screen, 0)
+    bar = Bar(screen)
     first = Finding(state="corrupt", what="catalog", why=f"{error.message}; {error.hint}")
     return _report(chain([first], fsck_objects(blind_objects(from_environment()), bar.step)), bar, screen, None)
 
@@ -113,14 +116,17 @@ def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repa
         if screen.json:
             listed.append(finding)
         state = screen.paint(_COLOR[finding.state], f"{finding.state:<9}")
-        screen.say(f"{state} {clean(finding.what)}  {clean(finding.why)}")
+        tell = screen.failure if finding.state in DAMAGE else screen.say
+        tell(f"{state} {clean(finding.what)}  {clean(finding.why)}")
         for name in finding.needed_by:
-            screen.say(f"          needed by {clean(name)}")
+            tell(f"          needed by {clean(name)}")
     bar.clear()
     damage = any(counts[state] for state in DAMAGE)
-    told = ", ".join(f"{counts[state]:,} {_TOLD[state]}" for state in _COLOR if counts[state] or state != _SELDOM)
+    told = ", ".join(f"{counts[state]:,} {_TOLD[state]}" for state in _COLOR if counts[state] or state not in _SELDOM)
     screen.say(f"{counted(bar.objects, 'object')}, {human_size(bar.bytes)} checked: {told}")
-    if counts["orphaned"]:
+    if counts["index"]:
+        screen.say("'ctx fsck --rebuild' makes the index anew.")
+    elif counts["orphaned"]:
         screen.say("What is orphaned does no harm: 'ctx gc' removes what is of a known kind, once it is old enough.")
     screen.say(_verdict(counts, screen))
     screen.answer(
@@ -148,15 +154,15 @@ def _verdict(counts: Counter[str], screen: Screen) -> str:
 def _tell_rebuild(done: "Repaired", screen: Screen) -> None:
     loss = done.loss
     if loss is not None:
-        screen.say(screen.paint("yellow", f"The catalog could not be used: {clean(loss.why)}"))
+        screen.failure(screen.paint("yellow", f"The catalog could not be used: {clean(loss.why)}"))
         if loss.moved_to:
             screen.say(f"It was moved to {clean(loss.moved_to)}")
         screen.say(
             f"Saved from it: {counted(loss.saved_events, 'event')} of {counted(len(loss.saved_streams), 'stream')}"
         )
-        screen.say("Every other event that it held is lost for ever. Events are in:")
+        screen.failure("Every other event that it held is lost for ever. Events are in:")
         for line in loss.truth:
-            screen.say(f"  {clean(line)}")
+            screen.failure(f"  {clean(line)}")
     rebuilt = done.rebuilt
     packs, objects = counted(rebuilt.packs, "execution pack"), counted(rebuilt.objects, "object")
     handoffs = f"{counted(rebuilt.handoffs, 'handoff pack')}, " if rebuilt.handoffs else ""
@@ -166,6 +172,8 @@ def _tell_rebuild(done: "Repaired", screen: Screen) -> None:
     for revision in rebuilt.adopted:
         screen.say(f"adopted   {revision}  its events are lost, and it was found among the objects")
     for pack in rebuilt.unclear:
-        screen.say(f"not adopted  {pack}  its events are lost, and several objects say to be the same revision of it")
+        screen.failure(
+            f"not adopted  {pack}  its events are lost, and several objects say to be the same revision of it"
+        )
     if rebuilt.adopted:
         screen.say("A handoff pack that had been deleted may be among them: nothing tells that any more.")

@@ -2,8 +2,8 @@
 
 Only objects whose kind is recorded are looked at, along recorded references; an object of unknown kind is
 never collected ('ctx fsck' lists it as orphaned), nor is one that is damaged or cannot be read. While what
-a registered pack refers to is unknown, nothing is collected at all; whoever is storing something is waited
-for, ten seconds at most. Do not run it while another program that knows no locks packs into the same store.
+a registered pack refers to is unknown, or the index has forgotten something that must be kept, nothing is
+collected at all; whoever is storing something is waited for, ten seconds at most. Do not run it while another program that knows no locks packs into the same store.
 A handoff pack goes when it was deleted, or could not be had any more, longer than SPAN ago: the longest
 time counts that a server of this store was told to serve expired packs. Each one that goes is named.
 SPAN is a number and a unit: 90s, 30m, 24h, 14d, 2w.
@@ -44,6 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.recording_care import recording_comparison
     from contextplane.app.settings import from_environment
     from contextplane.cli.opening import opening
     from contextplane.store.gc import gc
@@ -57,12 +58,14 @@ def run(args: Namespace, screen: Screen) -> int:
             older_than=limit,
             dry_run=args.dry_run,
             handoff_grace_seconds=from_environment().handoff.grace_seconds,
+            others=[recording_comparison(platform)],
         )
     verb = "would remove" if args.dry_run else "removed"
     for digest in done.objects:
-        screen.say(f"{verb}  {digest}")
+        screen.entry(str(digest), f"{verb}  {digest}")
     for pack in done.handoffs:
-        screen.say(f"{verb}  {pack.id}  a handoff pack with {counted(len(pack.revisions), 'revision')}, {pack.why}")
+        revisions = counted(len(pack.revisions), "revision")
+        screen.entry(str(pack.id), f"{verb}  {pack.id}  a handoff pack with {revisions}, {pack.why}")
     for name in done.leftovers:
         screen.say(f"{verb}  objects/{name}  left behind by an interrupted write")
     for digest in done.young:
@@ -72,7 +75,7 @@ def run(args: Namespace, screen: Screen) -> int:
             f"kept  objects/{name}  a write that was interrupted less than a day before the grace time, or goes on"
         )
     for digest in done.damaged:
-        screen.say(f"kept  {digest}  it is damaged or cannot be read, and may be all that is left of something")
+        screen.failure(f"kept  {digest}  it is damaged or cannot be read, and may be all that is left of something")
     handoffs = f" {counted(len(done.handoffs), 'handoff pack')}" if done.handoffs else ""
     screen.say(
         f"{verb} {counted(len(done.objects), 'object')}, {human_size(done.freed)},"

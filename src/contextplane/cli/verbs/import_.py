@@ -8,9 +8,14 @@ is known, and when it is another one of the same number the status is 14, and no
 """
 
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
 from contextplane.cli.screen import Screen, counted, human_size
+
+if TYPE_CHECKING:
+    from contextplane.app.archiving import Imported
+    from contextplane.model.reference import HandoffRef
 
 __all__ = ["add_arguments", "run"]
 
@@ -21,17 +26,19 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.app.archiving import import_archive
-    from contextplane.cli.opening import opening
+    from contextplane.cli.opening import opening, watching
 
-    done = import_archive(args.file, lambda header: opening(screen, handoffs=bool(header.handoffs)))
-    for pack in done.new_packs:
-        screen.entry(f"ctx://{pack.hex}", f"new  ctx://{pack.hex}")
+    with watching(screen) as bar:
+        done = import_archive(args.file, lambda header: opening(screen, handoffs=bool(header.handoffs)), bar)
+    for pack in done.header.packs:
+        if screen.quiet or pack in done.new_packs:
+            screen.entry(f"ctx://{pack.hex}", f"new  ctx://{pack.hex}")
     for parent in done.absent:
         screen.say(f"parents not included  ctx://{parent.hex}  not in this store either")
-    for ref in done.new_handoffs:
+    for ref in _here(done) if screen.quiet else done.new_handoffs:
         screen.entry(str(ref), f"new  {ref}")
     for ref in done.older_handoffs:
-        screen.say(f"not taken  {ref}  what is here of this pack begins later")
+        screen.failure(f"not taken  {ref}  what is here of this pack begins later")
     packs = len(done.header.packs) + len(done.header.handoffs)
     whole = f"{counted(packs, 'pack')}, {counted(done.objects, 'object')}, {human_size(done.size)}"
     if done.new_packs or done.new_objects or done.new_handoffs:
@@ -56,3 +63,11 @@ def run(args: Namespace, screen: Screen) -> int:
         }
     )
     return OK
+
+
+def _here(done: "Imported") -> "list[HandoffRef]":
+    """Every revision of a handoff pack that came and is here now."""
+    from contextplane.model.reference import HandoffRef
+
+    came = [HandoffRef(id=one.id, revision=kept.revision) for one in done.header.handoffs for kept in one.revisions]
+    return [ref for ref in came if ref not in done.older_handoffs]

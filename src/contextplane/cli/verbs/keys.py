@@ -8,7 +8,8 @@ keys must sign. Roles are owner (changes the keyring), publisher, operator, the 
 security, data and evaluation, tenant:<tenant_id>, and any other that a pack has as the owner_role of a
 decision. A key is called what it is called here, or what its file is called. rotate puts NEW in the place of
 OLD, and both are good for --overlap days. revoke ends the trust in a key from a time on; what it signed
-before passes only where a trusted time says that it was before.
+before passes only where a trusted time says that it was before. Every change signs the registry anew, where
+there is one: so a revoked key puts no act before its revocation.
 
 KEY is the name of a key here, a PEM file of a public key, or the beginning of a trusted key's id. Changes
 are signed by an owner's key: --key NAME or FILE, else CTX_SIGNING_KEY (a PEM), else the only key here. Its

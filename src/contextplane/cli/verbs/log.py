@@ -1,11 +1,13 @@
-"""List execution packs, newest first.
+"""List execution packs, newest first; with REF, the history of that one thing.
 
-By when a run was created, then by when it was packed. A pack whose manifest was tampered with, or cannot be
-read, is listed all the same, and marked. SINCE is a date (2026-05-04), a moment (2026-05-04T09:30:00Z) or a
-time span back from now (36h, 14d); a run that tells no time is older than any. --unfinished lists
-recordings that did not become a pack yet, the newest first: 'ctx finalize' makes a pack of one. With REF, a
-handoff pack, it is the history of that: every revision, also when it was deleted or is expired; with a
-version in the registry, id@X.Y.Z or id@NAME, everything that happened to it, who did it and why.
+By when a run was created, then by when it was packed; times are in UTC. A pack whose manifest was tampered
+with, is missing or is unreadable is listed all the same, and marked. SINCE is a date (2026-05-04), a moment
+(2026-05-04T09:30:00Z) or a time span back from now (36h, 14d); a run that tells no time is older than any.
+--unfinished lists recordings that did not become a pack yet, the newest first: 'ctx finalize' makes a pack
+of one. REF is an execution pack: it is listed, then what it was forked from, what that was forked from, and
+so on. Or a handoff pack: every revision of it, also when it was deleted or is expired. Or a version in the
+registry, id@X.Y.Z or id@NAME: everything that happened to it, who did it and why; --quiet prints an event
+of it as its stream and its number there.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -16,8 +18,12 @@ from contextplane.cli.parsing import LIMIT, NO_LIMIT, limit_of
 from contextplane.cli.screen import Screen, clean, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from contextplane.app.platform import Platform
+    from contextplane.model.ids import Digest
     from contextplane.model.timestamp import Timestamp
+    from contextplane.ports.objects import Condition
     from contextplane.ports.pack_index import PackFilter, PackRow
 
 __all__ = ["add_arguments", "run"]
@@ -26,7 +32,9 @@ _WIDEST = 40
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("ref", metavar="REF", nargs="?", help="the history of pk_<id> or id@X.Y.Z instead")
+    parser.add_argument(
+        "ref", metavar="REF", nargs="?", help="the history of ctx://<hash>, pk_<id> or id@X.Y.Z instead"
+    )
     how_many = parser.add_mutually_exclusive_group()
     how_many.add_argument("--limit", type=limit_of, metavar="N", help=f"at most N packs (default: {LIMIT})")
     how_many.add_argument("--all", action="store_true", help="all of them")
@@ -49,16 +57,46 @@ def run(args: Namespace, screen: Screen) -> int:
         wanted = _filter(args, platform)
         with platform.catalog.read() as view:
             rows = view.packs.page(wanted, limit + 1)
-        cut, rows = len(rows) > limit, rows[:limit]
-        lines = [(row, _problem(row, platform)) for row in rows]
-        widest = min(max((len(clean(row.model)) for row in rows), default=0), _WIDEST)
-        for row, problem in lines:
-            screen.entry(f"ctx://{row.digest.hex}", _line(row, problem, screen, widest))
+            known = len(rows) or sum(1 for _ in view.packs.digests())
+        answer = _list(rows, limit, platform, screen)
     if not rows:
-        screen.say("No execution packs.")
+        screen.say(f"None of {counted(known, 'execution pack')} fits." if known else "No execution packs.")
+    screen.answer(answer)
+    return OK
+
+
+def _list(rows: "Sequence[PackRow]", limit: int, platform: "Platform", screen: Screen) -> dict[str, object]:
+    """Tell the first packs, and whether there are more; return the answer for machines."""
+    cut, rows = len(rows) > limit, rows[:limit]
+    listed = [(row, platform.objects.check(row.digest)) for row in rows]
+    widest = min(max((len(clean(row.model)) for row in rows), default=0), _WIDEST)
+    for row, found in listed:
+        problem = clean(_mark(row, found))
+        screen.entry(f"ctx://{row.digest.hex}", _line(row, problem, screen, widest), problem)
     if cut:
-        screen.warn(f"only the newest {counted(limit, 'pack')} of more; --limit N or --all shows them")
-    screen.answer({"packs": [_told(row, problem) for row, problem in lines], "more": cut})
+        screen.warn(f"{counted(limit, 'pack')} listed, and there are more: --limit N or --all lists them")
+    return {"packs": [_told(row, found) for row, found in listed], "more": cut}
+
+
+def _line_of_parents(args: Namespace, screen: Screen) -> int:
+    """A pack, and what it was forked from, and so on, as far as it is known here."""
+    from contextplane.cli.naming import named_pack
+    from contextplane.cli.opening import opening
+    from contextplane.store.damage import short
+
+    with opening(screen) as platform:
+        limit = NO_LIMIT if args.all else args.limit or LIMIT
+        rows: list[PackRow] = []
+        following: Digest | None = named_pack(args.ref, platform)
+        with platform.catalog.read() as view:
+            while following is not None and len(rows) <= limit and (row := view.packs.row(following)) is not None:
+                rows.append(row)
+                following = row.parent
+        answer = _list(rows, limit, platform, screen)
+    absent = following if len(rows) <= limit else None
+    if absent is not None:
+        screen.note(f"the line goes on with {short(absent)}, which is not in this store")
+    screen.answer({**answer, "absent_parent": f"ctx://{absent.hex}" if absent is not None else None})
     return OK
 
 
@@ -67,20 +105,17 @@ def _history(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.parser import Usage
     from contextplane.cli.registry.naming import names_version
 
-    for option in ("limit", "all", "unfinished", "since", "model", "tool", "parent"):
+    version, handoff = names_version(args.ref), named_handoff(args.ref)
+    limits = ("limit", "all") if version or handoff is not None else ()
+    for option in (*limits, "unfinished", "since", "model", "tool", "parent"):
         if getattr(args, option):
             raise Usage(f"argument --{option}: not allowed with argument REF", hint="see 'ctx log --help'")
-    if names_version(args.ref):
+    if version:
         from contextplane.cli.registry.events import log
 
         return log(args, screen)
-    handoff = named_handoff(args.ref)
     if handoff is None:
-        raise Usage(
-            "only handoff packs and versions have a history",
-            at=args.ref[:80],
-            hint="write pk_<id> or id@X.Y.Z; 'ctx show' tells what a run is a fork of",
-        )
+        return _line_of_parents(args, screen)
     from contextplane.cli.handoffs.history import log as handoff_log
 
     return handoff_log(str(handoff), screen)
@@ -101,7 +136,7 @@ def _unfinished(args: Namespace, screen: Screen) -> int:
     for one in found:
         told = f"{one.id}  {second(one.begun)}  {clean(one.model)}  {counted(one.steps, 'step')}"
         problem = screen.paint("red", f"  [{clean(one.problem)}]") if one.problem else ""
-        screen.entry(str(one.id), told + problem)
+        screen.entry(str(one.id), told + problem, clean(one.problem))
     if not found:
         screen.say("No unfinished recordings.")
     screen.answer(
@@ -151,12 +186,12 @@ def _since(text: str, platform: "Platform") -> "Timestamp":
         ) from None
 
 
-def _problem(row: "PackRow", platform: "Platform") -> str:
+def _mark(row: "PackRow", found: "Condition") -> str:
     """What is wrong with a pack's manifest now: it may have been tampered with since it was indexed."""
-    condition = platform.objects.check(row.digest)
-    if condition.state == "whole":
-        return row.problem
-    return condition.why if condition.state == "unreadable" else f"{condition.state}: {condition.why}"
+    from contextplane.store.damage import MARK, damage_in
+
+    damage = damage_in(found)
+    return row.problem if damage is None else MARK[damage]
 
 
 def _line(row: "PackRow", problem: str, screen: Screen, widest: int) -> str:
@@ -164,10 +199,13 @@ def _line(row: "PackRow", problem: str, screen: Screen, widest: int) -> str:
 
     parent = f" (forked from {row.parent.hex[:12]})" if row.parent else ""
     told = f"{row.digest.hex[:12]}  {second(row.created)}  {clean(row.model):<{widest}}  {counted(row.steps, 'step')}"
-    return f"{told}{parent}" + (screen.paint("red", f"  [{clean(problem)}]") if problem else "")
+    return f"{told}{parent}" + (screen.paint("red", f"  [{problem}]") if problem else "")
 
 
-def _told(row: "PackRow", problem: str) -> dict[str, object]:
+def _told(row: "PackRow", found: "Condition") -> dict[str, object]:
+    from contextplane.store.damage import damage_in
+
+    why = f": {found.why}" if found.why else ""
     return {
         "ref": f"ctx://{row.digest.hex}",
         "created": str(row.created),
@@ -175,5 +213,6 @@ def _told(row: "PackRow", problem: str) -> dict[str, object]:
         "steps": row.steps,
         "tools": row.tools,
         "parent": f"ctx://{row.parent.hex}" if row.parent else None,
-        "problem": problem or None,
+        "problem": f"{_mark(row, found)}{why}" or None,
+        "damage": damage_in(found),
     }

@@ -12,10 +12,14 @@ default the last timestamp of a step.
 A path is read below the folder of the log (or --root), and nowhere else, nor from a store there. A handoff
 is pk_<id>@3, a finalized revision of a handoff pack: its very bytes are the input, and their digest is that
 of the revision.
-The same log gives the same pack; packing it again says so. What looks like a secret is stored as it is, and
-told; of each content the first 256 KiB are searched for that, and contents of which there is more are told
-too. --sidecars writes, for every output whose file lies at its name below the same folder, a file that
-'ctx verify' checks it by; when one cannot be written the pack is stored all the same, and the status is 1.
+What is wrong with a log is told together: its JSON as far as that can be read, its form and its contents.
+The same log gives the same pack; packing it again says so, and puts back what of it was missing or damaged.
+What looks like a secret is stored as it is, and told; of each content the first 256 KiB are searched for
+that, and contents of which there is more are told too.
+--sidecars writes, for every output whose file lies at its name below the same folder with the very bytes of
+the output, FILE.ctx.json, which 'ctx verify FILE' checks it by. One that is of another run is replaced. What
+is no sidecar, what people added something to, and whatever is beside a file of other bytes is left and
+named; then the pack is stored all the same, and the status is 1.
 """
 
 import os
@@ -26,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import FAILED, OK
 from contextplane.cli.parsing import complete_folders, folder
-from contextplane.cli.screen import Screen, clean
+from contextplane.cli.screen import Screen, clean, counted
 from contextplane.cli.suspicions import tell_suspicions
 
 if TYPE_CHECKING:
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
     from contextplane.model.ids import Digest
 
 __all__ = ["add_arguments", "run"]
+
+_TOLD = 20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -53,29 +59,33 @@ def run(args: Namespace, screen: Screen) -> int:
     from contextplane.app.documents import document
     from contextplane.app.packing import pack_log
     from contextplane.cli.moments import tells_time
-    from contextplane.cli.opening import opening
+    from contextplane.cli.opening import opening, watching
 
     root = args.root or ("." if args.log == "-" else os.path.dirname(args.log) or ".")
     with opening(screen) as platform, document(args.log) as log:
         parent = _parent(args.parent, platform) if args.parent else None
-        with _placed(args.log):
-            packed = pack_log(platform, log, root=root, parent=parent)
+        with _placed(args.log), watching(screen) as bar:
+            packed = pack_log(platform, log, root=root, parent=parent, progress=bar)
         beside = _beside(platform, packed, root) if args.sidecars else None
     tell_suspicions(screen, packed.suspects, packed.unsearched)
     if packed.new and not tells_time(packed.manifest.created):
         screen.note("the log tells no time (give created, or a timestamp of a step)")
-    for path in beside.kept if beside else ():
-        screen.note(f"{clean(path)} is of another pack, and was left as it is")
     if not packed.new:
         screen.note("this very run was packed before; all of it is here")
+    if beside:
+        _tell_sidecars(beside, root, screen)
     if not screen.json:
         screen.out.write(f"ctx://{packed.digest.hex}\n")
     screen.answer(
         {
             "ref": f"ctx://{packed.digest.hex}",
             "new": packed.new,
+            "created": packed.manifest.created,
+            "tells_time": tells_time(packed.manifest.created),
             "sidecars": beside.written if beside else (),
+            "sidecars_replaced": beside.replaced if beside else (),
             "sidecars_kept": beside.kept if beside else (),
+            "outputs_absent": beside.absent if beside else (),
             "suspects": [{"at": at, "kind": kind} for at, kind in packed.suspects],
             "unsearched": packed.unsearched,
         }
@@ -88,12 +98,13 @@ def run(args: Namespace, screen: Screen) -> int:
 @contextmanager
 def _placed(path: str) -> Iterator[None]:
     """What is wrong in a log that is a file is told with the name of the file."""
-    from contextplane.model.json_refusals import JsonRefused
+    from contextplane.model.manifest import ManifestInvalid
     from contextplane.model.problems import DocumentInvalid
+    from contextplane.record.contents import UNUSABLE
 
     try:
         yield
-    except (JsonRefused, DocumentInvalid) as error:
+    except (DocumentInvalid, ManifestInvalid, *UNUSABLE) as error:
         if path != "-":
             error.under(f"{path}#" if error.at else path)
         raise
@@ -103,6 +114,21 @@ def _beside(platform: "Platform", packed: "Packed", root: str) -> "WrittenSideca
     from contextplane.app.sidecars import write_sidecars
 
     return write_sidecars(platform, packed, root)
+
+
+def _tell_sidecars(beside: "WrittenSidecars", root: str, screen: Screen) -> None:
+    """What was written, and what has no file: in few lines, because the JSON lists all."""
+    for path in beside.written[:_TOLD]:
+        replaced = ", where one of another run was" if path in beside.replaced else ""
+        screen.note(f"wrote {clean(path)}{replaced}")
+    if len(beside.written) > _TOLD:
+        screen.note(f"wrote {counted(len(beside.written) - _TOLD, 'more sidecar')}")
+    absent = ", ".join(map(clean, beside.absent[:_TOLD]))
+    more = f" and {len(beside.absent) - _TOLD:,} more" if len(beside.absent) > _TOLD else ""
+    if beside.absent:
+        screen.note(f"no sidecar for what does not lie below {clean(root)}: {absent}{more}")
+    elif not beside.written and not beside.failed:
+        screen.note("no sidecar: this run put out no file")
 
 
 def _parent(text: str, platform: "Platform") -> "Digest":

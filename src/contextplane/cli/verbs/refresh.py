@@ -85,7 +85,8 @@ def _run(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
     widest = max((len(one.trigger) for one in outcomes), default=0)
     for one in outcomes:
         color, word = state[one.passed]
-        screen.say(f"{one.trigger:<{widest}}  {one.action}: {screen.paint(color, word)} ({clean(one.words)})")
+        tell = screen.say if one.passed else screen.failure
+        tell(f"{one.trigger:<{widest}}  {one.action}: {screen.paint(color, word)} ({clean(one.words)})")
     done = all(one.passed for one in outcomes)
     screen.say("Nothing is open any more." if done else "It stays open.")
     screen.answer(

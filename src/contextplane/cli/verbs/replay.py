@@ -2,19 +2,19 @@
 
 Every step but reasoning is called again with its recorded parameters, and what it gives is compared with
 what was recorded: matched, diverged, diverged as expected (the step says it is not deterministic), or
-failed (no such tool, refused, timed out, an error, or recorded bytes that are damaged). Fidelity is exact,
-degraded (a deterministic step diverged; status 12) or failed (a step could not be run; status 1). What has
-changed around the run is listed as drift and changes neither.
+failed (no such tool, refused, timed out, an error, or a recorded output that is not whole). Fidelity is
+exact, degraded (a deterministic step diverged; status 12) or failed (a step could not be run; status 1).
+What has changed around the run is listed as drift and changes neither.
 
 Tools: read_file, list_files, search, http_get, python, and plug-ins (entry points in contextplane.tools).
 They read files below the workspace only (not the store), reach no network and no Python module but what is
 allowed, begin no process, and get nothing of the environment but language, time zone and PYTHONPATH. Code
 of others (python, plug-ins) gets a process of its own for every step and writes into a temporary folder
-only. On Linux 6.2 and newer the kernel holds all that (Landlock, seccomp), but for two things: once a host
-is allowed, code that means harm reaches others too, and it may read stores in folders further down.
-Elsewhere only Python looks at what tools do, which such code gets around: there code of others is refused
-unless --trust-tools says that you trust it. The answer says who held the tools. Of a step that diverged it
-shows how, as 'ctx diff' does. docs/replay.md lists the parameters of each tool.
+only, which HOME and TMPDIR name. On Linux 6.2 and newer the kernel holds all that (Landlock, seccomp), but
+for two things: once a host is allowed, code that means harm reaches others too, and it may read stores in
+folders further down. Elsewhere only Python looks at what tools do, which such code gets around: there code
+of others is refused unless --trust-tools says that you trust it. The answer says who held the tools. Of a
+step that diverged it shows how, as 'ctx diff' does. docs/replay.md lists the parameters of each tool.
 With --recorded no tool runs: every output is read back from the pack and verified.
 """
 
@@ -38,8 +38,11 @@ __all__ = ["add_arguments", "host", "module", "run", "seconds"]
 
 _LONGEST = 86_400
 _INDENT = " " * 6
+_WIDEST = 30
 _EXIT = {"exact": OK, "degraded": DRIFT, "failed": FAILED}
 _REFERENCE_EXIT = {"exact": 0, "degraded": 1, "failed": 2}
+_WRONG = frozenset({"diverged", "failed"})
+_LOST = frozenset({"missing_input", "damaged_input"})
 _FIDELITY_COLOR = {"exact": "green", "degraded": "yellow", "failed": "red"}
 _MARK = {
     "matched": ("✓", "green", "matched"),
@@ -118,9 +121,10 @@ def run(args: Namespace, screen: Screen) -> int:
         pack = load(named_pack(args.ref, platform), platform.objects)
         with _replay(args, platform, pack) as replay:
             screen.say(f"Replay of ctx://{pack.digest.hex}")
+            columns = _columns(pack, recorded=args.recorded)
             parts = []
             for part in replay.parts:
-                _say_part(part, screen)
+                _say_part(part, columns, screen)
                 parts.append(part)
     found = fidelity(parts)
     confinement = replay.confinement()
@@ -160,11 +164,21 @@ def _replay(args: Namespace, platform: "Platform", pack: "LoadedPack") -> "Abstr
     return replaying(platform, pack, limits)
 
 
-def _say_part(part: "Replayed", screen: Screen) -> None:
+def _columns(pack: "LoadedPack", *, recorded: bool) -> tuple[int, int]:
+    """How wide the names of the parts and of the tools are. They are told one by one, and known before."""
+    steps, outputs = pack.manifest.steps, pack.manifest.outputs if recorded else ()
+    parts = [f"steps/{len(steps) - 1}" if steps else "", *(clean(f"outputs/{one.name}") for one in outputs)]
+    tools = ["", *(clean(step.tool or step.type) for step in steps)]
+    return min(max(map(len, parts)), _WIDEST), min(max(map(len, tools)), _WIDEST)
+
+
+def _say_part(part: "Replayed", columns: tuple[int, int], screen: Screen) -> None:
     mark, color, word = _MARK[part.outcome]
-    name = f"{part.part}  {part.tool or part.type}" if part.tool or part.type else part.part
-    why = f": {part.why}" if part.why else ""
-    screen.say(f"  {screen.paint(color, mark)} {shortened(clean(f'{name}  {word}{why}'))}")
+    name = f"{clean(part.part):<{columns[0]}}  {clean(part.tool or part.type):<{columns[1]}}".rstrip()
+    name = name.ljust(sum(columns) + 2) if columns[1] else name
+    why = f": {clean(part.why)}" if part.why else ""
+    tell = screen.failure if part.outcome in _WRONG else screen.say
+    tell(f"  {screen.paint(color, mark)} {shortened(f'{name}  {word}{why}')}")
     if part.text:
         from contextplane.cli.text_lines import text_lines
 
@@ -176,13 +190,17 @@ def _say_drift(drift: "tuple[Drift, ...]", screen: Screen) -> None:
     if drift:
         screen.say("Drift:")
     for one in drift:
-        screen.say(f"  {shortened(clean(_told(one)))}")
+        tell = screen.failure if one.kind in _LOST else screen.say
+        tell(f"  {shortened(clean(_told(one)))}")
 
 
 def _told(drift: "Drift") -> str:
-    if drift.kind == "missing_input":
-        return f"input {drift.what} is not in the store"
-    if drift.kind == "damaged_input":
-        return f"input {drift.what} is not as it was: {drift.now}"
+    if drift.kind in _LOST:
+        from msgspec import UNSET
+
+        from contextplane.store.damage import said
+
+        what = f"input {drift.what}"
+        return f"{what}: {drift.now}" if drift.damage is UNSET else said(what, drift.damage)
     name = f"version of {drift.what}" if drift.kind == "tool_version" else drift.what
     return f"{name} was {drift.recorded or 'not told'}, is {drift.now or 'not known here'}"

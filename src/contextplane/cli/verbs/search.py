@@ -6,7 +6,7 @@ output, or the metadata (model, tools, names, environment). Words in quotes must
 nothing else has a meaning of its own.
 Searched is text, the first mebibyte of each content; what is not text is not, nor are inputs. The pack that
 was indexed last comes first. 'ctx cat REF:PART' reads the place, 'ctx show REF' the metadata. A pack whose
-manifest is missing, cannot be read or was tampered with since is marked.
+manifest was tampered with since, is missing or is unreadable is marked.
 """
 
 import re
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from contextplane.app.platform import Platform
     from contextplane.model.ids import Digest
     from contextplane.ports.pack_index import Hit
+    from contextplane.store.damage import Damage
 
 __all__ = ["add_arguments", "run"]
 
-_TOLD = {"whole": "", "corrupt": "tampered with", "missing": "missing", "unreadable": "cannot be read"}
 _MARKED, _SPACE = re.compile("[\x02\x03]"), re.compile(r"[ \t\r\n]+")
 
 
@@ -45,23 +45,32 @@ def run(args: Namespace, screen: Screen) -> int:
             hits = view.texts.search(" ".join(args.text), limit + 1)
             left_out = view.marks.get(LEFT_OUT) is not None
         cut, hits = len(hits) > limit, hits[:limit]
-        problems = {pack: _problem(pack, platform) for pack in dict.fromkeys(hit.pack for hit in hits)}
+        damages = {pack: _damage(pack, platform) for pack in dict.fromkeys(hit.pack for hit in hits)}
     for hit in hits:
-        screen.entry(f"ctx://{hit.pack.hex}:{clean(hit.part)}", _line(hit, problems[hit.pack], screen))
+        problem = _mark(damages[hit.pack])
+        screen.entry(f"ctx://{hit.pack.hex}:{clean(hit.part)}", _line(hit, problem, screen), problem)
     if not hits:
         screen.say("Nothing found.")
     if cut:
-        screen.warn(f"only the first {counted(limit, 'place')} of more; --limit N or --all shows them")
+        screen.warn(f"{counted(limit, 'place')} listed, and there are more: --limit N or --all lists them")
     if left_out:
         screen.note("contents that are not text were not searched, and of large ones the first mebibyte only")
-    told = [_told(hit, problems[hit.pack]) for hit in hits]
+    told = [_told(hit, damages[hit.pack]) for hit in hits]
     screen.answer({"hits": told, "more": cut, "left_out": left_out, "searched_bytes_of_each": SEARCHED})
     return OK
 
 
-def _problem(pack: "Digest", platform: "Platform") -> str:
+def _damage(pack: "Digest", platform: "Platform") -> "Damage | None":
     """What became of a manifest since it was indexed, if it is not what it was."""
-    return _TOLD[platform.objects.check(pack).state]
+    from contextplane.store.damage import damage_in
+
+    return damage_in(platform.objects.check(pack))
+
+
+def _mark(damage: "Damage | None") -> str:
+    from contextplane.store.damage import MARK
+
+    return MARK[damage] if damage is not None else ""
 
 
 def _line(hit: "Hit", problem: str, screen: Screen) -> str:
@@ -72,10 +81,11 @@ def _line(hit: "Hit", problem: str, screen: Screen) -> str:
     return f"{hit.pack.hex[:12]}:{clean(hit.part)}{mark}  {snippet}"
 
 
-def _told(hit: "Hit", problem: str) -> dict[str, object]:
+def _told(hit: "Hit", damage: "Damage | None") -> dict[str, object]:
     return {
         "ref": f"ctx://{hit.pack.hex}",
         "part": hit.part,
         "snippet": _MARKED.sub("", hit.snippet),
-        "problem": problem or None,
+        "problem": _mark(damage) or None,
+        "damage": damage,
     }

@@ -1,13 +1,14 @@
 """Show an execution pack: what the agent saw, what it did, what came of it.
 
-Without an option a summary; --steps adds when each step was and its parameters; --content the contents, each
-up to 4,000 characters ('ctx cat REF:PART' gives all of one). A content that is missing or was tampered with
-is marked; without --content those of up to 8 MiB are looked at, 64 MiB of them in all ('ctx verify' looks
-at everything). A step is called by its place in the list; the index that its log gave it is told where it
-is another. A time behind a + is that since the step before. --json gives the manifest with its hash filled
-in. On a terminal long answers go through PAGER. Of a handoff pack, pk_<id> or one revision of it as
-pk_<id>@3, it is what 'ctx handoff show' tells. Of a version in the registry, id@X.Y.Z, or id@NAME for an
-alias or for what an environment pins: layers, state, signatures, reviews, catalogs, gates, pins, history.
+Without an option a summary; --steps adds when each step was and its parameters; --content the contents,
+each up to 4,000 characters ('ctx cat REF:PART' gives all of one). A content that was tampered with, is
+missing or is unreadable is marked; without --content those of up to 8 MiB are looked at, 64 MiB of them in
+all ('ctx verify' looks at everything). A step is called by its place in the list; the index that its log
+gave it is told where it is another. A time behind a + is that since the step before. --json gives the
+manifest with its hash filled in, and takes no --content. On a terminal long answers go through PAGER. Of a
+handoff pack, pk_<id> or one revision of it as pk_<id>@3, it is what 'ctx handoff show' tells. Of a version
+in the registry, id@X.Y.Z, or id@NAME for an alias or for what an environment pins: layers, state,
+signatures, reviews, catalogs, gates, pins, history.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
     from contextplane.app.platform import Platform
     from contextplane.audit.load import LoadedPack
     from contextplane.cli.contents import Contents
+    from contextplane.model.ids import Digest
     from contextplane.model.manifest import Input, Manifest, Output, Step
     from contextplane.model.timestamp import Timestamp
 
 __all__ = ["add_arguments", "run"]
 
 _CHAIN = 20
+_WIDE = 80
+_DIGITS = 12
 _INDENT = " " * 6
 _NANO = 1_000_000_000
 _MINUTE = 60
@@ -74,16 +78,30 @@ def _run(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.naming import named_pack
     from contextplane.cli.opening import opening
     from contextplane.cli.pager import page
+    from contextplane.cli.parser import Usage
     from contextplane.model.manifest import filled_in
 
+    if screen.json and args.content:
+        hint = "--json gives the manifest, which names every content; 'ctx cat REF:PART' writes one"
+        raise Usage("argument --content: not allowed with argument --json", hint=hint)
     with opening(screen) as platform:
         pack = load(named_pack(args.ref, platform), platform.objects)
         if screen.json:
             screen.json_text(filled_in(pack.raw, pack.digest).decode())
             return OK
+        if screen.quiet:
+            return _quietly(pack, Contents(platform.objects), args, screen)
         body = _Body(args, Contents(platform.objects))
         text = "\n".join([*_head(pack, platform), *body.lines(pack.manifest), *_foot(pack)])
     page(text, screen)
+    return OK
+
+
+def _quietly(pack: "LoadedPack", contents: "Contents", args: Namespace, screen: Screen) -> int:
+    from contextplane.cli.bare_contents import bare_contents
+
+    for line in bare_contents(pack, contents, shown=args.content):
+        screen.entry(line, line)
     return OK
 
 
@@ -91,10 +109,11 @@ def _head(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
     from contextplane.cli.moments import told_time
 
     manifest = pack.manifest
-    yield f"Pack:      {pack.digest.hex[:12]}   ctx://{pack.digest.hex}"
+    yield f"Pack:      {pack.digest.hex[:_DIGITS]}"
+    yield f"Hash:      {pack.digest.hex}"
     yield f"Created:   {told_time(manifest.created)}"
     yield f"Model:     {clean(manifest.model.identifier)}"
-    yield from (f"Parent:    {one}" for one in _parents(pack, platform))
+    yield from _parents(pack, platform)
     times = [one for one in map(_moment, manifest.steps) if one]
     if len(times) > 1 and times[0] <= times[-1]:
         yield f"Duration:  {_span(times[0], times[-1])} from the first step to the last"
@@ -106,22 +125,52 @@ def _signature(pack: "LoadedPack") -> str:  # noqa: ARG001  whoever can sign a p
     return "none"
 
 
-def _parents(pack: "LoadedPack", platform: "Platform") -> list[str]:
-    """The line of parents, each a fork of the next, up to the first that is not here."""
+def _parents(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
+    """The line of parents, each forked from the next, on as many lines as it needs."""
+    line = ""
+    for one in _line_of_parents(pack, platform):
+        if not line:
+            line = f"Parent:    {one}"
+        elif len(more := f"{line}, forked from {one}") < _WIDE:
+            line = more
+        else:
+            yield f"{line},"
+            line = f"           forked from {one}"
+    if line:
+        yield line
+
+
+def _line_of_parents(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
+    """Up to the first that is not whole."""
     from contextplane.audit.load import load
     from contextplane.errors import ContextPlaneError
-    from contextplane.model.ids import Digest
+    from contextplane.model.ids import Digest, InvalidId
+    from contextplane.store.damage import MARK, damage_by
 
-    line: list[str] = []
     parent = pack.manifest.parent
-    while parent and len(line) < _CHAIN:
+    for _ in range(_CHAIN):
+        if not parent:
+            return
         try:
             loaded = load(Digest.parse(parent), platform.objects)
+        except InvalidId:
+            yield f"{clean(parent)} (not a reference)"
+            return
         except ContextPlaneError as error:
-            return [*line, f"{clean(parent)} ({error.code})"]
-        line.append(loaded.digest.hex[:12])
+            digest, damage = Digest.parse(parent), damage_by(error)
+            mark = MARK[damage] if damage else "not a manifest"
+            yield f"{digest.hex[:_DIGITS]} ({mark if _is_known(digest, platform) else 'not in this store'})"
+            return
+        yield loaded.digest.hex[:_DIGITS]
         parent = loaded.manifest.parent
-    return [*line, "..."] if parent else line
+    if parent:
+        yield f"... ('ctx log {pack.digest.hex[:_DIGITS]}' lists them all)"
+
+
+def _is_known(digest: "Digest", platform: "Platform") -> bool:
+    """Whether this pack was ever here; one that was not is not missing."""
+    with platform.catalog.read() as view:
+        return view.packs.row(digest) is not None
 
 
 class _Body:
@@ -133,7 +182,8 @@ class _Body:
 
     def lines(self, manifest: "Manifest") -> Iterator[str]:
         yield ""
-        yield from self._told(f"System prompt: {self._contents.size(manifest.system_prompt)}", manifest.system_prompt)
+        size = self._contents.size(manifest.system_prompt)
+        yield from self._told(f"System prompt: {_hash(manifest.system_prompt)} ({size})", manifest.system_prompt)
         for n, prompt in enumerate(manifest.prompts):
             size = self._contents.size(prompt.content_ref)
             yield from self._told(f"Prompt {n} ({clean(prompt.role)}): {size}", prompt.content_ref)
@@ -175,11 +225,19 @@ class _Body:
 
 
 def _foot(pack: "LoadedPack") -> Iterator[str]:
-    environment = pack.manifest.environment
+    environment, parameters = pack.manifest.environment, pack.manifest.model.parameters
+    if parameters:
+        yield from ("", "Model parameters:")
+        yield from (f"  {clean(name)}: {clean(_json(one))}" for name, one in sorted(parameters.items()))
     yield from ("", f"Environment: {clean(environment.os)} / {clean(environment.runtime)}")
     if environment.tool_versions:
         yield "Tool versions:"
         yield from (f"  {clean(tool)}: {clean(one)}" for tool, one in sorted(environment.tool_versions.items()))
+
+
+def _hash(ref: str) -> str:
+    """The first digits of a content's hash; whatever else stands there, as it is."""
+    return clean(ref.removeprefix("sha256:")[:_DIGITS])
 
 
 def _json(value: object) -> str:

@@ -41,7 +41,7 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.say(f"registry  {counted(registry.events, 'event')}{signed}")
     for moment in here.lost:
         lost = f"lost      the catalog was lost and begun anew at {clean(moment)}: what happened before may be missing"
-        screen.say(screen.paint("yellow", lost))
+        screen.failure(screen.paint("yellow", lost))
     for table in tables:
         screen.say(f"{table.role:<9} {clean(table.name):<14} {clean(table.note)}")
     answer = {

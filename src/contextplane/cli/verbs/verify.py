@@ -2,7 +2,8 @@
 
 A pack: its manifest, its entry, every blob that it refers to and every manifest in its line of parents
 are hashed again. A file: its sidecar FILE.ctx.json names the pack it came from, and its bytes are compared
-with those of the pack's output of the same path in the workspace, else of the same base name.
+with those of the output that the sidecar names, or where it names none of the only one of the same base
+name. A file that was renamed is unchecked, and so is one that lies where another output belongs.
 A handoff pack, pk_<id> or one revision of it as pk_<id>@3: every kept revision is hashed again and must be
 what its event says, and no event may be missing from its history.
 A published version, id@X.Y.Z: its bytes, its signatures, the reviews before it, and their place in the log.
@@ -23,8 +24,8 @@ from contextplane.cli.verdicts import ANSWER_COLOR, STATUS_OF
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
     from contextplane.app.verifying import ArtifactVerdict
-    from contextplane.audit.verify import PackVerdict
-    from contextplane.model.ids import PackRef
+    from contextplane.audit.verify import PackVerdict, Trouble
+    from contextplane.model.ids import Digest, PackRef
     from contextplane.model.manifest import Manifest
 
 __all__ = ["add_arguments", "run"]
@@ -121,7 +122,7 @@ def _pack(text: str, platform: "Platform", screen: Screen) -> int:
     from contextplane.audit.verify import verify_pack
     from contextplane.cli.naming import named_pack
 
-    bar = Bar(screen, 0)
+    bar = Bar(screen)
     verdict = verify_pack(named_pack(text, platform), platform.entries, platform.objects, seen=bar.step)
     bar.clear()
     _tell_pack(verdict, screen)
@@ -143,7 +144,8 @@ def _pack(text: str, platform: "Platform", screen: Screen) -> int:
 def _tell_pack(verdict: "PackVerdict", screen: Screen) -> None:
     from contextplane.cli.moments import told_time
 
-    screen.say(f"Pack:      {verdict.digest.hex[:_SHORT]}   ctx://{verdict.digest.hex}")
+    screen.say(f"Pack:      {verdict.digest.hex[:_SHORT]}")
+    screen.say(f"Hash:      {verdict.digest.hex}")
     if verdict.manifest is not None:
         screen.say(f"Created:   {told_time(verdict.manifest.created)}")
     if tools := _tools(verdict.manifest):
@@ -153,7 +155,23 @@ def _tell_pack(verdict: "PackVerdict", screen: Screen) -> None:
     screen.say(f"Checked:   {counted(verdict.objects, 'object')}, {human_size(verdict.size)}")
     screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}")
     for trouble in verdict.troubles:
-        screen.say(f"  {trouble.answer:<9} {clean(trouble.what)}  {clean(trouble.why)}")
+        screen.failure(f"  {trouble.answer:<9} {clean(_trouble(trouble, verdict.digest))}")
+
+
+def _trouble(trouble: "Trouble", pack: "Digest") -> str:
+    """What it is and what is wrong with it; --json has whole digests, and what was found instead."""
+    import re
+
+    from msgspec import UNSET
+
+    from contextplane.store.damage import said, short
+
+    if trouble.damage is UNSET or trouble.part is UNSET or trouble.digest is UNSET:
+        return re.sub(r"([0-9a-f]{12})[0-9a-f]{52}", r"\1", trouble.what) + f"  {trouble.why}"
+    object_ = trouble.digest.removeprefix("sha256:")[:_SHORT]
+    if trouble.part in {"manifest", "parent"}:
+        return said(f"{trouble.part} ctx://{object_}", trouble.damage, trouble.why)
+    return said(short(pack, trouble.part), trouble.damage, trouble.why) + f" (object {object_})"
 
 
 def _file(path: str, platform: "Platform", screen: Screen) -> int:
@@ -188,7 +206,10 @@ def _tell_file(path: str, verdict: "ArtifactVerdict", screen: Screen) -> None:
         screen.say(f"Created:   {told_time(pack.manifest.created)}")
     if sidecar is not None and sidecar.tools:
         screen.say(f"Tools:     [{clean(' '.join(sidecar.tools))}]")
-    screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}{clean(_reason(verdict))}")
+    reason = clean(_reason(verdict))
+    screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}{reason}")
+    if screen.quiet and verdict.answer != "verified":
+        screen.failure(f"  {verdict.answer:<9} {clean(path)}{reason}")
     if sidecar is not None and sidecar.confidence:
         screen.say(f"Confidence: {clean(sidecar.confidence)}")
     if sidecar is not None and sidecar.notes:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.ports.object_index import BLOB, KindConflict, Tally
+from contextplane.ports.object_index import BLOB, ROOT, KindConflict, Tally
 from contextplane.testing.laws.catalog_maker import CatalogMaker, a_digest, a_record, an_event
 
 __all__ = ["ObjectIndexLaw"]
@@ -59,6 +59,17 @@ class ObjectIndexLaw(CatalogMaker):
         with catalog.read() as view:
             assert view.objects.targets(a_digest(1)) == (("b", a_digest(3)), ("a", a_digest(2)), ("c", a_digest(2)))
             assert list(view.objects.wanted()) == sorted({a_digest(2), a_digest(3)})
+
+    def test_an_object_is_wanted_in_every_role_and_by_roots(self) -> None:
+        catalog = self.make()
+        with catalog.write() as tx:
+            tx.objects.link_all(a_digest(1), [("parent", a_digest(3)), ("outputs", a_digest(4))])
+            tx.objects.link_all(a_digest(2), [("parent", a_digest(3)), ("inputs", a_digest(4))])
+            tx.objects.keep("packs/x", a_digest(4))
+        with catalog.read() as view:
+            assert view.objects.wanted_as(a_digest(3)) == {"parent"}
+            assert view.objects.wanted_as(a_digest(4)) == {"outputs", "inputs", ROOT}
+            assert view.objects.wanted_as(a_digest(1)) == frozenset()
 
     def test_roots_are_found_by_prefix_and_counted(self) -> None:
         catalog = self.make()

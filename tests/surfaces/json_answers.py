@@ -1,0 +1,190 @@
+"""What `--json` answers, of every verb of execution packs and the store, with every member that there can be.
+
+An answer is looked at by its members: `packs[].ref` is the member `ref` of each object in the list `packs`.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contextplane.app.init import init
+from contextplane.app.platform import opened
+from contextplane.app.recording import Recorder
+from contextplane.app.settings import Settings
+from contextplane.model.ids import Digest
+from tests.surfaces.handed_on import HandedOn
+from tests.surfaces.registries import prepared
+from tests.surfaces.running import ctx
+from tests.surfaces.runs import LOG, packed, place
+
+__all__ = ["Member", "answers", "members"]
+
+Member = tuple[str, object]
+"""Its path, and a value that it has."""
+
+KEY = "AKIA" + "ABCDEFGHIJKLMNOP"
+REPORT = "# Refunded\n"
+
+
+def members(value: object, free: frozenset[str], path: str = "") -> Iterator[Member]:
+    """Every member of an answer at every level, but for those below `free`, whose names are anybody's."""
+    if path:
+        yield path, value
+    if path in free:
+        return
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from members(one, free, f"{path}.{name}" if path else name)
+    for one in value if isinstance(value, list) else ():
+        if isinstance(one, dict):
+            for name, inner in one.items():
+                yield from members(inner, free, f"{path}[].{name}")
+
+
+def answers(folder: Path) -> dict[str, list[Any]]:
+    """By the sections of the page about them. Each section is tried until every member was seen."""
+    runs, damaged = _Runs(folder / "runs"), _Damaged(folder / "damaged")
+    said = {**runs.told(), **damaged.told()}
+    said["export"], said["import"] = _carried(folder, runs)
+    said["status"] += [_json("status", "--tables", cwd=_governed(folder / "governed"))]
+    said["fsck"] += [_rebuilt(folder / "lost", runs.folder)]
+    said["gc"] += [_collected(folder / "old")]
+    said["errors"] = [_error("cat", f"{runs.first}:outputs/none", cwd=runs.folder)]
+    return said
+
+
+def _json(*args: str, cwd: Path, given: object = None) -> Any:  # noqa: ANN401  whatever a verb says
+    result = ctx(*args, "--json", cwd=cwd, input=None if given is None else json.dumps(given).encode())
+    assert result.raw, result
+    return json.loads(result.raw)
+
+
+def _error(*args: str, cwd: Path) -> Any:  # noqa: ANN401
+    return json.loads(ctx(*args, "--json", cwd=cwd).err)
+
+
+class _Runs:
+    """A store where all is well: a run, a fork of it, a recording, and a file that a run put out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self._settings = Settings(cwd=str(folder))
+        init(self._settings, ".")
+        (folder / "order.json").write_text('{"id": 881}', encoding="utf-8")
+        (folder / "out").mkdir()
+        (folder / "out" / "report.md").write_text(REPORT, encoding="utf-8")
+        self.first = packed(folder)
+
+    def told(self) -> dict[str, list[Any]]:
+        here = self.folder
+        said: dict[str, list[Any]] = {"pack": list(self._pack())}
+        fork = _json("fork", self.first, cwd=here)
+        draft = Path(fork["draft"])
+        draft.write_text(draft.read_text(encoding="utf-8").replace("model-x", "model-y"), encoding="utf-8")
+        said["fork"] = [fork]
+        said["finalize DRAFT"] = [_json("finalize", fork["draft"], cwd=here)]
+        self.second = said["finalize DRAFT"][0]["ref"]
+        recording = self._left_behind()
+        said["log --unfinished"] = [_json("log", "--unfinished", cwd=here)]
+        said["finalize RECORDING"] = [_json("finalize", recording, cwd=here)]
+        said["show"] = [_json("show", one, cwd=here) for one in (self.first, self.second)]
+        said["cat"] = [_json("cat", f"{self.first}:steps/0", cwd=here)]
+        said["log"] = [_json("log", cwd=here)]
+        said["log REF"] = [_json("log", self.second, cwd=here)]
+        said["search"] = [_json("search", "careful", cwd=here)]
+        said["verify FILE"] = [_json("verify", "out/report.md", cwd=here), self._described_by_others()]
+        said["status"] = [_json("status", cwd=here)]
+        return said
+
+    def _pack(self) -> Iterator[Any]:
+        """One that tells of a secret, is not searched whole and writes a sidecar; and one that may not write it."""
+        log = {**LOG, "prompts": [{"role": "user", "content": KEY}, {"role": "user", "content": "x" * 300_000}]}
+        yield _json("pack", "-", "--sidecars", cwd=self.folder, given=log)
+        other = {**LOG, "outputs": [{"name": "out/report.md", "content": "# Refused\n"}]}
+        yield _json("pack", "-", "--sidecars", cwd=self.folder, given=other)
+
+    def _left_behind(self) -> str:
+        recorder = Recorder(model="m", system_prompt="s", parent=self.first, settings=self._settings)
+        with pytest.raises(RuntimeError), recorder as run:
+            run.prompt("user", KEY)
+            raise RuntimeError
+        return run.id
+
+    def _described_by_others(self) -> Any:  # noqa: ANN401
+        """A sidecar with all that one may say, as another program writes it."""
+        (self.folder / "copy").mkdir()
+        shutil.copy(self.folder / "out" / "report.md", self.folder / "copy" / "report.md")
+        said = {"inputs": ["order.json"], "tools": ["read_file"], "confidence": "high", "notes": "checked"}
+        sidecar = json.dumps({"context_pack": f"ctx://{self.first}", "output": "out/report.md", **said})
+        (self.folder / "copy" / "report.md.ctx.json").write_text(sidecar, encoding="utf-8")
+        return _json("verify", "copy/report.md", cwd=self.folder)
+
+
+class _Damaged:
+    """A store with a fork of a run that was recorded otherwise and lost what it read and what it put out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        init(Settings(cwd=str(folder)), ".")
+        (folder / "order.json").write_text('{"id": 881}', encoding="utf-8")
+        self.first = packed(folder)
+        step = {**LOG["steps"][0], "parameters": {"path": "order.json", "lines": 1}, "output": "another order"}
+        changed = {
+            "steps": [step, {"type": "tool_call", "tool": "no_such_tool", "parameters": {}}, *LOG["steps"]],
+            "inputs": [{"name": "order.json", "content": "soon lost"}],
+            "outputs": [{"name": "out/report.md", "content": "soon gone"}],
+        }
+        (folder / "changed.json").write_text(json.dumps({**LOG, **changed}), encoding="utf-8")
+        self.second = _json("pack", "changed.json", "--parent", self.first, cwd=folder)["ref"]
+        for content in (b"soon lost", b"soon gone"):
+            place(folder, Digest.of(content).hex).unlink()
+        with opened(Settings(cwd=str(folder))) as platform:
+            platform.objects.put(b"nobody refers to it")
+
+    def told(self) -> dict[str, list[Any]]:
+        here = self.folder
+        return {
+            "diff": [_json("diff", self.first, self.second, cwd=here), _json("diff", self.first, self.first, cwd=here)],
+            "replay": [_json("replay", self.second, cwd=here), _json("replay", self.second, "--recorded", cwd=here)],
+            "verify REF": [_json("verify", self.second, cwd=here)],
+            "fsck": [_json("fsck", cwd=here)],
+            "gc": [_json("gc", cwd=here)],
+        }
+
+
+def _carried(folder: Path, runs: _Runs) -> tuple[list[Any], list[Any]]:
+    """A run with the one that it is a fork of, and a handoff pack, through a file into another store."""
+    handed, there = HandedOn(runs.folder), folder / "there"
+    pack = handed.write()
+    there.mkdir()
+    init(Settings(cwd=str(there)), ".")
+    exported = _json("export", runs.second, str(pack.id), "-o", "runs.tar", cwd=runs.folder)
+    return [exported], [_json("import", str(runs.folder / "runs.tar"), cwd=there)]
+
+
+def _governed(folder: Path) -> Path:
+    """A store with a registry."""
+    folder.mkdir()
+    init(Settings(cwd=str(folder)), ".")
+    prepared(folder)
+    return folder
+
+
+def _rebuilt(folder: Path, source: Path) -> Any:  # noqa: ANN401
+    """A store whose catalog was lost."""
+    shutil.copytree(source / ".ctx", folder / ".ctx")
+    (folder / ".ctx" / "catalog.db").write_bytes(b"no database")
+    return _json("fsck", "--rebuild", cwd=folder)
+
+
+def _collected(folder: Path) -> Any:  # noqa: ANN401
+    """A handoff pack that was deleted."""
+    handed = HandedOn(folder)
+    handed.delete(str(handed.write().id))
+    return _json("gc", "--grace", "0s", cwd=folder)

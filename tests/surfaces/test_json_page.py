@@ -1,0 +1,111 @@
+"""The page about --json against the commands: their members stand there, no others do, and its examples are real."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spec.manifest import ROOT
+from tests.story.pages import fits, steps_of
+from tests.surfaces.json_answers import answers, members
+from tests.surfaces.running import ctx
+
+PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+RUNS = (ROOT / "docs" / "execution-packs.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| `([^`]+)`( \*)? \| ([^|]+) \| [^|]+ \|$", re.MULTILINE)
+TYPES: dict[str, Callable[[object], bool]] = {
+    "text": lambda value: isinstance(value, str),
+    "integer": lambda value: type(value) is int,
+    "boolean": lambda value: type(value) is bool,
+    "null": lambda value: value is None,
+    "object": lambda value: isinstance(value, dict),
+    "map": lambda value: isinstance(value, dict),
+    "anything": lambda _: True,
+    "list of text": lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
+    "list of integers": lambda value: isinstance(value, list) and all(type(one) is int for one in value),
+    "list of objects": lambda value: isinstance(value, list) and all(isinstance(one, dict) for one in value),
+    "like `entries[]`": lambda value: isinstance(value, dict),
+}
+FREE = ("map", "anything", "like `entries[]`")
+"""Members whose own members are anybody's, or stand elsewhere on the page."""
+
+REFERENCE = {
+    *("pack_hash_a", "pack_hash_b", "has_drift", "entries", "entries[].type", "entries[].description"),
+    *("entries[].step_index", "entries[].pack_a", "entries[].pack_b"),
+}
+"""What the reference program's `diff` answers with."""
+
+
+def sections() -> dict[str, dict[str, list[str]]]:
+    """Of every section that has a table the members, each with the types that it may have."""
+    pieces = re.split(r"^##+ (.+)$", PAGE, flags=re.MULTILINE)[1:]
+    tables = {title: ROW.findall(text) for title, text in zip(pieces[::2], pieces[1::2], strict=True)}
+    return {title: {name: types.split(" or ") for name, _, types in rows} for title, rows in tables.items()}
+
+
+SECTIONS = sections()
+
+
+def of_section(title: str, said: dict[str, list[Any]]) -> list[Any]:
+    """The answers that belong to a section: `log` is also that with REF, `finalize` that of a draft or a recording."""
+    besides = {"log": ["log REF"], "finalize": ["finalize DRAFT", "finalize RECORDING"]}
+    return [one for name in (title, *besides.get(title, [])) for one in said.get(name, [])]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    return answers(tmp_path_factory.mktemp("answers"))
+
+
+def test_there_is_a_table_for_every_verb_of_execution_packs_and_the_store(said: dict[str, list[Any]]) -> None:
+    asked = {"log" if one == "log REF" else "finalize" if one.startswith("finalize ") else one for one in said}
+    assert asked == set(SECTIONS)
+    runs = {"pack", "show", "cat", "log", "search", "diff", "replay", "verify", "fork", "finalize"}
+    assert {title.split()[0] for title in SECTIONS} == {*runs, "export", "import", "status", "fsck", "gc", "errors"}
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_a_table_lists_exactly_the_members_that_are_answered(said: dict[str, list[Any]], title: str) -> None:
+    told = SECTIONS[title]
+    free = frozenset(name for name, types in told.items() if set(types) & set(FREE))
+    answered = [one for answer in of_section(title, said) for one in members(answer, free)]
+    assert {name for name, _ in answered} == set(told)
+    for name, value in answered:
+        assert any(TYPES[one](value) for one in told[name]), (name, value)
+
+
+def test_a_first_divergence_is_an_entry_without_its_text(said: dict[str, list[Any]]) -> None:
+    first = said["diff"][0]["first_divergence"]
+    assert first == {name: value for name, value in said["diff"][0]["entries"][0].items() if name != "text"}
+
+
+def test_the_members_of_diff_that_are_the_references_are_marked() -> None:
+    assert {name for name, star, _ in ROW.findall(PAGE) if star} == REFERENCE
+
+
+def examples() -> Iterator[tuple[str, list[str]]]:
+    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
+        yield from steps_of(block)
+
+
+def test_the_examples_of_the_page_are_what_the_commands_answer(tmp_path: Path) -> None:
+    log = re.search(r"^\$ cat > run\.json\n(.*?)^\$ ", RUNS, re.DOTALL | re.MULTILINE)
+    assert log is not None
+    (tmp_path / "run.json").write_text(log[1], encoding="utf-8")
+    assert ctx("init", cwd=tmp_path).status == 0
+    shown = set()
+    for command, lines in examples():
+        program, *arguments = command.split()
+        if program != "ctx":
+            subprocess.run(command, shell=True, cwd=tmp_path, check=True)  # noqa: S602  our own page
+            continue
+        result = ctx(*arguments, cwd=tmp_path)
+        assert fits(lines, result.err if result.status else result.out), (command, result)
+        if "--json" in arguments:
+            json.loads(result.err if result.status else result.out)
+            shown.add(arguments[0])
+    assert shown == {title.split()[0] for title in SECTIONS} - {"errors"}

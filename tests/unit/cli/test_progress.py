@@ -1,0 +1,140 @@
+"""How far something has come: told to somebody at a terminal, to nobody else, and gone when it is done."""
+
+import json
+from argparse import Namespace
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from contextplane.app.init import init
+from contextplane.app.settings import Settings
+from contextplane.cli import progress
+from contextplane.cli.opening import watching
+from contextplane.cli.progress import Bar
+from contextplane.cli.screen import Screen
+from contextplane.cli.verbs import export, import_, pack, verify
+from contextplane.ports.objects import StorageFull
+
+CLEARED = "\r\x1b[K"
+
+
+class Terminal(StringIO):
+    """Where somebody sits."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything takes long."""
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_EVERY", 0.0)
+
+
+def at_terminal() -> Screen:
+    return Screen(out=StringIO(), err=Terminal())
+
+
+def told(screen: Screen) -> list[str]:
+    """Each state of the line, in turn."""
+    assert isinstance(screen.err, StringIO)
+    return screen.err.getvalue().split(CLEARED)[1:]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_bar_is_measured_by_bytes_then_by_objects_and_pretends_nothing() -> None:
+    screen = at_terminal()
+    unknown, counted = Bar(screen), Bar(screen, 4)
+    unknown.step(3 << 20, 1)
+    counted.step(10, 1)
+    counted.expect(20)
+    counted.step(10, 3)
+    assert told(screen) == [
+        "1 object, 3.0 MiB",
+        "[########----------------------] 1 object, 10 B",
+        "[###############---------------] 1 object, 10 B of 20 B",
+        "[##############################] 4 objects, 20 B of 20 B",
+    ]
+
+
+def test_what_is_soon_done_shows_no_bar_and_what_is_very_much_shows_it_at_once() -> None:
+    screen = at_terminal()
+    bar = Bar(screen)
+    bar.expect(1 << 20)
+    bar.step(1 << 20, 1)
+    bar.clear()
+    assert told(screen) == []
+    bar.expect(2 << 30)
+    assert told(screen) == ["[------------------------------] 1 object, 1.0 MiB of 2.0 GiB"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_nothing_is_left_of_a_bar_also_when_the_work_fails() -> None:
+    screen = at_terminal()
+
+    def work() -> None:
+        with watching(screen) as bar:
+            assert bar is not None
+            bar.step(1, 1)
+            raise StorageFull("no room")
+
+    with pytest.raises(StorageFull):
+        work()
+    assert told(screen)[-1] == ""
+
+
+@pytest.mark.parametrize(
+    "screen",
+    [Screen(err=StringIO()), Screen(err=Terminal(), json=True), Screen(err=Terminal(), quiet=True)],
+    ids=["a pipe", "json", "quiet"],
+)
+@pytest.mark.usefixtures("impatient")
+def test_nobody_but_people_at_a_terminal_is_told(screen: Screen) -> None:
+    with watching(screen) as bar:
+        assert bar is None
+    Bar(screen).expect(2 << 30)
+    assert told(screen) == []
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A log whose contents stand in it, one that names a file, and the store of both."""
+    monkeypatch.chdir(tmp_path)
+    init(Settings(cwd=str(tmp_path)), ".")
+    log = {"model": {"identifier": "m"}, "system_prompt": "s", "environment": {"os": "l", "runtime": "r"}}
+    Path("inline.json").write_text(json.dumps(log), encoding="utf-8")
+    Path("large").write_bytes(bytes(5 << 20))
+    Path("files.json").write_text(json.dumps({**log, "inputs": [{"name": "large", "path": "large"}]}), encoding="utf-8")
+    return tmp_path
+
+
+def ran(run: Callable[[Namespace, Screen], int], **args: object) -> list[str]:
+    """What somebody at a terminal saw pass by."""
+    screen = at_terminal()
+    assert run(Namespace(**args), screen) == 0
+    return [line.partition("ctx: ")[0].strip() for line in told(screen)]
+
+
+@pytest.mark.usefixtures("impatient", "store")
+def test_the_verbs_that_move_much_show_how_far_they_have_come() -> None:
+    packing = {"sidecars": False, "parent": None, "root": None}
+    inline = ran(pack.run, log="inline.json", **packing)
+    assert inline[0].endswith(f"0 objects, 0 B of {Path('inline.json').stat().st_size} B")
+    files = ran(pack.run, log="files.json", **packing)
+    assert "2 objects, 5.0 MiB" in files  # how much it will be is not known, so there is no bar
+    (ref,) = [one.name for one in Path(".ctx/packs").iterdir() if b"large" in one.read_bytes()]
+    exported = ran(export.run, refs=[ref], output="runs.tar")
+    assert exported[0] == f"[{'-' * 30}] 0 objects, 0 B of 5.0 MiB"
+    assert exported[-2] == f"[{'#' * 30}] 3 objects, 5.0 MiB of 5.0 MiB"
+    imported = ran(import_.run, file="runs.tar")
+    assert imported[0] == f"[{'-' * 30}] 0 objects, 0 B of 5.0 MiB"
+    assert imported[-2] == f"[{'#' * 30}] 3 objects, 5.0 MiB of 5.0 MiB"
+    others = ("sign", "key", "passphrase_fd", "inclusion", "consistency", "output")
+    checked = ran(verify.run, what=ref, file=False, registry=False, **dict.fromkeys(others))
+    assert checked[-2] == "3 objects, 5.0 MiB"
+    for seen in (inline, files, exported, imported, checked):
+        assert len(seen) > 2
+        assert seen[-1] == ""

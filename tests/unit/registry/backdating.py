@@ -1,0 +1,57 @@
+"""An act that is put into the past: by whoever has a key of then, and can write the catalog."""
+
+from contextplane.model.ids import Digest
+from contextplane.model.timestamp import Timestamp
+from contextplane.ports.catalog import Catalog
+from contextplane.ports.streams import Event
+from contextplane.registry.changes import EnvironmentOpened
+from contextplane.registry.checkpoints import Entry, append_entries
+from contextplane.registry.events import RegistryEvent, kind_of, written
+from contextplane.registry.heads import heads_of, put_heads
+from contextplane.registry.streams import LOG, environment_stream
+from contextplane.trust.keyring_stream import STREAM as KEYRING
+from contextplane.trust.merkle import EMPTY_ROOT
+from tests.unit.registry.world import ORIGIN
+from tests.unit.trust.world import key_of
+
+__all__ = ["backdated", "keyring_before", "slipped_in"]
+
+OPENED = environment_stream("prod")
+
+
+def backdated(
+    catalog: Catalog, at: Timestamp, *, keyring: int, until: Timestamp | None = None, origin: str = ORIGIN
+) -> None:
+    """An act of an earlier time, under the keyring of then, in both trees and under a checkpoint of its own.
+
+    `until`: the time of that checkpoint, if it is another one.
+    """
+    with catalog.read() as view:
+        entry = view.streams.head(LOG)
+    event = RegistryEvent(
+        subject=OPENED,
+        seq=1,
+        previous="",
+        entry=entry,
+        keyring=keyring,
+        at=str(at),
+        reason="it was long ago",
+        change=EnvironmentOpened(),
+    )
+    slipped_in(catalog, event, by="ops", until=until or at, origin=origin)
+
+
+def slipped_in(catalog: Catalog, event: RegistryEvent, *, by: str, until: Timestamp, origin: str = ORIGIN) -> None:
+    """An event as it is, in both trees and under a checkpoint, which nobody looked at before."""
+    signer, body = key_of(by), written(event, key_of(by))
+    with catalog.write() as tx:
+        tx.streams.append(event.subject, event.seq - 1, [Event(kind=kind_of(event.change), body=body)])
+        root = put_heads(tx.marks, EMPTY_ROOT, heads_of(tx.streams))
+        entry = Entry(event=Digest.of(body).hex, seq=event.seq, stream=event.subject)
+        append_entries(tx.streams, [entry], heads=root, signer=signer, at=until, origin=origin)
+
+
+def keyring_before(catalog: Catalog) -> int:
+    """The number of the keyring before its last change."""
+    with catalog.read() as view:
+        return view.streams.head(KEYRING) - 1

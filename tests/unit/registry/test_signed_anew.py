@@ -1,0 +1,139 @@
+"""A change of the keyring signs the registry anew, in its own transaction, by the key that signs the change."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from contextplane.app.registry_pins import environment_set
+from contextplane.app.registry_verifying import renewed, verified
+from contextplane.model.timestamp import Timestamp
+from contextplane.ports.catalog import CatalogFailed
+from contextplane.ports.keyring import OWNER
+from contextplane.registry.auditing import Audit
+from contextplane.registry.streams import CHECKPOINTS, LOG
+from contextplane.trust.checkpoint import Checkpoint
+from contextplane.trust.keyring import TrustedKeys
+from tests.unit.registry.backdating import backdated, keyring_before
+from tests.unit.registry.desk import Office, code
+from tests.unit.registry.tampering import Stolen
+from tests.unit.trust.world import key_of
+
+BEFORE = "checkpoint_before_revocation"
+
+
+def whole(here: Office) -> Audit:
+    return verified(here.desk, lambda _size, _events: None)
+
+
+def open_dev(here: Office, by: str = "ops") -> None:
+    environment_set(here.desk, "dev", protected=False, by=here.by(by))
+
+
+def revoked_from(keys: TrustedKeys) -> Timestamp | None:
+    (ops,) = (key for one in keys.issuers for key in one.keys if key.key == key_of("ops").public_key)
+    return ops.revoked_from
+
+
+def newest_of(here: Office) -> Checkpoint:
+    standing = whole(here).standing
+    assert standing is not None
+    return standing.checkpoint
+
+
+def test_without_a_time_a_key_is_revoked_from_the_moment_on_record_and_the_checkpoint_is_after_it(here: Office) -> None:
+    open_dev(here)
+    here.desk.keys.revoke(key_of("ops").public_key.key_id, "lost", key_of("root"))
+    keys = here.desk.keys.keyring
+    kept = here.desk.memory.recalled()
+    assert kept == newest_of(here)
+    assert kept.time is not None
+    assert revoked_from(keys) == keys.as_of < kept.time
+    assert here.desk.keys.sealing is not None
+    assert here.desk.keys.sealing.refusal is None
+
+
+def test_where_nothing_was_ever_written_there_is_nothing_to_sign(here: Office) -> None:
+    here.desk.keys.revoke(key_of("ops").public_key.key_id, "lost", key_of("root"))
+    assert here.desk.keys.sealing is None
+    assert here.streams() == {}
+
+
+def test_who_revokes_his_own_key_leaves_it_to_another_to_sign(here: Office) -> None:
+    here.trust("second", OWNER)
+    open_dev(here)
+    here.desk.keys.revoke(key_of("second").public_key.key_id, "lost", key_of("second"))
+    assert here.desk.keys.sealing is not None
+    assert here.desk.keys.sealing.refusal is not None
+    assert here.desk.keys.sealing.refusal.code == "registry_signer_untrusted"
+    assert code(lambda: open_dev(here)) == BEFORE
+    assert code(lambda: here.base("prod")) == BEFORE
+    assert code(lambda: renewed(here.desk, whole(here), key_of("second"))) == "registry_signer_untrusted"
+    renewed(here.desk, whole(here), key_of("ops"))
+    open_dev(here)
+    assert whole(here).sound
+
+
+def test_nobody_acts_upon_an_act_that_was_not_there_when_he_saw_the_registry(here: Office) -> None:
+    here.record()
+    earlier = here.desk.keys.clock
+    here.trust("ops")  # no longer an operator
+    catalog, now = here.desk.platform.catalog, here.desk.keys.clock
+    backdated(catalog, earlier, keyring=keyring_before(catalog), until=now, origin=here.desk.origin)
+    assert (
+        code(lambda: environment_set(here.desk, "prod", protected=True, by=here.by("root"))) == "clock_went_backwards"
+    )
+
+
+def cut_log(here: Office) -> None:
+    Stolen(Path(here.desk.platform.home.catalog)).cut(LOG)
+
+
+def spoil_memory(here: Office) -> None:
+    here.desk.keys.files.remember("registry", b"{}")
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"), [(cut_log, "log_truncated"), (spoil_memory, "registry_memory_invalid")]
+)
+def test_a_registry_that_nobody_would_sign_stops_no_revocation(
+    here: Office, damage: Callable[[Office], None], expected: str
+) -> None:
+    open_dev(here)
+    before = here.streams()[CHECKPOINTS]
+    damage(here)
+    keys = here.desk.keys.revoke(key_of("ops").public_key.key_id, "lost", key_of("root"))
+    assert revoked_from(keys) == keys.as_of
+    assert here.desk.keys.sealing is not None
+    assert here.desk.keys.sealing.refusal is not None
+    assert here.desk.keys.sealing.refusal.code == expected
+    assert here.streams()[CHECKPOINTS] == before
+
+
+class Failing:
+    """An owner's key, and a catalog that fails when the checkpoint is written."""
+
+    public_key = key_of("root").public_key
+
+    def sign(self, message: bytes) -> bytes:
+        if message.startswith(b"contextplane.registry/"):
+            raise CatalogFailed("the disk is full")
+        return key_of("root").sign(message)
+
+
+def test_when_the_catalog_fails_at_the_checkpoint_the_key_is_not_revoked_either(here: Office) -> None:
+    open_dev(here)
+    before = here.desk.keys.keyring
+    assert code(lambda: here.desk.keys.revoke(key_of("ops").public_key.key_id, "lost", Failing())) == "catalog_failed"
+    here.desk.keys.__dict__.pop("keyring")
+    assert here.desk.keys.keyring == before
+
+
+def test_every_change_of_the_keyring_signs_it_not_only_a_revocation(here: Office) -> None:
+    open_dev(here)
+    before = newest_of(here)
+    here.trust("newcomer")
+    after = newest_of(here)
+    assert (after.size, after.root, after.heads) == (before.size, before.root, before.heads)
+    assert after.time is not None
+    assert after.time > here.desk.keys.keyring.as_of

@@ -1,0 +1,307 @@
+"""An index that says otherwise than the objects is told of, relied upon by nobody who collects, and made anew."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from contextplane.adapters.sqlite.catalog import SqliteCatalog
+from contextplane.app.handoff import opened_desk
+from contextplane.app.recording import Recorder, desk_of
+from contextplane.app.recording_care import recording_comparison
+from contextplane.app.settings import Settings
+from contextplane.model.handoff import HandoffDocument
+from contextplane.model.ids import Digest
+from contextplane.ports.catalog import CatalogCorrupt
+from contextplane.ports.streams import Event
+from contextplane.record.unfinished import keep_unfinished, unfinished
+from contextplane.store.finding import Finding
+from contextplane.store.fsck import fsck
+from contextplane.store.gc import gc
+from contextplane.store.gc_blocked import GcBlocked
+from tests.unit.store.world import FAR_AHEAD, World
+
+
+def harm(world: World, sql: str) -> None:
+    """What a hand, or a fault of ours, does to the index. No row goes with another one."""
+    assert isinstance(world.platform.catalog, SqliteCatalog)
+    db = world.platform.catalog._db
+    db.execute("PRAGMA foreign_keys = OFF")
+    db.execute(sql)
+    db.execute("PRAGMA foreign_keys = ON")
+
+
+def brief(findings: list[Finding]) -> list[tuple[str, str]]:
+    return [(finding.state, finding.what) for finding in findings]
+
+
+def everything(world: World) -> set[Digest]:
+    return set(world.platform.objects.names())
+
+
+@pytest.fixture
+def line(world: World) -> list[Digest]:
+    """A pack that only its fork keeps; its fork, and another pack, both registered and indexed; and an orphan."""
+    first = world.pack(b"first", b"more")
+    packs = [first, world.pack(b"second", parent=first.hex), world.pack(b"third")]
+    world.unregister(first)
+    world.follow()
+    world.record_blob(b"orphan")
+    return packs
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE pack SET model = 'evil'",
+        "UPDATE pack SET steps = steps + 98",
+        "UPDATE pack SET created_seconds = created_seconds + 1",
+        "UPDATE pack SET parent = ''",
+        "UPDATE pack SET problem = 'none'",
+        "INSERT INTO pack_tool SELECT 'rm', number FROM pack",
+        "DELETE FROM pack",
+        "DELETE FROM pack_tool",
+        "DELETE FROM root",
+        "UPDATE root SET target = (SELECT min(target) FROM root)",
+        "UPDATE tally SET objects = 99 WHERE what = 'root'",
+        "UPDATE object SET kind = 'blob'",
+        "DELETE FROM edge WHERE role = 'outputs'",
+        "INSERT INTO pack SELECT 99, lower(hex(zeroblob(32))), 1, 1, 1, 1, '', 0, '', ''",
+    ],
+)
+def test_a_check_tells_of_rows_that_say_otherwise_than_the_objects_and_a_rebuild_puts_them_right(
+    world: World, line: list[Digest], sql: str
+) -> None:
+    orphan = [("orphaned", str(Digest.of(b"orphan")))]
+    assert brief(world.findings()) == orphan
+    harm(world, sql)
+    assert "index" in {finding.state for finding in world.findings()}
+    world.rebuild()
+    assert brief(world.findings()) == orphan
+    world.gc()
+    assert everything(world) >= {*line, *map(Digest.of, (b"first", b"more", b"second", b"third"))}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM edge",
+        "DELETE FROM source",
+        "DELETE FROM edge WHERE role = 'system_prompt'",
+        "DELETE FROM edge WHERE role = 'outputs'",
+        "DELETE FROM edge WHERE role = 'parent'",
+        "DELETE FROM edge WHERE position = (SELECT max(position) FROM edge)",
+        "UPDATE edge SET target = (SELECT min(target) FROM edge) WHERE role = 'outputs'",
+        "DELETE FROM root",
+        "DELETE FROM root WHERE name = (SELECT max(name) FROM root)",
+        "UPDATE root SET target = (SELECT min(target) FROM root)",
+    ],
+)
+def test_while_the_index_has_lost_what_keeps_a_pack_nothing_is_collected(
+    world: World, line: list[Digest], sql: str, *, dry_run: bool
+) -> None:
+    there = everything(world)
+    harm(world, sql)
+    with pytest.raises(GcBlocked) as caught:
+        world.gc(dry_run=dry_run)
+    assert caught.value.hint is not None
+    assert "ctx fsck --rebuild" in caught.value.hint
+    assert everything(world) == there
+    world.rebuild()
+    assert world.gc(dry_run=dry_run).objects == (Digest.of(b"orphan"),)
+    assert everything(world) >= set(line)
+
+
+def test_a_pack_that_refers_to_nothing_blocks_nothing(world: World) -> None:
+    world.register(b'{"version": "0.1", "steps": []}')
+    world.follow()
+    orphan = world.record_blob(b"orphan")
+    assert world.gc().objects == (orphan,)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_a_pack_names_that_came_since_stays_and_blocks_nothing(world: World, *, dry_run: bool) -> None:
+    world.record_blob(b"named by a pack that nobody indexed yet")
+    orphan = world.record_blob(b"orphan")
+    world.pack(b"named by a pack that nobody indexed yet")
+    assert world.gc(dry_run=dry_run).objects == (orphan,)
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_of_a_pack_that_lost_its_references_and_cannot_be_read_nobody_knows_what_it_needs(
+    world: World, line: list[Digest], *, registered: bool
+) -> None:
+    pack = line[2]
+    harm(world, "DELETE FROM edge")
+    world.damage(pack, b"damaged")
+    if not registered:
+        world.unregister(pack)
+    world.rebuild()
+    if registered:
+        with pytest.raises(GcBlocked):
+            world.gc()
+    else:
+        assert Digest.of(b"orphan") in world.gc().objects
+
+
+def test_rows_of_packs_that_are_gone_from_the_list_are_an_unsound_catalog_until_it_is_made_anew(
+    world: World, line: list[Digest]
+) -> None:
+    harm(world, "INSERT INTO pack_tool SELECT 'read_file', number FROM pack WHERE true ON CONFLICT DO NOTHING")
+    harm(world, "DELETE FROM pack")
+    with pytest.raises(CatalogCorrupt) as caught:
+        world.follow()
+    assert caught.value.hint == "'ctx fsck --rebuild' makes the index anew"
+    world.rebuild()
+    assert {finding.state for finding in world.findings()} == {"orphaned"}
+    with world.platform.catalog.read() as view:
+        assert set(view.packs.digests()) == set(line[1:])
+
+
+def test_a_pack_whose_bytes_are_back_is_listed_as_what_it_says_by_whoever_packs_or_collects(world: World) -> None:
+    pack = world.pack(b"the report")
+    data = world.place(pack).read_bytes()
+    world.damage(pack, b"damaged")
+    world.follow()
+    world.damage(pack, data)
+    assert ("index", f"packs/{pack.hex}") in brief(world.findings())
+    world.gc()
+    assert world.findings() == []
+
+
+# --- what is not here -------------------------------------------------------------------------------------------------
+
+
+def test_a_parent_that_was_never_here_is_told_and_is_no_damage(world: World) -> None:
+    child = world.pack(b"child", parent="0" * 64)
+    world.follow()
+    for _ in range(2):
+        (found,) = world.findings()
+        assert (found.state, found.what, found.needed_by) == ("absent", f"sha256:{'0' * 64}", (str(child),))
+        world.rebuild()
+
+
+def _lost(world: World, _child: Digest, parent: Digest) -> None:
+    world.place(parent).unlink()
+
+
+def _lost_before_a_rebuild(world: World, _child: Digest, parent: Digest) -> None:
+    world.place(parent).unlink()
+    world.rebuild()
+
+
+def _an_output_besides(world: World, _child: Digest, parent: Digest) -> None:
+    data = world.place(parent).read_bytes()
+    world.pack(data)
+    world.follow()
+    world.place(parent).unlink()
+
+
+def _registered(world: World, _child: Digest, parent: Digest) -> None:
+    (world.path / "packs" / parent.hex).write_bytes(str(parent).encode())
+    world.place(parent).unlink()
+    world.follow()
+
+
+@pytest.mark.parametrize("way", [_lost, _lost_before_a_rebuild, _an_output_besides, _registered])
+def test_a_parent_that_was_here_is_missing_however_it_was_lost(
+    world: World, way: Callable[[World, Digest, Digest], None]
+) -> None:
+    parent = world.pack(b"parent")
+    child = world.pack(b"child", parent=parent.hex)
+    world.unregister(parent)
+    world.follow()
+    way(world, child, parent)
+    assert ("missing", str(parent)) in brief(world.findings())
+    assert "absent" not in {finding.state for finding in world.findings()}
+
+
+def test_what_is_a_parent_and_a_content_is_missing_as_a_content(world: World) -> None:
+    parent = world.pack(b"parent")
+    data = world.place(parent).read_bytes()
+    world.pack(b"child", parent=parent.hex)
+    world.pack(data)
+    world.unregister(parent)
+    world.place(parent).unlink()
+    world.follow()
+    assert ("missing", str(parent)) in brief(world.findings())
+
+
+# --- what other rooms keep --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recording(world: World) -> str:
+    """A recording whose process died."""
+    settings = Settings(cwd=str(world.path.parent))
+    with pytest.raises(RuntimeError), Recorder(model="m", system_prompt="s", settings=settings) as run:
+        run.step("t", parameters={"long": "x" * 70_000}, output="first")
+        raise RuntimeError
+    return run.id
+
+
+def rebuild_all(world: World) -> None:
+    world.rebuild()
+    keep_unfinished(desk_of(world.platform))
+
+
+def checked(world: World) -> list[tuple[str, str]]:
+    platform = world.platform
+    others = [recording_comparison(platform)]
+    return brief(list(fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _count: None, others)))
+
+
+@pytest.mark.parametrize("sql", ["DELETE FROM root", "DELETE FROM root WHERE name LIKE '%/2/1'"])
+def test_an_unfinished_recording_that_nothing_keeps_is_told_and_not_collected(
+    world: World, recording: str, sql: str
+) -> None:
+    assert checked(world) == []
+    harm(world, sql)
+    assert ("index", f"recording/{recording}") in checked(world)
+    platform = world.platform
+    others = [recording_comparison(platform)]
+    with pytest.raises(GcBlocked):
+        gc(platform.catalog, platform.entries, platform.objects, older_than=FAR_AHEAD, dry_run=False, others=others)
+    rebuild_all(world)
+    assert checked(world) == []
+    assert [str(one.id) for one in unfinished(desk_of(platform))] == [recording]
+    assert not world.gc().objects
+
+
+def test_a_rebuild_keeps_of_a_recording_also_what_is_missing_for_it_may_come_back(world: World, recording: str) -> None:
+    content = Digest.of(b"first")
+    world.place(content).unlink()
+    harm(world, "DELETE FROM root")
+    rebuild_all(world)
+    assert checked(world) == [("missing", str(content))]
+    world.platform.objects.put(b"first")
+    assert not world.gc().objects
+    with Recorder.resume(recording, settings=Settings(cwd=str(world.path.parent))) as run:
+        pass
+    assert run.digest is not None
+
+
+def test_a_recording_that_cannot_be_read_is_corrupt_and_one_that_is_a_pack_is_not_looked_at(
+    world: World, recording: str
+) -> None:
+    settings = Settings(cwd=str(world.path.parent))
+    with Recorder(model="m", system_prompt="s", settings=settings):
+        pass
+    with world.platform.catalog.write() as tx:
+        stream = f"recording/{recording}"
+        tx.streams.append(stream, tx.streams.head(stream), [Event(kind="recorded", body=b"{}")])
+    assert checked(world) == [("corrupt", f"recording/{recording}")]
+
+
+def test_a_handoff_pack_that_nothing_keeps_is_not_collected(tmp_path: Path, world: World) -> None:
+    with opened_desk(Settings(cwd=str(tmp_path))) as desk:
+        desk.shelf.write(HandoffDocument(sections=(), name="kept"))
+    soon = world.platform.clock.now() + timedelta(seconds=1)
+    harm(world, "DELETE FROM root")
+    with pytest.raises(GcBlocked):
+        world.gc(older_than=soon)
+    world.rebuild()
+    assert not world.gc(older_than=soon).objects
+    assert world.findings() == []
