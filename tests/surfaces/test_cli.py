@@ -203,3 +203,16 @@ def test_an_option_with_an_empty_value_is_not_taken_for_one_that_was_left_out(sa
 @pytest.mark.parametrize("args", [["log", "--model"], ["log", "--tool"], ["search"], ["handoff", "read"]], ids=" ".join)
 def test_a_text_that_is_not_utf_8_is_refused_in_one_line(sample: Store, args: list[str]) -> None:
     assert "not UTF-8" in one_error_line(ctx(*args, "a\udcff", cwd=sample.folder), 2, "usage")
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]], ids=["people", "machine"])
+def test_an_error_repeats_no_secret_of_what_it_is_about(tmp_path: Path, json: list[str]) -> None:
+    ctx("init", cwd=tmp_path)
+    key, block = "AKIAABCDEFGHIJKLMNOP", "-----BEGIN PRIVATE KEY-----"
+    (tmp_path / "log.json").write_bytes(msgspec.json.encode({key: 1, block: 2, "created": f"at {key}"}))
+    result = ctx("pack", "log.json", *json, cwd=tmp_path)
+    assert result.status == 10
+    assert "execution_log_invalid" in result.err
+    assert "it looks like a secret" in result.err
+    assert key not in result.err
+    assert block not in result.err

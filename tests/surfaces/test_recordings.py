@@ -80,6 +80,36 @@ def test_finalizing_a_recording_again_gives_the_same_pack_and_says_so(tmp_path: 
     assert len(told(ctx("log", "--json", cwd=tmp_path))["packs"]) == 2
 
 
+def test_a_recording_with_a_content_that_is_gone_is_refused_with_its_part_and_a_way_out(
+    tmp_path: Path, settings: Settings
+) -> None:
+    one, lost = left_behind(settings), Digest.of(b"step 1")
+    (tmp_path / ".ctx" / "objects" / lost.hex[:2] / lost.hex[2:]).unlink()
+    result = ctx("finalize", one, cwd=tmp_path)
+    assert (result.status, result.out) == (REFUSED, "")
+    assert result.err.startswith(f"ctx: recording_incomplete: {one}:steps/1: is missing: {lost} (no pack was made")
+    assert ctx("gc", "--grace", "0s", "--quiet", cwd=tmp_path).out == ""
+    (tmp_path / "run.json").write_bytes(
+        b'{"model":{"identifier":"m"},"system_prompt":"step 1","environment":{"os":"l","runtime":"r"}}'
+    )
+    assert ctx("pack", "run.json", cwd=tmp_path).status == 0
+    assert ctx("finalize", one, cwd=tmp_path).status == 0
+    assert ctx("fsck", cwd=tmp_path).status == 0
+
+
+def test_finalizing_again_after_its_large_events_were_collected_says_what_is_not_known_any_more(
+    tmp_path: Path, settings: Settings
+) -> None:
+    with Recorder(model="m", system_prompt=KEY, settings=settings) as run:
+        run.step("t", parameters={"long": "x" * 70_000})
+    assert ctx("gc", "--grace", "0s", cwd=tmp_path).out.count("removed  sha256:") == 1
+    result = ctx("finalize", run.id, cwd=tmp_path)
+    assert (result.status, result.out) == (0, f"{run.reference}\n")
+    assert "was told then, and is not known any more" in result.err
+    answer = msgspec.json.decode(ctx("finalize", run.id, "--json", cwd=tmp_path).raw)
+    assert (answer["new"], answer["suspects"], answer["unsearched"]) == (False, None, None)
+
+
 def test_secrets_that_a_recording_holds_are_told(tmp_path: Path, settings: Settings) -> None:
     with pytest.raises(RuntimeError), Recorder(model="m", system_prompt=KEY, settings=settings) as run:
         raise RuntimeError

@@ -3,11 +3,9 @@
 import re
 
 from contextplane.policy.randomness import holds_random_run
-from contextplane.policy.secrets import secret_shapes
+from contextplane.policy.secrets import HIDDEN, secret_shapes
 
 __all__ = ["HIDDEN", "looks_secret", "without_secrets"]
-
-HIDDEN = "(not shown: it looks like a secret)"
 
 _WORD = re.compile(r"[^\s'\"]+")
 _STEP = re.compile(r"[^/]+")

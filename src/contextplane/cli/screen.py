@@ -1,6 +1,7 @@
 """Where a verb writes: text for people, JSON for machines, errors in one line. It decides nothing."""
 
 import sys
+from collections.abc import Callable
 from typing import TextIO
 
 import msgspec
@@ -69,7 +70,13 @@ class Screen(Value, frozen=True):
         self.out.write(_harmless(text) + "\n")
 
     def error(self, error: ContextPlaneError) -> None:
-        """One line on standard error; one JSON document when a machine reads."""
+        """One line on standard error; one JSON document when a machine reads.
+
+        An error may repeat what somebody wrote. It is kept in logs of others, where no secret belongs.
+        """
+        # Only errors need it.
+        from contextplane.policy.secrets import without_shapes
+
         if self.json:
             told = {
                 "code": error.code,
@@ -79,9 +86,10 @@ class Screen(Value, frozen=True):
                 "hint": error.hint,
                 "details": error.details,
             }
-            self.err.write(_harmless(_encoded({"error": told}).decode()) + "\n")
+            plain = _each_text(msgspec.json.decode(_encoded(told)), without_shapes)
+            self.err.write(_harmless(_encoded({"error": plain}).decode()) + "\n")
             return
-        line = shortened(clean(f"ctx: {error.code}: {error}"))
+        line = shortened(clean(f"ctx: {error.code}: {without_shapes(str(error))}"))
         self.err.write(self.paint("red", line) + "\n")
 
     @property
@@ -91,6 +99,17 @@ class Screen(Value, frozen=True):
 
     def paint(self, color: str, text: str) -> str:
         return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if self.color else text
+
+
+def _each_text(value: object, change: Callable[[str], str]) -> object:
+    """A JSON value with every text in it changed; names of members stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_each_text(one, change) for one in value]
+    if isinstance(value, dict):
+        return {name: _each_text(one, change) for name, one in value.items()}
+    return value
 
 
 def clean(text: str) -> str:

@@ -11,7 +11,9 @@ from functools import cache
 from contextplane.model.canonical import Json
 from contextplane.model.value import Value
 
-__all__ = ["SEARCHED", "Looked", "SecretScan", "looked_at", "secret_shapes"]
+__all__ = ["HIDDEN", "SEARCHED", "Looked", "SecretScan", "looked_at", "secret_shapes", "without_shapes"]
+
+HIDDEN = "(not shown: it looks like a secret)"
 
 SEARCHED = 256 << 10
 """How much of one content is looked at: its first 256 KiB."""
@@ -44,6 +46,7 @@ _IN_ONE_PIECE = {_UNDERSCORE: 22, rb"I": 20}
 """So many letters and digits without a break are in every shape that is found by this character."""
 
 _BEHIND, _AHEAD = 16, 1100
+_PARTS = (r"-----BEGIN [A-Z0-9 ]{0,40}-----", r"[^\s'\"]+")
 
 
 def secret_shapes(data: bytes, *, longest_piece: int = SEARCHED) -> tuple[str, ...]:
@@ -52,6 +55,21 @@ def secret_shapes(data: bytes, *, longest_piece: int = SEARCHED) -> tuple[str, .
     `longest_piece`: how many letters and digits stand there without a break at most. Who knows that saves a search.
     """
     return _in_order(_kinds(data[:SEARCHED], 0, ended=True, longest_piece=longest_piece))
+
+
+def without_shapes(text: str) -> str:
+    """The same words, without those that have the shape of a secret: for whoever must repeat what somebody wrote."""
+    for part in _PARTS if _has_shape(text) else ():
+        text = re.sub(part, lambda one: _unless_shaped(one[0]), text)
+    return _unless_shaped(text)
+
+
+def _unless_shaped(text: str) -> str:
+    return HIDDEN if _has_shape(text) else text
+
+
+def _has_shape(text: str) -> bool:
+    return bool(secret_shapes(text.encode(errors="replace")))
 
 
 class Looked(Value, frozen=True):

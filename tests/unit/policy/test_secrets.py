@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.canonical import Json
-from contextplane.policy.secrets import _SHAPES, SEARCHED, Looked, SecretScan, looked_at, secret_shapes
+from contextplane.policy.secrets import (
+    _SHAPES,
+    HIDDEN,
+    SEARCHED,
+    Looked,
+    SecretScan,
+    looked_at,
+    secret_shapes,
+    without_shapes,
+)
 
 TOKEN = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
 
@@ -175,3 +184,18 @@ def test_whether_all_of_it_was_looked_at_is_told(extra: int, cut: int) -> None:
 def test_what_is_known_of_the_pieces_of_a_content_changes_nothing_that_is_found(data: bytes) -> None:
     pieces = re.findall(rb"[A-Za-z0-9]+", data)
     assert secret_shapes(data, longest_piece=max(map(len, pieces), default=0)) == secret_shapes(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("not a digest: 'use key AKIAABCDEFGHIJKLMNOP now'", f"not a digest: 'use key {HIDDEN} now'"),
+        ("/a/-----BEGIN RSA PRIVATE KEY-----/b: no", f"/a/{HIDDEN}/b: no"),
+        ("x -----BEGIN PRIVATE KEY----- y", f"x {HIDDEN} y"),
+        ("sha256:" + "a1" * 32, "sha256:" + "a1" * 32),
+        ("nothing of that kind", "nothing of that kind"),
+    ],
+)
+def test_what_is_repeated_has_no_word_of_the_shape_of_a_secret(text: str, said: str) -> None:
+    assert without_shapes(text) == said
+    assert secret_shapes(without_shapes(text).encode()) == ()

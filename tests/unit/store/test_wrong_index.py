@@ -8,8 +8,10 @@ import pytest
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.app.handoff import opened_desk
+from contextplane.app.packing import pack_log
 from contextplane.app.recording import Recorder, desk_of
 from contextplane.app.recording_care import recording_comparison
+from contextplane.app.registering import register_within
 from contextplane.app.settings import Settings
 from contextplane.model.handoff import HandoffDocument
 from contextplane.model.ids import Digest
@@ -160,14 +162,39 @@ def test_rows_of_packs_that_are_gone_from_the_list_are_an_unsound_catalog_until_
         assert set(view.packs.digests()) == set(line[1:])
 
 
-def test_a_pack_whose_bytes_are_back_is_listed_as_what_it_says_by_whoever_packs_or_collects(world: World) -> None:
-    pack = world.pack(b"the report")
-    data = world.place(pack).read_bytes()
-    world.damage(pack, b"damaged")
-    world.follow()
+LOG = b'{"model":{"identifier":"m-1"},"system_prompt":"s","environment":{"os":"l","runtime":"r"}}'
+
+
+def packed_again(world: World, _pack: Digest, _data: bytes) -> None:
+    pack_log(world.platform, LOG, root=str(world.path.parent))
+
+
+def registered_again(world: World, pack: Digest, data: bytes) -> None:
+    world.damage(pack, data)
+    with world.platform.catalog.write() as tx:
+        register_within(world.platform, tx, pack, data)
+
+
+def collected(world: World, pack: Digest, data: bytes) -> None:
     world.damage(pack, data)
     assert ("index", f"packs/{pack.hex}") in brief(world.findings())
     world.gc()
+
+
+@pytest.mark.parametrize("way", [packed_again, registered_again, collected])
+def test_a_pack_whose_bytes_are_back_is_listed_as_what_it_says(
+    world: World, way: Callable[[World, Digest, bytes], None]
+) -> None:
+    pack = pack_log(world.platform, LOG, root=str(world.path.parent)).digest
+    data = world.place(pack).read_bytes()
+    world.damage(pack, b"damaged")
+    with world.platform.catalog.write() as tx:  # as of a catalog that was lost
+        tx.packs.clear()
+        tx.objects.forget(pack)
+    world.follow()
+    with world.platform.catalog.read() as view:
+        assert view.packs.row(pack).problem  # type: ignore[union-attr]
+    way(world, pack, data)
     assert world.findings() == []
 
 

@@ -5,11 +5,10 @@ The report tells apart: missing (referred to, not there), corrupt (there, and no
 (whole, and nothing refers to it: an act came to nothing, for example; 'ctx gc' removes it in time), foreign
 (not ours), absent (a run is a fork of it, and was imported without it). The first four end with status 1.
 Nothing is repaired or removed, except that --rebuild makes the index anew, and with it the entries of packs
-that are no copies of their manifests. A catalog that cannot be
-used is then moved aside and a new one begun with what could be saved, and with the handoff packs whose
-revisions are found among the objects; what is lost is named, and that ends with status 1, too. Of the
-registry, the keyring, the log and the ends of streams are compared with what is signed; 'ctx verify
---registry' looks at every event.
+that are no copies of their manifests. A catalog that cannot be used is then moved aside and a new one begun
+with what could be saved, and with the handoff packs whose revisions are found among the objects; what is
+lost is named, and that ends with status 1, too. Of the registry, the keyring, the log and the ends of
+streams are compared with what is signed; 'ctx verify --registry' looks at every event.
 """
 
 from argparse import ArgumentParser, Namespace
