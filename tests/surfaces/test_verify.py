@@ -65,7 +65,7 @@ def test_a_tampered_blob_is_named_and_is_not_status_0(tmp_path: Path) -> None:
     assert result.status == MODIFIED
     assert "Integrity: modified" in result.out
     name = f"ctx://{run.digest.hex[:12]}:outputs/report.md"
-    assert f"\n  modified  {name} was tampered with (object {blob.hex[:12]})\n" in result.out
+    assert f"\n  modified  {name} was tampered with\n" in result.out
     trouble = only_trouble(ctx("verify", run.digest.hex, "--json", cwd=tmp_path), MODIFIED)
     assert (trouble["what"], trouble["answer"]) == (f"outputs/report.md {blob}", "modified")
     assert (trouble["part"], trouble["digest"], trouble["damage"]) == ("outputs/report.md", str(blob), "tampered")

@@ -173,3 +173,12 @@ def test_whoever_is_overtaken_by_a_finish_is_told_also_when_events_were_collecte
             pass
         assert collect_all(settings) == 1
         run.output("o", "x")
+
+
+def test_finishing_what_another_finished_gives_its_pack_also_when_events_were_collected(settings: Settings) -> None:
+    with Recorder(model="m", system_prompt="s", settings=settings) as run:
+        run.step("t", parameters={"long": "x" * 70_000})
+        with Recorder.resume(run.id, settings=settings) as other:
+            pass
+        assert collect_all(settings) == 1
+    assert run.digest == other.digest

@@ -85,6 +85,9 @@ def test_a_check_tells_of_rows_that_say_otherwise_than_the_objects_and_a_rebuild
     assert everything(world) >= {*line, *map(Digest.of, (b"first", b"more", b"second", b"third"))}
 
 
+ONLY_THE_PARENTS = f"DELETE FROM edge WHERE target = '{Digest.of(b'more').hex}'"  # noqa: S608  our own digest
+
+
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize(
     "sql",
@@ -95,6 +98,7 @@ def test_a_check_tells_of_rows_that_say_otherwise_than_the_objects_and_a_rebuild
         "DELETE FROM edge WHERE role = 'outputs'",
         "DELETE FROM edge WHERE role = 'parent'",
         "DELETE FROM edge WHERE position = (SELECT max(position) FROM edge)",
+        ONLY_THE_PARENTS,
         "UPDATE edge SET target = (SELECT min(target) FROM edge) WHERE role = 'outputs'",
         "DELETE FROM root",
         "DELETE FROM root WHERE name = (SELECT max(name) FROM root)",
@@ -114,6 +118,11 @@ def test_while_the_index_has_lost_what_keeps_a_pack_nothing_is_collected(
     world.rebuild()
     assert world.gc(dry_run=dry_run).objects == (Digest.of(b"orphan"),)
     assert everything(world) >= set(line)
+
+
+def test_a_pack_that_is_recorded_as_something_else_is_told_by_its_name(world: World, line: list[Digest]) -> None:
+    harm(world, "UPDATE object SET kind = 'blob'")
+    assert ("index", f"packs/{line[1].hex}") in brief(world.findings())
 
 
 def test_a_pack_that_refers_to_nothing_blocks_nothing(world: World) -> None:
@@ -196,64 +205,6 @@ def test_a_pack_whose_bytes_are_back_is_listed_as_what_it_says(
         assert view.packs.row(pack).problem  # type: ignore[union-attr]
     way(world, pack, data)
     assert world.findings() == []
-
-
-# --- what is not here -------------------------------------------------------------------------------------------------
-
-
-def test_a_parent_that_was_never_here_is_told_and_is_no_damage(world: World) -> None:
-    child = world.pack(b"child", parent="0" * 64)
-    world.follow()
-    for _ in range(2):
-        (found,) = world.findings()
-        assert (found.state, found.what, found.needed_by) == ("absent", f"sha256:{'0' * 64}", (str(child),))
-        world.rebuild()
-
-
-def _lost(world: World, _child: Digest, parent: Digest) -> None:
-    world.place(parent).unlink()
-
-
-def _lost_before_a_rebuild(world: World, _child: Digest, parent: Digest) -> None:
-    world.place(parent).unlink()
-    world.rebuild()
-
-
-def _an_output_besides(world: World, _child: Digest, parent: Digest) -> None:
-    data = world.place(parent).read_bytes()
-    world.pack(data)
-    world.follow()
-    world.place(parent).unlink()
-
-
-def _registered(world: World, _child: Digest, parent: Digest) -> None:
-    (world.path / "packs" / parent.hex).write_bytes(str(parent).encode())
-    world.place(parent).unlink()
-    world.follow()
-
-
-@pytest.mark.parametrize("way", [_lost, _lost_before_a_rebuild, _an_output_besides, _registered])
-def test_a_parent_that_was_here_is_missing_however_it_was_lost(
-    world: World, way: Callable[[World, Digest, Digest], None]
-) -> None:
-    parent = world.pack(b"parent")
-    child = world.pack(b"child", parent=parent.hex)
-    world.unregister(parent)
-    world.follow()
-    way(world, child, parent)
-    assert ("missing", str(parent)) in brief(world.findings())
-    assert "absent" not in {finding.state for finding in world.findings()}
-
-
-def test_what_is_a_parent_and_a_content_is_missing_as_a_content(world: World) -> None:
-    parent = world.pack(b"parent")
-    data = world.place(parent).read_bytes()
-    world.pack(b"child", parent=parent.hex)
-    world.pack(data)
-    world.unregister(parent)
-    world.place(parent).unlink()
-    world.follow()
-    assert ("missing", str(parent)) in brief(world.findings())
 
 
 # --- what other rooms keep --------------------------------------------------------------------------------------------

@@ -168,10 +168,10 @@ def _trouble(trouble: "Trouble", pack: "Digest") -> str:
 
     if trouble.damage is UNSET or trouble.part is UNSET or trouble.digest is UNSET:
         return re.sub(r"([0-9a-f]{12})[0-9a-f]{52}", r"\1", trouble.what) + f"  {trouble.why}"
-    object_ = trouble.digest.removeprefix("sha256:")[:_SHORT]
+    name = short(pack, trouble.part)
     if trouble.part in {"manifest", "parent"}:
-        return said(f"{trouble.part} ctx://{object_}", trouble.damage, trouble.why)
-    return said(short(pack, trouble.part), trouble.damage, trouble.why) + f" (object {object_})"
+        name = f"{trouble.part} ctx://{trouble.digest.removeprefix('sha256:')[:_SHORT]}"
+    return said(name, trouble.damage, trouble.why)
 
 
 def _file(path: str, platform: "Platform", screen: Screen) -> int:
