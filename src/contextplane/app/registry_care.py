@@ -13,6 +13,7 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.catalog import View
+from contextplane.ports.object_index import ROOT
 from contextplane.ports.signer import SignatureCheck
 from contextplane.store.finding import Comparison, Finding
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from contextplane.trust.checkpoint import Checkpoint
     from contextplane.trust.keyring import TrustedKeys
 
-__all__ = ["RegistrySummary", "registry_comparison", "registry_indexing", "registry_summary"]
+__all__ = ["RegistrySummary", "registry_comparison", "registry_indexing", "registry_kept", "registry_summary"]
 
 _KEYRING, _REGISTRY = "trust/keyring", "registry/"
 _LOG, _CHECKPOINTS = "registry/log", "registry/checkpoints"
@@ -61,6 +62,21 @@ def registry_indexing(platform: Platform) -> "Indexing":
             return 0  # a check tells of it
 
     return lambda tx: index_registry(tx, size_of)
+
+
+def registry_kept(platform: Platform) -> Comparison:
+    """Everything that its events name is kept: what whoever collects must know, and no more than that."""
+    with platform.catalog.read() as view:
+        if next(view.streams.names(_REGISTRY), None) is None:
+            return lambda _view: iter(())
+    from contextplane.registry.indexing import compare_objects
+
+    def compared(view: View) -> Iterator[Finding]:
+        for what, why in compare_objects(view):
+            if ROOT not in view.objects.wanted_as(Digest.parse(what)):
+                yield Finding(state="index", what=what, why=why)
+
+    return compared
 
 
 def registry_comparison(platform: Platform) -> Comparison:

@@ -19,7 +19,7 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.ports.clock import Clock
 from contextplane.ports.object_index import BLOB, Recorded
-from contextplane.ports.objects import Batch, Condition, Objects, Stored
+from contextplane.ports.objects import Batch, Condition, ObjectNotFound, Objects, Stored
 from contextplane.ports.sources import Sources
 from contextplane.ports.streams import MAX_INLINE, Event, StreamConflict
 from contextplane.record.checking import RecordingRefused
@@ -107,7 +107,12 @@ class Journal:
         """What must be kept of it until it is a pack: what it consists of, and events too large for the catalog."""
         if self._pack(view) is not None:
             return ()
-        parts = (digest for _, digest in parts_of(self.read(view).manifest))
+        try:
+            parts = [digest for _, digest in parts_of(self.read(view).manifest)]
+        except ObjectNotFound:
+            if self._finished(view) is None or self.kept(view):
+                raise
+            return ()  # it was a pack, which is not registered any more: its events were collected before that
         elsewhere = (_elsewhere(stored.body) for stored in view.streams.read(self._stream))
         return tuple(dict.fromkeys([*parts, *(one for one in elsewhere if one)]))
 
@@ -213,17 +218,18 @@ class Journal:
     def _pack(self, view: View | Transaction) -> Digest | None:
         """The registered pack that it became. Only its last event is read: nothing keeps the others any more."""
         finished = self._finished(view)
-        if finished is None or next(view.objects.roots(f"{self._stream}/"), None) is not None:
+        if finished is None or self.kept(view):
             return None
         return finished if view.packs.row(finished) is not None else None
 
     def _finished(self, view: View | Transaction) -> Digest | None:
         """What it was closed as. That is its last event, and small."""
-        last = next(view.streams.read(self._stream, after=view.streams.head(self._stream) - 1), None)
-        if last is None:
+        # Read to its end: of very many recordings, each would leave an answer open.
+        last = list(view.streams.read(self._stream, after=view.streams.head(self._stream) - 1))
+        if not last:
             return None
         try:
-            event = None if _elsewhere(last.body) else self._event(last.body)
+            event = None if _elsewhere(last[0].body) else self._event(last[0].body)
         except RecordingBroken as error:
             raise error.under(str(self.id)) from None
         return Digest.parse(event.digest) if isinstance(event, Finished) else None

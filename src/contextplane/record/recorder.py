@@ -20,11 +20,13 @@ from contextplane.model.log_reader import REASONING
 from contextplane.model.manifest import Environment, Input, Model, Output, Prompt, Step
 from contextplane.model.timestamp import Timestamp
 from contextplane.policy.secrets import looked_at
+from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, ObjectObstructed
 from contextplane.record.checking import Checking
 from contextplane.record.contents import PutContent
-from contextplane.record.folding import Began, Noted
+from contextplane.record.folding import Began, Noted, RecordingBroken
 from contextplane.record.given import Given
 from contextplane.record.journal import Desk, Entry, Journal
+from contextplane.record.standing import Standing
 
 __all__ = ["Recording", "RecordingNotFound"]
 
@@ -36,7 +38,7 @@ class RecordingNotFound(ContextPlaneError):
     family: ClassVar[Family] = "not_found"
 
 
-class Recording:
+class Recording(Standing):
     """One run being recorded. Leaving its block finishes it; leaving it by an exception leaves it to be resumed.
 
     A content is text, bytes, a `Path` or chunks of bytes. What `ctx pack` refuses in a log is refused here, before
@@ -45,14 +47,11 @@ class Recording:
 
     def __init__(self, journal: Journal) -> None:
         """`begin` and `resume` make one."""
+        super().__init__(journal.id)
         self._journal = journal
         self._lock = RLock()
         self._counts: Counter[str] = Counter()
-        self._suspects: list[tuple[str, str]] = []
-        self._unsearched: list[str] = []
         self._closed = False
-        self._remembered = True
-        self._digest: Digest | None = None
 
     @classmethod
     def begin(  # noqa: PLR0913  what a run begins with
@@ -98,7 +97,7 @@ class Recording:
         pack = journal.pack()
         try:
             so_far = journal.resume()
-        except ContextPlaneError:
+        except (ObjectNotFound, ObjectCorrupt, ObjectObstructed, RecordingBroken):
             if pack is None:
                 raise
             return cls._forgotten(journal, pack)
@@ -121,36 +120,6 @@ class Recording:
         recording = cls(journal)
         recording._closed, recording._digest, recording._remembered = True, pack, False
         return recording
-
-    @property
-    def id(self) -> str:
-        """What it is resumed and finalized by."""
-        return str(self._journal.id)
-
-    @property
-    def digest(self) -> Digest | None:
-        """The pack that it became, once it is finished."""
-        return self._digest
-
-    @property
-    def reference(self) -> str | None:
-        """The same, as it is written on a command line."""
-        return f"ctx://{self._digest.hex}" if self._digest else None
-
-    @property
-    def suspects(self) -> tuple[tuple[str, str], ...]:
-        """Where something looks like a secret, and like which kind. It is recorded as it is."""
-        return tuple(self._suspects)
-
-    @property
-    def unsearched(self) -> tuple[str, ...]:
-        """Of which contents, too large for it, only the beginning was looked at for secrets."""
-        return tuple(self._unsearched)
-
-    @property
-    def remembered(self) -> bool:
-        """Whether these two are still known. The events of a recording that became a pack may be collected."""
-        return self._remembered
 
     def prompt(self, role: str, content: Given) -> None:
         """What was said to the model, or by it."""
@@ -251,10 +220,6 @@ class Recording:
         entry.write(noted, at)
         self._told(at, noted)
         self._counts[name] += 1
-
-    def _told(self, at: str, event: Began | Noted) -> None:
-        self._suspects += [(f"{at}/{field}", kind) for field, kind in event.suspects]
-        self._unsearched += [f"{at}/{field}" for field in event.unsearched]
 
 
 def _refuse_others(others: Mapping[str, object]) -> None:

@@ -64,6 +64,10 @@ class FaultyDisk(Disk):
         self._faults.hit("sync_all")
         super().sync_all(fd)
 
+    def sync_early(self, fd: int) -> None:
+        self._faults.hit("sync_early")
+        super().sync_early(fd)
+
     def make_folder(self, path: str, mode: int = 0o777) -> bool:
         self._faults.hit("make_folder")
         return super().make_folder(path, mode)

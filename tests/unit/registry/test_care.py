@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.registry_care import registry_comparison, registry_summary
+from contextplane.app.registry_care import registry_comparison, registry_indexing, registry_kept, registry_summary
 from contextplane.app.registry_verifying import verified
 from contextplane.app.repair import repaired
 from contextplane.app.settings import Settings
@@ -16,6 +16,8 @@ from contextplane.registry.streams import CHECKPOINTS, REGISTRY
 from contextplane.store.finding import Finding
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
+from contextplane.store.gc_blocked import GcBlocked
+from contextplane.store.rebuild import rebuild
 from tests.postgres import shared_url
 from tests.unit.registry.desk import Clock, Office, code, desk_in, office
 from tests.unit.registry.tampering import Stolen
@@ -77,6 +79,22 @@ def test_a_sound_registry_is_sound_and_nothing_of_it_is_collected(there: Office)
     assert done.objects == ()
     assert index(there) == before != {}
     assert there.stage("ctxpack.support@1.0.0") == "published"
+
+
+def test_while_nothing_keeps_what_it_names_nothing_is_collected(there: Office) -> None:
+    platform = there.desk.platform
+    limit = platform.clock.now() + timedelta(days=36500)
+    before = set(platform.objects.names())
+    others = [registry_kept(platform)]
+    with platform.catalog.write() as tx:
+        for name, _ in list(tx.objects.roots(REGISTRY)):
+            tx.objects.release(name)
+    with pytest.raises(GcBlocked):
+        gc(platform.catalog, platform.entries, platform.objects, older_than=limit, dry_run=False, others=others)
+    assert set(platform.objects.names()) == before
+    rebuild(platform.catalog, platform.entries, platform.objects, others=[registry_indexing(platform)])
+    done = gc(platform.catalog, platform.entries, platform.objects, older_than=limit, dry_run=False, others=others)
+    assert done.objects == ()
 
 
 def test_its_index_is_made_again_from_its_streams(settings: Settings) -> None:

@@ -273,6 +273,17 @@ def test_a_recording_that_cannot_be_read_is_corrupt_and_one_that_is_a_pack_is_no
     assert checked(world) == [("corrupt", f"recording/{recording}")]
 
 
+def test_a_recording_whose_pack_was_taken_out_after_its_events_were_collected_is_no_damage(world: World) -> None:
+    with Recorder(model="m", system_prompt="s", settings=Settings(cwd=str(world.path.parent))) as run:
+        run.step("t", parameters={"long": "x" * 70_000})
+    assert run.digest is not None
+    assert len(world.gc().objects) == 1
+    world.unregister(run.digest)
+    rebuild_all(world)
+    assert {state for state, _ in checked(world)} == {"orphaned"}
+    assert run.digest in world.gc().objects
+
+
 def test_a_handoff_pack_that_nothing_keeps_is_not_collected(tmp_path: Path, world: World) -> None:
     with opened_desk(Settings(cwd=str(tmp_path))) as desk:
         desk.shelf.write(HandoffDocument(sections=(), name="kept"))

@@ -46,6 +46,6 @@ class EarlyWriting:
     def _work(self) -> None:
         try:
             with suppress(OSError):
-                self._disk.sync_all(self._fd)
+                self._disk.sync_early(self._fd)
         finally:
             self._busy.release()

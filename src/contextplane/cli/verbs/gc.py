@@ -46,6 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.app.recording_care import recording_comparison
+    from contextplane.app.registry_care import registry_kept
     from contextplane.app.settings import from_environment
     from contextplane.cli.opening import opening
     from contextplane.store.gc import gc
@@ -59,7 +60,7 @@ def run(args: Namespace, screen: Screen) -> int:
             older_than=limit,
             dry_run=args.dry_run,
             handoff_grace_seconds=from_environment().handoff.grace_seconds,
-            others=[recording_comparison(platform)],
+            others=[recording_comparison(platform), registry_kept(platform)],
         )
     verb = "would remove" if args.dry_run else "removed"
     for digest in done.objects:
