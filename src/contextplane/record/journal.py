@@ -3,7 +3,7 @@
 A recording has roots from its first event until it is a registered pack: they are also the list of the unfinished.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -19,9 +19,17 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.ports.clock import Clock
 from contextplane.ports.object_index import BLOB, Recorded
-from contextplane.ports.objects import Batch, Condition, ObjectNotFound, Objects, Stored
+from contextplane.ports.objects import (
+    Batch,
+    Condition,
+    ObjectCorrupt,
+    ObjectNotFound,
+    ObjectObstructed,
+    Objects,
+    Stored,
+)
 from contextplane.ports.sources import Sources
-from contextplane.ports.streams import MAX_INLINE, Event, StreamConflict
+from contextplane.ports.streams import MAX_INLINE, Event, StoredEvent, StreamConflict
 from contextplane.record.checking import RecordingRefused
 from contextplane.record.contents import PutContent
 from contextplane.record.folding import Began, Finished, Noted, RecordingBroken, RecordingEvent, SoFar, folded, room_of
@@ -85,7 +93,7 @@ class Journal:
     def read(self, view: View | Transaction) -> SoFar:
         """What was recorded."""
         try:
-            return folded(self._event(stored.body) for stored in view.streams.read(self._stream))
+            return folded(map(self._event, view.streams.read(self._stream)))
         except RecordingBroken as error:
             raise error.under(str(self.id)) from None
 
@@ -109,7 +117,7 @@ class Journal:
             return ()
         try:
             parts = [digest for _, digest in parts_of(self.read(view).manifest)]
-        except ObjectNotFound:
+        except RecordingIncomplete:
             if self._finished(view) is None or self.kept(view):
                 raise
             return ()  # it was a pack, which is not registered any more: its events were collected before that
@@ -163,20 +171,17 @@ class Journal:
         It is closed before it is registered. The other way round, what a process that was killed in between had
         registered could grow on, and one run would become two packs. What is not whole is refused before that.
         """
-        try:
-            # Before our turn, for hashing takes long. What this journal put itself is only looked for, below.
-            refuse_unless_whole(self._inherited, self.desk.objects.check)
-            with self.desk.catalog.write() as tx:
-                return self._closed(tx)
-        except (RecordingDamaged, RecordingIncomplete) as error:
-            raise error.under(f"{self.id}:") from None
+        # Before our turn, for hashing takes long. What this journal put itself is only looked for, below.
+        self._require(self._inherited, self.desk.objects.check)
+        with self.desk.catalog.write() as tx:
+            return self._closed(tx)
 
     def _closed(self, tx: Transaction) -> Closed:
         pack = self._pack(tx)
         if pack is not None:
             return Closed(digest=pack, raw=None)
         so_far = self.read(tx)
-        refuse_unless_whole(parts_of(so_far.manifest), self._present)
+        self._require(parts_of(so_far.manifest), self._present)
         raw = manifest_bytes(so_far.manifest)
         digest = Digest.of(raw)
         if so_far.finished is None:
@@ -212,6 +217,12 @@ class Journal:
         tx.objects.record(Recorded(digest=digest, kind=BLOB, size=size, traced=True))
         tx.objects.keep(f"{self._stream}/{name}", digest)
 
+    def _require(self, parts: Iterable[Part], look: Callable[[Digest], Condition]) -> None:
+        try:
+            refuse_unless_whole(parts, look)
+        except (RecordingDamaged, RecordingIncomplete) as error:
+            raise error.under(f"{self.id}:") from None
+
     def _present(self, digest: Digest) -> Condition:
         return Condition(state="whole" if self.desk.objects.has(digest) else "missing")
 
@@ -229,7 +240,7 @@ class Journal:
         if not last:
             return None
         try:
-            event = None if _elsewhere(last[0].body) else self._event(last[0].body)
+            event = None if _elsewhere(last[0].body) else self._event(last[0])
         except RecordingBroken as error:
             raise error.under(str(self.id)) from None
         return Digest.parse(event.digest) if isinstance(event, Finished) else None
@@ -241,12 +252,16 @@ class Journal:
             return self.finished()
         return RecordingTaken("another process records under this id", at=str(self.id), hint="begin another recording")
 
-    def _event(self, body: bytes) -> RecordingEvent:
-        elsewhere = _elsewhere(body)
+    def _event(self, stored: StoredEvent) -> RecordingEvent:
+        elsewhere = _elsewhere(stored.body)
         try:
-            return _decoder.decode(self.desk.objects.get(elsewhere) if elsewhere else body)
+            return _decoder.decode(self.desk.objects.get(elsewhere) if elsewhere else stored.body)
         except msgspec.DecodeError as error:
             raise RecordingBroken(str(error), hint=_FOREIGN) from error
+        except (ObjectNotFound, ObjectCorrupt, ObjectObstructed):
+            if elsewhere is not None:
+                self._require([(f"events/{stored.seq}", elsewhere)], self.desk.objects.check)
+            raise  # it is whole by now
 
 
 class Entry:

@@ -20,13 +20,13 @@ from contextplane.model.log_reader import REASONING
 from contextplane.model.manifest import Environment, Input, Model, Output, Prompt, Step
 from contextplane.model.timestamp import Timestamp
 from contextplane.policy.secrets import looked_at
-from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, ObjectObstructed
 from contextplane.record.checking import Checking
 from contextplane.record.contents import PutContent
 from contextplane.record.folding import Began, Noted, RecordingBroken
 from contextplane.record.given import Given
 from contextplane.record.journal import Desk, Entry, Journal
 from contextplane.record.standing import Standing
+from contextplane.record.wholeness import RecordingDamaged, RecordingIncomplete
 
 __all__ = ["Recording", "RecordingNotFound"]
 
@@ -97,7 +97,7 @@ class Recording(Standing):
         pack = journal.pack()
         try:
             so_far = journal.resume()
-        except (ObjectNotFound, ObjectCorrupt, ObjectObstructed, RecordingBroken):
+        except (RecordingDamaged, RecordingIncomplete, RecordingBroken):
             if pack is None:
                 raise
             return cls._forgotten(journal, pack)

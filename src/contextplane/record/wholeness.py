@@ -13,7 +13,10 @@ from contextplane.ports.objects import Condition
 __all__ = ["Part", "RecordingDamaged", "RecordingIncomplete", "parts_of", "refuse_unless_whole"]
 
 Part = tuple[str, Digest]
-"""What a reference calls something that a run consists of, `steps/3` for example, and the object that it is."""
+"""What a reference calls something that a run consists of, `steps/3` for example, and the object that it is.
+
+`events/2` is an event that was too large for the catalog.
+"""
 
 _SAID = {"corrupt": "was tampered with", "missing": "is missing", "unreadable": "is unreadable"}
 _WAY_OUT = (
@@ -23,14 +26,14 @@ _WAY_OUT = (
 
 
 class RecordingIncomplete(DocumentInvalid):
-    """A content of a recording is gone, or cannot be read. `details.problems` lists all of them."""
+    """A content of a recording, or an event, is gone or cannot be read. `details.problems` lists all of them."""
 
     code: ClassVar[str] = "recording_incomplete"
     way_out: ClassVar[str] = _WAY_OUT
 
 
 class RecordingDamaged(DocumentInvalid):
-    """A content of a recording is not what was recorded any more. `details.problems` lists all that is not whole."""
+    """A content of a recording, or an event, is not what it was. `details.problems` lists all that is not whole."""
 
     code: ClassVar[str] = "recording_damaged"
     family: ClassVar[Family] = "untrusted"

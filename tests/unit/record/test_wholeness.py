@@ -19,7 +19,7 @@ from contextplane.record.journal import Desk, Journal, RecordingFinished
 from contextplane.record.recorder import Recording
 from contextplane.record.wholeness import RecordingDamaged, RecordingIncomplete
 from contextplane.store.gc import gc
-from tests.unit.record.recordings import ids, manifest_of, store_in
+from tests.unit.record.recordings import ids, left, manifest_of, store_in, stored
 
 
 @pytest.fixture
@@ -45,6 +45,11 @@ def place(settings: Settings, digest: Digest) -> Path:
 def flipped(path: Path) -> None:
     path.chmod(0o644)
     path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
 
 
 def packs(settings: Settings) -> list[Digest]:
@@ -100,6 +105,23 @@ def test_all_that_is_not_whole_is_told_together_and_damage_weighs_more_than_abse
     with pytest.raises(RecordingDamaged) as caught, Recorder.resume(recording, settings=settings):
         pass
     assert [one.at for one in caught.value.problems] == ["inputs/in.txt", "outputs/report.md"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "error"), [(flipped, RecordingDamaged), (os.remove, RecordingIncomplete), (a_pipe, RecordingDamaged)]
+)
+def test_a_recording_with_a_large_event_that_is_damaged_or_gone_is_refused_and_listed_with_that(
+    settings: Settings, harm: Callable[[Path], None], error: type[DocumentInvalid]
+) -> None:
+    with pytest.raises(RuntimeError), Recorder(model="m", system_prompt="s", settings=settings) as run:
+        run.step("t", parameters={"long": "x" * 70_000})
+        raise RuntimeError
+    (event,) = (one for one in stored(settings) if one != Digest.of(b"s"))
+    harm(place(settings, event))
+    with pytest.raises(error) as caught, Recorder.resume(run.id, settings=settings):
+        pytest.fail("it went on")
+    assert caught.value.at == f"{run.id}:events/2"
+    assert [one.problem.partition(":")[0] for one in left(settings)] == [error.code]
 
 
 def test_a_run_whose_parent_is_gone_is_no_pack(settings: Settings) -> None:
