@@ -33,6 +33,16 @@ def test_a_pack_that_is_not_whole_is_refused_by_name_and_leaves_no_file(pair: Pa
     assert contents(pair.there) == {}
 
 
+def test_a_folder_in_the_place_of_a_content_is_told_as_that_and_not_as_missing(pair: Pair) -> None:
+    digits = Digest.of(b"first").hex
+    place = pair.here / ".ctx" / "objects" / digits[:2] / digits[2:]
+    place.unlink()
+    place.mkdir()
+    error = refused(ctx("export", pair.pack.hex, "-o", "x.tar", cwd=pair.here), 1, "object_obstructed")
+    assert "tampered with" in error
+    assert sorted(path.name for path in pair.here.iterdir()) == [".ctx"]
+
+
 @pytest.mark.parametrize("instead", ["nothing", "a folder", "a link"])
 def test_a_parent_that_was_here_and_is_lost_is_not_left_out_as_if_it_had_never_been(pair: Pair, instead: str) -> None:
     digits = pair.parent.hex

@@ -115,6 +115,16 @@ def test_a_file_of_other_bytes_gets_no_sidecar_that_says_it_is_of_this_run(tmp_p
     assert not Path(f"{path}.ctx.json").exists()
 
 
+def test_a_sidecar_never_takes_the_place_of_another_output(tmp_path: Path) -> None:
+    run = packed(tmp_path, "x", "x.ctx.json")
+    other = msgspec.json.encode({"context_pack": f"sha256:{'0' * 64}"})
+    put_out(tmp_path, "x")
+    (tmp_path / "x.ctx.json").write_bytes(other)
+    done = sidecars(tmp_path, run)
+    assert done.failed[0].message == "is itself an output of this run; it was left as it is"
+    assert (tmp_path / "x.ctx.json").read_bytes() == other
+
+
 def test_no_sidecar_is_written_outside_the_folder_or_into_the_store(tmp_path: Path) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()

@@ -36,13 +36,15 @@ class SidecarNotWritten(ContextPlaneError):
 class WrittenSidecars(Value, frozen=True):
     """`written`: the sidecars of this pack, `replaced`: those among them that were of another run before.
 
-    `absent`: outputs whose file does not lie there. `kept`: files in a sidecar's place that were left as they are.
-    `failed`: one error for each that was not written, whatever the reason; the others are there all the same.
+    `absent`: outputs whose file does not lie there. `unwritten`: the sidecars of those whose file does, and that were not
+    written, whatever the reason; `failed` has one error for each, the others are there all the same. `kept`: files in
+    the place of one of these, left as they are.
     """
 
     written: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    unwritten: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     failed: tuple[SidecarNotWritten, ...] = ()
 
@@ -54,9 +56,9 @@ def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSi
     out, also in the place of one that is of another run. What people added to a sidecar of the same run stays; one of
     another run in which they did is left, and so is whatever is no sidecar.
     """
-    writing = _Writing(platform, packed)
-    for name in sorted({one.name for one in packed.manifest.outputs}):
-        place = _place(platform, folder, name)
+    places = {one.name: _place(platform, folder, one.name) for one in packed.manifest.outputs}
+    writing = _Writing(platform, packed, outputs=frozenset(place for place in places.values() if place))
+    for name, place in sorted(places.items()):
         if place is None:
             writing.absent.append(name)
         else:
@@ -65,6 +67,7 @@ def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSi
         written=tuple(writing.written),
         replaced=tuple(writing.replaced),
         absent=tuple(writing.absent),
+        unwritten=tuple(writing.unwritten),
         kept=tuple(writing.kept),
         failed=tuple(writing.failed),
     )
@@ -73,14 +76,16 @@ def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSi
 class _Writing:
     """Writes one after another, and notes what came of each."""
 
-    def __init__(self, platform: Platform, packed: Packed) -> None:
+    def __init__(self, platform: Platform, packed: Packed, *, outputs: frozenset[str]) -> None:
         self._platform = platform
+        self._outputs = outputs
         self._digest = packed.digest
         self._fresh = sidecar_of(packed.digest, packed.manifest)
-        self._expected = {one.name: one.content_ref for one in packed.manifest.outputs}
+        self._expected = {(one.name, one.content_ref) for one in packed.manifest.outputs}
         self.written: list[str] = []
         self.replaced: list[str] = []
         self.absent: list[str] = []
+        self.unwritten: list[str] = []
         self.kept: list[str] = []
         self.failed: list[SidecarNotWritten] = []
 
@@ -88,7 +93,7 @@ class _Writing:
         """Write the sidecar of the output that lies at `place`, or note why not."""
         path = place + SUFFIX
         try:
-            if str(_digest_of(place)) != self._expected[name]:
+            if (name, str(_digest_of(place))) not in self._expected:
                 raise self._differs(name, place)
             before = self._before(path)
             with storage_errors(path):
@@ -107,6 +112,8 @@ class _Writing:
                 self.replaced.append(path)
 
     def _before(self, path: str) -> "_Before":
+        if path in self._outputs:
+            raise SidecarInvalid("is itself an output of this run", hint="give one of the two outputs another name")
         before = _Before.at(path, self._platform)
         if before.added and before.pack != self._digest:
             raise SidecarInvalid(
@@ -128,6 +135,7 @@ class _Writing:
 
     def _note(self, error: SidecarNotWritten, path: str) -> None:
         self.failed.append(error)
+        self.unwritten.append(path)
         if os.path.lexists(path):
             self.kept.append(path)
 

@@ -48,17 +48,17 @@ class Screen(Value, frozen=True):
     def failure(self, text: str) -> None:
         """A line for people about what is wrong with what was asked for: silence does not hide it."""
         if not self.json:
-            print(text, file=self.out)
+            print(_unspoken(text), file=self.out)
 
     def note(self, text: str) -> None:
         """Something that people should know and that is not the answer, on standard error."""
         if not self.json and not self.quiet:
-            print(f"ctx: {text}", file=self.err)
+            print(f"ctx: {_unspoken(text)}", file=self.err)
 
     def warn(self, text: str) -> None:
         """The same of what silence must not hide: that an answer is not the whole one."""
         if not self.json:
-            print(f"ctx: {text}", file=self.err)
+            print(f"ctx: {_unspoken(text)}", file=self.err)
 
     def answer(self, value: object) -> None:
         """The answer for machines, as one JSON document."""
@@ -70,13 +70,7 @@ class Screen(Value, frozen=True):
         self.out.write(_harmless(text) + "\n")
 
     def error(self, error: ContextPlaneError) -> None:
-        """One line on standard error; one JSON document when a machine reads.
-
-        An error may repeat what somebody wrote. It is kept in logs of others, where no secret belongs.
-        """
-        # Only errors need it.
-        from contextplane.policy.secrets import without_shapes
-
+        """One line on standard error; one JSON document when a machine reads."""
         if self.json:
             told = {
                 "code": error.code,
@@ -86,10 +80,10 @@ class Screen(Value, frozen=True):
                 "hint": error.hint,
                 "details": error.details,
             }
-            plain = _each_text(msgspec.json.decode(_encoded(told)), without_shapes)
+            plain = _each_text(msgspec.json.decode(_encoded(told)), _unspoken)
             self.err.write(_harmless(_encoded({"error": plain}).decode()) + "\n")
             return
-        line = shortened(clean(f"ctx: {error.code}: {without_shapes(str(error))}"))
+        line = shortened(clean(f"ctx: {error.code}: {_unspoken(str(error))}"))
         self.err.write(self.paint("red", line) + "\n")
 
     @property
@@ -99,6 +93,14 @@ class Screen(Value, frozen=True):
 
     def paint(self, color: str, text: str) -> str:
         return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if self.color else text
+
+
+def _unspoken(text: str) -> str:
+    """What is told of something may repeat what somebody wrote, and ends in logs, where no secret belongs."""
+    # Only those need it who tell of something.
+    from contextplane.policy.secrets import without_shapes
+
+    return without_shapes(text)
 
 
 def _each_text(value: object, change: Callable[[str], str]) -> object:

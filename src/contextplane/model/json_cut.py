@@ -46,7 +46,9 @@ class LongText(Value, frozen=True):
             with memoryview(self.source) as view, view[self.start : self.end] as piece:
                 return msgspec.json.decode(piece, type=str).encode()
         except (msgspec.DecodeError, ValueError) as error:
-            raise self._refusal() from error
+            for _ in self.chunks():
+                pass  # the piece that cannot be read says why
+            raise JsonRefused("a string that cannot be read") from error
 
     def chunks(self) -> Iterator[bytes]:
         """The same, a little at a time: memory is that of one piece, however long the string is."""
@@ -56,9 +58,9 @@ class LongText(Value, frozen=True):
             try:
                 chunk = msgspec.json.decode(b'"%b"' % self.source[at:upto], type=str).encode()
             except (msgspec.DecodeError, ValueError) as error:
-                raise self._refusal() from error
+                raise self._refusal(at, upto) from error
             if upto == at:
-                raise self._refusal()
+                raise self._refusal(at, min(at + _LONG, end))
             yield chunk
             at = upto
 
@@ -71,15 +73,15 @@ class LongText(Value, frozen=True):
                 end -= 1
         return max(end, at)
 
-    def _refusal(self) -> JsonRefused:
-        """Why the string cannot be read, at its place in the whole text."""
+    def _refusal(self, at: int, upto: int) -> JsonRefused:
+        """Why a piece of the string cannot be read, at its place in the whole text."""
         from contextplane.model.json_explain import explain  # noqa: PLC0415  for a refusal only
 
         try:
-            explain(self.source[self.start : self.end])
+            explain(b'"%b"' % self.source[at:upto])
         except JsonRefused as problem:
-            byte = problem.details.get("byte", 0)
-            return _placed(problem.together(()), self.source, self.start + (byte if isinstance(byte, int) else 0))
+            byte = problem.details.get("byte", 1)
+            return _placed(problem.together(()), self.source, at - 1 + (byte if isinstance(byte, int) else 1))
         return JsonRefused("a string that cannot be read")
 
 

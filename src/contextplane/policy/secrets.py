@@ -46,6 +46,7 @@ _IN_ONE_PIECE = {_UNDERSCORE: 22, rb"I": 20}
 """So many letters and digits without a break are in every shape that is found by this character."""
 
 _BEHIND, _AHEAD = 16, 1100
+_READ = 16 << 10
 _PARTS = (r"-----BEGIN [A-Z0-9 ]{0,40}-----", r"[^\s'\"]+")
 
 
@@ -58,14 +59,18 @@ def secret_shapes(data: bytes, *, longest_piece: int = SEARCHED) -> tuple[str, .
 
 
 def without_shapes(text: str) -> str:
-    """The same words, without those that have the shape of a secret: for whoever must repeat what somebody wrote."""
-    for part in _PARTS if _has_shape(text) else ():
+    """The same words, without those that have the shape of a secret: for whoever must repeat what somebody wrote.
+
+    A word so long that nobody would read it is left out unsearched.
+    """
+    is_long = len(text) > _READ
+    for part in _PARTS if is_long or _has_shape(text) else ():
         text = re.sub(part, lambda one: _unless_shaped(one[0]), text)
-    return _unless_shaped(text)
+    return text if is_long else _unless_shaped(text)
 
 
 def _unless_shaped(text: str) -> str:
-    return HIDDEN if _has_shape(text) else text
+    return HIDDEN if len(text) > _READ or _has_shape(text) else text
 
 
 def _has_shape(text: str) -> bool:

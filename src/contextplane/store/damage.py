@@ -29,6 +29,9 @@ _WAY_OUT: dict[Damage, str] = {
 }
 
 
+_OBSTRUCTED = "move aside what stands at {}, then pack the same log again or import the run"
+
+
 def short(pack: Digest, part: str = "") -> str:
     """What a pack or a part of it is called, short enough for a line: `ctx://ab12cd34ef56:steps/3`."""
     return f"ctx://{pack.hex[:_DIGITS]}" + (f":{part}" if part else "")
@@ -72,6 +75,7 @@ def telling(where: str, what: str, digest: Digest) -> Iterator[None]:
         if damage is not None:
             found = {"damage": damage, "digest": str(digest), "place": error.at, "why": error.message}
             error.details = {**error.details, **found}
-            error.at, error.hint = where, _WAY_OUT[damage]
+            obstructed = isinstance(error, ObjectObstructed)
+            error.at, error.hint = where, _OBSTRUCTED.format(error.at) if obstructed else _WAY_OUT[damage]
             error.message = said(what, damage, error.message)
         raise

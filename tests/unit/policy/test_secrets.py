@@ -197,7 +197,10 @@ BLOCK = f"-----BEGIN RSA {'PRIVATE'} KEY-----"
         (f"x {BLOCK} y", f"x {HIDDEN} y"),
         ("sha256:" + "a1" * 32, "sha256:" + "a1" * 32),
         ("nothing of that kind", "nothing of that kind"),
+        ("x" * 300_000 + " AKIAABCDEFGHIJKLMNOP y", f"{HIDDEN} {HIDDEN} y"),
+        ("many words " * 30_000 + "AKIAABCDEFGHIJKLMNOP", "many words " * 30_000 + HIDDEN),
     ],
+    ids=lambda text: text[:20],
 )
 def test_what_is_repeated_has_no_word_of_the_shape_of_a_secret(text: str, said: str) -> None:
     assert without_shapes(text) == said

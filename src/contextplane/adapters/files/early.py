@@ -14,38 +14,31 @@ __all__ = ["EarlyWriting"]
 
 
 class EarlyWriting:
-    """At most one thread that syncs the file system of a folder. Several threads may ask for it."""
+    """A thread that syncs the file system of a folder, and ends. Several threads may ask for it, one works at a time.
+
+    The thread itself takes the lock: whoever is interrupted while it begins leaves nothing that others wait for.
+    """
 
     def __init__(self, folder: str, disk: Disk) -> None:
-        self._folder = folder
         self._disk = disk
         self._busy = _thread.allocate_lock()
-        self._fd = -1
+        self._fd: int | None = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def begin(self) -> None:
         """Begin once more, if it is not still at it."""
-        begun = False
-        if not self._busy.acquire(blocking=False):
-            return
-        try:
-            with suppress(OSError, RuntimeError):  # no descriptor left, or no thread
-                if self._fd < 0:
-                    self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if not self._busy.locked():
+            with suppress(RuntimeError):  # no thread left
                 _thread.start_new_thread(self._work, ())
-                begun = True
-        finally:
-            if not begun:
-                self._busy.release()
 
     def close(self) -> None:
-        """Wait for it to end."""
+        """Wait for it to end. One that was begun and is not at it yet finds nothing to do."""
         with self._busy:
-            if self._fd >= 0:
-                os.close(self._fd)
+            fd, self._fd = self._fd, None
+            if fd is not None:
+                os.close(fd)
 
     def _work(self) -> None:
-        try:
-            with suppress(OSError):
-                self._disk.sync_early(self._fd)
-        finally:
-            self._busy.release()
+        with self._busy:
+            if self._fd is not None:
+                with suppress(OSError):
+                    self._disk.sync_early(self._fd)

@@ -6,9 +6,10 @@ An overlay, for example, tells of no write-out that failed in the file system be
 
 import ctypes
 import os
+import re
 import sys
 
-__all__ = ["can_sync_all", "sync_all"]
+__all__ = ["can_sync_all", "sync_all", "tells_errors"]
 
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _KNOWN = frozenset(
@@ -21,11 +22,12 @@ _KNOWN = frozenset(
     }
 )
 _ENOUGH = 512  # for any system's struct statfs
+_TELLS = (5, 8)  # the first Linux whose syncfs tells what could not be written out
 
 
 def can_sync_all(fd: int) -> bool:
     """Whether `sync_all` does for the file system of this descriptor what syncing each file would do."""
-    if _LIBC is None or not hasattr(_LIBC, "syncfs"):
+    if _LIBC is None or not hasattr(_LIBC, "syncfs") or not tells_errors(os.uname().release):
         return False
     found = ctypes.create_string_buffer(_ENOUGH)
     if _LIBC.fstatfs(fd, found) != 0:
@@ -33,6 +35,12 @@ def can_sync_all(fd: int) -> bool:
     # The first field is the type, a word of the machine.
     kind = int.from_bytes(found.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder)
     return kind & 0xFFFFFFFF in _KNOWN
+
+
+def tells_errors(release: str) -> bool:
+    """Whether a Linux of this release is one on which `syncfs` fails when something could not be written out."""
+    numbers = re.match(r"(\d{1,4})\.(\d{1,4})", release)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _TELLS
 
 
 def sync_all(fd: int) -> None:
