@@ -55,7 +55,12 @@ class Bar:
     def _draw(self) -> None:
         whole = f" of {human_size(self._size_expected)}" if self._size_expected else ""
         told = f"{counted(self.objects, 'object')}, {human_size(self.bytes)}{whole}"
-        self._screen.err.write(f"\r\x1b[K{self._bar()}{told}")
+        # Heavy, and seldom needed.
+        from shutil import get_terminal_size
+
+        # A line that wraps could not be taken away again.
+        line = f"{self._bar()}{told}"[: get_terminal_size().columns - 1]
+        self._screen.err.write(f"\r\x1b[K{line}")
         self._screen.err.flush()
         self._drawn = True
 

@@ -45,6 +45,14 @@ def told(screen: Screen) -> list[str]:
 
 
 @pytest.mark.usefixtures("impatient")
+def test_a_bar_stays_on_its_line_however_narrow_the_terminal_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    screen = at_terminal()
+    Bar(screen, 4).step(10, 1)
+    assert told(screen) == ["[########----------"]
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_bar_is_measured_by_bytes_then_by_objects_and_pretends_nothing() -> None:
     screen = at_terminal()
     unknown, counted = Bar(screen), Bar(screen, 4)
