@@ -49,6 +49,8 @@ def answers(folder: Path) -> dict[str, list[Any]]:
     """By the sections of the page about them. Each section is tried until every member was seen."""
     runs, damaged = _Runs(folder / "runs"), _Damaged(folder / "damaged")
     said = {**runs.told(), **damaged.told()}
+    said["fork"] += [_json("fork", damaged.second, cwd=damaged.folder)]
+    said["pack"] += [_json("pack", "changed.json", "--parent", damaged.first, cwd=damaged.folder)]
     said["export"], said["import"] = _carried(folder, runs)
     said["status"] += [_json("status", "--tables", cwd=_governed(folder / "governed"))]
     said["fsck"] += [_rebuilt(folder / "lost", runs.folder)]
@@ -159,13 +161,15 @@ class _Damaged:
 
 
 def _carried(folder: Path, runs: _Runs) -> tuple[list[Any], list[Any]]:
-    """A run with the one that it is a fork of, and a handoff pack, through a file into another store."""
+    """A run with its parent, and a handoff pack, through a file into another store; again after something was lost."""
     handed, there = HandedOn(runs.folder), folder / "there"
     pack = handed.write()
     there.mkdir()
     init(Settings(cwd=str(there)), ".")
     exported = _json("export", runs.second, str(pack.id), "-o", "runs.tar", cwd=runs.folder)
-    return [exported], [_json("import", str(runs.folder / "runs.tar"), cwd=there)]
+    imported = _json("import", str(runs.folder / "runs.tar"), cwd=there)
+    place(there, Digest.of(REPORT.encode()).hex).unlink()
+    return [exported], [imported, _json("import", str(runs.folder / "runs.tar"), cwd=there)]
 
 
 def _governed(folder: Path) -> Path:

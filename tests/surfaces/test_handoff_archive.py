@@ -5,6 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from contextplane.app.archiving import import_packs
+from contextplane.app.platform import opened
+from contextplane.app.settings import Settings
 from contextplane.model.archive import Carried, Header
 from contextplane.model.handoff import HandoffPack, pack_bytes
 from contextplane.model.handoff_events import Kept
@@ -56,6 +59,25 @@ def test_taking_it_again_changes_nothing_and_a_later_one_goes_on(two: Two) -> No
     assert json_of(two.carry(f"{two.id}@1"))["new_handoffs"] == []
     kinds = [one["kind"] for one in json_of(two.there.ctx("handoff", "log", two.id, "--json"))["events"]]
     assert kinds == ["imported"] * 3
+
+
+def test_a_revision_that_waits_to_become_a_file_was_never_lost(two: Two, tmp_path: Path) -> None:
+    file = str(tmp_path / "pack.tar")
+    assert two.here.ctx("export", two.id, "-o", file).status == 0
+    with opened(Settings(cwd=str(two.here.folder))) as platform:
+        data = platform.objects.get(Digest.of(two.here.ctx("cat", f"{two.id}@1").raw))
+        (two.here.folder / ".ctx" / "objects" / Digest.of(data).hex[:2] / Digest.of(data).hex[2:]).unlink()
+        with platform.catalog.write() as tx:
+            tx.pending.put(Digest.of(data), data)
+        assert import_packs(platform, file).put_back == ()
+
+
+def test_a_revision_that_was_lost_is_put_back(two: Two) -> None:
+    two.carry(two.id)
+    lost = Digest.of(two.there.ctx("cat", f"{two.id}@1").raw)
+    (two.there.folder / ".ctx" / "objects" / lost.hex[:2] / lost.hex[2:]).unlink()
+    assert json_of(two.carry(two.id))["put_back"] == [{"digest": str(lost), "damage": "missing"}]
+    assert two.there.ctx("fsck").status == 0
 
 
 def test_quietly_what_came_is_named_whether_it_was_here_or_not(two: Two) -> None:

@@ -105,6 +105,31 @@ def test_a_threshold_a_rotation_and_a_revocation(store: Path) -> None:
     one_error_line(keys("trust", "carol", "--issuer", "acme", "--key", "alice", cwd=store), 10, "key_revoked_for_good")
 
 
+def test_a_revoked_key_is_listed_as_no_longer_trusted_and_not_counted_among_those_that_can_sign(store: Path) -> None:
+    assert keys("list", cwd=store).out.startswith("acme: 1 of 2 keys must sign\n")
+    assert ctx(*REVOKE, cwd=store, env=OPEN).status == 0
+    assert {one["name"]: one["trusted"] for one in listed(store)["here"]} == {
+        "alice": True,
+        "bob": False,
+        "carol": False,
+    }
+    shown = keys("list", cwd=store).out
+    assert shown.startswith("acme: 1 key must sign; 1 of 2 is valid now\n")
+    assert shown.partition("trusted by nobody:\n")[2].split()[1::2] == ["carol"]
+
+
+def test_of_a_revocation_for_later_it_is_told_what_the_key_can_do_until_then(store: Path) -> None:
+    said = ctx(*REVOKE, "--from", "2099-01-01T00:00:00Z", cwd=store, env=OPEN)
+    assert said.status == 0
+    assert "until then the key signs" in said.err
+    assert states(store)["bob"] == "valid"
+
+
+def test_without_anything_named_only_what_is_always_needed_is_asked_for(keyring_once: Path) -> None:
+    said = one_error_line(keys(cwd=keyring_once), 2, "usage")
+    assert "required: {new,list,trust,rotate,revoke} (see" in said
+
+
 def test_what_is_not_named_stays_as_it_is(store: Path) -> None:
     until = "2099-01-01T00:00:00Z"
     for args in (["bob", "--until", until], ["bob", "--role", "data"], ["alice", "--threshold", "2"]):

@@ -14,6 +14,7 @@ from contextplane.app.init import init
 from contextplane.app.recording import Recorder
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
+from contextplane.model.reference import InvalidReference
 from tests.surfaces.running import Result, child_environment, ctx
 
 KEY = "AKIA" + "ABCDEFGHIJKLMNOP"
@@ -108,6 +109,20 @@ def test_finalizing_again_after_its_large_events_were_collected_says_what_is_not
     assert "was told then, and is not known any more" in result.err
     answer = msgspec.json.decode(ctx("finalize", run.id, "--json", cwd=tmp_path).raw)
     assert (answer["new"], answer["suspects"], answer["unsearched"]) == (False, None, None)
+
+
+@pytest.mark.parametrize("verb", ["cat", "show", "verify"])
+@pytest.mark.usefixtures("settings")
+def test_who_asks_for_a_recording_as_if_it_were_a_pack_is_told_how_it_becomes_one(tmp_path: Path, verb: str) -> None:
+    result = ctx(verb, NEVER, cwd=tmp_path)
+    assert (result.status, f"(it is not a pack yet: 'ctx finalize {NEVER}' makes one of it" in result.err) == (2, True)
+
+
+def test_a_parent_that_is_no_reference_is_told_the_forms_that_a_parent_has(settings: Settings) -> None:
+    recorder = Recorder(model="m", system_prompt="s", parent="zzzz", settings=settings)
+    with pytest.raises(InvalidReference) as caught, recorder:
+        pass
+    assert caught.value.hint == "write ctx://<hash> or its first digits; 'ctx log' lists them"
 
 
 def test_secrets_that_a_recording_holds_are_told(tmp_path: Path, settings: Settings) -> None:

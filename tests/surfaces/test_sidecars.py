@@ -113,6 +113,7 @@ def test_a_file_of_other_bytes_gets_no_sidecar_that_says_it_is_of_this_run(tmp_p
     done = sidecars(tmp_path, run)
     assert (done.written, done.kept, [one.at for one in done.failed]) == ((), (), [str(path)])
     assert not Path(f"{path}.ctx.json").exists()
+    assert done.unwritten == (f"{path}.ctx.json",)
 
 
 def test_a_sidecar_never_takes_the_place_of_another_output(tmp_path: Path) -> None:
@@ -180,6 +181,7 @@ def test_the_second_run_over_the_same_file_is_told_and_verified_by_its_own_sidec
     again = ctx("pack", "log.json", "--sidecars", "--json", cwd=tmp_path)
     answer = msgspec.json.decode(again.raw)
     assert (again.status, answer["sidecars_kept"], answer["sidecars_replaced"]) == (1, [str(path)], [])
+    assert answer["sidecars_unwritten"] == [str(path)]
     assert msgspec.json.decode(again.err.encode())["error"]["at"] == str(tmp_path / "a.md")
 
 

@@ -90,6 +90,33 @@ def test_what_is_wrong_with_a_log_is_told_with_the_name_of_its_file(store: Path)
     )
 
 
+def logged(**fields: object) -> dict[str, object]:
+    """A log whose one output is a file that is not there."""
+    return {**LOG, "outputs": [{"name": "data.bin", "path": "out/data.bin"}], **fields}
+
+
+@pytest.mark.parametrize(
+    ("log", "status", "code"),
+    [
+        (logged(), 13, "source_unreadable"),
+        (logged(outputs=[{"name": "hosts", "path": "/etc/hosts"}]), 10, "path_outside_root"),
+        (logged(inputs=[{"name": "a", "path": "nowhere"}]), 10, "execution_log_invalid"),
+        (logged(system_prompt=1), 10, "execution_log_invalid"),
+        (logged(system_prompt=1 << 60), 10, "json_integer_unsafe"),
+    ],
+)
+def test_of_a_path_in_a_log_it_is_told_where_it_is_looked_for(store: Path, log: object, status: int, code: str) -> None:
+    (store / "logs").mkdir()
+    (store / "logs" / "run.json").write_text(json.dumps(log))
+    said = one_error_line(ctx("pack", "logs/run.json", cwd=store), status, code)
+    assert f"a path is looked for below {store.resolve()}/logs; --root FOLDER names another)" in said
+
+
+def test_where_paths_are_looked_for_is_told_only_where_one_is_wrong(store: Path) -> None:
+    said = ctx("pack", "-", cwd=store, input=json.dumps({**LOG, "system_prompt": 1}).encode()).err
+    assert "is looked for" not in said
+
+
 def test_a_text_in_a_draft_is_refused_with_the_way_to_change_one(store: Path) -> None:
     draft = Path(json.loads(ctx("fork", packed(store), "--json", cwd=store).out)["draft"])
     draft.write_text(json.dumps({**json.loads(draft.read_text()), "system_prompt": "You are bold."}))

@@ -28,10 +28,13 @@ from contextplane.model.archive import (
 from contextplane.model.execution import MANIFEST_MOST
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
+from contextplane.ports.catalog import Transaction
 from contextplane.ports.objects import Batch, ObjectReader, Objects, SourceUnreadable
 from contextplane.ports.progress import Progress
 from contextplane.store.damage import short, telling
+from contextplane.store.put_back import PutBack, not_whole
 from contextplane.store.reach import PackIncomplete, Reach, reach
+from contextplane.store.waiting import waits
 
 if TYPE_CHECKING:
     from contextplane.app.handoff_archiving import Incoming
@@ -65,8 +68,9 @@ class Exported(Value, frozen=True):
 class Imported(Value, frozen=True):
     """What came, and what of it was new here. `absent`: parents that are neither in the archive nor in this store.
 
-    `new_handoffs`: the revisions of handoff packs that were new. `older_handoffs`: those that are older than all that
-    this store knows of their pack, and stayed out.
+    `put_back`: the objects that had been damaged here, or were missing and something here refers to them; these are not
+    new. `new_handoffs`: the revisions of handoff packs that were new. `older_handoffs`: those that are older than all
+    that this store knows of their pack, and stayed out.
     """
 
     header: Header
@@ -75,6 +79,7 @@ class Imported(Value, frozen=True):
     new_packs: tuple[Digest, ...]
     new_objects: int
     absent: tuple[Digest, ...]
+    put_back: tuple[PutBack, ...] = ()
     new_handoffs: "tuple[HandoffRef, ...]" = ()
     older_handoffs: "tuple[HandoffRef, ...]" = ()
 
@@ -179,6 +184,7 @@ def _import(platform: Platform, archive: ArchiveReader, progress: Progress | Non
                 taking.handoffs.foresee(view)
         # Before anything is visible: what a killed process leaves behind is then known, and can be collected.
         with platform.catalog.write(survives="crash") as tx:
+            missed = [digest for digest in taking.not_here if _missed(tx, digest)]
             tx.objects.record_blobs(taking.contents())
             if taking.handoffs is not None:
                 taking.handoffs.record(tx)
@@ -192,11 +198,19 @@ def _import(platform: Platform, archive: ArchiveReader, progress: Progress | Non
         objects=len(taking.taken),
         size=taking.size,
         new_packs=new,
-        new_objects=taking.new,
+        new_objects=len(taking.not_here) - len(missed),
+        put_back=(*taking.damaged, *(PutBack(digest=digest, damage="missing") for digest in missed)),
         absent=tuple(one for one in taking.reach.absent_parents() if not platform.objects.has(one)),
         new_handoffs=new_revisions,
         older_handoffs=older,
     )
+
+
+def _missed(tx: Transaction, digest: Digest) -> bool:
+    """Whether an object was lost here: a pack that is in the list, or something that another object consists of."""
+    if waits(tx.pending, digest) is not None:
+        return False
+    return tx.packs.row(digest) is not None or bool(tx.objects.wanted_as(digest) - {"parent"})
 
 
 def _incoming(header: Header) -> "Incoming | None":
@@ -219,7 +233,9 @@ class _Taking:
         self.handoffs = _incoming(archive.header)
         self._revisions = {kept.digest for one in archive.header.handoffs for kept in one.revisions}
         self.taken: dict[Digest, int] = {}
-        self.size = self.new = 0
+        self.size = 0
+        self.not_here: list[Digest] = []
+        self.damaged: list[PutBack] = []
 
     def take(self) -> None:
         entries = set()
@@ -252,7 +268,11 @@ class _Taking:
             raise ArchiveCorrupt(f"its bytes have the digest {got}", at=f"#{object_name(digest)}", hint=_NOTHING)
         self.taken[digest] = member.size
         self.size += member.size
-        self.new += not self._objects.has(digest)
+        for one in not_whole([digest], self._objects):
+            if one.damage == "missing":
+                self.not_here.append(digest)
+            else:
+                self.damaged.append(one)
 
     def _document(self, digest: Digest, document: bytes) -> None:
         if digest in self._packs:

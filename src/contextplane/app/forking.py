@@ -1,7 +1,6 @@
 """Forking: a recorded run becomes a draft, and an edited draft a run of its own."""
 
 import os
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from contextplane.adapters.files.disk import Disk, storage_errors
 from contextplane.adapters.system import SystemIds
 from contextplane.app.documents import DocumentUnreadable, document
+from contextplane.app.draft_contents import ABSENT, DraftDamaged, dangling
 from contextplane.app.platform import Platform
 from contextplane.app.registering import register_within
 from contextplane.audit.load import load
@@ -18,11 +18,11 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest
 from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.manifest import Manifest, ManifestInvalid, manifest_bytes
+from contextplane.model.manifest import Manifest, manifest_bytes
 from contextplane.model.problems import Problem, told_with
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
-from contextplane.ports.objects import ObjectNotFound, Objects
+from contextplane.ports.objects import Objects
 from contextplane.ports.streams import Event
 from contextplane.record.draft import (
     DRAFT_MOST,
@@ -39,7 +39,6 @@ from contextplane.record.draft import (
 __all__ = ["DraftUnchanged", "Finalized", "finalize", "fork"]
 
 _DIGITS, _RANDOM = 12, 8
-_NOT_WHOLE = "%s in this store: %s"
 _DIGESTS = "a draft holds digests; to change a text, write a log and use 'ctx pack LOG --parent REF'"
 
 
@@ -87,10 +86,12 @@ def finalize(platform: Platform, path: str) -> Finalized:
     """
     data = _read(platform, path)
     try:
-        draft = _checked(data, platform.objects)
+        draft = _checked(data, platform)
         _refuse_unchanged(draft, platform.objects)
         manifest = replace(with_sizes(draft.manifest, platform.objects.size), created=_first_finalized(platform, draft))
         digest, new = _recorded(platform, draft, manifest_bytes(manifest))
+    except DraftDamaged as error:
+        raise error.under(f"{path}#") from None
     except InvalidDraft as error:
         if any(one.message.startswith("not a digest") and one.at != "/parent" for one in error.problems):
             error.hint = _DIGESTS
@@ -142,7 +143,7 @@ def _recorded(platform: Platform, draft: Draft, raw: bytes) -> tuple[Digest, boo
     with platform.catalog.write() as tx:
         missing = [(at, digest) for at, digest in draft.refs if not platform.objects.has(digest)]
         if missing:
-            raise InvalidDraft(tuple(Problem(at=at, message=_NOT_WHOLE % ("missing", one)) for at, one in missing))
+            raise InvalidDraft(tuple(Problem(at=at, message=ABSENT % one) for at, one in missing))
         digest = platform.objects.put(raw)
         return digest, register_within(platform, tx, digest, raw)
 
@@ -152,40 +153,17 @@ def _refuse_unchanged(draft: Draft, objects: Objects) -> None:
         raise DraftUnchanged("nothing was changed since it was forked", hint="edit the draft, or remove it")
 
 
-def _checked(data: bytes, objects: Objects) -> Draft:
+def _checked(data: bytes, platform: Platform) -> Draft:
     """A draft that is right: its form, and that all it refers to is there and whole. What is wrong is told together."""
     try:
         draft = read_draft(data)
     except InvalidDraft as error:
-        raise InvalidDraft((*error.problems, *_dangling(error.refs, objects))) from None
+        raise InvalidDraft((*error.problems, *dangling(error.refs, platform).problems)) from None
     except JsonRefused as error:
         read = draft_so_far(data)
-        raise told_with(error, (*read.problems, *_dangling(read.refs, objects))) from None
-    if broken := tuple(_dangling(draft.refs, objects)):
-        raise InvalidDraft(broken)
+        raise told_with(error, (*read.problems, *dangling(read.refs, platform).problems)) from None
+    dangling(draft.refs, platform).refuse()
     return draft
-
-
-def _dangling(refs: Iterable[tuple[str, Digest]], objects: Objects) -> Iterator[Problem]:
-    for at, digest in refs:
-        message = _parent_problem(digest, objects) if at == "/parent" else _content_problem(digest, objects)
-        if message:
-            yield Problem(at=at, message=message)
-
-
-def _content_problem(digest: Digest, objects: Objects) -> str:
-    state = objects.check(digest).state
-    return "" if state == "whole" else _NOT_WHOLE % (state, digest)
-
-
-def _parent_problem(digest: Digest, objects: Objects) -> str:
-    try:
-        load(digest, objects)
-    except ObjectNotFound:
-        return f"no such pack in this store: {digest}"
-    except ManifestInvalid as error:
-        return f"{error.message}: {digest}"
-    return ""
 
 
 def _removed(platform: Platform, path: str, data: bytes) -> bool:

@@ -17,11 +17,12 @@ from contextplane.model.value import Value
 from contextplane.ports.objects import Batch, ObjectReader
 from contextplane.record.pack import Staged, stage_log
 from contextplane.store.at_hand import AtHand
-from contextplane.store.follow import index_entries
+from contextplane.store.follow import index_registered
 from contextplane.store.known import NOTHING, Known
 
 if TYPE_CHECKING:
     from contextplane.ports.progress import Progress
+    from contextplane.store.put_back import PutBack
 
 __all__ = ["Packed", "pack_log", "register"]
 
@@ -29,7 +30,8 @@ __all__ = ["Packed", "pack_log", "register"]
 class Packed(Value, frozen=True):
     """A pack, whether it was not there before, and where in it something looks like a secret.
 
-    `unsearched`: of what only the beginning was looked at for secrets.
+    `unsearched`: of what only the beginning was looked at for secrets. `put_back`: what of a pack that was here before
+    had been damaged.
     """
 
     digest: Digest
@@ -37,6 +39,7 @@ class Packed(Value, frozen=True):
     new: bool
     suspects: tuple[tuple[str, str], ...] = ()
     unsearched: tuple[str, ...] = ()
+    put_back: "tuple[PutBack, ...]" = ()
 
 
 def pack_log(
@@ -53,6 +56,8 @@ def pack_log(
         # Before anything is visible: what a killed process leaves behind is then known, and can be collected.
         with platform.catalog.write(survives="crash") as tx:
             tx.objects.record_blobs((one.digest, one.size) for one in staged.contents)
+            before = tx.packs.row(staged.digest)
+        put_back = () if before is None else _to_put_back(platform, staged)
         batch.commit()
         raw = staged.raw
         sizes = {one.digest: one.size for one in staged.contents}
@@ -67,8 +72,20 @@ def pack_log(
         # Within the batch: until it is registered, nothing else keeps what it consists of from being collected.
         new = register(platform, staged.digest, raw, at_hand, known)
     return Packed(
-        digest=staged.digest, manifest=staged.manifest, new=new, suspects=staged.suspects, unsearched=staged.unsearched
+        digest=staged.digest,
+        manifest=staged.manifest,
+        new=new,
+        suspects=staged.suspects,
+        unsearched=staged.unsearched,
+        put_back=put_back,
     )
+
+
+def _to_put_back(platform: Platform, staged: Staged) -> "tuple[PutBack, ...]":
+    """Only of a pack that is known: each object is read once more."""
+    from contextplane.store.put_back import not_whole
+
+    return not_whole((staged.digest, *(one.digest for one in staged.contents)), platform.objects)
 
 
 def _stage_watched(
@@ -124,7 +141,5 @@ def register(
     """Register a pack whose objects are all stored; say whether it was not registered before."""
     new = platform.entries.add(digest, entry_of(raw, digest))
     with platform.catalog.write() as tx:
-        row = tx.packs.row(digest)
-        if row is None or row.problem:  # it could not be read when it was indexed
-            index_entries(tx, [digest], platform.entries, objects or platform.objects, known)
+        index_registered(tx, digest, platform.entries, objects or platform.objects, known)
     return new

@@ -24,7 +24,7 @@ from contextplane.model.canonical import Json
 from contextplane.model.ids import Digest, ExecutionRef, RecordingId
 from contextplane.model.manifest import Environment, Model
 from contextplane.model.problems import Problem
-from contextplane.model.reference import ExecutionPrefix, parse_reference
+from contextplane.model.reference import FORMS, ExecutionPrefix, InvalidReference, Reference, parse_reference
 from contextplane.record.checking import RecordingRefused
 from contextplane.record.given import Given
 from contextplane.record.journal import Desk, RecordingFinished
@@ -34,6 +34,7 @@ from contextplane.store.find import find_execution_pack
 __all__ = ["Recorder", "desk_of"]
 
 T = TypeVar("T")
+_HINT = "write ctx://<hash> or its first digits; 'ctx log' lists them"
 
 
 class Recorder:
@@ -126,11 +127,19 @@ def _where(recording: Recording, error: BaseException) -> str:
 
 def _known(text: str, platform: Platform) -> Digest:
     """The registered pack that `text` names, whole."""
-    reference = parse_reference(text)
+    reference = _read(text)
     named = ExecutionRef(reference.named) if isinstance(reference.named, Digest) else reference.named
     if reference.selector or not isinstance(named, ExecutionRef | ExecutionPrefix):
         raise RecordingRefused((Problem(at="/parent", message=f"names no execution pack: {text[:80]!r}"),))
     return load(find_execution_pack(platform.catalog, named), platform.objects).digest
+
+
+def _read(text: str) -> Reference:
+    try:
+        return parse_reference(text)
+    except InvalidReference as error:
+        error.hint = _HINT if error.hint == FORMS else error.hint  # of all that there is, only runs are parents
+        raise
 
 
 def _plain(value: Mapping[str, T] | None) -> dict[str, T] | None:

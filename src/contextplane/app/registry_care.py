@@ -97,7 +97,7 @@ def registry_comparison(platform: Platform) -> Comparison:
         desk = KeyDesk(platform, lambda: None)
         known, seen = desk.memory.known(), RegistryMemory(files).recalled()
     except ContextPlaneError as error:
-        unreadable = Finding(state="unreadable", what=error.at or "keys", why=f"{error.code}: {error.message}")
+        unreadable = Finding(state="unreadable", what=error.at or "keys", why=_told(error))
         return lambda _view: iter([unreadable])
     return lambda view: _compared(view, platform.store_id, desk.check, known, seen)
 
@@ -116,15 +116,22 @@ def _compared(
         followed(view.streams, TrustedKeys(), check)
         keys = followed(view.streams, known, check)
     except ContextPlaneError as error:
-        yield Finding(state="corrupt", what=_KEYRING, why=f"{error.code}: {error.message}")
+        yield Finding(state="corrupt", what=_KEYRING, why=_told(error))
         return
     try:
         opened = open_registry(view, keys, check, origin=origin_of(store_id), seen=seen)
     except ContextPlaneError as error:
-        yield Finding(state="corrupt", what=error.at or _REGISTRY, why=f"{error.code}: {error.message}")
+        # A registry that waits for a fresh checkpoint is closed: nothing of it is compared, and nothing known damaged.
+        closed = "renewable" in error.details
+        yield Finding(state="unreadable" if closed else "corrupt", what=error.at or _REGISTRY, why=_told(error))
         return
     for trouble in compare_ends(view, opened.standing):
         mended = trouble.code == HeadsDamaged.code  # by a rebuild; what is signed is not
         yield Finding(state="index" if mended else "corrupt", what=trouble.at, why=trouble.message)
     for what, why in compare_objects(view):
         yield Finding(state="index", what=what, why=why)
+
+
+def _told(error: ContextPlaneError) -> str:
+    """Why, and the way out."""
+    return f"{error.code}: {error.message}" + (f" ({error.hint})" if error.hint else "")

@@ -36,9 +36,9 @@ class SidecarNotWritten(ContextPlaneError):
 class WrittenSidecars(Value, frozen=True):
     """`written`: the sidecars of this pack, `replaced`: those among them that were of another run before.
 
-    `absent`: outputs whose file does not lie there. `unwritten`: the sidecars of those whose file does, and that were not
-    written, whatever the reason; `failed` has one error for each, the others are there all the same. `kept`: files in
-    the place of one of these, left as they are.
+    `absent`: outputs whose file does not lie there. `unwritten`: sidecars of files that lie there, which were not
+    written, whatever the reason; `failed` has one error for each, and the others are there all the same. `kept`: those
+    among them in whose place there is a file, which was left as it is.
     """
 
     written: tuple[str, ...] = ()

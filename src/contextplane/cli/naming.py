@@ -19,13 +19,13 @@ from contextplane.store.find import find_execution_pack
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
 
-__all__ = ["HandoffHasNoParts", "NotAPack", "named_handoff", "named_pack", "understood"]
+__all__ = ["RECORDING", "HandoffHasNoParts", "NotAPack", "named_handoff", "named_pack", "understood"]
 
 _HINT = "write ctx://<hash> or its first digits; 'ctx log' lists them"
 _ID = "write ctx://<hash>, or id@X.Y.Z for a version; 'ctx log' lists runs, 'ctx packs' versions"
 _VERSION = "it is a version: 'ctx show', 'ctx log' and 'ctx diff' tell of it, 'ctx verify --registry' verifies them all"
 _NO_PARTS = "a version has no parts: leave out what follows the colon"
-_RECORDING = "it is not a pack yet: 'ctx finalize %s' makes one of it, 'ctx log --unfinished' lists those there are"
+RECORDING = "it is not a pack yet: 'ctx finalize %s' makes one of it, 'ctx log --unfinished' lists those there are"
 _EVIDENCE = "it is evidence; a version whose id begins like that is written id@X.Y.Z, and 'ctx packs' lists them"
 
 
@@ -64,7 +64,7 @@ def _hint(reference: Reference, text: str) -> str:
     if isinstance(named, EvidenceRef):
         return _EVIDENCE
     if isinstance(named, RecordingId):
-        return _RECORDING % named
+        return RECORDING % named
     return _ID if isinstance(named, FilePath) and "/" not in text else _HINT
 
 

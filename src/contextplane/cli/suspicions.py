@@ -8,8 +8,9 @@ __all__ = ["tell_suspicions"]
 
 
 def tell_suspicions(screen: Screen, suspects: Sequence[tuple[str, str]], unsearched: Sequence[str]) -> None:
+    """Silence hides no suspicion: what was stored may have to be removed."""
     for at, kind in suspects:
-        screen.note(f"{clean(at)} looks like it holds a secret ({kind}); it was stored as it is")
+        screen.warn(f"{clean(at)} looks like it holds a secret ({kind}); it was stored as it is")
     if unsearched:
         some = (
             f"{clean(unsearched[0])} and {counted(len(unsearched) - 1, 'other')}"

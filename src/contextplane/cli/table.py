@@ -258,7 +258,9 @@ VERBS = (
     Verb(name="packs", group="Release", summary="published versions, where they are pinned, and drafts", load=_packs),
     Verb(name="pack", group="Record", summary="store an agent's log as an execution pack", load=_pack),
     Verb(name="fork", group="Record", summary="begin a draft from a recorded run", load=_fork),
-    Verb(name="finalize", group="Record", summary="make an edited draft an execution pack", load=_finalize),
+    Verb(
+        name="finalize", group="Record", summary="make an edited draft or a recording an execution pack", load=_finalize
+    ),
     Verb(name="show", group="Look", summary="what a run, a version or a handoff pack is made of", load=_show),
     Verb(name="log", group="Look", summary="runs, newest first; or the history of a version", load=_log),
     Verb(name="search", group="Look", summary="find execution packs by the words in them", load=_search),

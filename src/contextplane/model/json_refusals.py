@@ -49,7 +49,8 @@ class JsonRefused(ContextPlaneError):
         also = "".join(f"; {one.place}: {one.message}" for one in others[:_TOLD])
         cut = f"; and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
         self.message = f"{alone}{also}{cut}"
-        self.hint = "mend what is named" if others else hint
+        mend = "mend what is named; --json lists them all" if cut else "mend what is named"
+        self.hint = mend if others else hint
         own = {key: value for key, value in self.details.items() if key != "problems"}
         first = {"at": self.at or "", "message": alone, **own}
         rest = [{"at": one.at or "", "message": one.message, **one.details} for one in others]

@@ -30,6 +30,7 @@ class DocumentInvalid(ContextPlaneError):
     code: ClassVar[str] = "document_invalid"
     family: ClassVar[Family] = "refused"
     way_out: ClassVar[str] = "mend what is named"
+    whole_list: ClassVar[str] = "--json lists them all"
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         first, *more = problems
@@ -38,7 +39,7 @@ class DocumentInvalid(ContextPlaneError):
         super().__init__(
             f"{first.message}{also}{cut}",
             at=first.at,
-            hint=self.way_out,
+            hint=f"{self.way_out}; {self.whole_list}" if cut else self.way_out,
             details={"problems": [{"at": one.at, "message": one.message} for one in problems]},
         )
         self.problems = problems

@@ -102,11 +102,19 @@ class MarksView(Protocol):
 
     def get(self, name: str) -> str | None: ...
 
+    def names(self, prefix: str) -> Iterator[str]:
+        """The name of every mark that begins with `prefix`, ascending."""
+        ...
+
 
 class Marks(MarksView, Protocol):
     """Writing it."""
 
     def put(self, name: str, value: str) -> None: ...
+
+    def drop(self, prefix: str) -> None:
+        """Take away every mark that begins with `prefix`."""
+        ...
 
     def clear(self) -> None: ...
 

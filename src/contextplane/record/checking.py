@@ -19,6 +19,7 @@ class RecordingRefused(DocumentInvalid):
 
     code: ClassVar[str] = "recording_refused"
     way_out: ClassVar[str] = "nothing of this call was recorded; mend what is named"
+    whole_list: ClassVar[str] = "its `problems` lists them all"
 
 
 class Checking:

@@ -174,9 +174,12 @@ class Writer:
         keyrings = self.reader.keyrings
         actor = keyrings.actor(self.key_id, keyrings.now.seq, self.now) if keyrings.now.seq else None
         if actor is None or actor.revoked:
+            revoked = keyrings.is_revoked(self.key_id, self.now)
             raise RegistryUntrusted(
-                f"key {self.key_id[:16]} is not trusted at {self.now}",
-                hint="see 'ctx keys list'; 'ctx keys trust' changes it",
+                f"key {self.key_id[:16]} is {'revoked, and ' if revoked else ''}not trusted at {self.now}",
+                hint="that is for good: act with another key, 'ctx keys list' tells which are valid"
+                if revoked
+                else "see 'ctx keys list'; 'ctx keys trust' changes it",
             )
 
 

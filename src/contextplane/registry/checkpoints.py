@@ -15,13 +15,14 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.canonical import canonical
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Document, Value
-from contextplane.ports.signer import SignatureCheck, Signer
+from contextplane.ports.signer import PublicKey, SignatureCheck, Signer
 from contextplane.ports.streams import Event, Streams, StreamsView
 from contextplane.registry.keyrings import Keyrings
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
 from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint, signed_checkpoint
 from contextplane.trust.history import LogRewritten, LogTruncated
 from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.note import NoteUnsigned
 from contextplane.trust.stream_tree import StreamTree, appended
 
 __all__ = [
@@ -34,12 +35,15 @@ __all__ = [
     "entry_body",
     "last_time",
     "newest",
-    "opened_note",
     "read_note",
     "standing",
 ]
 
 _HINT = "'ctx verify --registry' checks all of it; restore the catalog from a copy"
+_SIGN = (
+    "'ctx verify --registry --sign --key KEY' checks all and signs a fresh one; if that was done since, restore a copy"
+)
+_RENEWABLE = {"renewable": True}  # nothing is known to be wrong but who signed it, or when
 
 
 class CheckpointMissing(ContextPlaneError):
@@ -97,14 +101,25 @@ def newest(streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, orig
             raise CheckpointMissing("the log has entries and no checkpoint", at=CHECKPOINTS, hint=_HINT)
         return None
     stored = next(iter(streams.read(CHECKPOINTS, after=head - 1)))
-    return opened_note(stored.body, keyrings, check, origin)
-
-
-def opened_note(body: bytes, keyrings: Keyrings, check: SignatureCheck, origin: str) -> Standing:
-    """A stored checkpoint that a key signed which was good at its time."""
-    note, claimed = read_note(body)
-    checkpoint = open_checkpoint(note, origin=origin, keys=keyrings.good_at(claimed), check=check)
+    note, claimed = read_note(stored.body)
+    try:
+        checkpoint = open_checkpoint(note, origin=origin, keys=keyrings.good_at(claimed), check=check)
+    except NoteUnsigned as error:
+        raise _unsigned(note, stored.seq, origin, keyrings.good_then(claimed), check) from error
     return Standing(checkpoint=checkpoint, note=note)
+
+
+def _unsigned(
+    note: bytes, seq: int, origin: str, good_then: tuple[PublicKey, ...], check: SignatureCheck
+) -> NoteUnsigned:
+    """Why the newest checkpoint is not believed, and the way on. `good_then`: keys of its time, revoked or not."""
+    place = f"{CHECKPOINTS}@{seq}"
+    try:
+        open_checkpoint(note, origin=origin, keys=good_then, check=check)
+    except NoteUnsigned:
+        return NoteUnsigned("no key that was trusted then signed the newest checkpoint", at=place, hint=_HINT)
+    why = "the key that signed the newest checkpoint is revoked from before then on"
+    return NoteUnsigned(why, at=place, hint=_SIGN, details=_RENEWABLE)
 
 
 def last_time(streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, origin: str) -> Timestamp:
@@ -163,7 +178,8 @@ def check_revocations(found: Standing | None, keys: TrustedKeys) -> None:
             raise CheckpointBeforeRevocation(
                 f"it is of {found.time}, and key {key_id[:16]} is revoked from {since} on",
                 at=CHECKPOINTS,
-                hint="'ctx verify --registry --sign' signs a fresh one; if that was done before, restore a copy",
+                hint=_SIGN,
+                details=_RENEWABLE,
             )
 
 

@@ -21,7 +21,6 @@ from typing import ClassVar, Protocol
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.catalog import MarksView
 from contextplane.ports.streams import StreamsView
 from contextplane.registry.streams import SUBJECTS
 from contextplane.trust.base64_text import decoded, encoded
@@ -66,8 +65,14 @@ class Head(Value, frozen=True):
     digest: str
 
 
-class Nodes(MarksView, Protocol):
-    """Where nodes are kept, by name."""
+class NodesView(Protocol):
+    """Where nodes are kept, by name: the marks of a catalog, or a memory."""
+
+    def get(self, name: str) -> str | None: ...
+
+
+class Nodes(NodesView, Protocol):
+    """Writing them."""
 
     def put(self, name: str, value: str) -> None: ...
 
@@ -93,7 +98,7 @@ def node_name(prefix: str) -> str:
 class Heads:
     """The ends of all streams, by a root that is believed."""
 
-    def __init__(self, marks: MarksView, root: bytes) -> None:
+    def __init__(self, marks: NodesView, root: bytes) -> None:
         self._marks = marks
         self._root = root
 
@@ -174,7 +179,7 @@ def _written(nodes: Nodes, prefix: str, text: str) -> bytes:
     return _hash(text)
 
 
-def _node(marks: MarksView, prefix: str, expected: bytes) -> "_Leaf | _Branch":
+def _node(marks: NodesView, prefix: str, expected: bytes) -> "_Leaf | _Branch":
     """A node that has the hash which the one above it says, and the form of one: whoever signs may write anything."""
     text = marks.get(node_name(prefix))
     if text is None or _hash(text) != expected:

@@ -1,6 +1,7 @@
 """Comparing the index with what it is made from: the entries, the manifests, and its own rows."""
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution import EXECUTION_PACK, MENTION, references, same_but_hash
@@ -13,9 +14,10 @@ from contextplane.store.ascending import Ascending
 from contextplane.store.describe import described
 from contextplane.store.finding import Finding
 from contextplane.store.in_step import PACKS
+from contextplane.store.searched import UNREAD
 from contextplane.store.trace import read_manifest_bytes
 
-__all__ = ["compare_entries", "compare_manifests", "compare_roots", "compare_tallies"]
+__all__ = ["compare_entries", "compare_manifests", "compare_roots", "compare_tallies", "compare_texts"]
 
 
 def compare_entries(view: View, entries: ExecutionEntries, objects: Objects) -> Iterator[Finding]:
@@ -58,8 +60,8 @@ def _kept(view: View) -> Iterator[Digest]:
 
 
 def _unregistered(digest: Digest) -> Finding:
-    why = "this pack was registered, and its entry is gone; if that is right, 'ctx fsck --rebuild' accepts it"
-    return Finding(state="missing", what=PACKS + digest.hex, why=why)
+    why = "this run was registered, and its entry is gone; if that is right, 'ctx fsck --rebuild' accepts it"
+    return Finding(state="missing", what=PACKS + digest.hex, why=why, ref=f"ctx://{digest.hex}")
 
 
 def _listed_alone(view: View, digests: Iterator[Digest]) -> Iterator[Finding]:
@@ -73,12 +75,13 @@ def _compare_pack(view: View, digest: Digest, entries: ExecutionEntries, objects
     try:
         copy = entries.read(digest)
     except ContextPlaneError as error:
-        yield Finding(state="corrupt", what=PACKS + digest.hex, why=error.message)
+        yield Finding(state="corrupt", what=PACKS + digest.hex, why=error.message, ref=f"ctx://{digest.hex}")
         return
     if manifest is None:
         return
     if copy is not None and not same_but_hash(copy, manifest, digest):
-        yield Finding(state="corrupt", what=PACKS + digest.hex, why="the entry is not a copy of its manifest")
+        why = "the entry is not a copy of its manifest"
+        yield Finding(state="corrupt", what=PACKS + digest.hex, why=why, ref=f"ctx://{digest.hex}")
     row = view.packs.row(digest)
     if row is not None and _line(row) != _line(described(digest, manifest, row.packed)[0]):
         yield Finding(state="index", what=PACKS + digest.hex, why="the list says otherwise than its manifest")
@@ -111,6 +114,15 @@ def compare_manifests(view: View, objects: Objects) -> Iterator[Finding]:
         traced = recorded is not None and recorded.traced
         if not named <= targets <= known or traced != (not refs.unreadable):
             yield Finding(state="index", what=str(digest), why="the recorded references are not those of the manifest")
+
+
+def compare_texts(view: View, objects: Objects) -> Iterator[Finding]:
+    """What is not searched because it could not be read cannot be read now either."""
+    marked = (name.removeprefix(UNREAD).split("/") for name in view.marks.names(UNREAD))
+    for pack, contents in groupby(marked, key=lambda one: one[0]):
+        if any(objects.check(Digest(content)).state == "whole" for _, content in contents):
+            why = "not all of its texts are searched: some could not be read when it was indexed, and can be now"
+            yield Finding(state="index", what=PACKS + pack, why=why)
 
 
 def compare_tallies(view: View) -> Iterator[Finding]:

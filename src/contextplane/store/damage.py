@@ -11,7 +11,7 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import Condition, ObjectCorrupt, ObjectNotFound, ObjectObstructed, StorageFailed
 
-__all__ = ["MARK", "Damage", "damage_by", "damage_in", "said", "short", "telling"]
+__all__ = ["MARK", "WAY_OUT", "Damage", "damage_by", "damage_in", "said", "short", "telling"]
 
 Damage: TypeAlias = Literal["tampered", "missing", "unreadable"]
 
@@ -22,14 +22,16 @@ _DIGITS = 12
 _SAID: dict[Damage, str] = {"tampered": "was tampered with", "missing": "is missing", "unreadable": "is unreadable"}
 _READING = "cannot be read: "  # how storage begins to tell why
 _HEALS = "packing the same log again or importing the run heals it; 'ctx fsck' lists all damage"
-_WAY_OUT: dict[Damage, str] = {
+WAY_OUT: dict[Damage, str] = {
     "tampered": _HEALS,
     "missing": _HEALS,
     "unreadable": "check what lies there, and its permissions; 'ctx fsck' lists all damage",
 }
 
 
-_OBSTRUCTED = "move aside what stands at {}, then pack the same log again or import the run"
+_OBSTRUCTED = (
+    "move aside what stands at {}, then pack the same log again or import the run; 'ctx fsck' lists all damage"
+)
 
 
 def short(pack: Digest, part: str = "") -> str:
@@ -76,6 +78,6 @@ def telling(where: str, what: str, digest: Digest) -> Iterator[None]:
             found = {"damage": damage, "digest": str(digest), "place": error.at, "why": error.message}
             error.details = {**error.details, **found}
             obstructed = isinstance(error, ObjectObstructed)
-            error.at, error.hint = where, _OBSTRUCTED.format(error.at) if obstructed else _WAY_OUT[damage]
+            error.at, error.hint = where, _OBSTRUCTED.format(error.at) if obstructed else WAY_OUT[damage]
             error.message = said(what, damage, error.message)
         raise

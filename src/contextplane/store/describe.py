@@ -44,13 +44,15 @@ def described(digest: Digest, manifest: bytes | Manifest | None, packed: Timesta
 class Texts:
     """Everything in a pack that can be searched, in pieces: metadata, prompts, parameters, contents that are text.
 
-    `left_out`, once all of it was read: some content is not text, cannot be read, or goes on behind its first mebibyte.
+    Once all of it was read: `left_out`: some content is not text, or goes on behind its first mebibyte; `unread`: those
+    that could not be read, because they are damaged.
     """
 
     def __init__(self, manifest: Manifest, objects: ObjectReader) -> None:
         self._manifest = manifest
         self._objects = objects
         self.left_out = False
+        self.unread: set[Digest] = set()
 
     def __iter__(self) -> Iterator[TextPart]:
         manifest = self._manifest
@@ -69,7 +71,12 @@ class Texts:
     def _content(self, part: str, ref: str) -> Iterator[TextPart]:
         data = b""
         try:
-            for chunk in self._objects.stream(Digest.parse(ref)):
+            digest = Digest.parse(ref)
+        except ContextPlaneError:
+            self.left_out = True  # a check tells of it
+            return
+        try:
+            for chunk in self._objects.stream(digest):
                 data += chunk
                 if len(data) > SEARCHED:
                     self.left_out = True
@@ -77,8 +84,11 @@ class Texts:
             # What is cut off may end within a character.
             cut = len(data) > SEARCHED
             text = getincrementaldecoder("utf-8")().decode(data[:SEARCHED], final=False) if cut else data.decode()
-        except (ContextPlaneError, UnicodeDecodeError):
-            self.left_out = True  # damaged, or not text: other verbs say which
+        except ContextPlaneError:
+            self.unread.add(digest)  # other verbs say what is wrong with it
+            return
+        except UnicodeDecodeError:
+            self.left_out = True
             return
         if "\0" in text:
             self.left_out = True

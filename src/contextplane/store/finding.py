@@ -21,13 +21,14 @@ class Finding(Value, frozen=True):
     `missing`: something refers to it and it is not there. `corrupt`: it is there and is not what it says.
     `unreadable`: it is there, and nobody could look what it is. `orphaned`: it is whole and nothing refers to it.
     `foreign`: it is not ours. `index`: the index says otherwise than the objects. `absent`: a run is a fork of it, and
-    it was never here.
+    it was never here. `ref`: the run, or the part of one, that it is of, as it can be typed: `ctx://<64 hex>:steps/3`.
     """
 
     state: State
     what: str
     why: str
     needed_by: tuple[str, ...] = ()
+    ref: str | None = None
 
 
 Comparison = Callable[[View], Iterator[Finding]]

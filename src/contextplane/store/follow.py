@@ -11,10 +11,10 @@ from contextplane.ports.objects import ObjectReader, Objects, StorageFull
 from contextplane.store.describe import Texts, described
 from contextplane.store.in_step import MARK, PACKS
 from contextplane.store.known import NOTHING, Known
-from contextplane.store.searched import LEFT_OUT
+from contextplane.store.searched import LEFT_OUT, unread
 from contextplane.store.trace import read_manifest_bytes, trace
 
-__all__ = ["follow", "index_entries"]
+__all__ = ["follow", "index_entries", "index_registered"]
 
 
 def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> None:
@@ -36,6 +36,21 @@ def follow(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> Non
             raise  # the answer would be a wrong one; without the mark we only look again next time
 
 
+def index_registered(
+    tx: Transaction, pack: Digest, entries: ExecutionEntries, objects: ObjectReader, known: Known = NOTHING
+) -> None:
+    """Index a pack whose objects are all stored, unless all of it is indexed.
+
+    When its manifest or one of its texts could not be read then, it is indexed anew.
+    """
+    row = tx.packs.row(pack)
+    if row is not None and not row.problem and next(tx.marks.names(unread(pack)), None) is None:
+        return
+    if row is not None:
+        tx.marks.drop(unread(pack))
+    index_entries(tx, [pack], entries, objects, known)
+
+
 def index_entries(
     tx: Transaction,
     packs: list[Digest],
@@ -55,3 +70,5 @@ def index_entries(
             tx.texts.add(digest, texts)
             if texts.left_out:
                 tx.marks.put(LEFT_OUT, "yes")
+            for content in texts.unread:
+                tx.marks.put(unread(digest) + content.hex, "yes")

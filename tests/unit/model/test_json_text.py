@@ -201,7 +201,7 @@ def test_everything_from_which_a_text_can_be_read_on_is_told_at_its_place(parts:
     for (number, _), one in zip(wrong, told, strict=False):
         assert (str(one.at).split("/")[1], one.details["line"]) == (str(number), number + 1)
     if len(told) > 1:
-        assert problem.hint == "mend what is named"
+        assert problem.hint == "mend what is named" + "; --json lists them all" * (len(told) > 10)
         assert problem.message.count("; ") == min(len(told) - 1, 9) + (len(told) > 10)
         listed = problem.details["problems"]
         assert isinstance(listed, list)
@@ -214,6 +214,7 @@ def test_so_much_is_told_and_no_more() -> None:
     many = refusal(b"[" + b"NaN," * 1000 + b"1]")
     assert len(many.others) == 49
     assert many.message.endswith("; and 40 more")
+    assert str(many.hint).endswith("; --json lists them all")
     far = refusal(b'[NaN, "' + b"x" * (5 << 20) + b'", NaN, 1]')
     assert far.others == ()
 

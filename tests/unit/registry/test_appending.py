@@ -4,12 +4,16 @@ import msgspec
 import pytest
 
 from contextplane.errors import ContextPlaneError
+from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.registry.changes import Deprecated, Published, Revoked
 from contextplane.registry.checkpoints import Entry, newest, standing
-from contextplane.registry.streams import LOG, TREE, artifact_stream, version_stream
+from contextplane.registry.refusals import RegistryUntrusted
+from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, artifact_stream, version_stream
+from contextplane.trust.checkpoint import signed_checkpoint
 from contextplane.trust.merkle import leaf_hash
+from contextplane.trust.note import NoteUnsigned
 from contextplane.trust.proofs import inclusion_proof, verify_inclusion
 from contextplane.trust.stream_tree import StreamTree
 from tests.unit.registry.world import ORIGIN, Registry
@@ -61,6 +65,17 @@ def test_a_refused_event_leaves_all_streams_as_they_were() -> None:
     assert code(lambda: registry.publish(PACK, walk=False)) == "lifecycle_transition_refused"
     assert code(lambda: registry.on_version("mallory", "refunds@1.0.0", Revoked())) == "registry_signer_untrusted"
     assert registry.streams() == before
+
+
+def test_whose_key_is_revoked_is_told_to_act_with_another_for_it_is_never_trusted_again() -> None:
+    registry = Registry()
+    registry.publish(PACK)
+    registry.keyring_change(revoke(key_of("ops"), registry.now))
+    for by, told in (("ops", "act with another key"), ("mallory", "'ctx keys trust' changes it")):
+        with pytest.raises(RegistryUntrusted) as refused:
+            registry.on_version(by, "refunds@1.0.0", Revoked())
+        assert told in str(refused.value)
+        assert ("for good" in str(refused.value), "is revoked" in str(refused.value)) == (by == "ops",) * 2
 
 
 def test_an_act_by_a_clock_behind_the_newest_checkpoint_or_keyring_comes_right_after_them() -> None:
@@ -155,6 +170,19 @@ def test_a_checkpoint_is_believed_while_its_signer_is_not_revoked_from_before_it
     registry.publish(PACK)
     at = registry.now
     registry.keyring_change(revoke(key_of("pub"), at))
-    with registry.reading() as reader:
-        assert code(lambda: newest(reader.streams, reader.keyrings, CHECK, ORIGIN)) == "note_unsigned"
+    with registry.reading() as reader, pytest.raises(NoteUnsigned, match="is revoked from before then on") as refused:
+        newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+    assert refused.value.at == "registry/checkpoints@8"
+    assert "'ctx verify --registry --sign --key KEY'" in str(refused.value.hint)
     assert code(lambda: registry.draft(b"another")) == "note_unsigned"
+
+
+def test_nobody_is_told_to_sign_what_no_key_that_was_ever_trusted_has_signed() -> None:
+    registry = Registry()
+    last = registry.publish(PACK).standing.checkpoint
+    registry.tamper(CHECKPOINTS, 8, canonical(signed_checkpoint(last, key_of("mallory")).decode()))
+    with registry.reading() as reader, pytest.raises(NoteUnsigned, match="no key that was trusted then") as refused:
+        newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+    assert refused.value.at == "registry/checkpoints@8"
+    assert "--sign" not in str(refused.value.hint)
+    assert "restore the catalog from a copy" in str(refused.value.hint)

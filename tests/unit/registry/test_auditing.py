@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from contextplane.app.registry_pins import alias_set, environment_set, rolled_back, unpinned
 from contextplane.app.registry_release import withdrawn
+from contextplane.app.registry_resolving import vouched_for
 from contextplane.app.registry_verifying import consistency, inclusion, renewed, verified
 from contextplane.model.ids import PackRef
 from contextplane.registry.auditing import Audit
@@ -16,6 +17,7 @@ from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.testing.second_verifier import proves_consistency, proves_inclusion
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import followed
+from contextplane.trust.note import NoteUnsigned
 from tests.postgres import shared_url
 from tests.unit.registry.desk import NARROWER, OVERLAY, Clock, Office, code, office, version
 from tests.unit.registry.tampering import Stolen
@@ -179,7 +181,14 @@ def test_when_who_signed_the_newest_checkpoint_is_revoked_another_vouches_for_al
     ref = here.release()
     here.pin("prod", ref)
     here.change_keys(revoke(key_of("ops"), TrustedKeys().as_of))
-    assert code(lambda: here.stage(ref)) == "note_unsigned"
+    told = set()
+    for act in (lambda: here.stage(ref), lambda: here.pin("dev", ref, "root"), lambda: vouched_for(here.desk, ref)):
+        with pytest.raises(NoteUnsigned) as refused:
+            act()
+        told.add(str(refused.value))
+    (said,) = told
+    assert said.startswith("registry/checkpoints@8: the key that signed the newest checkpoint is revoked")
+    assert "'ctx verify --registry --sign --key KEY'" in said
     found = whole(here)
     assert ([one.code for one in found.troubles], found.renewable, found.by_revoked) == (["note_unsigned"], True, 1)
     sign(here, found, "root")

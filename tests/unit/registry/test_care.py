@@ -11,6 +11,7 @@ from contextplane.app.registry_care import registry_comparison, registry_indexin
 from contextplane.app.registry_verifying import verified
 from contextplane.app.repair import repaired
 from contextplane.app.settings import Settings
+from contextplane.model.canonical import canonical
 from contextplane.ports.object_index import Recorded
 from contextplane.registry.streams import CHECKPOINTS, REGISTRY
 from contextplane.store.finding import Finding
@@ -18,9 +19,12 @@ from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.store.gc_blocked import GcBlocked
 from contextplane.store.rebuild import rebuild
+from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
+from contextplane.trust.keyring import TrustedKeys
 from tests.postgres import shared_url
 from tests.unit.registry.desk import Clock, Office, code, desk_in, office
 from tests.unit.registry.tampering import Stolen
+from tests.unit.trust.world import key_of, revoke
 
 VERSION = "registry/version/ctxpack.support@1.0.0"
 
@@ -150,6 +154,21 @@ def test_a_memory_that_cannot_be_read_leaves_open_whether_it_is_sound(in_file: S
     memory.write_bytes(b"{}")
     with desk_in(in_file, Clock()) as there:
         assert told(there) == {("unreadable", str(memory))}
+
+
+def test_a_registry_that_waits_to_be_signed_anew_is_not_called_damaged_and_the_way_out_is_told(there: Office) -> None:
+    there.change_keys(revoke(key_of("ops"), TrustedKeys().as_of))
+    (found,) = findings(there)
+    assert (found.state, found.what) == ("unreadable", f"{CHECKPOINTS}@8")
+    assert found.why.startswith("note_unsigned: the key that signed the newest checkpoint is revoked")
+    assert "('ctx verify --registry --sign --key KEY'" in found.why
+
+
+def test_a_checkpoint_that_no_trusted_key_signed_is_damage(in_file: Settings) -> None:
+    checkpoint = Checkpoint(origin="x", size=1, root=bytes(32), time=TrustedKeys().as_of, heads=bytes(32))
+    thief(in_file).put(CHECKPOINTS, 8, canonical(signed_checkpoint(checkpoint, key_of("mallory")).decode()))
+    with desk_in(in_file, Clock()) as there:
+        assert told(there) == {("corrupt", f"{CHECKPOINTS}@8")}
 
 
 def test_a_store_says_in_a_line_what_its_registry_is(there: Office) -> None:

@@ -55,7 +55,13 @@ def test_a_missing_blob_is_missing_and_its_manifest_needs_it(world: World) -> No
     blob = Digest.of(b"the report")
     world.place(blob).unlink()
     assert world.findings() == [
-        Finding(state="missing", what=str(blob), why="referred to, and not there", needed_by=(str(pack),))
+        Finding(
+            state="missing",
+            what=str(blob),
+            why=f"ctx://{pack.hex[:12]}:outputs/0.md is missing",
+            needed_by=(str(pack),),
+            ref=f"ctx://{pack.hex}:outputs/0.md",
+        )
     ]
 
 

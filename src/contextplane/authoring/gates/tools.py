@@ -20,9 +20,7 @@ def argument_bounds_leave_something(subject: Subject) -> Iterator[Broken]:
         for name, one in constraints.items():
             place = f"{at}/arg_constraints/{name}"
             if one.pattern is not None and (problem := pattern_problem(one.pattern)):
-                cure = (
-                    "repeat no repetition and no branches that begin alike, refer to nothing and look at nothing around"
-                )
+                cure = "repeat nothing that matches one text in two ways, refer to nothing and look at nothing around"
                 yield Broken(at=f"{place}/pattern", cause=f"the pattern {problem}", cure=cure)
             elif problem := leaves_nothing(one):
                 yield Broken(at=place, cause=f"no value is left: {problem}", cure="loosen one of its constraints")

@@ -49,7 +49,13 @@ def change_keys(desk: KeyDesk, args: Namespace, screen: Screen) -> int:
     if args.what == "trust":
         for other in _namesakes(key_id, names):
             screen.note(f"key {called(other, names)} has the same name; ids tell them apart")
-    _tell_sealing(desk, screen, ended=args.what == "revoke" and (args.since is None or args.since <= keyring.as_of))
+    later = args.what == "revoke" and args.since is not None and args.since > keyring.as_of
+    if later:
+        screen.warn(
+            "until then the key signs; after it, until the keyring is changed once more, it can put an act before it"
+            " (revoke it without --from to end it at once)"
+        )
+    _tell_sealing(desk, screen, ended=args.what == "revoke" and not later)
     for issuer in keyring.issuers:
         able = sum(key.state_at(keyring.as_of) == "valid" for key in issuer.keys)
         if able < issuer.threshold:

@@ -15,15 +15,16 @@ _COLOR = {"valid": "green", "not_yet_valid": "yellow", "expired": "red", "revoke
 
 def list_keys(desk: KeyDesk, screen: Screen) -> int:
     keyring, local, names, now = desk.keyring, desk.local(), desk.names(), desk.now
-    trusted = {key.key.key_id: None for issuer in keyring.issuers for key in issuer.keys}
-    others = [key_id for key_id in local if key_id not in trusted]
+    known = {key.key.key_id: None for issuer in keyring.issuers for key in issuer.keys}
+    good = {key.key.key_id for issuer in keyring.issuers for key in issuer.keys if key.state_at(now) == "valid"}
+    others = [key_id for key_id in local if key_id not in known]
     if screen.quiet:
-        for key_id in (*trusted, *others):  # one of several issuers is one key
+        for key_id in (*known, *others):  # one of several issuers is one key
             screen.entry(key_id, key_id)
     else:
         widest = max(map(len, names.values()), default=1)
         for issuer in keyring.issuers:
-            screen.say(f"{clean(issuer.name)}: {issuer.threshold} of {counted(len(issuer.keys), 'key')} must sign")
+            screen.say(f"{clean(issuer.name)}: {_needed(issuer, now)}")
             for key in issuer.keys:
                 screen.say(_line(key, clean(names.get(key.key.key_id, "-")), widest, now, screen))
         if others:
@@ -35,11 +36,19 @@ def list_keys(desk: KeyDesk, screen: Screen) -> int:
     screen.answer(
         {
             "issuers": [_told(issuer, names, now) for issuer in keyring.issuers],
-            "here": [{"name": name, "key_id": key_id, "trusted": key_id in trusted} for key_id, name in local.items()],
+            "here": [{"name": name, "key_id": key_id, "trusted": key_id in good} for key_id, name in local.items()],
             "as_of": str(keyring.as_of) if keyring.seq else None,
         }
     )
     return OK
+
+
+def _needed(issuer: Issuer, now: Timestamp) -> str:
+    """How many must sign, and of how many that could."""
+    good, every = sum(key.state_at(now) == "valid" for key in issuer.keys), len(issuer.keys)
+    if good == every:
+        return f"{issuer.threshold} of {counted(every, 'key')} must sign"
+    return f"{counted(issuer.threshold, 'key')} must sign; {good} of {every} {'is' if good == 1 else 'are'} valid now"
 
 
 def _line(key: TrustedKey, name: str, widest: int, now: Timestamp, screen: Screen) -> str:

@@ -63,9 +63,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.audit.load import load, part
-    from contextplane.cli.naming import named_handoff
+    from contextplane.cli.naming import RECORDING, named_handoff
     from contextplane.cli.opening import opening
-    from contextplane.model.ids import Digest, ExecutionRef, PackRef
+    from contextplane.model.ids import Digest, ExecutionRef, PackRef, RecordingId
     from contextplane.model.reference import ExecutionPrefix
     from contextplane.store.damage import short, telling
     from contextplane.store.find import find_execution_pack
@@ -75,11 +75,12 @@ def run(args: Namespace, screen: Screen) -> int:
         from contextplane.cli.handoffs.bytes_of import bytes_of
 
         data = bytes_of(handoff, screen)
-        return _write([data], Digest.of(data), screen)
+        return _write([data], Digest.of(data), args.ref, screen)
     reference = _understood(args.ref)
     named = reference.named
     if not isinstance(named, Digest | ExecutionRef | ExecutionPrefix):
         hint = _VERSION if isinstance(named, PackRef) else _HINT
+        hint = RECORDING % named if isinstance(named, RecordingId) else hint
         raise NotAnObject("not an object", at=args.ref, hint=hint)
     with opening(screen) as platform:
         found = named if isinstance(named, Digest) else find_execution_pack(platform.catalog, named)
@@ -91,19 +92,21 @@ def run(args: Namespace, screen: Screen) -> int:
             where, what = short(found, reference.selector), "its content"
             content = part(load(found, platform.objects), reference.selector)
             if isinstance(content, bytes):
-                return _write([content], Digest.of(content), screen)
+                return _write([content], Digest.of(content), args.ref, screen)
             found = content
         with telling(where, what, found):
             whole = not screen.json and platform.objects.size(found) <= _CHECKED_AHEAD
-            return _write([platform.objects.get(found)] if whole else platform.objects.stream(found), found, screen)
+            chunks = [platform.objects.get(found)] if whole else platform.objects.stream(found)
+            return _write(chunks, found, args.ref, screen)
 
 
-def _write(chunks: Iterable[bytes], digest: "Digest", screen: Screen) -> int:
+def _write(chunks: Iterable[bytes], digest: "Digest", asked: str, screen: Screen) -> int:
+    """`asked`: what was typed, which is what whoever typed it is told about."""
     if screen.json:
         screen.answer({"digest": str(digest), "size": sum(map(len, chunks))})
         return OK
     if screen.out.isatty():
-        _show(chunks, digest, screen)
+        _show(chunks, asked, screen)
         return OK
     for chunk in chunks:
         sys.stdout.buffer.write(chunk)
@@ -111,12 +114,12 @@ def _write(chunks: Iterable[bytes], digest: "Digest", screen: Screen) -> int:
     return OK
 
 
-def _show(chunks: Iterable[bytes], digest: "Digest", screen: Screen) -> None:
+def _show(chunks: Iterable[bytes], asked: str, screen: Screen) -> None:
     """Show a text to somebody: nothing of it speaks to the terminal. Its beginning decides whether it is one."""
     following = iter(chunks)
     first = next(following, b"")
     if not _is_text(first):
-        raise NotText("these bytes are no text", at=str(digest), hint="write them to a file: ctx cat REF > FILE")
+        raise NotText("these bytes are no text", at=asked[:200], hint="write them to a file: ctx cat REF > FILE")
     decoder = getincrementaldecoder("utf-8")("backslashreplace")
     for chunk in chain([first], following):
         screen.out.write(clean_lines(decoder.decode(chunk)))

@@ -1,10 +1,11 @@
 """Make an edited draft, or an unfinished recording, an execution pack, and print its identity.
 
 What is wrong with a draft is told together, each with its place: its JSON as far as that can be read, its
-form, and what it refers to, which must be in the store. Its parent is kept, its time becomes the time now,
-the sizes of inputs are those of their contents. Something must have been changed. The same draft gives the
-same pack; finalizing it again says so. A draft below .ctx/drafts/ is removed at the end, one that lies
-elsewhere is left.
+form, and what it refers to, which must be in the store; when some of that was tampered with, the status is
+11, and packing or importing the run heals it. Its parent is kept, its time becomes the time now, the sizes
+of inputs are those of their contents. Something must have been changed. The same draft gives the same pack;
+finalizing it again says so. A draft below .ctx/drafts/ is removed at the end, one that lies elsewhere is
+left.
 
 rec_<id> names a recording ('ctx log --unfinished' lists them): what it recorded so far becomes the pack,
 and a process that still records it is refused from then on. While a content of it is missing or damaged,

@@ -2,6 +2,7 @@
 
 The draft is a new JSON file below .ctx/drafts/, a copy of the run's manifest with the run as its parent. Edit
 it, then make it a pack with 'ctx finalize'. No draft ever takes the place of another.
+What of the run is not kept whole is told: until it is put back, no draft that refers to it becomes a pack.
 A draft holds digests, no texts: to change a text, write a log and pack it with 'ctx pack LOG --parent REF'.
 """
 
@@ -18,16 +19,23 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    from contextplane.app.draft_contents import damaged_parts
     from contextplane.app.forking import fork
+    from contextplane.audit.load import load
     from contextplane.cli.naming import named_pack
     from contextplane.cli.opening import opening
+    from contextplane.store.damage import said, short
 
     with opening(screen) as platform:
         digest = named_pack(args.ref, platform)
+        damaged = damaged_parts(platform, load(digest, platform.objects).manifest)
         path = fork(platform, digest)
     screen.entry(clean(path), f"Draft created at {clean(path)}")
     screen.say(f"Edit the draft, then finalize with{_command(path)}")
-    screen.answer({"draft": path, "parent": f"ctx://{digest.hex}"})
+    for part, damage in damaged:
+        screen.warn(f"{said(clean(short(digest, part)), damage)}: a draft that refers to it cannot be finalized")
+    told = [{"part": part, "damage": damage} for part, damage in damaged]
+    screen.answer({"draft": path, "parent": f"ctx://{digest.hex}", "damaged": told})
     return OK
 
 

@@ -2,8 +2,10 @@
 
 The report tells apart: missing (referred to, not there), corrupt (there, and not what it says), unreadable
 (there, and the system does not hand it out), index (the index says otherwise than the objects), orphaned
-(whole, and nothing refers to it: an act came to nothing, for example; 'ctx gc' removes it in time), foreign
-(not ours), absent (a run is a fork of it, and was imported without it). The first four end with status 1.
+(whole, and nothing refers to it: an act came to nothing, for example; 'ctx gc' removes it in time, unless
+its kind is unknown), foreign (not ours), absent (a run is a fork of it, and was imported without it). The
+first four end with status 1. What is damaged is called by the run and the part that it is, where one is
+known, and the report ends with the way out.
 Nothing is repaired or removed, except that --rebuild makes the index anew, and with it the entries of packs
 that are no copies of their manifests. A catalog that cannot be used is then moved aside and a new one begun
 with what could be saved, and with the handoff packs whose revisions are found among the objects; what is
@@ -39,6 +41,10 @@ _COLOR = {
     "unreadable": "red",
     "absent": "dim",
 }
+_REBUILD = "'ctx fsck --rebuild' makes the index anew."
+_HEAL = "Packing the log of a run again, or importing the run, puts back what of it was tampered with or is missing."
+_RESTORE = "What belongs to no run comes back from a copy of the store."
+_READ = "Of what is unreadable, check what lies there, and its permissions."
 _SELDOM = frozenset({"unreadable", "absent"})
 _TOLD = {state: state for state in _COLOR} | {"index": "index mismatches"}
 
@@ -108,10 +114,11 @@ def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repa
     from contextplane.store.finding import DAMAGE
 
     counts: Counter[str] = Counter()
-    listed = []
+    listed, ways_out = [], set[str]()
     for finding in findings:
         bar.clear()
         counts[finding.state] += 1
+        ways_out |= _ways_out(finding)
         if screen.json:
             listed.append(finding)
         state = screen.paint(_COLOR[finding.state], f"{finding.state:<9}")
@@ -123,11 +130,11 @@ def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repa
     damage = any(counts[state] for state in DAMAGE)
     told = ", ".join(f"{counts[state]:,} {_TOLD[state]}" for state in _COLOR if counts[state] or state not in _SELDOM)
     screen.say(f"{counted(bar.objects, 'object')}, {human_size(bar.bytes)} checked: {told}")
-    if counts["index"]:
-        screen.say("'ctx fsck --rebuild' makes the index anew.")
-    elif counts["orphaned"]:
+    if counts["orphaned"] and not counts["index"]:
         screen.say("What is orphaned does no harm: 'ctx gc' removes what is of a known kind, once it is old enough.")
     screen.say(_verdict(counts, screen))
+    for line in sorted(ways_out):
+        screen.say(line)
     screen.answer(
         {
             "sound": not damage,
@@ -140,6 +147,17 @@ def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repa
         }
     )
     return FAILED if damage else OK
+
+
+def _ways_out(finding: "Finding") -> set[str]:
+    """How damage is healed, in a line for each way."""
+    if finding.state == "index":
+        return {_REBUILD}
+    if finding.state == "unreadable":
+        return {_READ}
+    if finding.state in {"missing", "corrupt"}:
+        return {_HEAL} if finding.ref is not None else {_RESTORE} if finding.needed_by else set()
+    return set()
 
 
 def _verdict(counts: Counter[str], screen: Screen) -> str:

@@ -2,7 +2,8 @@
 
 Every object must have the bytes that its name says, every pack must be there with all that it reaches, and
 nothing else may be in the file: otherwise nothing of it is taken. A compressed file is refused: decompress
-it first. Taking the same file again changes nothing and says so.
+it first. Taking the same file again changes nothing and says so, except that it puts back what was missing
+or damaged here, which is told.
 A handoff pack comes with all its revisions, into the store of handoff packs; a revision that is here already
 is known, and when it is another one of the same number the status is 14, and nothing is taken.
 """
@@ -27,6 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.app.archiving import import_archive
     from contextplane.cli.opening import opening, watching
+    from contextplane.cli.put_back import listed, summed_up
 
     with watching(screen) as bar:
         done = import_archive(args.file, lambda header: opening(screen, handoffs=bool(header.handoffs)), bar)
@@ -45,7 +47,10 @@ def run(args: Namespace, screen: Screen) -> int:
         came = [counted(len(done.new_packs), "pack")] if done.new_packs or not done.new_handoffs else []
         came += [counted(len(done.new_handoffs), "revision")] if done.new_handoffs else []
         new = f"{', '.join(came)} and {counted(done.new_objects, 'object')}"
-        screen.say(f"verified {whole}; new here: {new}")
+        healed = f"; {summed_up(done.put_back)}" if done.put_back else ""
+        screen.say(f"verified {whole}; new here: {new}{healed}")
+    elif done.put_back:
+        screen.say(f"verified {whole}; nothing new; {summed_up(done.put_back)}")
     else:
         screen.say(f"verified {whole}; nothing new: all of it is here")
     screen.answer(
@@ -58,6 +63,7 @@ def run(args: Namespace, screen: Screen) -> int:
             "handoffs_not_taken": [str(ref) for ref in done.older_handoffs],
             "new_packs": [f"ctx://{pack.hex}" for pack in done.new_packs],
             "new_objects": done.new_objects,
+            "put_back": listed(done.put_back),
             "objects": done.objects,
             "size": done.size,
         }

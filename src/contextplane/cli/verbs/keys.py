@@ -40,7 +40,9 @@ _MOST_DAYS, _MOST_KEYS, _DIGITS = 3650, 16, 4
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", choices=tuple(_TAKES), help="what to do")
-    parser.add_argument("names", metavar="KEY", nargs="*", help="a key; rotate takes two, OLD and NEW; list none")
+    parser.add_argument(
+        "names", metavar="KEY", nargs="*", default=[], help="a key; rotate takes two, OLD and NEW; list none"
+    )
     parser.add_argument("--issuer", metavar="ISSUER", help="new, trust: for whom the key signs")
     parser.add_argument(
         "--role", metavar="ROLE", action="append", help="trust: publisher, security, ...; repeated, all of them"

@@ -12,20 +12,19 @@ default the last timestamp of a step.
 A path is read below the folder of the log (or --root), and nowhere else, nor from a store there. A handoff
 is pk_<id>@3, a finalized revision of a handoff pack: its very bytes are the input, and their digest is that
 of the revision.
-What is wrong with a log is told together: its JSON as far as that can be read, its form and its contents.
+What is wrong with a log is told together: its JSON as far as that can be read, its form and its contents;
+of more than ten such places --json lists all.
 The same log gives the same pack; packing it again says so, and puts back what of it was missing or damaged.
 What looks like a secret is stored as it is, and told; of each content the first 256 KiB are searched for
 that, and contents of which there is more are told too.
 --sidecars writes, for every output whose file lies at its name below the same folder with the very bytes of
 the output, FILE.ctx.json, which 'ctx verify FILE' checks it by. One that is of another run is replaced. What
-is no sidecar, what people added something to, and whatever is beside a file of other bytes is left and
-named; then the pack is stored all the same, and the status is 1.
+is no sidecar, what people added something to, and whatever is beside a file of other bytes is left, and a
+file of other bytes gets none. Each such file is named; the pack is stored all the same, and the status is 1.
 """
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import FAILED, OK
@@ -58,20 +57,23 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.app.documents import document
     from contextplane.app.packing import pack_log
+    from contextplane.cli.log_refusals import placed
     from contextplane.cli.moments import tells_time
     from contextplane.cli.opening import opening, watching
+    from contextplane.cli.put_back import listed, summed_up
 
     root = args.root or ("." if args.log == "-" else os.path.dirname(args.log) or ".")
     with opening(screen) as platform, document(args.log) as log:
         parent = _parent(args.parent, platform) if args.parent else None
-        with _placed(args.log), watching(screen) as bar:
+        with placed(args.log, root), watching(screen) as bar:
             packed = pack_log(platform, log, root=root, parent=parent, progress=bar)
         beside = _beside(platform, packed, root) if args.sidecars else None
     tell_suspicions(screen, packed.suspects, packed.unsearched)
     if packed.new and not tells_time(packed.manifest.created):
         screen.note("the log tells no time (give created, or a timestamp of a step)")
-    if not packed.new:
-        screen.note("this very run was packed before; all of it is here")
+    if not packed.new or packed.put_back:
+        healed = summed_up(packed.put_back) if packed.put_back else "all of it is here"
+        screen.note(f"this very run was packed before; {healed}")
     if beside:
         _tell_sidecars(beside, root, screen)
     if not screen.json:
@@ -80,11 +82,13 @@ def run(args: Namespace, screen: Screen) -> int:
         {
             "ref": f"ctx://{packed.digest.hex}",
             "new": packed.new,
+            "put_back": listed(packed.put_back),
             "created": packed.manifest.created,
             "tells_time": tells_time(packed.manifest.created),
             "sidecars": beside.written if beside else (),
             "sidecars_replaced": beside.replaced if beside else (),
             "sidecars_kept": beside.kept if beside else (),
+            "sidecars_unwritten": beside.unwritten if beside else (),
             "outputs_absent": beside.absent if beside else (),
             "suspects": [{"at": at, "kind": kind} for at, kind in packed.suspects],
             "unsearched": packed.unsearched,
@@ -93,21 +97,6 @@ def run(args: Namespace, screen: Screen) -> int:
     for error in beside.failed if beside else ():
         screen.error(error)
     return FAILED if beside and beside.failed else OK
-
-
-@contextmanager
-def _placed(path: str) -> Iterator[None]:
-    """What is wrong in a log that is a file is told with the name of the file."""
-    from contextplane.model.manifest import ManifestInvalid
-    from contextplane.model.problems import DocumentInvalid
-    from contextplane.record.contents import UNUSABLE
-
-    try:
-        yield
-    except (DocumentInvalid, ManifestInvalid, *UNUSABLE) as error:
-        if path != "-":
-            error.under(f"{path}#" if error.at else path)
-        raise
 
 
 def _beside(platform: "Platform", packed: "Packed", root: str) -> "WrittenSidecars":

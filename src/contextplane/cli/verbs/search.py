@@ -4,9 +4,10 @@ All words must stand in one place, within 16 KiB of it: a prompt, the parameters
 output, or the metadata (model, tools, names, environment). Words in quotes must follow each other
 ('"refund the order"'), and a * stands for the rest of a word (refun*). Case and accents do not count, and
 nothing else has a meaning of its own.
-Searched is text, the first mebibyte of each content; what is not text is not, nor are inputs. The pack that
-was indexed last comes first. 'ctx cat REF:PART' reads the place, 'ctx show REF' the metadata. A pack whose
-manifest was tampered with since, is missing or is unreadable is marked.
+Searched is text, the first mebibyte of each content; what is not text is not, nor are inputs, nor what was
+damaged when it was indexed, until packing or importing the run puts it back. The pack that was indexed last
+comes first. 'ctx cat REF:PART' reads the place, 'ctx show REF' the metadata. A pack whose manifest was
+tampered with since, is missing or is unreadable is marked.
 """
 
 import re
@@ -37,13 +38,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.opening import opening
-    from contextplane.store.searched import LEFT_OUT, SEARCHED
+    from contextplane.store.searched import LEFT_OUT, SEARCHED, UNREAD
 
     limit = NO_LIMIT if args.all else args.limit or LIMIT
     with opening(screen) as platform:
         with platform.catalog.read() as view:
             hits = view.texts.search(" ".join(args.text), limit + 1)
             left_out = view.marks.get(LEFT_OUT) is not None
+            unread = next(view.marks.names(UNREAD), None) is not None
         cut, hits = len(hits) > limit, hits[:limit]
         damages = {pack: _damage(pack, platform) for pack in dict.fromkeys(hit.pack for hit in hits)}
     for hit in hits:
@@ -55,8 +57,10 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.warn(f"{counted(limit, 'place')} listed, and there are more: --limit N or --all lists them")
     if left_out:
         screen.note("contents that are not text were not searched, and of large ones the first mebibyte only")
+    if unread:
+        screen.note("contents that were damaged when they were indexed were not searched ('ctx fsck' lists all damage)")
     told = [_told(hit, damages[hit.pack]) for hit in hits]
-    screen.answer({"hits": told, "more": cut, "left_out": left_out, "searched_bytes_of_each": SEARCHED})
+    screen.answer({"hits": told, "more": cut, "left_out": left_out or unread, "searched_bytes_of_each": SEARCHED})
     return OK
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.progress import Bar
 from contextplane.cli.screen import Screen, clean, counted, human_size
-from contextplane.cli.verdicts import ANSWER_COLOR, STATUS_OF
+from contextplane.cli.verdicts import ANSWER_COLOR, STATUS_OF, way_out
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
@@ -184,6 +184,7 @@ def _file(path: str, platform: "Platform", screen: Screen) -> int:
         {
             "answer": verdict.answer,
             "why": verdict.why,
+            "hint": way_out(verdict),
             "artifact": path,
             "pack": f"ctx://{pack.digest.hex}" if pack else None,
             "created": pack.manifest.created if pack else None,
@@ -208,6 +209,8 @@ def _tell_file(path: str, verdict: "ArtifactVerdict", screen: Screen) -> None:
         screen.say(f"Tools:     [{clean(' '.join(sidecar.tools))}]")
     reason = clean(_reason(verdict))
     screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}{reason}")
+    if hint := way_out(verdict):
+        screen.say(f"Way out:   {clean(hint)}")
     if screen.quiet and verdict.answer != "verified":
         screen.failure(f"  {verdict.answer:<9} {clean(path)}{reason}")
     if sidecar is not None and sidecar.confidence:

@@ -59,6 +59,16 @@ class CatalogLaw(StreamsLaw, ObjectIndexLaw, PackIndexLaw, HandoffIndexLaw):
         with self.again().read() as view:
             assert (view.marks.get("a"), view.marks.get("b")) == ("1", "2")
 
+    def test_marks_are_listed_and_taken_away_by_how_their_names_begin(self) -> None:
+        catalog = self.make()
+        with catalog.write() as tx:
+            for name in ("a/2", "b", "a/1", "a", "ab/1"):
+                tx.marks.put(name, "1")
+            assert list(tx.marks.names("a/")) == ["a/1", "a/2"]
+            tx.marks.drop("a/")
+        with catalog.read() as view:
+            assert (list(view.marks.names("a/")), list(view.marks.names("a"))) == ([], ["a", "ab/1"])
+
     def test_every_table_is_marked_truth_or_index_and_events_are_truth(self) -> None:
         tables = self.make().tables()
         assert {table.role for table in tables} == {"truth", "index"}
