@@ -30,7 +30,7 @@ WAY_OUT: dict[Damage, str] = {
 
 
 _OBSTRUCTED = (
-    "move aside what stands at {}, then pack the same log again or import the run; 'ctx fsck' lists all damage"
+    "move aside what stands in its place, then pack the same log again or import the run; 'ctx fsck' lists all damage"
 )
 
 
@@ -78,6 +78,6 @@ def telling(where: str, what: str, digest: Digest) -> Iterator[None]:
             found = {"damage": damage, "digest": str(digest), "place": error.at, "why": error.message}
             error.details = {**error.details, **found}
             obstructed = isinstance(error, ObjectObstructed)
-            error.at, error.hint = where, _OBSTRUCTED.format(error.at) if obstructed else WAY_OUT[damage]
+            error.at, error.hint = where, _OBSTRUCTED if obstructed else WAY_OUT[damage]
             error.message = said(what, damage, error.message)
         raise
