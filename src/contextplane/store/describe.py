@@ -92,8 +92,10 @@ class Texts:
             return
         if "\0" in text:
             self.left_out = True
-            return
-        yield from _pieces(part, text)
+        elif len(text) > PIECE // 4:
+            yield from _pieces(part, text)
+        elif text:
+            yield TextPart(part=part, text=text)  # most are short, and very many
 
 
 def _metadata(manifest: Manifest) -> Iterator[str]:

@@ -60,7 +60,6 @@ def run(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.log_refusals import placed
     from contextplane.cli.moments import tells_time
     from contextplane.cli.opening import opening, watching
-    from contextplane.cli.put_back import listed, summed_up
 
     root = args.root or ("." if args.log == "-" else os.path.dirname(args.log) or ".")
     with opening(screen) as platform, document(args.log) as log:
@@ -72,8 +71,7 @@ def run(args: Namespace, screen: Screen) -> int:
     if packed.new and not tells_time(packed.manifest.created):
         screen.note("the log tells no time (give created, or a timestamp of a step)")
     if not packed.new or packed.put_back:
-        healed = summed_up(packed.put_back) if packed.put_back else "all of it is here"
-        screen.note(f"this very run was packed before; {healed}")
+        screen.note(f"this very run was packed before; {_healed(packed)}")
     if beside:
         _tell_sidecars(beside, root, screen)
     if not screen.json:
@@ -82,7 +80,7 @@ def run(args: Namespace, screen: Screen) -> int:
         {
             "ref": f"ctx://{packed.digest.hex}",
             "new": packed.new,
-            "put_back": listed(packed.put_back),
+            "put_back": _put_back(packed) if screen.json else (),
             "created": packed.manifest.created,
             "tells_time": tells_time(packed.manifest.created),
             "sidecars": beside.written if beside else (),
@@ -97,6 +95,18 @@ def run(args: Namespace, screen: Screen) -> int:
     for error in beside.failed if beside else ():
         screen.error(error)
     return FAILED if beside and beside.failed else OK
+
+
+def _healed(packed: "Packed") -> str:
+    from contextplane.cli.put_back import summed_up
+
+    return summed_up(packed.put_back) if packed.put_back else "all of it is here"
+
+
+def _put_back(packed: "Packed") -> list[dict[str, str]]:
+    from contextplane.cli.put_back import listed
+
+    return listed(packed.put_back)
 
 
 def _beside(platform: "Platform", packed: "Packed", root: str) -> "WrittenSidecars":
