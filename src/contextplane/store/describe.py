@@ -92,10 +92,8 @@ class Texts:
             return
         if "\0" in text:
             self.left_out = True
-        elif len(text) > PIECE // 4:
-            yield from _pieces(part, text)
-        elif text:
-            yield TextPart(part=part, text=text)  # most are short, and very many
+            return
+        yield from _pieces(part, text)
 
 
 def _metadata(manifest: Manifest) -> Iterator[str]:

@@ -20,9 +20,10 @@ class EarlyWriting:
     """
 
     def __init__(self, folder: str, disk: Disk) -> None:
+        self._folder = folder
         self._disk = disk
         self._busy = _thread.allocate_lock()
-        self._fd: int | None = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._closed = False
 
     def begin(self) -> None:
         """Begin once more, if it is not still at it."""
@@ -33,12 +34,14 @@ class EarlyWriting:
     def close(self) -> None:
         """Wait for it to end. One that was begun and is not at it yet finds nothing to do."""
         with self._busy:
-            fd, self._fd = self._fd, None
-            if fd is not None:
-                os.close(fd)
+            self._closed = True
 
     def _work(self) -> None:
-        with self._busy:
-            if self._fd is not None:
-                with suppress(OSError):
-                    self._disk.sync_early(self._fd)
+        with self._busy, suppress(OSError):
+            if self._closed:
+                return
+            fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._disk.sync_early(fd)
+            finally:
+                os.close(fd)
