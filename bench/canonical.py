@@ -6,9 +6,9 @@ from functools import partial
 import msgspec
 
 from bench.measure import Row, in_turns
-from contextplane.model.canonical import canonical, settled, survey
 from contextplane.model.ids import Digest
-from contextplane.model.json_text import parse
+from contextplane.model.json.canonical import canonical, settled, survey
+from contextplane.model.json.parse import parse
 
 __all__ = ["canonical_form"]
 

@@ -14,10 +14,10 @@ import msgspec
 from bench.install import installed
 from bench.measure import Row, in_turns
 from contextplane.compiler.compile import compile_context
-from contextplane.compiler.reading import read_evidence, read_memories, read_request, read_run_context
+from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.context_pack import ContextPack
 
 __all__ = ["compiling"]
 

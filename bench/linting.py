@@ -12,9 +12,9 @@ import jsonschema_rs
 
 from bench.install import installed
 from bench.measure import Row, in_turns
+from contextplane.authoring.gates.schema import schema_of
 from contextplane.authoring.gates.table import judged
-from contextplane.authoring.schemas import schema_of
-from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.context_pack import ContextPack
 
 __all__ = ["command", "gates", "growth"]
 

@@ -15,8 +15,8 @@ from contextplane.adapters.files.objects import FileObjects
 from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import BLOB, Recorded
 from contextplane.model.ids import Digest
-from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.ports.objects import Objects
 
 __all__ = ["large_objects", "small_objects"]

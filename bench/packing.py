@@ -13,7 +13,7 @@ import msgspec
 
 from bench.measure import Row, in_turns
 from bench.programs import Program, programs
-from contextplane.app.packing import pack_log
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 

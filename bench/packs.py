@@ -12,8 +12,8 @@ import msgspec
 from bench.measure import Row, in_turns
 from bench.packing import log_of
 from bench.programs import Program, programs
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.packing import pack_log
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
 from contextplane.audit.diff import compare

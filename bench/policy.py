@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bench.measure import Row
-from contextplane.model.context_pack.policy_layer import PolicyLayer
+from contextplane.model.context_pack import PolicyLayer
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
-from contextplane.testing.second_policy import decided
+from tests.support.oracle_policy import decided
 
 __all__ = ["policy"]
 

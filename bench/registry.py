@@ -7,33 +7,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.measure import Row, in_turns, scratch
-from contextplane.adapters.ed25519.keys import Ed25519Check, Ed25519Signer, generated
+from contextplane.adapters.ed25519 import Ed25519Check, Ed25519Signer, generated
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.model.canonical import canonical
+from contextplane.model.catalog import BLOB, Recorded
 from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.object_index import BLOB, Recorded
-from contextplane.registry.appending import Planned, Writer
-from contextplane.registry.cache import ResolutionCache, StateNumber, state_number
-from contextplane.registry.changes import Change, Drafted, Linted, Observed, Pinned, Pins, Published, Review, Signed
-from contextplane.registry.lifecycle import FOUR
-from contextplane.registry.opening import open_registry
-from contextplane.registry.resolved import Asked, Resolved
-from contextplane.registry.resolving import Standpoint, resolve
-from contextplane.registry.shelf import CatalogShelf
+from contextplane.registry.artifact_state import FOUR
+from contextplane.registry.events import Change, Drafted, Linted, Observed, Pinned, Pins, Published, Review, Signed
+from contextplane.registry.open import open_registry
+from contextplane.registry.resolution import Asked, CatalogShelf, ResolutionCache, Resolved, StateNumber, state_number
+from contextplane.registry.resolve import Standpoint, resolve
 from contextplane.registry.streams import TREE, artifact_stream, origin_of, pins_stream, version_stream
-from contextplane.trust.base64_text import encoded
+from contextplane.registry.writer import Planned, Writer
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.compatibility import Present
-from contextplane.trust.keyring import TrustedKeys, proposed
-from contextplane.trust.keyring_events import KeyTrust
+from contextplane.trust.dsse import Statement, encoded
+from contextplane.trust.keyring import KeyTrust, TrustedKeys, proposed
 from contextplane.trust.keyring_stream import append_change, followed
-from contextplane.trust.proofs import consistency_proof
-from contextplane.trust.signatures import Grounds
-from contextplane.trust.statement import Statement
-from contextplane.trust.stream_tree import StreamTree
-from contextplane.trust.verify import sign
+from contextplane.trust.merkle import StreamTree, consistency_proof
+from contextplane.trust.verify import Grounds, sign
 
 __all__ = ["registry"]
 

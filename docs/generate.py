@@ -17,8 +17,8 @@ import msgspec
 
 import contextplane
 from contextplane.authoring.artifacts import LAWS_OF
+from contextplane.authoring.gates.schema import SCHEMAS, schema_of
 from contextplane.authoring.gates.table import EVERY_LAW, GATES
-from contextplane.authoring.schemas import SCHEMAS, schema_of
 from contextplane.cli.parser import parser_of, top_help
 from contextplane.cli.table import VERBS
 from contextplane.errors import ContextPlaneError, Family

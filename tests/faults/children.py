@@ -21,11 +21,10 @@ from contextplane.adapters.files.objects import FileObjects
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
-from contextplane.model.execution import EXECUTION_PACK
+from contextplane.model.catalog import BLOB, Event, Recorded
+from contextplane.model.execution.manifest import EXECUTION_PACK
 from contextplane.model.ids import Digest
-from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.ports.objects import Objects, StorageFull
-from contextplane.ports.streams import Event
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.testing.faults import KILL, Faults, FaultyDisk

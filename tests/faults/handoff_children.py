@@ -15,22 +15,23 @@ import msgspec
 
 import contextplane
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.adapters.files.sources import FileSources
+from contextplane.adapters.files.workspace import FileSources
 from contextplane.adapters.system import SystemClock, SystemIds
-from contextplane.app.handoff import opened_desk
+from contextplane.app.handoff.store import opened_desk
 from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import HandoffSettings, Settings
 from contextplane.errors import ContextPlaneError
-from contextplane.handoff.code import SourceReader
-from contextplane.handoff.intake import read_offer, take
-from contextplane.handoff.kept import HandoffLimits, Written
-from contextplane.handoff.refusals import HandoffNameTaken, RevisionConflict
-from contextplane.handoff.shelf import Shelf
+from contextplane.handoff.errors import HandoffNameTaken, RevisionConflict
+from contextplane.handoff.import_ import read_offer, take
+from contextplane.handoff.reader import HandoffLimits, Written
+from contextplane.handoff.source import SourceReader
+from contextplane.handoff.writer import Shelf
+from contextplane.model.catalog import Survives, Table
 from contextplane.model.handoff import HandoffDocument, Section
 from contextplane.model.ids import HandoffId
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import Catalog, Survives, Table, Transaction
+from contextplane.ports.catalog import Catalog, Transaction
 from contextplane.testing.faults import KILL, Faults, FaultyDisk
 from tests.faults.children import FORKING
 from tests.surfaces.running import child_environment

@@ -13,7 +13,8 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 from contextplane.adapters.postgres.catalog import PostgresCatalog
-from contextplane.ports.streams import Event, StreamConflict
+from contextplane.model.catalog import Event
+from contextplane.ports.catalog import StreamConflict
 
 __all__ = ["EACH", "RACES", "WRITERS", "start"]
 

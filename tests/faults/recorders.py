@@ -13,14 +13,15 @@ from subprocess import PIPE, Popen
 
 import msgspec
 
-from contextplane.adapters.files.entries import FileExecutionEntries
 from contextplane.adapters.files.objects import FileObjects
+from contextplane.adapters.files.pack_entries import FileExecutionEntries
+from contextplane.app.execution.record import desk_of
 from contextplane.app.platform import opened
-from contextplane.app.recording import desk_of
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import Survives, Table
+from contextplane.model.execution.manifest import Environment, Model
 from contextplane.model.ids import RecordingId
-from contextplane.model.manifest import Environment, Model
-from contextplane.ports.catalog import Catalog, Survives, Table, Transaction, View
+from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.record.journal import Desk
 from contextplane.record.recorder import Recording
 from contextplane.testing.faults import KILL, Faults, FaultyDisk

@@ -11,8 +11,8 @@ from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from contextplane.testing.reference_store import ReferenceStore
 from tests.faults.children import ROOT
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import COMMAND, Result, child_environment
 
 __all__ = ["BLOB", "READING", "REPORT", "place", "refuses", "small_files", "told", "tree", "with_one_pack"]

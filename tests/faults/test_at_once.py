@@ -11,12 +11,12 @@ from contextplane.adapters.files.objects import FileObjects
 from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import BLOB, Recorded
 from contextplane.model.ids import Digest
-from contextplane.ports.object_index import BLOB, Recorded
-from contextplane.store.finding import DAMAGE
+from contextplane.store.damage import DAMAGE
 from contextplane.store.fsck import fsck
-from contextplane.testing.reference_store import ReferenceStore
 from tests.faults.children import LINKERS, LINKS, ROUNDS, WRITERS, contents_of, start
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.archives import log
 from tests.surfaces.running import COMMAND, child_environment, ctx
 

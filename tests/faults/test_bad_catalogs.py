@@ -16,11 +16,11 @@ from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.app.platform import opened
 from contextplane.app.repair import repaired
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import Event
 from contextplane.ports.catalog import CatalogBusy
-from contextplane.ports.streams import Event
-from contextplane.testing.reference_store import ReferenceStore
 from tests.faults.children import STORE_ID, start
 from tests.faults.stores import READING, REPORT, refuses, small_files, told, tree, with_one_pack
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import ctx
 
 STREAMS = [f"run/{n:03}" for n in range(60)]

@@ -17,9 +17,9 @@ from contextplane.adapters.files.objects import FileObjects
 from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import StorageFull
-from contextplane.ports.streams import Event
 from tests.faults.children import ROOT, start
 from tests.faults.stores import BLOB, READING, REPORT, place, refuses, small_files, told, tree, with_one_pack
 from tests.surfaces.running import ctx, ctx_as_nobody, is_root

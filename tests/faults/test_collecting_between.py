@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 
 from contextplane.adapters.files.disk import Disk
-from contextplane.adapters.files.entries import FileExecutionEntries
 from contextplane.adapters.files.objects import FileObjects
+from contextplane.adapters.files.pack_entries import FileExecutionEntries
 from contextplane.adapters.sqlite.catalog import SqliteCatalog, SqliteTransaction
-from contextplane.app.archiving import export_packs, import_packs
-from contextplane.app.packing import pack_log
+from contextplane.app.execution.archive import export_packs, import_packs
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import BLOB, Recorded, Survives
 from contextplane.model.ids import Digest
-from contextplane.ports.catalog import Survives
-from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.ports.objects import ObjectsInUse
-from contextplane.store.finding import DAMAGE, Finding
+from contextplane.store.damage import DAMAGE, Finding
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from tests.surfaces.archives import log, store_in

@@ -11,10 +11,11 @@ import pytest
 
 from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.adapters.files.syncing import tells_errors
+from contextplane.adapters.files.sync import tells_errors
 from contextplane.errors import ContextPlaneError
+from contextplane.model.catalog import Stray
 from contextplane.model.ids import Digest
-from contextplane.ports.objects import Batch, StorageFailed, StorageFull, StorageReadOnly, Stray
+from contextplane.ports.objects import Batch, StorageFailed, StorageFull, StorageReadOnly
 from contextplane.testing.faults import Faults, FaultyDisk
 from tests.faults.children import ALONE, CHUNKS, PUTS, Ended, everything_a_disk_does, start
 

@@ -14,7 +14,7 @@ from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, HandoffId
-from contextplane.store.finding import DAMAGE
+from contextplane.store.damage import DAMAGE
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.testing.faults import Faults

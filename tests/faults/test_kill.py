@@ -8,8 +8,8 @@ import pytest
 
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
+from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest
-from contextplane.ports.streams import Event
 from tests.faults.children import STORE_ID, start
 
 # How many acknowledgements to wait for before the kill; where exactly it falls after them is chance.

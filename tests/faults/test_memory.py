@@ -7,8 +7,8 @@ import pytest
 
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
-from contextplane.testing.reference_store import ReferenceStore
 from tests.faults.children import LITTLE, MEBI, start
+from tests.support.reference_store import ReferenceStore
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA and /proc tell about memory on Linux only")
 

@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 
 from contextplane.adapters.postgres.catalog import PostgresCatalog
-from contextplane.adapters.postgres.connect import connect
+from contextplane.adapters.postgres.connection import connect
+from contextplane.model.catalog import Event
 from contextplane.ports.catalog import CatalogBusy, CatalogFailed
-from contextplane.ports.streams import Event
 from tests.faults.postgres_children import EACH, RACES, WRITERS, start
 from tests.postgres import a_store_id, own_server, shared_url
 

@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from contextplane.app.execution.record import Recorder, desk_of
 from contextplane.app.init import init
 from contextplane.app.platform import Platform, opened
-from contextplane.app.recording import Recorder, desk_of
 from contextplane.app.settings import Settings
 from contextplane.audit.load import load
+from contextplane.model.catalog import Event
+from contextplane.model.execution.manifest import Environment, Model
 from contextplane.model.ids import Digest, RecordingId
-from contextplane.model.manifest import Environment, Model
 from contextplane.ports.objects import ObjectsInUse
-from contextplane.ports.streams import Event
 from contextplane.record.journal import Journal, RecordingFinished
-from contextplane.record.recorder import Recording
-from contextplane.record.unfinished import unfinished
-from contextplane.store.finding import DAMAGE
+from contextplane.record.recorder import Recording, unfinished
+from contextplane.store.damage import DAMAGE
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.testing.faults import Faults

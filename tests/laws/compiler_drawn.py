@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from contextplane.model.context_block import BUCKETS
-from contextplane.model.context_pack.terms import APPROVAL_MODES
+from contextplane.model.compiled_context import BUCKETS
+from contextplane.model.context_pack import APPROVAL_MODES
 from tests.unit.compiler.scenario import CASE, NOW, PACK, evidence, inputs, memory
 
 __all__ = ["scenarios"]

@@ -6,13 +6,11 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from contextplane.compiler.reading import read_evidence, read_memories, read_request, read_run_context
-from contextplane.model.context_ledger import Lineage
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.evidence import Evidence
-from contextplane.model.invoke import InvokeRequest
-from contextplane.model.memory import Memory
-from contextplane.model.run_context import RunContext
+from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
+from contextplane.model.compiled_context import Lineage
+from contextplane.model.context_pack import ContextPack
+from contextplane.model.evidence import Evidence, Memory
+from contextplane.model.invoke import InvokeRequest, RunContext
 from tests.unit.authoring.packs import leaves
 from tests.unit.compiler.scenario import CASE, NOW, evidence, inputs, memory
 

@@ -9,10 +9,10 @@ import rfc8785
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from contextplane.model.canonical import SORTED, Json, canonical
-from contextplane.model.json_explain import DuplicateKey, explain
-from contextplane.model.json_refusals import MAX_DEPTH, JsonRefused, TooDeep
-from contextplane.model.json_text import parse
+from contextplane.model.json.canonical import SORTED, Json, canonical
+from contextplane.model.json.errors import MAX_DEPTH, JsonRefused, TooDeep
+from contextplane.model.json.explain import DuplicateKey, explain
+from contextplane.model.json.parse import parse
 from contextplane.testing.proofs import proves
 from contextplane.testing.strategies import json_texts, json_values, mutated, python_values
 

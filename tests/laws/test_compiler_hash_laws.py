@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from contextplane.compiler.chat import anthropic_chat, openai_chat
 from contextplane.compiler.hashing import digest, digest_of_plain, without_correlation
-from contextplane.compiler.reading import read_evidence, read_memories, read_request, read_run_context
+from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
 from contextplane.errors import ContextPlaneError
-from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.context_pack import ContextPack
 from contextplane.testing.proofs import proves
 from contextplane.testing.strategies import json_values
 from tests.laws.compiler_drawn import scenarios

@@ -8,12 +8,11 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contextplane.compiler.compile import STAGES
 from contextplane.compiler.prompt import text_of
 from contextplane.compiler.seal import compiled_context_hash
-from contextplane.compiler.stages import STAGES
 from contextplane.errors import ContextPlaneError
-from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.context_block import BUCKETS
+from contextplane.model.compiled_context import BUCKETS, CompiledContext
 from contextplane.testing.strategies import json_values
 from tests.laws.compiler_drawn import scenarios
 from tests.unit.compiler.reading_prompts import HOSTILE, read

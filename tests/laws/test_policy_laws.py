@@ -13,16 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.model.context_pack.policy_layer import PolicyLayer
-from contextplane.model.context_pack.terms import APPROVAL_MODES, ApprovalMode
-from contextplane.model.context_pack.tooling_layer import ToolingLayer
+from contextplane.model.context_pack import APPROVAL_MODES, ApprovalMode, PolicyLayer, ToolingLayer
+from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.decision import DenialKind, PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
-from contextplane.policy.gates import active_gates
-from contextplane.policy.surfacing import ReasonKind, Surface, ToolProgram
-from contextplane.testing.policy_cases import Dice, drawn_facts, drawn_policy, drawn_tooling, seeded
-from contextplane.testing.second_policy import decided, gates_active, surfaced
+from contextplane.policy.tool_surface import ReasonKind, Surface, ToolProgram
+from tests.support.oracle_policy import decided, gates_active, surfaced
+from tests.support.policy_cases import Dice, drawn_facts, drawn_policy, drawn_tooling, seeded
 
 Json = dict[str, Any]
 

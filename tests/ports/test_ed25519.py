@@ -8,20 +8,21 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.adapters.ed25519.keys import (
+from contextplane.adapters.ed25519 import (
     Ed25519Check,
     Ed25519Signer,
     PassphraseNeeded,
     PassphraseWrong,
     PrivateKeyInvalid,
     generated,
+    pem,
     public_from_pem,
     signer_from_pem,
 )
-from contextplane.adapters.ed25519.protect import pem
-from contextplane.ports.signer import PublicKey, PublicKeyInvalid, SignatureCheck, Signer
+from contextplane.model.keys import PublicKey, PublicKeyInvalid
+from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.testing.laws.signer import SignerLaw
-from contextplane.testing.second_verifier import signature_holds
+from contextplane.testing.standalone_verifier import signature_holds
 from tests.unit.trust.world import key_of
 
 PKCS8 = bytes.fromhex("302e020100300506032b657004220420")

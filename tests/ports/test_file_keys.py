@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.files.keys import FileKeys, KeyExists, KeyExposed, KeyNameInvalid, KeyNotFound, read_key_file
+from contextplane.adapters.files.key_files import (
+    FileKeys,
+    KeyExists,
+    KeyExposed,
+    KeyNameInvalid,
+    KeyNotFound,
+    read_key_file,
+)
 from contextplane.errors import ContextPlaneError
 from contextplane.ports.objects import StorageFull
 from contextplane.testing.faults import Faults, FaultyDisk

@@ -9,11 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.adapters.postgres.catalog import PostgresCatalog
-from contextplane.adapters.postgres.connect import Connection, DatabaseUrlInvalid, catalog_errors, connect
-from contextplane.adapters.postgres.migrate import _run, migrations
-from contextplane.adapters.postgres.words import words_in
-from contextplane.adapters.sqlite import migrate as sqlite_migrate
+from contextplane.adapters.postgres.connection import (
+    Connection,
+    DatabaseUrlInvalid,
+    _run,
+    catalog_errors,
+    connect,
+    migrations,
+)
+from contextplane.adapters.postgres.text_search import words_in
+from contextplane.adapters.sqlite import connection as sqlite_migrate
 from contextplane.errors import ContextPlaneError
+from contextplane.model.catalog import Event, PackRow, TextPart
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import (
     CatalogBusy,
@@ -25,9 +32,7 @@ from contextplane.ports.catalog import (
     SchemaTooNew,
 )
 from contextplane.ports.objects import StorageFull
-from contextplane.ports.pack_index import PackRow, TextPart
-from contextplane.ports.streams import Event
-from contextplane.testing.laws.catalog_maker import a_digest, a_record
+from contextplane.testing.laws.streams import a_digest, a_record
 from tests.postgres import a_store_id, shared_url
 
 EVENT = Event(kind="k", body=b"1")

@@ -8,7 +8,7 @@ from threading import current_thread, main_thread
 import pytest
 
 from contextplane.adapters.postgres.catalog import PostgresCatalog
-from contextplane.adapters.postgres.connect import connect
+from contextplane.adapters.postgres.connection import connect
 from contextplane.ports.catalog import Catalog
 from contextplane.testing.laws.catalog import CatalogLaw
 from tests.postgres import a_store_id, shared_url

@@ -8,8 +8,8 @@ import pytest
 
 from contextplane.adapters.tools.process import Confines, ProcessTools
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools, ToolTimedOut
-from contextplane.testing.known_tools import KnownTools
 from contextplane.testing.laws.tools import Call, ToolsLaw
+from tests.support.known_tools import KnownTools
 
 FUNCTIONS = """
 def echo(text): return text

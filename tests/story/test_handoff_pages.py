@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.handoff import refusals
+from contextplane.handoff import errors
 from contextplane.mcp.main import _USAGE
 from tests.surfaces.agents import Agent, environment, says, serving, sources
 from tests.surfaces.handoffs import KNOWN, legend
@@ -162,5 +162,5 @@ def test_the_page_tells_every_variable_and_every_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert set(re.findall(r"CONTEXT_PACK_[A-Z_]+", _USAGE)) == set(re.findall(r"`(CONTEXT_PACK_[A-Z_]+)`", text))
     told = re.findall(r"^\| `([a-z_]+)` \| ([a-z_]+) \|", text.partition("## Errors")[2], re.MULTILINE)
-    known = [getattr(refusals, name).answer for name in refusals.__all__]
+    known = [getattr(errors, name).answer for name in errors.__all__]
     assert set(told) == {(code, kind) for kind, code in known} | {("io_error", "io_error")}

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from contextplane.adapters.files.archive import archive_header
-from contextplane.app.archiving import export_packs
+from contextplane.app.execution.archive import export_packs
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.packing import pack_log
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
 from contextplane.model.archive import HEADER_NAME, Header, entry_bytes, entry_name, header_bytes, object_name

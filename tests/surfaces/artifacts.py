@@ -4,11 +4,11 @@ from pathlib import Path
 
 import msgspec
 
+from contextplane.app.execution.pack import Packed, pack_log
+from contextplane.app.execution.sidecars import WrittenSidecars, write_sidecars
 from contextplane.app.init import init
-from contextplane.app.packing import Packed, pack_log
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
-from contextplane.app.sidecars import WrittenSidecars, write_sidecars
 from contextplane.model.ids import Digest
 from tests.surfaces.running import Result
 

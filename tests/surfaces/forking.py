@@ -24,7 +24,7 @@ _PATIENCE = 30
 # Modules that a command without rights cannot read any more are loaded, too: those that are imported when it is late.
 _PARENT = """
 import argparse, atexit, difflib, gettext, json, locale, os, pkgutil, shutil, signal, socket, sqlite3, sys
-import contextplane.adapters.sqlite.migrate
+import contextplane.adapters.sqlite.connection
 import contextplane.cli.main
 for room in ("adapters", "app", "cli", "handoff", "mcp", "model", "store"):
     for module in pkgutil.walk_packages([os.path.join(contextplane.__path__[0], room)], f"contextplane.{room}."):
@@ -32,7 +32,7 @@ for room in ("adapters", "app", "cli", "handoff", "mcp", "model", "store"):
             __import__(module.name)
         except Exception:
             pass  # the command that needs it will say so
-contextplane.adapters.sqlite.migrate.migrations()
+contextplane.adapters.sqlite.connection.migrations()
 measured = sys.modules["coverage"].Coverage.current() if "coverage" in sys.modules else None
 if measured is not None:
     measured.save()  # what loading covered is written down once, and not by every command;

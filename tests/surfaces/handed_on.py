@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from contextplane.adapters.system import SystemIds
-from contextplane.app.handoff import Desk, opened_desk
+from contextplane.app.handoff.store import Desk, opened_desk
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
 from contextplane.handoff.document import read_document
-from contextplane.handoff.shelf import Shelf
+from contextplane.handoff.writer import Shelf
 from contextplane.model.handoff import HandoffPack
 from contextplane.model.ids import Digest, HandoffId
 from tests.surfaces.running import Result, ctx

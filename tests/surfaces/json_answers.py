@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from contextplane.app.execution.record import Recorder
 from contextplane.app.init import init
 from contextplane.app.platform import opened
-from contextplane.app.recording import Recorder
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.surfaces.handed_on import HandedOn

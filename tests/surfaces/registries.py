@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from contextplane.adapters.ed25519.protect import pem
+from contextplane.adapters.ed25519 import pem
 from contextplane.adapters.system import SystemClock
-from contextplane.app.keys import KeyDesk
 from contextplane.app.platform import opened
-from contextplane.app.registry import RegistryDesk
+from contextplane.app.registry.keys import KeyDesk
+from contextplane.app.registry.session import RegistryDesk
 from contextplane.app.settings import Settings
-from contextplane.ports.keyring import OWNER
+from contextplane.model.keys import OWNER
 from tests.unit.registry.desk import ISSUER, NARROWER, ROLES, Office, version
 from tests.unit.trust.world import der_of, key_of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import Result
 
 __all__ = ["LARGE", "REPORT", "Store", "one_error_line"]

@@ -12,7 +12,7 @@ from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import Result, ctx
 
 REPORT = b"The refund of order 881 was paid.\n"

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.app.archiving import export_packs, import_packs
-from contextplane.app.packing import pack_log
+from contextplane.app.execution.archive import export_packs, import_packs
+from contextplane.app.execution.pack import pack_log
 from contextplane.model.ids import Digest
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.archives import ABSENT, Pair, contents, log, store_in, told
 from tests.surfaces.running import COMMAND, Result, child_environment, ctx
 

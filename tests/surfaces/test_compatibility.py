@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import ctx
 
 REPORT = b"paid\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.ports.keyring import OWNER
+from contextplane.model.keys import OWNER
 from tests.surfaces.registries import KEYS, at_office, key_file
 from tests.surfaces.running import Result, ctx
 from tests.surfaces.sample import Store, one_error_line

@@ -13,21 +13,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.forking import finalize, fork
+from contextplane.app.execution.fork import finalize, fork
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.packing import pack_log
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
-from contextplane.model.execution import MANIFEST_MOST
+from contextplane.model.catalog import BLOB, Recorded
+from contextplane.model.execution.manifest import MANIFEST_MOST
 from contextplane.model.ids import Digest
-from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.json_text import parse
+from contextplane.model.json.errors import JsonRefused
+from contextplane.model.json.parse import parse
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.record.draft import DRAFT_MOST, InvalidDraft
 from contextplane.store.fsck import fsck
 from contextplane.testing.proofs import proves
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import COMMAND, Result, child_environment, ctx
 
 LOG = {
@@ -355,9 +355,9 @@ def test_a_finalize_that_was_killed_is_done_again_to_the_same_pack(tmp_path: Pat
 
 KILLED = """
 import sys
-from contextplane.adapters.files.entries import FileExecutionEntries
+from contextplane.adapters.files.pack_entries import FileExecutionEntries
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.app.forking import finalize, fork
+from contextplane.app.execution.fork import finalize, fork
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.testing.faults import KILL, Faults, FaultyDisk

@@ -6,9 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.app.draft_contents import DraftDamaged
-from contextplane.app.forking import finalize, fork
-from contextplane.app.packing import pack_log
+from contextplane.app.execution.fork import DraftDamaged, finalize, fork
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest

@@ -5,12 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.app.archiving import import_packs
+from contextplane.app.execution.archive import import_packs
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.model.archive import Carried, Header
-from contextplane.model.handoff import HandoffPack, pack_bytes
-from contextplane.model.handoff_events import Kept
+from contextplane.model.handoff import HandoffPack, Kept, pack_bytes
 from contextplane.model.ids import Digest, HandoffId
 from tests.surfaces.archives import archive, log, refused
 from tests.surfaces.handed_on import HandedOn, json_of

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.app.handoff import opened_desk
+from contextplane.app.handoff.store import opened_desk
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
-from contextplane.handoff.kept import Written
+from contextplane.handoff.reader import Written
 from contextplane.model.handoff import HandoffDocument
 from tests.surfaces.running import Result, ctx
 

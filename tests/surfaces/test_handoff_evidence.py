@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.app.evidence import EvidenceNotFrozen, handoff_input
-from contextplane.app.recording import Recorder
+from contextplane.app.execution.evidence import EvidenceNotFrozen, handoff_input
+from contextplane.app.execution.record import Recorder
 from contextplane.app.settings import Settings
 from contextplane.model.handoff import HandoffPack
 from tests.surfaces.archives import log, refused

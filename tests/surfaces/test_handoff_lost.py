@@ -4,12 +4,18 @@ from pathlib import Path
 
 import msgspec
 
-from contextplane.app.handoff import opened_desk
+from contextplane.app.handoff.store import opened_desk
 from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import HandoffSettings, Settings
-from contextplane.model.handoff import HandoffDocument, HandoffPack, pack_bytes
-from contextplane.model.handoff_grace import MOST_GRACE_SECONDS, grace_body, longest_grace
+from contextplane.model.handoff import (
+    MOST_GRACE_SECONDS,
+    HandoffDocument,
+    HandoffPack,
+    grace_body,
+    longest_grace,
+    pack_bytes,
+)
 from contextplane.model.ids import HandoffId
 from contextplane.model.timestamp import Timestamp
 from tests.surfaces.agents import serving

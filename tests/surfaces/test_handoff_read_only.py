@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.handoff import opened_desk
-from contextplane.app.handoff_held import HeldIds
+from contextplane.app.handoff.store import HeldIds, opened_desk
 from contextplane.app.settings import HandoffSettings, Settings
 from contextplane.model.handoff import HandoffDocument
 from tests.surfaces.agents import says

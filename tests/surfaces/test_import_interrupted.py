@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.app.archiving import import_packs
+from contextplane.app.execution.archive import import_packs
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError

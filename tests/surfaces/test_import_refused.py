@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextplane.adapters.files.archive import archive_header
-from contextplane.app.archiving import import_packs
+from contextplane.app.execution.archive import import_packs
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.archive import HEADER_NAME, Header, entry_name, header_bytes, object_name
-from contextplane.model.execution import MANIFEST_MOST
+from contextplane.model.execution.manifest import MANIFEST_MOST
 from contextplane.model.ids import Digest
 from tests.surfaces.archives import ABSENT, Pair, archive, contents, manifest, member, refused
 from tests.surfaces.running import ctx

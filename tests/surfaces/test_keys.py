@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.adapters.ed25519.protect import pem
-from contextplane.app.keys import KeyDesk
+from contextplane.adapters.ed25519 import pem
 from contextplane.app.platform import opened
+from contextplane.app.registry.keys import KeyDesk
 from contextplane.app.settings import Settings
 from contextplane.model.timestamp import Timestamp
-from contextplane.trust.time_on_record import LAST_MOMENT
+from contextplane.trust.clock import LAST_MOMENT
 from contextplane.trust.verify import sign, verify
 from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, keys, listed, states
 from tests.surfaces.running import COMMAND, child_environment, ctx

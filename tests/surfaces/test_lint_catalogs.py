@@ -5,7 +5,7 @@ from pathlib import Path
 
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
-from contextplane.ports.keyring import OWNER
+from contextplane.model.keys import OWNER
 from tests.surfaces.context_packs import answer, lint
 from tests.surfaces.registries import at_office, key_file
 from tests.surfaces.running import ctx

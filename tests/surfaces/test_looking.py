@@ -7,7 +7,7 @@ import pytest
 
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import ctx
 from tests.surfaces.runs import LOG, packed, place, refs
 

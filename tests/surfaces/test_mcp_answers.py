@@ -7,8 +7,8 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from contextplane.mcp.answers import MAX_ANSWER, MAX_TEXT
-from contextplane.mcp.tools import TOOLS
+from contextplane.mcp.results import MAX_ANSWER, MAX_TEXT
+from contextplane.mcp.schemas import TOOLS
 from tests.surfaces.agents import DOCUMENT, Agent, says, serving, sources
 
 OUTPUT = {tool["name"]: jsonschema_rs.validator_for(tool["outputSchema"]) for tool in TOOLS}

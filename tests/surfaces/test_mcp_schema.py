@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from contextplane.mcp.arguments import FIELDS
-from contextplane.mcp.tools import TOOLS
+from contextplane.mcp.schemas import TOOLS
 from tests.surfaces.agents import DOCUMENT, serving, sources
 
 BY_NAME = {tool["name"]: tool for tool in TOOLS}

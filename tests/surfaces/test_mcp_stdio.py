@@ -344,7 +344,7 @@ def test_until_the_first_call_nothing_of_the_store_is_imported(tmp_path: Path) -
 
 def test_a_list_imports_no_object_store_and_nothing_that_writes(tmp_path: Path) -> None:
     modules = imported(HELLO + LIST, tmp_path)
-    assert "contextplane.app.handoff" in modules
-    unwanted = {"hashlib", "threading", "contextplane.handoff.shelf", "contextplane.handoff.code"}
+    assert "contextplane.app.handoff.store" in modules
+    unwanted = {"hashlib", "threading", "contextplane.handoff.writer", "contextplane.handoff.source"}
     assert modules & (unwanted | {"contextplane.adapters.files.objects"}) == set()
     assert list(tmp_path.iterdir()) == []

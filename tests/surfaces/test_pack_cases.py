@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import rfc8785
 
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.packing import pack_log
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
 from contextplane.cli.exit import EXIT_OF

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest
+from contextplane.model.json.canonical import canonical
 from contextplane.testing.proofs import proves
 from tests.surfaces.running import ctx
 from tests.surfaces.runs import LOG, manifest, packed, place, refs

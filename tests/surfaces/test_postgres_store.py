@@ -7,7 +7,7 @@ from subprocess import PIPE, Popen
 import msgspec
 import pytest
 
-from contextplane.adapters.postgres.connect import connect
+from contextplane.adapters.postgres.connection import connect
 from tests.postgres import shared_url
 from tests.surfaces.agents import DOCUMENT, serving
 from tests.surfaces.handed_on import json_of

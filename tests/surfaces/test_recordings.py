@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from contextplane.app.execution.record import Recorder
 from contextplane.app.init import init
-from contextplane.app.recording import Recorder
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.model.reference import InvalidReference
@@ -161,7 +161,7 @@ def test_a_recording_is_no_execution_pack_to_other_verbs(tmp_path: Path, setting
 
 CHILD = """
 import sys
-from contextplane.app.recording import Recorder
+from contextplane.app.execution.record import Recorder
 from contextplane.errors import ContextPlaneError
 try:
     with Recorder(model="m", system_prompt="s") as run:

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import ctx
 from tests.surfaces.sample import REPORT, Store, one_error_line
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contextplane.trust.keyring_events import KeyRevocation
+from contextplane.trust.keyring import KeyRevocation
 from tests.surfaces.registries import at_office, pack_file, prepared
 from tests.surfaces.running import Result, ctx
 from tests.surfaces.sample import one_error_line

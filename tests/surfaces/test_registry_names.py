@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.keys import name_of
+from contextplane.app.registry.keys import name_of
 from tests.surfaces.registries import at_office, key_file, pack_file, prepared
 from tests.surfaces.running import ctx
 from tests.surfaces.sample import one_error_line

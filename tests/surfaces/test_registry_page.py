@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from contextplane.registry.authority import RIGHTS
-from contextplane.registry.refreshing import ACTIONS, REQUIRED
+from contextplane.registry.refresh import ACTIONS, REQUIRED
 from tests.surfaces.running import ctx
 
 PAGE = (Path(__file__).parents[2] / "docs" / "registry.md").read_text(encoding="utf-8")

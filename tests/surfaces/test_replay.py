@@ -10,15 +10,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.packing import pack_log
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.audit.replay import Drift, Replayed
 from contextplane.model.ids import Digest
 from contextplane.model.value import Document
-from contextplane.testing.reference_store import ReferenceStore
 from tests.spec.manifest import ROOT
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import Result, ctx
 
 ORDER = "order 881\n"

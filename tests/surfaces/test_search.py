@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.packing import pack_log
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from tests.surfaces.running import ctx

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.packing import pack_log
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import COMMAND, child_environment, ctx
 
 LOG: dict[str, Any] = {

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from contextplane.app.execution.sidecars import WrittenSidecars
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
-from contextplane.app.sidecars import WrittenSidecars
 from tests.surfaces.artifacts import (
     REPORT,
     VERIFIED,

@@ -66,7 +66,7 @@ def test_the_status_of_a_store_that_is_in_step_imports_no_object_store(sample: S
         "json",
         "threading",
         "tempfile",
-        "contextplane.model.canonical",
+        "contextplane.model.json.canonical",
     }
     unwanted |= {f"contextplane.adapters.files.{name}" for name in ("objects", "batch", "pump", "staging")}
     assert modules & unwanted == set()
@@ -79,8 +79,10 @@ def test_a_pack_that_nobody_waits_for_at_a_terminal_imports_no_bar(sample: Store
         encoding="utf-8",
     )
     modules = imported("pack", str(log), cwd=sample.folder)
-    assert "contextplane.app.packing" in modules
-    assert modules & {"contextplane.cli.progress", "contextplane.app.watched", "contextplane.ports.progress"} == set()
+    assert "contextplane.app.execution.pack" in modules
+    assert (
+        modules & {"contextplane.cli.progress", "contextplane.app.execution.pack", "contextplane.ports.world"} == set()
+    )
 
 
 def test_a_compile_of_json_files_imports_no_store_no_yaml_and_no_validator(tmp_path: Path) -> None:

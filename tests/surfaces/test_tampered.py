@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.app.archiving import export_packs
+from contextplane.app.execution.archive import export_packs
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from tests.surfaces.artifacts import MODIFIED, UNCHECKED, damage, log, packed, place, put_out, sidecars

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import msgspec
 
+from contextplane.app.execution.sidecars import WrittenSidecars
+from contextplane.app.execution.verify import verify_artifact
 from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
-from contextplane.app.sidecars import WrittenSidecars
-from contextplane.app.verifying import verify_artifact
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.artifacts import (
     MODIFIED,
     REPORT,

@@ -11,8 +11,8 @@ import pytest
 
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
-from contextplane.ports.keyring import OWNER
-from contextplane.testing import second_verifier
+from contextplane.model.keys import OWNER
+from contextplane.testing import standalone_verifier
 from tests.surfaces.registries import at_office, key_file
 from tests.surfaces.running import Result, ctx
 from tests.surfaces.sample import one_error_line
@@ -104,7 +104,7 @@ def test_a_fresh_checkpoint_is_signed_after_a_clean_verification_and_only_then(s
 
 def check(*args: str, cwd: Path) -> tuple[int, str]:
     """The second verifier as a program of its own, with nothing but the standard library."""
-    program = [sys.executable, "-I", "-S", second_verifier.__file__, *args]
+    program = [sys.executable, "-I", "-S", standalone_verifier.__file__, *args]
     done = subprocess.run(program, cwd=cwd, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout.strip()
 
@@ -123,7 +123,7 @@ def test_a_proof_says_how_it_is_checked_and_never_replaces_a_file(store: Path) -
     result = verify(store, "--inclusion", PACK, "-o", "proof")
     assert result.status == 0
     assert (
-        "python -m contextplane.testing.second_verifier inclusion proof proof.entry contextplane.registry/"
+        "python -m contextplane.testing.standalone_verifier inclusion proof proof.entry contextplane.registry/"
         in result.out
     )
     one_error_line(verify(store, "--inclusion", PACK, "-o", "proof"), 14, "proof_not_written")

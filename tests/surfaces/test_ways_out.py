@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.recording import Recorder
+from contextplane.app.execution.record import Recorder
 from contextplane.app.settings import Settings
 from contextplane.record.journal import RecordingFinished
 from tests.surfaces.running import ctx

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.authoring.author_yaml import read_yaml_file
 from contextplane.authoring.checklist import STEPS
+from contextplane.authoring.environment import Surroundings
 from contextplane.authoring.gates.table import EVERY_LAW, GATES
-from contextplane.authoring.overlays import resolved_view
-from contextplane.authoring.surroundings import Surroundings
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.overlay import Overlay
+from contextplane.authoring.overlay.apply import resolved_view
+from contextplane.authoring.yaml_reader import read_yaml_file
+from contextplane.model.artifact import Overlay
+from contextplane.model.context_pack import ContextPack
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, findings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "context-packs.md").read_text(encoding="utf-8")

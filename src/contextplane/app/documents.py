@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.json_cut import Buffer
+from contextplane.model.json.large import Buffer
 
 __all__ = ["DocumentUnreadable", "document", "file_in"]
 

@@ -7,8 +7,8 @@ import os
 from typing import Literal
 
 from contextplane.adapters.files.disk import Disk
-from contextplane.adapters.files.home import NAME, Home, StoreExists
-from contextplane.app.catalogs import make_catalog, open_catalog
+from contextplane.adapters.files.store_dir import NAME, Home, StoreExists
+from contextplane.app.catalog import make_catalog, open_catalog
 from contextplane.app.settings import Settings
 from contextplane.model.value import Value
 

@@ -1,4 +1,7 @@
-"""The composition root: settings in, ports with their adapters out. It has no behaviour of its own."""
+"""The composition root: settings in, ports with their adapters out. It has no behaviour of its own.
+
+The objects of a store by themselves, when its catalog cannot be used.
+"""
 
 import os
 from collections.abc import Iterator
@@ -6,22 +9,23 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from contextplane.adapters.files.guard import guarded
-from contextplane.adapters.files.home import FORMAT, Home, StoreConfig, discover
+from contextplane.adapters.files.disk import guarded
+from contextplane.adapters.files.objects import FileObjects
+from contextplane.adapters.files.store_dir import FORMAT, Home, StoreConfig, discover
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.sqlite.connect import BUSY_SECONDS, MEMORY
+from contextplane.adapters.sqlite.connection import BUSY_SECONDS, MEMORY
 from contextplane.adapters.system import SystemClock
-from contextplane.app.catalogs import open_catalog
+from contextplane.app.catalog import open_catalog
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.ports.catalog import Catalog, CatalogReadOnly
 from contextplane.ports.objects import Objects
 
 if TYPE_CHECKING:
-    from contextplane.ports.clock import Clock
-    from contextplane.ports.entries import ExecutionEntries
+    from contextplane.ports.pack_entries import ExecutionEntries
+    from contextplane.ports.world import Clock
 
-__all__ = ["Platform", "bring_in_step", "opened", "settle_waiting"]
+__all__ = ["Platform", "blind_objects", "bring_in_step", "opened", "settle_waiting"]
 
 
 class Platform:
@@ -39,7 +43,7 @@ class Platform:
     @cached_property
     def entries(self) -> "ExecutionEntries":
         """Made when first asked for, like the objects."""
-        from contextplane.adapters.files.entries import FileExecutionEntries
+        from contextplane.adapters.files.pack_entries import FileExecutionEntries
 
         return FileExecutionEntries(self.home.packs, self.home.staging, self.clock)
 
@@ -77,13 +81,13 @@ def settle_waiting(platform: Platform) -> None:
         with platform.catalog.read() as view:
             waiting = view.pending.count()
         if waiting:
-            from contextplane.handoff.settling import settle
+            from contextplane.handoff.storage import settle
 
             settle(platform.catalog, platform.objects)
 
 
 def _follow(platform: Platform) -> None:
-    from contextplane.store.in_step import in_step
+    from contextplane.store.find import in_step
 
     if not in_step(platform.catalog, platform.entries):
         bring_in_step(platform)
@@ -91,7 +95,7 @@ def _follow(platform: Platform) -> None:
 
 def bring_in_step(platform: Platform) -> None:
     """Index what came since last time, on disk or in memory."""
-    from contextplane.store.follow import follow
+    from contextplane.store.index import follow
 
     try:
         follow(platform.catalog, platform.entries, platform.objects)
@@ -113,3 +117,7 @@ def _platform(home: Home, config: StoreConfig, database_url: str | None) -> Plat
 
     store_id = adopt(home, database_url)
     return Platform(home, store_id, open_catalog(home, home.config(), database_url), adopted=True)
+
+
+def blind_objects(settings: Settings) -> Objects:
+    return FileObjects(discover(settings.cwd, settings.ctx_dir).objects)

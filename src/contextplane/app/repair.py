@@ -5,25 +5,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
 
-from contextplane.adapters.files.disk import Disk, fresh_name
-from contextplane.adapters.files.guard import guarded
-from contextplane.adapters.files.home import IN_DATABASE, Home, discover
+from contextplane.adapters.files.disk import Disk, fresh_name, guarded
+from contextplane.adapters.files.store_dir import IN_DATABASE, Home, discover
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.sqlite.connect import BUSY_SECONDS
+from contextplane.adapters.sqlite.connection import BUSY_SECONDS
 from contextplane.adapters.sqlite.salvage import NEXT, install, saved_events, saved_pending, unfinished_install
 from contextplane.adapters.system import SystemClock, SystemIds
-from contextplane.app.catalogs import open_catalog
+from contextplane.app.catalog import open_catalog
+from contextplane.app.execution.record import desk_of
 from contextplane.app.init import adopt
 from contextplane.app.platform import Platform, settle_waiting
-from contextplane.app.recording import desk_of
-from contextplane.app.registry_care import registry_indexing
+from contextplane.app.registry.fsck import registry_indexing
 from contextplane.app.settings import Settings
-from contextplane.handoff.keeping import ensure_page_key
-from contextplane.model.canonical import canonical
+from contextplane.handoff.storage import ensure_page_key
+from contextplane.model.catalog import Event
+from contextplane.model.json.canonical import canonical
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, CatalogCorrupt, CatalogMissing
-from contextplane.ports.streams import Event
-from contextplane.record.unfinished import keep_unfinished
+from contextplane.record.recorder import keep_unfinished
 from contextplane.store.rebuild import Rebuilt, rebuild
 from contextplane.store.status import LOST, STORE_STREAM
 

@@ -15,10 +15,10 @@ from contextplane.audit.align import align
 from contextplane.audit.load import LoadedPack
 from contextplane.audit.text_diff import TextDiff, text_diff
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import SORTED, canonical
+from contextplane.model.execution.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step
-from contextplane.model.pointer import pointer
+from contextplane.model.json.canonical import SORTED, canonical
+from contextplane.model.json.pointer import pointer
 from contextplane.model.value import Value
 from contextplane.ports.objects import Objects
 from contextplane.store.damage import short

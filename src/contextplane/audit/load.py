@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import SORTED
-from contextplane.model.execution import MANIFEST_MOST
+from contextplane.model.execution.manifest import MANIFEST_MOST, Manifest, ManifestInvalid, read_manifest
 from contextplane.model.ids import Digest, InvalidId
-from contextplane.model.manifest import Manifest, ManifestInvalid, read_manifest
+from contextplane.model.json.canonical import SORTED
 from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectNotFound, Objects
 from contextplane.store.damage import short, telling

@@ -13,9 +13,9 @@ import msgspec
 from contextplane.audit.load import LoadedPack
 from contextplane.audit.text_diff import TextDiff, diff_from
 from contextplane.errors import ContextPlaneError
+from contextplane.model.execution.log import REASONING
+from contextplane.model.execution.manifest import Environment, Step
 from contextplane.model.ids import Digest
-from contextplane.model.log_reader import REASONING
-from contextplane.model.manifest import Environment, Step
 from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, Objects, StorageFailed
 from contextplane.ports.tools import Tools, ToolUnknown

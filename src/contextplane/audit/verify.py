@@ -3,27 +3,89 @@
 Four answers. `verified`: everything was checked and is right. `modified`: something is not what it was. `unchecked`:
 nothing is known to have changed, and not everything could be checked, or a manifest says what cannot be so. `unknown`:
 there is nothing to check against.
+
+What a stored manifest says besides its references, as far as it can be held against what is there.
+
+Others wrote manifests too, and whoever makes one by hand can say anything in it: its hash proves who said it, not that
+it is so.
 """
 
 import posixpath
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from contextplane.audit.load import LoadedPack, load
-from contextplane.audit.said_besides import contradictions, unknown_refs
 from contextplane.errors import ContextPlaneError
-from contextplane.model.execution import references, same_but_hash
+from contextplane.model.execution.manifest import (
+    Environment,
+    Input,
+    Manifest,
+    Model,
+    Output,
+    Prompt,
+    Step,
+    contents_of,
+    digests_in,
+    references,
+    same_but_hash,
+)
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import Manifest
-from contextplane.model.parts import contents_of
+from contextplane.model.json.parse import repeats_a_key
 from contextplane.model.value import Value
-from contextplane.ports.entries import ExecutionEntries
 from contextplane.ports.objects import Objects
+from contextplane.ports.pack_entries import ExecutionEntries
 from contextplane.store.damage import Damage, damage_by, damage_in
 
-__all__ = ["Answer", "Expected", "PackVerdict", "Trouble", "answer_of", "expected_of", "verify_pack"]
+__all__ = [
+    "Answer",
+    "Expected",
+    "PackVerdict",
+    "Trouble",
+    "answer_of",
+    "contradictions",
+    "expected_of",
+    "unknown_refs",
+    "verify_pack",
+]
+
+_LISTS: dict[str, type[Value]] = {"prompts": Prompt, "inputs": Input, "steps": Step, "outputs": Output}
+_OBJECTS: dict[str, type[Value]] = {"model": Model, "environment": Environment}
+
+
+def contradictions(raw: bytes, sizes: Mapping[Digest, int]) -> Iterator[tuple[str, str]]:
+    """What of a manifest cannot be so, each with its reason. `sizes`: of the contents that were found whole."""
+    value = msgspec.json.decode(raw)
+    if repeats_a_key(raw, value):
+        yield "a key", "it stands twice in one object, and readers differ in which value they keep"
+    for number, one in enumerate(_entries(value, "inputs")):
+        said = one.get("size")
+        for digest in digests_in(one.get("content_ref")):
+            if said is not None and digest in sizes and said != sizes[digest]:
+                yield f"inputs/{number} {digest}", f"its size is said to be {said!r:.20}, and it is {sizes[digest]}"
+
+
+def unknown_refs(raw: bytes) -> tuple[Digest, ...]:
+    """The digests in fields that are not of the form of a manifest: parts of the pack, for whoever wrote them."""
+    value = msgspec.json.decode(raw)
+    others = [_besides(value, Manifest)]
+    others += [_besides(value.get(name), kind) for name, kind in _OBJECTS.items()]
+    others += [_besides(one, kind) for name, kind in _LISTS.items() for one in _entries(value, name)]
+    return tuple(dict.fromkeys(digest for one in others for digest in digests_in(one)))
+
+
+def _besides(value: object, kind: type[Value]) -> list[object]:
+    """The values of the fields that an object of this kind does not have."""
+    known = kind.__struct_fields__
+    return [one for name, one in value.items() if name not in known] if isinstance(value, dict) else []
+
+
+def _entries(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    listed = value.get(name)
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
 
 Answer = Literal["verified", "modified", "unchecked", "unknown"]
 Seen = Callable[[int, int], None]

@@ -2,27 +2,25 @@
 
 from typing import Any, assert_never
 
-from contextplane.authoring import overlay_laws
-from contextplane.authoring.catalog_subject import CatalogSubject
-from contextplane.authoring.change import Change
-from contextplane.authoring.compare import compared
+from contextplane.authoring.diff.comparers import Change
+from contextplane.authoring.diff.walk import compared
+from contextplane.authoring.environment import Surroundings
 from contextplane.authoring.finding import Finding, Law
 from contextplane.authoring.gates import catalog, schema
 from contextplane.authoring.gates.table import EVERY_LAW, GATES, Report, in_order, judged
-from contextplane.authoring.overlay_laws import OverlaySubject
-from contextplane.authoring.overlays import OverlayMisplaced
-from contextplane.authoring.surroundings import Surroundings
+from contextplane.authoring.overlay import laws
+from contextplane.authoring.overlay.apply import OverlayMisplaced
+from contextplane.authoring.overlay.laws import OverlaySubject
+from contextplane.authoring.subject import CatalogSubject
 from contextplane.authoring.texts import Identify
-from contextplane.model.artifact import ArtifactKind
-from contextplane.model.canonical import Json
-from contextplane.model.decision_catalog import DecisionCatalog
-from contextplane.model.overlay import Overlay
+from contextplane.model.artifact import ArtifactKind, DecisionCatalog, Overlay
+from contextplane.model.json.canonical import Json
 
 __all__ = ["LAWS_OF", "changes_between", "judge"]
 
 LAWS_OF: dict[ArtifactKind, tuple[Law[Any], ...]] = {
     "context_pack": EVERY_LAW,
-    "overlay": (*schema.LAWS, *overlay_laws.LAWS),
+    "overlay": (*schema.LAWS, *laws.LAWS),
     "decision_catalog": (*schema.LAWS, *catalog.LAWS),
 }
 """Every law of every kind. What several kinds are held to is one law, with one code."""
@@ -61,7 +59,7 @@ def _overlay(value: Json, surroundings: Surroundings | None, base: Json, identif
     if not isinstance(typed, Overlay):
         return Report(findings=in_order(typed), not_run=GATES[1:])
     subject = OverlaySubject(typed, value, base, identify=identify)
-    found = [one for law in overlay_laws.LAWS for one in law.findings(subject)]
+    found = [one for law in laws.LAWS for one in law.findings(subject)]
     return Report(findings=in_order([*found, *_brought_about(subject, surroundings)]))
 
 

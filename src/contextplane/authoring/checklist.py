@@ -6,9 +6,9 @@ A line that cannot be told is no pass: the whole passes when every line does.
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from contextplane.authoring.comparison import Comparison
 from contextplane.authoring.finding import Finding, Gate, Severity
 from contextplane.authoring.gates.table import Report
+from contextplane.authoring.version_class import Comparison
 from contextplane.model.value import Value
 
 __all__ = ["STEPS", "Asked", "Cases", "Checklist", "Line", "Verdict", "checklist"]

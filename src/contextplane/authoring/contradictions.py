@@ -4,13 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from contextplane.authoring.conditions import Condition, conditions_at, unsound
-from contextplane.authoring.scope import MATCHED, known_within, values_of
+from contextplane.authoring.conditions import MATCHED, Condition, conditions_at, known_within, unsound, values_of
 from contextplane.authoring.subject import PlacedEffect, Subject
-from contextplane.model.canonical import Json
+from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
-from contextplane.policy.logic import Expression, LogicFailed, compiled
-from contextplane.policy.solving import Answer, Outcome, Solution, Tries, can_be, solve_outcomes
+from contextplane.policy.logic.expression import Expression, LogicFailed, compiled
+from contextplane.policy.logic.solver import Answer, Outcome, Solution, Tries, can_be, solve_outcomes
 
 __all__ = ["Contradiction", "Uncompared", "applies_within", "contradictions"]
 

@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from contextplane.authoring.conditions import facts_read
 from contextplane.authoring.subject import Subject
-from contextplane.model.context_pack.terms import ApprovalMode, at_most
-from contextplane.model.context_pack.tooling_layer import Permission
+from contextplane.model.context_pack import ApprovalMode, Permission, at_most
 
 __all__ = [
     "ACTING",

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from contextplane.authoring.diff.tree import id_fields, identity
 from contextplane.authoring.finding import Finding, Gate, Law
 from contextplane.authoring.gates.table import EVERY_LAW
-from contextplane.authoring.keyed import id_fields, identity
-from contextplane.authoring.places import Place
-from contextplane.model.canonical import Json
+from contextplane.authoring.positions import Place
 from contextplane.model.ids import Digest
-from contextplane.model.pointer import pointer
+from contextplane.model.json.canonical import Json
+from contextplane.model.json.pointer import pointer
 from contextplane.model.value import Value
 
 __all__ = ["Located", "sarif"]

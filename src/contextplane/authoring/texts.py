@@ -2,22 +2,50 @@
 
 Almost every document holds nothing of the kind, and is told so fast: it is written as JSON once, and looked at as a
 whole. Only where something may be wrong are its texts looked at one by one, with their places.
+
+A property that is worked out once.
 """
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
-from contextplane.authoring.kept import kept
-from contextplane.model.canonical import Json
-from contextplane.model.pointer import pointer
-from contextplane.policy.disguise import plain
-from contextplane.policy.expressions import Expression
-from contextplane.policy.personal_data import may_hold_number
-from contextplane.policy.randomness import LONG_PIECE
+from contextplane.model.json.canonical import Json
+from contextplane.model.json.pointer import pointer
+from contextplane.policy.detect.invisible_text import plain
+from contextplane.policy.detect.personal_data import may_hold_number
+from contextplane.policy.detect.secrets import LONG_PIECE
+from contextplane.policy.lazy_regex import Expression
 
-__all__ = ["Identify", "Texts"]
+__all__ = ["Identify", "Texts", "kept"]
+
+T = TypeVar("T")
+O = TypeVar("O")  # noqa: E741  an owner
+
+
+class kept(Generic[O, T]):  # noqa: N801  it reads like `property`
+    """A property that is worked out when it is first asked for, and kept.
+
+    As `functools.cached_property`, without its lock: that takes longer than most of what is kept here.
+    """
+
+    def __init__(self, make: Callable[[O], T]) -> None:
+        self.make = make
+        self.name = make.__name__
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, owner: None, kind: type[Any]) -> "kept[O, T]": ...
+    @overload
+    def __get__(self, owner: O, kind: type[Any]) -> T: ...
+    def __get__(self, owner: O | None, kind: type[Any]) -> "T | kept[O, T]":
+        if owner is None:
+            return self
+        value = owner.__dict__[self.name] = self.make(owner)
+        return value
+
 
 Identify = Callable[[str], str | None]
 """Which official number a text is, such as an Aadhaar or a PAN; None when it is none."""

@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
         from contextplane.mcp.main import run as serve
 
         return serve()
-    from contextplane.cli.shell import run
+    from contextplane.cli.dispatch import run
 
     return run(argv)
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from contextplane.cli.screen import Screen
+from contextplane.cli.output import Screen
 
 __all__ = ["page"]
 

@@ -1,14 +1,37 @@
-"""Parsers: one per verb, made when that verb runs; all of them together only for help and completion."""
+"""Parsers: one per verb, made when that verb runs; all of them together only for help and completion.
+
+What a verb is: a name and a line in the table, and a file that parses its arguments and runs.
+"""
 
 import argparse
-from collections.abc import Sequence
-from typing import ClassVar, NoReturn
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NoReturn, Protocol
 
 from contextplane.cli.exit import LEGEND
-from contextplane.cli.verb import Verb
+from contextplane.cli.output import Screen
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.value import Value
 
-__all__ = ["Usage", "parser_of", "top_help", "whole_parser"]
+__all__ = ["Usage", "Verb", "VerbModule", "parser_of", "top_help", "whole_parser"]
+
+
+class VerbModule(Protocol):
+    """What a file in `cli/verbs/` provides. Its docstring is the description in its `--help`."""
+
+    def add_arguments(self, parser: ArgumentParser, /) -> None: ...
+
+    def run(self, args: Namespace, screen: Screen, /) -> int: ...
+
+
+class Verb(Value, frozen=True):
+    """One verb."""
+
+    name: str
+    group: str
+    summary: str
+    load: Callable[[], VerbModule]
+
 
 _WIDTH = 100
 

@@ -3,7 +3,7 @@
 import time
 from _thread import allocate_lock
 
-from contextplane.cli.screen import Screen, counted, human_size
+from contextplane.cli.output import Screen, counted, human_size
 
 __all__ = ["Bar"]
 

@@ -1,6 +1,6 @@
 """The table of verbs: what `ctx` can do, and where it lives. Loading a verb imports it and no other."""
 
-from contextplane.cli.verb import Verb, VerbModule
+from contextplane.cli.parser import Verb, VerbModule
 
 __all__ = ["VERBS"]
 

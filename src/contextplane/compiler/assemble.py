@@ -1,15 +1,21 @@
-"""Stage `assemble`: prompt, manifests, controls and evidence gate, from what was kept."""
+"""Stage `assemble`: prompt, manifests, controls and evidence gate, from what was kept.
 
-from collections.abc import Iterator
+The evidence gate: which required names are answered, by what, and whether a decision may rest on it.
+
+The texts around the blocks: what the model must honor, and what it is asked.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from contextplane.compiler.draft import AssemblePart, Draft
-from contextplane.compiler.gate import Answers, evidence_gate
+from contextplane.authoring.evidence import POLICY_EVAL
+from contextplane.compiler.draft import Admitted, AssemblePart, Draft, EvidencePart
 from contextplane.compiler.hashing import text_digest
-from contextplane.compiler.instructions import developer_text, task_text
 from contextplane.compiler.prompt import SYSTEM, prefix_of
+from contextplane.compiler.quoting import quoted
 from contextplane.model.compiled_context import (
+    CompiledPrompt,
     EvidenceManifestEntry,
     Manifests,
     MemoryManifestEntry,
@@ -18,9 +24,125 @@ from contextplane.model.compiled_context import (
     RuntimeControls,
     ToolManifestEntry,
 )
-from contextplane.model.context_block import CompiledPrompt
+from contextplane.model.evidence import EvidenceGate, RejectedEvidence, Satisfied, Sufficiency, Unanswering, Unresolved
+from contextplane.model.value import Value
 
-__all__ = ["assemble"]
+__all__ = ["Answers", "assemble", "developer_text", "evidence_gate", "task_text"]
+
+
+class Answers(Value, frozen=True):
+    """What can answer a name: the request, policy that was evaluated without error, evidence; and tools, later on."""
+
+    said: Mapping[str, object]
+    policy_evaluated: bool
+    evidence: tuple[Admitted, ...]
+    obtainable: Mapping[str, tuple[str, ...]]
+
+
+def evidence_gate(part: EvidencePart, answers: Answers, omitted: Iterable[Omission]) -> EvidenceGate:
+    """A name is satisfied by a true value of the request, by the policy engine, or by evidence that closes it.
+
+    No request speaks for the policy engine. A tool that can produce a name does not satisfy it: only its result will.
+    """
+    by_name = {one.closes: one.evidence_ref for one in reversed(answers.evidence) if one.closes is not None}
+    satisfied: list[Satisfied] = []
+    unresolved: list[Unresolved] = []
+    lost = _lost(part, omitted)
+    for name in part.required:
+        if name == POLICY_EVAL and answers.policy_evaluated:
+            satisfied.append(Satisfied(name=name, by="policy"))
+        elif name != POLICY_EVAL and answers.said.get(name) is True:
+            satisfied.append(Satisfied(name=name, by="request"))
+        elif name in by_name:
+            satisfied.append(Satisfied(name=name, by=by_name[name]))
+        else:
+            unresolved.append(_unresolved(name, part, lost, answers))
+    is_open = any(one.required and one.selected is None for one in part.conflicts)
+    return EvidenceGate(
+        required=part.required,
+        satisfied=tuple(satisfied),
+        unresolved=tuple(unresolved),
+        rejected=tuple(
+            RejectedEvidence(evidence_ref=one.id, reason=one.reason) for one in omitted if one.kind == "evidence"
+        ),
+        conflicts=part.conflicts,
+        sufficiency=_sufficiency(unresolved, is_open=is_open),
+        commit_allowed=not unresolved and not is_open,
+    )
+
+
+def _unresolved(name: str, part: EvidencePart, lost: Mapping[str, list[Unanswering]], answers: Answers) -> Unresolved:
+    """Why nothing answers a name. What came nearest to it gives the reason, and every piece of that name its own."""
+    nearest = (*part.doubtful.get(name, ()), *lost.get(name, ()))
+    pieces = (*nearest, *part.refused.get(name, ()))
+    if nearest:
+        reason = nearest[0].reason
+    elif pieces:
+        reason = "refused"
+    elif name == POLICY_EVAL:
+        reason = "policy_failed"
+    else:
+        reason = "not_true" if name in answers.said else "no_evidence"
+    return Unresolved(name=name, reason=reason, obtainable_by=answers.obtainable.get(name, ()), evidence=pieces)
+
+
+def _lost(part: EvidencePart, omitted: Iterable[Omission]) -> dict[str, list[Unanswering]]:
+    """Names that evidence would have closed, had it not been left out afterwards, and that evidence."""
+    gone = {one.at: one.reason for one in omitted if one.kind == "evidence"}
+    found: dict[str, list[Unanswering]] = {}
+    for one in part.admitted:
+        if one.closes is not None and one.at in gone:
+            piece = Unanswering(evidence_ref=one.evidence_ref, reason=gone[one.at], at=one.at)
+            found.setdefault(one.closes, []).append(piece)
+    return found
+
+
+def _sufficiency(unresolved: list[Unresolved], *, is_open: bool) -> Sufficiency:
+    if not unresolved and not is_open:
+        return "sufficient"
+    return "obtainable" if not is_open and all(one.obtainable_by for one in unresolved) else "insufficient"
+
+
+_HONOR = "Honor the policy_manifest, tool_manifest, runtime_controls, and required_evidence at every step."
+
+
+def developer_text(draft: Draft, controls: RuntimeControls) -> str:
+    """What holds for this run: the verdict, the controls, the evidence that is needed, and how to speak."""
+    controlled = _controls(controls, may_wait=draft.policy.verdict.allowed)
+    return "\n".join([_HONOR, *_verdict(draft), *controlled, *_decisions(draft), draft.inputs.view.tone])
+
+
+def task_text(draft: Draft) -> str:
+    """What is asked, quoted, and its intent."""
+    return f"Handle: {quoted(draft.inputs.request.input.message)} (intent={draft.intent.intent})."
+
+
+def _verdict(draft: Draft) -> Iterator[str]:
+    verdict = draft.policy.verdict
+    if verdict.allowed:
+        yield "Policy: allowed, within the controls below."
+    else:
+        why = f": {quoted(verdict.reason)}" if verdict.reason else ""
+        yield f"Policy: denied{why}. Do not carry it out; explain, or escalate."
+
+
+def _controls(controls: RuntimeControls, *, may_wait: bool) -> Iterator[str]:
+    """For what is denied there is nothing to wait for."""
+    for words, names in (
+        ("Refuse on", controls.must_refuse),
+        ("Escalate on", controls.must_escalate),
+        ("Wait for approval of", controls.approval_gates_active if may_wait else ()),
+        ("Redact", controls.redaction_rules_active),
+    ):
+        if names:
+            yield f"{words}: {', '.join(names)}."
+
+
+def _decisions(draft: Draft) -> Iterator[str]:
+    for spec in draft.inputs.view.intent(draft.intent.intent).decisions:
+        yield f"Decision {spec.decision_key} ({spec.decision_right}): {' | '.join(spec.allowed_outcomes)}."
+    if draft.evidence.required:
+        yield f"Required evidence: {', '.join(draft.evidence.required)}."
 
 
 def assemble(draft: Draft) -> Draft:

@@ -1,20 +1,56 @@
-"""Stage `budget`: which blocks fit. A block is kept whole or not at all, and what does not fit is listed."""
+"""Stage `budget`: which blocks fit. A block is kept whole or not at all, and what does not fit is listed.
+
+The two blocks that every compiled context has: the business from the pack, the session from the request.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from contextplane.compiler.draft import BudgetPart, Draft
-from contextplane.compiler.malformed import told
-from contextplane.compiler.refusals import BudgetInvalid
-from contextplane.compiler.standing import business_block, session_block
-from contextplane.model.compiled_context import BudgetReport, Omission
-from contextplane.model.context_block import BUCKETS, Bucket, ContextBlock
-from contextplane.model.pointer import pointer
-from contextplane.model.run_context import RunBudget
+from contextplane.compiler.draft import BudgetPart, Draft, Inputs
+from contextplane.compiler.errors import BudgetInvalid, told
+from contextplane.compiler.prompt import data_block, instruction_block
+from contextplane.compiler.quoting import quoted, quoted_json
+from contextplane.model.compiled_context import BUCKETS, Bucket, BudgetReport, ContextBlock, EnvironmentValue, Omission
+from contextplane.model.invoke import RunBudget
+from contextplane.model.json.pointer import pointer
 
-__all__ = ["NEVER_DROPPED", "budget"]
+__all__ = ["NEVER_DROPPED", "budget", "business_block", "session_block"]
+
+
+def business_block(inputs: Inputs) -> ContextBlock:
+    """What the business does and never does. Nothing of a single request stands in it."""
+    pack = inputs.view.pack
+    return instruction_block(
+        "biz_summary",
+        "business",
+        inputs.view.business,
+        inputs.tokens,
+        classification=pack.pack_meta.data_classification,
+        refs=(f"{inputs.view.ref}#business_context",),
+    )
+
+
+def session_block(inputs: Inputs, environment: dict[str, EnvironmentValue]) -> ContextBlock:
+    """What the request says besides its message, and where it takes place."""
+    said = inputs.request.input
+    lines = [f"{name}: {quoted(one.value)}" for name, one in environment.items()]
+    if said.channel is not None:
+        lines.append(f"channel: {quoted(said.channel)}")
+    if inputs.run_context.user.role is not None:
+        lines.append(f"user role: {quoted(inputs.run_context.user.role)}")
+    if said.context:
+        lines.append(f"request context: {quoted_json(said.context)}")
+    return data_block(
+        "session",
+        "session",
+        "\n".join(lines),
+        inputs.tokens,
+        classification=inputs.view.pack.pack_meta.data_classification,
+        refs=("request",),
+    )
+
 
 NEVER_DROPPED = frozenset({"biz_summary"})
 """It holds the non-negotiables, which always reach the model."""

@@ -1,25 +1,60 @@
-"""From a pack and a request to a compiled context. Pure: the same values always give the same bytes."""
+"""From a pack and a request to a compiled context. Pure: the same values always give the same bytes.
 
-from collections.abc import Sequence
+The stages of a compile, in their order. Each is a function from draft to draft.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from contextplane.compiler.assemble import assemble
+from contextplane.compiler.budget import budget
 from contextplane.compiler.draft import Draft
+from contextplane.compiler.evidence import evidence
 from contextplane.compiler.hashing import digest, digest_of_plain
 from contextplane.compiler.inputs import read
-from contextplane.compiler.stages import STAGES
+from contextplane.compiler.memory import memory
+from contextplane.compiler.policy import policy
+from contextplane.compiler.scope import intent, scope
+from contextplane.compiler.seal import seal
+from contextplane.compiler.tools import tools
 from contextplane.compiler.view import PackView
 from contextplane.errors import ContextPlaneError
-from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.context_ledger import StageRecord
-from contextplane.model.evidence import EvidenceInput
-from contextplane.model.invoke import InvokeRequest
-from contextplane.model.memory import Memory
-from contextplane.model.run_context import RunContext
+from contextplane.model.compiled_context import CompiledContext, StageRecord
+from contextplane.model.evidence import EvidenceInput, Memory
+from contextplane.model.invoke import InvokeRequest, RunContext
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.tokens import APPROX4, Tokens
 
-__all__ = ["compile_context"]
+__all__ = ["STAGES", "Stage", "compile_context"]
+
+
+class Stage(NamedTuple):
+    """Its name is also that of the part it adds to the draft, and of its record in the ledger."""
+
+    name: str
+    run: Callable[[Draft], Draft]
+
+
+STAGES: tuple[Stage, ...] = (
+    # Whose run it is comes before everything: nothing is evaluated for a stranger.
+    Stage("scope", scope),
+    # Rules and decisions are looked up by intent.
+    Stage("intent", intent),
+    # Guardrails and rules, before any tool is looked at: the surface depends on what they prohibit.
+    Stage("policy", policy),
+    Stage("tools", tools),
+    # What a decision requires is known from intent and policy; that decides which conflicts matter.
+    Stage("evidence", evidence),
+    Stage("memory", memory),
+    # All blocks are there now.
+    Stage("budget", budget),
+    # What was dropped is in no manifest, so manifests and the evidence gate come after the budget.
+    Stage("assemble", assemble),
+    # Last, because it covers all the others.
+    Stage("seal", seal),
+)
 
 
 def compile_context(  # noqa: PLR0913  the inputs, each of which shapes what is compiled

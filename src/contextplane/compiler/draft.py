@@ -6,21 +6,21 @@ from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import (
     BudgetReport,
     CompiledContext,
+    CompiledPrompt,
+    ContextBlock,
+    EnvironmentValue,
+    IntelligenceScope,
     Manifests,
     MemoryManifestEntry,
     Omission,
     PolicyManifestEntry,
     PolicyVerdict,
     RuntimeControls,
+    StageRecord,
     ToolManifestEntry,
 )
-from contextplane.model.context_block import CompiledPrompt, ContextBlock
-from contextplane.model.context_ledger import EnvironmentValue, IntelligenceScope, StageRecord
-from contextplane.model.evidence import EvidenceInput
-from contextplane.model.evidence_gate import EvidenceConflictMarker, EvidenceGate, Unanswering
-from contextplane.model.invoke import InvokeRequest
-from contextplane.model.memory import Memory
-from contextplane.model.run_context import RunContext
+from contextplane.model.evidence import EvidenceConflictMarker, EvidenceGate, EvidenceInput, Memory, Unanswering
+from contextplane.model.invoke import InvokeRequest, RunContext
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.tokens import Tokens
 from contextplane.model.value import Value

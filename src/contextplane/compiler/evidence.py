@@ -1,23 +1,221 @@
-"""Stage `evidence`: what may be shown of what was gathered, and what of it can close a gate."""
+"""Stage `evidence`: what may be shown of what was gathered, and what of it can close a gate.
 
-from collections.abc import Iterable
-from typing import get_args
+Whether a piece of evidence or a memory may be shown. Each that may not be has one reason.
+
+Attachments of a request: evidence of which only a reference and a digest are known. Their content is not opened.
+
+Contradictions between pieces of evidence: which are open, and what a resolved one leaves standing.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from contextplane.compiler.admission import age, evidence_refused, out_of_scope
-from contextplane.compiler.attachments import Attached, attachments
-from contextplane.compiler.blocks import data_block
-from contextplane.compiler.conflicts import conflicts_among
 from contextplane.compiler.draft import Admitted, Draft, EvidencePart
-from contextplane.compiler.refusals import EvidenceOfAnotherTenant
-from contextplane.model.compiled_context import Omission
-from contextplane.model.context_block import ContextBlock
-from contextplane.model.evidence import Evidence, EvidenceInput, Trust
-from contextplane.model.evidence_gate import Unanswering
+from contextplane.compiler.errors import EvidenceOfAnotherTenant
+from contextplane.compiler.hashing import text_digest
+from contextplane.compiler.prompt import data_block
+from contextplane.compiler.quoting import quoted_json
+from contextplane.model.compiled_context import ContextBlock, IntelligenceScope, Omission
+from contextplane.model.context_pack import DataClassification
+from contextplane.model.evidence import (
+    Evidence,
+    EvidenceConflict,
+    EvidenceConflictMarker,
+    EvidenceInput,
+    Freshness,
+    Trust,
+    Unanswering,
+)
 from contextplane.model.ids import EvidenceRef
+from contextplane.model.timestamp import InvalidTimestamp, Timestamp
+from contextplane.model.value import Value
 
-__all__ = ["evidence"]
+if TYPE_CHECKING:
+    from contextplane.model.invoke import Attachment
+
+__all__ = [
+    "Age",
+    "Attached",
+    "Conflicts",
+    "age",
+    "attachments",
+    "classified_above",
+    "conflicts_among",
+    "evidence",
+    "evidence_refused",
+    "is_altered",
+    "out_of_scope",
+    "says_nothing",
+]
+
+Age = Literal["current", "stale", "not_yet", "unknown"]
+
+_LEVELS: dict[DataClassification, int] = {"PUBLIC": 0, "INTERNAL": 1, "CONFIDENTIAL": 2, "RESTRICTED": 3}
+_SNAPSHOT = "snapshot_"
+
+# What shows nothing: blanks of every kind, controls, marks without width; written down, as in `quoting`. And what JSON
+# is made of besides names and values, in whatever nesting. Each run is taken whole or not at all, so that a long one
+# costs no more than its length.
+_SAYS_NOTHING = (
+    "\x00-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
+    "\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    r'\U000e0000-\U000e0fff\[\]{}",'
+)
+_EMPTY = re.compile(rf"(?:[{_SAYS_NOTHING}]++|null)*+")
+
+
+def evidence_refused(
+    item: Evidence, scope: IntelligenceScope, ceiling: DataClassification, as_of: Timestamp | None
+) -> str | None:
+    """Why this piece is not shown, whatever the others say; None when it may be.
+
+    One that says nothing, not even where it is JSON, answers nothing: no result is not a result.
+    """
+    if is_altered(item):
+        return "content_altered"
+    if says_nothing(item.content):
+        return "empty"
+    reason = out_of_scope(item.evidence_ref, scope)
+    if reason is not None:
+        return reason
+    if classified_above(item.classification, ceiling):
+        return "classification_above_pack"
+    how_old = age(item.freshness, as_of)
+    return {"stale": "stale", "not_yet": "observed_later"}.get(how_old)
+
+
+def is_altered(item: Evidence) -> bool:
+    """Whether its content is another than the one that it was given its hash for."""
+    return item.content_hash is not None and item.content_hash != text_digest(item.content)
+
+
+def says_nothing(text: str) -> bool:
+    return _EMPTY.fullmatch(text) is not None
+
+
+def out_of_scope(ref: str, scope: IntelligenceScope) -> str | None:
+    """Of the graph, only what the pack's namespaces and the one snapshot of this run hold is in scope."""
+    kind, _, rest = ref.partition(":")
+    if kind != "kg":
+        return None
+    thing, _, part = rest.partition("#")
+    if thing.partition(":")[0] not in scope.ceid_namespaces:
+        return "namespace_not_in_scope"
+    if scope.snapshot is None:
+        return "snapshot_unresolved"
+    return None if part == _SNAPSHOT + scope.snapshot else "other_snapshot"
+
+
+def classified_above(classification: DataClassification, ceiling: DataClassification) -> bool:
+    return _LEVELS.get(classification, len(_LEVELS)) > _LEVELS[ceiling]
+
+
+def age(freshness: Freshness | None, as_of: Timestamp | None) -> Age:
+    """How old it is at the moment of the compile. Without a moment, or without times, nobody knows."""
+    if freshness is None or as_of is None:
+        return "unknown"
+    try:
+        observed = Timestamp.parse(freshness.observed_at)
+        expires = None if freshness.expires_at is None else Timestamp.parse(freshness.expires_at)
+    except InvalidTimestamp:
+        return "unknown"
+    if expires is not None and expires <= as_of:
+        return "stale"
+    return "not_yet" if observed > as_of else "current"
+
+
+_DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+
+
+class Attached(NamedTuple):
+    """An attachment that may be shown, and what is shown of it."""
+
+    admitted: Admitted
+    content: str
+
+
+def attachments(draft: Draft) -> Iterator[Attached | Omission]:
+    """Every attachment, in the given order: it is shown, or omitted with its reason.
+
+    What is shown never holds the address: that may be signed, and whoever has it can read what it leads to.
+    """
+    given = draft.inputs.request.attachments
+    first: dict[str, Attachment] = {}
+    seen: set[str] = set()
+    clashing = {one.artifact_id for one in given if first.setdefault(one.artifact_id, one) != one}
+    for n, one in enumerate(given):
+        ref, at, digest = f"attachment:{one.artifact_id}", f"request#/attachments/{n}", _DIGEST.fullmatch(one.sha256)
+        reason = None
+        if digest is None:
+            reason = "not_a_digest"
+        elif one.artifact_id in clashing:
+            reason = "same_reference_twice"
+        elif one.artifact_id in seen:
+            reason = "duplicate"
+        if digest is None or reason is not None:
+            yield Omission(kind="evidence", id=ref, stage="evidence", reason=reason or "", at=at)
+            continue
+        seen.add(one.artifact_id)
+        named = f"sha256:{digest[1]}"
+        yield Attached(
+            admitted=Admitted(evidence_ref=ref, source=None, at=at, closes=None, hash=named),
+            content=quoted_json({"artifact_id": one.artifact_id, "media_type": one.media_type, "sha256": named}),
+        )
+
+
+_DECIDING = frozenset({"authoritative", "verified"})
+
+
+class Conflicts(Value, frozen=True):
+    """Every conflict that was declared, and the reason to leave out a piece that lost, or that nobody decided on."""
+
+    markers: tuple[EvidenceConflictMarker, ...]
+    against: dict[str, str]
+
+
+def conflicts_among(items: Iterable[Evidence], required: frozenset[str]) -> Conflicts:
+    """A conflict concerns both sides, whichever declares it. Two sides that resolve it differently leave it open."""
+    said: dict[tuple[str, str], set[tuple[str | None, str | None]]] = {}
+    needed: set[str] = set()
+    for item in items:
+        if item.type in required:
+            needed.add(item.evidence_ref)
+        for conflict in item.conflicts:
+            first, second = sorted((item.evidence_ref, conflict.evidence_ref))
+            said.setdefault((first, second), set()).add(_resolution(conflict, item))
+    markers: list[EvidenceConflictMarker] = []
+    against: dict[str, str] = {}
+    for pair, resolutions in said.items():
+        selected, by = resolutions.pop() if len(resolutions) == 1 else (None, None)
+        is_required = not needed.isdisjoint(pair)
+        if selected in pair and by is not None:
+            loser = pair[0] if selected == pair[1] else pair[1]
+            # A self-conflict has no loser.
+            if loser != selected:
+                against.setdefault(loser, "superseded")
+        else:
+            selected = by = None
+            if is_required:
+                against.update(dict.fromkeys(pair, "conflict_unresolved"))
+        markers.append(
+            EvidenceConflictMarker(evidence_refs=pair, required=is_required, selected=selected, resolution_ref=by)
+        )
+    return Conflicts(markers=tuple(markers), against=against)
+
+
+def _resolution(conflict: EvidenceConflict, item: Evidence) -> tuple[str | None, str | None]:
+    """Only one that names both is one, and that a trusted piece declares: no other can take the place of anything.
+
+    A piece that was altered is trusted by nobody, and who decided is not told by blanks.
+    """
+    selected, by = conflict.selected, conflict.resolution_ref
+    if selected is None or by is None or item.trust not in _DECIDING or says_nothing(by) or is_altered(item):
+        return None, None
+    return selected, by
+
 
 _TRUSTS: tuple[Trust, ...] = get_args(Trust)
 _CLOSING = frozenset({"authoritative", "verified"})

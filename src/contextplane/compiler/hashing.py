@@ -5,11 +5,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from contextplane.compiler.refusals import InputInvalid
-from contextplane.model.canonical import SORTED, canonical, settled, survey
-from contextplane.model.invoke import InvokeRequest, Trace
-from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.run_context import AgentIdentity, RunContext
+from contextplane.compiler.errors import InputInvalid
+from contextplane.model.invoke import AgentIdentity, InvokeRequest, RunContext, Trace
+from contextplane.model.json.canonical import SORTED, canonical, settled, survey
+from contextplane.model.json.errors import JsonRefused
 
 __all__ = [
     "canonical_input",

@@ -1,10 +1,16 @@
-"""Taking the inputs: each is digested first, and ids that only connect records are taken away."""
+"""Taking the inputs: each is digested first, and ids that only connect records are taken away.
 
-from collections.abc import Sequence
+Reading the inputs of a compile from plain data, as files and envelopes hold them.
+"""
 
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
 from msgspec.structs import astuple, replace
 
 from contextplane.compiler.draft import Inputs
+from contextplane.compiler.errors import InputInvalid, InputProblem, invalid, problems_of, said_by
 from contextplane.compiler.hashing import (
     digest_of_open_input,
     digest_of_plain_input,
@@ -12,16 +18,14 @@ from contextplane.compiler.hashing import (
     text_digest,
     without_correlation,
 )
-from contextplane.compiler.refusals import InputInvalid
 from contextplane.compiler.view import PackView
-from contextplane.model.evidence import EvidenceInput
-from contextplane.model.invoke import InvokeRequest
-from contextplane.model.memory import Memory
-from contextplane.model.run_context import CLAIMS, RunContext, UserClaims
+from contextplane.model.evidence import Evidence, EvidenceInput, Memory
+from contextplane.model.invoke import CLAIMS, InvokeRequest, RunContext, UserClaims, claims_lifted
+from contextplane.model.problems import type_name
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.tokens import Tokens
 
-__all__ = ["read"]
+__all__ = ["read", "read_evidence", "read_memories", "read_request", "read_run_context"]
 
 
 def read(  # noqa: PLR0913  the inputs
@@ -93,3 +97,76 @@ def _refuse_claims_twice(user: UserClaims, name: str) -> None:
 def _numbers(user: UserClaims) -> tuple[object, ...]:
     """The parts of a user that may hold numbers."""
     return (user.further, user.tenure_days)
+
+
+T = TypeVar("T")
+D = TypeVar("D", bound=msgspec.Struct)
+
+
+def read_run_context(value: Any) -> RunContext:  # noqa: ANN401  plain data
+    return _document(_lifted(value), RunContext, "run_context")
+
+
+def read_request(value: Any) -> InvokeRequest:  # noqa: ANN401  plain data
+    return _document(_lifted(value), InvokeRequest, "request")
+
+
+def read_evidence(value: Any) -> tuple[EvidenceInput, ...]:  # noqa: ANN401  plain data
+    """A list of typed evidence, and of plain texts as older callers give them."""
+    return _listed(value, tuple[Evidence | str, ...], Evidence, "evidence")
+
+
+def read_memories(value: Any) -> tuple[Memory, ...]:  # noqa: ANN401  plain data
+    return _listed(value, tuple[Memory, ...], Memory, "memories")
+
+
+def _lifted(value: Any) -> Any:  # noqa: ANN401  plain data
+    if isinstance(value, dict) and "user" in value:
+        return {**value, "user": claims_lifted(value["user"])}
+    return value
+
+
+def _document(value: Any, form: type[D], name: str) -> D:  # noqa: ANN401  plain data
+    try:
+        return msgspec.convert(value, type=form)
+    except msgspec.ValidationError as error:
+        raise invalid(problems_of(value, form) or [said_by(error)], name) from error
+    except UnicodeEncodeError as error:
+        raise _halved(name) from error
+
+
+def _listed(value: Any, form: type[T], of: type[msgspec.Struct], name: str) -> T:  # noqa: ANN401  plain data
+    try:
+        return msgspec.convert(value, type=form)
+    except msgspec.ValidationError as error:
+        raise invalid(_in_list(value, of, name, error), name) from error
+    except UnicodeEncodeError as error:
+        raise _halved(name) from error
+
+
+def _in_list(
+    value: Any,  # noqa: ANN401  plain data
+    form: type[msgspec.Struct],
+    name: str,
+    error: msgspec.ValidationError,
+) -> Iterator[InputProblem]:
+    """What is wrong with each of them that is not of its form. Whether it has it, the types decide, which are fast."""
+    if not isinstance(value, list | tuple):
+        yield InputProblem(at="", message=f"must be a list, not {type_name(value)}", hint=f"write {name} as a list")
+        return
+    told = False
+    for n, one in enumerate(value):
+        if form is Evidence and isinstance(one, str):
+            continue
+        try:
+            msgspec.convert(one, type=form)
+        except msgspec.ValidationError:
+            for problem in problems_of(one, form, f"/{n}"):
+                told = True
+                yield problem
+    if not told:
+        yield said_by(error)
+
+
+def _halved(name: str) -> InputInvalid:
+    return InputInvalid("a text holds half of a character", at=f"{name}#", hint="write it as UTF-8")

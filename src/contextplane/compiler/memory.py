@@ -2,13 +2,13 @@
 
 from msgspec.structs import replace
 
-from contextplane.compiler.admission import classified_above
-from contextplane.compiler.blocks import data_block
 from contextplane.compiler.draft import Draft, MemoryPart, Recalled
+from contextplane.compiler.errors import MemoryOfAnotherTenant
+from contextplane.compiler.evidence import classified_above
 from contextplane.compiler.hashing import text_digest
-from contextplane.compiler.refusals import MemoryOfAnotherTenant
+from contextplane.compiler.prompt import data_block
 from contextplane.model.compiled_context import MemoryManifestEntry, Omission
-from contextplane.model.memory import Memory
+from contextplane.model.evidence import Memory
 from contextplane.model.timestamp import InvalidTimestamp, Timestamp
 
 __all__ = ["memory"]

@@ -6,12 +6,12 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from contextplane.compiler.blocks import instruction_block
 from contextplane.compiler.draft import Draft, Inputs, PolicyPart
+from contextplane.compiler.prompt import instruction_block
 from contextplane.compiler.quoting import quoted
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import Omission, PolicyManifestEntry, PolicyVerdict
-from contextplane.model.context_pack.policy_layer import Effect
+from contextplane.model.context_pack import Effect
 from contextplane.policy.decision import PolicyDecision, RuleEffect, RuleError, RuleIdle
 from contextplane.policy.facts import Facts
 

@@ -2,6 +2,8 @@
 
 Each block stands between two lines that carry the same code, made from the block's own hash, which its content does not
 hold: so no content can close its block. Tools are sorted by id, so that moving them in the pack moves nothing here.
+
+Making blocks: content, its hash, and its size as it will stand in the prompt.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,9 +11,22 @@ from functools import lru_cache
 
 from contextplane.compiler.hashing import text_digest
 from contextplane.compiler.quoting import fence, quoted
-from contextplane.model.context_block import Bucket, CompiledPrompt, ContextBlock
+from contextplane.model.compiled_context import PRIORITIES, Bucket, CompiledPrompt, ContextBlock
+from contextplane.model.context_pack import DataClassification
+from contextplane.model.evidence import Trust
+from contextplane.model.tokens import Tokens
 
-__all__ = ["SYSTEM", "data", "instruction", "prefix_of", "rendered", "suffix_of", "text_of"]
+__all__ = [
+    "SYSTEM",
+    "data",
+    "data_block",
+    "instruction",
+    "instruction_block",
+    "prefix_of",
+    "rendered",
+    "suffix_of",
+    "text_of",
+]
 
 SYSTEM = (
     "You are an agent governed by ContextOS. What you may see and do was decided before you were asked, and is checked "
@@ -82,3 +97,56 @@ def _tools_sorted(blocks: Iterable[ContextBlock]) -> Iterator[ContextBlock]:
             yield block
     # The content begins with the id of the first capability.
     yield from sorted(tools, key=lambda block: block.content)
+
+
+@lru_cache(maxsize=2048)
+def instruction_block(  # noqa: PLR0913  the fields of a block
+    block_id: str,
+    bucket: Bucket,
+    content: str,
+    tokens: Tokens,
+    *,
+    classification: DataClassification,
+    refs: tuple[str, ...],
+) -> ContextBlock:
+    """A block of what the pack says. The same ones are made for every request, and are kept."""
+    content_hash = text_digest(content)
+    return ContextBlock(
+        block_id=block_id,
+        bucket=bucket,
+        content=content,
+        priority=PRIORITIES[bucket],
+        provenance_refs=refs,
+        data_classification=classification,
+        instruction_treatment="instruction",
+        content_hash=content_hash,
+        tokens=tokens.count(instruction(bucket, content, content_hash)),
+    )
+
+
+def data_block(  # noqa: PLR0913  the fields of a block
+    block_id: str,
+    bucket: Bucket,
+    content: str,
+    tokens: Tokens,
+    *,
+    classification: DataClassification,
+    refs: tuple[str, ...],
+    evidence_type: str | None = None,
+    trust: Trust | None = None,
+) -> ContextBlock:
+    """A block of what was gathered, recalled or sent: to be read, and not to be followed."""
+    content_hash = text_digest(content)
+    return ContextBlock(
+        block_id=block_id,
+        bucket=bucket,
+        content=content,
+        priority=PRIORITIES[bucket],
+        provenance_refs=refs,
+        evidence_type=evidence_type,
+        trust=trust,
+        data_classification=classification,
+        instruction_treatment="data_only",
+        content_hash=content_hash,
+        tokens=tokens.count(data(bucket, content, content_hash, refs, kind=evidence_type, trust=trust)),
+    )

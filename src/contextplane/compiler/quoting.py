@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from contextplane.compiler.hashing import text_digest
-from contextplane.model.canonical import canonical
+from contextplane.model.json.canonical import canonical
 
 __all__ = ["fence", "listed", "quoted", "quoted_json"]
 

@@ -1,21 +1,27 @@
-"""Stage `scope`: whose run it is, what gives things their meaning in it, and where it takes place."""
+"""Stage `scope`: whose run it is, what gives things their meaning in it, and where it takes place.
+
+Stage `intent`: what is asked, and the decisions that it may end in.
+"""
 
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from contextplane.compiler.draft import Draft, Inputs, ScopePart
-from contextplane.compiler.refusals import (
+from contextplane.authoring.suggest import nearest
+from contextplane.compiler.draft import Draft, Inputs, IntentPart, ScopePart
+from contextplane.compiler.errors import (
     DocumentNotGiven,
+    IntentMismatch,
+    IntentUnknown,
     OntologyMissing,
     PackNotRequested,
     PrincipalMismatch,
     TenantMismatch,
 )
-from contextplane.model.context_ledger import EnvironmentValue, IntelligenceScope
+from contextplane.model.compiled_context import EnvironmentValue, IntelligenceScope
 from contextplane.model.ids import PackRef, UnpinnedRef
 
-__all__ = ["scope"]
+__all__ = ["intent", "scope"]
 
 _FROM_CONTEXT = ("timezone", "currency", "region")
 
@@ -121,3 +127,26 @@ def _environment(inputs: Inputs) -> Iterator[tuple[str, EnvironmentValue]]:
             yield name, EnvironmentValue(value=value, source="request")
         else:
             yield name, EnvironmentValue(value=getattr(defaults, name), source="pack")
+
+
+def intent(draft: Draft) -> Draft:
+    """The intent is one that the pack knows, and the one that the run was opened for."""
+    view, name = draft.inputs.view, draft.inputs.request.input.intent
+    opened_for = draft.inputs.run_context.intent
+    if opened_for is not None and opened_for != name:
+        raise IntentMismatch(
+            f"the run is for {opened_for}, the request for {name}",
+            at="request#/input/intent",
+            hint="open a run for each intent",
+        )
+    if name not in view.known_intents:
+        raise IntentUnknown(
+            f"{view.ref} knows no intent {name}",
+            at="request#/input/intent",
+            hint=nearest(name, view.known_intents, "name an intent of the pack"),
+        )
+    found = view.intent(name)
+    keys = tuple(spec.decision_key for spec in found.decisions)
+    notes = () if keys else ("no decision is bound to this intent",)
+    part = IntentPart(intent=name, decisions=keys, required_evidence=found.required_evidence, notes=notes)
+    return replace(draft, intent=part)

@@ -4,8 +4,7 @@ from msgspec.structs import replace
 
 from contextplane.compiler.draft import Draft
 from contextplane.compiler.hashing import digest, digest_of_plain
-from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.context_ledger import ContextLedger, LedgerBudget
+from contextplane.model.compiled_context import CompiledContext, ContextLedger, LedgerBudget
 
 __all__ = ["COMPILER_VERSION", "compiled_context_hash", "seal"]
 

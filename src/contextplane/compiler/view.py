@@ -1,4 +1,7 @@
-"""What is compiled from: a resolved pack, with all that can be prepared once and used for every request."""
+"""What is compiled from: a resolved pack, with all that can be prepared once and used for every request.
+
+Texts that only the pack decides: what the business does, and how the agent speaks.
+"""
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
@@ -7,18 +10,47 @@ from typing import Any, NamedTuple, TypeVar, cast
 import msgspec
 
 from contextplane.authoring.evidence import spelled
+from contextplane.compiler.errors import invalid, said_by
 from contextplane.compiler.hashing import canonical_input, digest_of_input, named
-from contextplane.compiler.malformed import invalid, said_by
-from contextplane.compiler.pack_texts import business_text, tone_text
-from contextplane.model.canonical import survey
-from contextplane.model.context_ledger import Lineage
-from contextplane.model.context_pack.decision_layer import DecisionSpec
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.context_pack.policy_layer import Rule
+from contextplane.compiler.quoting import listed, quoted
+from contextplane.model.compiled_context import Lineage
+from contextplane.model.context_pack import Audience, BusinessContext, ContextPack, DecisionSpec, Rule, ToneAndComms
+from contextplane.model.json.canonical import survey
 from contextplane.policy.engine import PolicyProgram
-from contextplane.policy.surfacing import ToolProgram
+from contextplane.policy.tool_surface import ToolProgram
 
-__all__ = ["IntentView", "PackView"]
+__all__ = ["IntentView", "PackView", "business_text", "tone_text"]
+
+
+def business_text(business: BusinessContext) -> str:
+    """What the business does, for whom, and what it never does."""
+    summary = business.summary
+    lines = [f"What we do: {quoted(summary.what_we_do)}"]
+    if summary.who_we_serve:
+        lines.append(f"Whom we serve: {listed(summary.who_we_serve)}")
+    if summary.differentiators:
+        lines.append(f"What sets us apart: {listed(summary.differentiators)}")
+    if business.non_negotiables:
+        lines.append("Non-negotiable:")
+        lines += [f"- {quoted(one)}" for one in business.non_negotiables]
+    return "\n".join(lines)
+
+
+def tone_text(tone: ToneAndComms) -> str:
+    """How to speak. It never stands above policy, and says so."""
+    lines = [f"Voice: {listed(tone.voice_attributes)}."] if tone.voice_attributes else []
+    lines += _habits("", Audience(do=tone.do, dont=tone.dont))
+    lines += _habits("To customers: ", tone.customer_facing)
+    lines += _habits("To operators: ", tone.operator_facing)
+    return "\n".join(["How you speak never overrides policy or controls.", *lines])
+
+
+def _habits(whom: str, habits: Audience | None) -> list[str]:
+    if habits is None:
+        return []
+    lines = [f"{whom}Do: {listed(habits.do)}."] if habits.do else []
+    return lines + ([f"{whom}Do not: {listed(habits.dont)}."] if habits.dont else [])
+
 
 T = TypeVar("T")
 

@@ -45,8 +45,8 @@ def run() -> int:
     gc.disable()  # what is imported stays: looking through it for garbage would only delay the first answers
     from contextplane.app.settings import from_environment
     from contextplane.mcp.log import Log
+    from contextplane.mcp.methods import Work
     from contextplane.mcp.server import serve
-    from contextplane.mcp.work import Work
 
     settings = from_environment()
     log = Log(settings.handoff.log)

@@ -11,9 +11,9 @@ import msgspec
 
 from contextplane import __version__
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import Json
-from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.json_text import parse
+from contextplane.model.json.canonical import Json
+from contextplane.model.json.errors import JsonRefused
+from contextplane.model.json.parse import parse
 from contextplane.model.value import Value
 
 __all__ = [
@@ -172,7 +172,7 @@ def _read(data: bytes) -> _Envelope:
     try:
         return _opened(data)
     except RecursionError:
-        from contextplane.mcp.nesting import cut
+        from contextplane.mcp.depth import cut
 
         return _opened(cut(data))
 

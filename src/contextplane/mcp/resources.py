@@ -3,20 +3,20 @@
 from typing import TYPE_CHECKING
 
 from contextplane.errors import ContextPlaneError
+from contextplane.handoff.errors import HandoffNotFound
 from contextplane.handoff.freshness import freshness
-from contextplane.handoff.names import as_id
+from contextplane.handoff.markdown import one_line, shortened
 from contextplane.handoff.page import PageQuery
-from contextplane.handoff.refusals import HandoffNotFound
-from contextplane.handoff.texts import one_line, shortened
-from contextplane.mcp.answers import MAX_TEXT
-from contextplane.mcp.output_tool import page_of
+from contextplane.handoff.reader import as_id
 from contextplane.mcp.protocol import INTERNAL, INVALID_PARAMS, Request, RequestRefused
+from contextplane.mcp.results import MAX_TEXT
+from contextplane.mcp.tools import page_of
 
 if TYPE_CHECKING:
-    from contextplane.app.handoff import Desk
+    from contextplane.app.handoff.store import Desk
     from contextplane.app.platform import Platform
+    from contextplane.model.catalog import HandoffRow
     from contextplane.model.timestamp import Timestamp
-    from contextplane.ports.handoff_index import HandoffRow
 
 __all__ = ["TEMPLATES", "listed", "read", "unavailable"]
 
@@ -124,8 +124,8 @@ def _contents(uri: str, desk: "Desk") -> tuple[str, str]:
 
 def _newest(platform: "Platform", limit: int) -> list[dict[str, object]]:
     from contextplane.app.platform import bring_in_step
-    from contextplane.ports.pack_index import PackFilter
-    from contextplane.store.in_step import in_step
+    from contextplane.model.catalog import PackFilter
+    from contextplane.store.find import in_step
 
     if not in_step(platform.catalog, platform.entries):
         bring_in_step(platform)
@@ -146,7 +146,7 @@ def _newest(platform: "Platform", limit: int) -> list[dict[str, object]]:
 
 
 def _recorded(platform: "Platform") -> str:
-    from contextplane.model.canonical import SORTED
+    from contextplane.model.json.canonical import SORTED
 
     rows = _newest(platform, _PAGE + 1)
     if not rows:
@@ -156,8 +156,8 @@ def _recorded(platform: "Platform") -> str:
 
 def _manifest(name: str, platform: "Platform") -> str:
     from contextplane.audit.load import load
+    from contextplane.model.execution.manifest import filled_in
     from contextplane.model.ids import ExecutionRef, InvalidId
-    from contextplane.model.manifest import filled_in
 
     try:
         digest = ExecutionRef.parse(f"ctx://{name}").digest

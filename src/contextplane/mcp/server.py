@@ -14,8 +14,8 @@ from typing import ClassVar, Self
 from contextplane.errors import ContextPlaneError
 from contextplane.mcp.framing import Broken, Framer, Message, framed
 from contextplane.mcp.log import Log
+from contextplane.mcp.methods import Work
 from contextplane.mcp.protocol import Session, unreadable
-from contextplane.mcp.work import Work
 
 __all__ = ["ClientGone", "OutputLost", "serve"]
 

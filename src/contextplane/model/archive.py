@@ -12,10 +12,10 @@ from typing import ClassVar, Literal
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import canonical
-from contextplane.model.handoff_events import Kept
+from contextplane.model.handoff import Kept
 from contextplane.model.ids import Digest, ExecutionRef, HandoffId
-from contextplane.model.json_refusals import JsonRefused
+from contextplane.model.json.canonical import canonical
+from contextplane.model.json.errors import JsonRefused
 from contextplane.model.value import Document, Value
 
 __all__ = [

@@ -1,14 +1,95 @@
-"""What is signed, published and pinned: three kinds of documents with one grammar of names, `id@X.Y.Z`."""
+"""What is signed, published and pinned: three kinds of documents with one grammar of names, `id@X.Y.Z`.
+
+The Overlay `overlay_id@X.Y.Z`: declared changes to a pack for one environment. It may only constrain.
+
+The DecisionCatalog `catalog_id@X.Y.Z`: intents, plans and typed decisions that several packs share.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.decision_catalog import DecisionCatalog
-from contextplane.model.overlay import Overlay
+from msgspec import UNSET, Meta, UnsetType
 
-__all__ = ["FORMS", "Artifact", "ArtifactKind", "issuer_of"]
+from contextplane.model.context_pack import (
+    ApprovalMode,
+    ContextPack,
+    DecisionSpec,
+    Identifier,
+    Language,
+    Names,
+    Semver,
+    Sentence,
+    TaskTemplate,
+    Tenant,
+)
+from contextplane.model.ids import PackRef
+from contextplane.model.value import Document
+
+__all__ = ["FORMS", "Artifact", "ArtifactKind", "DecisionCatalog", "Intent", "Overlay", "OverlayChange", "issuer_of"]
+
+
+class OverlayChange(Document, frozen=True, omit_defaults=True):
+    """One change: `value` replaces or adds what stands at `at`, `remove` takes it away.
+
+    `at` is a JSON Pointer in which the entries of lists are named by their ids:
+    `/policy_layer/approval_gates/GATE_FINANCE_APPROVAL/ttl_seconds`, `/tooling_layer/permissions/adp_orders.lookup`.
+    A text in a plain list is its own name: `/policy_layer/guardrails/redaction_rules/aadhaar`.
+    """
+
+    at: Annotated[str, Meta(pattern=r"^(/[^/]+)+\Z", max_length=1024)]
+    value: Any | UnsetType = UNSET
+    remove: bool = False
+    why: Sentence | None = None
+
+
+class Overlay(Document, frozen=True, omit_defaults=True):
+    """Overlays of one environment are applied by ascending `order`, ties by id."""
+
+    overlay_id: Identifier
+    overlay_version: Semver
+    base_pack_id: Identifier
+    environment: Identifier
+    order: Annotated[int, Meta(ge=0, le=1_000_000)]
+    issuer: Identifier
+    changes: Annotated[tuple[OverlayChange, ...], Meta(min_length=1)]
+
+    @property
+    def ref(self) -> PackRef:
+        return PackRef(self.overlay_id, self.overlay_version)
+
+
+class Intent(Document, frozen=True, omit_defaults=True):
+    """Something that is asked for. `risk_class` is the most that serving it can do.
+
+    Without `accepted_channels` every channel is accepted, without `locale_support` every locale.
+    """
+
+    intent_id: Identifier
+    version: Semver
+    owner_role: Identifier
+    description: Sentence
+    risk_class: ApprovalMode
+    accepted_channels: Names = ()
+    locale_support: tuple[Language, ...] = ()
+    eligible_task_templates: Names = ()
+
+
+class DecisionCatalog(Document, frozen=True, omit_defaults=True):
+    """Closed at every level, signed and pinned like a pack. It adds to a pack, and never takes the place of a part."""
+
+    catalog_id: Identifier
+    catalog_version: Semver
+    issuer: Identifier
+    tenant: Tenant
+    decision_specs: Annotated[tuple[DecisionSpec, ...], Meta(min_length=1)]
+    intents: tuple[Intent, ...] = ()
+    task_templates: tuple[TaskTemplate, ...] = ()
+
+    @property
+    def ref(self) -> PackRef:
+        return PackRef(self.catalog_id, self.catalog_version)
+
 
 ArtifactKind = Literal["context_pack", "overlay", "decision_catalog"]
 Artifact = ContextPack | Overlay | DecisionCatalog

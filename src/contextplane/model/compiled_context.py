@@ -1,22 +1,36 @@
-"""The CompiledContext: what the compiler makes of a pack, a run context, a request, evidence and memory."""
+"""The CompiledContext: what the compiler makes of a pack, a run context, a request, evidence and memory.
+
+The pieces of a compiled prompt: each in one bucket, with what is known of its text.
+
+The ledger of a compiled context: what it was made from, stage by stage, and the hash of the whole.
+"""
 
 from typing import Any, Literal
 
 from msgspec import field
 
-from contextplane.model.context_block import Bucket, CompiledPrompt
-from contextplane.model.context_ledger import ContextLedger
-from contextplane.model.context_pack.arguments import ArgConstraint
-from contextplane.model.context_pack.terms import ApprovalMode
-from contextplane.model.evidence_gate import EvidenceGate
+from contextplane.model.context_pack import ApprovalMode, ArgConstraint, DataClassification
+from contextplane.model.evidence import EvidenceGate, Trust
 from contextplane.model.value import Document
 
 __all__ = [
+    "BUCKETS",
+    "PRIORITIES",
     "ArgumentLimit",
+    "Bucket",
     "BudgetReport",
     "CapabilityMetadata",
     "CompiledContext",
+    "CompiledPrompt",
+    "ContextBlock",
+    "ContextLedger",
+    "DefaultSource",
+    "EnvironmentValue",
     "EvidenceManifestEntry",
+    "InstructionTreatment",
+    "IntelligenceScope",
+    "LedgerBudget",
+    "Lineage",
     "Manifests",
     "MemoryManifestEntry",
     "Omission",
@@ -24,8 +38,120 @@ __all__ = [
     "PolicyManifestEntry",
     "PolicyVerdict",
     "RuntimeControls",
+    "StageRecord",
     "ToolManifestEntry",
 ]
+
+Bucket = Literal["business", "policy", "tool", "evidence", "memory", "session"]
+
+BUCKETS: tuple[Bucket, ...] = ("business", "policy", "tool", "evidence", "memory", "session")
+"""In the order of the prompt: what never changes in a run stands first."""
+
+PRIORITIES: dict[Bucket, int] = {
+    "business": 90,
+    "policy": 80,
+    "tool": 70,
+    "evidence": 60,
+    "memory": 50,
+    "session": 40,
+}
+"""Blocks carry the priority of their bucket."""
+
+InstructionTreatment = Literal["instruction", "data_only"]
+"""`data_only`: whatever it says, the model is told to read it and not to follow it."""
+
+
+class ContextBlock(Document, frozen=True, omit_defaults=True):
+    """One block. `tokens` counts it as it stands in the prompt, with its delimiters."""
+
+    block_id: str
+    bucket: Bucket
+    content: str
+    priority: int
+    provenance_refs: tuple[str, ...] = ()
+    truncated: bool = False
+    evidence_type: str | None = None
+    trust: Trust | None = None
+    data_classification: DataClassification | None = None
+    instruction_treatment: InstructionTreatment | None = None
+    content_hash: str | None = None
+    tokens: int | None = None
+
+
+class CompiledPrompt(Document, frozen=True):
+    """What a model is told. `context_blocks` stand in the order of the buckets."""
+
+    system: str
+    developer: str
+    task: str
+    context_blocks: tuple[ContextBlock, ...]
+
+
+DefaultSource = Literal["request", "run_context", "pack"]
+
+
+class LedgerBudget(Document, frozen=True):
+    tokens_used_at_compile: int
+    truncated_buckets: tuple[Bucket, ...]
+
+
+class Lineage(Document, frozen=True):
+    """A document that the resolved view was made from, and its digest."""
+
+    ref: str
+    digest: str
+
+
+class IntelligenceScope(Document, frozen=True):
+    """What gives things their meaning in this run, and nothing else does."""
+
+    ontology: str
+    snapshot: str | None
+    snapshot_pin_rule: str
+    ceid_namespaces: tuple[str, ...]
+    embedding_keys: tuple[str, ...]
+
+
+class EnvironmentValue(Document, frozen=True):
+    """Language, timezone, currency or region, and who said so."""
+
+    value: str
+    source: DefaultSource
+
+
+class StageRecord(Document, frozen=True, omit_defaults=True):
+    """The hash of what one stage produced, and what it noticed."""
+
+    stage: str
+    hash: str
+    notes: tuple[str, ...] = ()
+
+
+class ContextLedger(Document, frozen=True, omit_defaults=True):
+    """`inputs` holds a digest of every input, so that a change of any of them moves the hash.
+
+    `fixed_tokens` counts what stands in no bucket: system, developer and task.
+    """
+
+    pack_ref: str
+    request_id: str
+    policy_bundles: tuple[str, ...]
+    tools: tuple[str, ...]
+    evidence_refs: tuple[str, ...]
+    memory_refs: tuple[str, ...]
+    budget: LedgerBudget
+    compiled_context_hash: str
+    compiler_version: str | None = None
+    token_counter: str | None = None
+    fixed_tokens: int | None = None
+    prefix_hash: str | None = None
+    prefix_length: int | None = None
+    lineage: tuple[Lineage, ...] = ()
+    scope: IntelligenceScope | None = None
+    environment: dict[str, EnvironmentValue] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+    stages: tuple[StageRecord, ...] = ()
+
 
 OmissionKind = Literal["tool", "rule", "evidence", "memory", "block"]
 

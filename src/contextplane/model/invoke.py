@@ -1,14 +1,148 @@
-"""The envelope of a request: what is asked, by whom, and under which pinned packs."""
+"""The envelope of a request: what is asked, by whom, and under which pinned packs.
+
+The RunContext: who acts for whom, under which ceiling and budget. It is carried through every layer of a run.
+"""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from contextplane.model.context_pack.terms import Identifier
-from contextplane.model.run_context import AgentIdentity, ShortText, UserClaims
+from contextplane.model.context_pack import ApprovalMode, Identifier
 from contextplane.model.value import Document
 
-__all__ = ["Attachment", "InvokeInput", "InvokeRequest", "PinnedRef", "RuntimeHints", "Trace"]
+__all__ = [
+    "CLAIMS",
+    "AgentIdentity",
+    "Attachment",
+    "IdentityClaim",
+    "InvokeInput",
+    "InvokeRequest",
+    "PinnedRef",
+    "Principal",
+    "RunBudget",
+    "RunContext",
+    "RuntimeHints",
+    "Trace",
+    "UserClaims",
+    "UserDelegation",
+    "claims_lifted",
+]
+
+ShortText = Annotated[str, Meta(min_length=1, max_length=512)]
+AgentUrn = Annotated[
+    str,
+    Meta(
+        pattern=r"^agent:[a-z0-9][a-z0-9_-]{0,63}/[A-Za-z0-9][A-Za-z0-9_.-]{0,127}@[0-9]+\.[0-9]+\.[0-9]+\Z",
+        description="agent:contextos/<slug>@<version>",
+    ),
+]
+WorkloadIdentity = Annotated[str, Meta(pattern=r"^spiffe://[!-~]{1,2000}\Z", description="spiffe://<trust domain>/...")]
+
+
+class Principal(Document, frozen=True, omit_defaults=True):
+    """One link of the chain from whoever asked to whoever acts."""
+
+    kind: Literal["user", "service", "agent", "automation"]
+    id: ShortText
+    tenant_id: Identifier | None = None
+    display: ShortText | None = None
+
+
+class UserDelegation(Document, frozen=True, omit_defaults=True):
+    """On whose behalf the run acts. The token itself is never here, only a reference to it."""
+
+    auth_type: Literal["oauth2", "saml", "oidc", "service"]
+    scopes: tuple[ShortText, ...]
+    subject: ShortText
+    token_ref: ShortText | None = None
+
+
+class UserClaims(Document, frozen=True, omit_defaults=True):
+    """What authentication says of the user. Claims that have no field of their own stand in `further`.
+
+    On the wire they stand beside the others; `claims_lifted` puts them here before the form is checked.
+    """
+
+    user_id: ShortText
+    delegation: UserDelegation | None = None
+    role: Identifier | None = None
+    tenure_days: Annotated[int, Meta(ge=0)] | None = None
+    further: dict[str, Any] = field(default_factory=dict)
+
+
+class IdentityClaim(Document, frozen=True, omit_defaults=True):
+    """The short-lived claim under which the agent acts, by its contents and its hash; never the signed token."""
+
+    sub: ShortText
+    run_id: ShortText
+    tenant_id: Identifier
+    scopes: tuple[ShortText, ...]
+    claim_hash: ShortText
+    version: Literal["ctxid/1"] = "ctxid/1"
+    iss: ShortText | None = None
+    aud: ShortText | None = None
+    kid: ShortText | None = None
+    session_id: ShortText | None = None
+    principal_chain: tuple[Principal, ...] = ()
+    nbf: int | None = None
+    exp: int | None = None
+
+
+class AgentIdentity(Document, frozen=True, omit_defaults=True):
+    """Which agent acts, in which version, and as which workload."""
+
+    agent_id: ShortText
+    agent_urn: AgentUrn | None = None
+    workload_identity: WorkloadIdentity | None = None
+    role: Identifier | None = None
+    token_ref: ShortText | None = None
+    lifecycle: ShortText | None = None
+    principal_chain: tuple[Principal, ...] = ()
+    identity_claim: IdentityClaim | None = None
+
+
+class RunBudget(Document, frozen=True, omit_defaults=True):
+    """What a run may use. `bucket_tokens` allots tokens to each of the six buckets of the compiled context."""
+
+    total_tokens: int
+    bucket_tokens: dict[str, int]
+    max_tool_calls: int | None = None
+    max_replan_attempts: int | None = None
+    wall_clock_ms: int | None = None
+    max_cost_cents: float | None = None
+
+
+class RunContext(Document, frozen=True, omit_defaults=True):
+    """`run_id`, `trace_id` and `session_id` only connect records: they shape nothing that is compiled.
+
+    `safety_mode` is the ceiling: no tool above it is surfaced.
+    """
+
+    run_id: ShortText
+    trace_id: ShortText
+    tenant_id: Identifier
+    user: UserClaims
+    agent: AgentIdentity
+    safety_mode: ApprovalMode
+    run_budget: RunBudget
+    session_id: ShortText | None = None
+    intent: Identifier | None = None
+    locale: ShortText | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+CLAIMS = frozenset(UserClaims.__struct_fields__) - {"further"}
+"""The claims that have a field of their own, and so none of them stands in `further`."""
+
+
+def claims_lifted(user: Any) -> Any:  # noqa: ANN401  whatever a document holds there
+    """The `user` of a document with its further claims put in their place."""
+    if not isinstance(user, dict):
+        return user
+    known = {key: value for key, value in user.items() if key in CLAIMS}
+    further = {key: value for key, value in user.items() if key not in CLAIMS}
+    return {**known, "further": further} if further else known
+
 
 PinnedRef = Annotated[
     str,

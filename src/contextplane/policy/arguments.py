@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from contextplane.model.canonical import MAX_INTEGER, Json
-from contextplane.model.context_pack.arguments import ArgConstraint
+from contextplane.model.context_pack import ArgConstraint
+from contextplane.model.json.canonical import MAX_INTEGER, Json
 from contextplane.model.value import Value
 from contextplane.policy.decision import ArgumentBound
-from contextplane.policy.patterns import pattern_matches
+from contextplane.policy.regex_safety import pattern_matches
 
 __all__ = ["Violation", "violations"]
 

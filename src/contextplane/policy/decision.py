@@ -2,9 +2,7 @@
 
 from typing import Literal
 
-from contextplane.model.context_pack.arguments import ArgConstraint
-from contextplane.model.context_pack.policy_layer import Effect
-from contextplane.model.context_pack.terms import ApprovalMode
+from contextplane.model.context_pack import ApprovalMode, ArgConstraint, Effect
 from contextplane.model.value import Value
 
 __all__ = [

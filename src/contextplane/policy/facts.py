@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Self, cast
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import Json, canonical
-from contextplane.model.context_pack.terms import APPROVAL_MODES, ApprovalMode
+from contextplane.model.context_pack import APPROVAL_MODES, ApprovalMode
+from contextplane.model.json.canonical import Json, canonical
 
 __all__ = ["MATCHED", "Facts", "FactsRefused", "SafetyModeUnknown", "safety_mode"]
 

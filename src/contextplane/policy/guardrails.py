@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from contextplane.model.canonical import Json
-from contextplane.model.context_pack.policy_layer import Guardrail, Guardrails
-from contextplane.policy.condition import Condition, Conditions, Failure
+from contextplane.model.context_pack import Guardrail, Guardrails
+from contextplane.model.json.canonical import Json
 from contextplane.policy.decision import GuardrailKind, GuardrailVerdict, TriggeredGuardrail, TriggerKind
 from contextplane.policy.facts import Facts
+from contextplane.policy.logic.condition import Condition, Conditions, Failure
 
 __all__ = ["GuardrailProgram", "placed_guardrails"]
 

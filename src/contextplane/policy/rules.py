@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from contextplane.model.context_pack.policy_layer import Effect, PolicyBundle, PolicyLayer, Rule
-from contextplane.model.context_pack.terms import APPROVAL_MODES, ApprovalMode
-from contextplane.policy.condition import Condition, Failure
+from contextplane.model.context_pack import APPROVAL_MODES, ApprovalMode, Effect, PolicyBundle, PolicyLayer, Rule
 from contextplane.policy.decision import ArgumentBound, IdleKind, MissingFact, RuleEffect, RuleError, RuleIdle
 from contextplane.policy.facts import MATCHED, Facts
+from contextplane.policy.logic.condition import Condition, Failure
 
 __all__ = ["Branch", "CompiledRule", "placed_rules", "restricts"]
 

@@ -2,23 +2,26 @@
 
 It says nothing of SQL. Each noun has a small protocol of its own; a transaction hands them out together, so that an
 object's kind, its edges and the event that speaks of it are written at once or not at all.
+
+Event streams, the truth of a store: what happened, in order, never changed and without gaps.
+
+What we need to make small objects durable in the same commit as what refers to them. They become files later.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.value import Value
-from contextplane.ports.object_index import ObjectIndex, ObjectIndexView
-from contextplane.ports.pack_index import PackIndex, PackIndexView, TextIndex, TextIndexView
-from contextplane.ports.streams import Streams, StreamsView
+from contextplane.model.catalog import Event, StoredEvent, Survives, Table
+from contextplane.model.ids import Digest
+from contextplane.ports.indexes import ObjectIndex, ObjectIndexView, PackIndex, PackIndexView, TextIndex, TextIndexView
 
 if TYPE_CHECKING:
-    from contextplane.ports.handoff_index import HandoffIndex, HandoffIndexView
-    from contextplane.ports.pending import Pending, PendingView
+    from contextplane.ports.indexes import HandoffIndex, HandoffIndexView
 
 __all__ = [
+    "BodyTooLarge",
     "Catalog",
     "CatalogBusy",
     "CatalogCorrupt",
@@ -28,16 +31,56 @@ __all__ = [
     "CatalogReadOnly",
     "Marks",
     "MarksView",
+    "Pending",
+    "PendingView",
     "SchemaTooNew",
-    "Survives",
-    "Table",
+    "StreamConflict",
+    "Streams",
+    "StreamsView",
     "Transaction",
     "View",
 ]
 
 
-Survives = Literal["crash", "power_cut"]
-"""What a commit outlives: a killed process, or also a machine that loses its power."""
+class StreamConflict(ContextPlaneError):
+    """Another writer appended to this stream first: `expected_seq` is not its last sequence number."""
+
+    code: ClassVar[str] = "stream_conflict"
+    family: ClassVar[Family] = "conflict"
+
+
+class BodyTooLarge(ContextPlaneError):
+    """A value over 64 KiB was about to be stored in the database instead of in the object store."""
+
+    code: ClassVar[str] = "event_body_too_large"
+    family: ClassVar[Family] = "refused"
+
+
+class StreamsView(Protocol):
+    """Reading event streams."""
+
+    def head(self, stream: str) -> int:
+        """Return the last sequence number, 0 for a stream that does not exist."""
+        ...
+
+    def read(self, stream: str, *, after: int = 0) -> Iterator[StoredEvent]:
+        """Events with a sequence number above `after`, in order."""
+        ...
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        """Names of all streams that begin with `prefix`, in code-point order."""
+        ...
+
+
+class Streams(StreamsView, Protocol):
+    """Append-only truth. Nothing here changes or removes an event."""
+
+    def append(self, stream: str, expected_seq: int, events: Sequence[Event]) -> int:
+        """Append all events or none, and return the new last sequence number.
+
+        `StreamConflict` when `expected_seq` is not the last one: this is how two writers never both win.
+        """
+        ...
 
 
 class CatalogMissing(ContextPlaneError):
@@ -87,14 +130,6 @@ class SchemaTooNew(ContextPlaneError):
 
     code: ClassVar[str] = "catalog_schema_newer"
     family: ClassVar[Family] = "refused"
-
-
-class Table(Value, frozen=True):
-    """One table of the catalog: `truth` is lost when it is lost, an `index` is made again by `ctx fsck --rebuild`."""
-
-    name: str
-    role: Literal["truth", "index"]
-    note: str
 
 
 class MarksView(Protocol):
@@ -191,3 +226,28 @@ class Catalog(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class PendingView(Protocol):
+    """Reading small objects that are not files yet."""
+
+    def get(self, digest: Digest) -> bytes | None: ...
+
+    def count(self) -> int: ...
+
+    def some(self, limit: int) -> tuple[tuple[Digest, bytes], ...]:
+        """At most so many of them, ascending."""
+        ...
+
+
+class Pending(PendingView, Protocol):
+    """Small objects that one commit makes durable together with what refers to them, until they are files.
+
+    Whoever removes one has put it into the object store before, durably.
+    """
+
+    def put(self, digest: Digest, data: bytes) -> None:
+        """`BodyTooLarge` when they are more than 64 KiB: those go into the object store at once."""
+        ...
+
+    def remove(self, digest: Digest) -> None: ...

@@ -3,16 +3,15 @@
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.catalog import Condition, Stored, Stray
 from contextplane.model.ids import Digest
-from contextplane.model.value import Value
 
 __all__ = [
     "Batch",
     "Collecting",
-    "Condition",
     "ObjectCorrupt",
     "ObjectNotFound",
     "ObjectObstructed",
@@ -23,8 +22,6 @@ __all__ = [
     "StorageFailed",
     "StorageFull",
     "StorageReadOnly",
-    "Stored",
-    "Stray",
 ]
 
 
@@ -82,34 +79,6 @@ class StorageFailed(ContextPlaneError):
 
     code: ClassVar[str] = "storage_failed"
     family: ClassVar[Family] = "failed"
-
-
-class Stored(Value, frozen=True):
-    """What was put: its name and how many bytes it has."""
-
-    digest: Digest
-    size: int
-
-
-class Condition(Value, frozen=True):
-    """What re-hashing one object showed. `why` is said only of what is not whole.
-
-    `corrupt` is not what its name says. Of what is `unreadable` nobody knows: the storage would not hand it out.
-    """
-
-    state: Literal["whole", "corrupt", "missing", "unreadable"]
-    size: int = 0
-    why: str = ""
-
-
-class Stray(Value, frozen=True):
-    """Something in the store's place that is no object: named, never touched, except our own leftovers by `sweep`.
-
-    An `obstacle` stands where objects should go, so that they cannot.
-    """
-
-    name: str
-    what: Literal["leftover", "foreign", "obstacle"]
 
 
 class Batch(Protocol):

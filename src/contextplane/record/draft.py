@@ -11,13 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import Json
-from contextplane.model.execution import MANIFEST_MOST
-from contextplane.model.ids import Digest
-from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.json_text import decoded, parse
-from contextplane.model.log_reader import REASONING
-from contextplane.model.manifest import (
+from contextplane.model.execution.log import REASONING
+from contextplane.model.execution.manifest import (
+    MANIFEST_MOST,
     VERSION,
     Environment,
     Input,
@@ -28,7 +24,11 @@ from contextplane.model.manifest import (
     Step,
     manifest_bytes,
 )
-from contextplane.model.pointer import pointer
+from contextplane.model.ids import Digest
+from contextplane.model.json.canonical import Json
+from contextplane.model.json.errors import JsonRefused
+from contextplane.model.json.parse import decoded, parse
+from contextplane.model.json.pointer import pointer
 from contextplane.model.problems import DocumentInvalid, NotingReader, Problem, type_name
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value

@@ -1,6 +1,8 @@
 """The journal of one recording: its event stream, and the roots that keep its contents alive until the pack does.
 
 A recording has roots from its first event until it is a registered pack: they are also the list of the unfinished.
+
+Whether everything that a recording consists of is there and whole. Of what is not, no pack is made.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,33 +12,91 @@ from typing import ClassVar
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import canonical
-from contextplane.model.execution import MANIFEST_MOST
+from contextplane.model.catalog import BLOB, MAX_INLINE, Condition, Event, Recorded, Stored, StoredEvent
+from contextplane.model.execution.manifest import MANIFEST_MOST, Manifest, ManifestInvalid, contents_of, manifest_bytes
 from contextplane.model.ids import Digest, InvalidId, RecordingId
-from contextplane.model.manifest import ManifestInvalid, manifest_bytes
-from contextplane.model.problems import Problem
+from contextplane.model.json.canonical import canonical
+from contextplane.model.problems import DocumentInvalid, Problem
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Catalog, Transaction, View
-from contextplane.ports.clock import Clock
-from contextplane.ports.object_index import BLOB, Recorded
-from contextplane.ports.objects import (
-    Batch,
-    Condition,
-    ObjectCorrupt,
-    ObjectNotFound,
-    ObjectObstructed,
-    Objects,
-    Stored,
+from contextplane.ports.catalog import Catalog, StreamConflict, Transaction, View
+from contextplane.ports.objects import Batch, ObjectCorrupt, ObjectNotFound, ObjectObstructed, Objects
+from contextplane.ports.world import Clock, Sources
+from contextplane.record.events import (
+    Began,
+    Finished,
+    Given,
+    Noted,
+    RecordingBroken,
+    RecordingEvent,
+    RecordingRefused,
+    SoFar,
+    folded,
+    put_given,
+    room_of,
 )
-from contextplane.ports.sources import Sources
-from contextplane.ports.streams import MAX_INLINE, Event, StoredEvent, StreamConflict
-from contextplane.record.checking import RecordingRefused
-from contextplane.record.contents import PutContent
-from contextplane.record.folding import Began, Finished, Noted, RecordingBroken, RecordingEvent, SoFar, folded, room_of
-from contextplane.record.given import Given, put_given
-from contextplane.record.wholeness import Part, RecordingDamaged, RecordingIncomplete, parts_of, refuse_unless_whole
+from contextplane.record.pack_log import PutContent
 
-__all__ = ["RECORDINGS", "Closed", "Desk", "Entry", "Journal", "RecordingFinished", "RecordingTaken"]
+__all__ = [
+    "RECORDINGS",
+    "Closed",
+    "Desk",
+    "Entry",
+    "Journal",
+    "Part",
+    "RecordingDamaged",
+    "RecordingFinished",
+    "RecordingIncomplete",
+    "RecordingTaken",
+    "parts_of",
+    "refuse_unless_whole",
+]
+
+Part = tuple[str, Digest]
+"""What a reference calls something that a run consists of, `steps/3` for example, and the object that it is.
+
+`events/2` is an event that was too large for the catalog.
+"""
+
+_SAID = {"corrupt": "was tampered with", "missing": "is missing", "unreadable": "is unreadable"}
+_WAY_OUT = (
+    "no pack was made, and nothing of the recording is collected: restore these objects from a copy, or pack or import"
+    " a run that has the same contents, then finalize it again"
+)
+
+
+class RecordingIncomplete(DocumentInvalid):
+    """A content of a recording, or an event, is gone or cannot be read. `details.problems` lists all of them."""
+
+    code: ClassVar[str] = "recording_incomplete"
+    way_out: ClassVar[str] = _WAY_OUT
+
+
+class RecordingDamaged(DocumentInvalid):
+    """A content of a recording, or an event, is not what it was. `details.problems` lists all that is not whole."""
+
+    code: ClassVar[str] = "recording_damaged"
+    family: ClassVar[Family] = "untrusted"
+    way_out: ClassVar[str] = _WAY_OUT
+
+
+def parts_of(manifest: Manifest) -> Iterator[Part]:
+    """Every object that a recorded run consists of, and the pack that it is a fork of."""
+    named = (*contents_of(manifest), ("parent", manifest.parent))
+    return ((part, Digest.parse(text)) for part, text in named if text)
+
+
+def refuse_unless_whole(parts: Iterable[Part], look: Callable[[Digest], Condition]) -> None:
+    """Refuse with everything that is not whole. Each object is looked at once, however often it stands there."""
+    seen: dict[Digest, Condition] = {}
+    broken = []
+    for at, digest in parts:
+        condition = seen[digest] if digest in seen else seen.setdefault(digest, look(digest))
+        if condition.state != "whole":
+            broken.append((condition, Problem(at=at, message=f"{_SAID[condition.state]}: {digest}")))
+    if broken:
+        damaged = any(condition.state == "corrupt" for condition, _ in broken)
+        raise (RecordingDamaged if damaged else RecordingIncomplete)(tuple(problem for _, problem in broken))
+
 
 RECORDINGS = "recording/"
 """The prefix of the streams of recordings, and of their roots."""

@@ -2,6 +2,10 @@
 
 Every content is an object before its event is written, and every event is durable before the call returns. A run that
 was not finished can be finished later, from what it recorded, by any process.
+
+How a recording stands, for whoever records it or finishes it.
+
+The recordings that were begun and did not become a pack. What is finished costs nothing here.
 """
 
 from collections import Counter
@@ -14,21 +18,73 @@ from typing import ClassVar, Never, Self
 from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.canonical import Json
-from contextplane.model.ids import Digest, RecordingId
-from contextplane.model.log_reader import REASONING
-from contextplane.model.manifest import Environment, Input, Model, Output, Prompt, Step
-from contextplane.model.timestamp import Timestamp
-from contextplane.policy.secrets import looked_at
-from contextplane.record.checking import Checking
-from contextplane.record.contents import PutContent
-from contextplane.record.folding import Began, Noted, RecordingBroken
-from contextplane.record.given import Given
-from contextplane.record.journal import Desk, Entry, Journal
-from contextplane.record.standing import Standing
-from contextplane.record.wholeness import RecordingDamaged, RecordingIncomplete
+from contextplane.model.execution.log import REASONING
+from contextplane.model.execution.manifest import Environment, Input, Model, Output, Prompt, Step
+from contextplane.model.ids import Digest, InvalidId, RecordingId
+from contextplane.model.json.canonical import Json
+from contextplane.model.timestamp import NO_TIME, Timestamp
+from contextplane.model.value import Value
+from contextplane.policy.detect.secrets import looked_at
+from contextplane.ports.catalog import View
+from contextplane.record.events import Began, Checking, Given, Noted, RecordingBroken
+from contextplane.record.journal import RECORDINGS, Desk, Entry, Journal, RecordingDamaged, RecordingIncomplete
+from contextplane.record.pack_log import PutContent
 
-__all__ = ["Recording", "RecordingNotFound"]
+__all__ = [
+    "Recording",
+    "RecordingNotFound",
+    "Standing",
+    "Unfinished",
+    "Unkept",
+    "keep_unfinished",
+    "unfinished",
+    "unkept",
+]
+
+
+class Standing:
+    """What a recording is called, which pack it became, and what in it looks like a secret."""
+
+    def __init__(self, recording_id: RecordingId) -> None:
+        self._id = recording_id
+        self._digest: Digest | None = None
+        self._suspects: list[tuple[str, str]] = []
+        self._unsearched: list[str] = []
+        self._remembered = True
+
+    @property
+    def id(self) -> str:
+        """What it is resumed and finalized by."""
+        return str(self._id)
+
+    @property
+    def digest(self) -> Digest | None:
+        """The pack that it became, once it is finished."""
+        return self._digest
+
+    @property
+    def reference(self) -> str | None:
+        """The same, as it is written on a command line."""
+        return f"ctx://{self._digest.hex}" if self._digest else None
+
+    @property
+    def suspects(self) -> tuple[tuple[str, str], ...]:
+        """Where something looks like a secret, and like which kind. It is recorded as it is."""
+        return tuple(self._suspects)
+
+    @property
+    def unsearched(self) -> tuple[str, ...]:
+        """Of which contents, too large for it, only the beginning was looked at for secrets."""
+        return tuple(self._unsearched)
+
+    @property
+    def remembered(self) -> bool:
+        """Whether these two are still known. The events of a recording that became a pack may be collected."""
+        return self._remembered
+
+    def _told(self, at: str, event: Began | Noted) -> None:
+        self._suspects += [(f"{at}/{field}", kind) for field, kind in event.suspects]
+        self._unsearched += [f"{at}/{field}" for field in event.unsearched]
 
 
 class RecordingNotFound(ContextPlaneError):
@@ -255,3 +311,74 @@ class _Search:
         self.suspects += tuple((field, kind) for kind in kinds)
         self.unsearched += () if whole else (field,)
         return self
+
+
+class Unfinished(Value, frozen=True):
+    """A recording as it stands. `problem`: why it cannot be read, when it cannot."""
+
+    id: RecordingId
+    begun: Timestamp = NO_TIME
+    model: str = ""
+    steps: int = 0
+    problem: str = ""
+
+
+def unfinished(desk: Desk) -> list[Unfinished]:
+    """Those that can be resumed or finished, the newest first."""
+    with desk.catalog.read() as view:
+        found = [_as_it_stands(desk, one, view) for one in _with_roots(view)]
+    return sorted(found, key=lambda one: (one.begun, one.id), reverse=True)
+
+
+def keep_unfinished(desk: Desk) -> None:
+    """Keep the contents of every unfinished recording anew: what kept them is index, and may be lost with a catalog."""
+    with desk.catalog.write() as tx:
+        for stream in list(tx.streams.names(RECORDINGS)):
+            try:
+                Journal(desk, RecordingId.parse(stream.removeprefix(RECORDINGS))).keep_again(tx)
+            except ContextPlaneError:
+                continue  # it cannot be read, so nobody can tell what it needs
+
+
+class Unkept(Value, frozen=True):
+    """A recording whose contents may be collected. `lost`: something that it needs and that nothing keeps.
+
+    None when its events cannot be read, so that nobody can tell what it needs: `problem` says why.
+    """
+
+    stream: str
+    lost: Digest | None = None
+    problem: str = ""
+
+
+def unkept(desk: Desk, view: View) -> Iterator[Unkept]:
+    """Every recording that its roots do not keep whole. Those that became a pack need none."""
+    for stream in view.streams.names(RECORDINGS):
+        try:
+            journal = Journal(desk, RecordingId.parse(stream.removeprefix(RECORDINGS)))
+            needed, kept = journal.needs(view), journal.kept(view)
+        except ContextPlaneError as error:
+            yield Unkept(stream=stream, problem=f"{error.code}: {error.message}")
+            continue
+        for digest in needed:
+            if digest not in kept:
+                yield Unkept(stream=stream, lost=digest)
+                break
+
+
+def _with_roots(view: View) -> Iterator[RecordingId]:
+    names = dict.fromkeys(name.removeprefix(RECORDINGS).partition("/")[0] for name, _ in view.objects.roots(RECORDINGS))
+    for name in names:
+        try:
+            yield RecordingId.parse(name)
+        except InvalidId:
+            continue
+
+
+def _as_it_stands(desk: Desk, recording_id: RecordingId, view: View) -> Unfinished:
+    try:
+        so_far = Journal(desk, recording_id).read(view)
+    except ContextPlaneError as error:
+        return Unfinished(id=recording_id, problem=f"{error.code}: {error.message}")
+    manifest = so_far.manifest
+    return Unfinished(id=recording_id, begun=so_far.begun, model=manifest.model.identifier, steps=len(manifest.steps))

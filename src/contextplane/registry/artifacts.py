@@ -1,19 +1,19 @@
 """Artifacts as the registry keeps them: canonical bytes, whose digest is what is reviewed, signed and published."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from contextplane.authoring.gates.schema import typed_or_problems
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.artifact import FORMS, Artifact, ArtifactKind, issuer_of
-from contextplane.model.canonical import Json, canonical
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.context_pack.pack_meta import Tenant
-from contextplane.model.decision_catalog import DecisionCatalog
+from contextplane.model.artifact import FORMS, Artifact, ArtifactKind, DecisionCatalog, issuer_of
+from contextplane.model.compiled_context import Lineage
+from contextplane.model.context_pack import ContextPack, Tenant
 from contextplane.model.ids import Digest, PackRef
-from contextplane.model.json_text import parse
+from contextplane.model.json.canonical import Json, canonical
+from contextplane.model.json.parse import parse
 from contextplane.model.value import Value
 
-__all__ = ["ArtifactInvalid", "Candidate", "candidate", "read_artifact"]
+__all__ = ["ArtifactInvalid", "Candidate", "candidate", "lineage_of", "read_artifact"]
 
 
 class ArtifactInvalid(ContextPlaneError):
@@ -77,3 +77,10 @@ def read_artifact(data: bytes) -> Candidate:
     if parsed.canonical != data:
         raise ArtifactInvalid("its bytes are not in canonical form", hint="RFC 8785")
     return candidate(parsed.value)
+
+
+def lineage_of(catalogs: Sequence[Candidate]) -> tuple[Lineage, ...]:
+    """Decision catalogs as they stand in a lineage: in the order of their names, because none comes before another."""
+    return tuple(
+        Lineage(ref=str(one.ref), digest=str(one.digest)) for one in sorted(catalogs, key=lambda one: str(one.ref))
+    )

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from contextplane.model.canonical import Json, canonical
 from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.value import Value
-from contextplane.registry.changes import GoldenOutcome, JudgedWith
+from contextplane.registry.events import GoldenOutcome, JudgedWith
 
 if TYPE_CHECKING:
     from contextplane.authoring.finding import Finding

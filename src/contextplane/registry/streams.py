@@ -10,6 +10,8 @@
     registry/checkpoints            one signed note for each transaction that appended
 
 Ids and names of environments have no slash, so that no two subjects share a name.
+
+Which versions of an id were published, and the one before a number. It lists names, and reads no event.
 """
 
 import re
@@ -17,6 +19,7 @@ from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest, PackRef
+from contextplane.ports.catalog import StreamsView
 
 __all__ = [
     "ALIASES",
@@ -35,7 +38,9 @@ __all__ = [
     "environment_stream",
     "origin_of",
     "pins_stream",
+    "predecessor",
     "version_stream",
+    "versions_of",
 ]
 
 REGISTRY = "registry/"
@@ -96,3 +101,15 @@ def _checked(name: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise NameInvalid(f"not a name: {name[:80]!r}", hint="ASCII letters, digits, _ . : and -, at most 128")
     return name
+
+
+def versions_of(streams: StreamsView, base_id: str = "") -> list[PackRef]:
+    """Every version that was ever published, of one id or of all, by id and number."""
+    prefix = f"{VERSIONS}{base_id}@" if base_id else VERSIONS
+    return sorted(PackRef.parse(name.removeprefix(VERSIONS)) for name in streams.names(prefix))
+
+
+def predecessor(streams: StreamsView, ref: PackRef) -> PackRef | None:
+    """The highest published version below a number: 1.0.1 comes after 1.0.0, also when 2.0.0 is out."""
+    below = [one for one in versions_of(streams, ref.pack_id) if one.release < ref.release]
+    return below[-1] if below else None

@@ -1,4 +1,7 @@
-"""From what a person typed to the one thing it names in this store."""
+"""From what a person typed to the one thing it names in this store.
+
+Whether the index is in step with the registered packs: the question every verb begins with, so it costs little.
+"""
 
 from typing import ClassVar
 
@@ -6,9 +9,23 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest, ExecutionRef
 from contextplane.model.reference import ExecutionPrefix
 from contextplane.ports.catalog import Catalog
-from contextplane.store.in_step import PACKS
+from contextplane.ports.pack_entries import ExecutionEntries
 
-__all__ = ["AmbiguousPrefix", "ExecutionPackNotFound", "find_execution_pack"]
+__all__ = ["MARK", "PACKS", "AmbiguousPrefix", "ExecutionPackNotFound", "find_execution_pack", "in_step"]
+
+PACKS = "packs/"
+"""The prefix of the roots that registered packs are."""
+
+MARK = "packs"
+"""The mark that holds the state of the entries as of when the index was last brought in step."""
+
+
+def in_step(catalog: Catalog, entries: ExecutionEntries) -> bool:
+    """Whether no pack came since the index was last brought in step. One look at the folder's time."""
+    state = entries.state()
+    with catalog.read() as view:
+        return state is not None and view.marks.get(MARK) == state
+
 
 _NAMED = 10
 

@@ -1,22 +1,256 @@
-"""Checking a store: every object re-hashed, every reference resolved, the index compared. It repairs nothing."""
+"""Checking a store: every object re-hashed, every reference resolved, the index compared. It repairs nothing.
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from itertools import chain
+Comparing the index with what it is made from: the entries, the manifests, and its own rows.
 
-from contextplane.model.execution import EXECUTION_PACK
-from contextplane.model.ids import Digest
+Two ascending lists, walked side by side in bounded memory.
+
+What people know an object of a store by: the run whose manifest it is, or the part of one.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from itertools import chain, groupby
+
+from contextplane.errors import ContextPlaneError
+from contextplane.model.catalog import Condition, PackRow
+from contextplane.model.execution.manifest import (
+    EXECUTION_PACK,
+    MENTION,
+    ManifestInvalid,
+    contents_of,
+    read_manifest,
+    references,
+    same_but_hash,
+)
+from contextplane.model.ids import Digest, InvalidId
 from contextplane.ports.catalog import Catalog, View
-from contextplane.ports.entries import ExecutionEntries
-from contextplane.ports.objects import Condition, Objects
-from contextplane.store.ascending import Ascending
-from contextplane.store.called import Called, Calling, reference, told
-from contextplane.store.compare import compare_entries, compare_manifests, compare_roots, compare_tallies, compare_texts
-from contextplane.store.damage import Damage, damage_in, said
-from contextplane.store.finding import Comparison, Finding, State
+from contextplane.ports.objects import Objects
+from contextplane.ports.pack_entries import ExecutionEntries
+from contextplane.store.damage import Comparison, Damage, Finding, State, damage_in, said, short, waits
+from contextplane.store.find import PACKS
 from contextplane.store.handoffs import compare_handoffs
-from contextplane.store.waiting import waits
+from contextplane.store.index import UNREAD, described, read_manifest_bytes
 
-__all__ = ["Progress", "fsck", "fsck_objects"]
+__all__ = [
+    "Ascending",
+    "Called",
+    "Calling",
+    "Progress",
+    "compare_entries",
+    "compare_manifests",
+    "compare_roots",
+    "compare_tallies",
+    "compare_texts",
+    "fsck",
+    "fsck_objects",
+    "reference",
+    "told",
+]
+
+
+class Ascending:
+    """An ascending list of digests, consumed in step with another one."""
+
+    def __init__(self, digests: Iterator[Digest]) -> None:
+        self._digests = digests
+        self._head = next(digests, None)
+
+    def before(self, limit: Digest) -> Iterator[Digest]:
+        """All that come before `limit`."""
+        while self._head is not None and self._head < limit:
+            yield self._head
+            self._head = next(self._digests, None)
+
+    def takes(self, digest: Digest) -> bool:
+        """Whether `digest` is in the list; it must not be smaller than one asked for earlier."""
+        for _ in self.before(digest):
+            pass
+        if self._head != digest:
+            return False
+        self._head = next(self._digests, None)
+        return True
+
+    def rest(self) -> Iterator[Digest]:
+        if self._head is not None:
+            yield self._head
+            yield from self._digests
+
+
+def compare_entries(view: View, entries: ExecutionEntries, objects: Objects) -> Iterator[Finding]:
+    """Every registered pack is indexed, every indexed one is registered.
+
+    Its copy, and its line in the list, say what its manifest says.
+    """
+    kept, listed = Ascending(_kept(view)), Ascending(view.packs.digests())
+    for digest in entries.names():
+        yield from map(_unregistered, kept.before(digest))
+        yield from _listed_alone(view, listed.before(digest))
+        recorded = view.objects.recorded(digest)
+        # Both are asked: each list goes on behind what it was asked for.
+        indexed = (kept.takes(digest), listed.takes(digest), recorded is not None and recorded.kind == EXECUTION_PACK)
+        if not all(indexed):
+            yield Finding(state="index", what=PACKS + digest.hex, why="registered, but not indexed")
+        yield from _compare_pack(view, digest, entries, objects)
+    yield from map(_unregistered, kept.rest())
+    yield from _listed_alone(view, listed.rest())
+
+
+def compare_roots(view: View) -> Iterator[Finding]:
+    """What keeps a pack keeps the one that it names, and as many are told as there are."""
+    count = 0
+    for name, target in view.objects.roots(PACKS):
+        count += 1
+        if name != PACKS + target.hex:
+            yield Finding(state="index", what=name, why="it keeps another object than it names")
+    if view.objects.root_count(PACKS) != count:
+        yield Finding(state="index", what="tally", why="the tally of packs is not what counting gives")
+
+
+def _kept(view: View) -> Iterator[Digest]:
+    """The packs that roots name, ascending."""
+    for name, _ in view.objects.roots(PACKS):
+        try:
+            yield Digest(name.removeprefix(PACKS))
+        except InvalidId:
+            continue  # told of as a root
+
+
+def _unregistered(digest: Digest) -> Finding:
+    why = "this run was registered, and its entry is gone; if that is right, 'ctx fsck --rebuild' accepts it"
+    return Finding(state="missing", what=PACKS + digest.hex, why=why, ref=f"ctx://{digest.hex}")
+
+
+def _listed_alone(view: View, digests: Iterator[Digest]) -> Iterator[Finding]:
+    for digest in digests:
+        if next(view.objects.roots(PACKS + digest.hex), None) is None:
+            yield Finding(state="index", what=PACKS + digest.hex, why="listed, and not registered")
+
+
+def _compare_pack(view: View, digest: Digest, entries: ExecutionEntries, objects: Objects) -> Iterator[Finding]:
+    manifest = read_manifest_bytes(digest, objects)  # one that cannot be read is told of as an object
+    try:
+        copy = entries.read(digest)
+    except ContextPlaneError as error:
+        yield Finding(state="corrupt", what=PACKS + digest.hex, why=error.message, ref=f"ctx://{digest.hex}")
+        return
+    if manifest is None:
+        return
+    if copy is not None and not same_but_hash(copy, manifest, digest):
+        why = "the entry is not a copy of its manifest"
+        yield Finding(state="corrupt", what=PACKS + digest.hex, why=why, ref=f"ctx://{digest.hex}")
+    row = view.packs.row(digest)
+    if row is not None and _line(row) != _line(described(digest, manifest, row.packed)[0]):
+        yield Finding(state="index", what=PACKS + digest.hex, why="the list says otherwise than its manifest")
+
+
+def _line(row: PackRow) -> tuple[object, ...]:
+    """What a line says of a run. Another version may have said in other words what is wrong with a manifest."""
+    return row.created, row.model, row.steps, row.parent, row.tools, bool(row.problem)
+
+
+def compare_manifests(view: View, objects: Objects) -> Iterator[Finding]:
+    """The recorded edges of every manifest that is alive are those that its bytes name."""
+    reached = Ascending(view.objects.reached())
+    for digest in view.objects.of_kind(EXECUTION_PACK):
+        if not reached.takes(digest):
+            continue
+        manifest = read_manifest_bytes(digest, objects)
+        if manifest is None:
+            continue  # told of as an object
+        refs = references(manifest)
+        if refs is None:
+            yield Finding(state="corrupt", what=str(digest), why="registered as an execution pack, and is no manifest")
+            continue
+        for role, text in refs.unreadable:
+            yield Finding(state="corrupt", what=str(digest), why=f"its {role} is not understood: {text}")
+        recorded = view.objects.recorded(digest)
+        targets = set(view.objects.targets(digest))
+        named = set(refs.found)
+        known = named | {(MENTION, one) for one in refs.mentions}
+        traced = recorded is not None and recorded.traced
+        if not named <= targets <= known or traced != (not refs.unreadable):
+            yield Finding(state="index", what=str(digest), why="the recorded references are not those of the manifest")
+
+
+def compare_texts(view: View, objects: Objects) -> Iterator[Finding]:
+    """What is not searched because it could not be read cannot be read now either."""
+    marked = (name.removeprefix(UNREAD).split("/") for name in view.marks.names(UNREAD))
+    for pack, contents in groupby(marked, key=lambda one: one[0]):
+        if any(objects.check(Digest(content)).state == "whole" for _, content in contents):
+            why = "not all of its texts are searched: some could not be read when it was indexed, and can be now"
+            yield Finding(state="index", what=PACKS + pack, why=why)
+
+
+def compare_tallies(view: View) -> Iterator[Finding]:
+    """The tallies say what counting says."""
+    if view.objects.tallies() != view.objects.counted():
+        yield Finding(state="index", what="tally", why="the tallies are not what counting gives")
+
+
+Called = tuple[Digest, str | None]
+"""A run, and the part of it: empty of its manifest, None while that cannot be read."""
+
+
+class Calling:
+    """Finds out what objects are called. The run that was read last is remembered: damage comes in numbers."""
+
+    def __init__(self, view: View, objects: Objects) -> None:
+        self._view = view
+        self._objects = objects
+        self._run: Digest | None = None
+        self._parts: dict[str, str] = {}
+
+    def of(self, digest: Digest, referrers: Iterable[str]) -> Called | None:
+        """None when no run consists of it."""
+        if self._is_run(digest):
+            return digest, ""
+        unclear = None
+        for name in referrers:
+            try:
+                run = Digest.parse(name)
+            except InvalidId:
+                continue  # a root
+            parts = self._parts_of(run)
+            if str(digest) in parts:
+                return run, parts[str(digest)]
+            if not parts and self._is_run(run):
+                unclear = run  # one whose manifest can be read only mentions it
+        return None if unclear is None else (unclear, None)
+
+    def _is_run(self, digest: Digest) -> bool:
+        recorded = self._view.objects.recorded(digest)
+        return recorded is not None and recorded.kind == EXECUTION_PACK
+
+    def _parts_of(self, run: Digest) -> dict[str, str]:
+        if run != self._run:
+            self._run, self._parts = run, _parts(read_manifest_bytes(run, self._objects))
+        return self._parts
+
+
+def reference(called: Called) -> str:
+    """As it can be typed."""
+    run, part = called
+    return f"ctx://{run.hex}" + (f":{part}" if part else "")
+
+
+def told(called: Called | None) -> str:
+    """As the beginning of a sentence."""
+    if called is None:
+        return "it"
+    run, part = called
+    if part is None:
+        return f"a part of {short(run)}"
+    return short(run, part) if part else f"the manifest of {short(run)}"
+
+
+def _parts(manifest: bytes | None) -> dict[str, str]:
+    if manifest is None:
+        return {}
+    try:
+        named = list(contents_of(read_manifest(manifest)))
+    except ManifestInvalid:
+        return {}
+    return {ref: part for part, ref in reversed(named)}
+
 
 Progress = Callable[[int, int], None]
 """Called with the bytes and the objects checked since the last call."""

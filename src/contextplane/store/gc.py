@@ -1,26 +1,107 @@
-"""Collecting what nothing refers to. It walks recorded edges only, and never takes what it does not understand."""
+"""Collecting what nothing refers to. It walks recorded edges only, and never takes what it does not understand.
+
+The refusal to collect anything at all.
+
+Whether what would be collected is named by something that must be kept. What is gone does not come back.
+
+Who collects walks recorded edges. This asks those who say what they are made from: manifests, events and streams.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
+from typing import ClassVar
 
-from contextplane.model.handoff_grace import DEFAULT_GRACE_SECONDS
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.catalog import Condition
+from contextplane.model.execution.manifest import references
+from contextplane.model.handoff import DEFAULT_GRACE_SECONDS
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Catalog, Transaction
-from contextplane.ports.entries import ExecutionEntries
-from contextplane.ports.object_index import ObjectIndexView
-from contextplane.ports.objects import Collecting, Condition, Objects, ObjectsInUse, StorageFull
-from contextplane.store.finding import Comparison
-from contextplane.store.follow import follow, index_entries
-from contextplane.store.gc_blocked import GcBlocked, named
-from contextplane.store.gc_forgotten import refuse_if_forgotten
-from contextplane.store.handoff_gc import HandoffOver, Over, release_over, would_release
-from contextplane.store.in_step import PACKS
-from contextplane.store.trace import trace
+from contextplane.ports.catalog import Catalog, Transaction, View
+from contextplane.ports.indexes import ObjectIndexView
+from contextplane.ports.objects import Collecting, Objects, ObjectsInUse, StorageFull
+from contextplane.ports.pack_entries import ExecutionEntries
+from contextplane.store.damage import Comparison
+from contextplane.store.find import PACKS
+from contextplane.store.handoffs import HandoffOver, Over, release_over, unkept_revisions, would_release
+from contextplane.store.index import follow, index_entries, read_manifest_bytes, trace
 
-__all__ = ["PATIENCE", "Collected", "GcBlocked", "gc"]
+__all__ = ["PATIENCE", "Collected", "GcBlocked", "gc", "named", "refuse_if_forgotten"]
+
+_NAMED = 5
+
+
+class GcBlocked(ContextPlaneError):
+    """What something alive refers to is unknown, or forgotten by the index, so nothing may be collected."""
+
+    code: ClassVar[str] = "gc_blocked"
+    family: ClassVar[Family] = "refused"
+
+
+def named(what: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(what) - _NAMED:,} more" if len(what) > _NAMED else ""
+    return ", ".join(what[:_NAMED]) + more
+
+
+def refuse_if_forgotten(
+    view: View,
+    going: Sequence[Digest],
+    entries: ExecutionEntries,
+    objects: Objects,
+    others: Sequence[Comparison] = (),
+) -> list[Digest]:
+    """What of this may go. Refuse when the index should know better: then it has lost what keeps something alive.
+
+    A pack that came since the index was brought in step is not in it yet; what that one names stays.
+    """
+    if not going:
+        return []
+    left, forgotten = dict.fromkeys(going), list(unkept_revisions(view))
+    for pack, names in _said_by_packs(entries, objects):
+        if names is None:
+            lost = not view.objects.targets(pack)
+        else:
+            wanted = left.keys() & names
+            lost = bool(wanted) and view.packs.row(pack) is not None
+            for digest in wanted:
+                del left[digest]
+        if lost:
+            forgotten.append(f"ctx://{pack.hex}")
+    forgotten += [finding.what for compared in others for finding in compared(view) if finding.state == "index"]
+    if forgotten:
+        raise GcBlocked(
+            f"the index has lost what keeps something alive: {named(forgotten)}",
+            hint="'ctx fsck' tells more, 'ctx fsck --rebuild' makes the index anew",
+            details={"forgotten": forgotten},
+        )
+    return list(left)
+
+
+def _said_by_packs(entries: ExecutionEntries, objects: Objects) -> Iterator[tuple[Digest, set[Digest] | None]]:
+    """Every registered pack with all that it consists of, its line of parents too; None of one that cannot be read.
+
+    What is only mentioned is kept where it was there when the pack came, and not for ever.
+    """
+    registered = set(entries.names())
+    seen: set[Digest] = set()
+    for pack in sorted(registered):
+        names: set[Digest] = set()
+        todo = [pack]
+        while todo:
+            one = todo.pop()
+            manifest = read_manifest_bytes(one, objects)
+            refs = references(manifest) if manifest is not None else None
+            if refs is None:
+                continue
+            names |= {one, *(digest for _, digest in refs.found)}
+            parents = {digest for role, digest in refs.found if role == "parent"} - registered - seen
+            seen |= parents
+            todo += parents
+        yield pack, names or None
+
 
 _LEFTOVER_GRACE = timedelta(days=1)
 _ROUND = 0.02

@@ -1,23 +1,88 @@
-"""Making the index anew from registered packs, objects and streams. Streams are truth and stay as they are."""
+"""Making the index anew from registered packs, objects and streams. Streams are truth and stay as they are.
 
-from collections.abc import Callable, Sequence
+Handoff packs whose streams are lost: their revisions are objects that say themselves what they are.
+
+Only what has exactly our form is taken for one. What was deleted comes back, for nothing tells any more that it was.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.execution import EXECUTION_PACK, references, same_but_hash
-from contextplane.model.ids import Digest
-from contextplane.model.manifest import filled_in
+from contextplane.model.catalog import Event, Recorded
+from contextplane.model.execution.manifest import EXECUTION_PACK, filled_in, references, same_but_hash
+from contextplane.model.handoff import HandoffPack, kept_body, pack_bytes, stream_name
+from contextplane.model.ids import Digest, HandoffId
+from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, Transaction
-from contextplane.ports.entries import ExecutionEntries
-from contextplane.ports.object_index import ObjectIndex, Recorded
+from contextplane.ports.indexes import ObjectIndex
 from contextplane.ports.objects import Objects
-from contextplane.store.follow import index_entries
-from contextplane.store.handoff_adopt import Adopted, adopt_handoffs
-from contextplane.store.handoffs import index_handoffs
-from contextplane.store.in_step import PACKS
-from contextplane.store.trace import read_manifest_bytes
+from contextplane.ports.pack_entries import ExecutionEntries
+from contextplane.store.find import PACKS
+from contextplane.store.handoffs import index_handoffs, pack_of
+from contextplane.store.index import index_entries, read_manifest_bytes
 
-__all__ = ["Indexing", "Rebuilt", "rebuild"]
+__all__ = ["Adopted", "Indexing", "Rebuilt", "adopt_handoffs", "rebuild"]
+
+_BEGINS = b'{"brief":'
+_MOST = 64 * 1024 * 1024
+_MOST_REVISION = 2**53 - 1
+
+
+class Adopted(Value, frozen=True):
+    """`revisions` have streams again; of the `unclear` packs several objects claim to be the same revision."""
+
+    revisions: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
+
+
+class _Revision(Value, frozen=True):
+    id: HandoffId
+    number: int
+    digest: Digest
+    at: Timestamp
+
+
+def adopt_handoffs(tx: Transaction, objects: Objects) -> Adopted:
+    """Begin the streams of packs that have revisions and no event. A stream that has any stays as it is."""
+    found: dict[HandoffId, list[_Revision]] = {}
+    for one in _revisions(objects):
+        if not tx.streams.head(stream_name(one.id)):
+            found.setdefault(one.id, []).append(one)
+    revisions: list[str] = []
+    unclear: list[str] = []
+    for handoff_id in sorted(found):
+        several = sorted(found[handoff_id], key=lambda one: one.number)
+        if len({one.number for one in several}) < len(several):
+            unclear.append(handoff_id.text)
+            continue
+        events = [Event(kind="imported", body=kept_body(one.number, one.digest, one.at)) for one in several]
+        tx.streams.append(stream_name(handoff_id), 0, events)
+        revisions += [f"{handoff_id}@{one.number}" for one in several]
+    return Adopted(revisions=tuple(revisions), unclear=tuple(unclear))
+
+
+def _revisions(objects: Objects) -> Iterator[_Revision]:
+    for digest in objects.names():
+        try:
+            data = _candidate(digest, objects)
+        except ContextPlaneError:
+            continue  # a check tells of it
+        pack = pack_of(data)
+        if pack is not None and _ours(pack) and pack_bytes(pack) == data:
+            yield _Revision(id=pack.handoff_id, number=pack.revision, digest=digest, at=pack.updated)
+
+
+def _candidate(digest: Digest, objects: Objects) -> bytes | None:
+    """The bytes of an object that begins as a revision does; of any other no more than its beginning is read."""
+    if objects.size(digest) > _MOST or not next(objects.stream(digest), b"").startswith(_BEGINS):
+        return None
+    return objects.get(digest)
+
+
+def _ours(pack: HandoffPack) -> bool:
+    return HandoffId.PATTERN.fullmatch(pack.id) is not None and 1 <= pack.revision < _MOST_REVISION
+
 
 Indexing = Callable[[Transaction], None]
 """How another room makes its own part of the index anew."""

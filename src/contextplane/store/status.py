@@ -2,11 +2,10 @@
 
 import msgspec
 
+from contextplane.model.catalog import Tally
 from contextplane.model.value import Value
-from contextplane.ports.catalog import Catalog
-from contextplane.ports.object_index import Tally
-from contextplane.ports.streams import StreamsView
-from contextplane.store.in_step import PACKS
+from contextplane.ports.catalog import Catalog, StreamsView
+from contextplane.store.find import PACKS
 
 __all__ = ["LOST", "STORE_STREAM", "Contents", "contents"]
 

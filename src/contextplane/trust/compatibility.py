@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.runtime_contract import RUNTIME_CONTRACT
+from contextplane.model.context_pack import RUNTIME_CONTRACT, ContextPack
 from contextplane.model.value import Value
 from contextplane.model.version_range import RangeInvalid, VersionRange
 

@@ -7,9 +7,10 @@ and a stream that lost or changed its past is noticed.
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest
-from contextplane.ports.signer import SignatureCheck
-from contextplane.ports.streams import Event, Streams, StreamsView
+from contextplane.ports.catalog import Streams, StreamsView
+from contextplane.ports.keys import SignatureCheck
 from contextplane.trust.keyring import TrustedKeys
 
 __all__ = ["STREAM", "KeyringRewritten", "KeyringRolledBack", "append_change", "followed"]

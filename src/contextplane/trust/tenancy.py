@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.context_pack.pack_meta import Tenant
-from contextplane.ports.keyring import Keyring
+from contextplane.model.context_pack import Tenant
+from contextplane.ports.keys import Keyring
 from contextplane.trust.verify import Verified
 
 __all__ = ["IssuerNotForTenant", "TenantMismatch", "check_issuer", "check_tenant", "tenant_role"]

@@ -6,9 +6,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from contextplane.adapters.tools.fence import Fence, libraries
 from contextplane.adapters.tools.process import Confines, ProcessTools
-from contextplane.adapters.tools.workspace import Workspace
+from contextplane.adapters.tools.sandbox import Fence, Workspace, libraries
 
 __all__ = ["Try", "World", "tried"]
 

@@ -13,9 +13,9 @@ from contextplane.model.archive import (
     header_bytes,
     read_header,
 )
-from contextplane.model.canonical import Json, canonical
-from contextplane.model.handoff_events import Kept
+from contextplane.model.handoff import Kept
 from contextplane.model.ids import Digest, HandoffId
+from contextplane.model.json.canonical import Json, canonical
 
 PACK = Digest.of(b"pack")
 FIRST = header_bytes(Header(roots=(PACK,)))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.tools.child import Child
+from contextplane.adapters.tools.process import Child
 from contextplane.adapters.tools.wire import Answer, framed, wire_bytes
 from contextplane.ports.tools import ToolFailed
 

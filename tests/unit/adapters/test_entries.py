@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.files.entries import ENTRY_MOST, FileExecutionEntries
-from contextplane.model.execution import MANIFEST_MOST
+from contextplane.adapters.files.pack_entries import ENTRY_MOST, FileExecutionEntries
+from contextplane.model.execution.manifest import MANIFEST_MOST, entry_of
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import entry_of
 from contextplane.ports.objects import StorageFailed
 
 RAW = b'{"hash":"","steps":[],"version":"1.0"}'

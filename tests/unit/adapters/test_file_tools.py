@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextplane.adapters.tools.builtin import own_tools
 from contextplane.adapters.tools.process import Confines, ProcessTools
-from contextplane.adapters.tools.serving import answered
-from contextplane.adapters.tools.tool import OUTPUT_MOST
-from contextplane.adapters.tools.wire import Request
-from contextplane.adapters.tools.worker import own_tools
-from contextplane.adapters.tools.workspace import Workspace
+from contextplane.adapters.tools.sandbox import Workspace
+from contextplane.adapters.tools.wire import OUTPUT_MOST, Request
+from contextplane.adapters.tools.worker import answered
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools
 from tests.unit.adapters.tooling import SECRET, Place
 

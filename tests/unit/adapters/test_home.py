@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.adapters.files.disk import Disk
-from contextplane.adapters.files.home import (
+from contextplane.adapters.files.store_dir import (
     FORMAT,
     Home,
     StoreConfig,

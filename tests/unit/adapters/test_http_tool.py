@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from contextplane.adapters.tools.tool import OUTPUT_MOST
+from contextplane.adapters.tools.wire import OUTPUT_MOST
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools
 
 

@@ -7,18 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.sql.steps import Migration
+from contextplane.adapters.sql.core import Migration
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.sqlite.connect import connect
-from contextplane.adapters.sqlite.migrate import _run, _statements, migrate, migrations, version_of
+from contextplane.adapters.sqlite.connection import _run, _statements, connect, migrate, migrations, version_of
 from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import BLOB, Event, Recorded, StoredEvent, Tally
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import CatalogReadOnly, SchemaTooNew
-from contextplane.ports.object_index import BLOB, Recorded, Tally
-from contextplane.ports.streams import Event, StoredEvent
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 
 STORE_ID = "store_0123456789abcdef"
 NEWEST = len(migrations())

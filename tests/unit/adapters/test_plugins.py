@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.tools.plugins import plugin_tool, plugins
+from contextplane.adapters.tools.plugin_worker import plugin_tool, plugins
 from contextplane.ports.tools import ToolFailed, ToolRefused, ToolUnknown
 
 CODE = "NOTHING = 1\ndef shout(parameters, workspace): return {**parameters, 'in': workspace}\n"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.adapters.files.pump import CHUNK, chunks_of, hashed
+from contextplane.adapters.files.disk import CHUNK, chunks_of, hashed
 
 SOME = [b"%d" % n for n in range(40)]
 

@@ -10,8 +10,8 @@ import pytest
 from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.salvage import NEXT, install, saved_events, unfinished_install
+from contextplane.model.catalog import Event, StoredEvent
 from contextplane.ports.objects import StorageFailed
-from contextplane.ports.streams import Event, StoredEvent
 from contextplane.testing.faults import Faults, FaultyDisk
 
 STORE_ID = "store_0123456789abcdef"

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from contextplane.adapters.tools.process import ProcessTools
-from contextplane.adapters.tools.tool import BUILT_IN
-from contextplane.adapters.tools.wire import HEAD, Request, framed, length, read_answer, wire_bytes
+from contextplane.adapters.tools.wire import BUILT_IN, HEAD, Request, framed, length, read_answer, wire_bytes
 from contextplane.errors import ContextPlaneError
 from contextplane.ports.tools import ToolFailed, ToolTimedOut, ToolUnknown
 from tests.unit.adapters.tooling import Place, python, worker_of

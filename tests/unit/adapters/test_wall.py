@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.tools.confine import reach_of
-from contextplane.adapters.tools.fence import libraries
 from contextplane.adapters.tools.landlock import wall_in
+from contextplane.adapters.tools.sandbox import Workspace, libraries, reach_of
 from contextplane.adapters.tools.seccomp import filter_in
-from contextplane.adapters.tools.workspace import Workspace
 from tests.unit.adapters.confining import World
 
 

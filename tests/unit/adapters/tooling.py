@@ -6,13 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from contextplane.adapters.tools.foreign_function import functions
+from contextplane.adapters.tools.builtin import own_tools
+from contextplane.adapters.tools.function_worker import functions
 from contextplane.adapters.tools.process import Confines
-from contextplane.adapters.tools.serving import answered
-from contextplane.adapters.tools.tool import BUILT_IN, OURS
-from contextplane.adapters.tools.wire import Request, read_answer, read_request, wire_bytes
-from contextplane.adapters.tools.worker import own_tools
-from contextplane.adapters.tools.workspace import Workspace
+from contextplane.adapters.tools.sandbox import Workspace
+from contextplane.adapters.tools.wire import BUILT_IN, OURS, Request, read_answer, read_request, wire_bytes
+from contextplane.adapters.tools.worker import answered
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools, ToolUnknown
 
 __all__ = ["SECRET", "InProcess", "Place", "python", "worker_of"]

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from contextplane.app.authored import Authored
-from contextplane.app.compile_case import case_from
-from contextplane.app.compiling import Compiled, PackSource, compiled_case
-from contextplane.app.compiling_files import from_file
-from contextplane.app.knobs import knob_of
+from contextplane.app.compile.sources import from_file
+from contextplane.app.packs.files import case_from
+from contextplane.authoring.source_file import Authored
+from contextplane.compiler.overrides import knob_of
+from contextplane.compiler.source import Compiled, PackSource, compiled_case
 from tests.unit.compiler.scenario import CASE, PACK, evidence, put
 
 __all__ = ["SHOWN", "case_file", "compiled_with", "pack_file", "source_of", "written"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from contextplane.app.compile_case import LARGEST, case_from, read_case
-from contextplane.app.compiling import placed_in
+from contextplane.app.packs.files import LARGEST_CASE, case_from
+from contextplane.compiler.case import read_case
+from contextplane.compiler.source import placed_in
 from contextplane.errors import ContextPlaneError
-from contextplane.model.invoke import InvokeRequest
-from contextplane.model.run_context import RunContext
+from contextplane.model.invoke import InvokeRequest, RunContext
 from tests.unit.app.casing import CLOSING, SHOWN, written
 from tests.unit.compiler.scenario import PACK, put
 
@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_read_by_everybody_alike_is_refused(tmp_path: Path
 
 def test_a_file_that_is_far_too_large_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "r.json").open("wb") as file:
-        file.truncate(LARGEST + 1)
+        file.truncate(LARGEST_CASE + 1)
     with pytest.raises(ContextPlaneError) as refused:
         case_from(str(tmp_path / "r.json"))
     assert refused.value.code == "author_file_too_large"

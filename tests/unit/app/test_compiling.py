@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from contextplane.app.account import account_of, moved
-from contextplane.app.compiling import compiled_case
-from contextplane.app.compiling_files import from_file
-from contextplane.app.knobs import KnobInvalid, knob_of
+from contextplane.app.compile.sources import from_file
 from contextplane.compiler.compile import compile_context
+from contextplane.compiler.overrides import KnobInvalid, knob_of
+from contextplane.compiler.report import account_of, moved
+from contextplane.compiler.source import compiled_case
 from contextplane.errors import ContextPlaneError
 from contextplane.registry.artifacts import candidate
 from tests.spec.manifest import proves

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.compile_case import CompileCase, read_case
-from contextplane.app.compiling_published import from_registry
-from contextplane.app.registry_release import withdrawn
+from contextplane.app.compile.sources import from_registry
+from contextplane.app.registry.release import withdrawn
+from contextplane.compiler.case import CompileCase, read_case
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.ids import PackRef
 from tests.spec.manifest import proves

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from contextplane.app.checking import checked
-from contextplane.app.compiling import PackSource
-from contextplane.app.compiling_files import from_file
-from contextplane.app.golden import Ran, check, golden_files, record
-from contextplane.app.golden_expected import Expected, as_expected
+from contextplane.app.compile.check import checked
+from contextplane.app.compile.golden import golden_files, record
+from contextplane.app.compile.sources import from_file
+from contextplane.compiler.source import PackSource
 from contextplane.errors import ContextPlaneError
+from contextplane.evaluation.golden import Ran, check
+from contextplane.evaluation.golden_case import Expected, as_expected
 from tests.spec.manifest import proves
 from tests.unit.app.casing import CLOSING, SHOWN, pack_file, source_of, written
 from tests.unit.compiler.scenario import CASES, put

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.compile_case import LARGEST
-from contextplane.app.golden import golden_files, record
+from contextplane.app.compile.golden import golden_files, record
+from contextplane.app.packs.files import LARGEST_CASE
 from contextplane.errors import ContextPlaneError
 from tests.unit.app.casing import SHOWN, source_of, written
 from tests.unit.app.test_golden import folder, line, recorded, run
@@ -94,8 +94,8 @@ def test_what_is_no_file_of_the_folder_is_refused_and_nobody_waits_for_it(tmp_pa
     [
         ("odd.json", b'{"a": "\xff"}', None, "json_utf8_invalid"),
         ("odd.yaml", b'a: "\xff"', None, "yaml_refused"),
-        ("odd.json", b"", LARGEST + 1, "author_file_too_large"),
-        ("odd.yaml", b"", LARGEST + 1, "author_file_too_large"),
+        ("odd.json", b"", LARGEST_CASE + 1, "author_file_too_large"),
+        ("odd.yaml", b"", LARGEST_CASE + 1, "author_file_too_large"),
     ],
     ids=["not utf-8", "not utf-8, in yaml", "far too large", "far too large, in yaml"],
 )

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.compiling import from_value
-from contextplane.app.golden import golden_files, record
-from contextplane.app.golden_expected import Expected
-from contextplane.app.golden_release import FolderCases, kept_cases
-from contextplane.app.registry import RegistryDesk
-from contextplane.app.registry_pins import rolled_back
-from contextplane.app.registry_refresh import refresh_opened, refresh_run
-from contextplane.app.registry_release import Acted
+from contextplane.app.compile.golden import FolderCases, golden_files, record
+from contextplane.app.registry.pins import rolled_back
+from contextplane.app.registry.refresh import refresh_opened, refresh_run
+from contextplane.app.registry.release import Acted
+from contextplane.app.registry.session import RegistryDesk
+from contextplane.evaluation.golden_case import Expected
+from contextplane.evaluation.golden_release import kept_cases
 from contextplane.model.ids import Digest, PackRef
-from contextplane.model.json_text import parse
+from contextplane.model.json.parse import parse
 from contextplane.registry.artifacts import candidate
+from contextplane.runtime.published_source import from_value
 from tests.spec.manifest import proves
 from tests.unit.app.casing import CLOSING, SHOWN, written
 from tests.unit.compiler.scenario import put

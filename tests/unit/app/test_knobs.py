@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.app.knobs import ABSENT, Knob, fact_at, knob_of, put, turned, value_at
-from contextplane.app.pack_facts import known_places
+from contextplane.compiler.overrides import ABSENT, Knob, fact_at, knob_of, known_places, put, turned, value_at
 from contextplane.errors import ContextPlaneError
 from tests.unit.app.casing import SHOWN
 from tests.unit.compiler.scenario import inputs, view_of

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from contextplane.app import why as asking
-from contextplane.app.compile_case import read_case
-from contextplane.app.compiling import PackSource
-from contextplane.app.knobs import knob_of, turned
-from contextplane.app.reasons import full_account
-from contextplane.app.why import Why, why
+from contextplane.audit import why as asking
+from contextplane.audit.reasons import full_account
+from contextplane.audit.why import Why, why
+from contextplane.compiler.case import read_case
+from contextplane.compiler.overrides import knob_of, turned
+from contextplane.compiler.source import PackSource
 from contextplane.errors import ContextPlaneError
 from tests.unit.app.casing import CLOSING, SHOWN, case_file, source_of
 from tests.unit.compiler.scenario import CASE, memory, put

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.audit.diff import MOST_TEXTS, Entry, compare, diff
 from contextplane.audit.load import LoadedPack
-from contextplane.model.ids import Digest
-from contextplane.model.manifest import (
+from contextplane.model.execution.manifest import (
     Environment,
     Input,
     Manifest,
@@ -23,6 +22,7 @@ from contextplane.model.manifest import (
     manifest_bytes,
     read_manifest,
 )
+from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
 
 

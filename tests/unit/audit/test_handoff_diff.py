@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from contextplane.audit.handoff_diff import handoff_diff
+from contextplane.audit.handoff import handoff_diff
 from contextplane.model.handoff import Diagram, HandoffPack, Lines, Ref, Section
 
 KEYS = st.sampled_from(["aa", "bb", "cc", "dd"])

@@ -5,13 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.audit.handoff_verify import HandoffVerdict, verify_handoff
-from contextplane.handoff.keeping import history_of
-from contextplane.handoff.refusals import HandoffNotFound
-from contextplane.model.handoff import HandoffPack, pack_bytes
-from contextplane.model.handoff_events import kept_body, root_name, stream_name
+from contextplane.audit.handoff import HandoffVerdict, verify_handoff
+from contextplane.handoff.errors import HandoffNotFound
+from contextplane.handoff.storage import history_of
+from contextplane.model.catalog import Event
+from contextplane.model.handoff import HandoffPack, kept_body, pack_bytes, root_name, stream_name
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.streams import Event
 from tests.surfaces.handed_on import HandedOn
 
 change = msgspec.structs.replace

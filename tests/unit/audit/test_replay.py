@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.packing import pack_log
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
 from contextplane.audit.load import LoadedPack, load
@@ -23,11 +23,11 @@ from contextplane.audit.replay import (
     replay_recorded,
 )
 from contextplane.errors import ContextPlaneError
+from contextplane.model.execution.manifest import Environment
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import Environment
 from contextplane.ports.tools import ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
-from contextplane.testing.known_tools import KnownTools
 from contextplane.testing.proofs import proves
+from tests.support.known_tools import KnownTools
 
 HERE = Environment(os="linux", runtime="python3.11.4")
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextplane.audit.verify import Expected, PackVerdict, expected_of, verify_pack
+from contextplane.model.execution.manifest import Environment, Manifest, Model, Output, manifest_bytes
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import Environment, Manifest, Model, Output, manifest_bytes
 from tests.unit.store.world import World, passing_world, world_in
 
 

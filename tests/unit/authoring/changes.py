@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from contextplane.model.overlay import Overlay, OverlayChange
+from contextplane.model.artifact import Overlay, OverlayChange
 from tests.unit.authoring.packs import EXAMPLE
 
 __all__ = ["ALTERING", "NARROWING", "WIDENING", "Step", "overlay"]

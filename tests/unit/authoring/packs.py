@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from contextplane.app.linting import law_behind
+from contextplane.app.packs.lint import law_behind
+from contextplane.authoring.environment import Surroundings
 from contextplane.authoring.finding import Finding
 from contextplane.authoring.gates.table import judged
-from contextplane.authoring.surroundings import Surroundings
 
 __all__ = ["CASES", "ENVIRONMENT", "EXAMPLE", "changed", "findings", "leaves", "part", "with_changes"]
 

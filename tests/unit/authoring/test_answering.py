@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.authoring.answering import answers
-from contextplane.model.canonical import Json
-from contextplane.policy.condition import Condition, Failure
+from contextplane.authoring.conditions import answers
+from contextplane.model.json.canonical import Json
 from contextplane.policy.facts import Facts
-from contextplane.policy.logic import logic_problems
+from contextplane.policy.logic.condition import Condition, Failure
+from contextplane.policy.logic.expression import logic_problems
 
 FACT: Json = {"var": "request.context.a"}
 LEAVES = st.one_of(

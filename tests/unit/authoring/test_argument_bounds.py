@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.argument_bounds import bounds, leaves_every_text
-from contextplane.authoring.schema_bounds import bounds_arguments
-from contextplane.model.context_pack.arguments import ArgConstraint
+from contextplane.authoring.tool_arguments import bounds, bounds_arguments, leaves_every_text
+from contextplane.model.context_pack import ArgConstraint
 
 EXACT = 2**53 - 1
 

@@ -9,14 +9,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.app.beginning import starting_point
-from contextplane.authoring.author_file import LARGEST, AuthorFile, AuthorFileTooLarge, read_json_file
-from contextplane.authoring.author_yaml import YamlRefused, read_yaml_file
+from contextplane.app.packs.files import starting_point
 from contextplane.authoring.gates.table import judged
+from contextplane.authoring.source_file import LARGEST, AuthorFile, AuthorFileTooLarge, read_json_file
+from contextplane.authoring.yaml_reader import YamlRefused, read_yaml_file
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import canonical
-from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.pointer import pointer
+from contextplane.model.json.canonical import canonical
+from contextplane.model.json.errors import JsonRefused
+from contextplane.model.json.pointer import pointer
 from tests.spec.manifest import proves
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contextplane.authoring.nearest import nearest
+from contextplane.authoring.suggest import nearest
 from tests.spec.manifest import proves
 from tests.unit.authoring.packs import EXAMPLE, changed, findings, leaves, part, with_changes
 

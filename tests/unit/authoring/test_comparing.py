@@ -9,16 +9,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from contextplane.authoring.compare import compared
-from contextplane.authoring.overlays import (
+from contextplane.authoring.diff.walk import compared
+from contextplane.authoring.overlay.apply import (
     OverlayMalformed,
     OverlayMisplaced,
     OverlayUnsafe,
     OverlayWidens,
     resolved_view,
 )
-from contextplane.model.canonical import canonical
-from contextplane.model.overlay import OverlayChange
+from contextplane.model.artifact import OverlayChange
+from contextplane.model.json.canonical import canonical
 from tests.unit.authoring.changes import AMOUNT, GATE, HIGH, RULES, STAFF, VAR, Step, agent_above, overlay
 from tests.unit.authoring.packs import EXAMPLE, leaves, with_changes
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from contextplane.authoring.contradictions import Contradiction, contradictions
 from contextplane.authoring.subject import Subject
-from contextplane.model.canonical import Json
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.policy.logic import Expression, LogicFailed, compiled
+from contextplane.model.context_pack import ContextPack
+from contextplane.model.json.canonical import Json
+from contextplane.policy.logic.expression import Expression, LogicFailed, compiled
 from tests.unit.authoring.packs import ENVIRONMENT, with_changes
 
 BUNDLES = "/policy_layer/policy_bundles"

@@ -7,23 +7,21 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from contextplane.app.linting import law_behind
+from contextplane.app.packs.lint import law_behind
 from contextplane.authoring.artifacts import LAWS_OF, changes_between, judge
-from contextplane.authoring.gates import belonging, security
+from contextplane.authoring.gates import misplaced_content, security
+from contextplane.authoring.gates.schema import schema_of
 from contextplane.authoring.gates.table import GATES, Report, judged
-from contextplane.authoring.schemas import schema_of
-from contextplane.authoring.versions import required_bump
-from contextplane.model.artifact import FORMS, issuer_of
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.decision_catalog import DecisionCatalog
-from contextplane.model.overlay import Overlay
+from contextplane.authoring.version_class import required_bump
+from contextplane.model.artifact import FORMS, DecisionCatalog, Overlay, issuer_of
+from contextplane.model.context_pack import ContextPack
 from tests.unit.authoring.changes import NARROWING, WIDENING, overlay
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, leaves, with_changes
 
 CATALOG: dict[str, Any] = json.loads((CASES.parent / "decision_catalog" / "support.json").read_text(encoding="utf-8"))
 STEP = "/task_templates/0/steps/0"
 TOKEN = "ghp_" + "a1B2" * 9
-OF_TEXTS = {law.code for law in (*security.TEXT_LAWS, *belonging.TEXT_LAWS)}
+OF_TEXTS = {law.code for law in (*security.TEXT_LAWS, *misplaced_content.TEXT_LAWS)}
 """What holds for the texts of any document, and is broken case by case where packs are judged."""
 
 

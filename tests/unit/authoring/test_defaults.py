@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.currencies import currencies
-from contextplane.authoring.timezones import timezones
+from contextplane.authoring.iso_codes import currencies, timezones
 from contextplane.errors import ContextPlaneError
-from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.context_pack import ContextPack
 from contextplane.trust.compatibility import Present, check_compatibility
 from tests.unit.authoring.packs import changed, findings
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contextplane.authoring.gates.schema import SCHEMAS, schema_of
 from contextplane.authoring.gates.table import LAWS, judged
-from contextplane.authoring.overlays import OverlayUnsafe, resolved_view
-from contextplane.authoring.schemas import SCHEMAS, schema_of
+from contextplane.authoring.overlay.apply import OverlayUnsafe, resolved_view
 from contextplane.authoring.subject import Subject
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.overlay import Overlay
+from contextplane.model.artifact import Overlay
+from contextplane.model.context_pack import ContextPack
 from tests.spec.manifest import ROOT, proves
 from tests.unit.authoring.changes import NARROWING, overlay
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, changed, findings, leaves, part, with_changes

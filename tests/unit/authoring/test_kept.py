@@ -1,6 +1,6 @@
 """A property that is worked out once, and for each owner apart."""
 
-from contextplane.authoring.kept import kept
+from contextplane.authoring.texts import kept
 
 
 class Owner:

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.first_parts import first_parts
-from contextplane.authoring.gates.schema import form_problems, typed_or_problems
-from contextplane.authoring.json_place import json_place
-from contextplane.authoring.nearest import nearest
-from contextplane.authoring.places import Lines, json_offsets
-from contextplane.authoring.surroundings import Surroundings
-from contextplane.authoring.unspoken import without_secrets
-from contextplane.model.run_context import RunContext
+from contextplane.authoring.environment import Surroundings
+from contextplane.authoring.finding import without_secrets
+from contextplane.authoring.gates.schema import first_parts, form_problems, typed_or_problems
+from contextplane.authoring.pointer_position import json_place
+from contextplane.authoring.positions import Lines, json_offsets
+from contextplane.authoring.suggest import nearest
+from contextplane.model.invoke import RunContext
 from tests.unit.compiler.scenario import CASE, put
 
 NAMES = st.text('ab/~"\\é0', max_size=3)

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.linting import LawUnknown, law_behind
+from contextplane.app.packs.lint import LawUnknown, law_behind
+from contextplane.authoring.environment import Surroundings
 from contextplane.authoring.gates.table import EVERY_LAW, GATES, judged
-from contextplane.authoring.surroundings import Surroundings
 from tests.spec.manifest import proves
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, findings, with_changes
 

@@ -7,9 +7,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.overlays import resolved_view
+from contextplane.authoring.overlay.apply import resolved_view
 from contextplane.errors import ContextPlaneError
-from contextplane.model.overlay import Overlay
+from contextplane.model.artifact import Overlay
 from tests.unit.authoring.changes import ADAPTERS, GATE, GUARDRAILS, NARROWING, REFUND, Step, overlay
 from tests.unit.authoring.packs import EXAMPLE, leaves, part
 

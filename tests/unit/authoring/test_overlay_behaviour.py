@@ -8,13 +8,12 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from contextplane.authoring.overlays import OverlayWidens, resolved_view
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.context_pack.terms import APPROVAL_MODES
+from contextplane.authoring.overlay.apply import OverlayWidens, resolved_view
+from contextplane.model.context_pack import APPROVAL_MODES, ContextPack
+from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
-from contextplane.policy.gates import active_gates
-from contextplane.policy.surfacing import ToolProgram
+from contextplane.policy.tool_surface import ToolProgram
 from tests.unit.authoring.changes import ALLOWING, GATE, HIGH, RULES, VAR, VERIFIED, agent_above, deny, overlay
 from tests.unit.authoring.packs import EXAMPLE
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.authoring.gates.table import judged
-from contextplane.authoring.overlays import (
+from contextplane.authoring.overlay.apply import (
     OverlayMalformed,
     OverlayMisplaced,
     OverlaysMixed,
@@ -16,8 +16,8 @@ from contextplane.authoring.overlays import (
     OverlayWidens,
     resolved_view,
 )
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.overlay import OverlayChange
+from contextplane.model.artifact import OverlayChange
+from contextplane.model.context_pack import ContextPack
 from tests.spec.manifest import proves
 from tests.unit.authoring.changes import (
     ALTERING,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contextplane.authoring.gates.table import EVERY_LAW, judged
-from contextplane.authoring.places import Place
+from contextplane.authoring.positions import Place
 from contextplane.authoring.sarif import Located, sarif
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, with_changes
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.app.official_numbers import official_number
-from contextplane.authoring.gates import belonging, security
+from contextplane.app.packs.files import official_number
+from contextplane.authoring.gates import misplaced_content, security
 from contextplane.authoring.gates.table import judged
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, changed, leaves
 
-CODES = frozenset(law.code for law in (*security.TEXT_LAWS, *belonging.TEXT_LAWS))
+CODES = frozenset(law.code for law in (*security.TEXT_LAWS, *misplaced_content.TEXT_LAWS))
 
 # Put together here, so that nothing in this file looks like one.
 SECRET, RANDOM = "secret_present", "random_text_present"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.gates import belonging, security
+from contextplane.authoring.gates import misplaced_content, security
 from contextplane.authoring.texts import Texts
-from contextplane.policy.expressions import Expression, expression
-from contextplane.policy.given_away import given_away
-from contextplane.policy.personal_data import CARD, OFFICIAL
+from contextplane.policy.detect.personal_data import CARD, OFFICIAL
+from contextplane.policy.detect.secrets import given_away
+from contextplane.policy.lazy_regex import Expression, expression
 from tests.unit.authoring.packs import changed, findings
 
 KINDS = {
@@ -37,7 +37,10 @@ def test_every_kind_of_secret_is_named_and_not_repeated(kind: str, around: str) 
 ASCII = st.characters(codec="ascii", exclude_characters="\x00\x1f")
 
 # A needle is looked for before a pattern is: one that a match does not hold would hide it.
-NEEDLED = {"note": (belonging._NOTE, belonging._NOTE_WORDS), "code": (belonging._CODE, belonging._CODE_WORDS)}
+NEEDLED = {
+    "note": (misplaced_content._NOTE, misplaced_content._NOTE_WORDS),
+    "code": (misplaced_content._CODE, misplaced_content._CODE_WORDS),
+}
 
 
 @pytest.mark.parametrize("name", NEEDLED)
@@ -64,11 +67,14 @@ def test_whatever_name_a_secret_is_given_away_by_is_looked_for(name: str, joint:
     assert [one.at for one in security.no_secret_is_here(Texts({"a": text}))] == ["/a"]
 
 
-@given(st.from_regex(belonging._RECORD(), alphabet=ASCII), st.from_regex(belonging._RECORD(), alphabet=ASCII))
+@given(
+    st.from_regex(misplaced_content._RECORD(), alphabet=ASCII),
+    st.from_regex(misplaced_content._RECORD(), alphabet=ASCII),
+)
 def test_two_records_in_a_text_are_found(one: str, other: str) -> None:
     document = Texts({"a": f"{one} {other}"})
-    if len(belonging._RECORD().findall(document.texts[0][1])) > 1:
-        assert [found.at for found in belonging.no_record_is_here(document)] == ["/a"]
+    if len(misplaced_content._RECORD().findall(document.texts[0][1])) > 1:
+        assert [found.at for found in misplaced_content.no_record_is_here(document)] == ["/a"]
 
 
 @pytest.mark.parametrize("number", [CARD, OFFICIAL])
@@ -114,6 +120,6 @@ def test_a_long_number_is_looked_at_like_a_text(value: float) -> None:
 @pytest.mark.parametrize("value", [None, "", 4111111111111111, [], {}, "x" * 20, True])
 def test_whatever_a_document_is_it_can_be_looked_at(value: Any) -> None:  # noqa: ANN401  any JSON
     document = Texts(value)
-    for law in (*security.TEXT_LAWS, *belonging.TEXT_LAWS):
+    for law in (*security.TEXT_LAWS, *misplaced_content.TEXT_LAWS):
         assert [one.code for one in law.findings(document)] in ([], ["personal_number_present"])
     assert document.pieces == tuple(text for _, text in document.texts if text)

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.authoring.argument_bounds import leaves_nothing
-from contextplane.authoring.tool_schemas import refuses_objects, schema_problems
-from contextplane.model.context_pack.arguments import ArgConstraint
+from contextplane.authoring.tool_arguments import leaves_nothing, refuses_objects, schema_problems
+from contextplane.model.context_pack import ArgConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
 

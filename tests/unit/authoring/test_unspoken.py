@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.linting import lint
-from contextplane.authoring.compare import compared
+from contextplane.app.packs.lint import lint
+from contextplane.authoring.diff.walk import compared
+from contextplane.authoring.finding import HIDDEN, without_secrets
 from contextplane.authoring.gates.table import judged
-from contextplane.authoring.unspoken import HIDDEN, without_secrets
 from tests.unit.authoring.packs import EXAMPLE, changed, leaves
 
 # In two pieces, so that no scanner takes this file for a leak.

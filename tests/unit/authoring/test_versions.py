@@ -6,11 +6,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from contextplane.authoring.change import Change
-from contextplane.authoring.compare import compared
+from contextplane.authoring.diff.comparers import Change
+from contextplane.authoring.diff.walk import compared
 from contextplane.authoring.gates.table import judged
-from contextplane.authoring.overlays import OverlayMisplaced, patched
-from contextplane.authoring.versions import CLASSES, BumpTooSmall, VersionClass, check_bump, required_bump
+from contextplane.authoring.overlay.apply import OverlayMisplaced, patched
+from contextplane.authoring.version_class import CLASSES, BumpTooSmall, VersionClass, check_bump, required_bump
 from contextplane.model.ids import PackRef
 from tests.spec.manifest import proves
 from tests.unit.authoring.changes import ALTERING, GATE, NARROWING, SPEC, VAR, WIDENING, Step, overlay

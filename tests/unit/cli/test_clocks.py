@@ -4,11 +4,11 @@ import io
 from pathlib import Path
 
 from contextplane.app.init import init
-from contextplane.app.keys import KeyDesk
 from contextplane.app.platform import opened
+from contextplane.app.registry.keys import KeyDesk
 from contextplane.app.settings import Settings
-from contextplane.cli.screen import Screen
-from contextplane.cli.trust.clocks import tell_clock
+from contextplane.cli.keys.session import tell_clock
+from contextplane.cli.output import Screen
 
 
 def test_how_far_a_clock_is_behind_is_told_on_standard_error(tmp_path: Path) -> None:

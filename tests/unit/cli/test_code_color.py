@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.cli.handoffs.code_color import colored
+from contextplane.cli.handoff.read import colored
 
 LANGUAGES = [
     *("python", "rust", "go", "javascript", "typescript", "java", "kotlin", "c", "cpp", "csharp", "ruby", "bash"),

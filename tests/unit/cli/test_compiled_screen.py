@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from contextplane.app.compiling import compiled_case
-from contextplane.app.knobs import knob_of
-from contextplane.app.reasons import full_account
-from contextplane.cli.compiled.lines import Head, say_words, short
-from contextplane.cli.compiled.movement import tell_moved
-from contextplane.cli.compiled.telling import tell
-from contextplane.cli.screen import Screen
+from contextplane.audit.reasons import full_account
+from contextplane.cli.output import Screen
+from contextplane.cli.render.compiled import Head, say_words, short, tell, tell_moved
+from contextplane.compiler.overrides import knob_of
+from contextplane.compiler.source import compiled_case
 from tests.unit.app.casing import CLOSING, SHOWN, case_file, source_of
 from tests.unit.compiler.scenario import put
 

@@ -11,9 +11,9 @@ import pytest
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
 from contextplane.cli import progress
-from contextplane.cli.opening import watching
+from contextplane.cli.open import watching
+from contextplane.cli.output import Screen
 from contextplane.cli.progress import Bar
-from contextplane.cli.screen import Screen
 from contextplane.cli.verbs import export, import_, pack, verify
 from contextplane.ports.objects import StorageFull
 

@@ -4,8 +4,8 @@ from io import StringIO
 
 import pytest
 
-from contextplane.cli.screen import Screen
-from contextplane.cli.suspicions import tell_suspicions
+from contextplane.cli.output import Screen
+from contextplane.cli.render.execution import tell_suspicions
 
 SUSPECT = "ctx: /steps/0/output looks like it holds a secret (AWS access key); it was stored as it is\n"
 LONG = "ctx: only the first 256 KiB of /inputs/0/content were searched for secrets\n"

@@ -9,11 +9,10 @@ from typing import Any
 import msgspec
 
 from contextplane.compiler.compile import compile_context
-from contextplane.compiler.reading import read_evidence, read_memories, read_request, read_run_context
+from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
 from contextplane.compiler.view import PackView
-from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.context_ledger import Lineage
-from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.compiled_context import CompiledContext, Lineage
+from contextplane.model.context_pack import ContextPack
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.tokens import APPROX4, Tokens
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contextplane.model.context_block import BUCKETS
+from contextplane.model.compiled_context import BUCKETS
 from contextplane.model.tokens import APPROX4
 from tests.unit.compiler.scenario import compiled, evidence
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contextplane.compiler.chat import anthropic_chat, openai_chat
-from contextplane.compiler.chat_schemas import schema_as_given
+from contextplane.compiler.chat import anthropic_chat, openai_chat, schema_as_given
+from contextplane.compiler.errors import ChatToolsTooMany
 from contextplane.compiler.hashing import text_digest
 from contextplane.compiler.quoting import quoted_json
-from contextplane.compiler.refusals import ChatToolsTooMany
 from contextplane.model.compiled_context import CompiledContext
 from tests.unit.compiler.scenario import PACK, compiled
 

@@ -6,10 +6,9 @@ import msgspec
 import pytest
 
 from contextplane.compiler.compile import compile_context
-from contextplane.compiler.reading import read_evidence, read_request, read_run_context
+from contextplane.compiler.inputs import read_evidence, read_request, read_run_context
 from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.evidence import Evidence
-from contextplane.model.evidence_gate import EvidenceGate
+from contextplane.model.evidence import Evidence, EvidenceGate
 from contextplane.model.timestamp import Timestamp
 from contextplane.testing.proofs import proves
 from tests.unit.compiler.scenario import NOW, PACK, compiled, evidence, inputs, view_of

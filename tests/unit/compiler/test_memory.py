@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contextplane.compiler.compile import compile_context
-from contextplane.compiler.reading import read_memories, read_request, read_run_context
+from contextplane.compiler.inputs import read_memories, read_request, read_run_context
 from tests.unit.compiler.scenario import NOW, compiled, inputs, memory, view_of
 
 

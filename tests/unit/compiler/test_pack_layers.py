@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contextplane.compiler.stages import STAGES
+from contextplane.compiler.compile import STAGES
 from contextplane.testing.proofs import proves
 from tests.unit.compiler.scenario import CASE, compiled, inputs, plain, view_of
 

@@ -7,8 +7,7 @@ import pytest
 
 from contextplane.compiler.prompt import prefix_of, rendered, suffix_of, text_of
 from contextplane.compiler.quoting import fence, quoted, quoted_json
-from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.context_block import ContextBlock
+from contextplane.model.compiled_context import CompiledContext, ContextBlock
 from tests.unit.compiler.reading_prompts import HOSTILE, Read, read
 from tests.unit.compiler.scenario import CASE, PACK, compiled, evidence, inputs, memory, put
 

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from contextplane.compiler.compile import compile_context
-from contextplane.compiler.malformed import said_by
-from contextplane.compiler.reading import read_evidence, read_memories, read_request, read_run_context
-from contextplane.compiler.refusals import InputInvalid
+from contextplane.compiler.errors import InputInvalid, said_by
+from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
 from contextplane.model.evidence import Evidence
 from tests.unit.compiler.scenario import CASE, compiled, evidence, inputs, plain, put, view_of
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from contextplane.compiler.compile import compile_context
-from contextplane.compiler.reading import read_request, read_run_context
+from contextplane.compiler.inputs import read_request, read_run_context
 from contextplane.errors import ContextPlaneError
 from contextplane.testing.proofs import proves
 from tests.unit.compiler.scenario import CASE, compiled, evidence, inputs, memory, view_of

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from contextplane.authoring.gates.schema import typed_or_problems
-from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.context_block import BUCKETS, PRIORITIES
+from contextplane.model.compiled_context import BUCKETS, PRIORITIES, CompiledContext
 from contextplane.testing.proofs import proves
 from tests.unit.compiler.scenario import CASE, CASES, compiled, evidence, plain
 

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from contextplane.compiler.compile import compile_context
-from contextplane.compiler.reading import read_request, read_run_context
-from contextplane.compiler.refusals import InputInvalid
+from contextplane.compiler.errors import InputInvalid
+from contextplane.compiler.inputs import read_request, read_run_context
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.context_pack import ContextPack
 from tests.unit.compiler.scenario import CASE, PACK, compile_plain, compiled, inputs, put
 
 SCHEMA = "/tooling_layer/adapter_registry/2/capability_specs"

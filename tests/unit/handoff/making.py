@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from contextplane.handoff.anchors import anchored
-from contextplane.handoff.code import Looked, SourceReader
-from contextplane.handoff.page import PageQuery
+from contextplane.handoff.page import PageQuery, issue
 from contextplane.handoff.render import Rendered, rendered
-from contextplane.handoff.tokens import issue
+from contextplane.handoff.source import Looked, SourceReader
 from contextplane.model.handoff import Diagram, HandoffPack, Lines, Ref, Section, Status
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.objects import SourceUnreadable

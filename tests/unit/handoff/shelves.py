@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from contextplane.adapters.files.sources import FileSources
+from contextplane.adapters.files.workspace import FileSources
 from contextplane.adapters.system import SystemIds
 from contextplane.app.init import init
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
-from contextplane.handoff.code import SourceReader
-from contextplane.handoff.kept import HandoffLimits
-from contextplane.handoff.shelf import Shelf
+from contextplane.handoff.reader import HandoffLimits
+from contextplane.handoff.source import SourceReader
+from contextplane.handoff.writer import Shelf
 from contextplane.model.handoff import HandoffDocument, Lines, Ref, Section, Status
 from contextplane.model.ids import Digest, HandoffId
-from contextplane.store.finding import DAMAGE, Finding
+from contextplane.store.damage import DAMAGE, Finding
 from contextplane.store.fsck import fsck
 
 __all__ = ["START", "Place", "SetClock", "document", "place_in", "section"]

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from contextplane.handoff.anchors import Located, anchored, located
-from contextplane.handoff.standing import AROUND
+from contextplane.handoff.anchors import AROUND, Located, anchored, located
 from contextplane.model.handoff import Lines, Ref
 
 RETURN = "    return make_session(user, permanent=True)"

@@ -11,12 +11,11 @@ import pytest
 from contextplane.app.platform import opened
 from contextplane.app.repair import repaired
 from contextplane.app.settings import Settings
-from contextplane.handoff.refusals import HandoffNotFound, HandoffUnreadable
-from contextplane.model.execution import EXECUTION_PACK
-from contextplane.model.handoff_events import stream_name
+from contextplane.handoff.errors import HandoffNotFound, HandoffUnreadable
+from contextplane.model.catalog import Event, Recorded
+from contextplane.model.execution.manifest import EXECUTION_PACK
+from contextplane.model.handoff import stream_name
 from contextplane.model.ids import Digest
-from contextplane.ports.object_index import Recorded
-from contextplane.ports.streams import Event
 from contextplane.store.gc import Collected, GcBlocked, gc
 from contextplane.store.rebuild import rebuild
 from tests.unit.handoff.shelves import Place, document, place_in, section

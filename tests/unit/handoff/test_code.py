@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.adapters.files.sources import FileSources
-from contextplane.handoff.anchors import anchored, located
-from contextplane.handoff.code import SourceReader, SourceRefused
-from contextplane.handoff.standing import Standing
+from contextplane.adapters.files.workspace import FileSources
+from contextplane.handoff.anchors import Standing, anchored, located
+from contextplane.handoff.source import SourceReader, SourceRefused
 from contextplane.model.handoff import Lines, Ref
 from tests.unit.handoff.making import FixedSources, a_ref
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.handoff import Desk, handoff_store, opened_desk
+from contextplane.app.handoff.store import Desk, handoff_store, opened_desk
 from contextplane.app.init import init
 from contextplane.app.platform import opened
 from contextplane.app.settings import HandoffSettings, Settings, from_environment
-from contextplane.handoff.refusals import HandoffInvalid, HandoffNotFound, RevisionConflict
+from contextplane.handoff.errors import HandoffInvalid, HandoffNotFound, RevisionConflict
 from contextplane.model.ids import HandoffId
 from tests.unit.handoff.reference_root import ReferencePacks
 from tests.unit.handoff.shelves import document, section

@@ -2,9 +2,9 @@
 
 import pytest
 
-from contextplane.handoff.code import Looked
+from contextplane.handoff.errors import FinalizeRefused
 from contextplane.handoff.finalize import MovedRef, checked
-from contextplane.handoff.refusals import FinalizeRefused
+from contextplane.handoff.source import Looked
 from contextplane.model.handoff import HandoffPack, Lines, Ref, Section
 from contextplane.testing.proofs import proves
 from tests.unit.handoff.making import a_diagram, a_pack, a_ref, a_section, as_it_was

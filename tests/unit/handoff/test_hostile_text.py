@@ -5,9 +5,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.code import Looked
+from contextplane.handoff.markdown import one_line
 from contextplane.handoff.page import PROFILES, PageQuery
-from contextplane.handoff.texts import one_line
+from contextplane.handoff.source import Looked
 from contextplane.model.handoff import Diagram, HandoffPack, Lines, Ref, Section
 from tests.unit.handoff.making import a_pack, legend, page
 

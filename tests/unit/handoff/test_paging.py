@@ -4,11 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.chunks import chunks
-from contextplane.handoff.code import Looked
-from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, first_page
-from contextplane.handoff.render import Rendered
-from contextplane.handoff.tokens import redeem
+from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, first_page, redeem
+from contextplane.handoff.render import Rendered, chunks
+from contextplane.handoff.source import Looked
 from contextplane.model.handoff import HandoffPack, Lines, Ref
 from contextplane.testing.proofs import proves
 from tests.unit.handoff.making import KEY, a_diagram, a_pack, a_ref, a_section, legend, page

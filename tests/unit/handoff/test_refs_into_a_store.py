@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.handoff import opened_desk
+from contextplane.app.handoff.store import opened_desk
 from contextplane.app.init import init
 from contextplane.app.settings import HandoffSettings, Settings
-from contextplane.handoff.code import SourceRefused
+from contextplane.handoff.source import SourceRefused
 from tests.unit.handoff.making import a_ref
 
 SHOWN_TO_NOBODY = "a key that nobody is shown"

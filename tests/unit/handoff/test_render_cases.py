@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.files.sources import FileSources
-from contextplane.handoff.code import SourceReader
-from contextplane.handoff.listing import listed
-from contextplane.handoff.page import PageQuery
+from contextplane.adapters.files.workspace import FileSources
+from contextplane.handoff.page import PageQuery, listed
+from contextplane.handoff.source import SourceReader
+from contextplane.model.catalog import HandoffRow
 from contextplane.model.handoff import Ref
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.handoff_index import HandoffRow
 from contextplane.testing.proofs import proves
 from tests.unit.handoff.making import (
     NOW,

@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.handoff.kept import Written
-from contextplane.handoff.refusals import (
+from contextplane.handoff.errors import (
     FinalizeRefused,
     HandoffInvalid,
     HandoffNameTaken,
     HandoffNotFound,
     RevisionConflict,
 )
+from contextplane.handoff.reader import Written
 from contextplane.model.handoff import HandoffDocument, pack_bytes, read_pack
 from contextplane.model.ids import Digest
 from tests.unit.handoff.shelves import Place, document, place_in, section

@@ -8,19 +8,17 @@ import msgspec
 import pytest
 
 from contextplane.errors import ContextPlaneError
-from contextplane.handoff.kept import Deleted, Written
-from contextplane.handoff.refusals import (
+from contextplane.handoff.errors import (
     HandoffAmbiguous,
     HandoffInvalid,
     HandoffNameTaken,
     HandoffNotFound,
     HandoffUnreadable,
 )
-from contextplane.model.handoff import HandoffDocument, Status, pack_bytes
-from contextplane.model.handoff_events import stream_name
+from contextplane.handoff.reader import Deleted, Written
+from contextplane.model.catalog import Event, HandoffRow
+from contextplane.model.handoff import HandoffDocument, Status, pack_bytes, stream_name
 from contextplane.model.ids import Digest, HandoffId
-from contextplane.ports.handoff_index import HandoffRow
-from contextplane.ports.streams import Event
 from tests.unit.handoff.shelves import Place, document, place_in
 
 

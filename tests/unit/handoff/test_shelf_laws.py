@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.handoff.refusals import HandoffNameTaken, HandoffNotFound
+from contextplane.handoff.errors import HandoffNameTaken, HandoffNotFound
 from contextplane.model.handoff import HandoffPack
 from contextplane.store.rebuild import rebuild
 from tests.unit.handoff.shelves import Place, document, place_in, section

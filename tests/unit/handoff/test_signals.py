@@ -2,7 +2,7 @@
 
 import pytest
 
-from contextplane.handoff.signals import signals
+from contextplane.handoff.summary import signals
 from tests.unit.handoff.making import a_diagram, a_pack, a_ref, a_section
 
 

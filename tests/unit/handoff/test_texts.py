@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.texts import block, code_block, fenced, one_line, shortened
+from contextplane.handoff.markdown import block, code_block, fenced, one_line, shortened
 
 PIECES = st.sampled_from(
     [

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.page import PROFILES, PageArguments, PageQuery
-from contextplane.handoff.refusals import HandoffInvalid
-from contextplane.handoff.tokens import issue, redeem
+from contextplane.handoff.errors import HandoffInvalid
+from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, issue, redeem
 from contextplane.testing.proofs import proves
 from tests.unit.handoff.making import KEY
 

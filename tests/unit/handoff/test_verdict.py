@@ -2,7 +2,7 @@
 
 import pytest
 
-from contextplane.handoff.verdict import verdict
+from contextplane.handoff.finalize import verdict
 from tests.unit.handoff.making import a_diagram, a_pack, a_ref, a_section
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.app.handoff import Desk, opened_desk
+from contextplane.app.handoff.store import Desk, opened_desk
 from contextplane.app.settings import Settings
 from contextplane.mcp.arguments import FIELDS
-from contextplane.mcp.calling import call
 from contextplane.mcp.protocol import Request
-from contextplane.mcp.tools import TOOLS
+from contextplane.mcp.schemas import TOOLS
+from contextplane.mcp.tools import call
 
 SCHEMA = {tool["name"]: jsonschema_rs.validator_for(tool["inputSchema"]) for tool in TOOLS}
 PROPERTIES = [(tool["name"], name) for tool in TOOLS for name in tool["inputSchema"]["properties"]]

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.bounds import MAX_SPAN, MAX_TTL_MINUTES, READ_ONLY
-from contextplane.handoff.document import read_document
-from contextplane.handoff.refusals import HandoffInvalid
+from contextplane.handoff.document import MAX_SPAN, MAX_TTL_MINUTES, READ_ONLY, read_document
+from contextplane.handoff.errors import HandoffInvalid
 from contextplane.mcp.schemas import DOCUMENT
 from contextplane.model.handoff import HandoffPack, Lines
 

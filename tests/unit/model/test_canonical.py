@@ -15,10 +15,10 @@ import msgspec
 import pytest
 import rfc8785
 
-from contextplane.model.canonical import canonical
-from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.json_text import parse
-from contextplane.model.pointer import pointer
+from contextplane.model.json.canonical import canonical
+from contextplane.model.json.errors import JsonRefused
+from contextplane.model.json.parse import parse
+from contextplane.model.json.pointer import pointer
 
 CASES = Path(__file__).parents[2] / "cases" / "canonical"
 MAX_INTEGER = 2**53 - 1

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.compiler.reading import read_request, read_run_context
-from contextplane.compiler.refusals import InputInvalid
-from contextplane.model.context_block import BUCKETS
+from contextplane.compiler.errors import InputInvalid
+from contextplane.compiler.inputs import read_request, read_run_context
+from contextplane.model.compiled_context import BUCKETS
 from contextplane.testing.proofs import proves
 
 CASES = Path(__file__).resolve().parents[2] / "cases" / "envelopes"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.model.execution import ManifestRefs, references, same_but_hash
+from contextplane.model.execution.manifest import ManifestRefs, references, same_but_hash
 from contextplane.model.ids import Digest
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.model.json_explain import explain
-from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.json_text import Parsed, parse
+from contextplane.model.json.errors import JsonRefused
+from contextplane.model.json.explain import explain
+from contextplane.model.json.parse import Parsed, parse
 
 
 def refusal(text: bytes) -> JsonRefused:

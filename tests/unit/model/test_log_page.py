@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from contextplane.model.execution_log import InvalidLog
-from contextplane.model.log_reader import read_log
+from contextplane.model.execution.log import InvalidLog, read_log
 from contextplane.model.problems import Problem
 from tests.spec.manifest import ROOT
 

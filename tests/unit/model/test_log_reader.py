@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.model.execution_log import InvalidLog
-from contextplane.model.json_cut import LongText, parse_long, restored
-from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.log_reader import read_log, read_so_far
+from contextplane.model.execution.log import InvalidLog, read_log, read_so_far
+from contextplane.model.json.errors import JsonRefused
+from contextplane.model.json.large import LongText, parse_long, restored
 
 MINIMAL: dict[str, Any] = {
     "model": {"identifier": "m"},
@@ -221,7 +220,7 @@ PARTS = st.sampled_from(["x", "\u00e9", "\u20ac", "\U0001f600", "\n", '"', "\\",
 def test_a_long_text_read_in_pieces_is_the_same_text(text: str, ascii_only: bool, piece: int) -> None:  # noqa: FBT001
     data = json.dumps(text, ensure_ascii=ascii_only).replace("/", "\\/").encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("contextplane.model.json_cut._PIECE", piece)
+        patch.setattr("contextplane.model.json.large._PIECE", piece)
         chunks = list(LongText(source=data, start=0, end=len(data)).chunks())
     assert b"".join(chunks) == text.encode()
     assert max(map(len, chunks)) <= piece
@@ -245,7 +244,7 @@ def test_a_long_text_read_in_pieces_is_the_same_text(text: str, ascii_only: bool
 def test_a_long_text_that_is_broken_is_refused_as_such_wherever_a_piece_ends(
     broken: bytes, code: str, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("contextplane.model.json_cut._PIECE", 12)
+    monkeypatch.setattr("contextplane.model.json.large._PIECE", 12)
     data = b'"' + b"x" * (before + 12) + broken + b'x"'
     with pytest.raises(JsonRefused) as refused:
         list(LongText(source=data, start=0, end=len(data)).chunks())

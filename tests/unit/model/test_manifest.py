@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.model.form_problems import form_problems
+from contextplane.model.execution.manifest import (
+    Manifest,
+    ManifestInvalid,
+    entry_of,
+    filled_in,
+    manifest_bytes,
+    read_manifest,
+)
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import Manifest, ManifestInvalid, entry_of, filled_in, manifest_bytes, read_manifest
+from contextplane.model.problems import form_problems
 
 REF = "sha256:" + "ab" * 32
 LEAST: dict[str, Any] = {"created": "", "model": {}, "system_prompt": REF, "environment": {}}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from contextplane.model.execution_log import InvalidLog
+from contextplane.model.execution.log import InvalidLog
 from contextplane.model.problems import DocumentInvalid, Problem
-from contextplane.record.checking import RecordingRefused
+from contextplane.record.events import RecordingRefused
 
 ALL = "--json lists them all"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contextplane.model.sidecar import Sidecar, SidecarInvalid, read_sidecar
+from contextplane.model.execution.sidecar import Sidecar, SidecarInvalid, read_sidecar
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,11 @@ from typing import Any
 
 import msgspec
 
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.context_pack.policy_layer import PolicyLayer
+from contextplane.model.context_pack import ContextPack, PolicyLayer
 from contextplane.policy.decision import PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
-from contextplane.policy.surfacing import ToolProgram
+from contextplane.policy.tool_surface import ToolProgram
 
 __all__ = [
     "EXAMPLE",

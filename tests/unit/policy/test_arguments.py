@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.model.context_pack.arguments import ArgConstraint
+from contextplane.model.context_pack import ArgConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, TOOLS, facts

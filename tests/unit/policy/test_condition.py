@@ -6,12 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.model.canonical import Json
-from contextplane.policy.condition import ELEMENTS, MOST, WALKED, Condition, Conditions, Failure, budget_of
+from contextplane.model.json.canonical import Json
 from contextplane.policy.facts import Facts
-from contextplane.policy.logic import compiled
-from contextplane.policy.reaching import nothing_missed
-from contextplane.testing.policy_cases import Dice, drawn_facts, drawn_policy, seeded
+from contextplane.policy.logic.condition import (
+    ELEMENTS,
+    MOST,
+    WALKED,
+    Condition,
+    Conditions,
+    Failure,
+    budget_of,
+    nothing_missed,
+)
+from contextplane.policy.logic.expression import compiled
+from tests.support.policy_cases import Dice, drawn_facts, drawn_policy, seeded
 from tests.unit.policy.scenes import LACKING, facts
 
 TAGS: Json = {"var": "request.context.tags"}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.policy.disguise import mixed_words, plain, unseen
+from contextplane.policy.detect.invisible_text import mixed_words, plain, unseen
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.context_pack.terms import APPROVAL_MODES
+from contextplane.model.context_pack import APPROVAL_MODES
 from contextplane.policy.facts import Facts, safety_mode
 from tests.unit.policy.scenes import decide, facts, rule
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contextplane.policy.gates import GateVerdict, active_gates
+from contextplane.policy.approval_gates import GateVerdict, active_gates
 from contextplane.testing.proofs import proves
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, PERMISSIONS, TOOLS, facts, program, rule, tools
 

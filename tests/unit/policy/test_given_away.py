@@ -2,7 +2,7 @@
 
 import pytest
 
-from contextplane.policy.given_away import given_away, is_secret_value
+from contextplane.policy.detect.secrets import given_away, is_secret_value
 
 GIVEN = [
     *("password is hunter2", "the password is Sommer2024!", "pwd=swordfish", "PASSWORD=swordfish", "pwd: Tr0ub4dor"),

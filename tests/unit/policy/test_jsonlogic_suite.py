@@ -8,10 +8,9 @@ from typing import Any
 import datalogic_py
 import pytest
 
-from contextplane.policy.logic import engine, logic_problems
-from contextplane.policy.operators import OPERATORS
-from contextplane.policy.strict import strict
-from contextplane.testing.second_logic import Unanswerable, answer_of
+from contextplane.policy.logic.expression import engine, logic_problems
+from contextplane.policy.logic.strict import OPERATORS, strict
+from tests.support.oracle_logic import Unanswerable, answer_of
 
 CASES = Path(__file__).resolve().parents[2] / "cases" / "jsonlogic"
 SUITE: list[dict[str, Any]] = [

@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.model.canonical import Json
-from contextplane.policy.logic import DEEPEST, LARGEST, Expression, LogicFailed, compiled, logic_problems, variables
-from contextplane.policy.solving import Outcome, Tries, can_be, follows, solve, solve_outcomes
+from contextplane.model.json.canonical import Json
+from contextplane.policy.logic.expression import (
+    DEEPEST,
+    LARGEST,
+    Expression,
+    LogicFailed,
+    compiled,
+    logic_problems,
+    variables,
+)
+from contextplane.policy.logic.solver import Outcome, Tries, can_be, follows, solve, solve_outcomes
 
 A: Json = {"var": "request.context.a"}
 B: Json = {"var": "user.b"}

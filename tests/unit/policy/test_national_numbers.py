@@ -7,8 +7,7 @@ from stdnum.br import cpf
 from stdnum.gb import nhs
 from stdnum.nl import bsn
 
-from contextplane.policy.national_numbers import SHAPES, national_numbers
-from contextplane.policy.personal_data import may_hold_number
+from contextplane.policy.detect.personal_data import SHAPES, may_hold_number, national_numbers
 
 CPF, NINO, NHS, BSN = "CPF of a taxpayer", "National Insurance number", "NHS number", "citizen service number"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from contextplane.policy.patterns import LONGEST, pattern_matches, pattern_problem
+from contextplane.policy.regex_safety import LONGEST, pattern_matches, pattern_problem
 
 TAKEN = (
     *(r"^ik_[a-z0-9]{16}$", r"^[A-Z]{3}$", r"INR|USD", r"^(?:INR|USD)$", r"^[0-9]{4}(-[0-9]{2}){2}$", r"\d+\.\d+"),

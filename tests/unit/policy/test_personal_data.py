@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.policy.personal_data import (
+from contextplane.policy.detect.personal_data import (
     CARD,
     OFFICIAL,
     emails,
@@ -15,7 +15,7 @@ from contextplane.policy.personal_data import (
     official_numbers,
     persons_phone_numbers,
 )
-from contextplane.policy.randomness import holds_random_run
+from contextplane.policy.detect.secrets import holds_random_run
 
 
 @given(st.from_regex(CARD()) | st.from_regex(OFFICIAL()), st.text(max_size=20))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.model.canonical import Json
-from contextplane.policy.secrets import (
+from contextplane.model.json.canonical import Json
+from contextplane.policy.detect.secrets import (
     _SHAPES,
     HIDDEN,
     SEARCHED,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import Json
+from contextplane.model.json.canonical import Json
 from contextplane.policy.engine import PolicyProgram
-from contextplane.policy.logic import DEEPEST, LARGEST
+from contextplane.policy.logic.expression import DEEPEST, LARGEST
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, PERMISSIONS, RAW, bundle, policy, program, rule, tools
 
 RULE = "/policy_layer/policy_bundles/0/policy_dsl/rules/0"

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.model.canonical import Json
+from contextplane.model.json.canonical import Json
 from contextplane.policy.facts import Facts
-from contextplane.policy.logic import DEEPEST, engine, logic_problems
-from contextplane.policy.strict import strict
-from contextplane.testing.policy_cases import Dice, drawn_facts, drawn_policy, seeded
+from contextplane.policy.logic.expression import DEEPEST, engine, logic_problems
+from contextplane.policy.logic.strict import strict
+from tests.support.policy_cases import Dice, drawn_facts, drawn_policy, seeded
 
 A: Json = {"var": "a"}
 

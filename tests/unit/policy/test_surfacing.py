@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from contextplane.model.context_pack.terms import APPROVAL_MODES, ApprovalMode
-from contextplane.policy.surfacing import Surface
+from contextplane.model.context_pack import APPROVAL_MODES, ApprovalMode
+from contextplane.policy.tool_surface import Surface
 from contextplane.testing.proofs import proves
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, RAW, TOOLS, decide, facts, program, rule, tools
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.ports.text_query import NothingToFind, Term, terms
+from contextplane.model.catalog import NothingToFind, Term, terms
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
+from contextplane.app.execution.record import desk_of
 from contextplane.app.init import init
 from contextplane.app.platform import opened
-from contextplane.app.recording import desk_of
 from contextplane.app.settings import Settings
 from contextplane.audit.load import load
+from contextplane.model.execution.manifest import Manifest
 from contextplane.model.ids import Digest
-from contextplane.model.manifest import Manifest
-from contextplane.record.recorder import Recording
-from contextplane.record.unfinished import Unfinished, unfinished
+from contextplane.record.recorder import Recording, Unfinished, unfinished
 
 __all__ = ["content", "ids", "left", "manifest_of", "store_in", "stored"]
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.adapters.files.sources import FileSources
+from contextplane.adapters.files.workspace import FileSources
 from contextplane.errors import ContextPlaneError
-from contextplane.model.execution_log import InvalidLog
+from contextplane.model.execution.log import InvalidLog, read_log
 from contextplane.model.ids import Digest
-from contextplane.model.log_reader import read_log
-from contextplane.policy.secrets import secret_shapes
-from contextplane.record.pack import Staged, stage_log
+from contextplane.policy.detect.secrets import secret_shapes
+from contextplane.record.pack_log import Staged, stage_log
 
 LARGE = "a line of text\n" * 200_000  # 3 MB: four of them are much
 
@@ -128,8 +127,8 @@ def test_a_very_long_text_is_streamed_to_the_same_object(
 ) -> None:
     given = [{"name": "o", "content": content}]
     whole = staged(tmp_path, given)
-    monkeypatch.setattr("contextplane.record.contents._VERY_LONG", 1 << 20)
-    monkeypatch.setattr("contextplane.model.json_cut.LongText.encoded", None)
+    monkeypatch.setattr("contextplane.record.pack_log._VERY_LONG", 1 << 20)
+    monkeypatch.setattr("contextplane.model.json.large.LongText.encoded", None)
     assert staged(tmp_path, given) == whole
     assert FileObjects(str(tmp_path)).get(Digest.of(content.encode())) == content.encode()
 

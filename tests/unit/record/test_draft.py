@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError
+from contextplane.model.execution.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step
 from contextplane.model.ids import Digest
-from contextplane.model.json_refusals import JsonRefused
-from contextplane.model.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step
+from contextplane.model.json.errors import JsonRefused
 from contextplane.record.draft import DRAFT_MOST, InvalidDraft, draft_text, fork_key, read_draft, same_run, with_sizes
 
 PARENT = Digest.of(b"parent")

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.model.canonical import Json
-from contextplane.model.manifest import Environment, Input, Model, Output, Prompt, Step, manifest_bytes
-from contextplane.record.folding import Began, Noted, folded, room_of
+from contextplane.model.execution.manifest import Environment, Input, Model, Output, Prompt, Step, manifest_bytes
+from contextplane.model.json.canonical import Json
+from contextplane.record.events import Began, Noted, folded, room_of
 
 REF = "sha256:" + "0" * 64
 AT = "2026-05-04T09:31:42.123456789Z"

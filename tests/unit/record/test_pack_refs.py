@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.adapters.files.sources import FileSources
-from contextplane.model.execution import references
+from contextplane.adapters.files.workspace import FileSources
+from contextplane.model.execution.log import read_log
+from contextplane.model.execution.manifest import references
 from contextplane.model.ids import Digest
-from contextplane.model.log_reader import read_log
-from contextplane.record.pack import stage_log
+from contextplane.record.pack_log import stage_log
 
 SOME = Digest.of(b"x")
 TEXTS = st.sampled_from(["", "a", "b", "sha256:", str(SOME), f"see {SOME}"])

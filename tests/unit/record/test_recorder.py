@@ -9,20 +9,19 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from contextplane.app.execution.record import Recorder, desk_of
 from contextplane.app.init import init
 from contextplane.app.platform import opened
-from contextplane.app.recording import Recorder, desk_of
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import canonical
+from contextplane.model.catalog import Event
+from contextplane.model.execution.manifest import Environment, Model
 from contextplane.model.ids import Digest, InvalidId, RecordingId
-from contextplane.model.manifest import Environment, Model
+from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.streams import Event
-from contextplane.record.folding import RecordingBroken
+from contextplane.record.events import RecordingBroken
 from contextplane.record.journal import RecordingFinished, RecordingTaken
-from contextplane.record.recorder import Recording, RecordingNotFound
-from contextplane.record.unfinished import unfinished
+from contextplane.record.recorder import Recording, RecordingNotFound, unfinished
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.store.rebuild import rebuild

@@ -12,19 +12,18 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from contextplane.app.packing import pack_log
+from contextplane.app.execution.pack import pack_log
+from contextplane.app.execution.record import Recorder
 from contextplane.app.platform import opened
-from contextplane.app.recording import Recorder
 from contextplane.app.settings import Settings
 from contextplane.audit.load import ManifestMissing
-from contextplane.model.execution import MANIFEST_MOST
-from contextplane.model.execution_log import InvalidLog
+from contextplane.model.execution.log import InvalidLog
+from contextplane.model.execution.manifest import MANIFEST_MOST
 from contextplane.model.ids import Digest
-from contextplane.policy.secrets import SEARCHED
+from contextplane.policy.detect.secrets import SEARCHED
 from contextplane.ports.objects import SourceUnreadable
-from contextplane.ports.sources import InsideStore
-from contextplane.record.checking import RecordingRefused
-from contextplane.record.given import Given
+from contextplane.ports.world import InsideStore
+from contextplane.record.events import Given, RecordingRefused
 from contextplane.record.recorder import Recording
 from contextplane.store.find import ExecutionPackNotFound
 from contextplane.store.fsck import fsck

@@ -8,16 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from contextplane.adapters.files.objects import FileObjects
+from contextplane.app.execution.record import Recorder, desk_of
 from contextplane.app.platform import opened
-from contextplane.app.recording import Recorder, desk_of
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import Condition
+from contextplane.model.execution.manifest import Environment, Model
 from contextplane.model.ids import Digest, RecordingId
-from contextplane.model.manifest import Environment, Model
 from contextplane.model.problems import DocumentInvalid
-from contextplane.ports.objects import Condition
-from contextplane.record.journal import Desk, Journal, RecordingFinished
+from contextplane.record.journal import Desk, Journal, RecordingDamaged, RecordingFinished, RecordingIncomplete
 from contextplane.record.recorder import Recording
-from contextplane.record.wholeness import RecordingDamaged, RecordingIncomplete
 from contextplane.store.gc import gc
 from tests.unit.record.recordings import ids, left, manifest_of, store_in, stored
 

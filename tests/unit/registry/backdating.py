@@ -1,13 +1,12 @@
 """An act that is put into the past: by whoever has a key of then, and can write the catalog."""
 
+from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog
-from contextplane.ports.streams import Event
-from contextplane.registry.changes import EnvironmentOpened
-from contextplane.registry.checkpoints import Entry, append_entries
-from contextplane.registry.events import RegistryEvent, kind_of, written
-from contextplane.registry.heads import heads_of, put_heads
+from contextplane.registry.events import EnvironmentOpened, RegistryEvent, kind_of, written
+from contextplane.registry.log import Entry, append_entries
+from contextplane.registry.stream_heads import heads_of, put_heads
 from contextplane.registry.streams import LOG, environment_stream
 from contextplane.trust.keyring_stream import STREAM as KEYRING
 from contextplane.trust.merkle import EMPTY_ROOT

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 
 from contextplane.app.init import init
-from contextplane.app.keys import KeyDesk
 from contextplane.app.platform import opened
-from contextplane.app.registry import By, RegistryDesk
-from contextplane.app.registry_pins import PinAct, pinned
-from contextplane.app.registry_release import Acted, published, recorded, reviewed, signed
+from contextplane.app.registry.keys import KeyDesk
+from contextplane.app.registry.pins import PinAct, pinned
+from contextplane.app.registry.release import Acted, published, recorded, reviewed, signed
+from contextplane.app.registry.session import By, RegistryDesk
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
-from contextplane.ports.clock import Clock as ClockPort
-from contextplane.ports.keyring import OWNER
-from contextplane.registry.appending import Planned
-from contextplane.registry.changes import Observed, Verdict
-from contextplane.registry.lifecycle import FOUR
+from contextplane.model.keys import OWNER
+from contextplane.ports.world import Clock as ClockPort
+from contextplane.registry.artifact_state import FOUR
+from contextplane.registry.events import Observed, Verdict
 from contextplane.registry.streams import REGISTRY, version_stream
-from contextplane.trust.keyring_events import Change
+from contextplane.registry.writer import Planned
+from contextplane.trust.keyring import Change
 from tests.unit.authoring.packs import CASES, EXAMPLE, with_changes
 from tests.unit.trust.world import key_of
 

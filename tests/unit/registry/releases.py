@@ -6,36 +6,41 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from contextplane.adapters.sqlite.connect import MEMORY
+from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.errors import ContextPlaneError
-from contextplane.model.artifact import FORMS, ArtifactKind, issuer_of
-from contextplane.model.canonical import Json, canonical
+from contextplane.model.artifact import FORMS, ArtifactKind, Overlay, issuer_of
 from contextplane.model.ids import Digest, PackRef
-from contextplane.model.overlay import Overlay
+from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.keyring import Keyring
+from contextplane.ports.keys import Keyring
 from contextplane.ports.objects import ObjectNotFound
-from contextplane.registry.appending import Planned
+from contextplane.registry.artifact_state import REVIEWS
 from contextplane.registry.artifacts import ArtifactInvalid, candidate
-from contextplane.registry.changes import Approval, Drafted, JudgedWith, Linted, Pinned, Pins, Published, Signed
-from contextplane.registry.checkpoints import Standing
-from contextplane.registry.events import Happened
-from contextplane.registry.lifecycle import REVIEWS
-from contextplane.registry.opening import open_registry
-from contextplane.registry.releases import predecessor
-from contextplane.registry.resolved import Asked, Resolved
-from contextplane.registry.resolving import Standpoint, resolve
-from contextplane.registry.reviewing import needed_roles
-from contextplane.registry.shelf import CatalogShelf, Shelf
-from contextplane.registry.streams import pins_stream
-from contextplane.registry.version import Use
+from contextplane.registry.events import (
+    Approval,
+    Drafted,
+    Happened,
+    JudgedWith,
+    Linted,
+    Pinned,
+    Pins,
+    Published,
+    Signed,
+)
+from contextplane.registry.log import Standing
+from contextplane.registry.open import open_registry
+from contextplane.registry.resolution import Asked, CatalogShelf, Resolved, Shelf
+from contextplane.registry.resolve import Standpoint, resolve
+from contextplane.registry.reviews import needed_roles
+from contextplane.registry.streams import pins_stream, predecessor
+from contextplane.registry.version_state import Use
+from contextplane.registry.writer import Planned
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.compatibility import Present
+from contextplane.trust.dsse import Statement
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import followed
-from contextplane.trust.signatures import Grounds
-from contextplane.trust.statement import Statement
-from contextplane.trust.verify import sign
+from contextplane.trust.verify import Grounds, sign
 from tests.unit.authoring.changes import NARROWING, overlay
 from tests.unit.authoring.packs import CASES, EXAMPLE
 from tests.unit.registry.world import ORIGIN, Registry

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.registry.auditing import Audit, audit
-from contextplane.registry.opening import open_registry
-from contextplane.registry.reading import Reader
+from contextplane.registry.audit import Audit, audit
+from contextplane.registry.open import open_registry
+from contextplane.registry.reader import Reader
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import followed

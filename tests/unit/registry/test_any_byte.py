@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.registry.auditing import audit
-from contextplane.registry.changes import Deprecated
+from contextplane.registry.audit import audit
+from contextplane.registry.events import Deprecated
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import followed
 from tests.unit.registry.world import ORIGIN, STORE, Registry

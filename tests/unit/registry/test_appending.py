@@ -4,18 +4,15 @@ import msgspec
 import pytest
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.changes import Deprecated, Published, Revoked
-from contextplane.registry.checkpoints import Entry, newest, standing
-from contextplane.registry.refusals import RegistryUntrusted
+from contextplane.registry.errors import RegistryUntrusted
+from contextplane.registry.events import Deprecated, Published, Revoked
+from contextplane.registry.log import Entry, newest, standing
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, artifact_stream, version_stream
-from contextplane.trust.checkpoint import signed_checkpoint
-from contextplane.trust.merkle import leaf_hash
-from contextplane.trust.note import NoteUnsigned
-from contextplane.trust.proofs import inclusion_proof, verify_inclusion
-from contextplane.trust.stream_tree import StreamTree
+from contextplane.trust.checkpoint import NoteUnsigned, signed_checkpoint
+from contextplane.trust.merkle import StreamTree, inclusion_proof, leaf_hash, verify_inclusion
 from tests.unit.registry.world import ORIGIN, Registry
 from tests.unit.trust.world import CHECK, key_of, revoke
 

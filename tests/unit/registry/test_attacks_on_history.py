@@ -7,9 +7,9 @@ import pytest
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.changes import Published, Revoked
-from contextplane.registry.checkpoints import newest
-from contextplane.registry.reading import Reader
+from contextplane.registry.events import Published, Revoked
+from contextplane.registry.log import newest
+from contextplane.registry.reader import Reader
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import followed

@@ -11,18 +11,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.adapters.files.keys import read_key_file
+from contextplane.adapters.files.key_files import read_key_file
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.app.registry_verifying import verified
+from contextplane.app.registry.audit import verified
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.appending import Planned
-from contextplane.registry.changes import Deprecated, Drafted, Revoked
+from contextplane.model.json.canonical import canonical
+from contextplane.registry.events import Deprecated, Drafted, Revoked
 from contextplane.registry.streams import artifact_stream, version_stream
+from contextplane.registry.writer import Planned
 from contextplane.trust.compatibility import Present
-from contextplane.trust.envelope import sealed
-from contextplane.trust.statement import Statement
+from contextplane.trust.dsse import Statement, sealed
 from contextplane.trust.verify import sign
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.desk import NARROWER, Office, code, version

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from contextplane.app.registry_pins import alias_set, environment_set, rolled_back, unpinned
-from contextplane.app.registry_release import withdrawn
-from contextplane.app.registry_resolving import vouched_for
-from contextplane.app.registry_verifying import consistency, inclusion, renewed, verified
+from contextplane.app.registry.audit import consistency, inclusion, renewed, verified
+from contextplane.app.registry.pins import alias_set, environment_set, rolled_back, unpinned
+from contextplane.app.registry.release import withdrawn
+from contextplane.app.registry.resolve import vouched_for
 from contextplane.model.ids import PackRef
-from contextplane.registry.auditing import Audit
-from contextplane.registry.changes import Deprecated
+from contextplane.registry.audit import Audit
+from contextplane.registry.events import Deprecated
 from contextplane.registry.streams import CHECKPOINTS, LOG
-from contextplane.testing.second_verifier import proves_consistency, proves_inclusion
+from contextplane.testing.standalone_verifier import proves_consistency, proves_inclusion
+from contextplane.trust.checkpoint import NoteUnsigned
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import followed
-from contextplane.trust.note import NoteUnsigned
 from tests.postgres import shared_url
 from tests.unit.registry.desk import NARROWER, OVERLAY, Clock, Office, code, office, version
 from tests.unit.registry.tampering import Stolen

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.cache import ResolutionCache, StateNumber, state_number
-from contextplane.registry.changes import Revoked
-from contextplane.registry.resolved import Asked, Resolved
+from contextplane.registry.events import Revoked
+from contextplane.registry.resolution import Asked, ResolutionCache, Resolved, StateNumber, state_number
 from tests.spec.manifest import proves
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import PACK, TENANT, Releases

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.registry_care import registry_comparison, registry_indexing, registry_kept, registry_summary
-from contextplane.app.registry_verifying import verified
+from contextplane.app.registry.audit import verified
+from contextplane.app.registry.fsck import registry_comparison, registry_indexing, registry_kept, registry_summary
 from contextplane.app.repair import repaired
 from contextplane.app.settings import Settings
-from contextplane.model.canonical import canonical
-from contextplane.ports.object_index import Recorded
+from contextplane.model.catalog import Recorded
+from contextplane.model.json.canonical import canonical
 from contextplane.registry.streams import CHECKPOINTS, REGISTRY
-from contextplane.store.finding import Finding
+from contextplane.store.damage import Finding
 from contextplane.store.fsck import fsck
-from contextplane.store.gc import gc
-from contextplane.store.gc_blocked import GcBlocked
+from contextplane.store.gc import GcBlocked, gc
 from contextplane.store.rebuild import rebuild
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
 from contextplane.trust.keyring import TrustedKeys

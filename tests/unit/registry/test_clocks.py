@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.app.registry_pins import environment_set
-from contextplane.app.registry_resolving import resolved, vouched_for
-from contextplane.app.registry_verifying import renewed, verified
+from contextplane.app.registry.audit import renewed, verified
+from contextplane.app.registry.pins import environment_set
+from contextplane.app.registry.resolve import resolved, vouched_for
 from contextplane.model.ids import PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.resolved import Asked
+from contextplane.registry.resolution import Asked
 from contextplane.registry.streams import CHECKPOINTS, environment_stream, pins_stream
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
-from contextplane.trust.keyring_events import KeyRevocation
+from contextplane.trust.keyring import KeyRevocation
 from tests.unit.registry.desk import ISSUER, PACK, Clock, Office, code, office, version
 from tests.unit.registry.releases import HERE
 from tests.unit.registry.tampering import Stolen

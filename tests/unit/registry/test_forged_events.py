@@ -5,12 +5,12 @@ from typing import cast
 import pytest
 from msgspec import to_builtins
 
-from contextplane.model.canonical import Json, canonical
+from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.streams import Event
-from contextplane.registry.appending import Planned
-from contextplane.registry.changes import (
+from contextplane.registry.events import (
+    PAYLOAD_TYPE,
     AliasSet,
     Change,
     Deprecated,
@@ -20,9 +20,12 @@ from contextplane.registry.changes import (
     Pins,
     RefreshReported,
     RefreshRequired,
+    RegistryEvent,
     Revoked,
+    kind_of,
+    read_event,
+    written,
 )
-from contextplane.registry.events import PAYLOAD_TYPE, RegistryEvent, kind_of, read_event, written
 from contextplane.registry.streams import (
     aliases_stream,
     artifact_stream,
@@ -30,7 +33,8 @@ from contextplane.registry.streams import (
     pins_stream,
     version_stream,
 )
-from contextplane.trust.envelope import sealed
+from contextplane.registry.writer import Planned
+from contextplane.trust.dsse import sealed
 from tests.unit.registry.desk import code
 from tests.unit.registry.world import ISSUER, Registry
 from tests.unit.trust.world import key_of, revoke, trust

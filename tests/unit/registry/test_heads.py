@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.registry.heads import Head, Heads, HeadsDamaged, KeptNodes, StreamCut, node_name, put_heads
+from contextplane.registry.stream_heads import Head, Heads, HeadsDamaged, KeptNodes, StreamCut, node_name, put_heads
 from contextplane.trust.merkle import EMPTY_ROOT
 
 NAMES = st.from_regex(r"registry/version/[a-z]{1,3}@[0-9]\.0\.0", fullmatch=True)

@@ -6,23 +6,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.registry_pins import environment_set
-from contextplane.app.registry_resolving import vouched_for
-from contextplane.app.registry_verifying import inclusion
-from contextplane.app.registry_view import shown
+from contextplane.app.registry.audit import inclusion
+from contextplane.app.registry.pins import environment_set
+from contextplane.app.registry.resolve import vouched_for
+from contextplane.app.registry.view import shown
 from contextplane.model.ids import Digest
-from contextplane.registry.appending import Planned
+from contextplane.registry.artifact_state import FOUR, REVIEWS
 from contextplane.registry.artifacts import Candidate, candidate
-from contextplane.registry.changes import Change, Drafted, Linted, Published, Review, Signed
-from contextplane.registry.events import RegistryEvent
-from contextplane.registry.lifecycle import FOUR, REVIEWS
-from contextplane.registry.reviewing import ReviewIncomplete, check_reviews, needed_roles
+from contextplane.registry.events import Change, Drafted, Linted, Published, RegistryEvent, Review, Signed
+from contextplane.registry.reviews import ReviewIncomplete, check_reviews, needed_roles
 from contextplane.registry.streams import artifact_stream, version_stream
-from contextplane.trust.base64_text import encoded
-from contextplane.trust.envelope import Envelope, Signature
-from contextplane.trust.keyring_events import KeyRotation, ThresholdChange
+from contextplane.registry.writer import Planned
+from contextplane.trust.dsse import IN_TOTO, Envelope, Signature, Statement, encoded
+from contextplane.trust.keyring import KeyRotation, ThresholdChange
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
-from contextplane.trust.statement import IN_TOTO, Statement
 from contextplane.trust.verify import sign
 from tests.unit.registry.backdating import slipped_in
 from tests.unit.registry.desk import ISSUER, PACK, Office, code, version

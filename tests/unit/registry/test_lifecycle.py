@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.appending import Planned
+from contextplane.registry.artifact_state import FOUR, FROM
 from contextplane.registry.authority import RIGHTS
-from contextplane.registry.changes import (
+from contextplane.registry.events import (
     Change,
     Deprecated,
     Drafted,
@@ -25,10 +25,10 @@ from contextplane.registry.changes import (
     Review,
     Revoked,
     Signed,
+    kind_of,
 )
-from contextplane.registry.events import kind_of
-from contextplane.registry.lifecycle import FOUR, FROM
 from contextplane.registry.streams import artifact_stream, version_stream
+from contextplane.registry.writer import Planned
 from tests.unit.registry.world import ISSUER, PEOPLE, Registry
 
 DATA = b'{"pack":1}'

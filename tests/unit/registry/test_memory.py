@@ -12,21 +12,21 @@ from typing import cast
 import pytest
 
 from contextplane.adapters.files.disk import Disk
-from contextplane.adapters.files.keys import FileKeys
-from contextplane.app.registry_memory import RegistryMemory
-from contextplane.app.registry_pins import environment_set
-from contextplane.app.registry_resolving import resolved
-from contextplane.app.registry_verifying import renewed, verified
+from contextplane.adapters.files.key_files import FileKeys
+from contextplane.app.registry.audit import renewed, verified
+from contextplane.app.registry.memory import RegistryMemory
+from contextplane.app.registry.pins import environment_set
+from contextplane.app.registry.resolve import resolved
 from contextplane.app.settings import Settings, from_environment
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.ports.catalog import Catalog, View
-from contextplane.registry.appending import Planned
-from contextplane.registry.changes import EnvironmentOpened
-from contextplane.registry.checkpoints import newest
-from contextplane.registry.resolved import Asked
+from contextplane.registry.events import EnvironmentOpened
+from contextplane.registry.log import newest
+from contextplane.registry.resolution import Asked
 from contextplane.registry.streams import CHECKPOINTS, environment_stream
-from contextplane.registry.version import Use
+from contextplane.registry.version_state import Use
+from contextplane.registry.writer import Planned
 from contextplane.trust.compatibility import Present
 from tests.unit.registry.desk import Clock, Office, code, desk_in, office
 from tests.unit.registry.tampering import Stolen, copied

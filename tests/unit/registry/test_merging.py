@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from contextplane.authoring.gates.table import judged
 from contextplane.errors import ContextPlaneError
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.decision_catalog import DecisionCatalog
-from contextplane.registry.merging import Given, MergeConflict, Merged, MergedViewInvalid, judged_together, merged
+from contextplane.model.artifact import DecisionCatalog
+from contextplane.model.context_pack import ContextPack
+from contextplane.registry.merge import Given, MergeConflict, Merged, MergedViewInvalid, judged_together, merged
 from tests.spec.manifest import proves
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, with_changes
 

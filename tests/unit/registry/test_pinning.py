@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from contextplane.app.registry import RegistryDesk
-from contextplane.app.registry_pins import (
+from contextplane.app.registry.pins import (
     alias_dropped,
     alias_set,
     environment_set,
@@ -15,13 +14,14 @@ from contextplane.app.registry_pins import (
     rolled_back,
     unpinned,
 )
-from contextplane.app.registry_refresh import incident_closed, incident_opened, refresh_opened
-from contextplane.app.registry_release import withdrawn
-from contextplane.model.canonical import Json
+from contextplane.app.registry.refresh import incident_closed, incident_opened, refresh_opened
+from contextplane.app.registry.release import withdrawn
+from contextplane.app.registry.session import RegistryDesk
 from contextplane.model.ids import PackRef
+from contextplane.model.json.canonical import Json
 from contextplane.ports.objects import ObjectNotFound
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.changes import RollbackEnded
+from contextplane.registry.events import RollbackEnded
 from contextplane.registry.reports import Evaluated, Golden
 from contextplane.registry.streams import pins_stream
 from contextplane.testing.proofs import proves

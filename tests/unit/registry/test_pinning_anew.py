@@ -2,11 +2,11 @@
 
 import pytest
 
-from contextplane.app.registry_pins import unpinned
-from contextplane.app.registry_resolving import resolved
-from contextplane.app.registry_view import listed
+from contextplane.app.registry.pins import unpinned
+from contextplane.app.registry.resolve import resolved
+from contextplane.app.registry.view import listed
 from contextplane.model.ids import PackRef
-from contextplane.registry.resolved import Asked
+from contextplane.registry.resolution import Asked
 from tests.unit.registry.desk import ISSUER, OVERLAY, PACK, Office, code, version
 from tests.unit.registry.releases import HERE
 from tests.unit.trust.world import key_of, revoke

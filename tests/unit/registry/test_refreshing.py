@@ -5,19 +5,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from contextplane.app.registry_refresh import open_refreshes, refresh_opened, refresh_run
-from contextplane.app.registry_release import withdrawn
+from contextplane.app.registry.refresh import open_refreshes, refresh_opened, refresh_run
+from contextplane.app.registry.release import withdrawn
 from contextplane.authoring.artifacts import LAWS_OF
 from contextplane.authoring.finding import Finding, Severity
 from contextplane.authoring.gates.table import Report
-from contextplane.model.canonical import Json
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.appending import Planned
+from contextplane.model.json.canonical import Json
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.changes import GoldenOutcome, RefreshReported, RefreshRequired, Trigger
-from contextplane.registry.refreshing import ACTIONS, REQUIRED, ran
+from contextplane.registry.events import GoldenOutcome, RefreshReported, RefreshRequired, Trigger
+from contextplane.registry.refresh import ACTIONS, REQUIRED, ran
 from contextplane.registry.reports import Golden
 from contextplane.registry.streams import version_stream
+from contextplane.registry.writer import Planned
 from contextplane.testing.proofs import proves
 from tests.unit.authoring.packs import ENVIRONMENT
 from tests.unit.registry.desk import CATALOG, ISSUER, NARROWER, PACK, Office, code, version

@@ -5,18 +5,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.registry_release import judged_now, published, withdrawn
-from contextplane.authoring.surroundings import Surroundings
+from contextplane.app.registry.release import judged_now, published, withdrawn
+from contextplane.authoring.environment import Surroundings
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.appending import Planned
-from contextplane.registry.changes import Published, Signed
-from contextplane.registry.lifecycle import FOUR
-from contextplane.registry.publishing import Release, publish
+from contextplane.registry.artifact_state import FOUR
+from contextplane.registry.events import Published, Signed
+from contextplane.registry.publish import Release, publish
 from contextplane.registry.reports import Golden
 from contextplane.registry.streams import artifact_stream, version_stream
+from contextplane.registry.writer import Planned
 from contextplane.testing.proofs import proves
-from contextplane.trust.keyring_events import ThresholdChange
-from contextplane.trust.statement import Statement
+from contextplane.trust.dsse import Statement
+from contextplane.trust.keyring import ThresholdChange
 from contextplane.trust.verify import sign
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE
 from tests.unit.registry.desk import CATALOG, ISSUER, NARROWER, OVERLAY, PACK, Office, code, version

@@ -7,18 +7,16 @@ import msgspec
 import pytest
 
 from contextplane.authoring.artifacts import judge
-from contextplane.model.canonical import canonical
-from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.appending import Planned
-from contextplane.registry.changes import Deprecated, Drafted, Revoked
-from contextplane.registry.checkpoints import Entry, entry_body
+from contextplane.model.json.canonical import canonical
+from contextplane.registry.events import Deprecated, Drafted, Revoked
+from contextplane.registry.log import Entry, entry_body
 from contextplane.registry.streams import artifact_stream
+from contextplane.registry.writer import Planned
 from contextplane.trust.compatibility import Present
-from contextplane.trust.envelope import sealed
-from contextplane.trust.merkle import leaf_hash
-from contextplane.trust.proofs import verify_inclusion
-from contextplane.trust.statement import IN_TOTO, Statement
+from contextplane.trust.dsse import IN_TOTO, Statement, sealed
+from contextplane.trust.merkle import leaf_hash, verify_inclusion
 from contextplane.trust.tenancy import tenant_role
 from contextplane.trust.verify import sign
 from tests.spec.manifest import proves

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from contextplane.registry import admitting, merging, resolving
+from contextplane.registry import admit, merge, resolve
 from contextplane.trust import compatibility, tenancy
 from docs.generate import error_classes
 from tests.spec.manifest import ROOT
@@ -17,7 +17,7 @@ CODES = {cls.code for cls in error_classes()}
 OWN = [
     cls.code
     for cls in error_classes()
-    if cls.__module__ in {one.__name__ for one in (admitting, merging, resolving, compatibility, tenancy)}
+    if cls.__module__ in {one.__name__ for one in (admit, merge, resolve, compatibility, tenancy)}
 ]
 
 

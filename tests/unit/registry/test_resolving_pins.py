@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.appending import Planned
-from contextplane.registry.changes import Deprecated, Pins, Revoked, Unpinned
-from contextplane.registry.checkpoints import Standing
+from contextplane.model.json.canonical import canonical
+from contextplane.registry.events import Deprecated, Pins, Revoked, Unpinned
+from contextplane.registry.log import Standing
 from contextplane.registry.streams import pins_stream
+from contextplane.registry.writer import Planned
 from contextplane.trust.checkpoint import Checkpoint
 from tests.spec.manifest import proves
 from tests.unit.authoring.changes import WIDENING, overlay

@@ -2,12 +2,12 @@
 
 import pytest
 
-from contextplane.app.registry_resolving import resolved
-from contextplane.app.registry_verifying import verified
-from contextplane.registry.resolved import Asked
+from contextplane.app.registry.audit import verified
+from contextplane.app.registry.resolve import resolved
+from contextplane.registry.resolution import Asked
 from contextplane.testing.proofs import proves
-from contextplane.trust.base64_text import encoded
-from contextplane.trust.keyring_events import KeyRotation
+from contextplane.trust.dsse import encoded
+from contextplane.trust.keyring import KeyRotation
 from tests.unit.registry.desk import ISSUER, NARROWER, Office, code, version
 from tests.unit.registry.releases import HERE
 from tests.unit.trust.world import key_of, revoke

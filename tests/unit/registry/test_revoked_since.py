@@ -2,17 +2,17 @@
 
 import pytest
 
-from contextplane.app.registry_pins import alias_dropped, alias_set
-from contextplane.app.registry_refresh import incident_closed, incident_opened
-from contextplane.app.registry_verifying import verified
-from contextplane.app.registry_view import listed, shown
+from contextplane.app.registry.audit import verified
+from contextplane.app.registry.pins import alias_dropped, alias_set
+from contextplane.app.registry.refresh import incident_closed, incident_opened
+from contextplane.app.registry.view import listed, shown
 from contextplane.model.ids import PackRef
-from contextplane.registry.appending import Planned
-from contextplane.registry.changes import Observed
-from contextplane.registry.pinning import IncidentOpen, check_promotion
-from contextplane.registry.pins import PinState
+from contextplane.registry.events import Observed
+from contextplane.registry.pin import IncidentOpen, check_promotion
+from contextplane.registry.pin_state import PinState
 from contextplane.registry.streams import version_stream
-from contextplane.registry.version import VersionState
+from contextplane.registry.version_state import VersionState
+from contextplane.registry.writer import Planned
 from tests.unit.registry.desk import NARROWER, Office, code, version
 from tests.unit.trust.world import key_of, revoke
 

@@ -5,16 +5,26 @@ from typing import NamedTuple
 
 import pytest
 
-from contextplane.model.canonical import canonical
+from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.streams import Event
-from contextplane.registry.auditing import audit
-from contextplane.registry.changes import AliasSet, Change, Deprecated, EnvironmentOpened, Pin, Pinned, Pins, Published
-from contextplane.registry.checkpoints import Entry, append_entries, newest
-from contextplane.registry.events import RegistryEvent, kind_of, written
-from contextplane.registry.heads import Head, head_of, heads_of, put_heads
-from contextplane.registry.indexing import compare_objects, index_registry
+from contextplane.registry.audit import audit
+from contextplane.registry.events import (
+    AliasSet,
+    Change,
+    Deprecated,
+    EnvironmentOpened,
+    Pin,
+    Pinned,
+    Pins,
+    Published,
+    RegistryEvent,
+    kind_of,
+    written,
+)
+from contextplane.registry.log import Entry, append_entries, newest
+from contextplane.registry.stream_heads import Head, head_of, heads_of, put_heads
 from contextplane.registry.streams import (
     CHECKPOINTS,
     LOG,
@@ -23,6 +33,7 @@ from contextplane.registry.streams import (
     pins_stream,
     version_stream,
 )
+from contextplane.registry.writer import compare_objects, index_registry
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT

@@ -10,8 +10,8 @@ import pytest
 
 from contextplane.model.ids import PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.checkpoints import newest
-from contextplane.registry.sealing import sealed
+from contextplane.registry.log import newest
+from contextplane.registry.resign import sealed
 from contextplane.registry.streams import CHECKPOINTS
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring import TrustedKeys

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from contextplane.app.registry_refresh import refresh_opened, refresh_run
-from contextplane.app.registry_release import withdrawn
-from contextplane.app.registry_resolving import resolved
-from contextplane.app.registry_verifying import verified
+from contextplane.app.registry.audit import verified
+from contextplane.app.registry.refresh import refresh_opened, refresh_run
+from contextplane.app.registry.release import withdrawn
+from contextplane.app.registry.resolve import resolved
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.changes import JudgedWith
-from contextplane.registry.publishing import Release, publish
+from contextplane.registry.events import JudgedWith
+from contextplane.registry.publish import Release, publish
 from contextplane.registry.reports import Golden
-from contextplane.registry.resolved import Asked, Resolved
+from contextplane.registry.resolution import Asked, Resolved
 from contextplane.trust.compatibility import Present
 from tests.unit.authoring.packs import with_changes
 from tests.unit.registry.desk import CATALOG, ISSUER, OVERLAY, Office, code

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.registry_pins import environment_set
-from contextplane.app.registry_verifying import renewed, verified
+from contextplane.app.registry.audit import renewed, verified
+from contextplane.app.registry.pins import environment_set
+from contextplane.model.keys import OWNER
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import CatalogFailed
-from contextplane.ports.keyring import OWNER
-from contextplane.registry.auditing import Audit
+from contextplane.registry.audit import Audit
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring import TrustedKeys

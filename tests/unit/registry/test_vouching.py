@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.canonical import canonical
 from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.changes import Approval, Drafted, JudgedWith, Linted, Observed, Review, Signed
+from contextplane.registry.events import Approval, Drafted, JudgedWith, Linted, Observed, Review, Signed
 from contextplane.registry.streams import LOG, artifact_stream, version_stream
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import CATALOG, OVERLAY, PACK, TENANT, Releases, Walk

@@ -4,34 +4,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.sqlite.connect import MEMORY
+from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import ArtifactKind
+from contextplane.model.catalog import Recorded
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog
-from contextplane.ports.object_index import Recorded
-from contextplane.ports.signer import Signer
-from contextplane.registry.appending import Appended, Planned, Writer
-from contextplane.registry.changes import (
-    Change,
-    Drafted,
-    Linted,
-    Pinned,
-    Pins,
-    Published,
-    Review,
-    Signed,
-    Verdict,
-)
-from contextplane.registry.keyrings import Keyrings
-from contextplane.registry.lifecycle import FOUR
-from contextplane.registry.reading import Reader
-from contextplane.registry.releases import predecessor
-from contextplane.registry.sealing import sealed
-from contextplane.registry.streams import REGISTRY, artifact_stream, origin_of, pins_stream, version_stream
+from contextplane.ports.keys import Signer
+from contextplane.registry.artifact_state import FOUR
+from contextplane.registry.authority import Keyrings
+from contextplane.registry.events import Change, Drafted, Linted, Pinned, Pins, Published, Review, Signed, Verdict
+from contextplane.registry.reader import Reader
+from contextplane.registry.resign import sealed
+from contextplane.registry.streams import REGISTRY, artifact_stream, origin_of, pins_stream, predecessor, version_stream
+from contextplane.registry.writer import Appended, Planned, Writer
+from contextplane.trust.keyring import Change as KeyChange
 from contextplane.trust.keyring import TrustedKeys, proposed
-from contextplane.trust.keyring_events import Change as KeyChange
 from contextplane.trust.keyring_stream import append_change, followed
 from tests.unit.trust.world import CHECK, key_of, trust
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.packing import pack_log
 from contextplane.app.platform import opened
 from contextplane.app.settings import Settings
 from contextplane.store.rebuild import rebuild

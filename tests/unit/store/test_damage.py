@@ -7,9 +7,10 @@ import pytest
 
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.errors import ContextPlaneError
+from contextplane.model.catalog import Condition
+from contextplane.model.execution.manifest import ManifestInvalid
 from contextplane.model.ids import Digest, InvalidId
-from contextplane.model.manifest import ManifestInvalid
-from contextplane.ports.objects import Condition, StorageFailed
+from contextplane.ports.objects import StorageFailed
 from contextplane.store.damage import Damage, damage_by, damage_in, said, short, telling
 
 PACK = Digest("ab" * 32)

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.adapters.files.entries import FileExecutionEntries
-from contextplane.model.execution import EXECUTION_PACK
+from contextplane.adapters.files.pack_entries import FileExecutionEntries
+from contextplane.model.catalog import BLOB, Recorded
+from contextplane.model.execution.manifest import EXECUTION_PACK
 from contextplane.model.ids import Digest
-from contextplane.ports.object_index import BLOB, Recorded
-from contextplane.store.in_step import in_step
+from contextplane.store.find import in_step
 from contextplane.store.status import contents
 from tests.unit.store.world import World
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.model.execution import EXECUTION_PACK
+from contextplane.model.catalog import Recorded
+from contextplane.model.execution.manifest import EXECUTION_PACK
 from contextplane.model.ids import Digest
-from contextplane.ports.object_index import Recorded
-from contextplane.store.finding import DAMAGE, Finding
+from contextplane.store.damage import DAMAGE, Finding
 from contextplane.store.fsck import fsck
 from tests.unit.store.world import World, passing_world
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.files.objects import FileObjects
+from contextplane.model.catalog import Condition
 from contextplane.model.ids import Digest
-from contextplane.ports.objects import Condition, StorageFailed
-from contextplane.store.finding import DAMAGE
+from contextplane.ports.objects import StorageFailed
+from contextplane.store.damage import DAMAGE
 from contextplane.store.gc import Collected, GcBlocked
 from contextplane.testing.faults import Faults, FaultyDisk
 from tests.unit.store.world import FAR_AHEAD, LONG_AGO, World, passing_world

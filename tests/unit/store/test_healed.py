@@ -5,13 +5,11 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from contextplane.app.archiving import export_packs, import_packs
-from contextplane.app.packing import pack_log
-from contextplane.app.registering import register_within
+from contextplane.app.execution.archive import export_packs, import_packs
+from contextplane.app.execution.pack import pack_log, register_within
 from contextplane.model.ids import Digest
-from contextplane.store.damage import Damage
-from contextplane.store.put_back import PutBack
-from contextplane.store.searched import UNREAD
+from contextplane.store.damage import Damage, PutBack
+from contextplane.store.index import UNREAD
 from tests.unit.store.world import World, world_in
 
 REPORT = b"All of it was refunded."

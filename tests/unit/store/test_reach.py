@@ -5,7 +5,7 @@ import pytest
 
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound
-from contextplane.store.reach import PackIncomplete, PackNotUnderstood, Reach, reach
+from contextplane.store.closure import PackIncomplete, PackNotUnderstood, Reach, reach
 from tests.surfaces.archives import manifest as least
 from tests.unit.store.world import World
 

@@ -7,21 +7,18 @@ from pathlib import Path
 import pytest
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.app.handoff import opened_desk
-from contextplane.app.packing import pack_log
-from contextplane.app.recording import Recorder, desk_of
-from contextplane.app.recording_care import recording_comparison
-from contextplane.app.registering import register_within
+from contextplane.app.execution.pack import pack_log, register_within
+from contextplane.app.execution.record import Recorder, desk_of, recording_comparison
+from contextplane.app.handoff.store import opened_desk
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import Event
 from contextplane.model.handoff import HandoffDocument
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import CatalogCorrupt
-from contextplane.ports.streams import Event
-from contextplane.record.unfinished import keep_unfinished, unfinished
-from contextplane.store.finding import Finding
+from contextplane.record.recorder import keep_unfinished, unfinished
+from contextplane.store.damage import Finding
 from contextplane.store.fsck import fsck
-from contextplane.store.gc import gc
-from contextplane.store.gc_blocked import GcBlocked
+from contextplane.store.gc import GcBlocked, gc
 from tests.unit.store.world import FAR_AHEAD, World
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from contextplane.app.init import init
 from contextplane.app.platform import Platform, opened
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import BLOB, Recorded
 from contextplane.model.ids import Digest
-from contextplane.ports.object_index import BLOB, Recorded
 from contextplane.ports.objects import Objects
-from contextplane.store.finding import Finding
-from contextplane.store.follow import follow
+from contextplane.store.damage import Finding
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import Collected, gc
+from contextplane.store.index import follow
 from contextplane.store.rebuild import rebuild
-from contextplane.testing.reference_store import ReferenceStore
+from tests.support.reference_store import ReferenceStore
 
 __all__ = ["FAR_AHEAD", "LONG_AGO", "World", "passing_world", "world_in"]
 

@@ -7,13 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.errors import ContextPlaneError
-from contextplane.ports.signer import PublicKey
-from contextplane.testing.second_verifier import proves_consistency, proves_inclusion
-from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint, signed_checkpoint
-from contextplane.trust.history import advanced
-from contextplane.trust.note import NoteInvalid, NoteKey, NoteUnsigned, opened, signed_note
-from contextplane.trust.proof_text import consistency_text, inclusion_text
-from contextplane.trust.proofs import consistency_proof, inclusion_proof
+from contextplane.model.keys import PublicKey
+from contextplane.testing.standalone_verifier import proves_consistency, proves_inclusion
+from contextplane.trust.checkpoint import (
+    Checkpoint,
+    CheckpointInvalid,
+    NoteInvalid,
+    NoteKey,
+    NoteUnsigned,
+    advanced,
+    consistency_text,
+    inclusion_text,
+    open_checkpoint,
+    opened,
+    signed_checkpoint,
+    signed_note,
+)
+from contextplane.trust.merkle import consistency_proof, inclusion_proof
 from tests.unit.trust.test_merkle import Kept, brute, entries
 from tests.unit.trust.world import CHECK, key_of
 

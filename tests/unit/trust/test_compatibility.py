@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.runtime_contract import RUNTIME_CONTRACT
+from contextplane.model.context_pack import RUNTIME_CONTRACT, ContextPack
 from contextplane.trust.compatibility import Present, check_compatibility
 from tests.spec.manifest import proves
 

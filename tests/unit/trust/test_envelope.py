@@ -7,9 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.errors import ContextPlaneError
-from contextplane.trust.base64_text import Base64Refused, decoded, encoded
-from contextplane.trust.envelope import MAX_ENVELOPE, Envelope, EnvelopeInvalid, PayloadTypeWrong, pae, sealed
-from contextplane.trust.statement import IN_TOTO, Statement, StatementInvalid
+from contextplane.trust.dsse import (
+    IN_TOTO,
+    MAX_ENVELOPE,
+    Base64Refused,
+    Envelope,
+    EnvelopeInvalid,
+    PayloadTypeWrong,
+    Statement,
+    StatementInvalid,
+    decoded,
+    encoded,
+    pae,
+    sealed,
+)
 from tests.unit.trust.world import key_of, statement
 
 SIGNED = sealed(IN_TOTO, statement().to_bytes(), key_of("a"), key_of("b")).to_bytes()

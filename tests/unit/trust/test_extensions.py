@@ -6,11 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError
-from contextplane.testing.second_verifier import main, proves_consistency
-from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint, signed_checkpoint
-from contextplane.trust.history import advanced
-from contextplane.trust.note import NoteKey
-from contextplane.trust.proof_text import consistency_text
+from contextplane.testing.standalone_verifier import main, proves_consistency
+from contextplane.trust.checkpoint import (
+    Checkpoint,
+    CheckpointInvalid,
+    NoteKey,
+    advanced,
+    consistency_text,
+    open_checkpoint,
+    signed_checkpoint,
+)
 from tests.unit.trust.test_merkle import brute, entries
 from tests.unit.trust.world import CHECK, day, key_of
 

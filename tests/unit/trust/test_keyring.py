@@ -5,13 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.sqlite.connect import MEMORY
+from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.errors import ContextPlaneError
+from contextplane.model.catalog import Event
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.signer import Signer
-from contextplane.ports.streams import Event
-from contextplane.trust.keyring import TrustedKeys, proposed
-from contextplane.trust.keyring_events import Change
+from contextplane.ports.keys import Signer
+from contextplane.trust.keyring import Change, TrustedKeys, proposed
 from contextplane.trust.keyring_stream import STREAM, append_change, followed
 from tests.unit.trust.world import CHECK, day, key_of, keyring, revoke, rotate, threshold, trust
 

@@ -7,20 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.sqlite.connect import MEMORY
+from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.errors import ContextPlaneError
-from contextplane.ports.streams import Event, StreamConflict
-from contextplane.trust.merkle import EMPTY_ROOT, Frontier, leaf_hash, node_hash
-from contextplane.trust.proofs import (
+from contextplane.model.catalog import Event
+from contextplane.ports.catalog import StreamConflict
+from contextplane.trust.merkle import (
+    EMPTY_ROOT,
+    Frontier,
     InclusionRefuted,
     OutsideTree,
+    StreamTree,
+    TreeDamaged,
+    appended,
     consistency_proof,
     inclusion_proof,
     is_consistent,
+    leaf_hash,
+    node_hash,
     root_of,
     verify_inclusion,
 )
-from contextplane.trust.stream_tree import StreamTree, TreeDamaged, appended
 
 # The leaves of the reference tests of Certificate Transparency, and the roots of the trees of the first 1 to 8 of them.
 LEAVES = [

@@ -8,11 +8,10 @@ from securesystemslib.dsse import Envelope as TheirEnvelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey  # type: ignore[attr-defined]
 
-from contextplane.ports.signer import PublicKey
-from contextplane.trust.base64_text import encoded
-from contextplane.trust.keyring_events import KeyTrust
-from contextplane.trust.refusals import KeyUnknown
-from contextplane.trust.statement import IN_TOTO
+from contextplane.model.keys import PublicKey
+from contextplane.trust.dsse import IN_TOTO, encoded
+from contextplane.trust.errors import KeyUnknown
+from contextplane.trust.keyring import KeyTrust
 from contextplane.trust.verify import sign, verify
 from tests.unit.trust.world import PACK, day, grounds, key_of, keyring, statement
 

@@ -3,8 +3,8 @@
 import pytest
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.context_pack.pack_meta import Tenant
-from contextplane.ports.signer import Signer
+from contextplane.model.context_pack import Tenant
+from contextplane.ports.keys import Signer
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.tenancy import TenantMismatch, check_issuer, check_tenant, tenant_role
 from contextplane.trust.verify import sign, verify

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.timestamp import Timestamp
-from contextplane.trust.time_on_record import LAST_MOMENT, moment_of_act, seconds_behind
+from contextplane.trust.clock import LAST_MOMENT, moment_of_act, seconds_behind
 
 NOON = Timestamp.parse("2030-01-01T12:00:00Z")
 moments = st.builds(

@@ -9,10 +9,8 @@ import pytest
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.timestamp import Timestamp
-from contextplane.trust.base64_text import encoded
-from contextplane.trust.envelope import Envelope, sealed
+from contextplane.trust.dsse import IN_TOTO, Envelope, encoded, sealed
 from contextplane.trust.keyring import TrustedKeys
-from contextplane.trust.statement import IN_TOTO
 from contextplane.trust.verify import sign, verify
 from tests.unit.trust.world import PACK, day, grounds, key_of, keyring, revoke, rotate, statement, threshold, trust
 

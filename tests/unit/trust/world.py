@@ -2,16 +2,21 @@
 
 import hashlib
 
-from contextplane.adapters.ed25519.keys import Ed25519Check, Ed25519Signer, signer_from_pem
-from contextplane.adapters.ed25519.protect import pem
+from contextplane.adapters.ed25519 import Ed25519Check, Ed25519Signer, pem, signer_from_pem
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.signer import Signer
-from contextplane.trust.base64_text import encoded
-from contextplane.trust.keyring import TrustedKeys, proposed
-from contextplane.trust.keyring_events import Change, KeyRevocation, KeyRotation, KeyTrust, ThresholdChange
-from contextplane.trust.signatures import Grounds
-from contextplane.trust.statement import Statement
+from contextplane.ports.keys import Signer
+from contextplane.trust.dsse import Statement, encoded
+from contextplane.trust.keyring import (
+    Change,
+    KeyRevocation,
+    KeyRotation,
+    KeyTrust,
+    ThresholdChange,
+    TrustedKeys,
+    proposed,
+)
+from contextplane.trust.verify import Grounds
 
 __all__ = [
     "CHECK",

@@ -1,18 +1,39 @@
 """The few system calls through which everything here reaches a disk, and the translation of their errors.
 
 One seam: a test hands in a Disk that fails or kills at the n-th call, and so walks through every moment of a write.
+
+A lock on a store's catalog: shared by all who have it open, held alone by whoever puts another in its place.
+
+Reading, hashing and writing at the same time, in bounded memory: one producer, one hash, nothing more.
 """
 
 import errno
+import fcntl
 import itertools
 import os
 import stat
-from contextlib import suppress
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain, islice
+from typing import Protocol
 
 from contextplane.errors import ContextPlaneError
+from contextplane.ports.catalog import CatalogBusy
 from contextplane.ports.objects import ObjectObstructed, StorageFailed, StorageFull, StorageReadOnly
 
-__all__ = ["Disk", "fresh_name", "open_to_read", "storage_errors", "write_whole"]
+__all__ = [
+    "CHUNK",
+    "Disk",
+    "Hasher",
+    "chunks_of",
+    "fresh_name",
+    "guarded",
+    "hashed",
+    "open_to_read",
+    "storage_errors",
+    "write_whole",
+]
 
 _NUMBERS = 1 << 64
 _numbers = itertools.count(int.from_bytes(os.urandom(8)))
@@ -45,19 +66,19 @@ class Disk:
     def can_sync_all(self, fd: int) -> bool:
         """Whether `sync_all` can stand for syncing each file and folder on the file system of this descriptor."""
         # Here and not above: only a large batch needs it, and most commands start without.
-        from contextplane.adapters.files.syncing import can_sync_all  # noqa: PLC0415
+        from contextplane.adapters.files.sync import can_sync_all  # noqa: PLC0415
 
         return can_sync_all(fd)
 
     def sync_all(self, fd: int) -> None:
         """Sync everything that was written to the file system of a descriptor which was opened before."""
-        from contextplane.adapters.files.syncing import sync_all  # noqa: PLC0415  as above
+        from contextplane.adapters.files.sync import sync_all  # noqa: PLC0415  as above
 
         sync_all(fd)
 
     def sync_early(self, fd: int) -> None:
         """The same while more is being written, so that the next sync finds less. Nobody relies on it."""
-        from contextplane.adapters.files.syncing import sync_all  # noqa: PLC0415  as above
+        from contextplane.adapters.files.sync import sync_all  # noqa: PLC0415  as above
 
         sync_all(fd)
 
@@ -195,3 +216,98 @@ def _translated(error: OSError, place: str, *, reading: bool) -> ContextPlaneErr
 
 def _obstructed(path: str) -> ObjectObstructed:
     return ObjectObstructed("something that is not a file stands in this place", at=path, hint="move it aside")
+
+
+_ROUND = 0.05
+
+
+@contextmanager
+def guarded(path: str, *, alone: bool, patience: float) -> Iterator[None]:
+    """Hold the lock file `path`. Where it cannot be made because nothing can be written, there is nothing to guard."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError:
+        if alone:
+            raise
+        yield
+        return
+    try:
+        _take(fd, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, path, patience)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _take(fd: int, how: int, path: str, patience: float) -> None:
+    """Ask again and again instead of waiting in the system, which could not be given up."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() >= end:
+                raise CatalogBusy(
+                    "another process has the catalog open", at=path, hint="try again when it has finished"
+                ) from error
+            time.sleep(_ROUND)
+        else:
+            return
+
+
+CHUNK = 1 << 20
+_AHEAD = 8
+
+
+class Hasher(Protocol):
+    """A running hash, as hashlib gives it."""
+
+    def update(self, data: bytes, /) -> None: ...
+
+
+def chunks_of(fd: int) -> Iterator[bytes]:
+    """Read a descriptor to its end. A pipe gives what it has, so a slow writer does not hold back what came."""
+    while chunk := os.read(fd, CHUNK):
+        yield chunk
+
+
+def hashed(chunks: Iterable[bytes], hasher: Hasher) -> Iterator[bytes]:
+    """Pass chunks on unchanged while another thread hashes them; at the end the hash has seen every one.
+
+    Hashing, reading and writing all release the interpreter, so the three run side by side. The first chunk is held
+    back until a second one exists: a stream of one chunk needs no thread. A producer may use its buffer again: what is
+    not `bytes` is copied first.
+    """
+    source = map(_own, chunks)
+    first = list(islice(source, 2))
+    if len(first) < 2:  # noqa: PLR2004
+        for chunk in first:
+            hasher.update(chunk)
+        yield from first
+        return
+    # Here and not above: most of what is read is one chunk.
+    import queue  # noqa: PLC0415
+    import threading  # noqa: PLC0415
+
+    todo: queue.Queue[bytes | None] = queue.Queue(_AHEAD)
+
+    def work() -> None:
+        while (chunk := todo.get()) is not None:
+            hasher.update(chunk)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        for chunk in chain(first, source):
+            todo.put(chunk)
+            yield chunk
+    finally:
+        todo.put(None)
+        thread.join()
+
+
+def _own(chunk: object) -> bytes:
+    if type(chunk) is bytes:
+        return chunk
+    if isinstance(chunk, bytearray | memoryview):
+        return bytes(chunk)
+    raise TypeError(f"a chunk of a stream is bytes, not {type(chunk).__name__}")

@@ -1,6 +1,10 @@
 """Objects as files: `objects/ab/<62 hex>`, raw bytes, mode 0444, so that `sha256sum` checks them.
 
 The layout is the one the reference program reads and writes. It knows nothing of kinds, packs or catalogs.
+
+Removing objects, one after the other, for whoever holds the lock of their folder alone.
+
+When a file was changed, as a moment that can be reckoned with: some file systems keep times of any year.
 """
 
 import fcntl
@@ -10,28 +14,50 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 
 from contextplane.adapters.files.batch import FileBatch
-from contextplane.adapters.files.collecting import FileCollecting
-from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors
-from contextplane.adapters.files.pump import chunks_of, hashed
+from contextplane.adapters.files.disk import Disk, chunks_of, hashed, open_to_read, storage_errors
 from contextplane.adapters.files.staging import LOCK, STAGING, Staging
-from contextplane.adapters.files.times import changed_at
 from contextplane.errors import ContextPlaneError
+from contextplane.model.catalog import Condition, Stored, Stray
 from contextplane.model.ids import Digest
-from contextplane.ports.objects import (
-    Condition,
-    ObjectCorrupt,
-    ObjectNotFound,
-    ObjectObstructed,
-    ObjectsInUse,
-    StorageFailed,
-    Stored,
-    Stray,
-)
+from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, ObjectObstructed, ObjectsInUse, StorageFailed
 
-__all__ = ["FileObjects"]
+__all__ = ["FileCollecting", "FileObjects", "changed_at"]
+
+
+class FileCollecting:
+    """The `Collecting` of a `FileObjects`."""
+
+    def __init__(self, staging: Staging, disk: Disk) -> None:
+        self._staging = staging
+        self._disk = disk
+
+    def collect(self, digest: Digest, *, older_than: datetime) -> int | None:
+        place = self._staging.place(digest)
+        with storage_errors(place):
+            try:
+                found = os.lstat(place)
+            except FileNotFoundError:
+                return None
+            if not stat.S_ISREG(found.st_mode) or found.st_mtime >= older_than.timestamp():
+                return None
+            self._disk.remove(place)
+            return found.st_size
+
+
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_LAST = datetime.max.replace(tzinfo=UTC)
+
+
+def changed_at(found: os.stat_result) -> datetime:
+    """A time before the year 1 is the first moment that there is, one after 9999 the last."""
+    try:
+        return datetime.fromtimestamp(found.st_mtime, UTC)
+    except (ValueError, OverflowError, OSError):
+        return _FIRST if found.st_mtime < 0 else _LAST
+
 
 _SHARD = re.compile(r"[0-9a-f]{2}")
 _REST = re.compile(r"[0-9a-f]{62}")

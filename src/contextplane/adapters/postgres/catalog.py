@@ -1,43 +1,163 @@
 """The catalog in one schema of a PostgreSQL database: the `Catalog` port for several machines.
 
 It hands out transactions and nothing more; each noun's SQL is in its own module.
+
+The list of handoff packs in PostgreSQL: the `HandoffIndex` port on `handoff` and `handoff_tally`.
+
+What objects are and what refers to them, in PostgreSQL: the `ObjectIndex` port.
+
+The list of execution packs in PostgreSQL: the `PackIndex` port on `pack` and `pack_tool`.
+
+Event streams in PostgreSQL: the `Streams` port on the table `event`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
+from typing import ClassVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from contextplane.adapters.postgres.connect import (
+from contextplane.adapters.postgres.connection import (
     BUSY_SECONDS,
     RESTORE,
     Connection,
     Live,
     catalog_errors,
     connect,
-    lost,
-    place_of,
-)
-from contextplane.adapters.postgres.handoffs import PostgresHandoffIndex
-from contextplane.adapters.postgres.migrate import (
     exists,
+    lost,
     migrate,
     migrations,
+    place_of,
     refuse_newer,
     schema_problems,
     version_of,
 )
-from contextplane.adapters.postgres.objects import PostgresObjectIndex
-from contextplane.adapters.postgres.packs import PostgresPackIndex
-from contextplane.adapters.postgres.streams import PostgresStreams
-from contextplane.adapters.postgres.texts import PostgresTextIndex
-from contextplane.adapters.sql.marks import SqlMarks
-from contextplane.adapters.sql.pending import SqlPending
-from contextplane.ports.catalog import CatalogFailed, CatalogForeign, CatalogMissing, Survives, Table
+from contextplane.adapters.postgres.text_search import PostgresTextIndex
+from contextplane.adapters.sql.core import SqlMarks, SqlPending, SqlStreams
+from contextplane.adapters.sql.indexes import COLUMNS, SqlHandoffIndex, SqlObjectIndex, SqlPackIndex, bounds, values_of
+from contextplane.model.catalog import BLOB, HandoffFilter, HandoffRow, Survives, Table
+from contextplane.model.ids import Digest, HandoffId
+from contextplane.ports.catalog import CatalogFailed, CatalogForeign, CatalogMissing
 
-__all__ = ["PostgresCatalog", "PostgresTransaction"]
+__all__ = [
+    "PostgresCatalog",
+    "PostgresHandoffIndex",
+    "PostgresObjectIndex",
+    "PostgresPackIndex",
+    "PostgresStreams",
+    "PostgresTransaction",
+]
+
+_TRIGRAM = 3
+_MATCHED = 64
+"""So many characters of a long text are looked up in the index; whether the rest follows is looked at one by one."""
+
+
+class PostgresHandoffIndex(SqlHandoffIndex):
+    """Lives within one transaction of the catalog."""
+
+    def put(self, row: HandoffRow) -> None:
+        self.remove(row.id)
+        self._db.execute(
+            f"INSERT INTO handoff ({COLUMNS}, searched, trigrams)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?::text[])",
+            (*values_of(row), row.searched, sorted(set(_trigrams(row.searched)))),
+        )
+
+    def remove(self, handoff_id: HandoffId) -> None:
+        self._db.execute("DELETE FROM handoff WHERE id = ?", (handoff_id.text,))
+
+    def clear(self) -> None:
+        self._db.execute("DELETE FROM handoff")
+        self._db.execute("DELETE FROM handoff_tally")
+
+    def all_after(self, offset: int) -> tuple[str, tuple[object, ...]]:
+        return "OFFSET ?", (offset,)
+
+    def by_deadline(self) -> str:
+        return "handoff"
+
+    def meant(self, wanted: HandoffFilter) -> tuple[str, str, list[object]]:
+        where, values = bounds(wanted)
+        if wanted.query:
+            query = wanted.query.casefold()
+            if len(query) >= _TRIGRAM:
+                where += " AND trigrams @> ?::text[]"
+                values.append(_trigrams(query[:_MATCHED]))
+            # All parts of it may be there and not the whole: the index only says where to look.
+            where += " AND strpos(searched, ?) > 0"
+            values.append(query)
+        return "handoff", where, values
+
+
+def _trigrams(text: str) -> list[str]:
+    return [text[at : at + _TRIGRAM] for at in range(len(text) - _TRIGRAM + 1)]
+
+
+_AT_ONCE = 4096
+
+
+class PostgresObjectIndex(SqlObjectIndex):
+    """Lives within one transaction of the catalog."""
+
+    FIRST_PART: ClassVar[str] = "substr(name, 1, strpos(name, '/'))"
+    NOT_REACHED: ClassVar[str] = "NOT EXISTS (SELECT 1 FROM reached WHERE reached.digest = object.digest)"
+
+    def record_blobs(self, blobs: Iterable[tuple[Digest, int]]) -> None:
+        left = iter(blobs)
+        # Many in one statement, each once: a statement may not change a row twice.
+        while some := {digest.hex: size for digest, size in islice(left, _AT_ONCE)}:
+            self._db.execute(
+                "INSERT INTO object (digest, kind, size, traced)"
+                " SELECT digest, ?, size, TRUE FROM unnest(?::text[], ?::bigint[]) AS blob(digest, size)"
+                " ON CONFLICT (digest) DO UPDATE SET size = excluded.size"
+                " WHERE object.kind = excluded.kind AND object.size <> excluded.size",
+                (BLOB, list(some), list(some.values())),
+            )
+
+    def _add_edges(self, source: int, position: int, edges: Iterator[tuple[str, Digest]]) -> None:
+        while some := list(islice(edges, _AT_ONCE)):
+            self._db.execute(
+                "INSERT INTO edge (source, position, role, target)"
+                " SELECT ?, ? + ordinality - 1, role, target"
+                " FROM unnest(?::text[], ?::text[]) WITH ORDINALITY AS new(role, target, ordinality)",
+                (source, position, [role for role, _ in some], [target.hex for _, target in some]),
+            )
+            position += len(some)
+
+
+class PostgresPackIndex(SqlPackIndex):
+    """Lives within one transaction of the catalog."""
+
+    TOOLS: ClassVar[str] = "ARRAY(SELECT tool FROM pack_tool WHERE pack_tool.number = pack.number ORDER BY tool)"
+
+    def tools_in(self, value: list[str]) -> tuple[str, ...]:
+        return tuple(value)
+
+
+# One step down the key per stream: the cost does not grow with the number of events.
+_NAMES = """
+  WITH RECURSIVE found(stream) AS (
+    (SELECT stream FROM event WHERE stream >= ? ORDER BY stream LIMIT 1)
+    UNION ALL
+    SELECT (SELECT event.stream FROM event WHERE event.stream > found.stream ORDER BY event.stream LIMIT 1)
+    FROM found WHERE starts_with(found.stream, ?)
+  )
+  SELECT stream FROM found WHERE starts_with(stream, ?)
+"""
+
+
+class PostgresStreams(SqlStreams):
+    """Lives within one transaction of the catalog."""
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        for (stream,) in self._db.rows(_NAMES, (prefix, prefix, prefix)):
+            yield stream
+
 
 _STORE = re.compile(r"store_([0-9a-f]{16})")
 _SYNCHRONOUS = {"crash": "off", "power_cut": "on"}

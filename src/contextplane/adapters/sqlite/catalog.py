@@ -1,30 +1,166 @@
 """The catalog in one SQLite file: the `Catalog` port for a single machine.
 
 It hands out transactions and nothing more; each noun's SQL is in its own module.
+
+Event streams in SQLite: the `Streams` port on the table `event`.
+
+What objects are and what refers to them, in SQLite: the `ObjectIndex` port.
+
+Many rows go into one statement, which reads them from a JSON text: calling SQLite for each of them takes longer.
+
+The list of execution packs in SQLite: the `PackIndex` port on `pack` and `pack_tool`.
+
+The list of handoff packs in SQLite: the `HandoffIndex` port on `handoff`, `handoff_tally` and `handoff_text`.
+
+Full text in SQLite's FTS5: the `TextIndex` port on `text_part` and `words`.
 """
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import ClassVar
 
-from contextplane.adapters.sql.marks import SqlMarks
-from contextplane.adapters.sql.pending import SqlPending
-from contextplane.adapters.sqlite.connect import BUSY_SECONDS, MEMORY, Live, catalog_errors, connect
-from contextplane.adapters.sqlite.migrate import migrate, schema_problems, version_of
-from contextplane.adapters.sqlite.objects import SqliteObjectIndex
-from contextplane.adapters.sqlite.packs import SqlitePackIndex
-from contextplane.adapters.sqlite.streams import SqliteStreams
-from contextplane.adapters.sqlite.texts import SqliteTextIndex
+import msgspec
+
+from contextplane.adapters.sql.core import SqlMarks, SqlPending, SqlStreams, digest_in
+from contextplane.adapters.sql.indexes import COLUMNS, SqlHandoffIndex, SqlObjectIndex, SqlPackIndex, bounds, values_of
+from contextplane.adapters.sqlite.connection import (
+    BUSY_SECONDS,
+    MEMORY,
+    Live,
+    catalog_errors,
+    connect,
+    migrate,
+    schema_problems,
+    version_of,
+)
 from contextplane.errors import ContextPlaneError
-from contextplane.ports.catalog import CatalogForeign, CatalogMissing, CatalogReadOnly, Survives, Table
+from contextplane.model.catalog import BLOB, HandoffFilter, HandoffRow, Hit, Survives, Table, TextPart, terms
+from contextplane.model.ids import Digest, HandoffId
+from contextplane.ports.catalog import CatalogForeign, CatalogMissing, CatalogReadOnly
 
-if TYPE_CHECKING:
-    from contextplane.adapters.sqlite.handoffs import SqliteHandoffIndex
+__all__ = [
+    "SqliteCatalog",
+    "SqliteHandoffIndex",
+    "SqliteObjectIndex",
+    "SqlitePackIndex",
+    "SqliteStreams",
+    "SqliteTextIndex",
+    "SqliteTransaction",
+]
 
-__all__ = ["SqliteCatalog", "SqliteTransaction"]
+
+class SqliteStreams(SqlStreams):
+    """Lives within one transaction of the catalog."""
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        # One step down the key per stream: the cost does not grow with the number of events.
+        row = self._db.one("SELECT min(stream) FROM event WHERE stream >= ?", (prefix,))
+        while row[0] is not None and row[0].startswith(prefix):
+            yield row[0]
+            row = self._db.one("SELECT min(stream) FROM event WHERE stream > ?", (row[0],))
+
+
+_ROWS_AT_ONCE = 4096
+
+
+class SqliteObjectIndex(SqlObjectIndex):
+    """Lives within one transaction of the catalog."""
+
+    FIRST_PART: ClassVar[str] = "substr(name, 1, instr(name, '/'))"
+    NOT_REACHED: ClassVar[str] = "digest NOT IN reached"
+
+    def record_blobs(self, blobs: Iterable[tuple[Digest, int]]) -> None:
+        left = iter(blobs)
+        while some := {digest.hex: size for digest, size in islice(left, _ROWS_AT_ONCE)}:
+            self._db.execute(
+                "INSERT INTO object (digest, kind, size, traced)"
+                " SELECT key, ?, value, 1 FROM json_each(?) WHERE true"
+                " ON CONFLICT (digest) DO UPDATE SET size = excluded.size"
+                " WHERE kind = excluded.kind AND size <> excluded.size",
+                (BLOB, _json(some)),
+            )
+
+    def _add_edges(self, source: int, position: int, edges: Iterator[tuple[str, Digest]]) -> None:
+        while some := list(islice(edges, _ROWS_AT_ONCE)):
+            for role, group in groupby(some, itemgetter(0)):
+                targets = [target.hex for _, target in group]
+                self._db.execute(
+                    "INSERT INTO edge (source, position, role, target) SELECT ?, ? + key, ?, value FROM json_each(?)",
+                    (source, position, role, _json(targets)),
+                )
+                position += len(targets)
+
+
+def _json(value: dict[str, int] | Sequence[str]) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+_tools = msgspec.json.Decoder(tuple[str, ...])
+
+
+class SqlitePackIndex(SqlPackIndex):
+    """Lives within one transaction of the catalog."""
+
+    TOOLS: ClassVar[str] = (
+        "(SELECT json_group_array(tool) FROM (SELECT tool FROM pack_tool WHERE number = pack.number ORDER BY tool))"
+    )
+
+    def tools_in(self, value: str) -> tuple[str, ...]:
+        return _tools.decode(value)
+
+    def remove(self, digest: Digest) -> None:
+        self._db.execute(
+            "DELETE FROM words WHERE rowid IN"
+            " (SELECT id FROM text_part JOIN pack USING (number) WHERE pack.digest = ?)",
+            (digest.hex,),
+        )
+        super().remove(digest)
+
+    def clear(self) -> None:
+        self._db.execute("DELETE FROM words")
+        super().clear()
+
+
+_SNIPPET_WORDS = 16
+_TEXTS_AT_ONCE = 256
+
+
+class SqliteTextIndex:
+    """Lives within one transaction of the catalog."""
+
+    def __init__(self, db: Live) -> None:
+        self._db = db
+
+    def search(self, words: str, limit: int) -> tuple[Hit, ...]:
+        # Each term is a quoted string to FTS5: nothing that people type is an operator of it.
+        query = " ".join('"' + one.text.replace('"', '""') + '"' + "*" * one.prefix for one in terms(words))
+        # By number and not by rank: ranking reads every match, and the cost would grow with what is stored.
+        rows = self._db.execute(
+            "SELECT pack.digest, text_part.part, snippet(words, 0, char(2), char(3), '...', ?)"
+            " FROM words JOIN text_part ON text_part.id = words.rowid JOIN pack ON pack.number = text_part.number"
+            " WHERE words MATCH ? ORDER BY words.rowid DESC LIMIT ?",
+            (_SNIPPET_WORDS, query, limit),
+        )
+        return tuple(
+            Hit(pack=digest_in(self._db, digest), part=part, snippet=snippet) for digest, part, snippet in rows
+        )
+
+    def add(self, pack: Digest, parts: Iterable[TextPart]) -> None:
+        number = self._db.one("SELECT number FROM pack WHERE digest = ?", (pack.hex,))[0]
+        last = self._db.one("SELECT max(id) FROM text_part")[0] or 0
+        numbered = enumerate(parts, last + 1)
+        # Some at a time: all the texts of a pack may be more than fits.
+        while some := list(islice(numbered, _TEXTS_AT_ONCE)):
+            places = ((id_, number, part.part) for id_, part in some)
+            self._db.executemany("INSERT INTO text_part (id, number, part) VALUES (?, ?, ?)", places)
+            words = ((id_, part.text) for id_, part in some)
+            self._db.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", words)
+
 
 _SYNCHRONOUS = {"crash": "NORMAL", "power_cut": "FULL"}
 
@@ -44,8 +180,6 @@ class SqliteTransaction:
     @cached_property
     def handoffs(self) -> "SqliteHandoffIndex":
         """Loaded when first asked for: most verbs have nothing to do with handoff packs."""
-        from contextplane.adapters.sqlite.handoffs import SqliteHandoffIndex  # noqa: PLC0415
-
         return SqliteHandoffIndex(self._live)
 
 
@@ -180,3 +314,58 @@ def _closing_on_error(db: sqlite3.Connection) -> Iterator[None]:
     except BaseException:
         db.close()
         raise
+
+
+_TRIGRAM = 3
+_MATCHED = 64
+"""FTS5 finds so many characters of a long text quickly; whether the rest follows is then looked at one by one."""
+
+
+class SqliteHandoffIndex(SqlHandoffIndex):
+    """Lives within one transaction of the catalog."""
+
+    def put(self, row: HandoffRow) -> None:
+        self.remove(row.id)
+        number = self._db.one(
+            f"INSERT INTO handoff ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number", values_of(row)
+        )
+        self._db.execute("INSERT INTO handoff_text (rowid, text) VALUES (?, ?)", (*number, _whole(row.searched)))
+
+    def remove(self, handoff_id: HandoffId) -> None:
+        row = self._db.execute("SELECT number FROM handoff WHERE id = ?", (handoff_id.text,)).fetchone()
+        if row is not None:
+            self._db.execute("DELETE FROM handoff_text WHERE rowid = ?", row)
+            self._db.execute("DELETE FROM handoff WHERE number = ?", row)
+
+    def clear(self) -> None:
+        self._db.execute("DELETE FROM handoff_text")
+        self._db.execute("DELETE FROM handoff")
+        self._db.execute("DELETE FROM handoff_tally")
+
+    def all_after(self, offset: int) -> tuple[str, tuple[object, ...]]:
+        return "LIMIT -1 OFFSET ?", (offset,)
+
+    def by_deadline(self) -> str:
+        return "handoff INDEXED BY handoff_deadline"
+
+    def meant(self, wanted: HandoffFilter) -> tuple[str, str, list[object]]:
+        """As it says there. A deadline that is bounded above is near, so few have one."""
+        where, values = bounds(wanted)
+        if wanted.query:
+            query = _whole(wanted.query.casefold())
+            if len(query) >= _TRIGRAM:
+                # One quoted string to FTS5: nothing that people type is an operator.
+                where = f"handoff_text MATCH ? AND {where}"
+                values.insert(0, '"' + query[:_MATCHED].replace('"', '""') + '"')
+            if not _TRIGRAM <= len(query) <= _MATCHED:
+                where += " AND instr(handoff_text.text, ?)"
+                values.append(query)
+            return "handoff JOIN handoff_text ON handoff_text.rowid = number", where, values
+        newest = "handoff_newest" if wanted.status is None else "handoff_status"
+        index = newest if wanted.until is None else "handoff_deadline"
+        return f"handoff INDEXED BY {index}", where, values
+
+
+def _whole(text: str) -> str:
+    # FTS5 takes a NUL for the end of the text.
+    return text.replace("\0", "\x01")

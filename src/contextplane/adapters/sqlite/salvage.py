@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from contextplane.adapters.files.disk import Disk, storage_errors
-from contextplane.adapters.sqlite.connect import file_uri
+from contextplane.adapters.sqlite.connection import file_uri
+from contextplane.model.catalog import MAX_INLINE, StoredEvent
 from contextplane.model.ids import Digest
-from contextplane.ports.streams import MAX_INLINE, StoredEvent
 
 __all__ = ["NEXT", "install", "saved_events", "saved_pending", "unfinished_install"]
 

@@ -1,36 +1,60 @@
-"""The chapters about the contract: written and judged, released by several people, compiled for one request."""
+"""The chapters about the contract: written and judged, released by several people, compiled for one request.
+
+Telling only what happened.
+"""
 
 import copy
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from contextplane.adapters.ed25519.keys import Ed25519Signer, generated
-from contextplane.app.authored import pack_from
-from contextplane.app.beginning import begin_pack, begin_request
-from contextplane.app.compile_case import case_from, read_case
-from contextplane.app.compiling import from_value
-from contextplane.app.demo.telling import refusal, true
-from contextplane.app.keys import KeyDesk
-from contextplane.app.linting import linted
+from contextplane.adapters.ed25519 import Ed25519Signer, generated
+from contextplane.app.packs.files import begin_pack, begin_request, case_from, pack_from
+from contextplane.app.packs.lint import linted
 from contextplane.app.platform import opened
-from contextplane.app.registry import By, RegistryDesk
-from contextplane.app.registry_pins import pinned
-from contextplane.app.registry_release import published, recorded, reviewed, signed
-from contextplane.app.registry_resolving import resolved
-from contextplane.app.registry_verifying import verified
+from contextplane.app.registry.audit import verified
+from contextplane.app.registry.keys import KeyDesk
+from contextplane.app.registry.pins import pinned
+from contextplane.app.registry.release import published, recorded, reviewed, signed
+from contextplane.app.registry.resolve import resolved
+from contextplane.app.registry.session import By, RegistryDesk
 from contextplane.app.settings import Settings
 from contextplane.authoring.gates.table import judged
+from contextplane.compiler.case import read_case
+from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.ids import PackRef
-from contextplane.registry.resolved import Asked
+from contextplane.registry.resolution import Asked
+from contextplane.runtime.published_source import from_value
 from contextplane.trust.compatibility import Present
 
 if TYPE_CHECKING:
-    from contextplane.model.canonical import Json
+    from contextplane.model.json.canonical import Json
 
-__all__ = ["compiled", "judged_first", "released"]
+__all__ = ["StoryUntrue", "compiled", "judged_first", "refusal", "released", "true"]
+
+
+class StoryUntrue(ContextPlaneError):
+    """The demo was about to tell something that did not happen."""
+
+    code: ClassVar[str] = "demo_untrue"
+
+
+def true(claim: bool, told: str) -> str:  # noqa: FBT001  reads as what it is
+    if not claim:
+        raise StoryUntrue(f"this did not happen: {told}")
+    return told
+
+
+def refusal(attempt: Callable[[], object]) -> str:
+    """The code with which an attempt is refused."""
+    try:
+        attempt()
+    except ContextPlaneError as error:
+        return error.code
+    raise StoryUntrue("this was not refused")
+
 
 _ISSUER = "tenant_acme_prod"
 _REF = PackRef.parse("ctxpack.support@1.0.0")

@@ -1,14 +1,15 @@
-"""The demo, chapter by chapter: each does something real to a real store and tells what came of it."""
+"""The demo, chapter by chapter: each does something real to a real store and tells what came of it.
+
+The world of the demo: one refund, as a support agent handled it twice. Made up, and the same on every machine.
+"""
 
 import hashlib
 import os
 from collections.abc import Callable, Iterator
 
-from contextplane.app.demo.contract import compiled, judged_first, released
-from contextplane.app.demo.refund import DECISION, later_log, refund_log
-from contextplane.app.demo.telling import refusal, true
+from contextplane.app.demo.contract import compiled, judged_first, refusal, released, true
+from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.packing import pack_log
 from contextplane.app.platform import Platform, opened
 from contextplane.app.repair import repaired
 from contextplane.app.settings import Settings
@@ -16,16 +17,63 @@ from contextplane.audit.diff import diff
 from contextplane.audit.load import LoadedPack, load, part_digest
 from contextplane.audit.replay import fidelity, replay_recorded
 from contextplane.audit.verify import PackVerdict, verify_pack
-from contextplane.model.canonical import canonical
+from contextplane.model.catalog import BLOB, PackFilter, Recorded
 from contextplane.model.ids import Digest
+from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.value import Value
-from contextplane.ports.object_index import BLOB, Recorded
-from contextplane.ports.pack_index import PackFilter
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.store.status import contents
 
-__all__ = ["CHAPTERS", "Chapter", "kept_runs", "tour"]
+__all__ = ["CHAPTERS", "DECISION", "ORDER", "Chapter", "kept_runs", "later_log", "refund_log", "tour"]
+
+ORDER = '{"amount_inr":4200,"ceid":"order:ord_881","customer":"customer:cus_77","status":"delivered"}'
+DECISION = '{"amount_inr":4200,"decision_key":"support.refund.execute","outcome":"escalated"}'
+_PAID = '{"amount_inr":4200,"decision_key":"support.refund.execute","outcome":"executed"}'
+_POLICY = '{"allow":true,"gate":"GATE_FINANCE_APPROVAL","rule":"R_HIGH_VALUE_REQUIRES_APPROVAL"}'
+_LATER_POLICY = '{"allow":true,"rule":"R_WITHIN_LIMIT"}'
+
+
+def refund_log() -> dict[str, Json]:
+    """The run as its agent logged it. The order and what its lookup returned are the same bytes."""
+    return {
+        "model": {"identifier": "model-of-the-demo-1", "parameters": {"temperature": 0}},
+        "system_prompt": "You handle refunds. Never promise one before the policy is verified.",
+        "prompts": [{"role": "user", "content": "Refund order ord_881 for INR 4200."}],
+        "inputs": [{"name": "order.json", "content": ORDER}],
+        "steps": [
+            _call("adp_orders.lookup", ORDER, "2026-05-04T09:31:40Z"),
+            _call("adp_policy.eval", _POLICY, "2026-05-04T09:31:41Z"),
+            {"type": "reasoning", "output": "Over the limit: finance decides.", "timestamp": "2026-05-04T09:31:42Z"},
+        ],
+        "outputs": [{"name": "decision.json", "content": DECISION}],
+        "environment": {"os": "linux", "runtime": "demo", "tool_versions": {"adp_orders": "2026-04-15"}},
+    }
+
+
+def later_log() -> dict[str, Json]:
+    """The same refund under a policy that was changed in between: nobody has to be asked, and it is paid."""
+    return {
+        **refund_log(),
+        "steps": [
+            _call("adp_orders.lookup", ORDER, "2026-05-11T09:31:40Z"),
+            _call("adp_policy.eval", _LATER_POLICY, "2026-05-11T09:31:41Z"),
+            _call("adp_payments.refund", '{"status":"paid"}', "2026-05-11T09:31:42Z"),
+            {"type": "reasoning", "output": "Within the limit: paid.", "timestamp": "2026-05-11T09:31:43Z"},
+        ],
+        "outputs": [{"name": "decision.json", "content": _PAID}],
+    }
+
+
+def _call(tool: str, output: str, timestamp: str) -> dict[str, Json]:
+    return {
+        "type": "tool_call",
+        "tool": tool,
+        "parameters": {"order_id": "ord_881"},
+        "output": output,
+        "deterministic": True,
+        "timestamp": timestamp,
+    }
 
 
 class Chapter(Value, frozen=True):

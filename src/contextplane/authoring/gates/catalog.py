@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from contextplane.authoring.catalog_subject import CatalogSubject
 from contextplane.authoring.finding import Broken, Law
-from contextplane.authoring.gates import belonging, integrity, plans, policy, security, tenancy
+from contextplane.authoring.gates import integrity, misplaced_content, policy, risk, security, tenancy
+from contextplane.authoring.subject import CatalogSubject
 
 __all__ = ["LAWS"]
 
@@ -33,9 +33,9 @@ LAWS: tuple[Law[CatalogSubject], ...] = (
     *integrity.DECIDING_LAWS,
     Law(gate="integrity", code="template_intent_unknown", check=templates_serve_an_intent_of_the_catalog),
     Law(gate="integrity", code="eligible_template_unknown", check=eligible_templates_are_its_own),
-    *plans.DECIDING_LAWS,
+    *risk.DECIDING_LAWS,
     *policy.DECIDING_LAWS,
     *tenancy.DECIDING_LAWS,
     *security.TEXT_LAWS,
-    *belonging.TEXT_LAWS,
+    *misplaced_content.TEXT_LAWS,
 )

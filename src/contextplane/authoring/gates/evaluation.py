@@ -1,4 +1,7 @@
-"""Evaluation: success is defined for every intent, and no gain elsewhere buys a regression of policy or safety."""
+"""Evaluation: success is defined for every intent, and no gain elsewhere buys a regression of policy or safety.
+
+Replay: what a run depended on can be had again. What golden cases would show is told apart, never passed over.
+"""
 
 from collections.abc import Iterator
 
@@ -74,10 +77,28 @@ def targets_ask_for_something(subject: Subject) -> Iterator[Broken]:
             yield Broken(at=f"{at}/economics_cents_per_decision", cause=cause, cure="write what a decision may cost")
 
 
-LAWS: tuple[Law[Subject], ...] = (
+_EVALUATION_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="evaluation", code="intent_without_target", check=every_intent_has_targets),
     Law(gate="evaluation", code="target_without_intent", check=every_target_is_served),
     Law(gate="evaluation", code="release_gate_missing", check=release_gates_hold_the_floors),
     Law(gate="evaluation", code="target_idle", check=targets_ask_for_something),
     Law(gate="evaluation", code="release_gate_loose", check=floors_give_no_ground, severity="warning"),
 )
+
+
+def golden_cases_are_stable(subject: Subject) -> Iterator[Broken]:
+    """Golden cases compile to stable manifests and budget reports."""
+    if subject.intents:
+        yield Broken(
+            at="",
+            cause="golden cases are not compiled here",
+            cure="'ctx check PACK --golden DIR' compiles them, and 'ctx publish --golden DIR' refuses what drifted",
+            unknown=True,
+        )
+
+
+_REPLAY_LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="replay", code="golden_cases_unstable", check=golden_cases_are_stable),
+)
+
+LAWS: tuple[Law[Subject], ...] = (*_REPLAY_LAWS, *_EVALUATION_LAWS)

@@ -1,14 +1,25 @@
-"""Referential integrity: every name that one part of a pack uses is declared by another, exactly once."""
+"""Referential integrity: every name that one part of a pack uses is declared by another, exactly once.
 
-from collections.abc import Iterable, Iterator
+Lists of names: each name stands there once.
 
-from contextplane.authoring.deciding import Deciding, place_in
+What holds where a request says nothing of it: a timezone and a currency that there are.
+
+Whether a language has the form of BCP 47, the schema says. A region is an id: some are countries, others places of a
+provider, such as ap-south-1.
+
+Compatibility: a pack says which versions it needs, so that a runtime that is too old fails closed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
 from contextplane.authoring.evidence import ACTING, from_tools, givers, is_given, sources
 from contextplane.authoring.finding import Broken, Law
-from contextplane.authoring.nearest import nearest
-from contextplane.authoring.subject import Subject
-from contextplane.model.context_pack.decision_layer import DecisionSpec
-from contextplane.model.context_pack.terms import at_most
+from contextplane.authoring.iso_codes import RELEASE, currencies, timezones
+from contextplane.authoring.subject import Deciding, Subject, place_in
+from contextplane.authoring.suggest import nearest
+from contextplane.model.context_pack import RUNTIME_CONTRACT, DecisionSpec, at_most
+from contextplane.model.version_range import RangeInvalid, VersionRange
 
 __all__ = ["DECIDING_LAWS", "LAWS", "unknown"]
 
@@ -188,7 +199,7 @@ DECIDING_LAWS: tuple[Law[Deciding], ...] = (
 )
 """What holds in a catalog as well."""
 
-LAWS: tuple[Law[Subject], ...] = (
+_REFERENCE_LAWS: tuple[Law[Subject], ...] = (
     *DECIDING_LAWS,
     Law(gate="integrity", code="decision_binding_unknown", check=decision_bindings_resolve),
     Law(gate="integrity", code="rule_gate_unknown", check=rule_gates_resolve),
@@ -202,3 +213,184 @@ LAWS: tuple[Law[Subject], ...] = (
     Law(gate="integrity", code="evidence_prohibited", check=no_rule_prohibits_what_it_needs),
     Law(gate="integrity", code="permission_repeated", check=one_permission_per_capability),
 )
+
+
+def no_list_repeats_a_name(subject: Subject) -> Iterator[Broken]:
+    """No list of names holds the same one twice: what was meant instead is missing."""
+    for at, field, names in _lists(subject):
+        if len(names) > 1 and len(set(names)) < len(names):
+            seen: dict[str, int] = {}
+            for n, name in enumerate(names):
+                first = seen.setdefault(name, n)
+                if first != n:
+                    cause = f"{name!r} is already at {at}/{field}/{first}"
+                    yield Broken(at=f"{at}/{field}/{n}", cause=cause, cure="take it out, or write what was meant")
+
+
+def _lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """The lists of names that there are: the part that each is in, its field, its names. One name is no list."""
+    pack, refs = subject.pack, subject.pack.intelligence_refs
+    at, tenant = subject.tenant
+    yield at, "shared_with", tenant.shared_with
+    yield "/intelligence_refs/ontology", "entity_types", refs.ontology.entity_types
+    yield "/intelligence_refs/ontology", "relationship_types", refs.ontology.relationship_types
+    yield "/intelligence_refs/identity_layer", "ceid_namespaces", refs.identity_layer.ceid_namespaces
+    yield "/intelligence_refs", "embedding_keys", refs.embedding_keys
+    yield "/policy_layer/guardrails", "redaction_rules", pack.policy_layer.guardrails.redaction_rules
+    yield "/memory_layer/memory_policy", "write_classes_allowed", pack.memory_layer.memory_policy.write_classes_allowed
+    yield from _of_tools(subject)
+    yield from _of_rules(subject)
+    for at, spec in subject.decisions.values():
+        yield at, "required_evidence", spec.required_evidence
+        yield at, "allowed_outcomes", spec.allowed_outcomes
+
+
+def _of_tools(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
+    for at, adapter in subject.adapters.values():
+        if len(adapter.capabilities) > 1:
+            yield at, "capabilities", adapter.capabilities
+    for at, permission in subject.permissions:
+        if len(permission.produces) > 1:
+            yield at, "produces", permission.produces
+    for at, template in subject.templates:
+        for s, step in enumerate(template.steps):
+            if len(step.depends_on) > 1:
+                yield f"{at}/steps/{s}", "depends_on", step.depends_on
+
+
+def _of_rules(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
+    for placed in subject.rules:
+        for key, named in placed.rule.applies_to.items():
+            if not isinstance(named, str) and len(named) > 1:
+                yield f"{placed.at}/applies_to", key, named
+    for effect in subject.effects:
+        if len(effect.effect.requires) > 1:
+            yield effect.at, "requires", effect.effect.requires
+        if len(effect.effect.prohibits) > 1:
+            yield effect.at, "prohibits", effect.effect.prohibits
+
+
+_LIST_LAWS: tuple[Law[Subject], ...] = (Law(gate="integrity", code="entry_repeated", check=no_list_repeats_a_name),)
+
+
+_AT = "/pack_meta/environment_defaults"
+
+
+def defaults_are_known(subject: Subject) -> Iterator[Broken]:
+    """The timezone by default is one of IANA's, and the currency one of ISO 4217."""
+    said = subject.pack.pack_meta.environment_defaults
+    if said.timezone not in timezones():
+        cause = f"{said.timezone!r} is no timezone of the IANA database {RELEASE}"
+        yield Broken(at=f"{_AT}/timezone", cause=cause, cure=nearest(said.timezone, timezones(), "correct it"))
+    if said.currency not in currencies():
+        cause = f"{said.currency!r} is no currency of ISO 4217"
+        yield Broken(at=f"{_AT}/currency", cause=cause, cure=nearest(said.currency, currencies(), "correct it"))
+
+
+_DEFAULT_LAWS: tuple[Law[Subject], ...] = (
+    # A list that is written down grows old: what it does not hold is told, and refused by nobody.
+    Law(gate="integrity", code="environment_default_unknown", check=defaults_are_known, severity="warning"),
+)
+
+
+_REQUIRES = "/contract_meta/compatibility/requires"
+_NEEDED = ("runtime", "ontology")
+_CONTRACT = 1
+
+
+def _version(text: str) -> tuple[int, int, int]:
+    major, minor, patch = map(int, text.split("."))
+    return major, minor, patch
+
+
+_RUNTIME = _version(RUNTIME_CONTRACT)
+
+
+def requirements_are_explicit(subject: Subject) -> Iterator[Broken]:
+    """compatibility.requires names a range of versions for the runtime and one for the ontology."""
+    for name in _NEEDED:
+        if name not in subject.pack.contract_meta.compatibility.requires:
+            yield Broken(at=_REQUIRES, cause=f"nothing is required of the {name}", cure=f'add "{name}": ">=1.0.0"')
+
+
+def requirements_are_ranges(subject: Subject) -> Iterator[Broken]:
+    """Every entry of compatibility.requires is a range of versions that some versions are in and others are not."""
+    for name, found in subject.once(_ranges).items():
+        if isinstance(found, RangeInvalid):
+            yield Broken(at=f"{_REQUIRES}/{name}", cause=found.message, cure=found.hint or "write >=1.0.0")
+
+
+def requirements_are_understood(subject: Subject) -> Iterator[Broken]:
+    """compatibility.requires names nothing but the runtime and the ontology: what is not understood is refused."""
+    for name in subject.pack.contract_meta.compatibility.requires:
+        if name not in _NEEDED:
+            cause = f"{name[:60]!r} is required, which no runtime knows, so none would load the pack"
+            yield Broken(at=f"{_REQUIRES}/{name}", cause=cause, cure=nearest(name, _NEEDED, "take it out"))
+
+
+def this_runtime_is_in_range(subject: Subject) -> Iterator[Broken]:
+    """The runtime that judges is in the range that compatibility.requires asks for: it would load no other pack."""
+    admitted = subject.once(_ranges).get("runtime")
+    if isinstance(admitted, VersionRange) and _RUNTIME not in admitted:
+        asked = subject.pack.contract_meta.compatibility.requires["runtime"]
+        yield Broken(
+            at=f"{_REQUIRES}/runtime",
+            cause=f"this runtime has the contract {RUNTIME_CONTRACT}, which is not in {asked}: it refuses the pack",
+            cure=f"write >={RUNTIME_CONTRACT}, or lint it with a ctx of the runtime that it is for",
+        )
+
+
+def the_pinned_ontology_is_in_range(subject: Subject) -> Iterator[Broken]:
+    """The pinned version of the ontology is one that compatibility.requires admits."""
+    version, admitted = subject.pack.intelligence_refs.ontology.version, subject.once(_ranges).get("ontology")
+    if isinstance(admitted, VersionRange) and _version(version) not in admitted:
+        asked = subject.pack.contract_meta.compatibility.requires["ontology"]
+        yield Broken(
+            at="/intelligence_refs/ontology/version",
+            cause=f"{version} is not in {asked}, which compatibility.requires asks of the ontology",
+            cure="change one of the two",
+        )
+
+
+def _ranges(subject: Subject) -> Mapping[str, VersionRange | RangeInvalid]:
+    """The ranges that are required; of one that is none, why."""
+    found: dict[str, VersionRange | RangeInvalid] = {}
+    for name, text in subject.pack.contract_meta.compatibility.requires.items():
+        try:
+            found[name] = VersionRange.parse(text)
+        except RangeInvalid as error:
+            found[name] = error
+    return found
+
+
+def the_contract_is_known(subject: Subject) -> Iterator[Broken]:
+    """contract_version is one of the contract that this product reads: 1.Y.Z."""
+    version = subject.pack.contract_meta.contract_version
+    if int(version.partition(".")[0]) != _CONTRACT:
+        yield Broken(
+            at="/contract_meta/contract_version",
+            cause=f"contract version {version} is not known here",
+            cure=f"write {_CONTRACT}.0.0, or lint it with a version of ctx that knows it",
+        )
+
+
+def it_was_created_some_time(subject: Subject) -> Iterator[Broken]:
+    """created_at is a moment that there was: a day of the calendar, an hour of the day."""
+    try:
+        datetime.fromisoformat(subject.pack.contract_meta.created_at)
+    except ValueError:
+        cause = f"there is no moment {subject.pack.contract_meta.created_at}"
+        yield Broken(at="/contract_meta/created_at", cause=cause, cure="write it as 2026-05-09T00:00:00Z")
+
+
+_COMPATIBILITY_LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="integrity", code="compatibility_unstated", check=requirements_are_explicit),
+    Law(gate="integrity", code="compatibility_range_invalid", check=requirements_are_ranges),
+    Law(gate="integrity", code="compatibility_unknown", check=requirements_are_understood),
+    Law(gate="integrity", code="runtime_out_of_range", check=this_runtime_is_in_range),
+    Law(gate="integrity", code="ontology_out_of_range", check=the_pinned_ontology_is_in_range),
+    Law(gate="integrity", code="contract_version_unknown", check=the_contract_is_known),
+    Law(gate="integrity", code="created_at_impossible", check=it_was_created_some_time),
+)
+
+LAWS: tuple[Law[Subject], ...] = (*_REFERENCE_LAWS, *_LIST_LAWS, *_COMPATIBILITY_LAWS, *_DEFAULT_LAWS)

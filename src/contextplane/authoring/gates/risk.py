@@ -1,13 +1,33 @@
-"""Risk: nothing can do more than somebody agreed to, and nothing is done twice."""
+"""Risk: nothing can do more than somebody agreed to, and nothing is done twice.
+
+What a pack says of the arguments and the schemas of its tools, which the Tool Gateway checks each call by.
+
+Plans: every parameter of a step can be computed, and what stands there outright is what the tool may be given.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from contextplane.authoring.conditions import PATHS, is_fact
 from contextplane.authoring.finding import Broken, Law
-from contextplane.authoring.subject import Subject
-from contextplane.model.context_pack.terms import APPROVAL_MODES, ApprovalMode, at_most
-from contextplane.model.context_pack.tooling_layer import Adapter, Permission
+from contextplane.authoring.subject import Deciding, Subject
+from contextplane.authoring.suggest import nearest
+from contextplane.authoring.tool_arguments import leaves_nothing, refuses_objects, schema_problems
+from contextplane.model.context_pack import (
+    APPROVAL_MODES,
+    Adapter,
+    ApprovalMode,
+    Permission,
+    TaskStep,
+    TaskTemplate,
+    at_most,
+)
+from contextplane.model.json.canonical import Json
+from contextplane.model.json.pointer import pointer
+from contextplane.policy.logic.expression import logic_problems, variables
+from contextplane.policy.regex_safety import pattern_problem
 
-__all__ = ["LAWS"]
+__all__ = ["DECIDING_LAWS", "LAWS"]
 
 _IDEMPOTENCY = "idempotency_key"
 
@@ -177,7 +197,7 @@ def destructive_capabilities_can_be_undone(subject: Subject) -> Iterator[Broken]
                 )
 
 
-LAWS: tuple[Law[Subject], ...] = (
+_APPROVAL_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="risk", code="tool_above_ceiling", check=tools_are_below_the_ceiling),
     Law(gate="risk", code="destructive_without_gate", check=destructive_tools_have_a_gate),
     Law(gate="risk", code="write_without_idempotency", check=writes_require_idempotency),
@@ -186,3 +206,195 @@ LAWS: tuple[Law[Subject], ...] = (
     Law(gate="risk", code="destructive_without_evidence", check=destructive_decisions_rest_on_evidence),
     Law(gate="risk", code="destructive_irreversible", check=destructive_capabilities_can_be_undone, severity="warning"),
 )
+
+
+def argument_bounds_leave_something(subject: Subject) -> Iterator[Broken]:
+    """The constraints of an argument leave at least one value, and its pattern is one that is matched fast."""
+    places = [(at, permission.arg_constraints) for at, permission in subject.permissions]
+    places += [(one.at, one.effect.arg_constraints) for one in subject.effects if one.effect.arg_constraints]
+    for at, constraints in places:
+        for name, one in constraints.items():
+            place = f"{at}/arg_constraints/{name}"
+            if one.pattern is not None and (problem := pattern_problem(one.pattern)):
+                cure = "repeat nothing that matches one text in two ways, refer to nothing and look at nothing around"
+                yield Broken(at=f"{place}/pattern", cause=f"the pattern {problem}", cure=cure)
+            elif problem := leaves_nothing(one):
+                yield Broken(at=place, cause=f"no value is left: {problem}", cure="loosen one of its constraints")
+
+
+def schemas_can_be_used(subject: Subject) -> Iterator[Broken]:
+    """Every input_schema and output_schema is a JSON Schema of 2020-12, complete in itself, with fast patterns."""
+    for at, adapter in subject.adapters.values():
+        for name, spec in adapter.capability_specs.items():
+            for field, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):
+                for place, problem in schema_problems(schema) if schema else ():
+                    yield Broken(
+                        at=f"{at}/capability_specs/{name}/{field}{place}",
+                        cause=f"the {field} of {adapter.adapter_id}.{name} {problem}",
+                        cure="mend it: no call could be checked by it",
+                    )
+
+
+def arguments_are_objects(subject: Subject) -> Iterator[Broken]:
+    """Every input_schema takes an object at its root: the arguments of a call are one, and nothing else."""
+    for at, adapter in subject.adapters.values():
+        for name, spec in adapter.capability_specs.items():
+            if spec.input_schema and (place := refuses_objects(spec.input_schema)):
+                yield Broken(
+                    at=f"{at}/capability_specs/{name}/input_schema{place}",
+                    cause=f"the input_schema of {adapter.adapter_id}.{name} refuses every object; no call can keep it",
+                    cure="write type: object, and what is given now as one of its properties",
+                )
+
+
+def nothing_is_understated(subject: Subject) -> Iterator[Broken]:
+    """What one endpoint can do has one approval mode, by whichever adapter: a lower one would pass by every gate."""
+    if len({adapter.endpoint_ref for _, adapter in subject.adapters.values()}) == len(subject.adapters):
+        return
+    highest = {}
+    for _, adapter in sorted(subject.adapters.values(), key=lambda one: APPROVAL_MODES.index(one[1].approval_mode)):
+        highest.update({(adapter.endpoint_ref, name): adapter for name in adapter.capabilities})
+    for at, adapter in subject.adapters.values():
+        for name in adapter.capabilities:
+            other = highest[adapter.endpoint_ref, name]
+            if other.approval_mode != adapter.approval_mode:
+                yield Broken(
+                    at=f"{at}/approval_mode",
+                    cause=f"{adapter.adapter_id}.{name} is {adapter.approval_mode}, and {other.adapter_id} declares "
+                    f"it {other.approval_mode} at the same endpoint",
+                    cure=f"declare it in one adapter, as {other.approval_mode}",
+                )
+
+
+def nothing_is_its_own_reversal(subject: Subject) -> Iterator[Broken]:
+    """The reversal_op of a capability is another capability: doing the same again undoes nothing."""
+    for at, adapter in subject.adapters.values():
+        for name, spec in adapter.capability_specs.items():
+            if spec.reversal_op == name:
+                yield Broken(
+                    at=f"{at}/capability_specs/{name}/reversal_op",
+                    cause=f"{adapter.adapter_id}.{name} is named as its own reversal",
+                    cure="name the capability that undoes it, or leave it out",
+                )
+
+
+_TOOL_LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="risk", code="argument_bounds_wrong", check=argument_bounds_leave_something),
+    Law(gate="risk", code="capability_understated", check=nothing_is_understated),
+    Law(gate="risk", code="reversal_circular", check=nothing_is_its_own_reversal),
+    Law(gate="integrity", code="tool_schema_invalid", check=schemas_can_be_used),
+    Law(gate="integrity", code="tool_schema_without_object", check=arguments_are_objects),
+)
+
+
+_RESULTS = "results."
+_GIVEN_BY_GATEWAY = frozenset({"idempotency_key"})
+"""Arguments that no plan writes: the Tool Gateway makes one for each call."""
+
+
+def parameters_can_be_computed(subject: Deciding) -> Iterator[Broken]:
+    """Every expression in a parameter is JSONLogic over the facts and over results of steps that it waits for."""
+    for at, template in subject.templates:
+        if any(step.params for step in template.steps):
+            yield from _computed(at, template)
+
+
+def _computed(at: str, template: TaskTemplate) -> Iterator[Broken]:
+    for s, step in enumerate(template.steps):
+        for place, expression in _expressions(f"{at}/steps/{s}/params", step.params):
+            problems = logic_problems(expression)
+            for problem in problems:
+                cause = f"the parameter of the step {step.id} {problem.message}"
+                yield Broken(at=place + problem.at, cause=cause, cure="an object with one key is JSONLogic: mend it")
+            for path in () if problems else sorted(variables(expression)):
+                yield from _readable(place, path, step)
+
+
+def _readable(place: str, path: str, step: TaskStep) -> Iterator[Broken]:
+    if not path.startswith(_RESULTS):
+        if not is_fact(path):
+            cause = f"the step {step.id} reads {path[:80]!a}, which no run has"
+            yield Broken(at=place, cause=cause, cure=f"{PATHS}, or with results.<step>")
+        return
+    wanted = path.split(".")[1]
+    if wanted not in step.depends_on:
+        cause = f"the step {step.id} reads the result of {wanted[:80]!a}, for which it does not wait"
+        yield Broken(at=place, cause=cause, cure=nearest(wanted, step.depends_on, "name it in depends_on"))
+
+
+def _expressions(at: str, value: object) -> Iterator[tuple[str, Json]]:
+    """Every expression in the parameters with its place. An object with one key is one, whatever the key."""
+    todo: list[tuple[str, Any]] = [(f"{at}{pointer([name])}", one) for name, one in _members(value)]
+    while todo:
+        place, one = todo.pop()
+        if isinstance(one, Mapping) and len(one) == 1:
+            yield place, dict(one)
+        else:
+            todo += [(f"{place}{pointer([name])}", part) for name, part in _members(one)]
+
+
+def _members(value: object) -> Iterator[tuple[str | int, object]]:
+    if isinstance(value, Mapping):
+        yield from value.items()
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        yield from enumerate(value)
+
+
+def parameters_keep_the_constraints(subject: Subject) -> Iterator[Broken]:
+    """No step leaves out an argument that its permission requires, or gives one a value that its permission forbids."""
+    if not subject.templates:
+        return
+    permissions = {f"{one.adapter_id}.{one.capability}": one for _, one in subject.permissions if one.allow}
+    for at, template in subject.templates:
+        for s, step in enumerate(template.steps):
+            if step.tool in permissions:
+                yield from _forbidden(f"{at}/steps/{s}", step, permissions[step.tool])
+
+
+def _forbidden(at: str, step: TaskStep, permission: Permission) -> Iterator[Broken]:
+    # Here and not above: few packs hold plans, and what checks calls takes a while to load.
+    from contextplane.policy.arguments import violations  # noqa: PLC0415
+    from contextplane.policy.decision import ArgumentBound  # noqa: PLC0415
+
+    for name, constraint in permission.arg_constraints.items():
+        # What is computed is seen when it is, what an approval lifts may be so, and a bad pattern is told elsewhere.
+        if _is_computed(step.params, name) or constraint.unless_approved:
+            continue
+        if constraint.pattern is not None and pattern_problem(constraint.pattern):
+            continue
+        bound = ArgumentBound(argument=name, constraint=constraint, origin=permission.permission_id, at=at)
+        for one in violations((bound,), step.params, approved=False, changes=True):
+            if one.broken != "required" or name not in _GIVEN_BY_GATEWAY:
+                place = f"{at}/params" if one.broken == "required" else f"{at}/params{pointer(_way(step.params, name))}"
+                cause = f"{name} of the step {step.id} {one.message}, by {permission.permission_id}"
+                yield Broken(at=place, cause=cause, cure=f"give {name} a value that is allowed")
+
+
+def _is_computed(params: Mapping[str, Any], name: str) -> bool:
+    """Whether an argument, or what it is a part of, is an expression."""
+    value: Any = params
+    for step in _way(params, name):
+        if not isinstance(value, Mapping) or step not in value:
+            return False
+        value = value[step]
+        if isinstance(value, Mapping) and len(value) == 1:
+            return True
+    return False
+
+
+def _way(params: Mapping[str, Any], name: str) -> list[str]:
+    """Where an argument is: under its name, or where the dots in its name lead."""
+    return [name] if name in params else name.split(".")
+
+
+DECIDING_LAWS: tuple[Law[Deciding], ...] = (
+    Law(gate="integrity", code="task_parameter_invalid", check=parameters_can_be_computed),
+)
+"""What holds in a catalog as well."""
+
+_PLAN_LAWS: tuple[Law[Subject], ...] = (
+    *DECIDING_LAWS,
+    Law(gate="risk", code="task_argument_forbidden", check=parameters_keep_the_constraints),
+)
+
+LAWS: tuple[Law[Subject], ...] = (*_PLAN_LAWS, *_APPROVAL_LAWS, *_TOOL_LAWS)

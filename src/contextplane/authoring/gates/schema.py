@@ -2,29 +2,100 @@
 
 Whether it has the form, the types decide, which accept what the JSON Schema accepts; where it has not, the schema says
 why, and only then is its validator loaded.
+
+The first parts of a large document. To tell what is wrong with a part takes long, and nobody mends thousands.
+
+The JSON Schemas of our documents, made from their types: what is checked in under `schemas/` must be the same.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from contextplane.authoring.finding import Broken, Finding, Law
-from contextplane.authoring.first_parts import first_parts
-from contextplane.authoring.nearest import nearest
-from contextplane.authoring.schemas import schema_of
-from contextplane.authoring.unspoken import looks_secret
-from contextplane.model.canonical import Json
-from contextplane.model.context_pack.pack import ContextPack
-from contextplane.model.pointer import pointer
+from contextplane.authoring.environment import Surroundings
+from contextplane.authoring.finding import Broken, Finding, Law, looks_secret
+from contextplane.authoring.suggest import nearest
+from contextplane.model.artifact import DecisionCatalog, Overlay
+from contextplane.model.compiled_context import CompiledContext
+from contextplane.model.context_pack import ContextPack
+from contextplane.model.json.canonical import Json
+from contextplane.model.json.pointer import pointer
 
 if TYPE_CHECKING:
     import jsonschema_rs
 
-__all__ = ["LAWS", "form_problems", "said_by_types", "typed_or_problems"]
+__all__ = ["LAWS", "SCHEMAS", "first_parts", "form_problems", "said_by_types", "schema_of", "typed_or_problems"]
+
+_MEMBERS = 100
+
+
+def first_parts(value: Json, most: int, fields: Collection[str]) -> tuple[Json, bool]:
+    """A copy that ends after about so many parts, and whether that is all of it.
+
+    Lists and objects end early; none becomes empty by it, and of an object the first members stay, and all that have
+    one of the names of `fields`. So nothing is missed in the copy that is there in the document, and a large part
+    does not hide what is wrong beside it.
+    """
+    cut = _Cut(most, fields)
+    return cut.of(value), cut.is_whole
+
+
+class _Cut:
+    def __init__(self, most: int, fields: Collection[str]) -> None:
+        self._left = most
+        self._fields = fields
+        self.is_whole = True
+
+    def of(self, value: Json) -> Json:
+        self._left -= 1
+        if isinstance(value, dict):
+            return self._members(value)
+        return self._elements(value) if isinstance(value, list | tuple) else value
+
+    def _members(self, value: dict[str, Json]) -> Json:
+        kept: dict[str, Json] = {}
+        for name, one in value.items():
+            if self._left > 0 or len(kept) < _MEMBERS or name in self._fields:
+                kept[name] = self.of(one)
+        self.is_whole = self.is_whole and len(kept) == len(value)
+        return kept
+
+    def _elements(self, value: Sequence[Json]) -> Json:
+        kept: list[Json] = []
+        for one in value:
+            if kept and self._left <= 0:
+                self.is_whole = False
+                break
+            kept.append(self.of(one))
+        return kept
+
+
+SCHEMAS: dict[str, type[msgspec.Struct]] = {
+    "context-pack.v2.schema.json": ContextPack,
+    "overlay.v1.schema.json": Overlay,
+    "decision-catalog.v1.schema.json": DecisionCatalog,
+    "environment.v1.schema.json": Surroundings,
+    "compiled-context.v1.schema.json": CompiledContext,
+}
+"""Each file, and the document whose form it is."""
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@cache
+def schema_of(document: type[msgspec.Struct]) -> dict[str, Any]:
+    """The schema of a document, in the dialect of 2020-12. One that is in a file has a name."""
+    made = msgspec.json.schema(document)
+    # The end of a text is `\\Z` to Python and `$` to a JSON Schema, where it does not stand before a line break.
+    text = msgspec.json.encode(made).replace(rb"\\Z", b"$")
+    schema: dict[str, Any] = msgspec.json.decode(text)
+    names = [name.removesuffix(".schema.json") for name, one in SCHEMAS.items() if one is document]
+    return {"$schema": _DIALECT, **({"$id": f"urn:contextplane:{names[0]}"} if names else {}), **schema}
+
 
 D = TypeVar("D", bound=msgspec.Struct)
 Shown = Callable[[object], str]

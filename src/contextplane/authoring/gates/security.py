@@ -4,22 +4,27 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 
-from contextplane.authoring.argument_bounds import bounds
 from contextplane.authoring.finding import Broken, Law
-from contextplane.authoring.schema_bounds import bounds_arguments
 from contextplane.authoring.subject import Subject
 from contextplane.authoring.texts import Texts
-from contextplane.policy.disguise import mixed_words, unseen
-from contextplane.policy.given_away import NAMES, given_away, is_secret_value
-from contextplane.policy.personal_data import (
+from contextplane.authoring.tool_arguments import bounds, bounds_arguments
+from contextplane.policy.detect.invisible_text import mixed_words, unseen
+from contextplane.policy.detect.personal_data import (
     IN_BULK,
     emails,
     official_numbers,
     persons_phone_numbers,
     phone_numbers,
 )
-from contextplane.policy.randomness import holds_random_run, is_random
-from contextplane.policy.secrets import SEARCHED, secret_shapes
+from contextplane.policy.detect.secrets import (
+    NAMES,
+    SEARCHED,
+    given_away,
+    holds_random_run,
+    is_random,
+    is_secret_value,
+    secret_shapes,
+)
 
 __all__ = ["LAWS", "TEXT_LAWS"]
 

@@ -6,33 +6,23 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from contextplane.authoring.finding import Finding, Gate, Law
+from contextplane.authoring.environment import Surroundings
+from contextplane.authoring.finding import Finding, Gate, Law, without_secrets
 from contextplane.authoring.gates import (
-    belonging,
-    compatibility,
-    defaults,
     evaluation,
-    guardrails,
     integrity,
-    intents,
-    lists,
-    ownership,
-    plans,
+    misplaced_content,
     policy,
-    replay,
+    policy_wording,
     risk,
     schema,
     security,
     tenancy,
-    tone,
-    tools,
 )
 from contextplane.authoring.subject import Subject
-from contextplane.authoring.surroundings import Surroundings
 from contextplane.authoring.texts import Identify
-from contextplane.authoring.unspoken import without_secrets
-from contextplane.model.canonical import Json
-from contextplane.model.context_pack.pack import ContextPack
+from contextplane.model.context_pack import ContextPack
+from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 
 __all__ = ["EVERY_LAW", "GATES", "LAWS", "Report", "in_order", "judged"]
@@ -43,11 +33,7 @@ GATES: tuple[Gate, ...] = get_args(Gate)
 LAWS: tuple[Law[Subject], ...] = tuple(
     chain.from_iterable(
         gate.LAWS
-        for gate in (
-            *(integrity, lists, compatibility, defaults, plans),
-            *(policy, intents, guardrails, tone, belonging, risk, tools),
-            *(tenancy, ownership, replay, evaluation, security),
-        )
+        for gate in (integrity, policy, policy_wording, misplaced_content, risk, tenancy, evaluation, security)
     )
 )
 """Every law that looks at a pack whose form is right."""

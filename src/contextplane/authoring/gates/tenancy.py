@@ -1,13 +1,15 @@
-"""Tenancy: a pack belongs to somebody, and everything it reaches is scoped to them."""
+"""Tenancy: a pack belongs to somebody, and everything it reaches is scoped to them.
+
+Whose a pack is, and whose its memory is: no tenant answers for another's, and nothing is believed unseen.
+"""
 
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from contextplane.authoring.deciding import Deciding, with_places
 from contextplane.authoring.evidence import snake
 from contextplane.authoring.finding import Broken, Law
-from contextplane.authoring.subject import Subject
+from contextplane.authoring.subject import Deciding, Subject, with_places
 
 __all__ = ["DECIDING_LAWS", "LAWS"]
 
@@ -149,7 +151,7 @@ DECIDING_LAWS: tuple[Law[Deciding], ...] = (
 )
 """What holds in a catalog as well."""
 
-LAWS: tuple[Law[Subject], ...] = (
+_SCOPE_LAWS: tuple[Law[Subject], ...] = (
     *DECIDING_LAWS,
     Law(gate="tenancy", code="endpoint_unregistered", check=endpoints_are_registered),
     Law(gate="tenancy", code="snapshot_out_of_scope", check=the_snapshot_is_in_scope),
@@ -159,3 +161,67 @@ LAWS: tuple[Law[Subject], ...] = (
     Law(gate="tenancy", code="pii_write_back", check=personal_data_stays_out_of_memory, severity="warning"),
     Law(gate="tenancy", code="memory_tiers_disordered", check=longer_tiers_live_longer, severity="warning"),
 )
+
+
+_EVEN = 0.5
+_OPEN = frozenset({"PUBLIC", "INTERNAL"})
+_WRITE_BACK = "/memory_layer/memory_policy/consent_gating/pii_write_back_allowed"
+
+
+def the_issuer_answers_for_the_tenant(subject: Subject) -> Iterator[Broken]:
+    """The issuer is the tenant of the pack, or an authority that publishes for it, and no other tenant."""
+    tenant, issuer = subject.pack.pack_meta.tenant, subject.pack.contract_meta.issuer
+    if issuer == tenant.tenant_id:
+        return
+    other = issuer in tenant.shared_with or issuer in (subject.surroundings.tenants or ())
+    yield Broken(
+        at="/contract_meta/issuer",
+        cause=f"{issuer!r} is another tenant than {tenant.tenant_id!r}, whose pack this is"
+        if other
+        else f"cannot tell whether {issuer!r} may publish for {tenant.tenant_id!r}: it is not that tenant",
+        cure=f"write {tenant.tenant_id}, or have an authority issue it whose key the registry knows",
+        unknown=not other,
+    )
+
+
+def memory_stays_with_one_tenant(subject: Subject) -> Iterator[Broken]:
+    """What a pack that several tenants run writes to memory holds no personal data: it would be of one, before all."""
+    shared = subject.pack.pack_meta.tenant.shared_with
+    if shared and subject.pack.memory_layer.memory_policy.consent_gating.pii_write_back_allowed:
+        yield Broken(
+            at=_WRITE_BACK,
+            cause=f"personal data may be written back, and the pack is shared with {', '.join(shared[:3])}",
+            cure="set it to false, or publish a pack for each tenant",
+        )
+
+
+def personal_data_is_classified(subject: Subject) -> Iterator[Broken]:
+    """A pack that may write personal data back is for confidential data at least."""
+    classification = subject.pack.pack_meta.data_classification
+    if classification in _OPEN and subject.pack.memory_layer.memory_policy.consent_gating.pii_write_back_allowed:
+        yield Broken(
+            at="/pack_meta/data_classification",
+            cause=f"personal data may be written back to memory, and the data is {classification}",
+            cure="raise it to CONFIDENTIAL, or write no personal data back",
+        )
+
+
+def memories_are_promoted_when_likely(subject: Subject) -> Iterator[Broken]:
+    """No memory is promoted without a reviewer that is as likely wrong as right."""
+    least = subject.pack.memory_layer.promotion_thresholds.auto_promote_confidence
+    if least < _EVEN:
+        yield Broken(
+            at="/memory_layer/promotion_thresholds/auto_promote_confidence",
+            cause=f"from a confidence of {least:g} on, memories are believed that nobody has looked at",
+            cure="raise it, to 0.95 or so",
+        )
+
+
+_OWNERSHIP_LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="tenancy", code="issuer_foreign", check=the_issuer_answers_for_the_tenant),
+    Law(gate="tenancy", code="memory_unscoped", check=memory_stays_with_one_tenant),
+    Law(gate="tenancy", code="pii_unclassified", check=personal_data_is_classified, severity="warning"),
+    Law(gate="tenancy", code="promotion_unguarded", check=memories_are_promoted_when_likely),
+)
+
+LAWS: tuple[Law[Subject], ...] = (*_SCOPE_LAWS, *_OWNERSHIP_LAWS)

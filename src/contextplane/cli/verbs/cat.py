@@ -19,7 +19,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean_lines
+from contextplane.cli.output import Screen, clean_lines
 from contextplane.errors import ContextPlaneError, Family
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.audit.load import load, part
-    from contextplane.cli.naming import RECORDING, named_handoff
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
+    from contextplane.cli.references import RECORDING, named_handoff
     from contextplane.model.ids import Digest, ExecutionRef, PackRef, RecordingId
     from contextplane.model.reference import ExecutionPrefix
     from contextplane.store.damage import short, telling
@@ -72,7 +72,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
     handoff = named_handoff(args.ref)
     if handoff is not None:
-        from contextplane.cli.handoffs.bytes_of import bytes_of
+        from contextplane.cli.handoff.read import bytes_of
 
         data = bytes_of(handoff, screen)
         return _write([data], Digest.of(data), args.ref, screen)

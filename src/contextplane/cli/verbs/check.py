@@ -17,10 +17,10 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK, REFUSED
-from contextplane.cli.screen import Screen, clean, shortened
+from contextplane.cli.output import Screen, clean, shortened
 
 if TYPE_CHECKING:
-    from contextplane.app.checking import Checked
+    from contextplane.app.compile.check import Checked
     from contextplane.authoring.checklist import Checklist
 
 __all__ = ["add_arguments", "run"]
@@ -40,9 +40,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.checking import checked
-    from contextplane.cli.context_packs.catalogs import catalogs_of
-    from contextplane.cli.context_packs.older import older
+    from contextplane.app.compile.check import checked
+    from contextplane.cli.pack_args import catalogs_of, older
 
     found = checked(
         args.pack,
@@ -58,7 +57,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _tell(found: "Checked", screen: Screen) -> None:
-    from contextplane.cli.context_packs.changes import tell
+    from contextplane.cli.render.packs import tell
 
     for line in found.checklist.lines:
         color, verdict = _SHOWN[line.verdict]
@@ -78,7 +77,7 @@ def _counts(checklist: "Checklist") -> str:
 
 
 def _answer(found: "Checked") -> dict[str, object]:
-    from contextplane.cli.context_packs.changes import answer
+    from contextplane.cli.render.packs import answer
 
     return {
         "outcome": found.checklist.outcome,

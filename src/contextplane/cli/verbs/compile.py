@@ -19,13 +19,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.compiled.asking import add_asking, add_knobs, asked_case, knobs_of, source_of
+from contextplane.cli.compile_args import add_asking, add_knobs, asked_case, knobs_of, source_of
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean_lines
+from contextplane.cli.output import Screen, clean_lines
 
 if TYPE_CHECKING:
-    from contextplane.app.compiling import Compiled
-    from contextplane.app.knobs import Knob
+    from contextplane.compiler.overrides import Knob
+    from contextplane.compiler.source import Compiled
     from contextplane.model.compiled_context import CompiledContext
 
 __all__ = ["add_arguments", "run"]
@@ -40,7 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.compiling import compiled_case
+    from contextplane.compiler.source import compiled_case
 
     knobs = knobs_of(args)
     case = asked_case(args)
@@ -52,9 +52,8 @@ def run(args: Namespace, screen: Screen) -> int:
         _write_chat(found.context, args.chat, screen)
     else:
         if not screen.json and not screen.quiet:
-            from contextplane.app.reasons import full_account
-            from contextplane.cli.compiled.movement import tell_moved
-            from contextplane.cli.compiled.telling import tell
+            from contextplane.audit.reasons import full_account
+            from contextplane.cli.render.compiled import tell, tell_moved
 
             tell(found, full_account(source, found.context), screen)
             if knobs:

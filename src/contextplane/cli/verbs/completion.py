@@ -9,7 +9,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen
+from contextplane.cli.output import Screen
 
 __all__ = ["add_arguments", "run"]
 

@@ -9,8 +9,8 @@ from argparse import ArgumentParser, Namespace
 from typing import ClassVar
 
 from contextplane.cli.exit import OK
-from contextplane.cli.parsing import complete_folders
-from contextplane.cli.screen import Screen, clean
+from contextplane.cli.options import complete_folders
+from contextplane.cli.output import Screen, clean
 from contextplane.errors import ContextPlaneError, Family
 
 __all__ = ["FolderNotMade", "add_arguments", "run"]

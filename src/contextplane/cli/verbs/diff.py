@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import DRIFT, OK
-from contextplane.cli.screen import Screen, clean, counted, shortened
+from contextplane.cli.output import Screen, clean, counted, shortened
 
 if TYPE_CHECKING:
     from contextplane.audit.diff import Diff, Entry
@@ -44,28 +44,28 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.naming import named_handoff
+    from contextplane.cli.references import named_handoff
 
     a, b = named_handoff(args.a), named_handoff(args.b)
     if a is None and b is None:
         if not _are_context_packs((args.a, args.b)):
             return _runs(args, screen)
-        from contextplane.cli.context_packs.diff import diff as diff_context_packs
+        from contextplane.cli.registry.diff import diff as diff_context_packs
 
         return diff_context_packs(args, screen)
     from contextplane.cli.parser import Usage
 
     if a is None or b is None:
         raise Usage("a handoff pack is compared with another one only", hint="ctx diff pk_<id>@3 pk_<id>@5")
-    from contextplane.cli.handoffs.comparing import diff
+    from contextplane.cli.handoff.compare import diff
 
     return diff(a, b, screen, exit_code=args.exit_code)
 
 
 def _are_context_packs(named: tuple[str, str]) -> bool:
     """Whether each of them is a file or a version; refused where only one is."""
-    from contextplane.cli.naming import understood
-    from contextplane.cli.registry.naming import names_version
+    from contextplane.cli.references import understood
+    from contextplane.cli.registry.act import names_version
     from contextplane.model.reference import FilePath
 
     which = [names_version(one) or isinstance(understood(one, files=True).named, FilePath) for one in named]
@@ -81,8 +81,8 @@ def _are_context_packs(named: tuple[str, str]) -> bool:
 def _runs(args: Namespace, screen: Screen) -> int:
     from contextplane.audit.diff import diff
     from contextplane.audit.load import load
-    from contextplane.cli.naming import named_pack
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
+    from contextplane.cli.references import named_pack
 
     with opening(screen) as platform:
         a, b = named_pack(args.a, platform), named_pack(args.b, platform)
@@ -190,12 +190,12 @@ def _parameters(entry: "Entry") -> Iterator[str]:
 def _text(entry: "Entry", screen: Screen) -> Iterator[str]:
     from msgspec import UNSET
 
-    from contextplane.cli.text_lines import text_lines
+    from contextplane.cli.render.execution import text_lines
 
     return iter(()) if entry.text is UNSET else text_lines(entry.text, screen)
 
 
 def _json(value: object) -> str:
-    from contextplane.model.canonical import SORTED
+    from contextplane.model.json.canonical import SORTED
 
     return shortened(clean(SORTED.encode(value).decode()))

@@ -13,10 +13,10 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean, counted, human_size
+from contextplane.cli.output import Screen, clean, counted, human_size
 
 if TYPE_CHECKING:
-    from contextplane.app.archiving import Exported
+    from contextplane.app.execution.archive import Exported
 
 __all__ = ["add_arguments", "export", "run"]
 
@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.naming import named_handoff
+    from contextplane.cli.references import named_handoff
 
     _refuse_versions(args.refs)
     handoffs = [ref for ref in args.refs if named_handoff(ref) is not None]
@@ -49,8 +49,8 @@ def export(packs: list[str], screen: Screen, *, handoffs: list[str], output: str
 
 def _refuse_versions(refs: list[str]) -> None:
     """A version is nothing without the log that it is in, and that is not carried."""
-    from contextplane.cli.naming import NotAPack
-    from contextplane.cli.registry.naming import names_version
+    from contextplane.cli.references import NotAPack
+    from contextplane.cli.registry.act import names_version
 
     for ref in refs:
         if names_version(ref):
@@ -62,24 +62,23 @@ def _refuse_versions(refs: list[str]) -> None:
 
 
 def _runs(refs: list[str], output: str, screen: Screen) -> "Exported":
-    from contextplane.app.archiving import export_packs
-    from contextplane.cli.naming import named_pack
-    from contextplane.cli.opening import opening, watching
+    from contextplane.app.execution.archive import export_packs
+    from contextplane.cli.open import opening, watching
+    from contextplane.cli.references import named_pack
 
     with opening(screen) as platform, watching(screen) as bar:
         return export_packs(platform, [named_pack(ref, platform) for ref in refs], output, progress=bar)
 
 
 def _with_handoffs(refs: list[str], handoffs: list[str], output: str, screen: Screen) -> "Exported":
-    from contextplane.app.archiving import export_packs
+    from contextplane.app.execution.archive import export_packs
     from contextplane.app.platform import bring_in_step
-    from contextplane.cli.handoffs.naming import found
-    from contextplane.cli.handoffs.opening import opening_desk
-    from contextplane.cli.naming import named_pack
-    from contextplane.cli.opening import watching
-    from contextplane.handoff.names import not_found
+    from contextplane.cli.handoff.read import found, opening_desk
+    from contextplane.cli.open import watching
+    from contextplane.cli.references import named_pack
+    from contextplane.handoff.reader import not_found
     from contextplane.model.reference import HandoffRef
-    from contextplane.store.in_step import in_step
+    from contextplane.store.find import in_step
 
     with opening_desk(screen) as desk:
         meant = [found(one, desk).pack for one in handoffs]

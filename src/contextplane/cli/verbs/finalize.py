@@ -16,8 +16,8 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen
-from contextplane.cli.suspicions import tell_suspicions
+from contextplane.cli.output import Screen
+from contextplane.cli.render.execution import tell_suspicions
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
@@ -33,7 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
 
     recording = _recording(args.draft)
     with opening(screen) as platform:
@@ -66,7 +66,7 @@ def _recording(text: str) -> "RecordingId | None":
 
 
 def _draft(path: str, platform: "Platform", screen: Screen) -> dict[str, object]:
-    from contextplane.app.forking import finalize
+    from contextplane.app.execution.fork import finalize
 
     done = finalize(platform, path)
     if not done.new:
@@ -81,7 +81,7 @@ def _draft(path: str, platform: "Platform", screen: Screen) -> dict[str, object]
 
 
 def _finish(recording_id: "RecordingId", platform: "Platform", screen: Screen) -> dict[str, object]:
-    from contextplane.app.recording import desk_of
+    from contextplane.app.execution.record import desk_of
     from contextplane.audit.load import load
     from contextplane.record.recorder import Recording
 

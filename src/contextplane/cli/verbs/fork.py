@@ -9,7 +9,7 @@ A draft holds digests, no texts: to change a text, write a log and pack it with 
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean
+from contextplane.cli.output import Screen, clean
 
 __all__ = ["add_arguments", "run"]
 
@@ -19,11 +19,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.draft_contents import damaged_parts
-    from contextplane.app.forking import fork
+    from contextplane.app.execution.fork import damaged_parts, fork
     from contextplane.audit.load import load
-    from contextplane.cli.naming import named_pack
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
+    from contextplane.cli.references import named_pack
     from contextplane.store.damage import said, short
 
     with opening(screen) as platform:

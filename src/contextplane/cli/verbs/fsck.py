@@ -21,14 +21,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import FAILED, OK
+from contextplane.cli.output import Screen, clean, counted, human_size
 from contextplane.cli.progress import Bar
-from contextplane.cli.screen import Screen, clean, counted, human_size
 from contextplane.errors import ContextPlaneError
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
     from contextplane.app.repair import Repaired
-    from contextplane.store.finding import Finding
+    from contextplane.store.damage import Finding
 
 __all__ = ["add_arguments", "run"]
 
@@ -56,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     if args.rebuild:
         return _rebuild(screen)
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
     from contextplane.ports.catalog import CatalogCorrupt, CatalogMissing
 
     try:
@@ -78,9 +78,9 @@ def _rebuild(screen: Screen) -> int:
 
 
 def _check(platform: "Platform", screen: Screen, done: "Repaired | None") -> int:
+    from contextplane.app.execution.record import recording_comparison
     from contextplane.app.platform import bring_in_step
-    from contextplane.app.recording_care import recording_comparison
-    from contextplane.app.registry_care import registry_comparison
+    from contextplane.app.registry.fsck import registry_comparison
     from contextplane.store.fsck import fsck
     from contextplane.store.status import contents
 
@@ -100,9 +100,9 @@ def _any_indexed(platform: "Platform") -> bool:
 
 def _check_blindly(error: ContextPlaneError, screen: Screen) -> int:
     """Without a catalog: the objects by themselves."""
-    from contextplane.app.blind import blind_objects
+    from contextplane.app.platform import blind_objects
     from contextplane.app.settings import from_environment
-    from contextplane.store.finding import Finding
+    from contextplane.store.damage import Finding
     from contextplane.store.fsck import fsck_objects
 
     bar = Bar(screen)
@@ -111,7 +111,7 @@ def _check_blindly(error: ContextPlaneError, screen: Screen) -> int:
 
 
 def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repaired | None") -> int:
-    from contextplane.store.finding import DAMAGE
+    from contextplane.store.damage import DAMAGE
 
     counts: Counter[str] = Counter()
     listed, ways_out = [], set[str]()

@@ -14,7 +14,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from datetime import timedelta
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, counted, human_size
+from contextplane.cli.output import Screen, counted, human_size
 
 __all__ = ["add_arguments", "duration", "run"]
 
@@ -45,10 +45,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.recording_care import recording_comparison
-    from contextplane.app.registry_care import registry_kept
+    from contextplane.app.execution.record import recording_comparison
+    from contextplane.app.registry.fsck import registry_kept
     from contextplane.app.settings import from_environment
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
     from contextplane.store.gc import gc
 
     with opening(screen) as platform:

@@ -14,12 +14,12 @@ cases, and a rollback runs them again.
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.compiled.asking import add_asking, source_of
+from contextplane.cli.compile_args import add_asking, source_of
 from contextplane.cli.exit import DRIFT, OK
-from contextplane.cli.screen import Screen, clean, counted, shortened
+from contextplane.cli.output import Screen, clean, counted, shortened
 
 if TYPE_CHECKING:
-    from contextplane.app.golden import Ran
+    from contextplane.evaluation.golden import Ran
 
 __all__ = ["add_arguments", "run"]
 
@@ -31,7 +31,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.golden import asked_by_all, check, golden_files, record, version_asked_for
+    from contextplane.app.compile.golden import golden_files, record
+    from contextplane.evaluation.golden import asked_by_all, check, version_asked_for
 
     files = golden_files(args.folder, anew=args.action == "record")
     if args.pack is None:
@@ -49,7 +50,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _tell_recorded(ran: tuple["Ran", ...], screen: Screen) -> None:
-    from contextplane.cli.compiled.movement import say_moved
+    from contextplane.cli.render.compiled import say_moved
 
     for one in ran:
         refused = f"; it is refused with {one.refused}" if one.refused else ""
@@ -64,7 +65,7 @@ def _tell_recorded(ran: tuple["Ran", ...], screen: Screen) -> None:
 
 def _tell_checked(ran: tuple["Ran", ...], screen: Screen) -> None:
     """Those that hold in a line each, of those that do not also what moved; silence hides only the first."""
-    from contextplane.cli.compiled.movement import say_moved
+    from contextplane.cli.render.compiled import say_moved
 
     for one in ran:
         name = clean(one.name)

@@ -12,8 +12,8 @@ new revisions, and it stays what its digest says. Nobody can sign one, so far.
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
-from contextplane.cli.parsing import LIMIT, limit_of
-from contextplane.cli.screen import Screen
+from contextplane.cli.options import LIMIT, limit_of
+from contextplane.cli.output import Screen
 
 __all__ = ["add_arguments", "run"]
 
@@ -51,19 +51,19 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     _check(args)
     if args.what == "list":
-        from contextplane.cli.handoffs.listing import run as list_packs
+        from contextplane.cli.handoff.read import run_list as list_packs
 
         return list_packs(args, screen)
     if args.what == "read":
-        from contextplane.cli.handoffs.reading import run as read
+        from contextplane.cli.handoff.read import run_read as read
 
         return read(args, screen)
     if args.what == "show":
-        from contextplane.cli.handoffs.summary import show
+        from contextplane.cli.handoff.show import show
 
         return show(args.ref, screen)
     if args.what == "log":
-        from contextplane.cli.handoffs.history import log
+        from contextplane.cli.handoff.show import log
 
         return log(args.ref, screen)
     from contextplane.cli.verbs.export import export

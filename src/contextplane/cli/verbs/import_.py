@@ -12,10 +12,10 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, counted, human_size
+from contextplane.cli.output import Screen, counted, human_size
 
 if TYPE_CHECKING:
-    from contextplane.app.archiving import Imported
+    from contextplane.app.execution.archive import Imported
     from contextplane.model.reference import HandoffRef
 
 __all__ = ["add_arguments", "run"]
@@ -26,9 +26,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.archiving import import_archive
-    from contextplane.cli.opening import opening, watching
-    from contextplane.cli.put_back import listed, summed_up
+    from contextplane.app.execution.archive import import_archive
+    from contextplane.cli.open import opening, watching
+    from contextplane.cli.render.execution import listed, summed_up
 
     with watching(screen) as bar:
         done = import_archive(args.file, lambda header: opening(screen, handoffs=bool(header.handoffs)), bar)

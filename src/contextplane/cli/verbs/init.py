@@ -7,8 +7,8 @@ where they are, and that program can go on using it. Running this twice does no 
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.parsing import complete_folders
-from contextplane.cli.screen import Screen, clean
+from contextplane.cli.options import complete_folders
+from contextplane.cli.output import Screen, clean
 
 __all__ = ["add_arguments", "run"]
 

@@ -20,7 +20,7 @@ private key is.
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 
-from contextplane.cli.screen import Screen
+from contextplane.cli.output import Screen
 
 __all__ = ["add_arguments", "run"]
 
@@ -61,11 +61,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     _check(args)
-    from contextplane.cli.opening import opening
-    from contextplane.cli.trust.changing import change_keys, make_key
-    from contextplane.cli.trust.clocks import tell_clock
-    from contextplane.cli.trust.desk import desk_of
-    from contextplane.cli.trust.listing import list_keys
+    from contextplane.cli.keys.change import change_keys, make_key
+    from contextplane.cli.keys.session import desk_of, tell_clock
+    from contextplane.cli.keys.show import list_keys
+    from contextplane.cli.open import opening
 
     with opening(screen, following=False) as platform:
         desk = desk_of(platform, args)

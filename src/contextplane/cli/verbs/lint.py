@@ -21,13 +21,13 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK, REFUSED
-from contextplane.cli.findings import SEVERITY_COLOR, tell_finding
-from contextplane.cli.registry.acting import add_signing
-from contextplane.cli.screen import Screen, clean, counted, shortened
+from contextplane.cli.output import Screen, clean, counted, shortened
+from contextplane.cli.registry.act import add_signing
+from contextplane.cli.render.findings import SEVERITY_COLOR, tell_finding
 
 if TYPE_CHECKING:
-    from contextplane.app.linting import Linted, PlacedFinding
-    from contextplane.authoring.comparison import Comparison
+    from contextplane.app.packs.lint import Linted, PlacedFinding
+    from contextplane.authoring.version_class import Comparison
 
 __all__ = ["add_arguments", "run"]
 
@@ -46,7 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     if args.explain is not None:
-        from contextplane.cli.context_packs.explaining import explain
+        from contextplane.cli.render.packs import explain
 
         return explain(args.explain, screen)
     if args.pack is None:
@@ -54,12 +54,11 @@ def run(args: Namespace, screen: Screen) -> int:
 
         raise Usage("no PACK was named", hint="ctx lint PACK, or ctx lint --explain NAME")
     if args.record:
-        from contextplane.cli.registry.recording import record
+        from contextplane.cli.registry.record import record
 
         return record(args, screen)
-    from contextplane.app.linting import lint
-    from contextplane.cli.context_packs.catalogs import catalogs_of
-    from contextplane.cli.context_packs.older import older
+    from contextplane.app.packs.lint import lint
+    from contextplane.cli.pack_args import catalogs_of, older
 
     before, catalogs = older(args, screen), catalogs_of(args, screen)
     found = lint(
@@ -82,7 +81,7 @@ def _refuse_number(found: "Linted") -> None:
         and found.comparison.refusal
         and (found.report.passed or not found.comparison.unsafe)
     ):
-        from contextplane.authoring.versions import BumpTooSmall
+        from contextplane.authoring.version_class import BumpTooSmall
 
         raise BumpTooSmall(found.comparison.refusal, at=found.pack.where("/pack_meta/pack_version"))
 
@@ -112,7 +111,7 @@ def _is_of_the_whole(one: "PlacedFinding") -> bool:
 
 
 def _tell_comparison(comparison: "Comparison", screen: Screen) -> None:
-    from contextplane.cli.context_packs.changes import tell
+    from contextplane.cli.render.packs import tell
 
     if comparison.same:
         screen.say(f"nothing changed since {comparison.old}")
@@ -143,7 +142,7 @@ def _sarif(found: "Linted", screen: Screen) -> None:
     from contextplane import __version__
     from contextplane.authoring.artifacts import LAWS_OF
     from contextplane.authoring.sarif import Located, sarif
-    from contextplane.cli.context_packs.uris import uri
+    from contextplane.cli.render.packs import uri
 
     located = [Located(finding=one.finding, uri=uri(one.path), place=one.place) for one in found.placed]
     laws = LAWS_OF[found.kind]
@@ -178,7 +177,7 @@ def _answer(found: "Linted") -> dict[str, object]:
 
 def _difference(compared: "Comparison") -> dict[str, object]:
     # Here, where there is one: a pack that is only judged does not load what compares.
-    from contextplane.cli.context_packs.changes import answer
+    from contextplane.cli.render.packs import answer
 
     return answer(compared)
 

@@ -14,17 +14,16 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.parsing import LIMIT, NO_LIMIT, limit_of
-from contextplane.cli.screen import Screen, clean, counted
+from contextplane.cli.options import LIMIT, NO_LIMIT, limit_of
+from contextplane.cli.output import Screen, clean, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contextplane.app.platform import Platform
+    from contextplane.model.catalog import Condition, PackFilter, PackRow
     from contextplane.model.ids import Digest
     from contextplane.model.timestamp import Timestamp
-    from contextplane.ports.objects import Condition
-    from contextplane.ports.pack_index import PackFilter, PackRow
 
 __all__ = ["add_arguments", "run"]
 
@@ -46,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
 
     if args.ref is not None:
         return _history(args, screen)
@@ -80,8 +79,8 @@ def _list(rows: "Sequence[PackRow]", limit: int, platform: "Platform", screen: S
 
 def _line_of_parents(args: Namespace, screen: Screen) -> int:
     """A pack, and what it was forked from, and so on, as far as it is known here."""
-    from contextplane.cli.naming import named_pack
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
+    from contextplane.cli.references import named_pack
     from contextplane.store.damage import short
 
     with opening(screen) as platform:
@@ -101,9 +100,9 @@ def _line_of_parents(args: Namespace, screen: Screen) -> int:
 
 
 def _history(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.naming import named_handoff
     from contextplane.cli.parser import Usage
-    from contextplane.cli.registry.naming import names_version
+    from contextplane.cli.references import named_handoff
+    from contextplane.cli.registry.act import names_version
 
     version, handoff = names_version(args.ref), named_handoff(args.ref)
     limits = ("limit", "all") if version or handoff is not None else ()
@@ -111,22 +110,22 @@ def _history(args: Namespace, screen: Screen) -> int:
         if getattr(args, option):
             raise Usage(f"argument --{option}: not allowed with argument REF", hint="see 'ctx log --help'")
     if version:
-        from contextplane.cli.registry.events import log
+        from contextplane.cli.registry.render import log
 
         return log(args, screen)
     if handoff is None:
         return _line_of_parents(args, screen)
-    from contextplane.cli.handoffs.history import log as handoff_log
+    from contextplane.cli.handoff.show import log as handoff_log
 
     return handoff_log(str(handoff), screen)
 
 
 def _unfinished(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.recording import desk_of
-    from contextplane.cli.moments import second
-    from contextplane.cli.opening import opening
+    from contextplane.app.execution.record import desk_of
+    from contextplane.cli.open import opening
+    from contextplane.cli.output import second
     from contextplane.cli.parser import Usage
-    from contextplane.record.unfinished import unfinished
+    from contextplane.record.recorder import unfinished
 
     for option in ("since", "model", "tool", "parent"):
         if getattr(args, option) is not None:
@@ -157,8 +156,8 @@ def _unfinished(args: Namespace, screen: Screen) -> int:
 
 
 def _filter(args: Namespace, platform: "Platform") -> "PackFilter":
-    from contextplane.cli.naming import named_pack
-    from contextplane.ports.pack_index import PackFilter
+    from contextplane.cli.references import named_pack
+    from contextplane.model.catalog import PackFilter
 
     return PackFilter(
         since=_since(args.since, platform) if args.since else None,
@@ -195,7 +194,7 @@ def _mark(row: "PackRow", found: "Condition") -> str:
 
 
 def _line(row: "PackRow", problem: str, screen: Screen, widest: int) -> str:
-    from contextplane.cli.moments import second
+    from contextplane.cli.output import second
 
     parent = f" (forked from {row.parent.hex[:12]})" if row.parent else ""
     told = f"{row.digest.hex[:12]}  {second(row.created)}  {clean(row.model):<{widest}}  {counted(row.steps, 'step')}"

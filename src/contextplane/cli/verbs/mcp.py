@@ -10,7 +10,7 @@ this folder alone. Run 'ctx init' in a project first, and all servers below it s
 
 from argparse import ArgumentParser, Namespace
 
-from contextplane.cli.screen import Screen
+from contextplane.cli.output import Screen
 
 __all__ = ["add_arguments", "run"]
 

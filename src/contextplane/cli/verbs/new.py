@@ -9,7 +9,7 @@ pack instead, with all that is compiled with it: 'ctx compile PACK --request FIL
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean
+from contextplane.cli.output import Screen, clean
 
 __all__ = ["add_arguments", "run"]
 
@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.beginning import begin_pack, begin_request
+    from contextplane.app.packs.files import begin_pack, begin_request
 
     if args.file == "-":
         # To every other verb it is standard input: a file of that name could never be read again.

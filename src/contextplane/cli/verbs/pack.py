@@ -28,14 +28,14 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import FAILED, OK
-from contextplane.cli.parsing import complete_folders, folder
-from contextplane.cli.screen import Screen, clean, counted
-from contextplane.cli.suspicions import tell_suspicions
+from contextplane.cli.options import complete_folders, folder
+from contextplane.cli.output import Screen, clean, counted
+from contextplane.cli.render.execution import tell_suspicions
 
 if TYPE_CHECKING:
-    from contextplane.app.packing import Packed
+    from contextplane.app.execution.pack import Packed
+    from contextplane.app.execution.sidecars import WrittenSidecars
     from contextplane.app.platform import Platform
-    from contextplane.app.sidecars import WrittenSidecars
     from contextplane.model.ids import Digest
 
 __all__ = ["add_arguments", "run"]
@@ -56,10 +56,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.app.documents import document
-    from contextplane.app.packing import pack_log
-    from contextplane.cli.log_refusals import placed
-    from contextplane.cli.moments import tells_time
-    from contextplane.cli.opening import opening, watching
+    from contextplane.app.execution.pack import pack_log
+    from contextplane.cli.open import opening, watching
+    from contextplane.cli.output import tells_time
+    from contextplane.cli.render.execution import placed
 
     root = args.root or ("." if args.log == "-" else os.path.dirname(args.log) or ".")
     with opening(screen) as platform, document(args.log) as log:
@@ -98,19 +98,19 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _healed(packed: "Packed") -> str:
-    from contextplane.cli.put_back import summed_up
+    from contextplane.cli.render.execution import summed_up
 
     return summed_up(packed.put_back) if packed.put_back else "all of it is here"
 
 
 def _put_back(packed: "Packed") -> list[dict[str, str]]:
-    from contextplane.cli.put_back import listed
+    from contextplane.cli.render.execution import listed
 
     return listed(packed.put_back)
 
 
 def _beside(platform: "Platform", packed: "Packed", root: str) -> "WrittenSidecars":
-    from contextplane.app.sidecars import write_sidecars
+    from contextplane.app.execution.sidecars import write_sidecars
 
     return write_sidecars(platform, packed, root)
 
@@ -133,6 +133,6 @@ def _tell_sidecars(beside: "WrittenSidecars", root: str, screen: Screen) -> None
 def _parent(text: str, platform: "Platform") -> "Digest":
     """The pack that `text` names, read: a run is not forked from one that is gone or was tampered with."""
     from contextplane.audit.load import load
-    from contextplane.cli.naming import named_pack
+    from contextplane.cli.references import named_pack
 
     return load(named_pack(text, platform), platform.objects).digest

@@ -8,12 +8,12 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.registry.acting import at_desk
-from contextplane.cli.screen import Screen, clean
+from contextplane.cli.output import Screen, clean
+from contextplane.cli.registry.act import at_desk
 
 if TYPE_CHECKING:
-    from contextplane.app.registry_view import Listed
-    from contextplane.registry.lifecycle import ArtifactState
+    from contextplane.app.registry.view import Listed
+    from contextplane.registry.artifact_state import ArtifactState
 
 __all__ = ["add_arguments", "run"]
 
@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_view import drafts, listed
+    from contextplane.app.registry.view import drafts, listed
 
     with at_desk(args, screen) as desk:
         if args.drafts:
@@ -44,7 +44,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _line(one: "Listed", widest: int, screen: Screen) -> str:
-    from contextplane.cli.registry.telling import STAGE_COLOR
+    from contextplane.cli.registry.render import STAGE_COLOR
 
     if one.problem or one.stage is None or one.digest is None:
         return f"{one.ref!s:<{widest}}  " + screen.paint("red", f"[{clean(one.problem)}]")
@@ -79,7 +79,7 @@ def _told(one: "Listed") -> dict[str, object]:
 
 
 def _drafts(states: "list[ArtifactState]", screen: Screen) -> int:
-    from contextplane.cli.registry.telling import STAGE_COLOR
+    from contextplane.cli.registry.render import STAGE_COLOR
 
     widest = max((len(str(one.name)) for one in states), default=0)
     for one in states:

@@ -12,11 +12,11 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, by
-from contextplane.cli.screen import Screen, clean
+from contextplane.cli.output import Screen, clean
+from contextplane.cli.registry.act import add_reason, add_signing, at_desk, by
 
 if TYPE_CHECKING:
-    from contextplane.app.registry import RegistryDesk
+    from contextplane.app.registry.session import RegistryDesk
     from contextplane.model.ids import PackRef
 
 __all__ = ["add_arguments", "run"]
@@ -34,9 +34,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_pins import pinned
+    from contextplane.app.registry.pins import pinned
     from contextplane.cli.parser import Usage
-    from contextplane.cli.registry.telling import tell_pin
+    from contextplane.cli.registry.render import tell_pin
 
     changing = args.open or args.protect
     if (args.version is None) is not changing:
@@ -54,7 +54,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _alias(desk: "RegistryDesk", ref: "PackRef", args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_pins import alias_set
+    from contextplane.app.registry.pins import alias_set
 
     alias_set(desk, ref, args.environment, by(desk, args, "named"))
     screen.say(f"{ref.pack_id}@{clean(args.environment)} is {ref}.")
@@ -63,7 +63,7 @@ def _alias(desk: "RegistryDesk", ref: "PackRef", args: Namespace, screen: Screen
 
 
 def _environment(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_pins import environment_set
+    from contextplane.app.registry.pins import environment_set
 
     changed = environment_set(desk, args.environment, protected=args.protect, by=by(desk, args, "declared"))
     state = "is protected: it takes no version" if args.protect else "is open: it also takes versions"

@@ -7,8 +7,8 @@ incident of it may be open. Until runs are made and evaluated, every promotion i
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, base_id, by
-from contextplane.cli.screen import Screen
+from contextplane.cli.output import Screen
+from contextplane.cli.registry.act import add_reason, add_signing, at_desk, base_id, by
 
 __all__ = ["add_arguments", "run"]
 
@@ -21,8 +21,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_pins import promoted
-    from contextplane.cli.registry.telling import tell_pin
+    from contextplane.app.registry.pins import promoted
+    from contextplane.cli.registry.render import tell_pin
 
     with at_desk(args, screen) as desk:
         act = promoted(desk, args.environment, base_id(args.pack), by(desk, args, "its release gates passed"))

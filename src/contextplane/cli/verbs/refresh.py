@@ -13,11 +13,11 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK, REFUSED
-from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, by, surroundings_of
-from contextplane.cli.screen import Screen, clean
+from contextplane.cli.output import Screen, clean
+from contextplane.cli.registry.act import add_reason, add_signing, at_desk, by, surroundings_of
 
 if TYPE_CHECKING:
-    from contextplane.app.registry import RegistryDesk
+    from contextplane.app.registry.session import RegistryDesk
 
 __all__ = ["add_arguments", "run"]
 
@@ -51,9 +51,9 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _open(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_refresh import refresh_opened
+    from contextplane.app.registry.refresh import refresh_opened
     from contextplane.cli.parser import Usage
-    from contextplane.registry.refreshing import REQUIRED
+    from contextplane.registry.refresh import REQUIRED
 
     trigger, name = args.names
     known = next((one for one in REQUIRED if one == trigger), None)
@@ -77,7 +77,7 @@ def _open(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
 
 def _run(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
     """0 when nothing is open any more."""
-    from contextplane.app.registry_refresh import refresh_run
+    from contextplane.app.registry.refresh import refresh_run
 
     ref = desk.named_version(args.names[0])
     outcomes = refresh_run(desk, ref, by(desk, args, "refresh"), surroundings_of(args))
@@ -103,7 +103,7 @@ def _run(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
 
 
 def _list(desk: "RegistryDesk", screen: Screen) -> int:
-    from contextplane.app.registry_refresh import open_refreshes
+    from contextplane.app.registry.refresh import open_refreshes
 
     found = open_refreshes(desk)
     widest = max((len(str(one.ref)) for one in found), default=0)
@@ -133,7 +133,7 @@ def _list(desk: "RegistryDesk", screen: Screen) -> int:
 
 
 def _incident(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_refresh import incident_closed, incident_opened
+    from contextplane.app.registry.refresh import incident_closed, incident_opened
 
     ref, incident = desk.named_version(args.names[0]), args.names[1]
     opening = args.what == "incident"

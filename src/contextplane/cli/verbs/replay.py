@@ -23,14 +23,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import DRIFT, FAILED, OK
-from contextplane.cli.parsing import complete_folders, folder
-from contextplane.cli.screen import Screen, clean, shortened
+from contextplane.cli.options import complete_folders, folder
+from contextplane.cli.output import Screen, clean, shortened
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from contextplane.app.execution.replay import Replay
     from contextplane.app.platform import Platform
-    from contextplane.app.replaying import Replay
     from contextplane.audit.load import LoadedPack
     from contextplane.audit.replay import Drift, Replayed
 
@@ -114,8 +114,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     from contextplane.audit.load import load
     from contextplane.audit.replay import fidelity
-    from contextplane.cli.naming import named_pack
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
+    from contextplane.cli.references import named_pack
 
     with opening(screen) as platform:
         pack = load(named_pack(args.ref, platform), platform.objects)
@@ -150,7 +150,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _replay(args: Namespace, platform: "Platform", pack: "LoadedPack") -> "AbstractContextManager[Replay]":
-    from contextplane.app.replaying import Limits, replaying, replaying_recorded
+    from contextplane.app.execution.replay import Limits, replaying, replaying_recorded
 
     if args.recorded:
         return replaying_recorded(platform, pack)
@@ -180,7 +180,7 @@ def _say_part(part: "Replayed", columns: tuple[int, int], screen: Screen) -> Non
     tell = screen.failure if part.outcome in _WRONG else screen.say
     tell(f"  {screen.paint(color, mark)} {shortened(f'{name}  {word}{why}')}")
     if part.text:
-        from contextplane.cli.text_lines import text_lines
+        from contextplane.cli.render.execution import text_lines
 
         for line in text_lines(part.text, screen):
             screen.say(_INDENT + line)

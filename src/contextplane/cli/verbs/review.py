@@ -10,8 +10,8 @@ counts; a rejection stands until its reviewer approves.
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, by, target_of
-from contextplane.cli.screen import Screen
+from contextplane.cli.output import Screen
+from contextplane.cli.registry.act import add_reason, add_signing, at_desk, by, target_of
 
 __all__ = ["add_arguments", "run"]
 
@@ -27,8 +27,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_release import reviewed
-    from contextplane.cli.registry.telling import tell_act
+    from contextplane.app.registry.release import reviewed
+    from contextplane.cli.registry.render import tell_act
 
     with at_desk(args, screen) as desk:
         acted = reviewed(desk, target_of(args.target), args.role, args.verdict, by(desk, args))

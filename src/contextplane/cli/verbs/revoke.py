@@ -7,8 +7,8 @@ its issuer does it.
 
 from argparse import Namespace
 
-from contextplane.cli.registry.withdrawing import add_arguments, withdraw
-from contextplane.cli.screen import Screen
+from contextplane.cli.output import Screen
+from contextplane.cli.registry.record import add_arguments, withdraw
 
 __all__ = ["add_arguments", "run"]
 

@@ -9,8 +9,8 @@ behind it: what they say is recorded, with how long the rollback took, and never
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, base_id, by
-from contextplane.cli.screen import Screen
+from contextplane.cli.output import Screen
+from contextplane.cli.registry.act import add_reason, add_signing, at_desk, base_id, by
 
 __all__ = ["add_arguments", "run"]
 
@@ -24,8 +24,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_pins import rolled_back
-    from contextplane.cli.registry.telling import tell_pin
+    from contextplane.app.registry.pins import rolled_back
+    from contextplane.cli.registry.render import tell_pin
 
     with at_desk(args, screen) as desk:
         act = rolled_back(desk, args.environment, base_id(args.pack), args.version, by(desk, args))

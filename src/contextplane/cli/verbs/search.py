@@ -15,13 +15,13 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.parsing import LIMIT, NO_LIMIT, limit_of
-from contextplane.cli.screen import Screen, clean, counted
+from contextplane.cli.options import LIMIT, NO_LIMIT, limit_of
+from contextplane.cli.output import Screen, clean, counted
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
+    from contextplane.model.catalog import Hit
     from contextplane.model.ids import Digest
-    from contextplane.ports.pack_index import Hit
     from contextplane.store.damage import Damage
 
 __all__ = ["add_arguments", "run"]
@@ -37,8 +37,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.opening import opening
-    from contextplane.store.searched import LEFT_OUT, SEARCHED, UNREAD
+    from contextplane.cli.open import opening
+    from contextplane.store.index import LEFT_OUT, SEARCHED, UNREAD
 
     limit = NO_LIMIT if args.all else args.limit or LIMIT
     with opening(screen) as platform:

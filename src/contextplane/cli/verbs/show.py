@@ -16,14 +16,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean, counted
+from contextplane.cli.output import Screen, clean, counted
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
     from contextplane.audit.load import LoadedPack
-    from contextplane.cli.contents import Contents
+    from contextplane.cli.render.execution import Contents
+    from contextplane.model.execution.manifest import Input, Manifest, Output, Step
     from contextplane.model.ids import Digest
-    from contextplane.model.manifest import Input, Manifest, Output, Step
     from contextplane.model.timestamp import Timestamp
 
 __all__ = ["add_arguments", "run"]
@@ -43,8 +43,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.naming import named_handoff
-    from contextplane.cli.registry.naming import names_version
+    from contextplane.cli.references import named_handoff
+    from contextplane.cli.registry.act import names_version
 
     if names_version(args.ref):
         return _version(args, screen)
@@ -54,7 +54,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 def _version(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.parser import Usage
-    from contextplane.cli.registry.summary import show
+    from contextplane.cli.registry.show import show
 
     for option in ("steps", "content"):
         if getattr(args, option):
@@ -63,7 +63,7 @@ def _version(args: Namespace, screen: Screen) -> int:
 
 
 def _handoff(ref: str, args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.handoffs.summary import show
+    from contextplane.cli.handoff.show import show
     from contextplane.cli.parser import Usage
 
     for option in ("steps", "content"):
@@ -74,12 +74,12 @@ def _handoff(ref: str, args: Namespace, screen: Screen) -> int:
 
 def _run(args: Namespace, screen: Screen) -> int:
     from contextplane.audit.load import load
-    from contextplane.cli.contents import Contents
-    from contextplane.cli.naming import named_pack
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
     from contextplane.cli.pager import page
     from contextplane.cli.parser import Usage
-    from contextplane.model.manifest import filled_in
+    from contextplane.cli.references import named_pack
+    from contextplane.cli.render.execution import Contents
+    from contextplane.model.execution.manifest import filled_in
 
     if screen.json and args.content:
         hint = "--json gives the manifest, which names every content; 'ctx cat REF:PART' writes one"
@@ -98,7 +98,7 @@ def _run(args: Namespace, screen: Screen) -> int:
 
 
 def _quietly(pack: "LoadedPack", contents: "Contents", args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.bare_contents import bare_contents
+    from contextplane.cli.render.execution import bare_contents
 
     for line in bare_contents(pack, contents, shown=args.content):
         screen.entry(line, line)
@@ -106,7 +106,7 @@ def _quietly(pack: "LoadedPack", contents: "Contents", args: Namespace, screen: 
 
 
 def _head(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
-    from contextplane.cli.moments import told_time
+    from contextplane.cli.output import told_time
 
     manifest = pack.manifest
     yield f"Pack:      {pack.digest.hex[:_DIGITS]}"
@@ -241,7 +241,7 @@ def _hash(ref: str) -> str:
 
 
 def _json(value: object) -> str:
-    from contextplane.model.canonical import SORTED
+    from contextplane.model.json.canonical import SORTED
 
     return SORTED.encode(value).decode()
 

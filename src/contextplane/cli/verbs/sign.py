@@ -8,8 +8,8 @@ issuer sign; where it asks for several, each signs once. When enough did, it is 
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, by, target_of
-from contextplane.cli.screen import Screen
+from contextplane.cli.output import Screen
+from contextplane.cli.registry.act import add_reason, add_signing, at_desk, by, target_of
 
 __all__ = ["add_arguments", "run"]
 
@@ -21,8 +21,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_release import signed
-    from contextplane.cli.registry.telling import tell_act
+    from contextplane.app.registry.release import signed
+    from contextplane.cli.registry.render import tell_act
 
     with at_desk(args, screen) as desk:
         acted = signed(desk, target_of(args.target), by(desk, args, "signed for its issuer"))

@@ -8,7 +8,7 @@ import os
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean, counted, human_size
+from contextplane.cli.output import Screen, clean, counted, human_size
 
 __all__ = ["add_arguments", "run"]
 
@@ -18,8 +18,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_care import registry_summary
-    from contextplane.cli.opening import opening
+    from contextplane.app.registry.fsck import registry_summary
+    from contextplane.cli.open import opening
     from contextplane.store.status import contents
 
     with opening(screen) as platform:

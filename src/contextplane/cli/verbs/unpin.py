@@ -8,8 +8,8 @@ version of PACK has from now on. The version itself stays what it is.
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.registry.acting import add_reason, add_signing, at_desk, base_id, by
-from contextplane.cli.screen import Screen, clean
+from contextplane.cli.output import Screen, clean
+from contextplane.cli.registry.act import add_reason, add_signing, at_desk, base_id, by
 
 __all__ = ["add_arguments", "run"]
 
@@ -25,8 +25,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry_pins import alias_dropped, unpinned
-    from contextplane.cli.registry.telling import tell_pin
+    from contextplane.app.registry.pins import alias_dropped, unpinned
+    from contextplane.cli.registry.render import tell_pin
 
     with at_desk(args, screen) as desk:
         if args.alias:

@@ -17,16 +17,16 @@ signs a fresh checkpoint. --inclusion and --consistency write a proof that other
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
+from contextplane.cli.output import Screen, clean, counted, human_size
 from contextplane.cli.progress import Bar
-from contextplane.cli.screen import Screen, clean, counted, human_size
-from contextplane.cli.verdicts import ANSWER_COLOR, STATUS_OF, way_out
+from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF, way_out
 
 if TYPE_CHECKING:
+    from contextplane.app.execution.verify import ArtifactVerdict
     from contextplane.app.platform import Platform
-    from contextplane.app.verifying import ArtifactVerdict
     from contextplane.audit.verify import PackVerdict, Trouble
+    from contextplane.model.execution.manifest import Manifest
     from contextplane.model.ids import Digest, PackRef
-    from contextplane.model.manifest import Manifest
 
 __all__ = ["add_arguments", "run"]
 
@@ -83,14 +83,14 @@ def run(args: Namespace, screen: Screen) -> int:
     _check(args)
     if args.registry:
         return _registry(args, screen)
-    from contextplane.cli.naming import named_handoff, understood
-    from contextplane.cli.opening import opening
+    from contextplane.cli.open import opening
+    from contextplane.cli.references import named_handoff, understood
     from contextplane.model.ids import PackRef
     from contextplane.model.reference import FilePath
 
     handoff = None if args.file else named_handoff(args.what)
     if handoff is not None:
-        from contextplane.cli.handoffs.checking import verify
+        from contextplane.cli.handoff.compare import verify
 
         return verify(handoff, screen)
     named = None if args.file else understood(args.what, files=True).named
@@ -103,16 +103,16 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _version(ref: "PackRef", args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.opening import opening
-    from contextplane.cli.trust.auditing import verify_version
+    from contextplane.cli.keys.audit import verify_version
+    from contextplane.cli.open import opening
 
     with opening(screen, following=False) as platform:
         return verify_version(platform, ref, args, screen)
 
 
 def _registry(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.opening import opening
-    from contextplane.cli.trust.auditing import verify_registry
+    from contextplane.cli.keys.audit import verify_registry
+    from contextplane.cli.open import opening
 
     with opening(screen, following=False) as platform:
         return verify_registry(platform, args, screen)
@@ -120,7 +120,7 @@ def _registry(args: Namespace, screen: Screen) -> int:
 
 def _pack(text: str, platform: "Platform", screen: Screen) -> int:
     from contextplane.audit.verify import verify_pack
-    from contextplane.cli.naming import named_pack
+    from contextplane.cli.references import named_pack
 
     bar = Bar(screen)
     verdict = verify_pack(named_pack(text, platform), platform.entries, platform.objects, seen=bar.step)
@@ -142,7 +142,7 @@ def _pack(text: str, platform: "Platform", screen: Screen) -> int:
 
 
 def _tell_pack(verdict: "PackVerdict", screen: Screen) -> None:
-    from contextplane.cli.moments import told_time
+    from contextplane.cli.output import told_time
 
     screen.say(f"Pack:      {verdict.digest.hex[:_SHORT]}")
     screen.say(f"Hash:      {verdict.digest.hex}")
@@ -175,7 +175,7 @@ def _trouble(trouble: "Trouble", pack: "Digest") -> str:
 
 
 def _file(path: str, platform: "Platform", screen: Screen) -> int:
-    from contextplane.app.verifying import verify_artifact
+    from contextplane.app.execution.verify import verify_artifact
 
     verdict = verify_artifact(platform, path)
     _tell_file(path, verdict, screen)
@@ -198,7 +198,7 @@ def _file(path: str, platform: "Platform", screen: Screen) -> int:
 
 
 def _tell_file(path: str, verdict: "ArtifactVerdict", screen: Screen) -> None:
-    from contextplane.cli.moments import told_time
+    from contextplane.cli.output import told_time
 
     sidecar, pack = verdict.sidecar, verdict.pack
     screen.say(f"Artifact:  {clean(path)}")

@@ -11,12 +11,12 @@ itself names; so each is verified. When too many would have to be tried, that is
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.compiled.asking import add_asking, add_knobs, asked_case, knobs_of, source_of
+from contextplane.cli.compile_args import add_asking, add_knobs, asked_case, knobs_of, source_of
 from contextplane.cli.exit import OK
-from contextplane.cli.screen import Screen, clean, counted, shortened
+from contextplane.cli.output import Screen, clean, counted, shortened
 
 if TYPE_CHECKING:
-    from contextplane.app.why import Why
+    from contextplane.audit.why import Why
 
 __all__ = ["add_arguments", "run"]
 
@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.why import why
+    from contextplane.audit.why import why
 
     knobs = knobs_of(args)
     case = asked_case(args)
@@ -52,7 +52,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _tell(found: "Why", screen: Screen) -> None:
-    from contextplane.cli.compiled.lines import Head, say_words
+    from contextplane.cli.render.compiled import Head, say_words
 
     item = found.item
     states = _STATES.get(item.kind, _IN_OUT)
@@ -70,7 +70,7 @@ def _says_so(found: "Why") -> bool:
 
 
 def _tell_flips(found: "Why", other: str, screen: Screen) -> None:
-    from contextplane.cli.compiled.lines import Head, say_words
+    from contextplane.cli.render.compiled import Head, say_words
 
     tried = counted(found.tried, "changed request")
     stays = [after is not None and after.inside is found.item.inside for after in found.becomes]

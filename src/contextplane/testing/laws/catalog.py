@@ -3,13 +3,11 @@
 import pytest
 
 from contextplane.errors import ContextPlaneError
+from contextplane.model.catalog import MAX_INLINE
 from contextplane.model.ids import Digest
-from contextplane.ports.streams import MAX_INLINE, BodyTooLarge
-from contextplane.testing.laws.catalog_maker import a_digest, a_record, an_event
-from contextplane.testing.laws.handoff_index import HandoffIndexLaw
-from contextplane.testing.laws.object_index import ObjectIndexLaw
-from contextplane.testing.laws.pack_index import PackIndexLaw
-from contextplane.testing.laws.streams import StreamsLaw
+from contextplane.ports.catalog import BodyTooLarge
+from contextplane.testing.laws.indexes import HandoffIndexLaw, ObjectIndexLaw, PackIndexLaw
+from contextplane.testing.laws.streams import StreamsLaw, a_digest, a_record, an_event
 
 __all__ = ["CatalogLaw"]
 

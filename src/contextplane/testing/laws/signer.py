@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.ports.signer import PublicKey, SignatureCheck, Signer
+from contextplane.model.keys import PublicKey
+from contextplane.ports.keys import SignatureCheck, Signer
 
 __all__ = ["SignerLaw"]
 

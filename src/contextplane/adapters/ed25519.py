@@ -1,0 +1,176 @@
+"""Keys that sign and keys that check, and their PEM forms (RFC 8410, PKCS #8). No error shows what it was given.
+
+Encrypting a private key at rest: PKCS #8 with PBES2, scrypt and AES-256-CBC (RFC 8018, RFC 7914).
+
+`cryptography` reads this form and writes only one with PBKDF2 at 2,048 rounds, which costs a guesser next to nothing;
+so the few bytes of DER around the ciphertext are written here. OpenSSL reads the result.
+"""
+
+import os
+from base64 import b64encode
+from typing import ClassVar
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import CBC
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+from cryptography.hazmat.primitives.padding import PKCS7
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.keys import PublicKey, PublicKeyInvalid
+
+__all__ = [
+    "Ed25519Check",
+    "Ed25519Signer",
+    "PassphraseNeeded",
+    "PassphraseWrong",
+    "PrivateKeyInvalid",
+    "generated",
+    "pem",
+    "protected",
+    "public_from_pem",
+    "signer_from_pem",
+]
+
+# 16 MiB and five rounds: as costly to guess as 128 MiB and one, and within what OpenSSL allows itself.
+_N, _R, _P = 2**14, 8, 5
+_BLOCK = 16
+_SHORT = 128
+_INTEGER, _OCTETS, _SEQUENCE = 0x02, 0x04, 0x30
+_PBES2 = bytes.fromhex("06092a864886f70d01050d")
+_SCRYPT = bytes.fromhex("06092b06010401da47040b")
+_AES_256_CBC = bytes.fromhex("060960864801650304012a")
+
+
+def protected(key: bytes, passphrase: bytes) -> bytes:
+    """The PEM of a PKCS #8 key under a passphrase."""
+    salt, iv = os.urandom(_BLOCK), os.urandom(_BLOCK)
+    secret = Scrypt(salt=salt, length=32, n=_N, r=_R, p=_P).derive(passphrase)
+    padder = PKCS7(_BLOCK * 8).padder()
+    encryptor = Cipher(AES256(secret), CBC(iv)).encryptor()
+    sealed = encryptor.update(padder.update(key) + padder.finalize()) + encryptor.finalize()
+    kdf = _sequence(_SCRYPT, _sequence(_octets(salt), _integer(_N), _integer(_R), _integer(_P)))
+    cipher = _sequence(_AES_256_CBC, _octets(iv))
+    return pem("ENCRYPTED PRIVATE KEY", _sequence(_sequence(_PBES2, _sequence(kdf, cipher)), _octets(sealed)))
+
+
+def pem(label: str, der: bytes) -> bytes:
+    """DER as lines of text between a BEGIN and an END (RFC 7468)."""
+    text = b64encode(der).decode()
+    lines = [text[at : at + 64] for at in range(0, len(text), 64)]
+    return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""]).encode()
+
+
+def _sequence(*parts: bytes) -> bytes:
+    return _tagged(_SEQUENCE, b"".join(parts))
+
+
+def _octets(data: bytes) -> bytes:
+    return _tagged(_OCTETS, data)
+
+
+def _integer(number: int) -> bytes:
+    return _tagged(_INTEGER, number.to_bytes(number.bit_length() // 8 + 1))
+
+
+def _tagged(tag: int, data: bytes) -> bytes:
+    size = len(data)
+    length = bytes([size]) if size < _SHORT else bytes([_SHORT + 1, size])
+    return bytes([tag]) + length + data
+
+
+class PrivateKeyInvalid(ContextPlaneError):
+    """A file or a variable that should hold a private Ed25519 key in PEM form, and does not."""
+
+    code: ClassVar[str] = "private_key_invalid"
+    family: ClassVar[Family] = "refused"
+
+
+class PassphraseNeeded(ContextPlaneError):
+    """A private key is encrypted, and nobody gave its passphrase."""
+
+    code: ClassVar[str] = "key_passphrase_needed"
+    family: ClassVar[Family] = "refused"
+
+
+class PassphraseWrong(ContextPlaneError):
+    """A passphrase that does not open this private key."""
+
+    code: ClassVar[str] = "key_passphrase_wrong"
+    family: ClassVar[Family] = "refused"
+
+
+class Ed25519Signer:
+    """A private key in memory. Neither `repr` nor an error shows it."""
+
+    __slots__ = ("_private", "_public")
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self._public = PublicKey(private.public_key().public_bytes_raw())
+
+    @property
+    def public_key(self) -> PublicKey:
+        return self._public
+
+    def sign(self, message: bytes) -> bytes:
+        return self._private.sign(message)
+
+
+class Ed25519Check:
+    """RFC 8032 by OpenSSL, which takes only one form of a signature: its scalar is below the group's order."""
+
+    def holds(self, key: PublicKey, signature: bytes, message: bytes) -> bool:
+        try:
+            Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+def generated(passphrase: bytes) -> tuple[bytes, Ed25519Signer]:
+    """A new key: encrypted PEM to be kept, and the key itself."""
+    private = Ed25519PrivateKey.generate()
+    plain = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    return protected(plain, passphrase), Ed25519Signer(private)
+
+
+def signer_from_pem(pem: bytes, passphrase: bytes | None, *, at: str) -> Ed25519Signer:
+    """The key in a PEM, encrypted or not. `at`: where it comes from, for errors."""
+    hint = "it must be an Ed25519 key in PKCS #8, such as 'openssl genpkey -algorithm ed25519' makes"
+    encrypted = b"BEGIN ENCRYPTED " in pem
+    if encrypted and passphrase is None:
+        raise PassphraseNeeded("the key is encrypted", at=at, hint="set CTX_KEY_PASSPHRASE, or use --passphrase-fd")
+    try:
+        private = load_pem_private_key(pem, passphrase if encrypted else None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        # The cause is left out: it quotes what it could not read.
+        if encrypted:
+            raise PassphraseWrong(
+                "the passphrase does not open the key", at=at, hint="try again; else the key is damaged"
+            ) from None
+        raise PrivateKeyInvalid("no private key in PEM form", at=at, hint=hint) from None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise PrivateKeyInvalid("a private key of another kind", at=at, hint=hint)
+    return Ed25519Signer(private)
+
+
+def public_from_pem(pem: bytes, *, at: str) -> PublicKey:
+    """The key in a PEM of a public key."""
+    hint = "it must be a PEM that begins with BEGIN PUBLIC KEY, of an Ed25519 key"
+    try:
+        public = load_pem_public_key(pem)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise PublicKeyInvalid("no public key in PEM form", at=at, hint=hint) from None
+    if not isinstance(public, Ed25519PublicKey):
+        raise PublicKeyInvalid("a public key of another kind", at=at, hint=hint)
+    return PublicKey(public.public_bytes_raw())

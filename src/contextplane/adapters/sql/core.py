@@ -1,0 +1,173 @@
+"""What is needed of a connection for the length of one transaction.
+
+The steps of a schema: numbered SQL files in a folder.
+
+Where each index last stood: the `Marks` port on the table `mark`.
+
+Small objects that are not files yet: the `Pending` port on the table `pending`.
+
+Event streams: the `Streams` port on the table `event`, but for the list of their names.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from contextplane.model.catalog import MAX_INLINE, Event, StoredEvent
+from contextplane.model.ids import Digest, InvalidId
+from contextplane.model.value import Value
+from contextplane.ports.catalog import BodyTooLarge, CatalogCorrupt, StreamConflict
+
+__all__ = ["Answer", "Live", "Migration", "SqlMarks", "SqlPending", "SqlStreams", "digest_in", "steps_in"]
+
+
+class Answer(Protocol):
+    """The rows of a statement."""
+
+    def fetchone(self) -> Any: ...  # noqa: ANN401  a row is what its statement says
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Live(Protocol):
+    """A connection within a transaction. Used after its end it fails, instead of writing on its own."""
+
+    @property
+    def way_out(self) -> str:
+        """What to do when the database holds what we did not write."""
+        ...
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> Answer: ...
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[object]]) -> object: ...
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[Any]:
+        """The rows of an answer that may be long: never all of them in memory."""
+        ...
+
+    def one(self, sql: str, values: Sequence[object] = ()) -> Any:  # noqa: ANN401  as above
+        """The row of a statement that always has exactly one."""
+        ...
+
+
+def digest_in(db: Live, text: object) -> Digest:
+    """A digest that a row holds. A row that holds something else was not written by us."""
+    try:
+        return Digest(str(text))
+    except InvalidId as error:
+        raise CatalogCorrupt(f"a row holds no digest: {error.message}", hint=db.way_out) from error
+
+
+_FILE = re.compile(r"(?P<number>[0-9]{4})_(?P<name>[a-z_]+)\.sql")
+
+
+class Migration(Value, frozen=True):
+    """One step of the schema."""
+
+    number: int
+    name: str
+    path: str
+
+
+def steps_in(folder: str) -> tuple[Migration, ...]:
+    """All steps in order. Their numbers are 1, 2, 3 and so on."""
+    matches = filter(None, map(_FILE.fullmatch, sorted(os.listdir(folder))))
+    return tuple(
+        Migration(number=int(one["number"]), name=one["name"], path=os.path.join(folder, one[0])) for one in matches
+    )
+
+
+_END = "\U0010ffff"
+
+
+class SqlMarks:
+    """Lives within one transaction of the catalog."""
+
+    def __init__(self, db: Live) -> None:
+        self._db = db
+
+    def get(self, name: str) -> str | None:
+        row = self._db.execute("SELECT value FROM mark WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def names(self, prefix: str) -> Iterator[str]:
+        rows = self._db.rows(
+            "SELECT name FROM mark WHERE name >= ? AND name < ? ORDER BY name", (prefix, prefix + _END)
+        )
+        return (name for (name,) in rows)
+
+    def put(self, name: str, value: str) -> None:
+        self._db.execute(
+            "INSERT INTO mark (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, value),
+        )
+
+    def drop(self, prefix: str) -> None:
+        self._db.execute("DELETE FROM mark WHERE name >= ? AND name < ?", (prefix, prefix + _END))
+
+    def clear(self) -> None:
+        self._db.execute("DELETE FROM mark")
+
+
+class SqlPending:
+    """Lives within one transaction of the catalog."""
+
+    def __init__(self, db: Live) -> None:
+        self._db = db
+
+    def get(self, digest: Digest) -> bytes | None:
+        row = self._db.execute("SELECT data FROM pending WHERE digest = ?", (digest.hex,)).fetchone()
+        return row[0] if row else None
+
+    def count(self) -> int:
+        return int(self._db.one("SELECT count(*) FROM pending")[0])
+
+    def some(self, limit: int) -> tuple[tuple[Digest, bytes], ...]:
+        rows = self._db.execute("SELECT digest, data FROM pending ORDER BY digest LIMIT ?", (limit,))
+        return tuple((digest_in(self._db, digest), data) for digest, data in rows)
+
+    def put(self, digest: Digest, data: bytes) -> None:
+        if len(data) > MAX_INLINE:
+            raise BodyTooLarge(f"{len(data)} bytes", at=str(digest), hint="put it into the object store at once")
+        self._db.execute("INSERT INTO pending (digest, data) VALUES (?, ?) ON CONFLICT DO NOTHING", (digest.hex, data))
+
+    def remove(self, digest: Digest) -> None:
+        self._db.execute("DELETE FROM pending WHERE digest = ?", (digest.hex,))
+
+
+class SqlStreams:
+    """Lives within one transaction of the catalog."""
+
+    def __init__(self, db: Live) -> None:
+        self._db = db
+
+    def head(self, stream: str) -> int:
+        return self._db.one("SELECT max(seq) FROM event WHERE stream = ?", (stream,))[0] or 0
+
+    def read(self, stream: str, *, after: int = 0) -> Iterator[StoredEvent]:
+        rows = self._db.rows(
+            "SELECT seq, kind, body FROM event WHERE stream = ? AND seq > ? ORDER BY seq", (stream, after)
+        )
+        for seq, kind, body in rows:
+            yield StoredEvent(stream=stream, seq=seq, kind=kind, body=body)
+
+    def append(self, stream: str, expected_seq: int, events: Sequence[Event]) -> int:
+        head = self.head(stream)
+        if head != expected_seq:
+            raise StreamConflict(
+                f"expected {expected_seq} events, found {head}",
+                at=stream,
+                hint="read the stream again and decide anew",
+                details={"expected_seq": expected_seq, "head": head},
+            )
+        for event in events:
+            if len(event.body) > MAX_INLINE:
+                raise BodyTooLarge(
+                    f"{len(event.body)} bytes", at=stream, hint="put it into the object store and refer to it"
+                )
+        self._db.executemany(
+            "INSERT INTO event (stream, seq, kind, body) VALUES (?, ?, ?, ?)",
+            ((stream, head + n, event.kind, event.body) for n, event in enumerate(events, 1)),
+        )
+        return head + len(events)

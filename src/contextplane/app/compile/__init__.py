@@ -1,0 +1,1 @@
+"""Compiling as commands use it: cases, sources, golden cases, explanations."""

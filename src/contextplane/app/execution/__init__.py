@@ -1,0 +1,1 @@
+"""Execution packs as commands use them: pack, record, fork, verify, replay, archive."""

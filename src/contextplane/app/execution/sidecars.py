@@ -1,0 +1,197 @@
+"""Writing sidecars: beside each output of a run that lies in the workspace, the file that says which run it is from."""
+
+import hashlib
+import os
+from typing import ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+from contextplane.adapters.files.disk import Disk, storage_errors, write_whole
+from contextplane.adapters.files.workspace import FileSources
+from contextplane.app.execution.pack import Packed
+from contextplane.app.execution.verify import claimed_pack, sidecar_at
+from contextplane.app.platform import Platform
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.execution.sidecar import SUFFIX, Sidecar, SidecarInvalid, sidecar_bytes, sidecar_of
+from contextplane.model.ids import Digest
+from contextplane.model.reference import InvalidReference
+from contextplane.model.value import Value
+
+__all__ = ["SidecarNotWritten", "WrittenSidecars", "write_sidecars"]
+
+_OURS = frozenset({"context_pack", "output", "inputs", "tools"})
+"""What a run says in a sidecar; all else somebody added."""
+
+_REMOVE = "move that file away, then pack again"
+
+
+class SidecarNotWritten(ContextPlaneError):
+    """A run was packed, and the sidecar of one of its outputs could not be written."""
+
+    code: ClassVar[str] = "sidecar_not_written"
+    family: ClassVar[Family] = "failed"
+
+
+class WrittenSidecars(Value, frozen=True):
+    """`written`: the sidecars of this pack, `replaced`: those among them that were of another run before.
+
+    `absent`: outputs whose file does not lie there. `unwritten`: sidecars of files that lie there, which were not
+    written, whatever the reason; `failed` has one error for each, and the others are there all the same. `kept`: those
+    among them in whose place there is a file, which was left as it is.
+    """
+
+    written: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    unwritten: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    failed: tuple[SidecarNotWritten, ...] = ()
+
+
+def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSidecars:
+    """Write `<file>.ctx.json` beside every output of a pack whose file exists below `folder`, links resolved.
+
+    A sidecar tells which run a file is the output of: it is written where the file has the bytes that this run put
+    out, also in the place of one that is of another run. What people added to a sidecar of the same run stays; one of
+    another run in which they did is left, and so is whatever is no sidecar.
+    """
+    places = {one.name: _place(platform, folder, one.name) for one in packed.manifest.outputs}
+    writing = _Writing(platform, packed, outputs=frozenset(place for place in places.values() if place))
+    for name, place in sorted(places.items()):
+        if place is None:
+            writing.absent.append(name)
+        else:
+            writing.write(name, place)
+    return WrittenSidecars(
+        written=tuple(writing.written),
+        replaced=tuple(writing.replaced),
+        absent=tuple(writing.absent),
+        unwritten=tuple(writing.unwritten),
+        kept=tuple(writing.kept),
+        failed=tuple(writing.failed),
+    )
+
+
+class _Writing:
+    """Writes one after another, and notes what came of each."""
+
+    def __init__(self, platform: Platform, packed: Packed, *, outputs: frozenset[str]) -> None:
+        self._platform = platform
+        self._outputs = outputs
+        self._digest = packed.digest
+        self._fresh = sidecar_of(packed.digest, packed.manifest)
+        self._expected = {(one.name, one.content_ref) for one in packed.manifest.outputs}
+        self.written: list[str] = []
+        self.replaced: list[str] = []
+        self.absent: list[str] = []
+        self.unwritten: list[str] = []
+        self.kept: list[str] = []
+        self.failed: list[SidecarNotWritten] = []
+
+    def write(self, name: str, place: str) -> None:
+        """Write the sidecar of the output that lies at `place`, or note why not."""
+        path = place + SUFFIX
+        try:
+            if (name, str(_digest_of(place))) not in self._expected:
+                raise self._differs(name, place)
+            before = self._before(path)
+            with storage_errors(path):
+                data = sidecar_bytes(replace(self._fresh, output=name), before.added)
+                write_whole(path, data, staging=os.path.dirname(path), disk=Disk())
+        except SidecarNotWritten as error:
+            self._note(error, path)
+        except SidecarInvalid as error:
+            message = f"{error.message}; it was left as it is"
+            self._note(SidecarNotWritten(message, at=path, hint=f"{self._stored}; {error.hint}"), path)
+        except ContextPlaneError as error:
+            self._note(SidecarNotWritten(error.message, at=error.at or path, hint=self._stored), path)
+        else:
+            self.written.append(path)
+            if before.is_there and before.pack != self._digest:
+                self.replaced.append(path)
+
+    def _before(self, path: str) -> "_Before":
+        if path in self._outputs:
+            raise SidecarInvalid("is itself an output of this run", hint="give one of the two outputs another name")
+        before = _Before.at(path, self._platform)
+        if before.added and before.pack != self._digest:
+            raise SidecarInvalid(
+                f"is of another run, and somebody added {', '.join(sorted(before.added))}",
+                hint="remove what was added, or the file, then pack again",
+            )
+        return before
+
+    @property
+    def _stored(self) -> str:
+        return f"the pack {self._fresh.context_pack} is stored"
+
+    def _differs(self, name: str, place: str) -> SidecarNotWritten:
+        return SidecarNotWritten(
+            "its bytes are not those that this run put out: no sidecar was written",
+            at=place,
+            hint=f"{self._stored}; 'ctx cat {self._digest.hex[:12]}:outputs/{name}' gives its own",
+        )
+
+    def _note(self, error: SidecarNotWritten, path: str) -> None:
+        self.failed.append(error)
+        self.unwritten.append(path)
+        if os.path.lexists(path):
+            self.kept.append(path)
+
+
+class _Before(Value, frozen=True):
+    """What stands in the place of a sidecar. `pack`: the run it is of, None when that is not in this store."""
+
+    is_there: bool = False
+    pack: Digest | None = None
+    added: dict[str, object] = msgspec.field(default_factory=dict)
+
+    @classmethod
+    def at(cls, path: str, platform: Platform) -> "_Before":
+        """`SidecarInvalid` when it is none: then it is not ours to replace."""
+        if os.path.islink(path):
+            raise SidecarInvalid("is a link", hint=_REMOVE)
+        try:
+            sidecar = sidecar_at(path)
+        except SidecarInvalid as error:
+            raise SidecarInvalid("is no sidecar", hint=_REMOVE) from error
+        if sidecar is None:
+            return cls()
+        with storage_errors(path, reading=True), open(path, "rb") as file:
+            value = msgspec.json.decode(file.read(), type=dict[str, object])
+        added = {key: one for key, one in value.items() if key not in _OURS and one is not None and one != ""}
+        return cls(is_there=True, pack=_claimed(sidecar, platform), added=added)
+
+
+def _claimed(sidecar: Sidecar, platform: Platform) -> Digest | None:
+    try:
+        return claimed_pack(sidecar, platform)
+    except (SidecarInvalid, InvalidReference) as error:
+        raise SidecarInvalid("is no sidecar", hint=_REMOVE) from error
+    except ContextPlaneError:
+        return None
+
+
+def _digest_of(path: str) -> Digest:
+    running = hashlib.sha256()
+    for chunk in FileSources(os.sep).chunks(path):
+        running.update(chunk)
+    return Digest(running.hexdigest())
+
+
+def _place(platform: Platform, folder: str, name: str) -> str | None:
+    """Where the file of this output lies; None when it is not there, or not below the folder."""
+    if not name or "\0" in name:
+        return None
+    root = os.path.realpath(folder)
+    given = os.path.join(root, name)
+    place = os.path.join(os.path.realpath(os.path.dirname(given)), os.path.basename(given))
+    real = os.path.realpath(place)
+    store = os.path.realpath(platform.home.path)
+    inside = all(_below(root, one) and not _below(store, one) for one in (place, real))
+    return place if inside and os.path.isfile(real) else None
+
+
+def _below(root: str, path: str) -> bool:
+    return path.startswith(root.rstrip(os.sep) + os.sep)

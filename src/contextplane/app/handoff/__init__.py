@@ -1,0 +1,1 @@
+"""Handoff packs as commands and the MCP server use them."""

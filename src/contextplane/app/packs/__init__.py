@@ -1,0 +1,1 @@
+"""The files of authors: read, started from a template, linted, compared, explained."""

@@ -1,0 +1,1 @@
+"""The registry as commands use it: keys, releases, pins, refreshes, audits."""

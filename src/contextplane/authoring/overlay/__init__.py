@@ -1,0 +1,1 @@
+"""Overlays: applied to a pack, held to their laws, traced to their origins."""

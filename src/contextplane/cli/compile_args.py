@@ -1,0 +1,119 @@
+"""What is compiled, and with which knobs, as it is said on the command line."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from contextplane.cli.output import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contextplane.authoring.source_file import Authored
+    from contextplane.compiler.overrides import Knob
+    from contextplane.compiler.source import PackSource
+    from contextplane.model.ids import PackRef
+    from contextplane.model.json.canonical import Json
+
+__all__ = ["add_asking", "add_knobs", "asked_case", "knobs_of", "source_of"]
+
+_MODES = ("read_only", "local_write", "network", "delegated", "destructive")
+_BUCKETS = ("business", "policy", "tool", "evidence", "memory", "session")
+
+
+def add_asking(parser: ArgumentParser, *, default: str = "") -> None:
+    """The pack; `default`: which one it is when none is named."""
+    said = "a published version (id@X.Y.Z), or the author's file"
+    if default:
+        parser.add_argument("pack", metavar="REF|FILE", nargs="?", help=f"{said} (default: {default})")
+    else:
+        parser.add_argument("pack", metavar="REF|FILE", help=said)
+    parser.add_argument("--environment", metavar="ENV", help="where the version is pinned; with a REF only")
+    parser.add_argument(
+        "--overlay", metavar="FILE", action="append", default=[], help="apply this overlay first; with a FILE only"
+    )
+    parser.add_argument(
+        "--catalog", metavar="CATALOG", action="append", default=[], help="draw on this catalog; with a FILE only"
+    )
+
+
+def add_knobs(parser: ArgumentParser) -> None:
+    """The request, and what is changed in it."""
+    parser.add_argument("--request", metavar="FILE", required=True, help="the request and what is compiled with it")
+    knobs = parser.add_argument_group("knobs: change a value of the request")
+    knobs.add_argument(
+        "--set", metavar="PATH=VALUE", action="append", default=[], help="a fact by its name, or a place; JSON"
+    )
+    knobs.add_argument("--role", metavar="ROLE", help="the role of the user")
+    knobs.add_argument("--safety-mode", metavar="MODE", choices=_MODES, help=f"the ceiling: {', '.join(_MODES)}")
+    knobs.add_argument(
+        "--bucket", metavar="NAME=TOKENS", action="append", default=[], help="the tokens of a bucket: evidence=100"
+    )
+
+
+def knobs_of(args: Namespace) -> tuple["Knob", ...]:
+    """All knobs, in the order in which they are turned."""
+    from contextplane.compiler.overrides import Knob, knob_of
+
+    knobs = [knob_of(one) for one in args.set]
+    if args.role is not None:
+        knobs.append(Knob(name="user.role", at="/run_context/user/role", value=args.role))
+    if args.safety_mode is not None:
+        knobs.append(Knob(name="safety_mode", at="/run_context/safety_mode", value=args.safety_mode))
+    return (*knobs, *map(_bucket, args.bucket))
+
+
+def _bucket(text: str) -> "Knob":
+    from contextplane.compiler.overrides import Knob, KnobInvalid
+
+    name, _, tokens = text.partition("=")
+    if name not in _BUCKETS or not (tokens.isascii() and tokens.isdecimal()) or len(tokens) > len("1000000000"):
+        hint = f"such as evidence=100; the buckets are {', '.join(_BUCKETS)}"
+        raise KnobInvalid("write NAME=TOKENS", at=f"--bucket {text[:80]}", hint=hint)
+    at = f"/run_context/run_budget/bucket_tokens/{name}"
+    return Knob(name=f"run.budget.bucket_tokens.{name}", at=at, value=int(tokens))
+
+
+def asked_case(args: Namespace) -> "Authored":
+    """The file of the request."""
+    from contextplane.app.packs.files import case_from
+    from contextplane.cli.parser import Usage
+
+    if args.request == "-" and args.pack == "-":
+        raise Usage("pack and request cannot both come from standard input", hint="name a file for one of them")
+    return case_from(args.request)
+
+
+def source_of(
+    args: Namespace, screen: Screen, case: "Authored", asked: "Callable[[PackRef], Json] | None" = None
+) -> "PackSource":
+    """The pack: a published version as it is pinned in an environment, or a file that passes every gate.
+
+    `asked`: what is asked of that version, where it is not the case as its file has it.
+    """
+    from contextplane.app.compile.sources import from_file
+    from contextplane.cli.parser import Usage
+    from contextplane.cli.registry.act import names_version
+    from contextplane.compiler.source import placed_in
+
+    if not names_version(args.pack):
+        if args.environment is not None:
+            raise Usage("--environment is for a published version", hint="a FILE is compiled as it is")
+        from contextplane.cli.pack_args import catalogs_of
+
+        return from_file(args.pack, tuple(args.overlay), catalogs_of(args, screen))
+    if args.environment is None or args.overlay or args.catalog:
+        raise Usage(
+            "a published version is compiled as an environment pins it, with the catalogs that the request names",
+            hint="name it with --environment ENV, and neither overlay nor catalog",
+        )
+    from contextplane.app.compile.sources import from_registry
+    from contextplane.app.settings import from_environment
+    from contextplane.cli.registry.act import at_desk
+    from contextplane.compiler.case import read_case
+    from contextplane.model.ids import PackRef
+
+    ref = PackRef.parse(args.pack)
+    with placed_in(case):
+        read = read_case(asked(ref) if asked is not None else case.file.value)
+    with at_desk(args, screen) as desk:
+        return from_registry(desk, ref, read, args.environment, max_age=from_environment().registry_max_age)

@@ -1,1 +1,0 @@
-"""How the verbs that take any kind of pack show context packs."""

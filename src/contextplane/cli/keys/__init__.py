@@ -1,0 +1,1 @@
+"""The verb `keys`: sessions, changes, lists and audits of the keyring."""

@@ -1,0 +1,148 @@
+"""Acting in the registry from the command line: which key signs, why, and what is meant.
+
+Which of the things that can be named is a version: `id@X.Y.Z`, and for people `id@ALIAS` or `id@ENV`.
+"""
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from contextplane.cli.output import Screen
+
+if TYPE_CHECKING:
+    from contextplane.app.registry.session import By, RegistryDesk
+    from contextplane.authoring.environment import Surroundings
+    from contextplane.authoring.source_file import Authored
+    from contextplane.registry.artifacts import Candidate
+    from contextplane.registry.reports import GoldenCases
+
+__all__ = [
+    "add_reason",
+    "add_signing",
+    "artifact_in",
+    "at_desk",
+    "base_id",
+    "by",
+    "names_file",
+    "names_version",
+    "surroundings_of",
+    "target_of",
+]
+
+_MOST_DIGITS = 4
+_DIGEST = "sha256:"
+
+
+def add_signing(parser: ArgumentParser) -> None:
+    """Who signs, as with `ctx keys`."""
+    signing = parser.add_argument_group("who signs")
+    signing.add_argument("--key", metavar="NAME|FILE", help="the key; else CTX_SIGNING_KEY, else the only one here")
+    signing.add_argument("--passphrase-fd", metavar="N", type=_descriptor, help="read its passphrase from there")
+
+
+def add_reason(parser: ArgumentParser, *, required: bool) -> None:
+    parser.add_argument("--reason", metavar="TEXT", required=required, help="why; it stands in the registry for ever")
+
+
+@contextmanager
+def at_desk(args: Namespace, screen: Screen) -> Iterator["RegistryDesk"]:
+    """The registry of the store that we are in. Verbs that only look have no key to name."""
+    from contextplane.app.registry.keys import KeyDesk
+    from contextplane.app.registry.session import RegistryDesk
+    from contextplane.app.settings import signing_key
+    from contextplane.cli.keys.session import tell_clock
+    from contextplane.cli.open import opening
+    from contextplane.cli.passphrase import PassphraseSource
+
+    with opening(screen, following=False) as platform:
+        passphrase = PassphraseSource(getattr(args, "passphrase_fd", None), twice=False)
+        keys = KeyDesk(platform, passphrase, signing_key())
+        yield RegistryDesk(keys, _golden(args))
+        tell_clock(keys, screen)
+
+
+def _golden(args: Namespace) -> "GoldenCases | None":
+    """The golden cases of a folder, where a verb takes one and it is given."""
+    if getattr(args, "golden", None) is None:
+        return None
+    from contextplane.app.compile.golden import FolderCases
+
+    return FolderCases(args.golden)
+
+
+def by(desk: "RegistryDesk", args: Namespace, otherwise: str = "") -> "By":
+    """Whoever acts; `otherwise`: the reason where none was given."""
+    from contextplane.app.registry.session import By
+
+    return By(desk.keys.signer(args.key), args.reason or otherwise)
+
+
+def base_id(text: str) -> str:
+    """The id of a pack, an overlay or a catalog, where no version belongs to it."""
+    name, version = text.partition("@")[::2]
+    if version:
+        from contextplane.cli.parser import Usage
+
+        raise Usage("an id is asked for, without a version", at=text[:80], hint=f"write {name[:80]}")
+    return text
+
+
+def target_of(text: str) -> str:
+    """What is on its way to be published: `id@X.Y.Z` or `sha256:...` as typed, or the bytes that a file stands for."""
+    from contextplane.model.ids import PackRef, UnpinnedRef
+
+    if text.startswith(_DIGEST) and "@" not in text:
+        return text
+    try:
+        return str(PackRef.parse(text))
+    except UnpinnedRef as error:
+        if "/" not in text and "." not in text:
+            error.hint = "write a file as ./FILE, sha256:<hash>, or id@X.Y.Z"
+            raise
+    from contextplane.app.packs.files import authored
+
+    return str(artifact_in(authored(text)).digest)
+
+
+def artifact_in(file: "Authored") -> "Candidate":
+    """The artifact that a file is. What has the form of none is told where it stands, as `ctx lint` would."""
+    from contextplane.registry.artifacts import ArtifactInvalid, candidate
+
+    try:
+        return candidate(file.file.value)
+    except ArtifactInvalid as error:
+        error.at = file.where((error.at or "").removesuffix("/"))
+        error.hint = f"'ctx lint {file.path}' lists all that is wrong with its form"
+        raise
+
+
+def surroundings_of(args: Namespace) -> "Surroundings | None":
+    """What is known of the environment, where a file says so."""
+    from contextplane.app.packs.files import surroundings_from
+
+    return surroundings_from(args.environment) if args.environment else None
+
+
+def _descriptor(text: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS:
+        return int(text)
+    raise ArgumentTypeError(f"not a number of a descriptor: {text[:20]!r}")
+
+
+_PINNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*@[0-9]+\.[0-9]+\.[0-9]+")
+_CALLED = re.compile(r"(?!pk_|(?:kg|ctx|sha256|[0-9a-fA-F]+):)[A-Za-z0-9][A-Za-z0-9_.:-]*@[A-Za-z0-9][A-Za-z0-9_.-]*")
+"""By a name for people: not where the id begins like a handoff pack, evidence, or a part of a run."""
+
+_EXTENSIONS = (".yaml", ".yml", ".json")
+
+
+def names_file(text: str) -> bool:
+    """Whether a text names an author's file, where a version could be named as well: `old@2.yaml` is one."""
+    return "/" in text or text.endswith(_EXTENSIONS) or not names_version(text)
+
+
+def names_version(text: str) -> bool:
+    """Whether a text names a version of a pack, an overlay or a catalog; whether there is one is not asked here."""
+    return _PINNED.fullmatch(text) is not None or _CALLED.fullmatch(text) is not None

@@ -1,0 +1,240 @@
+"""Lines with a head and words after it. On a terminal the words go on below themselves; in a pipe a line stays one.
+
+What moved between two compiled contexts, a line for each thing.
+
+A compiled context on one screen: what the run may do, what shaped it, what was kept from it.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from contextplane.cli.output import Screen, clean
+from contextplane.compiler.overrides import value_at
+from contextplane.compiler.report import Item, Moved
+from contextplane.compiler.source import Compiled
+from contextplane.model.compiled_context import CompiledContext
+
+__all__ = ["Head", "say_moved", "say_words", "short", "tell", "tell_moved"]
+
+_NARROW = 30
+"""With less room than this beside the head, the words go on below it."""
+
+
+class Head:
+    """What stands first in a line: as it is printed, how wide that is without its colours, where words go on below."""
+
+    def __init__(self, shown: str, width: int, below: int) -> None:
+        self.shown = shown
+        self.width = width
+        self.below = below
+
+
+def say_words(head: Head, words: str, screen: Screen, color: str = "") -> None:
+    """Print them as one line, or as many as the terminal needs."""
+    first, *rest = _pieces(head, words, screen)
+    screen.say(f"{head.shown}{_painted(first, color, screen)}".rstrip())
+    for one in rest:
+        screen.say(_painted(one, color, screen))
+
+
+def short(text: str, longest: int = 150) -> str:
+    """Text on its line, and no longer than that."""
+    shown = clean(text)
+    return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
+
+
+def _painted(text: str, color: str, screen: Screen) -> str:
+    return screen.paint(color, text) if color and text else text
+
+
+def _pieces(head: Head, words: str, screen: Screen) -> list[str]:
+    if not screen.out.isatty():
+        return [words]
+    import shutil
+    import textwrap
+
+    columns = shutil.get_terminal_size().columns
+    if head.width + len(words) <= columns:
+        return [words]
+    beside = columns - head.width >= _NARROW
+    hang = max(head.width, head.below) if beside else head.below
+    lines = textwrap.wrap(words, max(_NARROW, columns - hang), break_long_words=False, break_on_hyphens=False)
+    if not beside:
+        lines.insert(0, "")
+    return [lines[0], *(f"{'':{hang}}{one}" for one in lines[1:])]
+
+
+_MOVED_MOST = 40
+_BEFORE = 80
+"""What something was may be cut short sooner than what it is now."""
+
+_ABSENT = {"gate": "not active", "redaction": "not active"}
+"""What is said of a thing that the account does not hold; of all others, that it is not there."""
+
+
+def tell_moved(found: Compiled, knobs: str, screen: Screen) -> None:
+    """What the knobs moved."""
+    screen.say(f"moved by {short(knobs)}:")
+    moved = found.moved
+    say_moved(moved, "  ", screen)
+    if found.refused_before:
+        screen.say(f"  everything: without that, it is refused with {found.refused_before}")
+    elif not moved:
+        screen.say("  nothing but the hash" if found.hash_moved else "  nothing")
+
+
+def say_moved(found: Iterable[Moved], indent: str, screen: Screen) -> None:
+    """A line for each thing that is otherwise; very many are counted."""
+    things = list(found)
+    for one in things[:_MOVED_MOST]:
+        name = f"{one.kind} {clean(one.id)}: "
+        say_words(
+            Head(f"{indent}{_mark(one, screen)} {name}", len(indent) + 2 + len(name), len(indent) + 4),
+            _change(one),
+            screen,
+        )
+    if len(things) > _MOVED_MOST:
+        screen.say(f"{indent}and {len(things) - _MOVED_MOST} more")
+
+
+def _mark(one: Moved, screen: Screen) -> str:
+    was, is_ = one.before is not None and one.before.inside, one.after is not None and one.after.inside
+    if was == is_:
+        return screen.paint("yellow", "~")
+    return screen.paint("green", "+") if is_ else screen.paint("red", "-")
+
+
+def _change(one: Moved) -> str:
+    return f"{_words(one, one.before, _BEFORE)} -> {_words(one, one.after)}"
+
+
+def _words(one: Moved, item: Item | None, longest: int = 150) -> str:
+    return short(item.words, longest) if item is not None else _ABSENT.get(one.kind, "not there")
+
+
+_BAR = 20
+_NAME = 10
+_WORDS = _NAME + 4
+_LIST_MOST = 12
+"""So many of a kind are listed; the rest is counted."""
+
+
+def tell(found: Compiled, items: Iterable[Item], screen: Screen) -> None:
+    """All of it: the verdict and what was asked first, the rest in the order in which it was decided."""
+    items = tuple(items)
+    compiled, ledger = found.context, found.context.context_ledger
+    for one in items:
+        if one.kind == "decision":
+            head = Head(f"{screen.paint('bold', ledger.pack_ref)}  ", len(ledger.pack_ref) + 2, _NAME)
+            say_words(head, short(one.words), screen, "green" if one.inside else "red")
+    _line("request", short(_asked(found)), screen)
+    for kind, name in (("tool", "tools"), ("rule", "rules"), ("gate", "gates"), ("guardrail", "controls")):
+        _listed(name, [one for one in items if one.kind == kind], screen)
+    _line("redacts", ", ".join(compiled.runtime_controls.redaction_rules_active) or "nothing", screen)
+    for kind, name in (("evidence", "evidence"), ("memory", "memory")):
+        _listed(name, [one for one in items if one.kind == kind], screen)
+    _requirements(compiled, items, screen)
+    _noticed(compiled, items, screen)
+    for n, line in enumerate(_bars(found, screen)):
+        _line("" if n else "budget", line, screen)
+    for warning in compiled.budget_report.warnings:
+        _line("", screen.paint("yellow", clean(warning)), screen)
+    prompt = f"{ledger.prefix_length:,} bytes of prefix, {ledger.fixed_tokens:,} tokens outside the buckets"
+    _line("prompt", prompt, screen)
+    _line("hash", ledger.compiled_context_hash, screen)
+
+
+def _asked(found: Compiled) -> str:
+    """What is asked, by whom, and what the run may do at most."""
+    role = value_at(found.value, "/run_context/user/role")
+    who = f"by {role}" if isinstance(role, str) else "by somebody without a role"
+    ceiling = value_at(found.value, "/run_context/safety_mode")
+    return f"{value_at(found.value, '/request/input/intent')} {who}; the run's ceiling is {ceiling}"
+
+
+def _listed(name: str, items: list[Item], screen: Screen) -> None:
+    """Those that are in, then those that are not, each with its words."""
+    shown = [one for one in items if one.inside] + [one for one in items if not one.inside]
+    if not shown:
+        _line(name, "none", screen)
+    names = _short_names(shown)
+    width = max(map(len, names[:_LIST_MOST]), default=0)
+    for n, (one, said) in enumerate(zip(shown[:_LIST_MOST], names, strict=False)):
+        mark = screen.paint("green", "+") if one.inside else screen.paint("dim", "-")
+        head = Head(f"{'' if n else name:<{_NAME}}{mark} {said:<{width}}  ", _NAME + width + 4, _WORDS)
+        say_words(head, short(one.words), screen)
+    if len(shown) > _LIST_MOST:
+        rest = shown[_LIST_MOST:]
+        inside = sum(one.inside for one in rest)
+        _line("", f"and {len(rest)} more: {inside} in, {len(rest) - inside} out (--json lists them)", screen)
+
+
+def _short_names(items: list[Item]) -> list[str]:
+    """How each is called here: a rule without its bundle, unless another bundle has one of that name."""
+    last = [one.id.rpartition("#")[2] for one in items]
+    return [
+        clean(name if one.kind == "rule" and last.count(name) == 1 else one.id)
+        for one, name in zip(items, last, strict=True)
+    ]
+
+
+def _requirements(compiled: CompiledContext, items: Iterable[Item], screen: Screen) -> None:
+    gate = compiled.evidence_gate
+    if gate is None or not gate.required:
+        return
+    color, may = _may_commit(compiled, commit=gate.commit_allowed)
+    _line("decision", f"{screen.paint(color, may)}; the evidence that it requires is {gate.sufficiency}", screen)
+    for one in items:
+        if one.kind == "requirement":
+            mark = screen.paint("green", "+") if one.inside else screen.paint("yellow", "-")
+            name = clean(one.id)
+            say_words(Head(f"{'':{_NAME}}{mark} {name}: ", _NAME + len(name) + 4, _WORDS), short(one.words), screen)
+
+
+def _noticed(compiled: CompiledContext, items: Iterable[Item], screen: Screen) -> None:
+    """What the stages noticed, such as a signal that no guardrail answers to. Of gates their own lines tell it."""
+    idle = tuple(f"{one.id} is not active" for one in items if one.kind == "gate" and not one.inside)
+    notes = [(one.stage, note) for one in compiled.context_ledger.stages for note in one.notes]
+    told = [f"{stage}: {note}" for stage, note in notes if not note.startswith(idle)]
+    for n, line in enumerate(told[:_LIST_MOST]):
+        head = Head(f"{'' if n else 'noticed':<{_NAME}}", _NAME, _WORDS)
+        say_words(head, short(line), screen, "yellow")
+    if len(told) > _LIST_MOST:
+        _line("", f"and {len(told) - _LIST_MOST} more (--json lists them)", screen)
+
+
+def _may_commit(compiled: CompiledContext, *, commit: bool) -> tuple[str, str]:
+    """Evidence alone commits nothing: policy comes before it, approvals after it."""
+    verdict = compiled.policy_decision
+    if verdict is not None and not verdict.allowed:
+        return "red", "denied by policy"
+    if not commit:
+        return "yellow", "not yet"
+    waits = ", ".join(map(clean, compiled.runtime_controls.approval_gates_active))
+    return ("yellow", f"may be committed after {waits}") if waits else ("green", "may be committed")
+
+
+def _bars(found: Compiled, screen: Screen) -> Iterator[str]:
+    report = found.context.budget_report
+    for bucket, allotted in report.tokens_allocated.items():
+        dropped = report.dropped_block_ids.get(bucket, ())
+        told = f"  dropped {_few(dropped)}" if dropped else ""
+        yield (
+            _bar(bucket, report.tokens_used_by_bucket[bucket], allotted, "yellow" if dropped else "cyan", screen) + told
+        )
+    total = value_at(found.value, "/run_context/run_budget/total_tokens")
+    if isinstance(total, int):
+        over = any(one.reason == "over_total_budget" for one in found.context.manifests.omission_manifest)
+        yield _bar("total", report.tokens_used_at_compile, total, "yellow" if over else "cyan", screen)
+
+
+def _bar(name: str, used: int, allotted: int, color: str, screen: Screen) -> str:
+    filled = min(_BAR, -(-used * _BAR // allotted)) if allotted else _BAR * (used > 0)
+    return f"{name:<8} {screen.paint(color, '#' * filled)}{'.' * (_BAR - filled)} {used:>6,} of {allotted:,}"
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:_LIST_MOST]) + (f" and {len(names) - _LIST_MOST} more" if len(names) > _LIST_MOST else "")
+
+
+def _line(name: str, text: str, screen: Screen) -> None:
+    screen.say(f"{name:<{_NAME}}{text}")

@@ -1,1 +1,0 @@
-"""What `ctx keys` says and does, one file for each kind of it."""

@@ -1,0 +1,106 @@
+"""Why a value or a text has no canonical form: each reason a code of its own."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.json.pointer import shown
+
+__all__ = [
+    "MAX_DEPTH",
+    "FloatUnsafe",
+    "IntegerUnsafe",
+    "JsonRefused",
+    "LoneSurrogate",
+    "NotFinite",
+    "NotJson",
+    "TooDeep",
+    "integer_unsafe",
+    "lone_surrogate",
+    "too_deep",
+]
+
+MAX_DEPTH = 256  # `[]` has depth 1
+_TOLD = 9
+
+
+class JsonRefused(ContextPlaneError):
+    """A value or a text that has no canonical form. Where more is wrong, `details.problems` lists all of it."""
+
+    code: ClassVar[str] = "json_refused"
+    family: ClassVar[Family] = "refused"
+    others: "tuple[JsonRefused, ...]" = ()
+    _alone: tuple[str, str | None] | None = None
+
+    @property
+    def place(self) -> str | None:
+        """Of a text the line as well: that is where an editor goes."""
+        at = self.at and shown(self.at)
+        if "line" not in self.details:
+            return at
+        column = f", column {self.details['column']}" if "column" in self.details else ""
+        line = f"line {self.details['line']}{column}"
+        return f"{at}: {line}" if at else line
+
+    def together(self, others: Sequence["JsonRefused"]) -> Self:
+        """Tell what else is wrong with the same document as well. Told anew, it is told as it is then."""
+        alone, hint = self._alone or (self.message, self.hint)
+        self.others, self._alone = tuple(others), (alone, hint)
+        also = "".join(f"; {one.place}: {one.message}" for one in others[:_TOLD])
+        cut = f"; and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
+        self.message = f"{alone}{also}{cut}"
+        mend = "mend what is named; --json lists them all" if cut else "mend what is named"
+        self.hint = mend if others else hint
+        own = {key: value for key, value in self.details.items() if key != "problems"}
+        first = {"at": self.at or "", "message": alone, **own}
+        rest = [{"at": one.at or "", "message": one.message, **one.details} for one in others]
+        self.details = own | ({"problems": [first, *rest]} if others else {})
+        return self
+
+
+class NotJson(JsonRefused):
+    """A value of a type that JSON does not have: bytes, a date, a set, a subclass, a key that is not text."""
+
+    code: ClassVar[str] = "json_type"
+
+
+class NotFinite(JsonRefused):
+    """NaN or an infinity."""
+
+    code: ClassVar[str] = "json_not_finite"
+
+
+class IntegerUnsafe(JsonRefused):
+    """An integer beyond 2^53-1 either way: a reader that keeps numbers as doubles would change it."""
+
+    code: ClassVar[str] = "json_integer_unsafe"
+
+
+class FloatUnsafe(JsonRefused):
+    """A float from 2^53 up to 1e21: its canonical form is an integer beyond 2^53-1, which is refused when read back."""
+
+    code: ClassVar[str] = "json_float_unsafe"
+
+
+class LoneSurrogate(JsonRefused):
+    """Half of a surrogate pair: not Unicode text, and without a form in UTF-8."""
+
+    code: ClassVar[str] = "json_lone_surrogate"
+
+
+class TooDeep(JsonRefused):
+    """Arrays and objects nested more than 256 deep."""
+
+    code: ClassVar[str] = "json_too_deep"
+
+
+def integer_unsafe(what: str) -> IntegerUnsafe:
+    return IntegerUnsafe(f"{what} is beyond 2^53-1", hint="write it as text")
+
+
+def lone_surrogate(unit: str) -> LoneSurrogate:
+    return LoneSurrogate(f"{unit} is half of a surrogate pair", hint="write the whole character")
+
+
+def too_deep() -> TooDeep:
+    return TooDeep(f"nested more than {MAX_DEPTH} deep", hint="keep the inner part as a document of its own")

@@ -1,0 +1,100 @@
+"""Public keys, and what a keyring says of them: their state, their roles, and the issuers they sign for."""
+
+from typing import ClassVar, Literal
+
+import msgspec
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.ids import Digest
+from contextplane.model.timestamp import Timestamp
+from contextplane.model.value import Value
+
+__all__ = ["OWNER", "Issuer", "KeyState", "PublicKey", "PublicKeyInvalid", "TrustedKey"]
+
+
+# What RFC 8410 puts before the 32 bytes of an Ed25519 key: it is always the same.
+_SPKI = bytes.fromhex("302a300506032b6570032100")
+
+
+_SIZE = 32
+
+
+_P = 2**255 - 19
+
+
+# The eight points that a multiple of eight takes to zero, by their y: "signatures" of such a key hold for any message.
+_EIGHTH = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+
+
+_WEAK = frozenset({0, 1, _P - 1, _EIGHTH, _P - _EIGHTH})
+
+
+class PublicKeyInvalid(ContextPlaneError):
+    """Something that is not an Ed25519 public key."""
+
+    code: ClassVar[str] = "public_key_invalid"
+    family: ClassVar[Family] = "refused"
+
+
+class PublicKey(msgspec.Struct, frozen=True, order=True):
+    """An Ed25519 public key: 32 bytes, in their one spelling, and none of the few with which anything seems signed."""
+
+    raw: bytes
+
+    def __post_init__(self) -> None:
+        if type(self.raw) is not bytes or len(self.raw) != _SIZE:
+            raise PublicKeyInvalid("not an Ed25519 public key", hint=f"its raw form has {_SIZE} bytes")
+        y = int.from_bytes(self.raw, "little") & (1 << 255) - 1
+        if y >= _P or y in _WEAK:
+            raise PublicKeyInvalid("a weak key, or a second spelling of a key", hint="nobody makes one by chance")
+
+    @property
+    def spki(self) -> bytes:
+        """The DER form that other programs read: SubjectPublicKeyInfo."""
+        return _SPKI + self.raw
+
+    @property
+    def key_id(self) -> str:
+        """The SHA-256 of the DER form, as hex: `openssl pkey -pubin -outform DER | sha256sum` says the same."""
+        return Digest.of(self.spki).hex
+
+
+OWNER = "owner"
+"""The role of a key that may change the keyring."""
+
+
+KeyState = Literal["valid", "not_yet_valid", "expired", "revoked"]
+
+
+class TrustedKey(Value, frozen=True):
+    """A key of one issuer. It is good in [valid_from, valid_until) and before `revoked_from`; None: there is no end.
+
+    `name`: what whoever trusted it calls it, for people to read.
+    """
+
+    key: PublicKey
+    roles: tuple[str, ...]
+    valid_from: Timestamp
+    valid_until: Timestamp | None = None
+    revoked_from: Timestamp | None = None
+    reason: str = ""
+    name: str = ""
+
+    def state_at(self, moment: Timestamp) -> KeyState:
+        """What the key is at a moment. A revocation weighs more than a window."""
+        if self.revoked_from is not None and moment >= self.revoked_from:
+            return "revoked"
+        if moment < self.valid_from:
+            return "not_yet_valid"
+        return "expired" if self.valid_until is not None and moment >= self.valid_until else "valid"
+
+
+class Issuer(Value, frozen=True):
+    """Somebody who signs: a tenant or an authority, with all keys it ever had. `threshold` of them must sign."""
+
+    name: str
+    threshold: int
+    keys: tuple[TrustedKey, ...]
+
+    def key(self, key_id: str) -> TrustedKey | None:
+        return next((one for one in self.keys if one.key.key_id == key_id), None)

@@ -1,0 +1,86 @@
+"""Approval gates: which of them stand between this run and its effects, and which do not, and why."""
+
+from collections.abc import Mapping
+
+from contextplane.model.context_pack import ApprovalGate
+from contextplane.model.value import Value
+from contextplane.policy.decision import PolicyDecision
+from contextplane.policy.engine import PolicyProgram
+from contextplane.policy.facts import Facts
+from contextplane.policy.logic.condition import Condition, Failure
+from contextplane.policy.tool_surface import Surface
+
+__all__ = ["ActiveGate", "GateVerdict", "InactiveGate", "active_gates"]
+
+
+class ActiveGate(Value, frozen=True):
+    """A gate that must be passed. `because` names the rules and tools that ask for it.
+
+    `undecided` says why its condition could not be told, when that alone keeps it active.
+    """
+
+    gate: ApprovalGate
+    because: tuple[str, ...]
+    undecided: str | None = None
+
+    @property
+    def gate_id(self) -> str:
+        return self.gate.gate_id
+
+
+class InactiveGate(Value, frozen=True):
+    gate_id: str
+    why: str
+
+
+class GateVerdict(Value, frozen=True):
+    """Every gate of the pack is in one of the two, in the order of the document."""
+
+    active: tuple[ActiveGate, ...]
+    inactive: tuple[InactiveGate, ...]
+
+
+def active_gates(policy: PolicyProgram, decision: PolicyDecision, surface: Surface, facts: Facts) -> GateVerdict:
+    """A gate is active when a rule in effect requires it, or when a surfaced tool names it and its `when` holds.
+
+    Without `when` it always holds. When that cannot be judged, or hangs on a fact that is missing, the gate is active:
+    asking once too often costs a person a moment.
+    """
+    active: list[ActiveGate] = []
+    inactive: list[InactiveGate] = []
+    asking = _asking(decision, surface)
+    for name, gate in policy.gates.items():
+        rules, tools = asking.get(name, ((), ()))
+        if not rules and not tools:
+            inactive.append(InactiveGate(gate_id=name, why="no rule in effect and no surfaced tool asks for it"))
+            continue
+        holds, undecided = _holds(policy.gate_conditions.get(name), facts) if tools else (False, None)
+        if rules or holds:
+            because = (*rules, *(tools if holds else ()))
+            active.append(ActiveGate(gate=gate, because=because, undecided=None if rules else undecided))
+        else:
+            inactive.append(InactiveGate(gate_id=name, why="its when does not hold"))
+    return GateVerdict(active=tuple(active), inactive=tuple(inactive))
+
+
+def _asking(decision: PolicyDecision, surface: Surface) -> Mapping[str, tuple[list[str], list[str]]]:
+    """For each gate that is asked for, the rules and the tools that ask."""
+    asking: dict[str, tuple[list[str], list[str]]] = {}
+    for one in decision.effects if decision.requires_approval_gates else ():
+        if one.effect.requires_approval_gate is not None:
+            asking.setdefault(one.effect.requires_approval_gate, ([], []))[0].append(f"rule:{one.rule_id}")
+    for tool in surface.tools:
+        for name in tool.gate_ids:
+            asking.setdefault(name, ([], []))[1].append(f"tool:{tool.capability_id}")
+    return asking
+
+
+def _holds(condition: Condition | None, facts: Facts) -> tuple[bool, str | None]:
+    """Whether a gate's condition holds, or has to be taken to hold, and then why."""
+    if condition is None:
+        return True, None
+    answer = condition.judge(facts)
+    if isinstance(answer, Failure):
+        return True, f"its when {answer.why}"
+    missing = [] if answer else condition.missing(facts)
+    return answer or bool(missing), f"{', '.join(missing)} is missing" if missing else None

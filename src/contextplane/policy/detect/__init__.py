@@ -1,0 +1,1 @@
+"""Detectors of secrets, personal data and invisible text."""

@@ -1,0 +1,1 @@
+"""JSONLogic: expressions, their strict form, conditions, and a solver for them."""

@@ -1,0 +1,198 @@
+"""The tool surface: registry, then allowed by a permission, minus what policy prohibits, then at or below the ceiling.
+
+When the intent is denied, only tools that read are left. Every candidate is either surfaced or left out with all of
+the reasons for it, in the order of the document.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, Self
+
+from contextplane.model.context_pack import APPROVAL_MODES, Adapter, ApprovalMode, Permission, ToolingLayer, at_most
+from contextplane.model.json.canonical import canonical
+from contextplane.model.value import Value
+from contextplane.policy.decision import ArgumentBound, PolicyDecision
+from contextplane.policy.engine import PolicyProgram
+from contextplane.policy.validation import GateUnknown, Unusable, pattern_problems, refuse_all, twice
+
+__all__ = ["LeftOut", "Reason", "ReasonKind", "Surface", "SurfacedTool", "ToolProgram"]
+
+ReasonKind = Literal[
+    "not_in_registry", "not_permitted", "permission_denies", "prohibited", "above_ceiling", "intent_denied"
+]
+_READS: ApprovalMode = "read_only"
+
+
+class SurfacedTool(Value, frozen=True):
+    """A capability that this run may use. `declared_mode` is the most it can do; `effective_mode` what policy chose."""
+
+    adapter_id: str
+    capability: str
+    declared_mode: ApprovalMode
+    effective_mode: ApprovalMode
+    permission_ids: tuple[str, ...]
+    gate_ids: tuple[str, ...]
+    bounds: tuple[ArgumentBound, ...]
+    produces: tuple[str, ...]
+    at: str
+
+    @property
+    def capability_id(self) -> str:
+        return f"{self.adapter_id}.{self.capability}"
+
+
+class Reason(Value, frozen=True):
+    """Why something is not surfaced; `by` names the rules, permissions or mode that keep it out."""
+
+    kind: ReasonKind
+    by: tuple[str, ...]
+    message: str
+
+
+class LeftOut(Value, frozen=True):
+    """A candidate that is not surfaced, with every reason: to flip it, all of them have to go."""
+
+    adapter_id: str
+    capability: str
+    reasons: tuple[Reason, ...]
+    at: str
+
+    @property
+    def capability_id(self) -> str:
+        return f"{self.adapter_id}.{self.capability}"
+
+
+class Surface(Value, frozen=True):
+    """Candidates are what the registry declares and what permissions name: each is in one of the two."""
+
+    tools: tuple[SurfacedTool, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+class _Candidate:
+    """One capability with everything about it that no request can change."""
+
+    def __init__(
+        self, adapter: Adapter | None, capability: str, permissions: Sequence[tuple[str, Permission]], at: str
+    ) -> None:
+        self.adapter_id = permissions[0][1].adapter_id if adapter is None else adapter.adapter_id
+        self.capability = capability
+        self.id = f"{self.adapter_id}.{capability}"
+        self.at = at
+        self.mode: ApprovalMode = APPROVAL_MODES[-1] if adapter is None else adapter.approval_mode
+        self.always_out = tuple(_outside(adapter, permissions, self.id))
+        allowing = [(place, one) for place, one in permissions if one.allow]
+        self.permission_ids = tuple(one.permission_id for _, one in allowing)
+        self.gate_ids = tuple(
+            dict.fromkeys(one.requires_approval_gate for _, one in allowing if one.requires_approval_gate)
+        )
+        self.bounds = tuple(
+            ArgumentBound(
+                argument=name,
+                constraint=constraint,
+                origin=f"permission:{one.permission_id}",
+                at=f"{place}/arg_constraints/{name}",
+            )
+            for place, one in allowing
+            for name, constraint in sorted(one.arg_constraints.items())
+        )
+        self.produces = tuple(dict.fromkeys(name for _, one in allowing for name in one.produces))
+
+    def reasons(
+        self, decision: PolicyDecision, prohibited: Mapping[str, list[str]], ceiling: ApprovalMode
+    ) -> Iterator[Reason]:
+        """Everything that keeps it out, in the order in which the surface is computed."""
+        yield from self.always_out
+        if self.id in prohibited:
+            rules = tuple(prohibited[self.id])
+            yield Reason(kind="prohibited", by=rules, message=f"prohibited by {', '.join(rules)}")
+        if not at_most(self.mode, ceiling):
+            yield Reason(
+                kind="above_ceiling", by=(ceiling,), message=f"is {self.mode}, and the run's ceiling is {ceiling}"
+            )
+        if not decision.allowed and self.mode != _READS:
+            by = tuple(one.by for one in decision.denials if one.by)
+            yield Reason(kind="intent_denied", by=by, message="the intent is denied, so only what reads is left")
+
+    def surfaced(self, decision: PolicyDecision) -> SurfacedTool:
+        asked = decision.effective_approval_mode
+        return SurfacedTool(
+            adapter_id=self.adapter_id,
+            capability=self.capability,
+            declared_mode=self.mode,
+            effective_mode=asked if asked is not None and at_most(asked, self.mode) else self.mode,
+            permission_ids=self.permission_ids,
+            gate_ids=self.gate_ids,
+            bounds=(*self.bounds, *decision.arg_constraints),
+            produces=self.produces,
+            at=self.at,
+        )
+
+
+class ToolProgram:
+    """The tooling layer of one pack, ready to be surfaced."""
+
+    def __init__(self, layer: ToolingLayer) -> None:
+        self._candidates = tuple(_candidates(layer))
+
+    @classmethod
+    def of(cls, layer: ToolingLayer, policy: PolicyProgram) -> Self:
+        """Prepare a tooling layer, or refuse it with everything that is wrong with it."""
+        canonical(layer)
+        refuse_all(tuple(_problems(layer, policy)))
+        return cls(layer)
+
+    def surface(self, decision: PolicyDecision, ceiling: ApprovalMode) -> Surface:
+        """What a run under this decision and this ceiling may use, and what not, and why."""
+        tools: list[SurfacedTool] = []
+        left_out: list[LeftOut] = []
+        prohibited: dict[str, list[str]] = {}
+        for effect in decision.effects if decision.prohibits else ():
+            for name in effect.effect.prohibits:
+                prohibited.setdefault(name, []).append(effect.rule_id)
+        for one in self._candidates:
+            reasons = tuple(one.reasons(decision, prohibited, ceiling))
+            if reasons:
+                left_out.append(
+                    LeftOut(adapter_id=one.adapter_id, capability=one.capability, reasons=reasons, at=one.at)
+                )
+            else:
+                tools.append(one.surfaced(decision))
+        return Surface(tools=tuple(tools), left_out=tuple(left_out))
+
+
+def _candidates(layer: ToolingLayer) -> Iterator[_Candidate]:
+    """What adapters declare, as it is written; then what only permissions name."""
+    granted: dict[tuple[str, str], list[tuple[str, Permission]]] = {}
+    for n, one in enumerate(layer.permissions):
+        granted.setdefault((one.adapter_id, one.capability), []).append((f"/tooling_layer/permissions/{n}", one))
+    for n, adapter in enumerate(layer.adapter_registry):
+        for c, capability in enumerate(adapter.capabilities):
+            permissions = granted.pop((adapter.adapter_id, capability), [])
+            yield _Candidate(adapter, capability, permissions, f"/tooling_layer/adapter_registry/{n}/capabilities/{c}")
+    for (_, capability), permissions in granted.items():
+        yield _Candidate(None, capability, permissions, permissions[0][0])
+
+
+def _outside(adapter: Adapter | None, permissions: Sequence[tuple[str, Permission]], name: str) -> Iterator[Reason]:
+    """What keeps a capability out of every surface."""
+    if adapter is None:
+        yield Reason(kind="not_in_registry", by=(), message=f"no adapter declares {name}")
+    if not permissions:
+        yield Reason(kind="not_permitted", by=(), message=f"no permission names {name}")
+    denying = tuple(one.permission_id for _, one in permissions if not one.allow)
+    if denying:
+        yield Reason(kind="permission_denies", by=denying, message=f"denied by {', '.join(denying)}")
+
+
+def _problems(layer: ToolingLayer, policy: PolicyProgram) -> Iterator[Unusable]:
+    registry = layer.adapter_registry
+    yield from twice("/tooling_layer/adapter_registry", "adapter_id", [one.adapter_id for one in registry])
+    for n, adapter in enumerate(registry):
+        capabilities = list(adapter.capabilities)
+        yield from twice(f"/tooling_layer/adapter_registry/{n}/capabilities", "", capabilities)
+    for n, one in enumerate(layer.permissions):
+        at, gate = f"/tooling_layer/permissions/{n}", one.requires_approval_gate
+        if gate is not None and gate not in policy.gates:
+            message, hint = f"nobody declared the approval gate {gate}", "declare it in approval_gates"
+            yield Unusable(refusal=GateUnknown, at=f"{at}/requires_approval_gate", message=message, hint=hint)
+        yield from pattern_problems(at, one.arg_constraints)

@@ -1,0 +1,193 @@
+"""Everything that keeps a policy layer from being held to, with its place.
+
+Why the policy or the tools of a pack are not taken at all: what a run could not hold to is refused before it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.context_pack import ArgConstraints, PolicyLayer
+from contextplane.model.json.canonical import Json
+from contextplane.model.json.pointer import pointer
+from contextplane.model.value import Value
+from contextplane.policy.facts import MATCHED
+from contextplane.policy.guardrails import placed_guardrails
+from contextplane.policy.logic.expression import computed_names, logic_problems
+from contextplane.policy.regex_safety import pattern_problem
+from contextplane.policy.rules import placed_rules
+
+__all__ = [
+    "AmbiguousPart",
+    "ConditionUnusable",
+    "GateUnknown",
+    "PatternUnusable",
+    "PolicyRefused",
+    "ScopeUnusable",
+    "Unusable",
+    "pattern_problems",
+    "policy_problems",
+    "refuse_all",
+    "twice",
+]
+
+
+class PolicyRefused(ContextPlaneError):
+    """A policy that cannot be held to. The error is that of its first problem; `details.problems` lists all of them."""
+
+    code: ClassVar[str] = "policy_refused"
+    family: ClassVar[Family] = "refused"
+
+
+class ConditionUnusable(PolicyRefused):
+    """A condition with an unknown operator, one that is too large or too deep, or one that computes what it reads."""
+
+    code: ClassVar[str] = "policy_condition_unusable"
+
+
+class ScopeUnusable(PolicyRefused):
+    """A rule that applies by something that no run is matched by, or to nothing: it would never take effect."""
+
+    code: ClassVar[str] = "policy_scope_unusable"
+
+
+class GateUnknown(PolicyRefused):
+    """A rule or a permission asks for an approval gate that nobody declared: nobody could ever approve."""
+
+    code: ClassVar[str] = "policy_gate_unknown"
+
+
+class PatternUnusable(PolicyRefused):
+    """The pattern of an argument is no regular expression, or one that could take for ever."""
+
+    code: ClassVar[str] = "policy_pattern_unusable"
+
+
+class AmbiguousPart(PolicyRefused):
+    """Two parts have one id, so that a verdict could not say which of them it is about."""
+
+    code: ClassVar[str] = "policy_part_ambiguous"
+
+
+class Unusable(Value, frozen=True):
+    """One problem: which refusal it is, its place as a JSON Pointer into the pack, what, and the way out."""
+
+    refusal: type[PolicyRefused]
+    at: str
+    message: str
+    hint: str
+
+
+def refuse_all(problems: Sequence[Unusable]) -> None:
+    """Refuse, when there is anything to refuse, and tell everything at once."""
+    if not problems:
+        return
+    first, *more = problems
+    also = f" (and {len(more)} more)" if more else ""
+    told = [{"code": one.refusal.code, "at": one.at, "message": one.message} for one in problems]
+    raise first.refusal(f"{first.message}{also}", at=first.at, hint=first.hint, details={"problems": told})
+
+
+_SHOWN = 40
+
+
+def policy_problems(layer: PolicyLayer) -> tuple[Unusable, ...]:
+    """All of them: conditions first, for they are what decides."""
+    return (*_conditions(layer), *_scopes(layer), *_gates(layer), *_patterns(layer), *_twice(layer))
+
+
+def _conditions(layer: PolicyLayer) -> Iterator[Unusable]:
+    for at, name, expression in _placed_conditions(layer):
+        problems = logic_problems(expression)
+        for problem in problems:
+            yield Unusable(
+                refusal=ConditionUnusable,
+                at=at + problem.at,
+                message=f"the condition of {name} {problem.message}",
+                hint="use the operators of JSONLogic, and split what is too large",
+            )
+        for place in () if problems else computed_names(expression):
+            yield Unusable(
+                refusal=ConditionUnusable,
+                at=at + place,
+                message=f"the condition of {name} computes which fact it reads, so nobody sees when it is missing",
+                hint='name it: {"var": "request.context.refund_amount"}',
+            )
+
+
+def _placed_conditions(layer: PolicyLayer) -> Iterator[tuple[str, str, Json]]:
+    for _, rule, at in placed_rules(layer):
+        yield f"{at}/if", rule.rule_id, rule.condition
+    for _, at, one in placed_guardrails(layer.guardrails):
+        if one.when is not None:
+            yield f"{at}/when", one.id, one.when
+    for n, gate in enumerate(layer.approval_gates):
+        if gate.when is not None:
+            yield f"/policy_layer/approval_gates/{n}/when", gate.gate_id, gate.when
+
+
+def _scopes(layer: PolicyLayer) -> Iterator[Unusable]:
+    for _, rule, at in placed_rules(layer):
+        for key, named in rule.applies_to.items():
+            place = f"{at}/applies_to{pointer([key])}"
+            known = f"a run is matched by: {', '.join(MATCHED)}"
+            if key not in MATCHED:
+                message = f"{rule.rule_id} applies by {ascii(key)[:_SHOWN]}, which no run is matched by"
+                yield Unusable(refusal=ScopeUnusable, at=place, message=message, hint=known)
+            elif not named:
+                message = f"{rule.rule_id} never applies: it names no {key}"
+                yield Unusable(refusal=ScopeUnusable, at=place, message=message, hint="name one, or leave the key out")
+
+
+def _gates(layer: PolicyLayer) -> Iterator[Unusable]:
+    declared = {gate.gate_id for gate in layer.approval_gates}
+    for _, rule, at in placed_rules(layer):
+        for branch, effect in (("then", rule.then), ("else", rule.otherwise)):
+            gate = None if effect is None else effect.requires_approval_gate
+            if gate is not None and gate not in declared:
+                yield Unusable(
+                    refusal=GateUnknown,
+                    at=f"{at}/{branch}/requires_approval_gate",
+                    message=f"nobody declared the approval gate {gate}",
+                    hint="declare it in approval_gates",
+                )
+
+
+def _patterns(layer: PolicyLayer) -> Iterator[Unusable]:
+    for _, rule, at in placed_rules(layer):
+        yield from pattern_problems(f"{at}/then", rule.then.arg_constraints)
+        if rule.otherwise is not None:
+            yield from pattern_problems(f"{at}/else", rule.otherwise.arg_constraints)
+
+
+def pattern_problems(at: str, constraints: ArgConstraints) -> Iterator[Unusable]:
+    """The patterns among these constraints that are refused."""
+    for name, one in constraints.items():
+        problem = None if one.pattern is None else pattern_problem(one.pattern)
+        if problem is not None:
+            place = f"{at}/arg_constraints/{name}/pattern"
+            message = f"the pattern of {name} {problem}"
+            yield Unusable(
+                refusal=PatternUnusable,
+                at=place,
+                message=message,
+                hint="repeat nothing that is repeated, and no choice",
+            )
+
+
+def _twice(layer: PolicyLayer) -> Iterator[Unusable]:
+    yield from twice("/policy_layer/policy_bundles", "bundle_id", [one.bundle_id for one in layer.policy_bundles])
+    yield from twice("/policy_layer/approval_gates", "gate_id", [one.gate_id for one in layer.approval_gates])
+    for n, bundle in enumerate(layer.policy_bundles):
+        ids = [rule.rule_id for rule in bundle.policy_dsl.rules]
+        yield from twice(f"/policy_layer/policy_bundles/{n}/policy_dsl/rules", "rule_id", ids)
+
+
+def twice(at: str, field: str, ids: list[str]) -> Iterator[Unusable]:
+    """Ids that an earlier part of the same list has. `field` names the id; none where the part itself is the id."""
+    seen: set[str] = set()
+    for n, name in enumerate(ids):
+        if name in seen:
+            place, message = f"{at}/{n}{pointer([field] if field else [])}", f"{name} is there already"
+            yield Unusable(refusal=AmbiguousPart, at=place, message=message, hint="give it an id of its own")
+        seen.add(name)

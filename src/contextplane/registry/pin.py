@@ -1,0 +1,186 @@
+"""Pinning: what may be pinned where, put back, taken away and promoted. Rules over states; the writer does the rest."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
+
+from contextplane.authoring.overlay.apply import resolved_view
+from contextplane.authoring.texts import Identify
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.artifact import Overlay
+from contextplane.registry.artifact_state import refuse_transition
+from contextplane.registry.artifacts import Candidate
+from contextplane.registry.errors import VersionDeprecated, VersionRevoked, VersionUnknown
+from contextplane.registry.events import Pin, PinChange, RolledBack
+from contextplane.registry.pin_state import PinNotFound, PinState, ref_of
+from contextplane.registry.reports import Evaluated
+from contextplane.registry.version_state import VersionState
+from contextplane.trust.errors import KeyRevoked
+
+__all__ = [
+    "IncidentOpen",
+    "NeverPinned",
+    "NotObserved",
+    "OverlayElsewhere",
+    "PromotionWithoutEvaluation",
+    "RefreshOpen",
+    "check_fit",
+    "check_pin",
+    "check_promotion",
+    "check_rollback",
+    "check_usable",
+    "pinned_here",
+]
+
+
+class RefreshOpen(ContextPlaneError):
+    """A version that must be looked at again before it is newly pinned in a protected environment."""
+
+    code: ClassVar[str] = "refresh_open"
+    family: ClassVar[Family] = "refused"
+
+
+class OverlayElsewhere(ContextPlaneError):
+    """An overlay for another environment, or for a pack that is not pinned there."""
+
+    code: ClassVar[str] = "overlay_elsewhere"
+    family: ClassVar[Family] = "refused"
+
+
+class NeverPinned(ContextPlaneError):
+    """A rollback to a version that was never pinned there, or to none: there is none before."""
+
+    code: ClassVar[str] = "rollback_never_pinned"
+    family: ClassVar[Family] = "refused"
+
+
+class PromotionWithoutEvaluation(ContextPlaneError):
+    """A promotion without a report that the release gates passed."""
+
+    code: ClassVar[str] = "promotion_without_evaluation"
+    family: ClassVar[Family] = "refused"
+
+
+class NotObserved(ContextPlaneError):
+    """A promotion of a version that no run has used there."""
+
+    code: ClassVar[str] = "promotion_not_observed"
+    family: ClassVar[Family] = "refused"
+
+
+class IncidentOpen(ContextPlaneError):
+    """A promotion while an incident of this version is open."""
+
+    code: ClassVar[str] = "promotion_incident_open"
+    family: ClassVar[Family] = "refused"
+
+
+def check_usable(version: VersionState, *, deprecated: bool = False) -> None:
+    """Refuse a version that may not be pinned; `deprecated`: a deprecated one will do, because it is an emergency."""
+    if not version.is_published:
+        raise VersionUnknown("it was never published", at=str(version.ref), hint="'ctx packs' lists what was")
+    if version.stage == "revoked":
+        raise VersionRevoked(f"it is revoked: {version.reason}", at=str(version.ref), hint="use another version")
+    if version.stage == "deprecated" and not deprecated:
+        raise VersionDeprecated(
+            f"it is deprecated: {version.reason}", at=str(version.ref), hint="only replay may use it; pin a newer one"
+        )
+    if version.doubtful:
+        raise KeyRevoked(
+            f"the key that published it, {version.published_by[:16]}, is revoked from before then on",
+            at=str(version.ref),
+            hint="publish a new version with another key",
+        )
+    refuse_transition("rolled_back" if deprecated else "pinned", version.stage, at=str(version.ref))
+
+
+def check_pin(version: VersionState, *, protected: bool) -> None:
+    """Refuse a version that may not be newly pinned in an environment."""
+    check_usable(version)
+    waiting = version.open_refreshes
+    if protected and waiting:
+        one = waiting[0]
+        raise RefreshOpen(
+            f"{one.trigger} ({one.dependency}) asks for: {', '.join(one.outstanding)}",
+            at=str(version.ref),
+            hint=f"'ctx refresh run {version.ref}' runs what can be run",
+            details={"refreshes": [{"opened": r.opened, "outstanding": list(r.outstanding)} for r in waiting]},
+        )
+
+
+def check_fit(
+    base: Candidate, overlays: Sequence[Candidate], environment: str, *, identify: Identify | None = None
+) -> None:
+    """Refuse overlays that do not apply to a pack, or that would let it do more."""
+    typed = [one.document for one in overlays if isinstance(one.document, Overlay)]
+    for overlay in typed:
+        meant, here = (overlay.base_pack_id, overlay.environment), (base.ref.pack_id, environment)
+        if meant != here:
+            raise OverlayElsewhere(f"it is for {' in '.join(meant)}, not for {' in '.join(here)}", at=str(overlay.ref))
+    resolved_view(base.value, typed, identify=identify)
+
+
+def pinned_here(state: PinState, base_id: str) -> Pin:
+    """What is pinned for an id: the pack itself, or one of its overlays."""
+    every = [*([state.pins.base] if state.pins.base is not None else []), *state.pins.overlays]
+    found = next((one for one in every if one.id == base_id), None)
+    if found is None:
+        raise PinNotFound(
+            f"no version of {base_id} is pinned in {state.environment}", at=base_id, hint="'ctx packs' shows what is"
+        )
+    return found
+
+
+def check_rollback(
+    state: PinState, earlier: Iterable[PinChange], wanted: str | None, is_revoked: Callable[[Pin], bool]
+) -> Pin:
+    """The pin to go back to. `earlier`: what happened to the pins, the newest first.
+
+    Without a number it is the last other version that is not revoked, and that nobody rolled back from since it was
+    pinned: of two who roll back at once, the second one must not bring back what the first one took away.
+    """
+    now, left = state.pins.base, set[str]()
+    for change in earlier:
+        before = change.pins.base
+        if before is not None and (now is None or before.version != now.version):
+            fit = before.version not in left and not is_revoked(before)
+            if wanted == before.version or (wanted is None and fit):
+                return before
+        if isinstance(change, RolledBack):
+            left.add(change.away)
+    if wanted is not None and now is not None and wanted == now.version:
+        raise NeverPinned(f"{ref_of(now)} is what is pinned now", at=state.base_id)
+    if wanted is None and left:
+        raise NeverPinned(
+            f"it was rolled back from {', '.join(sorted(left - {''}))} already, and nothing else was pinned before",
+            at=state.base_id,
+            hint="name the version to go back to",
+        )
+    raise NeverPinned(
+        f"{state.base_id}{'@' + wanted if wanted else ''} was never pinned in {state.environment} before",
+        at=state.base_id,
+        hint="'ctx pin' pins any published version",
+    )
+
+
+def check_promotion(state: PinState, version: VersionState, evaluated: Evaluated | None) -> Evaluated:
+    """Refuse a promotion before a run used it there, while an incident is open, or without passed release gates."""
+    check_usable(version)
+    if version.open_incidents:
+        raise IncidentOpen(
+            f"open: {', '.join(version.open_incidents)}",
+            at=str(version.ref),
+            hint="close it first: ctx refresh settle",
+        )
+    if state.environment not in version.observed:
+        raise NotObserved(
+            f"no run in {state.environment} used it yet", at=str(version.ref), hint="a version proves itself in runs"
+        )
+    if evaluated is None:
+        raise PromotionWithoutEvaluation(
+            f"no evaluation of it in {state.environment} is stored",
+            at=str(version.ref),
+            hint="release gates are judged by evaluations of runs, which are not there yet",
+        )
+    if not evaluated.passed:
+        raise PromotionWithoutEvaluation(f"its release gates did not pass: {evaluated.words}", at=str(version.ref))
+    return evaluated

@@ -1,0 +1,141 @@
+"""Reviews: which roles an artifact needs, and who may speak in one. Pure rules."""
+
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.artifact import DecisionCatalog
+from contextplane.model.context_pack import ContextPack, DecisionSpec
+from contextplane.registry.artifact_state import REVIEWS, ArtifactState
+from contextplane.registry.artifacts import Candidate
+
+__all__ = [
+    "RecordedOtherwise",
+    "ReviewIncomplete",
+    "ReviewRejected",
+    "ReviewRoleUnneeded",
+    "ReviewerHasRole",
+    "ReviewerIsAuthor",
+    "check_recorded",
+    "check_rejections",
+    "check_reviewer",
+    "check_reviews",
+    "needed_roles",
+]
+
+
+class RecordedOtherwise(ContextPlaneError):
+    """Bytes that were recorded as another kind, under another name or of another issuer than they say themselves."""
+
+    code: ClassVar[str] = "artifact_recorded_otherwise"
+    family: ClassVar[Family] = "refused"
+
+
+class ReviewerIsAuthor(ContextPlaneError):
+    """A review by the author, or with a key that was rotated from or into the author's."""
+
+    code: ClassVar[str] = "reviewer_is_author"
+    family: ClassVar[Family] = "refused"
+
+
+class ReviewerHasRole(ContextPlaneError):
+    """A reviewer who spoke in one role already wants to speak in another: each role is another person."""
+
+    code: ClassVar[str] = "reviewer_counts_once"
+    family: ClassVar[Family] = "refused"
+
+
+class ReviewRoleUnneeded(ContextPlaneError):
+    """A review in a role that nobody asked for."""
+
+    code: ClassVar[str] = "review_role_unneeded"
+    family: ClassVar[Family] = "refused"
+
+
+class ReviewIncomplete(ContextPlaneError):
+    """Roles are missing that must have approved. `details.missing` names them."""
+
+    code: ClassVar[str] = "review_incomplete"
+    family: ClassVar[Family] = "refused"
+
+
+class ReviewRejected(ContextPlaneError):
+    """A reviewer rejected these bytes, and did not change his mind."""
+
+    code: ClassVar[str] = "review_rejected"
+    family: ClassVar[Family] = "refused"
+
+
+def needed_roles(new: Candidate, before: Candidate | None) -> tuple[str, ...]:
+    """The roles of its kind, and the owners of every decision that is new, changed or gone since the version before."""
+    old, now = _specs(before), _specs(new)
+    changed = sorted(key for key in {*old, *now} if old.get(key) != now.get(key))
+    owners = sorted({specs[key].owner_role for key in changed for specs in (old, now) if key in specs})
+    return tuple(dict.fromkeys((*REVIEWS[new.kind], *owners)))
+
+
+def check_recorded(state: ArtifactState, artifact: Candidate) -> None:
+    """Refuse bytes that were recorded as what they are not: who reviews and signs them goes by the record."""
+    recorded, said = (state.ref, state.kind, state.issuer), (artifact.ref, artifact.kind, artifact.issuer)
+    if recorded != said:
+        raise RecordedOtherwise(
+            f"recorded by {state.author[:16]} as {state.ref}, a {state.kind} of {state.issuer}",
+            at=f"{artifact.ref}, a {artifact.kind} of {artifact.issuer}",
+            hint="ask who has that key; other bytes, another number for example, can be recorded anew",
+        )
+
+
+def check_reviewer(state: ArtifactState, family: frozenset[str], role: str) -> None:
+    """Refuse a review by these keys, which are one person's, in this role."""
+    if state.author in family:
+        raise ReviewerIsAuthor("nobody reviews his own work", at=str(state.ref), hint="somebody else reviews it")
+    if state.needed and role not in state.needed:
+        raise ReviewRoleUnneeded(
+            f"nobody asked for a review as {role}", at=str(state.ref), hint=f"needed: {', '.join(state.needed)}"
+        )
+    other = next((one.role for one in state.reviews if one.key_id in family and one.role != role), None)
+    if other is not None:
+        raise ReviewerHasRole(
+            f"this reviewer spoke as {other}, and counts once",
+            at=str(state.ref),
+            hint=f"somebody else reviews as {role}",
+        )
+
+
+def check_rejections(state: ArtifactState) -> None:
+    """Refuse what a reviewer rejected."""
+    for one in state.rejected:
+        raise ReviewRejected(
+            f"rejected as {one.role}: {one.reason}",
+            at=str(state.ref),
+            hint="record a better one, or let this reviewer approve it",
+        )
+
+
+def check_reviews(state: ArtifactState, needed: tuple[str, ...]) -> None:
+    """Refuse unless everybody who is needed has approved, and none of them rejected it.
+
+    `needed` is by what is published now, and by what the bytes are. What was recorded says less where another version
+    came between, or where somebody recorded what is not so.
+    """
+    state = replace(state, needed=needed)
+    check_rejections(state)
+    missing = state.missing
+    if missing:
+        raise ReviewIncomplete(
+            f"not approved as {', '.join(missing)}",
+            at=str(state.ref),
+            hint=f"ctx review {state.ref} --role {missing[0]} --approve",
+            details={"missing": list(missing)},
+        )
+
+
+def _specs(artifact: Candidate | None) -> dict[str, DecisionSpec]:
+    match artifact.document if artifact is not None else None:
+        case ContextPack() as pack:
+            return {one.decision_key: one for one in pack.decision_layer.decision_specs}
+        case DecisionCatalog() as catalog:
+            return {one.decision_key: one for one in catalog.decision_specs}
+        case _:
+            return {}

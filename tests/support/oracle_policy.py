@@ -1,0 +1,218 @@
+"""A second policy engine and surface: plain dictionaries, one loop after the other, and no line shared with the first.
+
+It takes the layers of a pack and the facts as they are written in JSON, and answers with the same, so that a law can
+compare everything that was decided. Nothing is compiled, kept or reordered for speed.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.support.oracle_logic import Unanswerable, answer_of, literal_paths, look_up
+
+__all__ = ["decided", "gates_active", "surfaced"]
+
+Json = Any
+_LADDER = ["read_only", "local_write", "network", "delegated", "destructive"]
+_SCOPE = {
+    "intent": "intent",
+    "channel": "request.channel",
+    "role": "user.role",
+    "safety_mode": "safety_mode",
+    "tenant_id": "tenant_id",
+}
+_RESTRICTING = ("requires", "prohibits", "approval_mode", "requires_approval_gate", "arg_constraints")
+
+
+def decided(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mapping[str, Json]) -> dict[str, Json]:
+    """What policy says of these facts."""
+    facts = _present(facts)
+    effects, idle, errors, missing, allowing, applied = [], [], [], [], [], False
+    for bundle in sorted(policy["policy_bundles"], key=lambda one: (-one["priority"], one["bundle_id"])):
+        for rule in bundle["policy_dsl"]["rules"]:
+            name = [bundle["bundle_id"], rule["rule_id"]]
+            applies, untold = _applies(rule, facts)
+            if not applies or untold:
+                idle.append(name)
+                either = _restricts(rule["then"]) or _restricts(rule.get("else"))
+                missing += [[path, *name, either, False] for path in untold if applies]
+                continue
+            applied = True
+            answer, not_found = _judged(rule["if"], facts)
+            taken, other = ("then", "else") if answer is True else ("else", "then")
+            denies = only_here = False
+            if answer == "error":
+                errors.append(name)
+            else:
+                denies = _restricts(rule.get(other))
+                only_here = _allows(rule.get(taken)) and not _allows(rule.get(other))
+                if taken in rule:
+                    effects.append((name, taken, rule))
+                else:
+                    idle.append(name)
+            missing += [[path, *name, denies, only_here] for path in sorted(not_found)]
+            if _allows(rule.get(taken)) and answer != "error" and not (only_here and not_found):
+                allowing.append(name)
+    spoken = [
+        [kind, label, ways, sorted(not_found)]
+        for kind, label, one in _guardrails(policy)
+        for ways, not_found in [_spoken(one, label, facts)]
+        if ways
+    ]
+    did = [rule[branch] for _, branch, rule in effects]
+    forbids = any(one.get("allow") is False for one in did) or any(denied for *_, denied, _ in missing)
+    modes = [
+        min(rule[branch]["approval_mode"], maxima.get(rule.get("decision_binding"), "destructive"), key=_LADDER.index)
+        for _, branch, rule in effects
+        if "approval_mode" in rule[branch]
+    ]
+    return {
+        "allowed": applied and bool(allowing) and not forbids and not errors and not spoken,
+        "effects": [[*name, branch] for name, branch, _ in effects],
+        "idle": sorted(idle),
+        "errors": errors,
+        "missing": missing,
+        "spoken": spoken,
+        "mode": max(modes, key=_LADDER.index, default=None),
+        "requires": _all_of(did, "requires"),
+        "prohibits": _all_of(did, "prohibits"),
+        "gates": _once([one["requires_approval_gate"] for one in did if "requires_approval_gate" in one]),
+        "bounds": [
+            [argument, f"rule:{name[0]}#{name[1]}"]
+            for name, branch, rule in effects
+            for argument in sorted(rule[branch].get("arg_constraints", {}))
+        ],
+    }
+
+
+def surfaced(tooling: Mapping[str, Json], decision: Mapping[str, Json], ceiling: str) -> tuple[list[Json], list[Json]]:
+    """The tools that are surfaced, each with its mode and gates; and those left out, each with all of its reasons."""
+    kept, left_out = [], []
+    for adapter, capability, permissions in _candidates(tooling):
+        name = f"{permissions[0]['adapter_id'] if adapter is None else adapter['adapter_id']}.{capability}"
+        mode = "destructive" if adapter is None else adapter["approval_mode"]
+        reasons = []
+        if adapter is None:
+            reasons.append("not_in_registry")
+        if not permissions:
+            reasons.append("not_permitted")
+        if any(not one["allow"] for one in permissions):
+            reasons.append("permission_denies")
+        if name in decision["prohibits"]:
+            reasons.append("prohibited")
+        if _LADDER.index(mode) > _LADDER.index(ceiling):
+            reasons.append("above_ceiling")
+        if not decision["allowed"] and mode != "read_only":
+            reasons.append("intent_denied")
+        if reasons:
+            left_out.append([name, reasons])
+        else:
+            asked = decision["mode"] or mode
+            gates = _once([one["requires_approval_gate"] for one in permissions if "requires_approval_gate" in one])
+            kept.append([name, min(asked, mode, key=_LADDER.index), gates])
+    return kept, left_out
+
+
+def gates_active(
+    policy: Mapping[str, Json], decision: Mapping[str, Json], kept: list[Json], facts: Mapping[str, Json]
+) -> list[str]:
+    """The approval gates that stand in the way."""
+    facts = _present(facts)
+    named = {gate for _, _, gates in kept for gate in gates}
+    active = []
+    for gate in policy["approval_gates"]:
+        holds: Json = True
+        if "when" in gate:
+            answer, not_found = _judged(gate["when"], facts)
+            holds = answer is not False or bool(not_found)
+        if gate["gate_id"] in decision["gates"] or (gate["gate_id"] in named and holds):
+            active.append(gate["gate_id"])
+    return active
+
+
+def _applies(rule: Mapping[str, Json], facts: Mapping[str, Json]) -> tuple[bool, list[str]]:
+    """Whether nothing that is given is another than the rule is for; and what it is for and is not given."""
+    untold = []
+    for key, wanted in sorted(rule["applies_to"].items()):
+        _, value = look_up(_SCOPE[key], facts)
+        if value is None:
+            untold.append(_SCOPE[key])
+        elif value not in ([wanted] if isinstance(wanted, str) else wanted):
+            return False, []
+    return True, untold
+
+
+def _judged(expression: Json, facts: Mapping[str, Json]) -> tuple[Json, set[str]]:
+    """True, false or "error"; and the facts that were read and not found. On an error, all that could have been."""
+    not_found: set[str] = set()
+    try:
+        answer = answer_of(expression, facts, not_found)
+    except Unanswerable:
+        answer = "error"
+    if answer is True or answer is False:
+        return answer, not_found
+    return "error", {path for path in literal_paths(expression) if look_up(path, facts)[1] is None}
+
+
+def _restricts(effect: Mapping[str, Json] | None) -> bool:
+    return effect is not None and (effect.get("allow") is False or any(effect.get(name) for name in _RESTRICTING))
+
+
+def _allows(effect: Mapping[str, Json] | None) -> bool:
+    return effect is not None and effect.get("allow") is True
+
+
+def _guardrails(policy: Mapping[str, Json]) -> Iterator[tuple[str, str, Json]]:
+    for kind in ("must_refuse", "must_escalate"):
+        for one in policy["guardrails"].get(kind, []):
+            yield kind, one if isinstance(one, str) else one["id"], one
+
+
+def _spoken(one: Json, label: str, facts: Mapping[str, Json]) -> tuple[list[str], set[str]]:
+    """Every way in which a guardrail is triggered, and what its condition missed."""
+    ways: list[str] = []
+    not_found: set[str] = set()
+    if isinstance(one, dict) and "when" in one:
+        answer, not_found = _judged(one["when"], facts)
+        if answer is False and not_found:
+            ways.append("missing")
+        elif answer is not False:
+            ways.append("when" if answer is True else "error")
+    context = facts["request"].get("context", {})
+    if label in context.get("signals", []):
+        ways.append("signal")
+    if label in context and context[label] is not False:
+        ways.append("label")
+    return ways, not_found
+
+
+def _candidates(tooling: Mapping[str, Json]) -> Iterator[tuple[Json, str, list[Json]]]:
+    """Capabilities that adapters declare, then those that only permissions name."""
+    seen = set()
+    for adapter in tooling["adapter_registry"]:
+        for capability in adapter["capabilities"]:
+            seen.add((adapter["adapter_id"], capability))
+            yield adapter, capability, _granting(tooling, adapter["adapter_id"], capability)
+    for one in tooling["permissions"]:
+        pair = (one["adapter_id"], one["capability"])
+        if pair not in seen:
+            seen.add(pair)
+            yield None, one["capability"], _granting(tooling, *pair)
+
+
+def _granting(tooling: Mapping[str, Json], adapter: str, capability: str) -> list[Json]:
+    return [one for one in tooling["permissions"] if (one["adapter_id"], one["capability"]) == (adapter, capability)]
+
+
+def _all_of(effects: list[Json], field: str) -> list[str]:
+    return _once([name for one in effects for name in one.get(field, [])])
+
+
+def _once(names: list[str]) -> list[str]:
+    return [name for n, name in enumerate(names) if name not in names[:n]]
+
+
+def _present(value: Json) -> Json:
+    """The same without members that are null: they count as missing."""
+    if isinstance(value, dict):
+        return {key: _present(one) for key, one in value.items() if one is not None}
+    return [_present(one) for one in value] if isinstance(value, list) else value
