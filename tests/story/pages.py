@@ -53,9 +53,9 @@ def steps_of(block: str) -> list[tuple[str, list[str]]]:
     return steps
 
 
-def fits(shown: list[str], told: str) -> bool:
-    """Whether it is what the page shows: `...` stands for anything in a line, and as a line for any lines."""
+def fits(shown: list[str], output: str) -> bool:
+    """Whether an output is what the page shows: `...` stands for anything in a line, and as a line for any lines."""
     lines = [
         r"(?s:.*)" if line == "..." else re.escape(line + "\n").replace(re.escape("..."), "[^\n]*") for line in shown
     ]
-    return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in told.splitlines())) is not None
+    return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in output.splitlines())) is not None
