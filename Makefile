@@ -79,7 +79,7 @@ bench: dev-env ## measure; the results go to bench/results
 	@$(BIN)/python -m bench.run $(ARGS)
 
 docs: dev-env ## write the generated pages anew
-	@$(BIN)/python docs/generate.py
+	@$(BIN)/python -m docs.generate
 
 lock: dev-env ## pin the dependencies anew (ARGS=--upgrade for newer ones); needs uv
 	@$(BIN)/python requirements/lock.py $(ARGS)

@@ -22,6 +22,7 @@ from contextplane.authoring.gates.table import EVERY_LAW, GATES
 from contextplane.cli.parser import parser_of, top_help
 from contextplane.cli.table import VERBS
 from contextplane.errors import ContextPlaneError, Family
+from docs.concepts_picture import draw_concepts
 
 DOCS = Path(__file__).resolve().parent
 FAMILIES: tuple[str, ...] = get_args(Family)
@@ -128,6 +129,7 @@ PAGES: tuple[Page, ...] = (
     Page("errors.md", errors_page),
     Page("cli.md", command_page),
     Page("laws.md", laws_page),
+    Page("concepts.svg", draw_concepts),
     Page("../src/contextplane/cli/help.txt", lambda: top_help(VERBS)),
     *(Page(f"../schemas/{name}", partial(schema_page, document)) for name, document in SCHEMAS.items()),
 )

@@ -1,8 +1,45 @@
 """Pages that show commands and what they print: reading them, and comparing."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-__all__ = ["fits", "steps_of"]
+__all__ = ["Command", "File", "fits", "parts_of", "prose_of", "steps_of"]
+
+# A comment before a block names the file that it is. A block that shows a fence has a longer one itself.
+_BLOCK = re.compile(r"^(?:<!-- file: (\S+) -->\n)?(`{3,})(\w+)\n(.*?)^\2$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that a page shows in full, for its reader to save."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that a page tells its reader to type, and the lines that it shows below."""
+
+    line: str
+    shown: tuple[str, ...]
+
+
+def parts_of(page: str) -> Iterator[File | Command]:
+    """Yield every file and every command of a page, in its order. A block that is neither is refused."""
+    for name, _, language, text in _BLOCK.findall(page):
+        if name:
+            yield File(name, text)
+            continue
+        if language != "console":
+            raise ValueError(f"a block of {language} that no test looks at: {text[:60]!r}")
+        yield from (Command(line, tuple(shown)) for line, shown in steps_of(text))
+
+
+def prose_of(page: str) -> str:
+    """Return a page without its blocks."""
+    return _BLOCK.sub("", page)
 
 
 def steps_of(block: str) -> list[tuple[str, list[str]]]:
@@ -16,9 +53,9 @@ def steps_of(block: str) -> list[tuple[str, list[str]]]:
     return steps
 
 
-def fits(shown: list[str], told: str) -> bool:
-    """Whether it is what the page shows: `...` stands for anything in a line, and as a line for any lines."""
+def fits(shown: list[str], output: str) -> bool:
+    """Whether an output is what the page shows: `...` stands for anything in a line, and as a line for any lines."""
     lines = [
         r"(?s:.*)" if line == "..." else re.escape(line + "\n").replace(re.escape("..."), "[^\n]*") for line in shown
     ]
-    return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in told.splitlines())) is not None
+    return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in output.splitlines())) is not None

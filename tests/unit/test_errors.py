@@ -63,6 +63,6 @@ def test_an_error_without_place_and_hint_is_its_message() -> None:
 
 def test_the_generated_pages_say_what_the_code_says() -> None:
     done = subprocess.run(
-        [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "docs.generate", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
