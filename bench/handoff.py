@@ -34,8 +34,8 @@ def handoff() -> Iterator[Row]:
 
 def _starting(python: Path, found: Sequence[Server]) -> Iterator[Row]:
     roots = {one.name: one.root() for one in found}
-    for one in found:
-        _fill(one, roots[one.name], _FEW)
+    for server in found:
+        _fill(server, roots[server.name], _FEW)
 
     def hello(one: Server) -> Client:
         client = one.start(roots[one.name])
@@ -69,11 +69,11 @@ def _starting(python: Path, found: Sequence[Server]) -> Iterator[Row]:
 def _large_stores(found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
     """The same calls in a store of 10 packs and in one of 5,000. A list is of ten packs: all of 5,000 is more text."""
     clients: list[tuple[Client, str]] = []
-    for one in found:
+    for server in found:
         for count in (_FEW, _MANY):
-            root = one.root()
-            name = _fill(one, root, count)
-            clients.append((stack.enter_context(one.running(root)), name))
+            root = server.root()
+            name = _fill(server, root, count)
+            clients.append((stack.enter_context(server.running(root)), name))
     calls: dict[str, Callable[[Client, str], Callable[[], object]]] = {
         "list": lambda client, _: client.calling("input", action="list", limit=10),
         "get": lambda client, name: client.calling("input", action="get", name=name),
@@ -97,8 +97,8 @@ def _large_stores(found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
 def _pages(folder: Path, found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
     """A page with the code of 30 refs, each into a file of its own."""
     works: list[Callable[[], object]] = []
-    for one in found:
-        client = stack.enter_context(one.running(one.root()))
+    for server in found:
+        client = stack.enter_context(server.running(server.root()))
         pack = client.payload("write", document=_document(_REFS))["id"]
         page = client.call("output", action="read", id=pack, profile="reviewer")
         assert page.count("```python") == _REFS
@@ -114,7 +114,7 @@ def _pages(folder: Path, found: Sequence[Server], stack: ExitStack) -> Iterator[
 
 def _writes(folder: Path, found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
     """New packs, one after the other, each durable when it is answered; beside them the same bytes and a bare fsync."""
-    clients = [stack.enter_context(one.running(one.root())) for one in found]
+    clients = [stack.enter_context(server.running(server.root())) for server in found]
     data = msgspec.json.encode(_document(2))
     file = stack.enter_context((folder / "bare").open("wb", buffering=0))
 

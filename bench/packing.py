@@ -53,9 +53,9 @@ def packing() -> Iterator[Row]:
             "files": lambda: _move(folder),
             "itself": _in_process(found[0].fresh(), folder),
         }
-        for one in found:
-            works[f"{one.name} large"] = one.packing(logs["large"], rounds=_ROUNDS + 1)
-            works[f"{one.name} small"] = one.packing_on(_small_logs(folder))
+        for program in found:
+            works[f"{program.name} large"] = program.packing(logs["large"], rounds=_ROUNDS + 1)
+            works[f"{program.name} small"] = program.packing_on(_small_logs(folder))
         times = dict(zip(works, in_turns(list(works.values()), rounds=_ROUNDS), strict=True))
         peak = _peak(found[0].fresh(), large)
         yield from _large(times, size, peak)
@@ -182,6 +182,6 @@ def _peak(store: str, log: Path) -> int:
     done = subprocess.run(
         [sys.executable, "-c", _PACK, str(log)], cwd=store, check=True, capture_output=True, text=True
     )
-    found = re.search(r"VmHWM:\s+(\d+)", done.stderr)
-    assert found is not None
-    return int(found[1])
+    match = re.search(r"VmHWM:\s+(\d+)", done.stderr)
+    assert match is not None
+    return int(match[1])

@@ -29,10 +29,18 @@ _FEW, _MANY = 10, 10_000
 def many_packs() -> Iterator[Row]:
     """The same commands in a store of 10 packs and in one of 10,000."""
     with programs() as (folder, found):
-        stores = {one.name: [_filled(one, folder, count) for count in (_FEW, _MANY)] for one in found}
+        stores = {program.name: [_filled(program, folder, count) for count in (_FEW, _MANY)] for program in found}
         for args in (["log"], ["show"], ["search", "needle"]):
-            able = [one for one in found if one.can(stores[one.name][0][0], *_full(args, stores[one.name][0][1]))]
-            works = [one.asking(store, *_full(args, digits)) for one in able for store, digits in stores[one.name]]
+            able = [
+                program
+                for program in found
+                if program.can(stores[program.name][0][0], *_full(args, stores[program.name][0][1]))
+            ]
+            works = [
+                program.asking(store, *_full(args, digits))
+                for program in able
+                for store, digits in stores[program.name]
+            ]
             times = in_turns(works, rounds=_ROUNDS)
             few, many = times[:2]
             what = f"{args[0]} in a store of 10,000 packs"
@@ -96,14 +104,14 @@ def _commands(what: str, logs: list[bytes]) -> Iterator[Row]:
         if len(found) == 1:
             return
         works = []
-        for one in found:
-            store, digits = one.fresh(), []
+        for program in found:
+            store, digits = program.fresh(), []
             for number, log in enumerate(logs):
                 path = Path(folder, f"{number}.json")
                 path.write_bytes(log)
-                digits.append(one.pack(store, path))
-            if one.can(store, "diff", *digits):
-                works.append(one.asking(store, "diff", *digits))
+                digits.append(program.pack(store, path))
+            if program.can(store, "diff", *digits):
+                works.append(program.asking(store, "diff", *digits))
         if len(works) == len(found):
             ours, other = in_turns(works, rounds=_ROUNDS)
             figures = f"{ours * 1000:.1f} ms, {other * 1000:.1f} ms"

@@ -82,9 +82,11 @@ def _against_node(ours: _Times, layer: dict[str, Any], given: Sequence[dict[str,
         why = "no node here" if node is None else "JSON_LOGIC_JS names no json-logic-js"
         yield Row("policy, 100 rules, p50", "json-logic-js in Node", 0, "-", True, f"not measured: {why}")  # noqa: FBT003
         return
-    conditions = [rule["if"] for one in layer["policy_bundles"] for rule in one["policy_dsl"]["rules"]]
-    told = msgspec.json.encode({"rules": conditions, "facts": given, "calls": _CALLS, "rounds": _ROUNDS})
-    done = subprocess.run([node, "-e", _NODE, script], input=told, capture_output=True, check=True)
+    conditions = [
+        rule["if"] for policy_bundle in layer["policy_bundles"] for rule in policy_bundle["policy_dsl"]["rules"]
+    ]
+    data = msgspec.json.encode({"rules": conditions, "facts": given, "calls": _CALLS, "rounds": _ROUNDS})
+    done = subprocess.run([node, "-e", _NODE, script], input=data, capture_output=True, check=True)
     theirs = _Times(*msgspec.json.decode(done.stdout))
     yield Row("policy, 100 rules, p50", "json-logic-js in Node", ours.p50 / theirs.p50, "-", True, str(theirs))  # noqa: FBT003
 
@@ -101,7 +103,7 @@ def _timed(work: Callable[[Any], object], given: Sequence[Any], calls: int = _CA
             taken.append(time.perf_counter_ns() - start)
         taken.sort()
         rounds.append(_Times(taken[calls // 2] / 1000, taken[calls * 99 // 100] / 1000))
-    return min(rounds[1:], key=lambda one: one.p99)  # the first round warms up
+    return min(rounds[1:], key=lambda round_: round_.p99)  # the first round warms up
 
 
 def _layer() -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Program:
 def programs() -> Iterator[tuple[str, list[Program]]]:
     """A folder on the disk of the checkout, ours, and the other if there is one. All of it goes away at the end."""
     with scratch() as folder:
-        found = [Program("ours", str(installed(Path(folder)) / "ctx"), folder)]
+        programs = [Program("ours", str(installed(Path(folder)) / "ctx"), folder)]
         if other := os.environ.get("CTX_OTHER"):  # noqa: TID251  said above
-            found.append(Program("CTX_OTHER", other, folder))
-        yield folder, found
+            programs.append(Program("CTX_OTHER", other, folder))
+        yield folder, programs

@@ -55,8 +55,8 @@ def registry() -> Iterator[Row]:
 
 
 def _resolving(small: "_Registry", large: "_Registry", made: float) -> Iterator[Row]:
-    def often(one: _Registry) -> Callable[[], object]:
-        return lambda: [one.resolved() for _ in range(_REPEATS)]
+    def often(registry: _Registry) -> Callable[[], object]:
+        return lambda: [registry.resolved() for _ in range(_REPEATS)]
 
     few, many = in_turns([often(small), often(large)], rounds=25)
     ratio = many / few

@@ -98,7 +98,7 @@ def servers() -> Iterator[tuple[Path, Path, list[Server], ExitStack]]:
     """A folder on the disk of the checkout, our Python, the servers, and what ends with the measure."""
     with scratch() as folder, ExitStack() as stack:
         bin_ = installed(Path(folder))
-        found = [Server("ours", [str(bin_ / "mcp-context-pack")], folder)]
+        servers = [Server("ours", [str(bin_ / "mcp-context-pack")], folder)]
         if other := os.environ.get("MCP_OTHER"):  # noqa: TID251  said above
-            found.append(Server("MCP_OTHER", shlex.split(other), folder))
-        yield Path(folder), bin_ / "python", found, stack
+            servers.append(Server("MCP_OTHER", shlex.split(other), folder))
+        yield Path(folder), bin_ / "python", servers, stack

@@ -64,13 +64,13 @@ class Server:
         as_nobody = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
         # What it writes goes to a file: a server that goes on would hold a pipe open.
-        with (self.folder / f"{program}.out").open("wb") as said:
+        with (self.folder / f"{program}.out").open("wb") as buffered_writer:
             done = subprocess.run(
                 [self._bin / program, *args],
                 cwd=self.folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=buffered_writer,
                 stderr=subprocess.STDOUT,
                 check=False,
                 **as_nobody,  # type: ignore[call-overload]

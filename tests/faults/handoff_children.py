@@ -223,7 +223,7 @@ def fill_up(folder: str, large: str) -> None:
 
 def as_nobody(folder: str, root: str) -> None:
     """As somebody who may write nothing: list, write, and tell what could not be taken in."""
-    for name in ("handoff_first", "handoff_import", "init"):
+    for name in ("handoff.uninitialized", "handoff.import_", "init"):
         __import__(f"contextplane.app.{name}")
     for room in ("adapters", "handoff", "model", "store"):  # while we may still read them
         path = str(Path(contextplane.__path__[0], room))

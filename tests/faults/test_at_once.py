@@ -39,10 +39,10 @@ def at_once(count: int, *args: str, cwd: Path) -> list[bytes]:
 def test_many_writers_of_the_same_and_of_different_objects_all_succeed(folder: Path) -> None:
     ends_well(start("write_at_once", folder))
     objects = FileObjects(str(folder))
-    wanted = {Digest.of(b"the same %d" % turn) for turn in range(ROUNDS)}
-    wanted |= {Digest.of(b"of writer %d in round %d" % (n, turn)) for n in range(WRITERS) for turn in range(ROUNDS)}
-    assert list(objects.names()) == sorted(wanted)
-    assert {objects.check(name).state for name in wanted} == {"whole"}
+    digests = {Digest.of(b"the same %d" % turn) for turn in range(ROUNDS)}
+    digests |= {Digest.of(b"of writer %d in round %d" % (n, turn)) for n in range(WRITERS) for turn in range(ROUNDS)}
+    assert list(objects.names()) == sorted(digests)
+    assert {objects.check(name).state for name in digests} == {"whole"}
     assert not list(objects.strays())
 
 

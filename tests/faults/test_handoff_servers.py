@@ -93,15 +93,15 @@ def test_of_two_servers_that_take_one_name_one_wins(folder: Path) -> None:
 
 
 def test_what_one_server_does_the_other_sees_at_once(folder: Path) -> None:
-    with serving(folder) as one, serving(folder) as two:
+    with serving(folder) as agent, serving(folder) as two:
         assert two.does("list")["count"] == 0
-        pack = one.does("write", document=whole(name="plan", refs=0))["id"]
+        pack = agent.does("write", document=whole(name="plan", refs=0))["id"]
         page = legend(two.reads(name="plan", limit=1))
         assert page["selected_revision"] == "1"
         two.does("write", name="plan", expected_revision=1, document=whole(refs=0, title="Anew"))
-        assert one.does("get", id=pack)["title"] == "Anew"
-        assert "revision" in one.fails("output", id=pack, page_token=page["next_page_token"])["message"]
-        assert one.does("delete", name="plan")["deleted"] is True
+        assert agent.does("get", id=pack)["title"] == "Anew"
+        assert "revision" in agent.fails("output", id=pack, page_token=page["next_page_token"])["message"]
+        assert agent.does("delete", name="plan")["deleted"] is True
         assert two.fails("output", id=pack)["code"] == "not_found"
         assert two.does("write", document=whole(name="plan", refs=0))["revision"] == 1
 

@@ -50,7 +50,7 @@ def acknowledged_is_there(folder: Path, lines: list[str]) -> None:
     with shelf_in(folder) as shelf:
         for line in lines:
             pack_id, revision, digest = line.split()
-            kept = {one.revision: one.digest for one in shelf.history(HandoffId(pack_id)).revisions}
+            kept = {revision.revision: revision.digest for revision in shelf.history(HandoffId(pack_id)).revisions}
             assert kept[int(revision)] == Digest(digest)
             assert shelf.revision(HandoffId(pack_id), int(revision)).revision == int(revision)
         for row in shelf.list().rows:
@@ -88,9 +88,9 @@ def test_a_writer_killed_at_any_moment_loses_nothing_acknowledged(store: Path, a
 
 def outcomes(lines: list[str]) -> Iterator[list[Outcome]]:
     """All outcomes, turn by turn."""
-    found = [msgspec.json.decode(line, type=Outcome) for line in lines]
-    for turn in range(1 + max(one.turn for one in found)):
-        yield [one for one in found if one.turn == turn]
+    outcomes = [msgspec.json.decode(line, type=Outcome) for line in lines]
+    for turn in range(1 + max(outcome.turn for outcome in outcomes)):
+        yield [outcome for outcome in outcomes if outcome.turn == turn]
 
 
 def test_of_two_writers_with_the_same_revision_one_wins_and_the_others_are_told_what_changed(store: Path) -> None:
@@ -98,8 +98,8 @@ def test_of_two_writers_with_the_same_revision_one_wins_and_the_others_are_told_
     assert len(turns) == TURNS
     before = ""
     for turn, attempts in enumerate(turns):
-        won = [one for one in attempts if not one.code]
-        assert [one.revision for one in won] == [turn + 2]
+        won = [attempt for attempt in attempts if not attempt.code]
+        assert [outcome.revision for outcome in won] == [turn + 2]
         assert len(attempts) == WRITERS
         winner = f"of-{won[0].who}"
         for lost in attempts:
@@ -115,7 +115,7 @@ def test_of_two_writers_with_the_same_revision_one_wins_and_the_others_are_told_
 
 def test_of_eight_who_make_a_pack_of_one_name_exactly_one_succeeds(folder: Path) -> None:
     for attempts in outcomes(lines_of(begin("name_at_once", folder))):
-        assert sorted(one.code for one in attempts) == ["", *["handoff_name_taken"] * (NAMERS - 1)]
+        assert sorted(attempt.code for attempt in attempts) == ["", *["handoff_name_taken"] * (NAMERS - 1)]
     where = Settings(cwd=str(folder), ctx_dir=str(folder / ".agents" / "mcp" / "context_pack" / ".ctx"))
     with opened(where) as platform:
         sound(platform)
@@ -132,7 +132,10 @@ def test_a_disk_that_fails_at_any_call_fails_that_write_alone(folder: Path) -> N
         faults = Faults().at("*", nth, OSError(errno.ENOSPC, "No space left on device"))
         try:
             with shelf_in(place, faults) as shelf:
-                everything(shelf, lambda one: told.append(f"{one.pack.id} {one.pack.revision} {one.digest.hex}"))  # noqa: B023
+                everything(
+                    shelf,
+                    lambda written: told.append(f"{written.pack.id} {written.pack.revision} {written.digest.hex}"),  # noqa: B023
+                )
             failed = False
         except (ContextPlaneError, OSError):
             acknowledged_is_there(place, told)

@@ -45,7 +45,7 @@ def test_wherever_a_recorder_is_killed_a_later_finish_gives_one_pack_of_what_it_
 def _finishes(platform: Platform, killed: Killed) -> None:
     desk = desk_of(platform)
     left = unfinished(desk)
-    assert [str(one.id) for one in left] in ([], [ID])
+    assert [str(recording.id) for recording in left] in ([], [ID])
     if not left and "step-2" not in killed.told:
         assert killed.told == ()  # it did not begin
         assert list(platform.entries.names()) == []
@@ -60,16 +60,16 @@ def _finishes(platform: Platform, killed: Killed) -> None:
         assert Recording.resume(desk, RecordingId(ID)).finish() == digest
     assert unfinished(desk) == []
     with platform.catalog.read() as view:
-        assert [name for name, _ in view.objects.roots()] == [f"packs/{one.hex}" for one in platform.entries.names()]
+        assert [name for name, _ in view.objects.roots()] == [f"packs/{name.hex}" for name in platform.entries.names()]
     findings = list(fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _count: None))
-    assert [one for one in findings if one.state in DAMAGE or "unknown" in one.why] == [], killed
+    assert [finding for finding in findings if finding.state in DAMAGE or "unknown" in finding.why] == [], killed
     gc(platform.catalog, platform.entries, platform.objects, older_than=FAR_AHEAD, dry_run=False)
     with platform.catalog.read() as view:
         assert set(platform.objects.names()) == set(view.objects.reached()), killed
 
 
 def _outputs(platform: Platform, digest: Digest) -> list[bytes]:
-    refs = [one.output_ref for one in load(digest, platform.objects).manifest.steps]
+    refs = [step.output_ref for step in load(digest, platform.objects).manifest.steps]
     return [platform.objects.get(Digest.parse(ref)) if ref else b"" for ref in refs]
 
 
@@ -88,7 +88,7 @@ def test_unfinished_recordings_outlive_the_catalog_that_listed_them(tmp_path: Pa
         db.execute("DROP TABLE root")
     assert ctx("fsck", "--rebuild", cwd=tmp_path).status == 1
     with opened(settings) as platform:
-        assert [str(one.id) for one in unfinished(desk_of(platform))] == [run.id]
+        assert [str(recording.id) for recording in unfinished(desk_of(platform))] == [run.id]
         gc(platform.catalog, platform.entries, platform.objects, older_than=FAR_AHEAD, dry_run=False)
     with Recorder.resume(run.id, settings=settings) as again:
         again.step("t", output="second")
@@ -113,7 +113,7 @@ def test_a_recording_that_was_closed_and_not_registered_outlives_its_catalog_too
         db.execute("DROP TABLE root")
     assert ctx("fsck", "--rebuild", cwd=tmp_path).status == 1
     with opened(settings) as platform:
-        assert [str(one.id) for one in unfinished(desk_of(platform))] == [run.id]
+        assert [str(recording.id) for recording in unfinished(desk_of(platform))] == [run.id]
         gc(platform.catalog, platform.entries, platform.objects, older_than=FAR_AHEAD, dry_run=False)
     assert ctx("finalize", run.id, cwd=tmp_path).out == f"ctx://{closed.digest.hex}\n"
     with opened(settings) as platform:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from contextplane.model.compiled_context import BUCKETS
-from contextplane.model.context_pack import APPROVAL_MODES
+from contextplane.model.terms import APPROVAL_MODES
 from tests.unit.compiler.scenario import CASE, NOW, PACK, evidence, inputs, memory
 
 __all__ = ["scenarios"]
@@ -34,7 +34,7 @@ def pieces(draw: st.DrawFn) -> Any:  # noqa: ANN401  any JSON
         "trust": draw(st.sampled_from(["authoritative", "verified", "untrusted", "unknown"])),
         "classification": draw(st.sampled_from(["PUBLIC", "INTERNAL", "CONFIDENTIAL"])),
         "freshness": freshness,
-        "conflicts": [{"evidence_ref": one, **selected} for one in conflicts],
+        "conflicts": [{"evidence_ref": conflict, **selected} for conflict in conflicts],
     }
 
 

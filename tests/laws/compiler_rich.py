@@ -115,19 +115,19 @@ def fields_of(*forms: type[msgspec.Struct]) -> set[tuple[str, str]]:
     todo: list[inspect.Type] = [inspect.type_info(form) for form in forms]
     found: dict[str, list[inspect.Field]] = {}
     while todo:
-        one = todo.pop()
-        if isinstance(one, inspect.StructType) and one.cls.__name__ not in found:
-            found[one.cls.__name__] = [*one.fields]
-            todo += [part.type for part in one.fields]
-        elif isinstance(one, inspect.Metadata):
-            todo.append(one.type)
-        elif isinstance(one, inspect.UnionType):
-            todo += one.types
-        elif isinstance(one, inspect.VarTupleType):
-            todo.append(one.item_type)
-        elif isinstance(one, inspect.DictType):
-            todo.append(one.value_type)
-    return {(form, one.name) for form, fields in found.items() for one in fields if not _has_one_value(one.type)}
+        type_ = todo.pop()
+        if isinstance(type_, inspect.StructType) and type_.cls.__name__ not in found:
+            found[type_.cls.__name__] = [*type_.fields]
+            todo += [part.type for part in type_.fields]
+        elif isinstance(type_, inspect.Metadata):
+            todo.append(type_.type)
+        elif isinstance(type_, inspect.UnionType):
+            todo += type_.types
+        elif isinstance(type_, inspect.VarTupleType):
+            todo.append(type_.item_type)
+        elif isinstance(type_, inspect.DictType):
+            todo.append(type_.value_type)
+    return {(form, field.name) for form, fields in found.items() for field in fields if not _has_one_value(field.type)}
 
 
 def _has_one_value(form: inspect.Type) -> bool:
@@ -137,11 +137,11 @@ def _has_one_value(form: inspect.Type) -> bool:
 def fields_set(value: object) -> Iterator[tuple[str, str]]:
     """Every field in a value that is not as it is when nobody gives it."""
     if isinstance(value, msgspec.Struct):
-        for one in msgspec.structs.fields(value):
-            part = getattr(value, one.name)
-            default = one.default if one.default_factory is msgspec.NODEFAULT else one.default_factory()
+        for field in msgspec.structs.fields(value):
+            part = getattr(value, field.name)
+            default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
             if part != default:
-                yield type(value).__name__, one.name
+                yield type(value).__name__, field.name
             yield from fields_set(part)
     elif isinstance(value, dict | tuple | list):
         for part in value.values() if isinstance(value, dict) else value:

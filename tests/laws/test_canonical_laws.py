@@ -97,10 +97,10 @@ def test_the_fast_reader_refuses_exactly_what_the_explainer_refuses(text: bytes)
 
 
 @given(json_values().map(canonical), KEYS, json_values().map(canonical))
-def test_a_repeated_key_is_always_refused_and_a_fresh_one_never(one: bytes, key: str, two: bytes) -> None:
+def test_a_repeated_key_is_always_refused_and_a_fresh_one_never(data: bytes, key: str, two: bytes) -> None:
     first, other = canonical(key), canonical(key + "'")
-    assert refusal(parse, b"[{%b:%b,%b:%b}]" % (first, one, other, two)) is None
-    assert type(refusal(parse, b"[{%b:%b,%b:%b}]" % (first, one, first, two))) is DuplicateKey
+    assert refusal(parse, b"[{%b:%b,%b:%b}]" % (first, data, other, two)) is None
+    assert type(refusal(parse, b"[{%b:%b,%b:%b}]" % (first, data, first, two))) is DuplicateKey
 
 
 @given(st.integers(MAX_DEPTH - 3, MAX_DEPTH + 3), st.sampled_from([b"[%b]", b'{"a":%b}', b'[[],{},"[",%b,[0]]']))

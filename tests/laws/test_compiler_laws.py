@@ -23,18 +23,26 @@ from tests.unit.compiler.scenario import NOW, compile_plain, compiled, evidence,
 
 def check_conserved(given_: dict[str, Any], context: CompiledContext) -> None:
     manifests = context.manifests
-    gone = Counter((one.kind, one.id) for one in manifests.omission_manifest)
+    gone = Counter((omission.kind, omission.id) for omission in manifests.omission_manifest)
     tooling = given_["pack"]["tooling_layer"]
     candidates = {f"{one['adapter_id']}.{name}" for one in tooling["adapter_registry"] for name in one["capabilities"]}
-    candidates |= {f"{one['adapter_id']}.{one['capability']}" for one in tooling["permissions"]}
-    shown = [f"{one.adapter_id}.{name}" for one in manifests.tool_manifest for name in one.capabilities]
+    candidates |= {f"{permission['adapter_id']}.{permission['capability']}" for permission in tooling["permissions"]}
+    shown = [
+        f"{manifest_entry.adapter_id}.{name}"
+        for manifest_entry in manifests.tool_manifest
+        for name in manifest_entry.capabilities
+    ]
     assert Counter(shown) + Counter(id_ for kind, id_ in gone.elements() if kind == "tool") == Counter(candidates)
     every = [
         f"{bundle['bundle_id']}#{rule['rule_id']}"
         for bundle in given_["pack"]["policy_layer"]["policy_bundles"]
         for rule in bundle["policy_dsl"]["rules"]
     ]
-    fired = [f"{one.bundle_id}#{rule}" for one in manifests.policy_manifest for rule in one.rule_ids]
+    fired = [
+        f"{manifest_entry.bundle_id}#{rule}"
+        for manifest_entry in manifests.policy_manifest
+        for rule in manifest_entry.rule_ids
+    ]
     assert Counter(fired) + Counter(id_ for kind, id_ in gone.elements() if kind == "rule") == Counter(every)
     for kind, included, count in (
         (
@@ -44,16 +52,18 @@ def check_conserved(given_: dict[str, Any], context: CompiledContext) -> None:
         ),
         ("memory", len(manifests.memory_manifest), len(given_["memories"])),
     ):
-        places = [one.at for one in manifests.omission_manifest if one.kind == kind]
+        places = [omission.at for omission in manifests.omission_manifest if omission.kind == kind]
         assert len(places) == len(set(places))
         assert included + len(places) == count
     check_blocks(context)
 
 
 def check_blocks(context: CompiledContext) -> None:
-    kept = [one.block_id for one in context.compiled_prompt.context_blocks]
-    dropped = [one for ids in context.budget_report.dropped_block_ids.values() for one in ids]
-    assert Counter(dropped) == Counter(one.id for one in context.manifests.omission_manifest if one.kind == "block")
+    kept = [context_block.block_id for context_block in context.compiled_prompt.context_blocks]
+    dropped = [identity for ids in context.budget_report.dropped_block_ids.values() for identity in ids]
+    assert Counter(dropped) == Counter(
+        omission.id for omission in context.manifests.omission_manifest if omission.kind == "block"
+    )
     everything = Counter(kept) + Counter(dropped)
     assert max(everything.values()) == 1
     numbered = Counter(one.partition("_")[0] for one in everything)
@@ -68,8 +78,8 @@ def check_blocks(context: CompiledContext) -> None:
 def check_sums(given_: dict[str, Any], context: CompiledContext) -> None:
     report = context.budget_report
     sums = Counter(dict.fromkeys(BUCKETS, 0))
-    for one in context.compiled_prompt.context_blocks:
-        sums[one.bucket] += one.tokens or 0
+    for context_block in context.compiled_prompt.context_blocks:
+        sums[context_block.bucket] += context_block.tokens or 0
     assert report.tokens_used_by_bucket == sums
     assert report.tokens_used_at_compile == sum(sums.values()) == context.context_ledger.budget.tokens_used_at_compile
     allotted = given_["run_context"]["run_budget"]["bucket_tokens"]
@@ -90,8 +100,8 @@ def test_every_candidate_is_included_or_omitted_and_sums_match(given_: dict[str,
     assert context.context_ledger.compiled_context_hash == compiled_context_hash(context)
     assert msgspec.json.decode(msgspec.json.encode(context), type=CompiledContext) == context
     meant = [
-        ("data" if one.instruction_treatment == "data_only" else one.bucket, one.content)
-        for one in context.compiled_prompt.context_blocks
+        ("data" if context_block.instruction_treatment == "data_only" else context_block.bucket, context_block.content)
+        for context_block in context.compiled_prompt.context_blocks
     ]
     assert sorted(read(text_of(context.compiled_prompt)).blocks) == sorted(meant)
 
@@ -102,9 +112,11 @@ def test_a_gate_is_open_only_on_evidence_that_was_admitted(given_: dict[str, Any
     context = compile_plain(given_)
     gate = context.evidence_gate
     assert gate is not None
-    assert {one.name for one in gate.satisfied} | {one.name for one in gate.unresolved} == set(gate.required)
+    assert {one.name for one in gate.satisfied} | {requirement.name for requirement in gate.unresolved} == set(
+        gate.required
+    )
     assert gate.commit_allowed == (gate.sufficiency == "sufficient")
-    admitted = {one.evidence_ref for one in context.manifests.evidence_manifest}
+    admitted = {manifest_entry.evidence_ref for manifest_entry in context.manifests.evidence_manifest}
     assert all(one.by in admitted | {"request", "policy"} for one in gate.satisfied)
     trusted = {
         one["evidence_ref"]
@@ -112,7 +124,7 @@ def test_a_gate_is_open_only_on_evidence_that_was_admitted(given_: dict[str, Any
         if isinstance(one, dict) and one["trust"] in {"authoritative", "verified"}
     }
     assert all(one.by in trusted | {"request", "policy"} for one in gate.satisfied)
-    assert not (gate.commit_allowed and any(one.required and not one.selected for one in gate.conflicts))
+    assert not (gate.commit_allowed and any(conflict.required and not conflict.selected for conflict in gate.conflicts))
 
 
 def test_a_hundred_thousand_pieces_of_evidence_are_all_accounted_for() -> None:
@@ -132,13 +144,13 @@ def test_whatever_a_request_says_it_is_compiled_or_refused_with_its_stage(
     context: dict[str, Any], claim: object, message: str
 ) -> None:
     request = {"/input/context": context, "/input/message": message}
-    found = outcome(request=request, run={"/metadata": context, "/user/claim": claim})
-    if isinstance(found, ContextPlaneError):
-        assert found.details["stage"] in {"read", *(one.name for one in STAGES)}
-        assert found.at
+    plane_error = outcome(request=request, run={"/metadata": context, "/user/claim": claim})
+    if isinstance(plane_error, ContextPlaneError):
+        assert plane_error.details["stage"] in {"read", *(one.name for one in STAGES)}
+        assert plane_error.at
     else:
-        assert found.context_ledger.compiled_context_hash == compiled_context_hash(found)
-        assert [kind for kind, _ in read(text_of(found.compiled_prompt)).blocks].count("business") == 1
+        assert plane_error.context_ledger.compiled_context_hash == compiled_context_hash(plane_error)
+        assert [kind for kind, _ in read(text_of(plane_error.compiled_prompt)).blocks].count("business") == 1
 
 
 def outcome(**changes: Any) -> CompiledContext | ContextPlaneError:  # noqa: ANN401  any JSON

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.model.context_pack import APPROVAL_MODES, ApprovalMode, PolicyLayer, ToolingLayer
+from contextplane.model.context_pack import PolicyLayer, ToolingLayer
+from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.decision import DenialKind, PolicyDecision
 from contextplane.policy.engine import PolicyProgram
@@ -39,22 +40,30 @@ def told(decision: PolicyDecision) -> Json:
     """A decision in the words of the second engine."""
     return {
         "allowed": decision.allowed,
-        "effects": [[one.bundle_id, one.rule_id, one.branch] for one in decision.effects],
+        "effects": [[effect.bundle_id, effect.rule_id, effect.branch] for effect in decision.effects],
         "idle": sorted([one.bundle_id, one.rule_id] for one in decision.idle),
-        "errors": [[one.bundle_id, one.rule_id] for one in decision.errors],
-        "missing": [[one.path, one.bundle_id, one.rule_id, one.denies, one.voids] for one in decision.missing_facts],
-        "spoken": [[one.kind, one.id, [*one.by], [*one.missing]] for one in decision.guardrails.triggered],
+        "errors": [[error.bundle_id, error.rule_id] for error in decision.errors],
+        "missing": [
+            [missing_fact.path, missing_fact.bundle_id, missing_fact.rule_id, missing_fact.denies, missing_fact.voids]
+            for missing_fact in decision.missing_facts
+        ],
+        "spoken": [
+            [guardrail.kind, guardrail.id, [*guardrail.by], [*guardrail.missing]]
+            for guardrail in decision.guardrails.triggered
+        ],
         "mode": decision.effective_approval_mode,
         "requires": list(decision.requires),
         "prohibits": list(decision.prohibits),
         "gates": list(decision.requires_approval_gates),
-        "bounds": [[one.argument, one.origin] for one in decision.arg_constraints],
+        "bounds": [[arg_constraint.argument, arg_constraint.origin] for arg_constraint in decision.arg_constraints],
     }
 
 
 def shown(surface: Surface) -> tuple[list[Any], list[Any]]:
-    kept = [[one.capability_id, one.effective_mode, list(one.gate_ids)] for one in surface.tools]
-    return kept, [[one.capability_id, [reason.kind for reason in one.reasons]] for one in surface.left_out]
+    kept = [[tool.capability_id, tool.effective_mode, list(tool.gate_ids)] for tool in surface.tools]
+    return kept, [
+        [left_out.capability_id, [reason.kind for reason in left_out.reasons]] for left_out in surface.left_out
+    ]
 
 
 def drawn_programs(dice: Dice) -> tuple[PolicyProgram, ToolProgram]:
@@ -76,7 +85,7 @@ def both_agree(dice: Dice, requests: int) -> int:
         second = decided(policy, maxima, given_facts)
         surface = tools.surface(decision, facts.safety_mode)
         kept, left_out = surfaced(tooling, second, given_facts["safety_mode"])
-        gates = [one.gate_id for one in active_gates(program, decision, surface, facts).active]
+        gates = [gate.gate_id for gate in active_gates(program, decision, surface, facts).active]
         assert told(decision) == second, (policy, maxima, given_facts)
         assert shown(surface) == (kept, left_out), (policy, tooling, given_facts)
         assert gates == gates_active(policy, second, kept, given_facts), (policy, tooling, given_facts)
@@ -99,20 +108,20 @@ def test_the_cases_are_rich_in_every_way_to_be_denied_and_to_be_left_out() -> No
             facts = Facts.of(**drawn_facts(dice))
             decision = program.decide(facts)
             surface = tools.surface(decision, facts.safety_mode)
-            seen.update({"allowed"} if decision.allowed else {one.kind for one in decision.denials})
-            seen.update({one.kind for one in decision.errors})
-            seen.update({reason.kind for one in surface.left_out for reason in one.reasons})
-            seen.update({"changes something" for one in surface.tools if one.declared_mode != "read_only"})
+            seen.update({"allowed"} if decision.allowed else {denial.kind for denial in decision.denials})
+            seen.update({error.kind for error in decision.errors})
+            seen.update({reason.kind for left_out in surface.left_out for reason in left_out.reasons})
+            seen.update({"changes something" for tool in surface.tools if tool.declared_mode != "read_only"})
     assert all(seen[kind] >= 5 for kind in (*get_args(DenialKind), *get_args(ReasonKind), "failed", "not_boolean"))
     assert seen["allowed"] >= 200
     assert seen["changes something"] >= 100
 
 
 @given(DICE, st.sampled_from(APPROVAL_MODES), st.sampled_from(APPROVAL_MODES))
-def test_a_lower_ceiling_never_adds_a_tool(dice: Dice, one: ApprovalMode, other: ApprovalMode) -> None:
+def test_a_lower_ceiling_never_adds_a_tool(dice: Dice, approval_mode: ApprovalMode, other: ApprovalMode) -> None:
     program, tools = drawn_programs(dice)
     decision = program.decide(Facts.of(**drawn_facts(dice)))
-    low, high = sorted((one, other), key=APPROVAL_MODES.index)
+    low, high = sorted((approval_mode, other), key=APPROVAL_MODES.index)
     below = {tool.capability_id for tool in tools.surface(decision, low).tools}
     assert below <= {tool.capability_id for tool in tools.surface(decision, high).tools}
 
@@ -133,7 +142,7 @@ def test_one_more_rule_that_denies_leaves_only_what_reads(dice: Dice) -> None:
 def test_nobody_is_allowed_where_a_restriction_hangs_on_a_fact_that_is_missing(dice: Dice) -> None:
     program, _ = drawn_programs(dice)
     decision = program.decide(Facts.of(**drawn_facts(dice)))
-    assert not (decision.allowed and any(one.denies for one in decision.missing_facts))
+    assert not (decision.allowed and any(missing_fact.denies for missing_fact in decision.missing_facts))
 
 
 def without_ways_out(value: Any) -> Any:  # noqa: ANN401  any JSON
@@ -162,10 +171,10 @@ def with_one_left_out(value: Any) -> Iterator[Any]:  # noqa: ANN401
 
 def restrictions(decision: PolicyDecision) -> set[tuple[str, ...]]:
     """All that holds for whoever is allowed."""
-    held: set[tuple[str, ...]] = {("requires", one) for one in decision.requires}
-    held |= {("prohibits", one) for one in decision.prohibits}
-    held |= {("gate", one) for one in decision.requires_approval_gates}
-    held |= {("bound", one.argument, one.at) for one in decision.arg_constraints}
+    held: set[tuple[str, ...]] = {("requires", require) for require in decision.requires}
+    held |= {("prohibits", prohibit) for prohibit in decision.prohibits}
+    held |= {("gate", requires_approval_gate) for requires_approval_gate in decision.requires_approval_gates}
+    held |= {("bound", arg_constraint.argument, arg_constraint.at) for arg_constraint in decision.arg_constraints}
     return held | {("mode", mode) for mode in APPROVAL_MODES[: _rank(decision.effective_approval_mode) + 1]}
 
 
@@ -187,13 +196,13 @@ def nobody_escapes(dice: Dice) -> None:
     program = PolicyProgram.of(layer, maxima=msgspec.convert(maxima, dict[str, Any]))
     facts = drawn_facts(dice)
     whole = program.decide(Facts.of(**facts))
-    conditional = {one.id for one in whole.guardrails.triggered if "when" in one.by}
-    denied = any(one.kind == "rule" for one in whole.denials)
-    refused = not whole.allowed and {one.kind for one in whole.denials} <= BY_RULES
+    conditional = {guardrail.id for guardrail in whole.guardrails.triggered if "when" in guardrail.by}
+    denied = any(denial.kind == "rule" for denial in whole.denials)
+    refused = not whole.allowed and {denial.kind for denial in whole.denials} <= BY_RULES
     for part in ("request", "user", "run"):
         for less in with_one_left_out(facts[part]):
             decision = program.decide(Facts.of(**{**facts, part: less}))
-            assert conditional <= {one.id for one in decision.guardrails.triggered}, (policy, facts, less)
+            assert conditional <= {guardrail.id for guardrail in decision.guardrails.triggered}, (policy, facts, less)
             kept = not denied and restrictions(whole) <= restrictions(decision)
             assert kept or not decision.allowed, (policy, facts, less)
             assert not (refused and decision.allowed), (policy, facts, less)

@@ -26,9 +26,9 @@ def test_a_key_is_kept_and_read_again_and_what_is_remembered_is_the_last_thing_s
     assert keys.names() == ["alice", "bob"]
     assert keys.read("bob") == b"privatepublic"
     assert Path(keys.path_of("bob")).read_bytes() == b"public"
-    for said in (b"one", b"two"):
-        keys.remember("keyring", said)
-        assert keys.remembered("keyring") == said
+    for data in (b"one", b"two"):
+        keys.remember("keyring", data)
+        assert keys.remembered("keyring") == data
     assert keys.remembered("registry") is None
 
 

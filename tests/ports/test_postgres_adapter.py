@@ -247,7 +247,7 @@ def test_words_lie_in_their_text_in_order_and_do_not_depend_on_case_or_accents(t
     assert bounds == sorted(bounds)
     assert all(word.text and word.start < word.end for word in words)
     for word in words:
-        assert [one.text for one in words_in(text[word.start : word.end])] == [word.text]
+        assert [word.text for word in words_in(text[word.start : word.end])] == [word.text]
 
 
 @pytest.mark.parametrize(
@@ -268,22 +268,22 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
 
 
 def test_edges_of_an_earlier_schema_are_there_after_it_was_opened() -> None:
-    store_id, one, two = a_store_id(), a_digest(1), a_digest(2)
+    store_id, digest, two = a_store_id(), a_digest(1), a_digest(2)
     schema = store_id.replace("store_", "ctx_")
     with closing(connect(shared_url())) as db:
         db.execute(f"CREATE SCHEMA {schema}; SET search_path = {schema}, pg_temp".encode())
         _run(db, 0, 4)
         db.execute("INSERT INTO identity VALUES (%s)", (store_id,))
-        for n, (source, target) in enumerate([(one, two), (two, one), (two, two)]):
+        for n, (source, target) in enumerate([(digest, two), (two, digest), (two, two)]):
             db.execute("INSERT INTO edge VALUES (%s, %s, 'r', %s)", (source.hex, n + 1, target.hex))
     with closing(PostgresCatalog.open(shared_url(), store_id)) as catalog:
         with catalog.write() as tx:
-            tx.objects.link(one, "r", two)
-            tx.objects.link(one, "r", one)
+            tx.objects.link(digest, "r", two)
+            tx.objects.link(digest, "r", digest)
         with catalog.read() as view:
-            assert view.objects.targets(one) == (("r", two), ("r", one))
-            assert view.objects.targets(two) == (("r", one), ("r", two))
-            assert set(view.objects.referrers(two)) == {str(one), str(two)}
+            assert view.objects.targets(digest) == (("r", two), ("r", digest))
+            assert view.objects.targets(two) == (("r", digest), ("r", two))
+            assert set(view.objects.referrers(two)) == {str(digest), str(two)}
         assert not list(catalog.problems())
 
 

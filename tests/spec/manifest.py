@@ -44,7 +44,7 @@ class Requirement:
 
 def load(folder: Path = REQUIREMENTS) -> Mapping[str, Requirement]:
     """Every requirement by its key, in the order of the files. One bad row refuses the whole."""
-    found: dict[str, Requirement] = {}
+    requirements: dict[str, Requirement] = {}
     breaches: list[str] = []
     laws: dict[str, str] = {}
     for path in sorted(folder.glob("*.toml")):
@@ -62,10 +62,10 @@ def load(folder: Path = REQUIREMENTS) -> Mapping[str, Requirement]:
                 breaches.append(f"{path.name}: {key}: has the law of {laws[law]}")
             laws.setdefault(law, key)
             texts = {field: str(row.get(field, "")) for field in _REQUIRED}
-            found[key] = Requirement(key=key, document=path.stem, deferred=row.get("deferred"), **texts)
+            requirements[key] = Requirement(key=key, document=path.stem, deferred=row.get("deferred"), **texts)
     if breaches:
         raise ManifestRefused("\n".join(breaches))
-    return MappingProxyType(found)
+    return MappingProxyType(requirements)
 
 
 def _breaches(document: str, key: str, row: object) -> Iterator[str]:

@@ -174,8 +174,8 @@ def _computed(step: Callable[[float, float], float], start: float) -> Callable[[
         if len(values) == 1 and isinstance(values[0], list):
             values = values[0]
         total = start
-        for one in values:
-            total = step(total, sure_number(one))
+        for value in values:
+            total = step(total, sure_number(value))
         return total
 
     return compute
@@ -185,7 +185,7 @@ def _minus(given: list[Any], at: _Reading) -> float:
     values = [_value(one, at) for one in given]
     if len(values) == 1 and not isinstance(values[0], list):
         return -sure_number(values[0])
-    numbers = [sure_number(one) for one in (values[0] if len(values) == 1 else values)]
+    numbers = [sure_number(value) for value in (values[0] if len(values) == 1 else values)]
     if not numbers:
         raise Unanswerable
     return numbers[0] - sum(numbers[1:])
@@ -210,7 +210,7 @@ def _chosen(best: Callable[[list[Any]], Any]) -> Callable[[list[Any], _Reading],
         values = [_value(one, at) for one in given]
         if len(values) == 1 and isinstance(values[0], list):
             values = values[0]
-        if not values or any(kind(one) != "number" for one in values):
+        if not values or any(kind(value) != "number" for value in values):
             raise Unanswerable
         return best(values)
 
@@ -295,8 +295,8 @@ def _all(given: list[Any], at: _Reading) -> bool:
 
 def _reduce(given: list[Any], at: _Reading) -> Any:  # noqa: ANN401
     (name, values), total = _elements(given[0], at), _value(given[2] if len(given) > 2 else None, at)
-    for one in values:
-        total = _value(given[1], _Reading(one, at.not_found, name, so_far=[total]))
+    for value in values:
+        total = _value(given[1], _Reading(value, at.not_found, name, so_far=[total]))
     return total
 
 

@@ -27,7 +27,9 @@ def decided(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mappin
     """What policy says of these facts."""
     facts = _present(facts)
     effects, idle, errors, missing, allowing, applied = [], [], [], [], [], False
-    for bundle in sorted(policy["policy_bundles"], key=lambda one: (-one["priority"], one["bundle_id"])):
+    for bundle in sorted(
+        policy["policy_bundles"], key=lambda policy_bundle: (-policy_bundle["priority"], policy_bundle["bundle_id"])
+    ):
         for rule in bundle["policy_dsl"]["rules"]:
             name = [bundle["bundle_id"], rule["rule_id"]]
             applies, untold = _applies(rule, facts)
@@ -95,7 +97,7 @@ def surfaced(tooling: Mapping[str, Json], decision: Mapping[str, Json], ceiling:
             reasons.append("not_in_registry")
         if not permissions:
             reasons.append("not_permitted")
-        if any(not one["allow"] for one in permissions):
+        if any(not permission["allow"] for permission in permissions):
             reasons.append("permission_denies")
         if name in decision["prohibits"]:
             reasons.append("prohibited")
@@ -107,7 +109,13 @@ def surfaced(tooling: Mapping[str, Json], decision: Mapping[str, Json], ceiling:
             left_out.append([name, reasons])
         else:
             asked = decision["mode"] or mode
-            gates = _once([one["requires_approval_gate"] for one in permissions if "requires_approval_gate" in one])
+            gates = _once(
+                [
+                    permission["requires_approval_gate"]
+                    for permission in permissions
+                    if "requires_approval_gate" in permission
+                ]
+            )
             kept.append([name, min(asked, mode, key=_LADDER.index), gates])
     return kept, left_out
 
@@ -192,19 +200,23 @@ def _candidates(tooling: Mapping[str, Json]) -> Iterator[tuple[Json, str, list[J
         for capability in adapter["capabilities"]:
             seen.add((adapter["adapter_id"], capability))
             yield adapter, capability, _granting(tooling, adapter["adapter_id"], capability)
-    for one in tooling["permissions"]:
-        pair = (one["adapter_id"], one["capability"])
+    for permission in tooling["permissions"]:
+        pair = (permission["adapter_id"], permission["capability"])
         if pair not in seen:
             seen.add(pair)
-            yield None, one["capability"], _granting(tooling, *pair)
+            yield None, permission["capability"], _granting(tooling, *pair)
 
 
 def _granting(tooling: Mapping[str, Json], adapter: str, capability: str) -> list[Json]:
-    return [one for one in tooling["permissions"] if (one["adapter_id"], one["capability"]) == (adapter, capability)]
+    return [
+        permission
+        for permission in tooling["permissions"]
+        if (permission["adapter_id"], permission["capability"]) == (adapter, capability)
+    ]
 
 
 def _all_of(effects: list[Json], field: str) -> list[str]:
-    return _once([name for one in effects for name in one.get(field, [])])
+    return _once([name for effect in effects for name in effect.get(field, [])])
 
 
 def _once(names: list[str]) -> list[str]:

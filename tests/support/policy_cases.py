@@ -259,7 +259,9 @@ def drawn_tooling(dice: Dice) -> dict[str, Json]:
         }
         for name in _ADAPTERS[: 1 + dice.below(3)]
     ]
-    declared = [f"{one['adapter_id']}.{capability}" for one in adapters for capability in one["capabilities"]]
+    declared = [
+        f"{adapter['adapter_id']}.{capability}" for adapter in adapters for capability in adapter["capabilities"]
+    ]
     named = [dice.pick(declared if dice.chance(90) else _TOOLS) for _ in range(1 + dice.below(6))]
     return {"adapter_registry": adapters, "permissions": [_permission(dice, n, tool) for n, tool in enumerate(named)]}
 

@@ -101,7 +101,7 @@ def archive(header: Header, *objects: bytes, entries: list[Digest] | None = None
     """An archive in the right form, whatever it says."""
     packs = header.packs if entries is None else entries
     named = sorted((object_name(Digest.of(data)), data) for data in objects)
-    named = [(HEADER_NAME, header_bytes(header)), *named, *((entry_name(one), entry_bytes(one)) for one in packs)]
+    named = [(HEADER_NAME, header_bytes(header)), *named, *((entry_name(pack), entry_bytes(pack)) for pack in packs)]
     return b"".join(member(name, data) for name, data in named) + bytes(1024)
 
 

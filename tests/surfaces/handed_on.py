@@ -67,8 +67,8 @@ class HandedOn:
     def write(self, identity: str | None = None, *, revision: int | None = None, **given: object) -> HandoffPack:
         """A new pack, or the next revision of one."""
         with self.desk() as desk:
-            told = read_document(document(**given))
-            return desk.shelf.write(told, identity=identity, expected_revision=revision).pack
+            handoff_document = read_document(document(**given))
+            return desk.shelf.write(handoff_document, identity=identity, expected_revision=revision).pack
 
     def write_long_ago(self, at: datetime, **given: object) -> HandoffPack:
         """A new pack of another time."""

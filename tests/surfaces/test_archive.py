@@ -105,8 +105,8 @@ def test_two_imports_of_one_archive_at_once_both_succeed(pair: Pair) -> None:
     both = [
         subprocess.Popen(command, cwd=pair.there, env=child_environment(), stdout=subprocess.PIPE) for _ in range(2)
     ]
-    answers = [msgspec.json.decode(one.communicate()[0]) for one in both]
-    assert [one.returncode for one in both] == [0, 0]
+    answers = [msgspec.json.decode(process.communicate()[0]) for process in both]
+    assert [process.returncode for process in both] == [0, 0]
     assert sorted(pack for answer in answers for pack in answer["new_packs"]) == sorted(
         f"ctx://{pack.hex}" for pack in (pair.pack, pair.parent)
     )

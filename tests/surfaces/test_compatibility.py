@@ -93,7 +93,7 @@ def test_what_stands_in_a_reference_s_place_and_is_none_is_refused_there_and_upp
     (theirs.path / "packs" / pack).write_text(f"sha256:{pack}", encoding="ascii")
     assert ctx("init", cwd=tmp_path).status == 0
     assert ctx("cat", f"{pack}:outputs/up.md", cwd=tmp_path).raw == REPORT
-    (line,) = [one for one in ctx("replay", pack, "--recorded", cwd=tmp_path).out.splitlines() if "up.md" in one]
+    (line,) = [line for line in ctx("replay", pack, "--recorded", cwd=tmp_path).out.splitlines() if "up.md" in line]
     assert line.split() == ["✓", "outputs/up.md", "matched"]
     plain = theirs.pack(outputs={"up.md": REPORT, "junk.md": b"junk"})
     assert '"up.md"' not in ctx("diff", plain, pack, cwd=tmp_path).out
@@ -178,9 +178,9 @@ class TheirProgram:
         assert type(sidecar["context_pack"]) is str
         assert all(type(one) is str for key in ("inputs", "tools") for one in sidecar[key])
         actual = "sha256:" + hashlib.sha256((self.folder / artifact).read_bytes()).hexdigest()
-        for one in self.load(sidecar["context_pack"])["outputs"]:
-            if one["name"] == Path(artifact).name:
-                return "verified" if one["content_ref"] == actual else "modified"
+        for output in self.load(sidecar["context_pack"])["outputs"]:
+            if output["name"] == Path(artifact).name:
+                return "verified" if output["content_ref"] == actual else "modified"
         return ""
 
 

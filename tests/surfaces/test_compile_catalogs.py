@@ -58,8 +58,8 @@ def test_a_pack_in_a_file_is_compiled_asked_and_checked_with_its_catalogs(files:
     alone = json.loads(ctx("check", "pack.json", "--golden", "golden", "--json", cwd=files).out)
     told = json.loads(ctx("check", "pack.json", "--golden", "golden", *catalog, "--json", cwd=files).out)
     verdicts = [{line["step"]: line["verdict"] for line in one["lines"]} for one in (alone, told)]
-    assert [one["references"] for one in verdicts] == ["failed", "passed"]
-    assert [one["golden"] for one in verdicts] == ["unknown", "passed"]
+    assert [verdict["references"] for verdict in verdicts] == ["failed", "passed"]
+    assert [verdict["golden"] for verdict in verdicts] == ["unknown", "passed"]
 
 
 @pytest.mark.parametrize("verb", ["compile", "golden"])
@@ -94,7 +94,7 @@ def test_a_published_pack_keeps_its_catalogs_and_is_compiled_with_them(files: Pa
         digest = str(here.desk.artifact(here.desk.candidate_digest(PACK)).digest)
     assert f"catalogs    {SHARED}  sha256:" in done(ctx("show", PACK, cwd=files))
     shown = json.loads(done(ctx("show", PACK, "--json", cwd=files)))
-    assert [one["ref"] for one in shown["catalogs"]] == [SHARED]
+    assert [catalog["ref"] for catalog in shown["catalogs"]] == [SHARED]
     of_registry = ("--request", "request.json", "--environment", "prod", "--json")
     context = json.loads(done(ctx("compile", PACK, *of_registry, cwd=files)))
     assert [one["ref"] for one in context["context_ledger"]["lineage"]] == [PACK, SHARED]

@@ -237,7 +237,7 @@ def test_two_packs_are_not_two_versions_of_one(tmp_path: Path) -> None:
 def test_no_store_is_needed_and_none_is_made(tmp_path: Path) -> None:
     old = example(tmp_path)
     assert ctx("diff", old, old, cwd=tmp_path).status == 0
-    assert [one.name for one in tmp_path.iterdir()] == [old]
+    assert [path.name for path in tmp_path.iterdir()] == [old]
 
 
 def test_nothing_in_a_file_speaks_to_the_terminal(tmp_path: Path) -> None:

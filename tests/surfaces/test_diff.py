@@ -201,10 +201,10 @@ def test_what_only_one_pack_has_is_told_with_the_command_that_reads_it(folder: P
     odd = {"name": "it's a b.md", "content": "odd\n"}
     b = pack(prompts=[*LOG["prompts"], *many], outputs=[*LOG["outputs"], odd])
     told = ctx("diff", pack(), b, cwd=folder).out
-    lines = [one.strip() for one in told.splitlines()]
+    lines = [line.strip() for line in told.splitlines()]
     start = lines.index("1. [prompt_drift] Pack B has 12 extra prompt(s)") + 1
     assert lines[start : start + 11] == [*(f"ctx cat {b[:12]}:prompts/{n}" for n in range(1, 11)), "and 2 more"]
-    command = next(one for one in lines if "odd" not in one and "a b.md" in one and one.startswith("ctx cat"))
+    command = next(line for line in lines if "odd" not in line and "a b.md" in line and line.startswith("ctx cat"))
     assert ctx(*shlex.split(command)[1:], cwd=folder).raw == b"odd\n"
 
 
@@ -301,8 +301,8 @@ def test_names_that_lead_nowhere_or_to_many_or_to_something_else(folder: Path, p
 def test_a_beginning_that_fits_two_packs_lists_them(folder: Path) -> None:
     # Two registered packs of one beginning, whatever their bytes are: they are told apart before they are read.
     digits = [f"abcd{n}" + "0" * 59 for n in (1, 2)]
-    for one in digits:
-        (folder / ".ctx" / "packs" / one).write_bytes(f"sha256:{one}".encode())
+    for digit in digits:
+        (folder / ".ctx" / "packs" / digit).write_bytes(f"sha256:{digit}".encode())
     line = one_error(ctx("diff", "abcd", digits[0], cwd=folder), 14, "reference_ambiguous")
     assert all(f"ctx://{one}" in line for one in digits)
 

@@ -131,7 +131,7 @@ def test_two_exports_to_one_name_at_once_leave_one_of_them_whole(pair: Pair) -> 
         subprocess.Popen([*command, pack.hex], cwd=pair.here, env=child_environment(), stderr=subprocess.PIPE)
         for pack in (pair.pack, pair.parent)
     ]
-    errors = [one.communicate()[1] for one in both]
-    assert sorted(one.returncode for one in both) == [0, 14], errors
+    errors = [process.communicate()[1] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 14], errors
     assert sorted(path.name for path in pair.here.iterdir()) == [".ctx", "x.tar"]
     assert pair.take((pair.here / "x.tar").read_bytes()).status == 0

@@ -199,7 +199,7 @@ def test_a_broken_draft_is_refused_with_every_place_and_nothing_is_stored(tmp_pa
             edit(draft, change)
             with pytest.raises(InvalidDraft) as caught:
                 finalize(platform, str(draft))
-            assert [one.at for one in caught.value.problems] == places, name
+            assert [problem.at for problem in caught.value.problems] == places, name
     result = ctx("finalize", str(draft), "--json", cwd=tmp_path)
     assert (result.status, result.out) == (REFUSED, "")
     error = msgspec.json.decode(result.err)["error"]
@@ -217,7 +217,7 @@ def test_what_is_wrong_with_the_json_of_a_draft_is_told_with_its_form_and_what_d
     with opened(Settings(cwd=str(tmp_path))) as platform, pytest.raises(JsonRefused) as caught:
         finalize(platform, str(draft))
     assert caught.value.code == "json_duplicate_key"
-    assert [one.at for one in caught.value.others] == ["/hash", "/hash", "/foo", "/system_prompt"]
+    assert [other.at for other in caught.value.others] == ["/hash", "/hash", "/foo", "/system_prompt"]
     assert str(caught.value).startswith(f"{draft}#/model: line 1, column ")
 
 
@@ -306,7 +306,7 @@ def test_what_a_finalized_fork_refers_to_is_not_collected(tmp_path: Path, run: s
 
 
 def packs(folder: Path) -> list[str]:
-    return [one["ref"] for one in told(ctx("log", "--json", cwd=folder))["packs"]]
+    return [pack["ref"] for pack in told(ctx("log", "--json", cwd=folder))["packs"]]
 
 
 @pytest.mark.parametrize("ours", [True, False], ids=["ours", "elsewhere"])

@@ -110,8 +110,12 @@ def test_damage_is_told_with_what_else_is_wrong(forked: Forked) -> None:
     with opened(Settings(cwd=str(forked.folder))) as platform:
         error = forked.refused(platform)
         assert isinstance(error, DraftDamaged)
-        assert [one.at for one in error.problems] == ["/system_prompt", "/inputs/0/content_ref"]
+        assert [problem.at for problem in error.problems] == ["/system_prompt", "/inputs/0/content_ref"]
         forked.write(b'"m-2"', b"7")
         error = forked.refused(platform)
         assert (error.code, error.hint) == ("draft_invalid", InvalidDraft.way_out)
-        assert [one.at for one in error.problems] == ["/model/identifier", "/system_prompt", "/inputs/0/content_ref"]
+        assert [problem.at for problem in error.problems] == [
+            "/model/identifier",
+            "/system_prompt",
+            "/inputs/0/content_ref",
+        ]

@@ -56,7 +56,7 @@ def test_taking_it_again_changes_nothing_and_a_later_one_goes_on(two: Two) -> No
     assert (again["new_handoffs"], again["new_objects"]) == ([], 0)
     assert json_of(two.carry(two.id))["new_handoffs"] == [f"{two.id}@3"]
     assert json_of(two.carry(f"{two.id}@1"))["new_handoffs"] == []
-    kinds = [one["kind"] for one in json_of(two.there.ctx("handoff", "log", two.id, "--json"))["events"]]
+    kinds = [event["kind"] for event in json_of(two.there.ctx("handoff", "log", two.id, "--json"))["events"]]
     assert kinds == ["imported"] * 3
 
 

@@ -26,7 +26,7 @@ def agent(place: Place) -> Iterator[Agent]:
 
 
 def ids(agent: Agent, **arguments: object) -> list[str]:
-    return [one["id"] for one in agent.does("list", **arguments)["packs"]]
+    return [pack["id"] for pack in agent.does("list", **arguments)["packs"]]
 
 
 # --- input ------------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_an_update_replaces_the_whole_pack(agent: Agent) -> None:
     document = {"sections": [section("other")]}
     second = agent.does("write", id=first["id"], expected_revision=1, document=document)
     assert (second["id"], second["revision"]) == (first["id"], 2)
-    assert [one["key"] for one in second["sections"]] == ["other"]
+    assert [section["key"] for section in second["sections"]] == ["other"]
     assert (second["title"], second["brief"], second["tags"], second["status"]) == (None, None, [], "draft")
     assert (second["name"], second["expires_at"]) == ("plan", first["expires_at"])
 
@@ -162,7 +162,7 @@ def test_any_other_action_is_refused_with_those_that_there_are(agent: Agent, too
         error = agent.fails(tool, action=action)
         assert error["details"]["allowed_actions"] == actions
     tools = agent.asks("tools/list")["result"]["tools"]
-    assert [one["name"] for one in tools] == ["input", "output"]
+    assert [tool["name"] for tool in tools] == ["input", "output"]
     schema = next(one for one in tools if one["name"] == tool)["inputSchema"]
     assert schema["properties"]["action"]["enum"] == [*actions, None]  # null counts as left out
 

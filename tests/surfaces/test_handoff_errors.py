@@ -103,11 +103,11 @@ def test_a_conflict_tells_what_really_changed_and_its_guidance_leads_to_success(
     assert details["changed_section_keys"] == ["risks", "scope"]
     assert "input get" in details["guidance"]
     latest = agent.does("get", id=mine["id"])
-    findings = next(one for one in latest["sections"] if one["key"] == "findings")
+    findings = next(section for section in latest["sections"] if section["key"] == "findings")
     findings["refs"].append(finding(7))
     merged = agent.does("write", id=mine["id"], expected_revision=details["current_revision"], document=latest)
     assert merged["revision"] == 3
-    assert [one["key"] for one in merged["sections"]] == ["scope", "findings", "qa", "risks"]
+    assert [section["key"] for section in merged["sections"]] == ["scope", "findings", "qa", "risks"]
 
 
 def test_a_conflict_names_at_most_twelve_changed_sections(agent: Agent) -> None:

@@ -99,7 +99,9 @@ def test_only_a_finalized_revision_is_evidence_and_all_that_is_wrong_is_told(
     assert result.status == 10
     error = msgspec.json.decode(result.err)["error"]
     assert error["code"] == "execution_log_invalid"
-    assert [one["at"] for one in error["details"]["problems"]] == [f"/inputs/{n}/handoff" for n in range(len(wrong))]
+    assert [problem["at"] for problem in error["details"]["problems"]] == [
+        f"/inputs/{n}/handoff" for n in range(len(wrong))
+    ]
     assert "draft" in error["details"]["problems"][0]["message"]
     both = log("done", inputs=[{"handoff": f"{frozen.id}@1", "content": "x"}])
     refused(place.ctx("pack", "-", input=both), 10, "execution_log_invalid")

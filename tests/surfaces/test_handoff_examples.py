@@ -220,7 +220,7 @@ def test_finalizing_is_refused_with_all_that_is_missing_and_stale(place: Place, 
     assert (error["kind"], error["code"]) == ("invalid_state", "finalize_validation")
     assert error["details"]["missing_sections"] == []
     assert error["details"]["missing_fields"] == ["scope.content", "qa.verdict"]
-    stale = {one["ref_key"]: one for one in error["details"]["invalid_refs"]}
+    stale = {invalid_ref["ref_key"]: invalid_ref for invalid_ref in error["details"]["invalid_refs"]}
     assert stale.keys() == {"step-10", "step-20"}
     assert stale["step-10"].keys() == {
         "section_key",

@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Place:
 
 def ids(agent: Agent, **arguments: object) -> set[str]:
     """What both lists show, which is the same."""
-    found = {one["id"] for one in agent.does("list", **arguments)["packs"]}
+    found = {pack["id"] for pack in agent.does("list", **arguments)["packs"]}
     shown = agent.reads(action="list", **arguments)
     assert found == {pack for pack in LEFT if pack in shown}
     return found

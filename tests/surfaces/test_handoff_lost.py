@@ -77,8 +77,8 @@ def test_every_pack_that_is_collected_is_named_also_by_a_dry_run(tmp_path: Path)
     assert told(ctx("gc", "--grace", "0s", "--json", cwd=tmp_path))["handoffs"] == []
     with opened_desk(settings) as desk:
         desk.shelf.delete("kept")
-    said = ctx("gc", "--grace", "0s", "--dry-run", cwd=tmp_path)
-    assert f"would remove  {kept.pack.id}  a handoff pack with 1 revision, deleted" in said.out
+    result = ctx("gc", "--grace", "0s", "--dry-run", cwd=tmp_path)
+    assert f"would remove  {kept.pack.id}  a handoff pack with 1 revision, deleted" in result.out
 
 
 def test_the_longest_grace_time_that_was_ever_told_counts_and_is_told_once(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_the_packs_of_a_lost_catalog_are_found_again_among_the_objects(tmp_path:
         assert desk.shelf.revision(first.pack.handoff_id, 1) == first.pack
         assert desk.shelf.page_key() == desk.shelf.page_key()
         history = desk.shelf.history(HandoffId(first.pack.id))
-        assert [(one.kind, one.revision) for one in history.happened] == [("imported", 1), ("imported", 2)]
+        assert [(event.kind, event.revision) for event in history.happened] == [("imported", 1), ("imported", 2)]
         third = desk.shelf.write(HandoffDocument(sections=()), identity="plan", expected_revision=2)
         assert third.pack.revision == 3
     # Nothing was lost this time, so nothing is looked for.

@@ -32,7 +32,7 @@ def pack(place: HandedOn) -> HandoffPack:
 def test_a_diff_tells_in_words_what_changed_by_section_and_ref(place: HandedOn, pack: HandoffPack) -> None:
     told = json_of(place.ctx("diff", f"{pack.id}@2", f"{pack.id}@3", "--json"))
     assert (told["pack_a"], told["pack_b"], told["has_drift"]) == (f"{pack.id}@2", f"{pack.id}@3", True)
-    assert [(one["type"], one["at"]) for one in told["entries"]] == [
+    assert [(entry["type"], entry["at"]) for entry in told["entries"]] == [
         ("changed", "title"),
         ("changed", "status"),
         ("changed", "sections/scope/description"),
@@ -96,12 +96,14 @@ def test_what_makes_no_sense_of_a_handoff_pack_is_refused(place: HandedOn, line:
 
 def test_verify_hashes_every_revision_and_one_of_them(place: HandedOn, pack: HandoffPack) -> None:
     told = json_of(place.ctx("verify", pack.id, "--json"))
-    assert (told["answer"], told["events"], [one["revision"] for one in told["revisions"]]) == (
+    assert (told["answer"], told["events"], [revision["revision"] for revision in told["revisions"]]) == (
         "verified",
         3,
         [1, 2, 3],
     )
-    assert [one["revision"] for one in json_of(place.ctx("verify", f"{pack.id}@2", "--json"))["revisions"]] == [2]
+    assert [
+        revision["revision"] for revision in json_of(place.ctx("verify", f"{pack.id}@2", "--json"))["revisions"]
+    ] == [2]
     place.delete(pack.id)
     assert place.ctx("verify", pack.id).status == 0
     one_error_line(place.ctx("verify", f"{pack.id}@4"), 13, "handoff_not_found")
@@ -130,4 +132,4 @@ def test_verify_finds_an_event_that_was_taken_out_of_the_history(place: HandedOn
         assert db.execute("DELETE FROM event WHERE stream = ? AND seq = ?", (f"handoff/{pack.id}", seq)).rowcount == 1
     told = json_of(place.ctx("verify", pack.id, "--json"), status=11)
     assert told["answer"] == "modified"
-    assert any("missing" in one["why"] for one in told["troubles"])
+    assert any("missing" in trouble["why"] for trouble in told["troubles"])

@@ -57,7 +57,7 @@ def test_the_same_line_of_another_function_is_never_shown_as_that_of_this_one(ag
         document={**whole("f.py", 23, 23), "status": "finalized"},
     )
     assert told["code"] == "finalize_validation"
-    assert [one["state"] for one in told["details"]["invalid_refs"]] == ["gone"]
+    assert [invalid_ref["state"] for invalid_ref in told["details"]["invalid_refs"]] == ["gone"]
 
 
 def test_who_edits_the_reason_of_a_moved_ref_does_not_pin_it_to_other_code(agent: Agent, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_the_list_is_aligned_newest_first_and_can_be_narrowed(place: HandedOn) -
         (["--freshness", "fresh", "--all"], [second.id, first.id]),
     ):
         told = json_of(place.ctx("handoff", "list", *narrowed, "--json"))
-        assert [one["id"] for one in told["packs"]] == found, narrowed
+        assert [pack["id"] for pack in told["packs"]] == found, narrowed
     assert json_of(place.ctx("handoff", "list", "--limit", "1", "--json"))["more"] is True
     assert "1 pack more" in place.ctx("handoff", "list", "--limit", "1").err
 
@@ -128,7 +128,7 @@ def test_show_is_a_summary_with_the_state_of_every_ref(place: HandedOn) -> None:
     place.code.write_text(f"\n\n{CODE}", encoding="utf-8")
     told = json_of(place.ctx("handoff", "show", "login-bug", "--json"))
     assert (told["revision"], told["status"], told["frozen"]["revision"]) == (2, "draft", 1)
-    assert [one["revision"] for one in told["revisions"]] == [1, 2]
+    assert [revision["revision"] for revision in told["revisions"]] == [1, 2]
     assert told["signature"] is None
     (ref,) = told["sections"][1]["refs"]
     assert (ref["state"], ref["now_lines"]) == ("moved", {"start": 6, "end": 8})
@@ -169,7 +169,7 @@ def test_the_log_tells_everything_also_of_a_deleted_pack_until_it_is_collected(p
     place.delete(pack.id)
     one_error_line(place.ctx("handoff", "read", pack.id), 13, "handoff_not_found")
     told = json_of(place.ctx("handoff", "log", pack.id, "--json"))
-    assert [(one["kind"], one["revision"], one["status"], one["frozen"]) for one in told["events"]] == [
+    assert [(event["kind"], event["revision"], event["status"], event["frozen"]) for event in told["events"]] == [
         ("written", 1, "draft", False),
         ("written", 2, "finalized", True),
         ("ttl", 3, "finalized", True),
@@ -185,7 +185,7 @@ def test_the_log_tells_everything_also_of_a_deleted_pack_until_it_is_collected(p
     assert place.ctx("gc", "--grace", "0s").status == 0
     collected = json_of(place.ctx("handoff", "log", pack.id, "--json"))
     assert collected["collected"] is True
-    assert {one["problem"] for one in collected["events"] if one["digest"]} == {"collected"}
+    assert {event["problem"] for event in collected["events"] if event["digest"]} == {"collected"}
     one_error_line(place.ctx("handoff", "show", f"{pack.id}@2"), 13, "handoff_not_found")
 
 
@@ -267,7 +267,9 @@ def test_a_damaged_revision_is_told_as_damaged_and_never_as_not_found(place: Han
 
 def test_a_name_that_two_packs_have_and_nothing_decides_is_told_with_both(place: HandedOn) -> None:
     other = HandedOn(place.folder.parent / "other")
-    packs = [one.write_long_ago(LONG_AGO, name="login-bug", ttl_minutes=2_628_000) for one in (place, other)]
+    packs = [
+        handed_on.write_long_ago(LONG_AGO, name="login-bug", ttl_minutes=2_628_000) for handed_on in (place, other)
+    ]
     assert place.ctx("handoff", "export", "login-bug", "-o", "../one.tar").status == 0
     assert other.ctx("import", "../one.tar").status == 0
     error = other.ctx("handoff", "read", "login-bug", "--json")

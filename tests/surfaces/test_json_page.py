@@ -72,7 +72,7 @@ def test_there_is_a_table_for_every_verb_of_execution_packs_and_the_store(said: 
 def test_a_table_lists_exactly_the_members_that_are_answered(said: dict[str, list[Any]], title: str) -> None:
     told = SECTIONS[title]
     free = frozenset(name for name, types in told.items() if set(types) & set(FREE))
-    answered = [one for answer in of_section(title, said) for one in members(answer, free)]
+    answered = [member for answer in of_section(title, said) for member in members(answer, free)]
     assert {name for name, _ in answered} == set(told)
     for name, value in answered:
         assert any(TYPES[one](value) for one in told[name]), (name, value)

@@ -41,10 +41,10 @@ def test_the_first_key_owns_the_keyring_and_the_others_wait_to_be_trusted(store:
 
 
 def test_the_roles_that_are_named_are_all_that_a_key_has_then_and_are_told(store: Path) -> None:
-    told = keys(
+    result = keys(
         "trust", "bob", "--issuer", "acme", "--role", "data", "--role", "publisher", "--key", "alice", cwd=store
     )
-    assert "is trusted for acme in the roles data, publisher, signed by" in told.out
+    assert "is trusted for acme in the roles data, publisher, signed by" in result.out
     assert listed(store)["issuers"][0]["keys"][1]["roles"] == ["data", "publisher"]
 
 
@@ -92,15 +92,15 @@ def test_what_cannot_be_done_is_refused_with_one_line_and_changes_nothing(
 
 
 def test_a_threshold_a_rotation_and_a_revocation(store: Path) -> None:
-    said = keys("trust", "carol", "--issuer", "acme", "--threshold", "2", "--key", "alice", cwd=store)
-    assert (said.status, said.err) == (0, "")
+    result = keys("trust", "carol", "--issuer", "acme", "--threshold", "2", "--key", "alice", cwd=store)
+    assert (result.status, result.err) == (0, "")
     assert listed(store)["issuers"][0]["threshold"] == 2
     assert keys("rotate", "bob", "carol", "--overlap", "0", "--key", "alice", cwd=store).status == 0
     assert states(store) == {"alice": "valid", "bob": "expired", "carol": "valid"}
     key_id = next(one["key_id"] for one in listed(store)["here"] if one["name"] == "carol")
-    said = keys("revoke", key_id[:12], "--reason", "left", "--key", "alice", cwd=store)
-    assert said.status == 0
-    assert "needs 2 signatures and has 1" in said.err
+    result = keys("revoke", key_id[:12], "--reason", "left", "--key", "alice", cwd=store)
+    assert result.status == 0
+    assert "needs 2 signatures and has 1" in result.err
     assert states(store)["carol"] == "revoked"
     one_error_line(keys("trust", "carol", "--issuer", "acme", "--key", "alice", cwd=store), 10, "key_revoked_for_good")
 
@@ -119,9 +119,9 @@ def test_a_revoked_key_is_listed_as_no_longer_trusted_and_not_counted_among_thos
 
 
 def test_of_a_revocation_for_later_it_is_told_what_the_key_can_do_until_then(store: Path) -> None:
-    said = ctx(*REVOKE, "--from", "2099-01-01T00:00:00Z", cwd=store, env=OPEN)
-    assert said.status == 0
-    assert "until then the key signs" in said.err
+    result = ctx(*REVOKE, "--from", "2099-01-01T00:00:00Z", cwd=store, env=OPEN)
+    assert result.status == 0
+    assert "until then the key signs" in result.err
     assert states(store)["bob"] == "valid"
 
 
@@ -230,8 +230,8 @@ def test_two_keys_of_one_name_are_told_apart_by_their_ids_and_names_find_no_key(
     public = store / "bob.pub"
     public.write_bytes(pem("PUBLIC KEY", key_of("mallory").public_key.spki))
     bob = next(one["key_id"] for one in listed(store)["here"] if one["name"] == "bob")
-    told = keys("trust", "./bob.pub", "--issuer", "acme", "--key", "alice", cwd=store)
-    assert f"key {bob[:16]} bob has the same name" in told.err
+    result = keys("trust", "./bob.pub", "--issuer", "acme", "--key", "alice", cwd=store)
+    assert f"key {bob[:16]} bob has the same name" in result.err
     (store / ".ctx" / "keys" / "bob.key").unlink()
     refused = one_error_line(
         keys("revoke", "bob", "--reason", "lost", "--key", "alice", cwd=store), 13, "key_not_trusted"
@@ -241,9 +241,9 @@ def test_two_keys_of_one_name_are_told_apart_by_their_ids_and_names_find_no_key(
 
 def test_a_role_that_ctx_does_not_know_is_taken_and_said_to_be_that_of_a_decision(store: Path) -> None:
     trust = ("trust", "bob", "--issuer", "acme", "--key", "alice")
-    told = keys(*trust, "--role", "secruity", "--role", "support_ops", "--role", "publisher", cwd=store)
-    assert told.status == 0
-    assert told.out.splitlines()[1:] == [
+    result = keys(*trust, "--role", "secruity", "--role", "support_ops", "--role", "publisher", cwd=store)
+    assert result.status == 0
+    assert result.out.splitlines()[1:] == [
         "secruity counts only where it is the owner_role of a decision. Did you mean security?",
         "support_ops counts only where it is the owner_role of a decision.",
     ]

@@ -31,8 +31,8 @@ def test_the_full_example_passes_and_what_cannot_be_told_is_said(tmp_path: Path)
     assert verdict == "passed: 0 errors, 0 warnings"
     assert left[0].startswith("not told (tenancy/environment_undescribed): cannot tell whether it fits its environment")
     assert left[1].startswith("not told (replay/golden_cases_unstable): golden cases are not compiled here")
-    told = lint(tmp_path, EXAMPLE, "--environment", described(tmp_path))
-    assert told.out.splitlines() == [verdict, left[1]]
+    result = lint(tmp_path, EXAMPLE, "--environment", described(tmp_path))
+    assert result.out.splitlines() == [verdict, left[1]]
 
 
 @proves("context-pack:ci:internal-references")
@@ -122,15 +122,15 @@ def test_sarif_names_a_file_as_other_tools_take_it(tmp_path: Path) -> None:
 def test_a_code_is_explained_by_its_law(tmp_path: Path, code: str) -> None:
     done = ctx("lint", "--explain", code, cwd=tmp_path)
     assert done.status == 0
-    (law,) = [one for one in EVERY_LAW if one.code == code]
+    (law,) = [law for law in EVERY_LAW if law.code == code]
     assert law.text in done.out
 
 
 def test_a_gate_is_explained_by_all_its_laws(tmp_path: Path) -> None:
     done = ctx("lint", "--explain", "policy", cwd=tmp_path)
     assert done.status == 0
-    laws = [one for one in EVERY_LAW if one.gate == "policy"]
-    assert all(f"  {one.code} ({one.severity})\n      {one.text}\n" in done.out for one in laws)
+    laws = [law for law in EVERY_LAW if law.gate == "policy"]
+    assert all(f"  {law.code} ({law.severity})\n      {law.text}\n" in done.out for law in laws)
     as_printed = ctx("lint", "--explain", "risk/destructive_without_gate", cwd=tmp_path)
     assert as_printed.out.startswith("risk/destructive_without_gate (error)\n")
 

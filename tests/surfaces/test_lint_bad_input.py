@@ -57,8 +57,8 @@ def test_what_cannot_be_read_is_refused_with_its_place_and_no_traceback(tmp_path
     assert name in done.err
     assert "line " in done.err
     assert "Traceback" not in done.err
-    told = lint(tmp_path, data, "--json", name=name)
-    assert json.loads(told.err or told.out)
+    result = lint(tmp_path, data, "--json", name=name)
+    assert json.loads(result.err or result.out)
 
 
 @proves("context-pack:definition:json-document", "context-pack:gates:schema-layers-present")

@@ -38,7 +38,7 @@ def in_yaml(folder: Path, name: str, document: object) -> list[str]:
 
 
 def findings_of(done: Result, code: str) -> list[dict[str, Any]]:
-    return [one for one in json.loads(done.out)["findings"] if one["code"] == code]
+    return [finding for finding in json.loads(done.out)["findings"] if finding["code"] == code]
 
 
 def test_after_an_overlay_took_an_entry_out_findings_are_where_they_stand_in_the_file(tmp_path: Path) -> None:
@@ -63,7 +63,9 @@ def test_what_an_overlay_brought_is_found_in_the_file_of_the_overlay(tmp_path: P
     shown = lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml")
     assert f"error   eu.yaml:{found['line']}:{found['column']}  policy/rule_unreachable" in shown.out
     sarif = json.loads(lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml", "--sarif").out)
-    files = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in sarif["runs"][0]["results"]]
+    files = [
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in sarif["runs"][0]["results"]
+    ]
     assert "eu.yaml" in files
 
 
@@ -115,7 +117,7 @@ def test_an_overlay_and_a_catalog_are_judged_for_themselves(tmp_path: Path) -> N
     wrong = lint(tmp_path, {**one, "changes": [{"at": "/policy_layr/guardrails", "remove": True}]}, "--sarif")
     assert wrong.status == REFUSED
     (run,) = json.loads(wrong.out)["runs"]
-    assert "overlay_layer_unknown" in [one["ruleId"] for one in run["results"]]
+    assert "overlay_layer_unknown" in [result["ruleId"] for result in run["results"]]
     catalog = json.loads((ROOT / "tests" / "cases" / "decision_catalog" / "support.json").read_bytes())
     assert lint(tmp_path, catalog).status == 0
     assert lint(tmp_path, {**catalog, "decision_specs": []}).status == REFUSED

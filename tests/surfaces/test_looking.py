@@ -183,11 +183,15 @@ def test_the_log_of_a_run_is_that_run_and_what_it_was_forked_from(store: Path) -
     third = ctx("pack", "log.json", "--parent", second, cwd=store).out.strip().removeprefix("ctx://")
     line = [third, second.removeprefix("ctx://"), first]
     packed(store, system_prompt="Nobody's fork")
-    told = ctx("log", third[:6], cwd=store)
-    assert (told.status, told.err, [one[:12] for one in told.out.splitlines()]) == (0, "", [one[:12] for one in line])
+    result = ctx("log", third[:6], cwd=store)
+    assert (result.status, result.err, [line[:12] for line in result.out.splitlines()]) == (
+        0,
+        "",
+        [one[:12] for one in line],
+    )
     assert refs(ctx("log", second, "--json", cwd=store)) == line[1:]
     cut = ctx("log", third, "--limit", "2", cwd=store)
-    assert ([one[:12] for one in cut.out.splitlines()], "2 packs listed" in cut.err) == (
+    assert ([line[:12] for line in cut.out.splitlines()], "2 packs listed" in cut.err) == (
         [o[:12] for o in line[:2]],
         True,
     )
@@ -203,9 +207,9 @@ def test_a_line_of_forks_that_leads_out_of_the_store_says_where_it_goes_on(tmp_p
     other, absent = ReferenceStore(tmp_path), "ab" * 32
     pack = other.pack(outputs={}, parent=absent)
     assert ctx("init", cwd=tmp_path).status == 0
-    told = ctx("log", pack, cwd=tmp_path)
-    assert told.out.startswith(pack[:12])
-    assert told.err == f"ctx: the line goes on with ctx://{absent[:12]}, which is not in this store\n"
+    result = ctx("log", pack, cwd=tmp_path)
+    assert result.out.startswith(pack[:12])
+    assert result.err == f"ctx: the line goes on with ctx://{absent[:12]}, which is not in this store\n"
     answer = json.loads(ctx("log", pack, "--json", cwd=tmp_path).out)
     assert (answer["absent_parent"], answer["more"]) == (f"ctx://{absent}", False)
 

@@ -125,13 +125,17 @@ def test_a_draft_is_told_which_of_its_refs_hold_on_to_nothing_and_why(tmp_path: 
             agent.does("write", document=document, validate_only=True),
             agent.does("write", document=document),
         ):
-            assert [(one["section_key"], one["ref_key"]) for one in told["unanchored_refs"]] == [
+            assert [
+                (unanchored_ref["section_key"], unanchored_ref["ref_key"]) for unanchored_ref in told["unanchored_refs"]
+            ] == [
                 ("findings", "missing"),
                 ("findings", "past-end"),
                 ("findings", "no-text"),
                 ("findings", "no-file"),
             ]
-            reasons = {one["ref_key"]: one["reason"] for one in told["unanchored_refs"]}
+            reasons = {
+                unanchored_ref["ref_key"]: unanchored_ref["reason"] for unanchored_ref in told["unanchored_refs"]
+            }
             assert reasons["missing"] == "the file is missing"
             assert all(reasons.values())
         again = agent.does("write", id=told["id"], expected_revision=1, document=told)

@@ -214,8 +214,8 @@ def test_a_link_out_of_the_root_is_stale_and_spoils_nothing_else(
         INPUT, action="write", id=pack, expected_revision=1, document={**document, "status": "finalized"}
     )
     assert error["code"] == "finalize_validation"
-    assert {one["path"] for one in error["details"]["invalid_refs"]} == set(bad)
-    assert {one["state"] for one in error["details"]["invalid_refs"]} == {"unreadable"}
+    assert {invalid_ref["path"] for invalid_ref in error["details"]["invalid_refs"]} == set(bad)
+    assert {invalid_ref["state"] for invalid_ref in error["details"]["invalid_refs"]} == {"unreadable"}
 
 
 # --- large and strange ------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_packs_are_resources(tmp_path: Path, mode: str) -> None:
         assert contents.mime_type == "text/markdown"
         assert "- profile: reviewer" in contents.text
         templates = (await client.list_resource_templates()).resource_templates
-        assert [one.uri_template for one in templates] == ["ctx://handoff/{id}", "ctx://executions/{hash}"]
+        assert [template.uri_template for template in templates] == ["ctx://handoff/{id}", "ctx://executions/{hash}"]
         with pytest.raises(MCPError):
             await client.read_resource("ctx://handoff/pk_zzzzzzzz")
 

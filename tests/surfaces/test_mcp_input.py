@@ -90,7 +90,7 @@ def test_a_dry_run_checks_everything_and_stores_nothing(tmp_path: Path) -> None:
         checked = agent.does("write", document={**DOCUMENT, "name": "login-bug"}, validate_only=True)
         assert (checked["validated_only"], checked["id"], checked["revision"]) == (True, None, 1)
         assert agent.does("list")["count"] == 0
-        assert [one.name for one in tmp_path.iterdir()] == ["src"]
+        assert [path.name for path in tmp_path.iterdir()] == ["src"]
         made = agent.does("write", document={**DOCUMENT, "name": "login-bug"}, validate_only=False)
         assert "validated_only" not in made
         checked = agent.does("write", id=made["id"], expected_revision=1, document=DOCUMENT, validate_only=True)
@@ -171,7 +171,7 @@ def test_a_writer_who_comes_too_late_is_told_what_changed_and_can_retry(tmp_path
         latest = agent.does("get", id=made["id"])
         latest["sections"].append({"key": "mine", "title": "Mine"})
         merged = agent.does("write", id=made["id"], expected_revision=latest["revision"], document=latest)
-        assert [one["key"] for one in merged["sections"]] == ["scope", "findings", "qa", "more", "mine"]
+        assert [section["key"] for section in merged["sections"]] == ["scope", "findings", "qa", "more", "mine"]
 
 
 def test_of_two_servers_that_write_at_once_exactly_one_wins(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_mistyped_argument_is_refused_with_its_place(tmp_path: Path, arguments
 def test_several_wrong_arguments_are_told_together(tmp_path: Path) -> None:
     with serving(tmp_path) as agent:
         details = agent.fails("input", action="list", limit="x", offset=-1, qery="a")["details"]
-        assert [one["path"] for one in details["problems"]] == ["qery", "limit", "offset"]
+        assert [problem["path"] for problem in details["problems"]] == ["qery", "limit", "offset"]
         assert details["supported_field"] == "query"
 
 
@@ -281,8 +281,8 @@ def test_the_list_is_filtered_and_paged(tmp_path: Path) -> None:
         agent.does("write", document={**DOCUMENT, "title": "Done", "status": "finalized"})
         page = agent.does("list", status="draft", limit=2, offset=1)
         assert (page["count"], page["total"]) == (2, 5)
-        assert [one["id"] for one in page["packs"]] == [made[3], made[2]]
-        assert [one["title"] for one in agent.does("list", query="pACK 4")["packs"]] == ["Pack 4"]
+        assert [pack["id"] for pack in page["packs"]] == [made[3], made[2]]
+        assert [pack["title"] for pack in agent.does("list", query="pACK 4")["packs"]] == ["Pack 4"]
         assert agent.does("list", limit=0)["packs"] == []
         assert agent.does("list", status="Finalized")["total"] == 1
 

@@ -257,7 +257,7 @@ def test_expired_packs_are_hidden_readable_for_a_while_and_then_gone(tmp_path: P
     with serving(tmp_path, {"CONTEXT_PACK_ROOT": str(tmp_path)}) as agent:
 
         def listed(**wanted: str) -> set[str]:
-            ids = {one["id"] for one in agent.does("list", **wanted)["packs"]}
+            ids = {pack["id"] for pack in agent.does("list", **wanted)["packs"]}
             markdown = agent.reads(action="list", **wanted)
             assert {line.split("`")[1] for line in markdown.splitlines() if line.startswith("- `")} == ids
             assert markdown.count("expires_at `") == markdown.count("freshness `") == len(ids)

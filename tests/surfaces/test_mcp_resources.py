@@ -32,7 +32,7 @@ def test_a_long_list_comes_in_pages(tmp_path: Path) -> None:
         first = agent.asks("resources/list")["result"]
         last = agent.asks("resources/list", {"cursor": first["nextCursor"]})["result"]
         assert "nextCursor" not in last
-        uris = [one["uri"] for one in first["resources"] + last["resources"]]
+        uris = [resource["uri"] for resource in first["resources"] + last["resources"]]
         assert uris == [f"ctx://handoff/{ident}" for ident in reversed(made)]
 
 

@@ -42,7 +42,7 @@ def test_the_schemas_are_whole_closed_and_plain_at_the_top(name: str) -> None:
 @pytest.mark.parametrize("name", BY_NAME)
 def test_every_argument_that_is_understood_is_in_the_schema_and_no_other(name: str) -> None:
     assert set(BY_NAME[name]["inputSchema"]["properties"]) == {
-        one for fields in FIELDS[name].values() for one in fields
+        field for fields in FIELDS[name].values() for field in fields
     }
     assert BY_NAME[name]["inputSchema"]["properties"]["action"]["enum"] == [*FIELDS[name], None]
 

@@ -63,13 +63,13 @@ def test_lines_are_answered_with_lines_by_either_name(tmp_path: Path, command: t
 
 def test_headers_are_answered_with_headers_and_the_first_message_decides(tmp_path: Path) -> None:
     result = talk(headed(HELLO) + PING + headed(LIST), cwd=tmp_path)
-    assert [one["id"] for one in bodies(result.raw)] == ["hello", "ping", "list"]
+    assert [body["id"] for body in bodies(result.raw)] == ["hello", "ping", "list"]
     assert idents(HELLO + headed(PING) + LIST, tmp_path) == ["hello", "ping", "list"]
 
 
 def test_other_headers_may_come_first(tmp_path: Path) -> None:
     result = talk(b"X-Foo: 1\r\n" + headed(HELLO) + b"Accept: any\r\n" + headed(PING), cwd=tmp_path)
-    assert [one["id"] for one in bodies(result.raw)] == ["hello", "ping"]
+    assert [body["id"] for body in bodies(result.raw)] == ["hello", "ping"]
     assert result.err == ""
 
 
@@ -118,7 +118,7 @@ def test_a_message_over_ten_mebibytes_is_skipped_and_the_next_is_read(tmp_path: 
     _, told, last = answers(HELLO + large + PING, tmp_path)
     assert (told["id"], told["error"]["code"], last["id"]) == (None, -32700, "ping")
     result = talk(headed(HELLO) + headed(large) + headed(PING), cwd=tmp_path)
-    assert [one["id"] for one in bodies(result.raw)] == ["hello", None, "ping"]
+    assert [body["id"] for body in bodies(result.raw)] == ["hello", None, "ping"]
 
 
 @pytest.mark.parametrize("cut", [b'{"id":1,"meth', b"Content-Length: 50\r\n\r\n{", b"Content-Length: 5\r\n", b"["])
@@ -144,7 +144,7 @@ def test_whatever_stands_between_two_requests_both_are_answered(
 
 
 def test_nothing_is_refused_before_the_handshake(tmp_path: Path) -> None:
-    assert [one["result"]["structuredContent"]["action"] for one in answers(LIST, tmp_path)] == ["list"]
+    assert [answer["result"]["structuredContent"]["action"] for answer in answers(LIST, tmp_path)] == ["list"]
 
 
 @pytest.mark.parametrize(

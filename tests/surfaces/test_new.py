@@ -28,7 +28,7 @@ def test_what_it_writes_passes_the_gates_and_is_the_minimum_pack(tmp_path: Path,
     assert ("#" in text) is is_yaml
     judged = ctx("lint", name, "--json", cwd=tmp_path)
     assert judged.status == 0
-    assert not [one for one in json.loads(judged.out)["findings"] if one["severity"] != "unknown"]
+    assert not [finding for finding in json.loads(judged.out)["findings"] if finding["severity"] != "unknown"]
 
 
 def test_an_existing_file_is_never_replaced(tmp_path: Path) -> None:

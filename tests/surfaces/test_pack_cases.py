@@ -26,7 +26,7 @@ SPACE = b" " * (512 << 10)  # a log of this size is read without its long texts,
 
 def read(path: Path) -> dict[str, Any]:
     """A file of cases, its repetitions written out."""
-    text = re.sub(r"<(\d+) (\\?.)>", lambda found: found[2] * int(found[1]), path.read_text(encoding="utf-8"))
+    text = re.sub(r"<(\d+) (\\?.)>", lambda match: match[2] * int(match[1]), path.read_text(encoding="utf-8"))
     value: dict[str, Any] = json.loads(text)
     return value
 
@@ -97,7 +97,7 @@ def places(error: ContextPlaneError) -> list[str]:
     problems = error.details.get("problems")
     if isinstance(problems, list):
         assert error.at == problems[0]["at"]
-        return [one["at"] for one in problems]
+        return [problem["at"] for problem in problems]
     return [error.at] if error.at else []
 
 

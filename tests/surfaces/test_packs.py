@@ -240,13 +240,13 @@ def test_how_much_was_not_searched_for_secrets_is_told(store: Path) -> None:
     large = "x" * (256 << 10)
     log = {**LOG, "system_prompt": large, "outputs": [{"name": "o", "content": large + "x"}]}
     (store / "log.json").write_text(json.dumps(log))
-    told = ctx("pack", "log.json", cwd=store)
-    assert told.status == 0
-    assert "ctx: only the first 256 KiB of /outputs/0/content were searched for secrets\n" in told.err
+    result = ctx("pack", "log.json", cwd=store)
+    assert result.status == 0
+    assert "ctx: only the first 256 KiB of /outputs/0/content were searched for secrets\n" in result.err
     assert json.loads(ctx("pack", "log.json", "--json", cwd=store).out)["unsearched"] == ["/outputs/0/content"]
     (store / "log.json").write_text(json.dumps({**log, "system_prompt": large + "y"}))
-    told = ctx("pack", "log.json", cwd=store)
-    assert "256 KiB of /system_prompt and 1 other were searched" in told.err
+    result = ctx("pack", "log.json", cwd=store)
+    assert "256 KiB of /system_prompt and 1 other were searched" in result.err
     assert json.loads(ctx("pack", "-", "--json", cwd=store, input=json.dumps(LOG).encode()).out)["unsearched"] == []
 
 

@@ -102,7 +102,7 @@ def test_a_store_keeps_its_catalog_where_it_is(place: Place, tmp_path_factory: p
 def test_a_catalog_that_is_gone_or_damaged_is_never_begun_anew(place: Place) -> None:
     place.sql("DROP TRIGGER event_is_never_changed ON OURS.event")
     told = json_of(place.ctx("fsck", "--json"), 1)
-    assert [(one["state"], one["what"]) for one in told["findings"]] == [("corrupt", "catalog")]
+    assert [(finding["state"], finding["what"]) for finding in told["findings"]] == [("corrupt", "catalog")]
     one_error_line(place.ctx("fsck", "--rebuild"), 14, "catalog_corrupt")
     place.sql("DROP SCHEMA OURS CASCADE")
     one_error_line(place.ctx("fsck", "--rebuild"), 14, "catalog_missing")

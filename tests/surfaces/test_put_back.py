@@ -40,6 +40,6 @@ def test_what_damage_keeps_from_being_searched_is_said_until_it_is_put_back(tmp_
     assert (unfound.out, unfound.err) == ("Nothing found.\n", said)
     assert msgspec.json.decode(ctx("search", "careful", "--json", cwd=tmp_path).raw)["left_out"] is True
     assert ctx("pack", "log.json", cwd=tmp_path).status == 0
-    found = ctx("search", "careful", cwd=tmp_path)
-    assert (found.out.count(":system_prompt  You are careful."), found.err) == (1, "")
+    result = ctx("search", "careful", cwd=tmp_path)
+    assert (result.out.count(":system_prompt  You are careful."), result.err) == (1, "")
     assert msgspec.json.decode(ctx("search", "careful", "--json", cwd=tmp_path).raw)["left_out"] is False

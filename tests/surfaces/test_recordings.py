@@ -199,7 +199,7 @@ def test_a_process_that_still_records_is_refused_once_others_finished_its_record
         done = told(ctx("finalize", recording, "--json", cwd=tmp_path))
         assert goes_on(child) == ["recording_finished conflict", "None"]
     assert len(manifest(done["ref"], tmp_path)["steps"]) == 1
-    assert [one["ref"] for one in told(ctx("log", "--json", cwd=tmp_path))["packs"]] == [done["ref"]]
+    assert [pack["ref"] for pack in told(ctx("log", "--json", cwd=tmp_path))["packs"]] == [done["ref"]]
     assert ctx("fsck", cwd=tmp_path).status == 0
 
 

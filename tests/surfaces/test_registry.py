@@ -52,7 +52,7 @@ def test_from_a_file_to_a_pinned_version_and_back(store: Path) -> None:
     assert (told["stage"], told["missing"]) == ("reviewed", [])
     assert said("sign", told["digest"], cwd=store, by="pub")["stage"] == "signed"
     out = said("publish", f"{SUPPORT}@6.0.0", cwd=store, by="pub")
-    assert (out["stage"], [one["kind"] for one in out["events"]]) == ("published", ["published"])
+    assert (out["stage"], [event["kind"] for event in out["events"]]) == ("published", ["published"])
     pinned = said("pin", "prod", f"{SUPPORT}@6.0.0", cwd=store, by="ops")
     assert (pinned["before"], pinned["digest"]) == (f"{SUPPORT}@1.1.0", told["digest"])
     back = said("rollback", "prod", SUPPORT, *WHY, cwd=store, by="ops")
@@ -70,19 +70,19 @@ def test_what_is_listed_shown_and_told_of_the_past(store: Path) -> None:
         (f"{SUPPORT}@1.3.0", "published", []),
     ]
     drafts = said("packs", "--drafts", cwd=store)["drafts"]
-    assert [(one["ref"], one["stage"]) for one in drafts] == [
+    assert [(draft["ref"], draft["stage"]) for draft in drafts] == [
         (f"{SUPPORT}@3.0.0", "linted"),
         (f"{SUPPORT}@4.0.0", "reviewed"),
         (f"{SUPPORT}@5.0.0", "signed"),
     ]
     shown = said("show", f"{SUPPORT}@prod", cwd=store)
     assert (shown["ref"], shown["stage"], shown["gates"]["passed"]) == (f"{SUPPORT}@1.1.0", "published", True)
-    assert {one["role"] for one in shown["reviews"]} == {"architecture", "security", "data", "evaluation"}
-    assert [one["environment"] for one in shown["pins"]] == ["prod"]
+    assert {review["role"] for review in shown["reviews"]} == {"architecture", "security", "data", "evaluation"}
+    assert [pin["environment"] for pin in shown["pins"]] == ["prod"]
     assert "policy_layer" in shown["layers"]
     kinds = ["drafted", "linted", *["reviewed"] * 4, "signed", "published", "pinned"]
     assert [one["kind"] for one in shown["history"]] == kinds
-    assert [one["kind"] for one in said("log", f"{SUPPORT}@1.1.0", cwd=store)["events"]] == kinds
+    assert [event["kind"] for event in said("log", f"{SUPPORT}@1.1.0", cwd=store)["events"]] == kinds
     for args in (["packs"], ["packs", "--drafts"], ["show", f"{SUPPORT}@3.0.0"], ["log", f"{SUPPORT}@prod"]):
         result = ctx(*args, cwd=store)
         assert (result.status, result.err) == (0, "")
@@ -157,7 +157,7 @@ def test_refreshes_and_incidents(store: Path) -> None:
     listed = ctx("refresh", "list", "--quiet", cwd=store).out
     assert listed == "".join(f"{SUPPORT}@1.{n}.0\n" for n in range(4))
     ran = said("refresh", "run", f"{SUPPORT}@1.0.0", cwd=store, by="pub")
-    assert (ran["closed"], {one["passed"] for one in ran["actions"]}) == (True, {True})
+    assert (ran["closed"], {action["passed"] for action in ran["actions"]}) == (True, {True})
     said("pin", "prod", f"{SUPPORT}@1.0.0", cwd=store, by="ops")
     said("refresh", "open", "MODEL_CONFIG_UPDATED", "*", *WHY, cwd=store, by="pub")
     waiting = acted("refresh", "run", f"{SUPPORT}@1.0.0", cwd=store, by="pub")

@@ -87,7 +87,7 @@ def test_a_quiet_history_is_one_event_a_line_by_its_place(store: Path) -> None:
     events = json.loads(ctx("log", ref, "--json", cwd=store).raw)["events"]
     quiet = ctx("log", ref, "--quiet", cwd=store)
     assert (quiet.status, quiet.err) == (0, "")
-    assert quiet.out.splitlines() == [f"{one['stream']}@{one['seq']}" for one in events]
+    assert quiet.out.splitlines() == [f"{event['stream']}@{event['seq']}" for event in events]
     assert f"registry/version/{ref}@1" in quiet.out.splitlines()
     assert ctx("show", ref, "--quiet", cwd=store).out == f"{ref}\n"
 
@@ -110,9 +110,9 @@ def test_a_key_is_called_as_it_is_here_or_as_its_file_is(which: str, name: str) 
 def test_whoever_revokes_a_key_signs_the_registry_anew_and_is_told_so(store: Path) -> None:
     ops = key_of("ops").public_key.key_id
     before = json.loads(ctx("verify", "--registry", "--json", cwd=store).raw)
-    said = ctx("keys", "revoke", ops, "--reason", "lost", "--key", "./root.pem", cwd=store)
-    assert (said.status, said.err) == (0, "")
-    assert "The registry is signed anew: nothing that this key signs from now on passes for an older act." in said.out
+    result = ctx("keys", "revoke", ops, "--reason", "lost", "--key", "./root.pem", cwd=store)
+    assert (result.status, result.err) == (0, "")
+    assert "The registry is signed anew: nothing that this key signs from now on passes for an older act." in result.out
     after = json.loads(ctx("verify", "--registry", "--json", cwd=store).raw)
     assert (after["answer"], after["entries"]) == ("verified", before["entries"])
     assert after["checkpoints"] == before["checkpoints"] + 1

@@ -28,7 +28,8 @@ def test_the_table_of_refreshes_is_that_of_the_code() -> None:
     rows = re.findall(r"^\| `([A-Z_]+)` \| [^|]+ \| ([^|]+) \|$", PAGE, re.MULTILINE)
     told = {trigger: re.findall(r"[a-z_]{6,}\*?", actions.partition(":")[0]) for trigger, actions in rows}
     assert told == {
-        trigger: [f"{one}*" if ACTIONS[one].absent else one for one in actions] for trigger, actions in REQUIRED.items()
+        trigger: [f"{action}*" if ACTIONS[action].absent else action for action in actions]
+        for trigger, actions in REQUIRED.items()
     }
 
 

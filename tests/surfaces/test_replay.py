@@ -148,7 +148,7 @@ def test_inputs_that_are_gone_or_changed_are_told_in_either_form_and_change_no_s
         changed = ctx("replay", pack, *args, cwd=folder)
         assert (changed.status, "\n  input order.txt was tampered with\n" in changed.out) == (0, True)
         (drift,) = [
-            one for one in told(ctx("replay", pack, *args, "--json", cwd=folder)).drift if one.what == "order.txt"
+            drift for drift in told(ctx("replay", pack, *args, "--json", cwd=folder)).drift if drift.what == "order.txt"
         ]
         assert (drift.kind, drift.damage) == ("damaged_input", "tampered")
     blob(folder, b"as it was given").unlink()
@@ -280,7 +280,7 @@ def test_the_plug_in_that_the_page_shows_is_a_tool(folder: Path, tmp_path: Path)
     answer = told(
         ctx("replay", pack, "--trust-tools", "--json", cwd=folder, env={"PYTHONPATH": str(tmp_path / "site")})
     )
-    assert (answer.fidelity, [one.kind for one in answer.drift]) == ("exact", ["environment"] * 2)
+    assert (answer.fidelity, [drift.kind for drift in answer.drift]) == ("exact", ["environment"] * 2)
 
 
 def test_code_of_others_finds_its_temporary_folder_where_the_help_says(folder: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_step_writes_nothing_into_the_store(folder: Path) -> None:
     held, ended = outcomes(ctx("replay", pack, "--allow-python", "work881", "--json", cwd=folder))
     if held == "kernel":
         assert ended == ["matched"]
-        assert [one.name for one in (folder / ".ctx" / "packs").iterdir()] == [pack]
+        assert [path.name for path in (folder / ".ctx" / "packs").iterdir()] == [pack]
 
 
 def test_a_step_learns_the_time_zone_and_no_secret_of_the_environment(folder: Path) -> None:
@@ -119,9 +119,9 @@ def test_where_no_kernel_holds_them_code_of_others_is_refused_unless_it_is_trust
     trusted = without_wall(*args, "--trust-tools", "--json", cwd=folder)
     assert outcomes(trusted)[0] == "python"
     assert "tool_refused" not in outcomes(trusted)[1]
-    told = without_wall("replay", packed(folder, READ), cwd=folder)
-    assert (told.status, told.err.count("\n")) == (0, 1)
-    assert "no kernel held the tools here" in told.err
+    result = without_wall("replay", packed(folder, READ), cwd=folder)
+    assert (result.status, result.err.count("\n")) == (0, 1)
+    assert "no kernel held the tools here" in result.err
 
 
 def test_it_is_said_who_held_the_tools_when_there_were_any(folder: Path) -> None:

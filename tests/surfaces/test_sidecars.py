@@ -36,7 +36,7 @@ def test_a_sidecar_is_sorted_and_written_again_with_what_people_added(tmp_path: 
     done = sidecars(tmp_path, run)
     assert (done.written, done.replaced) == ((str(path),), ())
     assert msgspec.json.decode(path.read_bytes()) == {**value, **added}
-    assert sorted(one.name for one in tmp_path.iterdir()) == [".ctx", "report.md", "report.md.ctx.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".ctx", "report.md", "report.md.ctx.json"]
 
 
 def test_the_sidecar_of_another_run_gives_way_where_the_file_is_what_this_run_put_out(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_what_is_no_file_in_the_place_of_a_sidecar_is_left_and_named(tmp_path: P
     path.mkdir()
     done = sidecars(tmp_path, run)
     assert (done.written, done.kept) == ((), (str(path),))
-    assert [(one.at, one.message) for one in done.failed] == [(str(path), "not a regular file")]
+    assert [(not_written.at, not_written.message) for not_written in done.failed] == [(str(path), "not a regular file")]
 
 
 def test_a_link_in_the_place_of_a_sidecar_is_left_and_so_is_what_it_leads_to(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_link_in_the_place_of_a_sidecar_is_left_and_so_is_what_it_leads_to(tmp
         put_out(tmp_path, name)
     (tmp_path / "a.md.ctx.json").symlink_to(tmp_path / "b.md")
     done = sidecars(tmp_path, run)
-    assert (done.kept, [one.message for one in done.failed]) == (
+    assert (done.kept, [not_written.message for not_written in done.failed]) == (
         (str(tmp_path / "a.md.ctx.json"),),
         ["is a link; it was left as it is"],
     )
@@ -111,7 +111,7 @@ def test_a_file_of_other_bytes_gets_no_sidecar_that_says_it_is_of_this_run(tmp_p
     run = packed(tmp_path, "a.md")
     path = put_out(tmp_path, "a.md", b"edited")
     done = sidecars(tmp_path, run)
-    assert (done.written, done.kept, [one.at for one in done.failed]) == ((), (), [str(path)])
+    assert (done.written, done.kept, [not_written.at for not_written in done.failed]) == ((), (), [str(path)])
     assert not Path(f"{path}.ctx.json").exists()
     assert done.unwritten == (f"{path}.ctx.json",)
 
@@ -137,7 +137,7 @@ def test_no_sidecar_is_written_outside_the_folder_or_into_the_store(tmp_path: Pa
     run = packed(inside, *names, ".ctx/config.json", "nul\0.md")
     absent = tuple(sorted([*names, ".ctx/config.json", "nul\0.md"]))
     assert sidecars(inside, run) == WrittenSidecars(absent=absent)
-    assert sorted(one.name for one in outside.iterdir()) == ["x.md"]
+    assert sorted(path.name for path in outside.iterdir()) == ["x.md"]
 
 
 def pack(folder: Path, *outputs: str, **fields: object) -> Result:

@@ -93,7 +93,7 @@ def test_a_compile_of_json_files_imports_no_store_no_yaml_and_no_validator(tmp_p
     unwanted = {"sqlite3", "yaml", "jsonschema_rs", "cryptography", "json", "dataclasses", "tempfile", "difflib"}
     assert modules & unwanted == set()
     rooms = ("registry", "adapters", "store", "record", "trust", "handoff", "audit")
-    assert not {one for one in modules if one.startswith(tuple(f"contextplane.{room}." for room in rooms))}
+    assert not {module for module in modules if module.startswith(tuple(f"contextplane.{room}." for room in rooms))}
 
 
 @pytest.mark.parametrize("name", NAMES)

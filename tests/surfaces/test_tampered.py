@@ -76,11 +76,11 @@ def test_a_verb_that_lists_or_checks_it_marks_it(tampered: Tampered) -> None:
     digits = tampered.pack.removeprefix("ctx://")
     for listing in (("log",), ("log", tampered.child), ("search", "careful")):
         lines = ctx(*listing, cwd=tampered.folder).out.splitlines()
-        (line,) = [one for one in lines if one.startswith(digits[:12])]
+        (line,) = [line for line in lines if line.startswith(digits[:12])]
         assert "  [tampered with]" in line
         assert len(line) <= 80
         rows = msgspec.json.decode(ctx(*listing, "--json", cwd=tampered.folder).raw)
-        (row,) = [one for one in rows.get("packs") or rows["hits"] if one["ref"] == tampered.pack]
+        (row,) = [pack for pack in rows.get("packs") or rows["hits"] if pack["ref"] == tampered.pack]
         assert (row["damage"], row["problem"].startswith("tampered with")) == ("tampered", True)
     assert f"Parent:    {digits[:12]} (tampered with)\n" in ctx("show", tampered.child, cwd=tampered.folder).out
     for ref, what in ((tampered.pack, "manifest"), (tampered.child, "parent")):

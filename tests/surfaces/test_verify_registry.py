@@ -76,7 +76,7 @@ def test_whatever_is_wrong_is_told_with_its_place_and_ends_with_11(store: Path) 
     told = answer(store)
     assert told["answer"] == "modified"
     quiet = ctx("verify", "--registry", "--quiet", cwd=store).out.splitlines()
-    assert [line.split()[0] for line in quiet] == [one["code"] for one in told["troubles"]]
+    assert [line.split()[0] for line in quiet] == [trouble["code"] for trouble in told["troubles"]]
     assert {"code": "log_rewritten", "at": "registry/log@2"}.items() <= told["troubles"][0].items()
 
 

@@ -25,10 +25,10 @@ def gate(
 
 
 def run_gate(tmp_path: Path, report: Path, baseline: str | None) -> subprocess.CompletedProcess[str]:
-    wanted = tmp_path / "baseline.json"
+    path = tmp_path / "baseline.json"
     if baseline is not None:
-        wanted.write_text(baseline, encoding="utf-8")
-    command = [sys.executable, str(GATE), str(report), str(wanted)]
+        path.write_text(baseline, encoding="utf-8")
+    command = [sys.executable, str(GATE), str(report), str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -1,7 +1,4 @@
-"""The composition root: settings in, ports with their adapters out. It has no behaviour of its own.
-
-The objects of a store by themselves, when its catalog cannot be used.
-"""
+"""The composition root: settings in, ports with their adapters out. It has no behaviour of its own."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from contextplane.adapters.files.disk import guarded
-from contextplane.adapters.files.objects import FileObjects
 from contextplane.adapters.files.store_dir import FORMAT, Home, StoreConfig, discover
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connection import BUSY_SECONDS, MEMORY
@@ -120,4 +116,7 @@ def _platform(home: Home, config: StoreConfig, database_url: str | None) -> Plat
 
 
 def blind_objects(settings: Settings) -> Objects:
+    """The objects of a store by themselves, when its catalog cannot be used."""
+    from contextplane.adapters.files.objects import FileObjects
+
     return FileObjects(discover(settings.cwd, settings.ctx_dir).objects)

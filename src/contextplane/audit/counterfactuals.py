@@ -10,8 +10,9 @@ from contextplane.authoring.evidence import POLICY_EVAL
 from contextplane.compiler.overrides import ABSENT, Knob, KnobInvalid, conditions_of, fact_at, labels_of, value_at
 from contextplane.compiler.report import Item
 from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.context_pack import APPROVAL_MODES, ContextPack
+from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
+from contextplane.model.terms import APPROVAL_MODES
 from contextplane.policy.facts import MATCHED
 from contextplane.policy.logic.solver import Uses
 
@@ -30,7 +31,7 @@ def changes_worth_trying(
     """Every change, the likeliest first, and none that leaves its value as it is."""
     found: dict[tuple[str, str], Knob] = {}
     over = not item.inside and item.words.startswith("over_")
-    for one in (
+    for size in (
         *(_sizes(compiled, item) if over else ()),
         *_required(pack, item),
         *_pieces(value, item),
@@ -40,11 +41,11 @@ def changes_worth_trying(
         *_named(pack, intents),
         *_sizes(compiled, item),
     ):
-        now = value_at(value, one.at)
+        now = value_at(value, size.at)
         if now is ABSENT:
             now = None
-        if now != one.value or type(now) is not type(one.value):
-            found.setdefault((one.at, one.words), one)
+        if now != size.value or type(now) is not type(size.value):
+            found.setdefault((size.at, size.words), size)
     return tuple(found.values())
 
 
@@ -61,7 +62,7 @@ def _facts(pack: ContextPack, value: Json) -> Iterator[Knob]:
     uses = _uses(pack)
     for path, at in _places(uses):
         now = value_at(value, at)
-        tried = [plain for one in uses.candidates(path) if (plain := _plain(one)) is not _UNTYPED]
+        tried = [plain for candidate in uses.candidates(path) if (plain := _plain(candidate)) is not _UNTYPED]
         for one in sorted(tried, key=lambda one: _distance(now, one)):
             yield Knob(name=path, at=at, value=one)
 
@@ -135,9 +136,9 @@ def _sizes(compiled: CompiledContext, item: Item) -> Iterator[Knob]:
     """Budgets in which all that was dropped would fit, and those in which nothing does; that of the item first."""
     report = compiled.budget_report
     dropped = dict.fromkeys(report.tokens_allocated, 0)
-    for one in compiled.manifests.omission_manifest:
-        if one.bucket is not None and one.tokens is not None:
-            dropped[one.bucket] += one.tokens
+    for omission in compiled.manifests.omission_manifest:
+        if omission.bucket is not None and omission.tokens is not None:
+            dropped[omission.bucket] += omission.tokens
     whole = report.tokens_used_at_compile + sum(dropped.values())
     buckets = sorted(report.tokens_used_by_bucket.items(), key=lambda one: one[0] != item.kind)
     for n, (bucket, used) in enumerate(buckets):
@@ -176,7 +177,7 @@ def _about(at: str, piece: Json, ref: str) -> Iterator[Knob]:
     told = {"trust": ("verified", "untrusted"), "state": ("promoted", "candidate"), "classification": ("PUBLIC",)}
     for name, values in told.items():
         if name in piece or name == "classification":
-            yield from (Knob(name=f"{at}/{name}", at=f"{at}/{name}", value=one) for one in values)
+            yield from (Knob(name=f"{at}/{name}", at=f"{at}/{name}", value=value) for value in values)
     freshness = piece.get("freshness")
     times = freshness if isinstance(freshness, dict) else piece
     for name in ("observed_at", "expires_at"):

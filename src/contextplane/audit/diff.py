@@ -100,7 +100,7 @@ def compare(a: Manifest, b: Manifest) -> Iterator[Entry]:
     yield from _by_name("model_drift", "changed", a=_model(a.model), b=_model(b.model))
     yield from _by_name("environment_drift", "changed", a=_environment(a.environment), b=_environment(b.environment))
     if a.system_prompt != b.system_prompt:
-        ours, theirs = (_content("/system_prompt", one.system_prompt, "system_prompt") for one in (a, b))
+        ours, theirs = (_content("/system_prompt", manifest.system_prompt, "system_prompt") for manifest in (a, b))
         yield _entry("prompt_drift", "System prompts differ", a=ours, b=theirs)
     yield from _prompts(a.prompts, b.prompts)
     yield from _by_name("input_drift", "content differs", a=_files("Input", a.inputs), b=_files("Input", b.inputs))
@@ -172,23 +172,23 @@ def _members(what: str, at: str, values: Mapping[str, Any] | None) -> dict[str, 
 
 def _files(what: str, files: Sequence[Input | Output]) -> dict[str, _Side]:
     """Inputs or outputs by name; of several of one name, each by its turn."""
-    found: dict[str, _Side] = {}
+    sides: dict[str, _Side] = {}
     turns: dict[str, int] = {}
     last = {file.name: position for position, file in enumerate(files)}  # a reference means that one
     for position, file in enumerate(files):
         turn = turns[file.name] = turns.get(file.name, 0) + 1
         name = f"{what} {_quoted(file.name)}" + (f" (number {turn} of this name)" if turn > 1 else "")
         part = f"{what.lower()}s/{file.name}" if last[file.name] == position else UNSET
-        found[name] = _content(f"/{what.lower()}s/{position}", file.content_ref, part)
-    return found
+        sides[name] = _content(f"/{what.lower()}s/{position}", file.content_ref, part)
+    return sides
 
 
 def _prompts(a: tuple[Prompt, ...], b: tuple[Prompt, ...]) -> Iterator[Entry]:
     """Paired as steps are: by role and content, then by content, then by role. All that one has more are one entry."""
     pairs = align(
-        ([(one.role, one.content_ref) for one in a], [(one.role, one.content_ref) for one in b]),
-        ([one.content_ref for one in a], [one.content_ref for one in b]),
-        ([one.role for one in a], [one.role for one in b]),
+        ([(prompt.role, prompt.content_ref) for prompt in a], [(prompt.role, prompt.content_ref) for prompt in b]),
+        ([prompt.content_ref for prompt in a], [prompt.content_ref for prompt in b]),
+        ([prompt.role for prompt in a], [prompt.role for prompt in b]),
     )
     only_a = [n for n, m in pairs if n is not None and m is None]
     only_b = [m for n, m in pairs if n is None and m is not None]
@@ -203,7 +203,7 @@ def _prompts(a: tuple[Prompt, ...], b: tuple[Prompt, ...]) -> Iterator[Entry]:
 
 def _extra(positions: list[int]) -> _Side:
     first = f"prompts/{positions[0]}"
-    return _Side(at=f"/{first}", told=[f"/prompts/{one}" for one in positions], part=first)
+    return _Side(at=f"/{first}", told=[f"/prompts/{position}" for position in positions], part=first)
 
 
 def _prompt(n: int, m: int, *, a: Prompt, b: Prompt) -> Iterator[Entry]:
@@ -225,7 +225,7 @@ def _number(n: int, m: int) -> str:
 
 def _steps(a: tuple[Step, ...], b: tuple[Step, ...]) -> Iterator[Entry]:
     """Paired by call and output, then by call, then by tool. What is left stands in the other's place, or is alone."""
-    keys = [[(one.type, one.tool, _exact(one.parameters), one.output_ref) for one in steps] for steps in (a, b)]
+    keys = [[(step.type, step.tool, _exact(step.parameters), step.output_ref) for step in steps] for steps in (a, b)]
     calls, tools = ([[key[:size] for key in side] for side in keys] for size in (3, 2))
     for n, m in align((keys[0], keys[1]), (calls[0], calls[1]), (tools[0], tools[1])):
         if n is not None and m is not None:
@@ -263,7 +263,7 @@ def _step(n: int, m: int, *, a: Step, b: Step) -> Iterator[Entry]:
     if _exact(a.parameters) != _exact(b.parameters):
         yield both("param_drift", f"{what} called with different parameters", a.parameters, b.parameters)
     if a.output_ref != b.output_ref:
-        ours, theirs = (_content(f"/steps/{at}", one.output_ref, f"steps/{at}") for at, one in ((n, a), (m, b)))
+        ours, theirs = (_content(f"/steps/{at}", step.output_ref, f"steps/{at}") for at, step in ((n, a), (m, b)))
         said = f"Step {_number(n, m)}: {what} produced different output"
         yield _entry("reasoning_drift", said, a=ours, b=theirs, index=n)
 

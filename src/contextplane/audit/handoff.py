@@ -180,11 +180,11 @@ def verify_handoff(
     check = _Check(catalog, objects, handoff_id)
     check.troubles += _chain(handoff_id, history, seqs)
     check.troubles += _listed(handoff_id, history, row)
-    said = {one.revision: one.at for one in history.happened if one.digest is not None}
+    times = {event.revision: event.at for event in history.happened if event.digest is not None}
     for one in wanted:
         if roots.get(root_name(handoff_id, one.revision)) != one.digest:
             check.note("unchecked", f"{handoff_id}@{one.revision}", "nothing keeps it from being collected")
-        check.revision(one, said[one.revision])
+        check.revision(one, times[one.revision])
     if not wanted:
         check.note("unknown", str(handoff_id), "all its revisions were collected")
     return HandoffVerdict(
@@ -202,14 +202,16 @@ def _chain(handoff_id: HandoffId, history: HandoffHistory, seqs: list[int]) -> I
     if seqs != list(range(1, len(seqs) + 1)):
         yield Trouble(answer="modified", what=f"history of {handoff_id}", why="events are missing from it")
     last, before = 0, None
-    for one in history.happened:
-        if one.digest is None:
+    for event in history.happened:
+        if event.digest is None:
             continue
-        if one.kind != "imported" and one.revision != last + 1:
-            yield Trouble(answer="modified", what=f"history of {handoff_id}", why=_gap(one, last))
-        if before is not None and one.at < before:
-            yield Trouble(answer="modified", what=f"{handoff_id}@{one.revision}", why="it is older than the one before")
-        last, before = one.revision, one.at
+        if event.kind != "imported" and event.revision != last + 1:
+            yield Trouble(answer="modified", what=f"history of {handoff_id}", why=_gap(event, last))
+        if before is not None and event.at < before:
+            yield Trouble(
+                answer="modified", what=f"{handoff_id}@{event.revision}", why="it is older than the one before"
+            )
+        last, before = event.revision, event.at
 
 
 def _listed(handoff_id: HandoffId, history: HandoffHistory, row: HandoffRow | None) -> Iterator[Trouble]:
@@ -223,8 +225,8 @@ def _listed(handoff_id: HandoffId, history: HandoffHistory, row: HandoffRow | No
         )
 
 
-def _gap(one: Happened, last: int) -> str:
-    return f"revision {one.revision} was written after {last}: what is between them is missing"
+def _gap(event: Happened, last: int) -> str:
+    return f"revision {event.revision} was written after {last}: what is between them is missing"
 
 
 class _Check:

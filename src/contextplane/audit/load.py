@@ -82,7 +82,7 @@ def part_digest(pack: LoadedPack, selector: str) -> Digest:
     elif kind == "inputs":
         found = {one.name: one.content_ref for one in manifest.inputs}.get(name)
     elif kind == "outputs":
-        found = {one.name: one.content_ref for one in manifest.outputs}.get(name)
+        found = {output.name: output.content_ref for output in manifest.outputs}.get(name)
     if not found:
         raise _no_such_part(pack, selector, "no such part" if found is None else "this step had no output")
     try:
@@ -116,7 +116,7 @@ def _parts(manifest: Manifest) -> Iterator[str]:
             yield f"steps/{n}"
         if step.parameters is not None:
             yield f"steps/{n}/parameters"
-    yield from (f"outputs/{one.name}" for one in manifest.outputs)
+    yield from (f"outputs/{output.name}" for output in manifest.outputs)
 
 
 def _number(text: str) -> int:

@@ -51,8 +51,8 @@ def of_requirement(case: CompileCase, draft: Draft, compiled: CompiledContext, n
             yield f"rule {effect.rule_id} requires it"
     gate = compiled.evidence_gate
     pieces = [one for open_ in gate.unresolved if open_.name == name for one in open_.evidence] if gate else []
-    for one in pieces[:_MOST]:
-        yield f"{one.evidence_ref} does not answer it: {one.reason} (/{one.at.replace('#', '')})"
+    for piece in pieces[:_MOST]:
+        yield f"{piece.evidence_ref} does not answer it: {piece.reason} (/{piece.at.replace('#', '')})"
     if len(pieces) > _MOST:
         yield f"and {len(pieces) - _MOST} more"
 
@@ -60,12 +60,13 @@ def of_requirement(case: CompileCase, draft: Draft, compiled: CompiledContext, n
 def of_evidence(case: CompileCase, draft: Draft, compiled: CompiledContext, ref: str) -> Iterator[str]:
     """What is said of it, at which moment that was judged, and what it answers."""
     del draft
-    for n, one in enumerate(case.evidence):
-        if isinstance(one, Evidence):
-            if one.evidence_ref == ref:
-                yield f"of type {one.type}, from {one.source}, trust {one.trust}, {one.classification} (/evidence/{n})"
-                yield _aged(one, case)
-        elif one == ref:
+    for n, evidence in enumerate(case.evidence):
+        if isinstance(evidence, Evidence):
+            if evidence.evidence_ref == ref:
+                source = f"of type {evidence.type}, from {evidence.source}, trust {evidence.trust}"
+                yield f"{source}, {evidence.classification} (/evidence/{n})"
+                yield _aged(evidence, case)
+        elif evidence == ref:
             yield f"a bare reference: it is shown, and can answer nothing (/evidence/{n})"
     gate = compiled.evidence_gate
     answered = [met.name for met in gate.satisfied if met.by == ref] if gate else []
@@ -73,37 +74,39 @@ def of_evidence(case: CompileCase, draft: Draft, compiled: CompiledContext, ref:
         yield f"it answers {', '.join(answered)}"
 
 
-def _aged(one: Evidence, case: CompileCase) -> str:
+def _aged(evidence: Evidence, case: CompileCase) -> str:
     judged = f"judged at {case.as_of}" if case.as_of is not None else "and no as_of to judge that by"
-    if one.freshness is None:
+    if evidence.freshness is None:
         return f"nobody says when it was observed; {judged}"
-    until = f"holds until {one.freshness.expires_at}" if one.freshness.expires_at else "does not age"
-    return f"observed at {one.freshness.observed_at}, {until}; {judged}"
+    until = f"holds until {evidence.freshness.expires_at}" if evidence.freshness.expires_at else "does not age"
+    return f"observed at {evidence.freshness.observed_at}, {until}; {judged}"
 
 
 def of_memory(case: CompileCase, draft: Draft, compiled: CompiledContext, ref: str) -> Iterator[str]:
     """What is said of it."""
     del draft, compiled
-    for n, one in enumerate(case.memories):
-        if one.memory_ref == ref:
-            whose = f", of {one.subject}" if one.subject else ""
-            yield f"{one.state}, {one.tier} {one.write_class}{whose}, {one.classification} (/memories/{n})"
-            for what, names in (("intents", one.intents), ("roles", one.roles)):
+    for n, memory in enumerate(case.memories):
+        if memory.memory_ref == ref:
+            whose = f", of {memory.subject}" if memory.subject else ""
+            yield f"{memory.state}, {memory.tier} {memory.write_class}{whose}, {memory.classification} (/memories/{n})"
+            for what, names in (("intents", memory.intents), ("roles", memory.roles)):
                 if names:
                     yield f"only for the {what} {', '.join(names)}"
-            if one.expires_at is not None:
-                yield f"it holds until {one.expires_at}"
+            if memory.expires_at is not None:
+                yield f"it holds until {memory.expires_at}"
 
 
 def of_block(case: CompileCase, draft: Draft, compiled: CompiledContext, name: str) -> Iterator[str]:
     """What it shows, and what it is weighed by."""
     del case, draft
     found = [
-        (one.priority, one.provenance_refs) for one in compiled.compiled_prompt.context_blocks if one.block_id == name
+        (context_block.priority, context_block.provenance_refs)
+        for context_block in compiled.compiled_prompt.context_blocks
+        if context_block.block_id == name
     ] + [
-        (one.priority, one.source_refs)
-        for one in compiled.manifests.omission_manifest
-        if one.kind == "block" and one.id == name
+        (omission.priority, omission.source_refs)
+        for omission in compiled.manifests.omission_manifest
+        if omission.kind == "block" and omission.id == name
     ]
     for priority, refs in found:
         yield f"priority {priority}, from {', '.join(refs)}"
@@ -114,14 +117,20 @@ def of_block(case: CompileCase, draft: Draft, compiled: CompiledContext, name: s
 def of_bucket(case: CompileCase, draft: Draft, compiled: CompiledContext, name: str) -> Iterator[str]:
     """Every block of it with its size; of very many, the first."""
     del case, draft
-    kept = [one for one in compiled.compiled_prompt.context_blocks if one.bucket == name]
-    gone = [one for one in compiled.manifests.omission_manifest if one.kind == "block" and one.bucket == name]
-    lines = [
-        f"{one.block_id} takes {one.tokens or 0:,} tokens"
-        + (", and is never dropped" * (one.block_id in NEVER_DROPPED))
-        for one in kept
+    kept = [context_block for context_block in compiled.compiled_prompt.context_blocks if context_block.bucket == name]
+    gone = [
+        omission
+        for omission in compiled.manifests.omission_manifest
+        if omission.kind == "block" and omission.bucket == name
     ]
-    lines += [f"{one.id} takes {one.tokens or 0:,} tokens, and is dropped: {one.reason}" for one in gone]
+    lines = [
+        f"{block.block_id} takes {block.tokens or 0:,} tokens"
+        + (", and is never dropped" * (block.block_id in NEVER_DROPPED))
+        for block in kept
+    ]
+    lines += [
+        f"{omission.id} takes {omission.tokens or 0:,} tokens, and is dropped: {omission.reason}" for omission in gone
+    ]
     yield from lines[:_MOST]
     if len(lines) > _MOST:
         yield f"and {len(lines) - _MOST} more"
@@ -138,13 +147,17 @@ _ALWAYS: Mapping[ItemKind, str] = {
 
 def full_account(source: PackSource, compiled: CompiledContext) -> tuple[Item, ...]:
     """The account, and the gates of the pack that are not active, each with what was noticed of it."""
-    found = account_of(compiled)
-    active = {one.id for one in found if one.kind == "gate"}
-    idle = [one.gate_id for one in source.pack.policy_layer.approval_gates if one.gate_id not in active]
+    items = account_of(compiled)
+    active = {item.id for item in items if item.kind == "gate"}
+    idle = [
+        approval_gate.gate_id
+        for approval_gate in source.pack.policy_layer.approval_gates
+        if approval_gate.gate_id not in active
+    ]
     noticed = [note for stage in compiled.context_ledger.stages for note in stage.notes]
     said = {one: next((note for note in noticed if note.startswith(f"{one} is not active")), "") for one in idle}
     words = {one: note.removeprefix(f"{one} is ") or "not active" for one, note in said.items()}
-    return (*found, *(Item(kind="gate", id=one, inside=False, words=words[one], stage="tools") for one in idle))
+    return (*items, *(Item(kind="gate", id=one, inside=False, words=words[one], stage="tools") for one in idle))
 
 
 def never_turned(item: Item) -> bool:
@@ -181,7 +194,7 @@ def _of_decision(view: PackView, draft: Draft, name: str) -> Iterator[str]:
     yield from verdict.denials
     if verdict.allowed and verdict.reason:
         yield verdict.reason
-    yield from (f"{one} is missing" for one in verdict.missing_facts)
+    yield from (f"{missing_fact} is missing" for missing_fact in verdict.missing_facts)
 
 
 def _of_guardrail(view: PackView, draft: Draft, name: str) -> Iterator[str]:
@@ -190,26 +203,26 @@ def _of_guardrail(view: PackView, draft: Draft, name: str) -> Iterator[str]:
     triggered = {one.id: one for one in draft.decision.guardrails.triggered}
     idle = ""
     for kind, entries in (("refuse", rails.must_refuse), ("escalate", rails.must_escalate)):
-        for one in entries:
-            if (one.id if isinstance(one, Guardrail) else one) != name:
+        for entry in entries:
+            if (entry.id if isinstance(entry, Guardrail) else entry) != name:
                 continue
             yield f"a request that triggers it is one to {kind}"
-            if isinstance(one, Guardrail) and one.when is not None:
+            if isinstance(entry, Guardrail) and entry.when is not None:
                 idle = "its when does not hold, and "
-                yield f"when {_shown(one.when)}"
-                yield from _read(one.when, draft.facts)
+                yield f"when {_shown(entry.when)}"
+                yield from _read(entry.when, draft.facts)
     if name not in triggered:
         yield f"nothing triggers it: {idle}neither request.context.{name} nor request.context.signals does"
         return
-    found = triggered[name]
+    guardrail = triggered[name]
     told = {
         "when": "its when holds",
-        "error": f"its when cannot be judged: {found.error}",
-        "missing": f"its when could hold: {', '.join(found.missing)} is missing",
+        "error": f"its when cannot be judged: {guardrail.error}",
+        "missing": f"its when could hold: {', '.join(guardrail.missing)} is missing",
         "signal": "request.context.signals names it",
         "label": f"request.context.{name} is given, and not false",
     }
-    yield from (f"triggered: {told[way]}" for way in found.by)
+    yield from (f"triggered: {told[way]}" for way in guardrail.by)
 
 
 def _of_rule(view: PackView, draft: Draft, name: str) -> Iterator[str]:
@@ -236,7 +249,7 @@ def _of_gate(view: PackView, draft: Draft, name: str) -> Iterator[str]:
             yield from (f"{one} asks for it" for one in active.because)
             if active.undecided:
                 yield active.undecided
-    yield from (one.why for one in verdict.inactive if one.gate_id == name)
+    yield from (inactive_gate.why for inactive_gate in verdict.inactive if inactive_gate.gate_id == name)
     when = view.policy.gates[name].when
     if when is not None:
         yield f"when {_shown(when)}"
@@ -251,10 +264,10 @@ def _of_tool(view: PackView, draft: Draft, name: str) -> Iterator[str]:
             yield f"it is {tool.declared_mode}, and the run's ceiling is {draft.facts.safety_mode}"
     for out in surface.left_out:
         if out.capability_id == name:
-            for one in out.reasons:
-                by = f" (by {', '.join(one.by)})" if one.by and one.kind != "above_ceiling" else ""
-                yield f"{one.kind}: {one.message}{by}"
-    yield from (f"policy: {one}" for one in draft.policy.verdict.denials)
+            for reason in out.reasons:
+                by = f" (by {', '.join(reason.by)})" if reason.by and reason.kind != "above_ceiling" else ""
+                yield f"{reason.kind}: {reason.message}{by}"
+    yield from (f"policy: {denial}" for denial in draft.policy.verdict.denials)
 
 
 def _read(condition: Json, facts: Facts) -> Iterator[str]:

@@ -121,9 +121,9 @@ def replay_recorded(pack: LoadedPack, objects: Objects) -> Iterator[Replayed]:
             yield _of_step(position, step, "skipped", why="it had no output")
             continue
         yield _read_back(_of_step(position, step, "matched", replayed=step.output_ref), objects)
-    for one in pack.manifest.outputs:
-        part = Replayed(part=f"outputs/{one.name}", outcome="matched", recorded=one.content_ref)
-        yield _read_back(msgspec.structs.replace(part, replayed=one.content_ref), objects)
+    for output in pack.manifest.outputs:
+        part = Replayed(part=f"outputs/{output.name}", outcome="matched", recorded=output.content_ref)
+        yield _read_back(msgspec.structs.replace(part, replayed=output.content_ref), objects)
 
 
 def changed_inputs(pack: LoadedPack, objects: Objects) -> Iterator[Drift]:
@@ -183,10 +183,10 @@ def _read_back(part: Replayed, objects: Objects) -> Replayed:
 def _whole(ref: str, objects: Objects) -> Digest:
     """The digest of recorded bytes that are there and are what it says."""
     digest = Digest.parse(ref)
-    found = objects.check(digest)
-    damage = damage_in(found)
+    condition = objects.check(digest)
+    damage = damage_in(condition)
     if damage is not None:
-        raise _DAMAGED[damage](said("what was recorded", damage, found.why))
+        raise _DAMAGED[damage](said("what was recorded", damage, condition.why))
     return digest
 
 

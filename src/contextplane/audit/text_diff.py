@@ -56,10 +56,10 @@ def diff_from(recorded: str, data: bytes, objects: Objects) -> TextDiff:
 
 
 def _told(contents: list[str | TextDiff]) -> TextDiff:
-    refused = [one for one in contents if isinstance(one, TextDiff)]
+    refused = [content for content in contents if isinstance(content, TextDiff)]
     if refused:
-        return min(refused, key=lambda one: _WEIGHT.index(one.state))
-    ours, theirs = (one for one in contents if isinstance(one, str))
+        return min(refused, key=lambda text_diff: _WEIGHT.index(text_diff.state))
+    ours, theirs = (content for content in contents if isinstance(content, str))
     return compared(ours, theirs)
 
 

@@ -72,8 +72,8 @@ def unknown_refs(raw: bytes) -> tuple[Digest, ...]:
     value = msgspec.json.decode(raw)
     others = [_besides(value, Manifest)]
     others += [_besides(value.get(name), kind) for name, kind in _OBJECTS.items()]
-    others += [_besides(one, kind) for name, kind in _LISTS.items() for one in _entries(value, name)]
-    return tuple(dict.fromkeys(digest for one in others for digest in digests_in(one)))
+    others += [_besides(entry, kind) for name, kind in _LISTS.items() for entry in _entries(value, name)]
+    return tuple(dict.fromkeys(digest for other in others for digest in digests_in(other)))
 
 
 def _besides(value: object, kind: type[Value]) -> list[object]:
@@ -160,19 +160,19 @@ def expected_of(manifest: Manifest, path: str, named: str = "") -> Expected | st
     The one that its sidecar names, unless it lies where another output belongs. Without that, the output of the same
     base name, if it is the only one or all such hold the same bytes. Of several outputs of one name the last counts.
     """
-    outputs = {posixpath.normpath(one.name): one for one in manifest.outputs if one.name}
+    outputs = {posixpath.normpath(output.name): output for output in manifest.outputs if output.name}
     base = posixpath.basename(path)
-    fits = [one for name, one in outputs.items() if _base(name) == base]
+    fits = [output for name, output in outputs.items() if _base(name) == base]
     if named and posixpath.normpath(named) in outputs and _base(named) == base:
         fits = [outputs[posixpath.normpath(named)]]
         there = max((name for name in outputs if f"/{path}".endswith(f"/{name}")), key=len, default="")
         if there and outputs[there].content_ref != fits[0].content_ref:
             return f"its sidecar says that it is {fits[0].name}, and it lies where {outputs[there].name} belongs"
-    elif path in outputs and len({one.content_ref for one in fits}) == 1:
+    elif path in outputs and len({fit.content_ref for fit in fits}) == 1:
         # A log's own folder may not be the workspace, so a path alone does not choose between different bytes.
         fits = [outputs[path]]
     if len(fits) > 1:
-        return f"{len(fits)} outputs of the pack are named {base}: {', '.join(sorted(one.name for one in fits))}"
+        return f"{len(fits)} outputs of the pack are named {base}: {', '.join(sorted(fit.name for fit in fits))}"
     if not fits:
         called = f"; its sidecar calls it {named}: was it renamed?" if named and _base(named) != base else ""
         return f"the pack has no output named {base}{called}"

@@ -76,12 +76,12 @@ def why(source: PackSource, file: Authored, name: str, knobs: Sequence[Knob] = (
         changes = changes_worth_trying(source.pack, intents, found.value, found.context, item)
     search = _Search(source, item, changes)
     smallest = search.smallest(found.value)
-    flips = tuple(one for one in smallest if search.flips(found.value, one))
+    flips = tuple(overrides for overrides in smallest if search.flips(found.value, overrides))
     return Why(
         item=item,
         reasons=reasons_of(source, case, found.context, item),
         flips=flips,
-        becomes=tuple(search.after(found.value, one) for one in flips),
+        becomes=tuple(search.after(found.value, flip) for flip in flips),
         tried=search.tried,
         complete=search.complete and bool(flips or not smallest),
     )
@@ -90,13 +90,13 @@ def why(source: PackSource, file: Authored, name: str, knobs: Sequence[Knob] = (
 def _named(items: Sequence[Item], name: str) -> Item:
     """The item of this name: its id, the last part of a rule's, or either after its kind and `/`."""
     kind, _, rest = name.partition("/")
-    exact = [one for one in items if one.id == name or (one.kind == kind and rest in _names(one))]
-    found = exact or [one for one in items if name in _names(one)]
+    exact = [item for item in items if item.id == name or (item.kind == kind and rest in _names(item))]
+    found = exact or [item for item in items if name in _names(item)]
     if not found:
-        known = {one.id for one in items}
+        known = {item.id for item in items}
         raise ItemUnknown("nothing of this name was decided on", at=name[:120], hint=nearest(name, known, "name one"))
     if len(found) > 1:
-        ways = ", ".join(f"{one.kind}/{one.id}" for one in found[:_ALTERNATIVES])
+        ways = ", ".join(f"{item.kind}/{item.id}" for item in found[:_ALTERNATIVES])
         raise ItemAmbiguous("several things have this name", at=name[:120], hint=f"say which: {ways}")
     return found[0]
 
@@ -122,7 +122,7 @@ class _Search:
         for size in range(1, _MOST_TOGETHER + 1):
             found: dict[frozenset[str], tuple[Knob, ...]] = {}
             for together in _sets(self._changes, size):
-                places = frozenset(one.at for one in together)
+                places = frozenset(override.at for override in together)
                 if places in found:
                     continue  # another value at the same places flips it already
                 if self.tried >= most:
@@ -165,9 +165,11 @@ class _Search:
 
 def _weight(value: Json) -> int:
     parts = [value.get(name) for name in ("evidence", "memories")] if isinstance(value, dict) else []
-    return sum(len(one) for one in parts if isinstance(one, list))
+    return sum(len(part) for part in parts if isinstance(part, list))
 
 
 def _sets(changes: Sequence[Knob], size: int) -> Iterator[tuple[Knob, ...]]:
     """Changes at different places, so many together."""
-    return (one for one in combinations(changes, size) if len({knob.at for knob in one}) == size)
+    return (
+        combination for combination in combinations(changes, size) if len({knob.at for knob in combination}) == size
+    )

@@ -2,7 +2,7 @@
 
 from typing import Any, assert_never
 
-from contextplane.authoring.diff.comparers import Change
+from contextplane.authoring.diff.change import Change
 from contextplane.authoring.diff.walk import compared
 from contextplane.authoring.environment import Surroundings
 from contextplane.authoring.finding import Finding, Law
@@ -51,7 +51,7 @@ def _catalog(value: Json, surroundings: Surroundings | None, identify: Identify 
     if not isinstance(typed, DecisionCatalog):
         return Report(findings=in_order(typed), not_run=GATES[1:])
     subject = CatalogSubject(typed, value, surroundings, identify=identify)
-    return Report(findings=in_order(one for law in catalog.LAWS for one in law.findings(subject)))
+    return Report(findings=in_order(finding for law in catalog.LAWS for finding in law.findings(subject)))
 
 
 def _overlay(value: Json, surroundings: Surroundings | None, base: Json, identify: Identify | None) -> Report:
@@ -59,8 +59,8 @@ def _overlay(value: Json, surroundings: Surroundings | None, base: Json, identif
     if not isinstance(typed, Overlay):
         return Report(findings=in_order(typed), not_run=GATES[1:])
     subject = OverlaySubject(typed, value, base, identify=identify)
-    found = [one for law in laws.LAWS for one in law.findings(subject)]
-    return Report(findings=in_order([*found, *_brought_about(subject, surroundings)]))
+    findings = [finding for law in laws.LAWS for finding in law.findings(subject)]
+    return Report(findings=in_order([*findings, *_brought_about(subject, surroundings)]))
 
 
 def _brought_about(subject: OverlaySubject, surroundings: Surroundings | None) -> tuple[Finding, ...]:
@@ -70,8 +70,8 @@ def _brought_about(subject: OverlaySubject, surroundings: Surroundings | None) -
         return ()
     before = judged(base, surroundings, identify=subject.identify).findings
     after = judged(view, surroundings, identify=subject.identify).findings
-    known = {(one.code, one.cause) for one in before}
-    return tuple(one for one in after if (one.code, one.cause) not in known)
+    known = {(finding.code, finding.cause) for finding in before}
+    return tuple(finding for finding in after if (finding.code, finding.cause) not in known)
 
 
 def changes_between(kind: ArtifactKind, old: Json, new: Json) -> tuple[Change, ...]:

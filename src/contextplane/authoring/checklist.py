@@ -132,15 +132,18 @@ def evaluators_agree(_: Asked) -> Told:
 
 def the_difference_is_shown(asked: Asked) -> Told:
     """The difference to the version before is shown by layer, and the new number says as much."""
-    found = asked.comparison
-    if found is None:
+    comparison = asked.comparison
+    if comparison is None:
         missing = "the form is wrong" if asked.surface is None else "give the version before with --against"
         return Told(verdict="unknown", reason=missing)
-    if found.refusal:
-        return Told(verdict="failed", reason=found.refusal)
-    if found.same:
-        return Told(verdict="passed", reason=f"nothing changed since {found.old}")
-    return Told(verdict="passed", reason=f"{found.old} to {found.new}; the least version class is {found.bump.least}")
+    if comparison.refusal:
+        return Told(verdict="failed", reason=comparison.refusal)
+    if comparison.same:
+        return Told(verdict="passed", reason=f"nothing changed since {comparison.old}")
+    return Told(
+        verdict="passed",
+        reason=f"{comparison.old} to {comparison.new}; the least version class is {comparison.bump.least}",
+    )
 
 
 STEPS: tuple[tuple[str, Callable[[Asked], Told]], ...] = (
@@ -179,7 +182,7 @@ def _may_be_signed(asked: Asked, lines: list[Line]) -> Told:
 def _open(asked: Asked) -> list[Finding]:
     """What the gates found, without what they left to the golden cases when these have passed."""
     answered = asked.cases is not None and asked.cases.count > 0 and not asked.cases.drifted
-    return [one for one in asked.report.findings if not (answered and one.code == _LEFT_TO_CASES)]
+    return [finding for finding in asked.report.findings if not (answered and finding.code == _LEFT_TO_CASES)]
 
 
 def _apart(surface: frozenset[str], expected: frozenset[str] | None) -> tuple[frozenset[str], frozenset[str]]:
@@ -191,16 +194,20 @@ def _of_gate(asked: Asked, gate: Gate, good: str) -> Told:
     """What the findings of one gate come to."""
     if gate in asked.report.not_run:
         return Told(verdict="unknown", reason="the form is wrong, so this gate could not look")
-    found = [one for one in asked.report.findings if one.gate == gate]
+    findings = [finding for finding in asked.report.findings if finding.gate == gate]
     for verdict in _NO_PASS:
-        for reason in _reasons(found, verdict):
+        for reason in _reasons(findings, verdict):
             return Told(verdict=verdict, reason=reason)
     return Told(verdict="passed", reason=good)
 
 
 def _reasons(findings: Iterable[Finding], verdict: Verdict) -> list[str]:
     """The laws that stand against a pass, the first of them by code and place; nothing when there are none."""
-    found = [f"{one.code} at {one.at or 'the whole pack'}" for one in findings if one.severity == _SEVERITY[verdict]]
+    found = [
+        f"{finding.code} at {finding.at or 'the whole pack'}"
+        for finding in findings
+        if finding.severity == _SEVERITY[verdict]
+    ]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return [f"{_WORDS[verdict]} by law: {', '.join(found[:_NAMED])}{more}"] if found else []
 

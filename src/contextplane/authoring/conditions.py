@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Literal
 
 from contextplane.authoring.subject import Deciding, Subject
-from contextplane.model.context_pack import APPROVAL_MODES, Guardrail
+from contextplane.model.context_pack import Guardrail
 from contextplane.model.json.canonical import Json, canonical
+from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
 from contextplane.policy.facts import MATCHED
 from contextplane.policy.logic.expression import LogicFailed, LogicProblem, compiled, examined
@@ -58,11 +59,11 @@ class Condition(Value, frozen=True):
 
 def conditions(subject: Deciding) -> tuple[Condition, ...]:
     """All of them, in the order of the document."""
-    found = []
+    conditions = []
     for of, name, at, expression in _placed(subject):
         plain, problems, reads = examined(expression)
         free = not problems and turns_freely(expression)
-        found.append(
+        conditions.append(
             Condition(
                 of=of,
                 name=name,
@@ -74,22 +75,22 @@ def conditions(subject: Deciding) -> tuple[Condition, ...]:
                 free=free,
             )
         )
-    return tuple(found)
+    return tuple(conditions)
 
 
 def unsound(subject: Deciding) -> frozenset[str]:
     """The places of conditions that cannot be evaluated: what follows from them cannot be asked."""
-    return frozenset(one.at for one in subject.once(conditions) if one.problems)
+    return frozenset(condition.at for condition in subject.once(conditions) if condition.problems)
 
 
 def facts_read(subject: Deciding) -> frozenset[str]:
     """Every fact that a condition of the pack reads."""
-    return frozenset[str]().union(*[one.reads for one in subject.once(conditions)])
+    return frozenset[str]().union(*[condition.reads for condition in subject.once(conditions)])
 
 
 def conditions_at(subject: Deciding) -> Mapping[str, Condition]:
     """All of them by their places."""
-    return {one.at: one for one in subject.once(conditions)}
+    return {condition.at: condition for condition in subject.once(conditions)}
 
 
 def _placed(subject: Deciding) -> list[tuple[Kind, str, str, Json]]:
@@ -106,9 +107,9 @@ def _of_policy(subject: Subject) -> list[tuple[Kind, str, str, Json]]:
     ]
     guardrails = subject.pack.policy_layer.guardrails
     for kind, entries in (("must_refuse", guardrails.must_refuse), ("must_escalate", guardrails.must_escalate)):
-        for n, one in enumerate(entries):
-            if isinstance(one, Guardrail) and one.when is not None:
-                found.append(("guardrail", one.id, f"/policy_layer/guardrails/{kind}/{n}/when", one.when))
+        for n, guardrail in enumerate(entries):
+            if isinstance(guardrail, Guardrail) and guardrail.when is not None:
+                found.append(("guardrail", guardrail.id, f"/policy_layer/guardrails/{kind}/{n}/when", guardrail.when))
     for at, gate in subject.gates.values():
         if gate.when is not None:
             found.append(("gate", gate.gate_id, f"{at}/when", gate.when))
@@ -122,14 +123,14 @@ AppliesTo = Mapping[str, str | tuple[str, ...]]
 """What a rule is matched by, and of each the values that it is for: one, or any of several."""
 
 
-def can_take_effect(one: Condition, applies_to: AppliesTo, tries: Tries, *, wanted: bool = True) -> Answer:
+def can_take_effect(condition: Condition, applies_to: AppliesTo, tries: Tries, *, wanted: bool = True) -> Answer:
     """Whether a condition can be as wanted where it is asked at all."""
-    if not one.reads and b'"var"' not in canonical(one.expression):
-        return _constantly(one.expression, wanted=wanted)
-    within = () if _MATCHED_FACTS.isdisjoint(one.reads) else tuple(known_within(applies_to, one.reads))
+    if not condition.reads and b'"var"' not in canonical(condition.expression):
+        return _constantly(condition.expression, wanted=wanted)
+    within = () if _MATCHED_FACTS.isdisjoint(condition.reads) else tuple(known_within(applies_to, condition.reads))
     if not within:
-        return "yes" if one.free else can_be(one.expression, wanted, tries)
-    return solve([(one.expression, wanted), *((known, True) for _, known in within)], tries).answer
+        return "yes" if condition.free else can_be(condition.expression, wanted, tries)
+    return solve([(condition.expression, wanted), *((known, True) for _, known in within)], tries).answer
 
 
 def _constantly(condition: Json, *, wanted: bool) -> Answer:
@@ -193,17 +194,17 @@ def answers(expression: Json) -> Answer:
         return "unknown"
     if operator in {"and", "or"}:
         # Each of them may be what it comes to: the first that decides it, or the last.
-        return _together([answers(one) for one in operands])
+        return _together([answers(operand) for operand in operands])
     if operator in {"if", "?:"}:
-        return _together([answers(one) for one in _ends(operands)])
+        return _together([answers(end) for end in _ends(operands)])
     return "no"
 
 
 def _always_fails(operator: str, operands: list[Json]) -> bool:
     """True and false have no order, and only a list can be gone through."""
     if operator in ORDERING:
-        return any(isinstance(one, bool) for one in operands[:2])
-    return operator in PER_ELEMENT and any(isinstance(one, str | bool | int | float) for one in operands[:1])
+        return any(isinstance(operand, bool) for operand in operands[:2])
+    return operator in PER_ELEMENT and any(isinstance(operand, str | bool | int | float) for operand in operands[:1])
 
 
 def _ends(operands: list[Json]) -> list[Json]:
@@ -213,6 +214,6 @@ def _ends(operands: list[Json]) -> list[Json]:
 
 
 def _together(parts: list[Answer]) -> Answer:
-    if all(one == "yes" for one in parts) and parts:
+    if all(part == "yes" for part in parts) and parts:
         return "yes"
-    return "no" if all(one == "no" for one in parts) else "unknown"
+    return "no" if all(part == "no" for part in parts) else "unknown"

@@ -76,7 +76,7 @@ class _Branch:
         """Facts of which it takes effect and none of the others does."""
         wanted = [(self.condition, frozenset[Outcome]({self.placed.branch}))]
         wanted += [(one, frozenset[Outcome]({True})) for one in self.within]
-        wanted += [(one.condition, frozenset[Outcome]({not one.placed.branch})) for one in others]
+        wanted += [(other.condition, frozenset[Outcome]({not other.placed.branch})) for other in others]
         return solve_outcomes(wanted, self.budget)
 
     def denies(self, facts: Mapping[str, Json]) -> bool:
@@ -106,8 +106,8 @@ def _contradicted(allows: _Branch, denying: Sequence[_Branch], budget: _Budget) 
     if answer == "yes" or not against:
         return
     alone = [one for one in against if allows.beyond([one]).answer == "no"]
-    for one in alone:
-        yield Contradiction(allows=allows.placed, denies=(one.placed,))
+    for branch in alone:
+        yield Contradiction(allows=allows.placed, denies=(branch.placed,))
     if not alone:
         yield Contradiction(allows=allows.placed, denies=tuple(one.placed for one in against), sure=answer == "no")
 
@@ -119,21 +119,21 @@ def _allowed(allows: _Branch, denying: Sequence[_Branch], budget: _Budget) -> tu
     some where nothing denies, or none.
     """
     against: list[_Branch] = []
-    found = allows.beyond(against)
-    if found.answer == "unknown":
+    solution = allows.beyond(against)
+    if solution.answer == "unknown":
         against = list(denying[:_TOGETHER])
-        found = allows.beyond(against)
-    while found.answer == "yes":
+        solution = allows.beyond(against)
+    while solution.answer == "yes":
         budget.tries -= len(denying)
-        hit = [one for one in denying if one.denies(found.facts)]
+        hit = [branch for branch in denying if branch.denies(solution.facts)]
         if not hit:
             return "yes", against
         against += hit
         if len(against) > _TOGETHER:
             return "unknown", against[:_TOGETHER]
         budget.solves -= 1
-        found = allows.beyond(against)
-    return found.answer, against
+        solution = allows.beyond(against)
+    return solution.answer, against
 
 
 def _compared(subject: Subject, budget: Tries) -> Iterator[tuple[_Branch, list[_Branch]]]:
@@ -158,8 +158,8 @@ def _compared(subject: Subject, budget: Tries) -> Iterator[tuple[_Branch, list[_
             for fact in ("", *sorted(reads))
             for denies in denying.get((intent, fact), ())
         )
-        others = [one for one in near if one.reads <= reads and one.placed.of.at != placed.of.at]
-        if within := [one for one in others if applies_within(placed, one.placed)]:
+        others = [branch for branch in near if branch.reads <= reads and branch.placed.of.at != placed.of.at]
+        if within := [other for other in others if applies_within(placed, other.placed)]:
             yield _Branch(placed, placed.of.rule.condition, reads, budget, [one for _, one in known]), within
 
 
@@ -218,8 +218,15 @@ def _condition(placed: PlacedEffect, subject: Subject) -> Condition:
 
 
 def _sound(subject: Subject, *, allow: bool) -> list[PlacedEffect]:
-    found, unsure = [one for one in subject.effects if one.effect.allow is allow], subject.once(unsound)
-    return [one for one in found if f"{one.of.at}/if" not in unsure] if unsure else found
+    placed_effects, unsure = (
+        [effect for effect in subject.effects if effect.effect.allow is allow],
+        subject.once(unsound),
+    )
+    return (
+        [placed_effect for placed_effect in placed_effects if f"{placed_effect.of.at}/if" not in unsure]
+        if unsure
+        else placed_effects
+    )
 
 
 def applies_within(inner: PlacedEffect, outer: PlacedEffect) -> bool:

@@ -1,6 +1,6 @@
 """What is known of the environment that a pack is meant for. What is not known is never taken for granted."""
 
-from contextplane.model.context_pack import ApprovalMode
+from contextplane.model.terms import ApprovalMode
 from contextplane.model.value import Document
 
 __all__ = ["Surroundings"]

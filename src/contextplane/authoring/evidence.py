@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from contextplane.authoring.conditions import facts_read
 from contextplane.authoring.subject import Subject
-from contextplane.model.context_pack import ApprovalMode, Permission, at_most
+from contextplane.model.context_pack import Permission
+from contextplane.model.terms import ApprovalMode, at_most
 
 __all__ = [
     "ACTING",

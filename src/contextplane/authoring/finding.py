@@ -45,9 +45,16 @@ class Law(Value, Generic[S_contra], frozen=True):
     def findings(self, subject: S_contra) -> "Iterable[Finding]":
         return map(self.finding, self.check(subject))
 
-    def finding(self, one: Broken) -> "Finding":
-        severity: Severity = "unknown" if one.unknown else self.severity
-        return Finding(gate=self.gate, code=self.code, severity=severity, at=one.at, cause=one.cause, cure=one.cure)
+    def finding(self, violation: Broken) -> "Finding":
+        severity: Severity = "unknown" if violation.unknown else self.severity
+        return Finding(
+            gate=self.gate,
+            code=self.code,
+            severity=severity,
+            at=violation.at,
+            cause=violation.cause,
+            cure=violation.cure,
+        )
 
 
 class Finding(Value, frozen=True):

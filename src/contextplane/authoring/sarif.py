@@ -66,19 +66,19 @@ def sarif(
 
 
 def _result(one: Located, index: int, named: str) -> Json:
-    found = one.finding
+    finding = one.finding
     return {
-        "ruleId": found.code,
+        "ruleId": finding.code,
         "ruleIndex": index,
-        "level": _LEVEL[found.severity],
-        "message": {"text": f"{_sentence(found.cause)} {_sentence(found.cure)}"},
+        "level": _LEVEL[finding.severity],
+        "message": {"text": f"{_sentence(finding.cause)} {_sentence(finding.cure)}"},
         "locations": [
             {
                 "physicalLocation": {
                     "artifactLocation": {"uri": one.uri},
                     "region": {"startLine": one.place.line, "startColumn": one.place.column},
                 },
-                "logicalLocations": [{"fullyQualifiedName": found.at or "/"}],
+                "logicalLocations": [{"fullyQualifiedName": finding.at or "/"}],
             }
         ],
         "partialFingerprints": {_FINGERPRINT: Digest.of(named.encode()).hex},

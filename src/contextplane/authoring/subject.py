@@ -185,7 +185,9 @@ class Subject(Deciding):
 
     @kept
     def permitted(self) -> frozenset[str] | None:
-        return frozenset(f"{one.adapter_id}.{one.capability}" for _, one in self.permissions if one.allow)
+        return frozenset(
+            f"{permission.adapter_id}.{permission.capability}" for _, permission in self.permissions if permission.allow
+        )
 
     @property
     def roles(self) -> tuple[tuple[str, str], ...]:
@@ -199,7 +201,7 @@ class Subject(Deciding):
         guardrails, rules = policy.guardrails, self.rules
         return {
             "bundle_id": (policy.policy_bundles, "/policy_layer/policy_bundles", "bundle_id"),
-            "rule_id": ([one.rule for one in rules], [one.at for one in rules], "rule_id"),
+            "rule_id": ([rule.rule for rule in rules], [rule.at for rule in rules], "rule_id"),
             "gate_id": (policy.approval_gates, "/policy_layer/approval_gates", "gate_id"),
             "refusal": (guardrails.must_refuse, "/policy_layer/guardrails/must_refuse", ""),
             "escalation": (guardrails.must_escalate, "/policy_layer/guardrails/must_escalate", ""),
@@ -217,23 +219,25 @@ class Subject(Deciding):
 
 
 def _rules(pack: ContextPack) -> list[PlacedRule]:
-    found = []
+    placed_rules = []
     for b, bundle in enumerate(pack.policy_layer.policy_bundles):
         for r, rule in enumerate(bundle.policy_dsl.rules):
             named = rule.applies_to.get("intent", ())
             intents = (named,) if isinstance(named, str) else named
             at = f"/policy_layer/policy_bundles/{b}/policy_dsl/rules/{r}"
-            found.append(PlacedRule(rule=rule, bundle=bundle, at=at, intents=intents))
-    return found
+            placed_rules.append(PlacedRule(rule=rule, bundle=bundle, at=at, intents=intents))
+    return placed_rules
 
 
 def _effects(rules: Iterable[PlacedRule]) -> list[PlacedEffect]:
-    found = []
+    placed_effects = []
     for placed in rules:
-        found.append(PlacedEffect(effect=placed.rule.then, of=placed, at=f"{placed.at}/then", branch=True))
+        placed_effects.append(PlacedEffect(effect=placed.rule.then, of=placed, at=f"{placed.at}/then", branch=True))
         if placed.rule.otherwise is not None:
-            found.append(PlacedEffect(effect=placed.rule.otherwise, of=placed, at=f"{placed.at}/else", branch=False))
-    return found
+            placed_effects.append(
+                PlacedEffect(effect=placed.rule.otherwise, of=placed, at=f"{placed.at}/else", branch=False)
+            )
+    return placed_effects
 
 
 class CatalogSubject(Deciding):

@@ -148,8 +148,8 @@ class Texts:
         A pattern is slow and a needle fast: a document without mistakes pays for needles.
         """
         prose = self.prose
-        for one in needs:
-            if one in prose:
+        for need in needs:
+            if need in prose:
                 return self.placed({text for text in self.sentences if pattern().search(text)})
         return iter(())
 

@@ -87,9 +87,9 @@ def bounds_arguments(schema: dict[str, Any], depth: int = 0) -> bool:
         return True
     # Where all hold, one that bounds is enough; where one is chosen, each has to.
     return (
-        any(_says_something(one) for one in arguments.values())
+        any(_says_something(argument) for argument in arguments.values())
         or any(_each(schema, "allOf", depth))
-        or any(found and all(found) for found in (_each(schema, name, depth) for name in ("anyOf", "oneOf")))
+        or any(flags and all(flags) for flags in (_each(schema, name, depth) for name in ("anyOf", "oneOf")))
     )
 
 
@@ -103,8 +103,8 @@ def _each(schema: dict[str, Any], name: str, depth: int) -> list[bool]:
     """Of each schema in a list, whether it bounds an argument."""
     parts = schema.get(name)
     return [
-        bounds_arguments(one, depth + 1) if isinstance(one, dict) else one is False
-        for one in (parts if isinstance(parts, list) else ())
+        bounds_arguments(part, depth + 1) if isinstance(part, dict) else part is False
+        for part in (parts if isinstance(parts, list) else ())
     ]
 
 
@@ -146,7 +146,7 @@ def refuses_objects(schema: dict[str, Any]) -> str | None:
         return "/type"
     if not isinstance(schema.get("const", {}), dict):
         return "/const"
-    return "/enum" if isinstance(values, list) and not any(isinstance(one, dict) for one in values) else None
+    return "/enum" if isinstance(values, list) and not any(isinstance(value, dict) for value in values) else None
 
 
 def _within(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:

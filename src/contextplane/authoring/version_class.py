@@ -6,7 +6,7 @@ Two packs side by side: what changed, the least version class of it, and whether
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
-from contextplane.authoring.diff.comparers import Change, Effect
+from contextplane.authoring.diff.change import Change, Effect
 from contextplane.authoring.diff.walk import compared
 from contextplane.authoring.finding import Finding
 from contextplane.authoring.gates.table import Report
@@ -69,7 +69,7 @@ def least_class(change: Change) -> VersionClass:
 
 def required_bump(changes: Iterable[Change], *, unsafe: Sequence[str] = ()) -> Bump:
     """The highest class that any change asks for; `unsafe`: why the new pack may not be published at all."""
-    reasons = tuple((least_class(one), one) for one in changes)
+    reasons = tuple((least_class(change), change) for change in changes)
     least: VersionClass = max((one for one, _ in reasons), key=CLASSES.index, default="patch")
     return Bump(least="reject" if unsafe else least, reasons=reasons)
 
@@ -113,8 +113,10 @@ class Comparison(Value, frozen=True):
 
 def comparison(old: Side, new: Side, report: Report) -> Comparison:
     """Compare two packs; `report` is what the gates say of the newer one."""
-    unsafe = tuple(one for one in report.findings if one.severity == "error")
-    bump = required_bump(compared(old.value, new.value), unsafe=[f"{one.code} at {one.at}" for one in unsafe])
+    unsafe = tuple(finding for finding in report.findings if finding.severity == "error")
+    bump = required_bump(
+        compared(old.value, new.value), unsafe=[f"{finding.code} at {finding.at}" for finding in unsafe]
+    )
     same = canonical(old.value) == canonical(new.value)
     refs = old.pack.ref, new.pack.ref
     refusal = "" if same else _refusal(*refs, bump, unsafe)

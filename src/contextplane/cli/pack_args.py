@@ -26,17 +26,17 @@ def catalogs_of(args: Namespace, screen: Screen) -> "tuple[Candidate, ...]":
     from contextplane.errors import ContextPlaneError
     from contextplane.registry.artifacts import candidate
 
-    found = []
+    candidates = []
     for name in args.catalog:
         if names_file(name):
             try:
-                found.append(candidate(author_file(name).value))
+                candidates.append(candidate(author_file(name).value))
             except ContextPlaneError as error:
                 raise (error if (error.at or "").startswith(name) else error.under(f"{name}: ")) from None
             continue
         with at_desk(args, screen) as desk:
-            found.extend(published_catalogs(desk, [desk.named_version(name)]))
-    return tuple(found)
+            candidates.extend(published_catalogs(desk, [desk.named_version(name)]))
+    return tuple(candidates)
 
 
 def older(args: Namespace, screen: Screen) -> "Authored | None":

@@ -64,7 +64,7 @@ class _Parser(argparse.ArgumentParser):
         """Refuse what is nearly one of the choices with the one that was meant."""
         import difflib
 
-        near = difflib.get_close_matches(value, [str(one) for one in action.choices or ()], n=1)
+        near = difflib.get_close_matches(value, [str(choice) for choice in action.choices or ()], n=1)
         if near:
             option = "".join(f"{name} " for name in action.option_strings[-1:])
             raise Usage(

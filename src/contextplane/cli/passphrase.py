@@ -31,8 +31,8 @@ class PassphraseSource:
             return _first_line(self._fd)
         from contextplane.app.settings import key_passphrase
 
-        said = key_passphrase()
-        return said if said is not None or not sys.stdin.isatty() else self._asked()
+        data = key_passphrase()
+        return data if data is not None or not sys.stdin.isatty() else self._asked()
 
     def _asked(self) -> bytes:
         from getpass import getpass

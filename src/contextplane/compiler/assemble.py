@@ -57,13 +57,15 @@ def evidence_gate(part: EvidencePart, answers: Answers, omitted: Iterable[Omissi
             satisfied.append(Satisfied(name=name, by=by_name[name]))
         else:
             unresolved.append(_unresolved(name, part, lost, answers))
-    is_open = any(one.required and one.selected is None for one in part.conflicts)
+    is_open = any(conflict.required and conflict.selected is None for conflict in part.conflicts)
     return EvidenceGate(
         required=part.required,
         satisfied=tuple(satisfied),
         unresolved=tuple(unresolved),
         rejected=tuple(
-            RejectedEvidence(evidence_ref=one.id, reason=one.reason) for one in omitted if one.kind == "evidence"
+            RejectedEvidence(evidence_ref=omission.id, reason=omission.reason)
+            for omission in omitted
+            if omission.kind == "evidence"
         ),
         conflicts=part.conflicts,
         sufficiency=_sufficiency(unresolved, is_open=is_open),
@@ -88,7 +90,7 @@ def _unresolved(name: str, part: EvidencePart, lost: Mapping[str, list[Unansweri
 
 def _lost(part: EvidencePart, omitted: Iterable[Omission]) -> dict[str, list[Unanswering]]:
     """Names that evidence would have closed, had it not been left out afterwards, and that evidence."""
-    gone = {one.at: one.reason for one in omitted if one.kind == "evidence"}
+    gone = {omission.at: omission.reason for omission in omitted if omission.kind == "evidence"}
     found: dict[str, list[Unanswering]] = {}
     for one in part.admitted:
         if one.closes is not None and one.at in gone:
@@ -100,7 +102,9 @@ def _lost(part: EvidencePart, omitted: Iterable[Omission]) -> dict[str, list[Una
 def _sufficiency(unresolved: list[Unresolved], *, is_open: bool) -> Sufficiency:
     if not unresolved and not is_open:
         return "sufficient"
-    return "obtainable" if not is_open and all(one.obtainable_by for one in unresolved) else "insufficient"
+    return (
+        "obtainable" if not is_open and all(requirement.obtainable_by for requirement in unresolved) else "insufficient"
+    )
 
 
 _HONOR = "Honor the policy_manifest, tool_manifest, runtime_controls, and required_evidence at every step."
@@ -160,7 +164,7 @@ def assemble(draft: Draft) -> Draft:
         context_blocks=draft.blocks,
     )
     prefix = prefix_of(prompt)
-    dropped = {one.id: one.reason for one in draft.budget.omitted}
+    dropped = {omission.id: omission.reason for omission in draft.budget.omitted}
     manifests = _manifests(draft, dropped)
     part = AssemblePart(
         developer=prompt.developer,
@@ -204,17 +208,21 @@ def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:
         tool_manifest=tuple(tools),
         evidence_manifest=tuple(evidence),
         memory_manifest=tuple(memories),
-        omission_manifest=(*(one for part in earlier for one in part.omitted), *gone),
+        omission_manifest=(*(omission for part in earlier for omission in part.omitted), *gone),
     )
 
 
 def _dropped(kind: OmissionKind, ids: tuple[str, ...], reason: str, at: str | None = None) -> Iterator[Omission]:
-    return (Omission(kind=kind, id=one, stage="budget", reason=reason, at=at) for one in ids)
+    return (Omission(kind=kind, id=identity, stage="budget", reason=reason, at=at) for identity in ids)
 
 
 def _answers(draft: Draft, manifests: Manifests, dropped: dict[str, str]) -> Answers:
     pairs = zip(draft.evidence.admitted, draft.evidence.blocks, strict=True)
-    surfaced = {f"{one.adapter_id}.{name}" for one in manifests.tool_manifest for name in one.capabilities}
+    surfaced = {
+        f"{manifest_entry.adapter_id}.{name}"
+        for manifest_entry in manifests.tool_manifest
+        for name in manifest_entry.capabilities
+    }
     producers = draft.inputs.view.producers
     return Answers(
         said=draft.inputs.request.input.context,

@@ -34,14 +34,14 @@ def business_block(inputs: Inputs) -> ContextBlock:
 
 def session_block(inputs: Inputs, environment: dict[str, EnvironmentValue]) -> ContextBlock:
     """What the request says besides its message, and where it takes place."""
-    said = inputs.request.input
-    lines = [f"{name}: {quoted(one.value)}" for name, one in environment.items()]
-    if said.channel is not None:
-        lines.append(f"channel: {quoted(said.channel)}")
+    invoke_input = inputs.request.input
+    lines = [f"{name}: {quoted(environment_value.value)}" for name, environment_value in environment.items()]
+    if invoke_input.channel is not None:
+        lines.append(f"channel: {quoted(invoke_input.channel)}")
     if inputs.run_context.user.role is not None:
         lines.append(f"user role: {quoted(inputs.run_context.user.role)}")
-    if said.context:
-        lines.append(f"request context: {quoted_json(said.context)}")
+    if invoke_input.context:
+        lines.append(f"request context: {quoted_json(invoke_input.context)}")
     return data_block(
         "session",
         "session",
@@ -69,13 +69,13 @@ def budget(draft: Draft) -> Draft:
     kept: list[ContextBlock] = []
     for bucket in BUCKETS:
         room = allotted[bucket]
-        for one in candidates[bucket]:
-            size = one.tokens or 0
-            if size <= room or one.block_id in NEVER_DROPPED:
-                kept.append(one)
+        for block in candidates[bucket]:
+            size = block.tokens or 0
+            if size <= room or block.block_id in NEVER_DROPPED:
+                kept.append(block)
                 room -= size
             else:
-                omitted.append(_omission(one, _OVER_BUCKET))
+                omitted.append(_omission(block, _OVER_BUCKET))
     kept, over = _within(kept, draft.inputs.run_context.run_budget.total_tokens)
     omitted += [_omission(one, _OVER_TOTAL) for one in over]
     part = BudgetPart(
@@ -124,37 +124,39 @@ def _within(blocks: list[ContextBlock], total: int) -> tuple[list[ContextBlock],
     used = sum(one.tokens or 0 for one in blocks)
     over: list[ContextBlock] = []
     kept: list[ContextBlock] = []
-    for one in reversed(blocks):
-        if used > total and one.block_id not in NEVER_DROPPED:
-            used -= one.tokens or 0
-            over.append(one)
+    for block in reversed(blocks):
+        if used > total and block.block_id not in NEVER_DROPPED:
+            used -= block.tokens or 0
+            over.append(block)
         else:
-            kept.append(one)
+            kept.append(block)
     return kept[::-1], over[::-1]
 
 
-def _omission(one: ContextBlock, reason: str) -> Omission:
+def _omission(block: ContextBlock, reason: str) -> Omission:
     return Omission(
         kind="block",
-        id=one.block_id,
+        id=block.block_id,
         stage="budget",
         reason=reason,
-        bucket=one.bucket,
-        tokens=one.tokens,
-        priority=one.priority,
-        source_refs=one.provenance_refs,
+        bucket=block.bucket,
+        tokens=block.tokens,
+        priority=block.priority,
+        source_refs=block.provenance_refs,
     )
 
 
 def _report(allotted: dict[Bucket, int], kept: list[ContextBlock], omitted: list[Omission]) -> BudgetReport:
     used: dict[Bucket, int] = dict.fromkeys(BUCKETS, 0)
-    for one in kept:
-        used[one.bucket] += one.tokens or 0
+    for block in kept:
+        used[block.bucket] += block.tokens or 0
     dropped: dict[Bucket, list[str]] = {}
     for gone in omitted:
         if gone.bucket is not None:
             dropped.setdefault(gone.bucket, []).append(gone.id)
-    exceeded = Counter(f"{one.bucket} bucket" if one.reason == _OVER_BUCKET else "the total" for one in omitted)
+    exceeded = Counter(
+        f"{omission.bucket} bucket" if omission.reason == _OVER_BUCKET else "the total" for omission in omitted
+    )
     warnings = [
         f"{what} exceeded budget; dropped {count} low-priority block{'s' if count > 1 else ''}"
         for what, count in exceeded.items()

@@ -85,7 +85,7 @@ def read_case(value: Json) -> CompileCase:
             try:
                 parts[name] = read(value[name])
             except InputInvalid as error:
-                problems += [(f"/{name}{one.at}", one.message, one.hint) for one in error.problems]
+                problems += [(f"/{name}{problem.at}", problem.message, problem.hint) for problem in error.problems]
     if problems:
         raise _invalid(problems)
     return CompileCase(**parts)

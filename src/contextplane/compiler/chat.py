@@ -55,9 +55,9 @@ def schema_of_limits(limits: Iterable[ArgumentLimit], kind: Kind) -> dict[str, A
     """
     by_argument: dict[str, list[dict[str, Any]]] = {}
     required: dict[str, None] = {}
-    for one in limits:
-        steps, needed, bound = one.argument.split("."), is_needed(one, kind), _schema(one.constraint)
-        if one.constraint.unless_approved or not (needed or bound) or not all(map(_KEY.fullmatch, steps)):
+    for limit in limits:
+        steps, needed, bound = limit.argument.split("."), is_needed(limit, kind), _schema(limit.constraint)
+        if limit.constraint.unless_approved or not (needed or bound) or not all(map(_KEY.fullmatch, steps)):
             continue
         for step in reversed(steps[1:]):
             bound = {"type": "object", "properties": {step: bound}, **({"required": [step]} if needed else {})}
@@ -121,9 +121,9 @@ def openai_chat(compiled: CompiledContext) -> ChatRequest:
         body["tools"] = [
             {
                 "type": "function",
-                "function": {"name": one.name, "description": one.description, "parameters": one.parameters},
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
             }
-            for one in tools
+            for tool in tools
         ]
     return ChatRequest(body=body, capabilities=names)
 
@@ -138,7 +138,7 @@ def anthropic_chat(compiled: CompiledContext) -> ChatRequest:
     }
     if tools:
         body["tools"] = [
-            {"name": one.name, "description": one.description, "input_schema": one.parameters} for one in tools
+            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
         ]
     return ChatRequest(body=body, capabilities=names)
 
@@ -181,7 +181,7 @@ def _names(capability_ids: Iterable[str]) -> dict[str, str]:
 
     A long one, and one that two would share, ends in a hash. Who is named so already keeps the name.
     """
-    plain = {one: _FORBIDDEN.sub("_", one) for one in capability_ids}
+    plain = {capability_identity: _FORBIDDEN.sub("_", capability_identity) for capability_identity in capability_ids}
     shared = Counter(plain.values())
     names = {name: one for one, name in plain.items() if shared[name] == 1 and len(name) <= _LONGEST}
     for one, name in plain.items():

@@ -16,8 +16,8 @@ import msgspec
 from contextplane.authoring.finding import looks_secret, without_secrets
 from contextplane.authoring.gates.schema import form_problems, said_by_types
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.context_pack import APPROVAL_MODES
 from contextplane.model.json.canonical import Json
+from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
 
 __all__ = [
@@ -78,7 +78,9 @@ class InputInvalid(CompileRefused):
     def __init__(self, message: str, *, at: str, hint: str, problems: tuple[InputProblem, ...] = ()) -> None:
         super().__init__(message, at=at, hint=hint)
         self.problems = problems or (InputProblem(at=at.partition("#")[2], message=message, hint=hint),)
-        self.details["problems"] = [{"at": one.at, "message": one.message, "hint": one.hint} for one in self.problems]
+        self.details["problems"] = [
+            {"at": problem.at, "message": problem.message, "hint": problem.hint} for problem in self.problems
+        ]
 
 
 class TenantMismatch(CompileRefused):
@@ -173,16 +175,16 @@ def problems_of(value: Json, form: type[msgspec.Struct], at: str = "") -> tuple[
 
 
 def _problems(value: Json, form: type[msgspec.Struct], at: str) -> Iterator[InputProblem]:
-    for _, one in form_problems(value, form, told):
-        place = without_secrets(at + one.at, is_pointer=True)
-        hint = _LADDER if one.at == "/safety_mode" else one.cure
-        yield InputProblem(at=place, message=without_secrets(one.cause), hint=hint)
+    for _, violation in form_problems(value, form, told):
+        place = without_secrets(at + violation.at, is_pointer=True)
+        hint = _LADDER if violation.at == "/safety_mode" else violation.cure
+        yield InputProblem(at=place, message=without_secrets(violation.cause), hint=hint)
 
 
 def said_by(error: msgspec.ValidationError) -> InputProblem:
     """The one thing that the types say, for what only they refuse."""
-    said = said_by_types(error)
-    return InputProblem(at=without_secrets(said.at, is_pointer=True), message=said.cause, hint=said.cure)
+    violation = said_by_types(error)
+    return InputProblem(at=without_secrets(violation.at, is_pointer=True), message=violation.cause, hint=violation.cure)
 
 
 def invalid(problems: Iterable[InputProblem], name: str) -> InputInvalid:
@@ -190,13 +192,16 @@ def invalid(problems: Iterable[InputProblem], name: str) -> InputInvalid:
 
     `name` is what the input is called.
     """
-    found = tuple(islice(problems, _MOST + 1))
-    first, *more = found
+    input_problems = tuple(islice(problems, _MOST + 1))
+    first, *more = input_problems
     count = f"; and {len(more)} more" if more else ""
-    if len(found) > _MOST:
-        found = (*found[:_MOST], InputProblem(at="", message="and more than these", hint="mend these first"))
+    if len(input_problems) > _MOST:
+        input_problems = (
+            *input_problems[:_MOST],
+            InputProblem(at="", message="and more than these", hint="mend these first"),
+        )
         count = f"; and at least {_MOST} more"
-    return InputInvalid(first.message + count, at=f"{name}#{first.at}", hint=first.hint, problems=found)
+    return InputInvalid(first.message + count, at=f"{name}#{first.at}", hint=first.hint, problems=input_problems)
 
 
 def told(value: object) -> str:

@@ -19,7 +19,6 @@ from contextplane.compiler.hashing import text_digest
 from contextplane.compiler.prompt import data_block
 from contextplane.compiler.quoting import quoted_json
 from contextplane.model.compiled_context import ContextBlock, IntelligenceScope, Omission
-from contextplane.model.context_pack import DataClassification
 from contextplane.model.evidence import (
     Evidence,
     EvidenceConflict,
@@ -30,6 +29,7 @@ from contextplane.model.evidence import (
     Unanswering,
 )
 from contextplane.model.ids import EvidenceRef
+from contextplane.model.terms import DataClassification
 from contextplane.model.timestamp import InvalidTimestamp, Timestamp
 from contextplane.model.value import Value
 
@@ -142,27 +142,33 @@ def attachments(draft: Draft) -> Iterator[Attached | Omission]:
 
     What is shown never holds the address: that may be signed, and whoever has it can read what it leads to.
     """
-    given = draft.inputs.request.attachments
+    attachments = draft.inputs.request.attachments
     first: dict[str, Attachment] = {}
     seen: set[str] = set()
-    clashing = {one.artifact_id for one in given if first.setdefault(one.artifact_id, one) != one}
-    for n, one in enumerate(given):
-        ref, at, digest = f"attachment:{one.artifact_id}", f"request#/attachments/{n}", _DIGEST.fullmatch(one.sha256)
+    clashing = {one.artifact_id for one in attachments if first.setdefault(one.artifact_id, one) != one}
+    for n, attachment in enumerate(attachments):
+        ref, at, digest = (
+            f"attachment:{attachment.artifact_id}",
+            f"request#/attachments/{n}",
+            _DIGEST.fullmatch(attachment.sha256),
+        )
         reason = None
         if digest is None:
             reason = "not_a_digest"
-        elif one.artifact_id in clashing:
+        elif attachment.artifact_id in clashing:
             reason = "same_reference_twice"
-        elif one.artifact_id in seen:
+        elif attachment.artifact_id in seen:
             reason = "duplicate"
         if digest is None or reason is not None:
             yield Omission(kind="evidence", id=ref, stage="evidence", reason=reason or "", at=at)
             continue
-        seen.add(one.artifact_id)
+        seen.add(attachment.artifact_id)
         named = f"sha256:{digest[1]}"
         yield Attached(
             admitted=Admitted(evidence_ref=ref, source=None, at=at, closes=None, hash=named),
-            content=quoted_json({"artifact_id": one.artifact_id, "media_type": one.media_type, "sha256": named}),
+            content=quoted_json(
+                {"artifact_id": attachment.artifact_id, "media_type": attachment.media_type, "sha256": named}
+            ),
         )
 
 
@@ -231,20 +237,20 @@ def evidence(draft: Draft) -> Draft:
     required = tuple(dict.fromkeys((*draft.intent.required_evidence, *draft.decision.requires)))
     names = frozenset(required)
     _refuse_other_tenants(items, draft.inputs.run_context.tenant_id)
-    conflicts = conflicts_among((one for one in items if isinstance(one, Evidence)), names)
+    conflicts = conflicts_among((item for item in items if isinstance(item, Evidence)), names)
     typed, clashing = _by_reference(items)
     admitted: list[tuple[EvidenceInput | Attached, Admitted]] = []
     omitted: list[Omission] = []
     seen: set[str] = set()
     doubtful: dict[str, list[Unanswering]] = {}
     refused: dict[str, list[Unanswering]] = {}
-    for n, one in enumerate(items):
-        ref, at = _ref(one), f"evidence#/{n}"
-        name = one.type if isinstance(one, Evidence) and one.type in names else None
-        reason = _refused(one, draft) or conflicts.against.get(ref)
+    for n, evidence in enumerate(items):
+        ref, at = _ref(evidence), f"evidence#/{n}"
+        name = evidence.type if isinstance(evidence, Evidence) and evidence.type in names else None
+        reason = _refused(evidence, draft) or conflicts.against.get(ref)
         if reason is None and ref in clashing:
             reason = "same_reference_twice"
-        elif reason is None and (ref in seen or (isinstance(one, str) and ref in typed)):
+        elif reason is None and (ref in seen or (isinstance(evidence, str) and ref in typed)):
             reason = "duplicate"
         if reason is not None:
             # A reference is told whole, because others look for it; what is none may be of any length.
@@ -253,9 +259,11 @@ def evidence(draft: Draft) -> Draft:
             _note(refused, name, ref, reason, at)
             continue
         seen.add(ref)
-        doubt = _doubt(one, draft)
+        doubt = _doubt(evidence, draft)
         _note(doubtful, name, ref, doubt, at)
-        admitted.append((one, Admitted(evidence_ref=ref, source=_source(one), at=at, closes=None if doubt else name)))
+        admitted.append(
+            (evidence, Admitted(evidence_ref=ref, source=_source(evidence), at=at, closes=None if doubt else name))
+        )
     # A stable sort: those that close a gate keep their order, and so do the rest.
     admitted.sort(key=lambda pair: pair[1].closes is None)
     for attached in attachments(draft):
@@ -272,17 +280,19 @@ def evidence(draft: Draft) -> Draft:
         refused={name: tuple(pieces) for name, pieces in refused.items()},
         omitted=tuple(omitted),
         notes=tuple(
-            f"{' and '.join(one.evidence_refs)} contradict each other" for one in conflicts.markers if not one.selected
+            f"{' and '.join(marker.evidence_refs)} contradict each other"
+            for marker in conflicts.markers
+            if not marker.selected
         ),
     )
     return replace(draft, evidence=part)
 
 
 def _refuse_other_tenants(items: Iterable[EvidenceInput], tenant_id: str) -> None:
-    for n, one in enumerate(items):
-        if isinstance(one, Evidence) and one.tenant_id != tenant_id:
+    for n, evidence in enumerate(items):
+        if isinstance(evidence, Evidence) and evidence.tenant_id != tenant_id:
             raise EvidenceOfAnotherTenant(
-                f"this evidence is of {one.tenant_id}, the run of {tenant_id}",
+                f"this evidence is of {evidence.tenant_id}, the run of {tenant_id}",
                 at=f"evidence#/{n}/tenant_id",
                 hint="gather evidence within the tenant of the run",
             )
@@ -292,30 +302,30 @@ def _by_reference(items: Iterable[EvidenceInput]) -> tuple[dict[str, Evidence], 
     """The typed pieces, and references under which different ones were given: nobody knows which of them is meant."""
     first: dict[str, Evidence] = {}
     clashing = set()
-    for one in items:
-        if isinstance(one, Evidence) and first.setdefault(one.evidence_ref, one) != one:
-            clashing.add(one.evidence_ref)
+    for item in items:
+        if isinstance(item, Evidence) and first.setdefault(item.evidence_ref, item) != item:
+            clashing.add(item.evidence_ref)
     return first, frozenset(clashing)
 
 
-def _refused(one: EvidenceInput, draft: Draft) -> str | None:
+def _refused(evidence: EvidenceInput, draft: Draft) -> str | None:
     """Why this piece is not shown, by itself."""
     scope = draft.scope.scope
-    if EvidenceRef.PATTERN.fullmatch(_ref(one)) is None:
+    if EvidenceRef.PATTERN.fullmatch(_ref(evidence)) is None:
         return "not_a_reference"
-    if isinstance(one, Evidence):
+    if isinstance(evidence, Evidence):
         ceiling = draft.inputs.view.pack.pack_meta.data_classification
-        return evidence_refused(one, scope, ceiling, draft.inputs.as_of)
-    return out_of_scope(one, scope)
+        return evidence_refused(evidence, scope, ceiling, draft.inputs.as_of)
+    return out_of_scope(evidence, scope)
 
 
-def _doubt(one: EvidenceInput, draft: Draft) -> str | None:
+def _doubt(evidence: EvidenceInput, draft: Draft) -> str | None:
     """Why this piece cannot close a gate; None when it can."""
-    if not isinstance(one, Evidence):
+    if not isinstance(evidence, Evidence):
         return "untyped"
-    if one.trust not in _CLOSING:
-        return f"trust_{one.trust}"
-    return None if age(one.freshness, draft.inputs.as_of) == "current" else "freshness_unknown"
+    if evidence.trust not in _CLOSING:
+        return f"trust_{evidence.trust}"
+    return None if age(evidence.freshness, draft.inputs.as_of) == "current" else "freshness_unknown"
 
 
 def _note(found: dict[str, list[Unanswering]], name: str | None, ref: str, reason: str | None, at: str) -> None:
@@ -324,32 +334,36 @@ def _note(found: dict[str, list[Unanswering]], name: str | None, ref: str, reaso
         found.setdefault(name, []).append(Unanswering(evidence_ref=ref, reason=reason, at=at))
 
 
-def _ref(one: EvidenceInput) -> str:
-    return one.evidence_ref if isinstance(one, Evidence) else one
+def _ref(evidence: EvidenceInput) -> str:
+    return evidence.evidence_ref if isinstance(evidence, Evidence) else evidence
 
 
-def _source(one: EvidenceInput) -> str | None:
-    return one.source if isinstance(one, Evidence) else None
+def _source(evidence: EvidenceInput) -> str | None:
+    return evidence.source if isinstance(evidence, Evidence) else None
 
 
 def _blocks(draft: Draft, shown: list[EvidenceInput | Attached]) -> tuple[ContextBlock, ...]:
     tokens, ceiling = draft.inputs.tokens, draft.inputs.view.pack.pack_meta.data_classification
     blocks = []
-    for n, one in enumerate(shown):
+    for n, evidence in enumerate(shown):
         name = f"ev_{n}"
-        if isinstance(one, Evidence):
+        if isinstance(evidence, Evidence):
             block = data_block(
                 name,
                 "evidence",
-                one.content,
+                evidence.content,
                 tokens,
-                classification=one.classification,
-                refs=(one.evidence_ref,),
-                evidence_type=one.type,
-                trust=one.trust if one.trust in _TRUSTS else "unknown",
+                classification=evidence.classification,
+                refs=(evidence.evidence_ref,),
+                evidence_type=evidence.type,
+                trust=evidence.trust if evidence.trust in _TRUSTS else "unknown",
             )
         else:
-            ref, content = (one, one) if isinstance(one, str) else (one.admitted.evidence_ref, one.content)
+            ref, content = (
+                (evidence, evidence)
+                if isinstance(evidence, str)
+                else (evidence.admitted.evidence_ref, evidence.content)
+            )
             block = data_block(name, "evidence", content, tokens, classification=ceiling, refs=(ref,), trust="unknown")
         blocks.append(block)
     return tuple(blocks)

@@ -26,25 +26,25 @@ def memory(draft: Draft) -> Draft:
     recalled: list[Recalled] = []
     omitted: list[Omission] = []
     seen: set[str] = set()
-    for n, one in enumerate(inputs.memories):
+    for n, memory in enumerate(inputs.memories):
         at = f"memories#/{n}"
-        if one.tenant_id != inputs.run_context.tenant_id:
+        if memory.tenant_id != inputs.run_context.tenant_id:
             raise MemoryOfAnotherTenant(
-                f"this memory is of {one.tenant_id}, the run of {inputs.run_context.tenant_id}",
+                f"this memory is of {memory.tenant_id}, the run of {inputs.run_context.tenant_id}",
                 at=f"{at}/tenant_id",
                 hint="recall within the tenant of the run",
             )
-        reason = _refused(one, draft)
-        if reason is None and one.memory_ref in clashing:
+        reason = _refused(memory, draft)
+        if reason is None and memory.memory_ref in clashing:
             reason = "same_reference_twice"
-        elif reason is None and one.memory_ref in seen:
+        elif reason is None and memory.memory_ref in seen:
             reason = "duplicate"
         if reason is not None:
-            omitted.append(Omission(kind="memory", id=one.memory_ref, stage="memory", reason=reason, at=at))
+            omitted.append(Omission(kind="memory", id=memory.memory_ref, stage="memory", reason=reason, at=at))
             continue
-        seen.add(one.memory_ref)
-        shown.append(one)
-        entry = MemoryManifestEntry(memory_ref=one.memory_ref, hash=text_digest(one.content))
+        seen.add(memory.memory_ref)
+        shown.append(memory)
+        entry = MemoryManifestEntry(memory_ref=memory.memory_ref, hash=text_digest(memory.content))
         recalled.append(Recalled(entry=entry, at=at))
     blocks = tuple(
         data_block(
@@ -60,19 +60,19 @@ def memory(draft: Draft) -> Draft:
     return replace(draft, memory=MemoryPart(recalled=tuple(recalled), blocks=blocks, omitted=tuple(omitted)))
 
 
-def _refused(one: Memory, draft: Draft) -> str | None:
+def _refused(memory: Memory, draft: Draft) -> str | None:
     """Why this memory is not shown; None when it may be."""
     role = draft.inputs.run_context.user.role
-    namespace = one.subject.partition(":")[0] if one.subject else None
+    namespace = memory.subject.partition(":")[0] if memory.subject else None
     reasons = {
-        "not_promoted": one.state != "promoted",
+        "not_promoted": memory.state != "promoted",
         "namespace_not_in_scope": namespace is not None and namespace not in draft.scope.scope.ceid_namespaces,
-        "not_for_this_intent": bool(one.intents) and draft.intent.intent not in one.intents,
-        "not_for_this_role": bool(one.roles) and role not in one.roles,
+        "not_for_this_intent": bool(memory.intents) and draft.intent.intent not in memory.intents,
+        "not_for_this_role": bool(memory.roles) and role not in memory.roles,
         "classification_above_pack": classified_above(
-            one.classification, draft.inputs.view.pack.pack_meta.data_classification
+            memory.classification, draft.inputs.view.pack.pack_meta.data_classification
         ),
-        "expired": one.expires_at is not None and _is_over(one.expires_at, draft.inputs.as_of),
+        "expired": memory.expires_at is not None and _is_over(memory.expires_at, draft.inputs.as_of),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 

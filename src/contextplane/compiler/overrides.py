@@ -210,15 +210,18 @@ def conditions_of(pack: ContextPack) -> Iterator[Json]:
     for bundle in layer.policy_bundles:
         yield from (rule.condition for rule in bundle.policy_dsl.rules)
     yield from (gate.when for gate in layer.approval_gates if gate.when is not None)
-    for one in (*layer.guardrails.must_refuse, *layer.guardrails.must_escalate):
-        if isinstance(one, Guardrail) and one.when is not None:
-            yield one.when
+    for guardrail in (*layer.guardrails.must_refuse, *layer.guardrails.must_escalate):
+        if isinstance(guardrail, Guardrail) and guardrail.when is not None:
+            yield guardrail.when
 
 
 def labels_of(pack: ContextPack) -> tuple[str, ...]:
     """The labels of all guardrails."""
     rails = pack.policy_layer.guardrails
-    return tuple(one.id if isinstance(one, Guardrail) else one for one in (*rails.must_refuse, *rails.must_escalate))
+    return tuple(
+        guardrail.id if isinstance(guardrail, Guardrail) else guardrail
+        for guardrail in (*rails.must_refuse, *rails.must_escalate)
+    )
 
 
 def known_places(pack: ContextPack) -> frozenset[str]:

@@ -33,7 +33,9 @@ def policy(draft: Draft) -> Draft:
     classification = inputs.view.pack.pack_meta.data_classification
     part = PolicyPart(
         verdict=_verdict(decision),
-        manifest=tuple(PolicyManifestEntry(bundle_id=one.bundle_id, rule_ids=one.rule_ids) for one in decision.bundles),
+        manifest=tuple(
+            PolicyManifestEntry(bundle_id=bundle.bundle_id, rule_ids=bundle.rule_ids) for bundle in decision.bundles
+        ),
         blocks=tuple(
             instruction_block(
                 f"pol_{n}",
@@ -80,8 +82,11 @@ def _verdict(decision: PolicyDecision) -> PolicyVerdict:
         requires=decision.requires,
         prohibits=decision.prohibits,
         matched_rule_ids=decision.matched_rule_ids,
-        denials=tuple(one.reason if one.by in one.reason else f"{one.by}: {one.reason}" for one in decision.denials),
-        missing_facts=tuple(dict.fromkeys(_missing(decision))),
+        denials=tuple(
+            denial.reason if denial.by in denial.reason else f"{denial.by}: {denial.reason}"
+            for denial in decision.denials
+        ),
+        facts=tuple(dict.fromkeys(_missing(decision))),
         refused=decision.guardrails.refusals,
         escalated=decision.guardrails.escalations,
     )
@@ -89,21 +94,21 @@ def _verdict(decision: PolicyDecision) -> PolicyVerdict:
 
 def _missing(decision: PolicyDecision) -> Iterator[str]:
     """Of guardrails first: they are judged first."""
-    for one in decision.guardrails.triggered:
-        yield from one.missing
-    yield from (one.path for one in decision.missing_facts)
+    for guardrail in decision.guardrails.triggered:
+        yield from guardrail.missing
+    yield from (fact.path for fact in decision.facts)
 
 
 def _omitted(decision: PolicyDecision) -> Iterator[Omission]:
     rules: tuple[RuleIdle | RuleError, ...] = (*decision.idle, *decision.errors)
-    for one in rules:
+    for rule in rules:
         yield Omission(
             kind="rule",
-            id=f"{one.bundle_id}#{one.rule_id}",
+            id=f"{rule.bundle_id}#{rule.rule_id}",
             stage="policy",
-            reason=one.kind,
-            detail=one.why or None,
-            at=f"pack#{one.at}",
+            reason=rule.kind,
+            detail=rule.why or None,
+            at=f"pack#{rule.at}",
         )
 
 
@@ -112,8 +117,8 @@ def _notes(decision: PolicyDecision, facts: Facts) -> Iterator[str]:
     for guardrail in decision.guardrails.triggered:
         for path in guardrail.missing:
             yield f"{guardrail.kind} {guardrail.id} read {path}, which is missing"
-    for one in decision.missing_facts:
-        yield f"{one.bundle_id}#{one.rule_id} {'applies by' if one.scope else 'read'} {one.path}, which is missing"
+    for fact in decision.facts:
+        yield f"{fact.bundle_id}#{fact.rule_id} {'applies by' if fact.scope else 'read'} {fact.path}, which is missing"
     signals = cast("list[str]", facts.context.get("signals") or [])
     labels = {*decision.guardrails.must_refuse, *decision.guardrails.must_escalate} if signals else set()
     for name in dict.fromkeys(signals):

@@ -12,8 +12,8 @@ from functools import lru_cache
 from contextplane.compiler.hashing import text_digest
 from contextplane.compiler.quoting import fence, quoted
 from contextplane.model.compiled_context import PRIORITIES, Bucket, CompiledPrompt, ContextBlock
-from contextplane.model.context_pack import DataClassification
 from contextplane.model.evidence import Trust
+from contextplane.model.terms import DataClassification
 from contextplane.model.tokens import Tokens
 
 __all__ = [

@@ -61,16 +61,16 @@ class Moved(Value, frozen=True):
 def account_of(compiled: CompiledContext) -> tuple[Item, ...]:
     """Every item, each kind and id once: what is in counts before what was left out under the same id."""
     found: dict[tuple[str, str], Item] = {}
-    for one in _items(compiled):
-        found.setdefault((one.kind, one.id), one)
+    for item in _items(compiled):
+        found.setdefault((item.kind, item.id), item)
     return tuple(found.values())
 
 
 def moved(before: CompiledContext, after: CompiledContext) -> tuple[Moved, ...]:
     """What is otherwise, by kind. Blocks follow from the rest, and are left out."""
-    old = {(one.kind, one.id): one for one in account_of(before) if one.kind != "block"}
-    new = {(one.kind, one.id): one for one in account_of(after) if one.kind != "block"}
-    keys = sorted(dict.fromkeys((*old, *new)), key=lambda one: _KINDS.index(one[0]))
+    old = {(item.kind, item.id): item for item in account_of(before) if item.kind != "block"}
+    new = {(item.kind, item.id): item for item in account_of(after) if item.kind != "block"}
+    keys = sorted(dict.fromkeys((*old, *new)), key=lambda fromkey: _KINDS.index(fromkey[0]))
     return tuple(
         Moved(kind=kind, id=name, before=old.get((kind, name)), after=new.get((kind, name)))
         for kind, name in keys
@@ -86,31 +86,31 @@ def _items(compiled: CompiledContext) -> Iterator[Item]:
     yield from _rested_on(compiled)
     yield from _fitted(compiled)
     sizes = _sizes_of_dropped(compiled)
-    for one in compiled.manifests.omission_manifest:
-        detail = one.detail
-        if one.stage == "budget":
-            detail = sizes.get(one.id if one.kind == "block" else f"{one.kind} {one.id}")
-        why = f"{one.reason}: {detail}" if detail else one.reason
-        yield Item(kind=one.kind, id=one.id, inside=False, words=why, stage=one.stage)
+    for omission in compiled.manifests.omission_manifest:
+        detail = omission.detail
+        if omission.stage == "budget":
+            detail = sizes.get(omission.id if omission.kind == "block" else f"{omission.kind} {omission.id}")
+        why = f"{omission.reason}: {detail}" if detail else omission.reason
+        yield Item(kind=omission.kind, id=omission.id, inside=False, words=why, stage=omission.stage)
 
 
 def _sizes_of_dropped(compiled: CompiledContext) -> dict[str, str]:
     """Of every block that does not fit, and of what it would have shown: how much it takes, and what is left."""
     report = compiled.budget_report
     left = {name: given - report.tokens_used_by_bucket[name] for name, given in report.tokens_allocated.items()}
-    blocks = [one for one in compiled.manifests.omission_manifest if one.kind == "block"]
-    for one in blocks:
-        if one.bucket is not None and one.reason == "over_total_budget":
-            left[one.bucket] -= one.tokens or 0  # it did fit its bucket
+    blocks = [omission for omission in compiled.manifests.omission_manifest if omission.kind == "block"]
+    for block in blocks:
+        if block.bucket is not None and block.reason == "over_total_budget":
+            left[block.bucket] -= block.tokens or 0  # it did fit its bucket
     found: dict[str, str] = {}
-    for one in blocks:
-        if one.bucket is not None:
-            room = f"{left[one.bucket]:,} of {report.tokens_allocated[one.bucket]:,} are left in {one.bucket}"
-            told = f"takes {one.tokens or 0:,} tokens, and " + (
-                room if one.reason == "over_budget" else "all buckets together have no more"
+    for block in blocks:
+        if block.bucket is not None:
+            room = f"{left[block.bucket]:,} of {report.tokens_allocated[block.bucket]:,} are left in {block.bucket}"
+            told = f"takes {block.tokens or 0:,} tokens, and " + (
+                room if block.reason == "over_budget" else "all buckets together have no more"
             )
-            found[one.id] = told
-            found |= {f"{one.bucket} {ref}": told for ref in one.source_refs}
+            found[block.id] = told
+            found |= {f"{block.bucket} {ref}": told for ref in block.source_refs}
     return found
 
 
@@ -122,8 +122,17 @@ def _decided(compiled: CompiledContext) -> Iterator[Item]:
         name = "allowed" if verdict.allowed else "denied"
         told = f"{name}, {words}" if words else name
         yield Item(kind="decision", id="request", inside=verdict.allowed, words=told, stage="policy")
-    texts = {ref: one.content for one in compiled.compiled_prompt.context_blocks for ref in one.provenance_refs}
-    untold = {ref for one in compiled.manifests.omission_manifest if one.kind == "block" for ref in one.source_refs}
+    texts = {
+        ref: context_block.content
+        for context_block in compiled.compiled_prompt.context_blocks
+        for ref in context_block.provenance_refs
+    }
+    untold = {
+        ref
+        for omission in compiled.manifests.omission_manifest
+        if omission.kind == "block"
+        for ref in omission.source_refs
+    }
     for bundle in compiled.manifests.policy_manifest:
         for rule in bundle.rule_ids:
             ref = f"policy:{bundle.bundle_id}#{rule}"
@@ -143,8 +152,8 @@ def _surfaced(compiled: CompiledContext) -> Iterator[Item]:
 
 def said_of_limits(limits: tuple[ArgumentLimit, ...]) -> Iterator[str]:
     """What the arguments of a tool must be, in words."""
-    for one in limits:
-        bounds = one.constraint
+    for limit in limits:
+        bounds = limit.constraint
         parts = [
             f"at least {bounds.min}" if bounds.min is not None else "",
             f"at most {bounds.max}" if bounds.max is not None else "",
@@ -153,7 +162,7 @@ def said_of_limits(limits: tuple[ArgumentLimit, ...]) -> Iterator[str]:
             "required" if bounds.required else "",
             "unless approved" if bounds.unless_approved else "",
         ]
-        yield f"{one.argument} {', '.join(filter(None, parts))}"
+        yield f"{limit.argument} {', '.join(filter(None, parts))}"
 
 
 def _controlled(compiled: CompiledContext) -> Iterator[Item]:

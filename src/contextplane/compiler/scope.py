@@ -40,15 +40,21 @@ def scope(draft: Draft) -> Draft:
             at="pack#/intelligence_refs/ontology",
             hint="publish it there, or pin a version that is present",
         )
-    found = IntelligenceScope(
+    intelligence_scope = IntelligenceScope(
         ontology=ontology,
         snapshot=inputs.view.snapshot,
         snapshot_pin_rule=refs.knowledge_graph.snapshot_pin_rule,
         ceid_namespaces=refs.identity_layer.ceid_namespaces,
         embedding_keys=refs.embedding_keys,
     )
-    notes = () if found.snapshot else (f"{found.snapshot_pin_rule} is not resolved to a snapshot",)
-    return replace(draft, scope=ScopePart(scope=found, environment=dict(_environment(inputs)), notes=notes))
+    notes = (
+        ()
+        if intelligence_scope.snapshot
+        else (f"{intelligence_scope.snapshot_pin_rule} is not resolved to a snapshot",)
+    )
+    return replace(
+        draft, scope=ScopePart(scope=intelligence_scope, environment=dict(_environment(inputs)), notes=notes)
+    )
 
 
 def _refuse_other_tenants(inputs: Inputs) -> None:
@@ -114,15 +120,15 @@ def _refuse_other_documents(inputs: Inputs) -> None:
 
 def _environment(inputs: Inputs) -> Iterator[tuple[str, EnvironmentValue]]:
     """What the request says, else the run, else the defaults of the pack."""
-    said, defaults = inputs.request.input, inputs.view.pack.pack_meta.environment_defaults
-    if said.locale is not None:
-        yield "language", EnvironmentValue(value=said.locale, source="request")
+    invoke_input, defaults = inputs.request.input, inputs.view.pack.pack_meta.environment_defaults
+    if invoke_input.locale is not None:
+        yield "language", EnvironmentValue(value=invoke_input.locale, source="request")
     elif inputs.run_context.locale is not None:
         yield "language", EnvironmentValue(value=inputs.run_context.locale, source="run_context")
     else:
         yield "language", EnvironmentValue(value=defaults.language, source="pack")
     for name in _FROM_CONTEXT:
-        value = said.context.get(name)
+        value = invoke_input.context.get(name)
         if isinstance(value, str) and value:
             yield name, EnvironmentValue(value=value, source="request")
         else:

@@ -19,10 +19,14 @@ def seal(draft: Draft) -> Draft:
     ledger = ContextLedger(
         pack_ref=draft.inputs.view.ref,
         request_id=draft.inputs.request_id,
-        policy_bundles=tuple(one.bundle_id for one in manifests.policy_manifest),
-        tools=tuple(f"{one.adapter_id}.{name}" for one in manifests.tool_manifest for name in one.capabilities),
-        evidence_refs=tuple(one.evidence_ref for one in manifests.evidence_manifest),
-        memory_refs=tuple(one.memory_ref for one in manifests.memory_manifest),
+        policy_bundles=tuple(manifest_entry.bundle_id for manifest_entry in manifests.policy_manifest),
+        tools=tuple(
+            f"{manifest_entry.adapter_id}.{name}"
+            for manifest_entry in manifests.tool_manifest
+            for name in manifest_entry.capabilities
+        ),
+        evidence_refs=tuple(manifest_entry.evidence_ref for manifest_entry in manifests.evidence_manifest),
+        memory_refs=tuple(manifest_entry.memory_ref for manifest_entry in manifests.memory_manifest),
         budget=LedgerBudget(
             tokens_used_at_compile=report.tokens_used_at_compile, truncated_buckets=tuple(report.bucket_truncations)
         ),

@@ -100,10 +100,14 @@ def placed(
             error.at = source.where(rest)
         return error
     error.details["pointer"] = at
-    turned_here = [one for one in knobs if at == one.at or at.startswith(f"{one.at}/") or one.at.startswith(f"{at}/")]
+    turned_here = [
+        knob for knob in knobs if at == knob.at or at.startswith(f"{knob.at}/") or knob.at.startswith(f"{at}/")
+    ]
     if turned_here and at:
         error.at = f"--set {turned_here[0].name}"
-        if isinstance(error, _OF_FORM) and any(at == one.at or at.startswith(f"{one.at}/") for one in turned_here):
+        if isinstance(error, _OF_FORM) and any(
+            at == override.at or at.startswith(f"{override.at}/") for override in turned_here
+        ):
             return _not_a_value(error)
         return error
     error.at = file.where(at)

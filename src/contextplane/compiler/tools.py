@@ -20,7 +20,7 @@ from contextplane.model.compiled_context import (
     Omission,
     ToolManifestEntry,
 )
-from contextplane.model.context_pack import ApprovalMode
+from contextplane.model.terms import ApprovalMode
 from contextplane.model.tokens import Tokens
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.decision import ArgumentBound
@@ -35,8 +35,8 @@ Kind = Literal["read", "write"]
 def limits(bounds: Iterable[ArgumentBound]) -> tuple[ArgumentLimit, ...]:
     """By argument, then by origin: so the order of permissions and of arguments in the pack does not matter."""
     return tuple(
-        ArgumentLimit(argument=one.argument, constraint=one.constraint, origin=one.origin)
-        for one in sorted(bounds, key=lambda one: (one.argument, one.origin))
+        ArgumentLimit(argument=bound.argument, constraint=bound.constraint, origin=bound.origin)
+        for bound in sorted(bounds, key=lambda bound: (bound.argument, bound.origin))
     )
 
 
@@ -92,7 +92,7 @@ def tools(draft: Draft) -> Draft:
     view = inputs.view
     surface = view.tooling.surface(draft.decision, draft.facts.safety_mode)
     gates = active_gates(view.policy, draft.decision, surface, draft.facts)
-    active = tuple(one.gate.gate_id for one in gates.active)
+    active = tuple(gate.gate.gate_id for gate in gates.active)
     shown = view.kept(
         (surface.tools, active, inputs.tokens), lambda: _shown(view, surface.tools, active, inputs.tokens)
     )
@@ -101,7 +101,7 @@ def tools(draft: Draft) -> Draft:
         blocks=shown.blocks,
         gates_active=active,
         omitted=tuple(map(_omitted, surface.left_out)),
-        notes=tuple(f"{one.gate_id} is not active: {one.why}" for one in gates.inactive),
+        notes=tuple(f"{inactive_gate.gate_id} is not active: {inactive_gate.why}" for inactive_gate in gates.inactive),
     )
     return replace(draft, tools=part)
 
@@ -120,10 +120,10 @@ def _shown(view: PackView, surfaced: Iterable[SurfacedTool], active: tuple[str, 
             instruction_block(
                 f"tool_{n}",
                 "tool",
-                "\n".join(sorted(_told(view, one, active) for one in tools_)),
+                "\n".join(sorted(_told(view, surfaced_tool, active) for surfaced_tool in tools_)),
                 tokens,
                 classification=view.pack.pack_meta.data_classification,
-                refs=tuple(one.capability_id for one in tools_),
+                refs=tuple(surfaced_tool.capability_id for surfaced_tool in tools_),
             )
             for n, tools_ in enumerate(adapters.values())
         ),
@@ -132,25 +132,27 @@ def _shown(view: PackView, surfaced: Iterable[SurfacedTool], active: tuple[str, 
 
 def _by_adapter(surfaced: Iterable[SurfacedTool]) -> dict[str, list[SurfacedTool]]:
     found: dict[str, list[SurfacedTool]] = {}
-    for one in surfaced:
-        found.setdefault(one.adapter_id, []).append(one)
+    for surfaced_tool in surfaced:
+        found.setdefault(surfaced_tool.adapter_id, []).append(surfaced_tool)
     return found
 
 
 def _entry(view: PackView, adapter_id: str, surfaced: list[SurfacedTool]) -> ToolManifestEntry:
     return ToolManifestEntry(
         adapter_id=adapter_id,
-        capabilities=tuple(one.capability for one in surfaced),
-        constraints={one.capability: limits(one.bounds) for one in surfaced if one.bounds},
+        capabilities=tuple(surfaced_tool.capability for surfaced_tool in surfaced),
+        constraints={
+            surfaced_tool.capability: limits(surfaced_tool.bounds) for surfaced_tool in surfaced if surfaced_tool.bounds
+        },
         capability_metadata={
-            one.capability: CapabilityMetadata(
-                kind=_kind(one),
-                risk_level=_RISKS[one.declared_mode],
-                approval_mode=one.declared_mode,
+            surfaced_tool.capability: CapabilityMetadata(
+                kind=_kind(surfaced_tool),
+                risk_level=_RISKS[surfaced_tool.declared_mode],
+                approval_mode=surfaced_tool.declared_mode,
                 source="adapter_registry",
-                input_schema=view.input_schema(one.adapter_id, one.capability),
+                input_schema=view.input_schema(surfaced_tool.adapter_id, surfaced_tool.capability),
             )
-            for one in surfaced
+            for surfaced_tool in surfaced
         },
     )
 
@@ -158,8 +160,10 @@ def _entry(view: PackView, adapter_id: str, surfaced: list[SurfacedTool]) -> Too
 def _own(entry: ToolManifestEntry) -> ToolManifestEntry:
     """The same for one compile alone. What is kept is shared by many, and whoever holds one may change its objects."""
     metadata = {
-        name: one if one.input_schema is None else replace(one, input_schema=_copied(one.input_schema))
-        for name, one in entry.capability_metadata.items()
+        name: capability_metadata
+        if capability_metadata.input_schema is None
+        else replace(capability_metadata, input_schema=_copied(capability_metadata.input_schema))
+        for name, capability_metadata in entry.capability_metadata.items()
     }
     return replace(entry, constraints={**entry.constraints}, capability_metadata=metadata)
 
@@ -170,15 +174,15 @@ def _copied(schema: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _omitted(one: LeftOut) -> Omission:
-    first = one.reasons[0]
+def _omitted(left_out: LeftOut) -> Omission:
+    first = left_out.reasons[0]
     return Omission(
         kind="tool",
-        id=one.capability_id,
+        id=left_out.capability_id,
         stage="tools",
         reason=first.kind,
-        detail="; ".join(reason.message for reason in one.reasons),
-        at=f"pack#{one.at}",
+        detail="; ".join(reason.message for reason in left_out.reasons),
+        at=f"pack#{left_out.at}",
     )
 
 
@@ -189,7 +193,7 @@ def _told(view: PackView, tool: SurfacedTool, active: tuple[str, ...]) -> str:
     parts += [f"wait for {gate}" for gate in active if gate in tool.gate_ids]
     if gives := view.given_by.get(tool.capability_id):
         parts.append(f"gives {', '.join(gives)}")
-    parts += [told for one in limits(tool.bounds) if (told := told_of(one, kind)) is not None]
+    parts += [told for limit in limits(tool.bounds) if (told := told_of(limit, kind)) is not None]
     schema = view.input_schema(tool.adapter_id, tool.capability)
     if schema is not None:
         parts.append(f"input {quoted_json(schema)}")

@@ -32,7 +32,7 @@ def business_text(business: BusinessContext) -> str:
         lines.append(f"What sets us apart: {listed(summary.differentiators)}")
     if business.non_negotiables:
         lines.append("Non-negotiable:")
-        lines += [f"- {quoted(one)}" for one in business.non_negotiables]
+        lines += [f"- {quoted(non_negotiable)}" for non_negotiable in business.non_negotiables]
     return "\n".join(lines)
 
 
@@ -119,7 +119,7 @@ class PackView:
     @cached_property
     def documents(self) -> frozenset[str]:
         """What it was made from, by name."""
-        return frozenset({self.ref, *(one.ref for one in self.lineage)})
+        return frozenset({self.ref, *(lineage.ref for lineage in self.lineage)})
 
     @cached_property
     def surroundings_digest(self) -> str:
@@ -209,7 +209,11 @@ class PackView:
     def _looked_up(self, intent: str) -> IntentView:
         rules = (rule for rule in self._rules if "intent" not in rule.applies_to or intent in _intents(rule))
         keys = {rule.decision_binding for rule in rules}
-        keys |= {one.decision_key for one in self.pack.task_layer.task_templates if one.intent == intent}
+        keys |= {
+            task_template.decision_key
+            for task_template in self.pack.task_layer.task_templates
+            if task_template.intent == intent
+        }
         decisions = tuple(spec for spec in self.pack.decision_layer.decision_specs if spec.decision_key in keys)
         required = dict.fromkeys(name for spec in decisions for name in spec.required_evidence)
         return IntentView(decisions=decisions, required_evidence=tuple(required))
@@ -221,7 +225,9 @@ class PackView:
     @cached_property
     def _rationales(self) -> dict[tuple[str, str], str | None]:
         bundles = self.pack.policy_layer.policy_bundles
-        return {(one.bundle_id, rule.rule_id): rule.rationale for one in bundles for rule in one.policy_dsl.rules}
+        return {
+            (bundle.bundle_id, rule.rule_id): rule.rationale for bundle in bundles for rule in bundle.policy_dsl.rules
+        }
 
     @cached_property
     def _schemas(self) -> dict[tuple[str, str], dict[str, Any]]:

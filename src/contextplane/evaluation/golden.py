@@ -85,7 +85,7 @@ class Ran(Value, frozen=True):
     @property
     def words(self) -> str:
         """What is wrong, in one line."""
-        return "; ".join((*(f"{one.kind} {one.id}" for one in self.moved), *self.notes))
+        return "; ".join((*(f"{difference.kind} {difference.id}" for difference in self.moved), *self.notes))
 
     @property
     def refused(self) -> str:
@@ -96,13 +96,15 @@ class Ran(Value, frozen=True):
 def golden_documents(documents: Iterable[Json]) -> tuple[GoldenFile, ...]:
     """Cases as a registry kept them: each has its name, and the document of its file."""
     return tuple(
-        golden_file(str(one["name"]), one["case"]) for one in documents if isinstance(one, dict) and "case" in one
+        golden_file(str(document["name"]), document["case"])
+        for document in documents
+        if isinstance(document, dict) and "case" in document
     )
 
 
 def check(source: PackSource, files: Iterable[GoldenFile]) -> tuple[Ran, ...]:
     """Compile every case, and compare it with what was recorded."""
-    return tuple(compare_golden(one, compile_golden(source, one)) for one in files)
+    return tuple(compare_golden(file, compile_golden(source, file)) for file in files)
 
 
 def golden_file(name: str, value: Json, file: Authored | None = None, *, anew: bool = False) -> GoldenFile:
@@ -139,14 +141,14 @@ def compile_golden(source: PackSource, one: GoldenFile) -> Expected | Refused:
     return Expected.of(compiled, one.case)
 
 
-def _for_version(one: GoldenFile, own: Iterable[str]) -> Json:
+def _for_version(case: GoldenFile, own: Iterable[str]) -> Json:
     """The case, naming these versions of pack and catalogs instead of any others."""
-    refs = _refs(one)
+    refs = _refs(case)
     if refs is None:
-        return one.case
+        return case.case
     here = {ref.partition("@")[0]: ref for ref in own}
     same = [here.get(ref.partition("@")[0], ref) if isinstance(ref, str) else ref for ref in refs]
-    return put(one.case, "/request/context_pack_refs", same)
+    return put(case.case, "/request/context_pack_refs", same)
 
 
 def asked_by_all(files: Sequence[GoldenFile], own: str) -> Json:
@@ -154,14 +156,14 @@ def asked_by_all(files: Sequence[GoldenFile], own: str) -> Json:
     first = _for_version(files[0], [own])
     if _refs(files[0]) is None:
         return first
-    named = [ref for one in files for ref in _refs(one) or () if isinstance(ref, str)]
+    named = [ref for file in files for ref in _refs(file) or () if isinstance(ref, str)]
     others = [ref for ref in named if ref.partition("@")[0] != own.partition("@")[0]]
     return put(first, "/request/context_pack_refs", [own, *dict.fromkeys(others)])
 
 
 def version_asked_for(files: Sequence[GoldenFile]) -> str:
     """The version that every case names first."""
-    named = {str(refs[0]) if (refs := _refs(one)) else "" for one in files}
+    named = {str(refs[0]) if (refs := _refs(file)) else "" for file in files}
     version = named.pop() if len(named) == 1 else ""
     if not version:
         raise GoldenCaseInvalid(
@@ -170,26 +172,26 @@ def version_asked_for(files: Sequence[GoldenFile]) -> str:
     return version
 
 
-def _refs(one: GoldenFile) -> list[Json] | None:
+def _refs(case: GoldenFile) -> list[Json] | None:
     """What the request of a case names; None when it is of no form."""
-    request = one.case.get("request")
+    request = case.case.get("request")
     refs = request.get("context_pack_refs") if isinstance(request, dict) else None
     return refs if isinstance(refs, list) else None
 
 
-def compare_golden(one: GoldenFile, found: Expected | Refused) -> Ran:
-    expected = one.expected
+def compare_golden(case: GoldenFile, found: Expected | Refused) -> Ran:
+    expected = case.expected
     if expected is None:
-        return Ran(name=one.name, found=found, stage="record", notes=(_NEVER,), recorded=False)
+        return Ran(name=case.name, found=found, stage="record", notes=(_NEVER,), recorded=False)
     if found == expected:
-        return Ran(name=one.name, found=found)
+        return Ran(name=case.name, found=found)
     if isinstance(found, Refused) and isinstance(expected, Refused) and found.refused == expected.refused:
-        return Ran(name=one.name, found=found, stage="record", notes=tuple(_by_hand(one, expected)) or (_STAGE,))
+        return Ran(name=case.name, found=found, stage="record", notes=tuple(_by_hand(case, expected)) or (_STAGE,))
     if isinstance(found, Refused):
         was = f"{expected.refused} was expected" if isinstance(expected, Refused) else "it was compiled"
-        notes = (f"refused with {found.refused}; {was}", *_by_hand(one, expected))
+        notes = (f"refused with {found.refused}; {was}", *_by_hand(case, expected))
         return Ran(
-            name=one.name,
+            name=case.name,
             found=found,
             stage=found.stage or "read",
             notes=notes,
@@ -197,29 +199,29 @@ def compare_golden(one: GoldenFile, found: Expected | Refused) -> Ran:
         )
     if isinstance(expected, Refused):
         was = f"compiled; {expected.refused} was expected"
-        return Ran(name=one.name, found=found, stage=expected.stage or "read", notes=(was,), otherwise_refused=True)
-    return _compared(one, expected, found)
+        return Ran(name=case.name, found=found, stage=expected.stage or "read", notes=(was,), otherwise_refused=True)
+    return _compared(case, expected, found)
 
 
-def _compared(one: GoldenFile, expected: Expected, found: Expected) -> Ran:
+def _compared(case: GoldenFile, expected: Expected, found: Expected) -> Ran:
     """Two that compiled and are not the same. The number of the pack alone may be another."""
     otherwise = moved(comparable(expected), comparable(found))
     stage = next(_drifted(expected, found), "")
-    notes = [*_by_hand(one, expected)]
+    notes = [*_by_hand(case, expected)]
     if expected.compiler_version != found.compiler_version:
         notes.append(f"compiler {expected.compiler_version[:20]} recorded it, and this is {found.compiler_version}")
     elif notes and not stage and not otherwise:
-        return Ran(name=one.name, found=found, stage="record", notes=tuple(notes))
+        return Ran(name=case.name, found=found, stage="record", notes=tuple(notes))
     if not stage and not otherwise and not notes and expected.lineage != found.lineage:
-        return Ran(name=one.name, found=found, elsewhere=True)
+        return Ran(name=case.name, found=found, elsewhere=True)
     if not otherwise and not notes:
         notes.append(f"nothing by name; {differing(expected, found)}")
-    return Ran(name=one.name, found=found, stage=stage or "seal", notes=tuple(notes), moved=otherwise)
+    return Ran(name=case.name, found=found, stage=stage or "seal", notes=tuple(notes), moved=otherwise)
 
 
-def _by_hand(one: GoldenFile, expected: Expected | Refused) -> Iterator[str]:
+def _by_hand(case: GoldenFile, expected: Expected | Refused) -> Iterator[str]:
     """What says of itself that it was changed after it was recorded."""
-    if expected.recorded != expected.digest_with(one.case):
+    if expected.recorded != expected.digest_with(case.case):
         yield _BY_HAND
 
 

@@ -81,7 +81,7 @@ class Expected(_Recorded, frozen=True, kw_only=True):
             compiler_version=ledger.compiler_version or "",
             lineage=ledger.lineage,
             compiled_context_hash=ledger.compiled_context_hash,
-            stages={one.stage: one.hash for one in ledger.stages},
+            stages={stage.stage: stage.hash for stage in ledger.stages},
             policy_decision=compiled.policy_decision,
             manifests=compiled.manifests,
             runtime_controls=compiled.runtime_controls,

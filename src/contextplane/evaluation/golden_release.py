@@ -40,20 +40,22 @@ def kept_cases(report: bytes | None, ref: PackRef, value: Json, catalogs: Sequen
 def run_cases(files: Sequence[GoldenFile], ref: PackRef, value: Json, catalogs: Sequence[Candidate]) -> Golden:
     if not isinstance(value, dict) or "pack_meta" not in value:
         return Golden(outcome="not_run", words=f"golden cases are for packs, and {ref} is none")
-    documents: tuple[Json, ...] = tuple({"name": one.name, "case": one.file.file.value} for one in files)
-    names = tuple(one.name for one in files)
+    documents: tuple[Json, ...] = tuple({"name": file.name, "case": file.file.file.value} for file in files)
+    names = tuple(file.name for file in files)
     try:
         ran = check(from_value(value, catalogs), files)
     except ContextPlaneError as error:
         return Golden(outcome="failed", words=f"{error.code}: {error.message}", cases=names, documents=documents)
-    drifted = [one for one in ran if not one.passed]
+    drifted = [result for result in ran if not result.passed]
     if not drifted:
         return Golden(outcome="passed", words=f"{len(ran)} as recorded", cases=names, documents=documents)
-    return Golden(outcome="failed", words=_told(drifted), cases=tuple(one.name for one in drifted), documents=documents)
+    return Golden(
+        outcome="failed", words=_told(drifted), cases=tuple(result.name for result in drifted), documents=documents
+    )
 
 
 def _told(drifted: Sequence[Ran]) -> str:
     """The first that drifted, each with its stage; how many more there are."""
-    first = "; ".join(f"{one.name} drifted at {one.stage} ({one.words})" for one in drifted[:_NAMED])
+    first = "; ".join(f"{result.name} drifted at {result.stage} ({result.words})" for result in drifted[:_NAMED])
     more = f"; and {len(drifted) - _NAMED} more" if len(drifted) > _NAMED else ""
     return first + more

@@ -97,10 +97,12 @@ class Noting:
         if not self._problems:
             return
         first = self._problems[0]
-        required = [one["path"] for one in self._problems if one.get("missing")]
+        required = [problem["path"] for problem in self._problems if problem.get("missing")]
         more = f" (and {len(self._problems) - 1} more)" if len(self._problems) > 1 else ""
         extra = {key: value for key, value in first.items() if key not in {"path", "message", "missing"}}
-        listed = [{key: value for key, value in one.items() if key != "missing"} for one in self._problems[:_LISTED]]
+        listed = [
+            {key: value for key, value in problem.items() if key != "missing"} for problem in self._problems[:_LISTED]
+        ]
         details = {"tool": self._tool, "action": self._action, "field": first["path"], **extra}
         if required:
             details["required_fields"] = required
@@ -298,18 +300,18 @@ class _Reader(Noting):
 
     def _lines(self, entry: dict[str, Json], place: str) -> Lines:
         """The range, in either form: `line_start` and `line_end`, or `lines`. When both are there they agree."""
-        found: list[Lines] = []
+        lineses: list[Lines] = []
         flat = [entry.get("line_start"), entry.get("line_end")]
         nested = entry.get("lines")
         if nested is None or flat != [None, None]:
-            found.append(self._range(flat, (f"{place}.line_start", f"{place}.line_end")))
+            lineses.append(self._range(flat, (f"{place}.line_start", f"{place}.line_end")))
         lines = None if nested is None else self.members(nested, f"{place}.lines", _LINES)
         if lines is not None:
             ends = [lines.get(one) for one in _LINES]
-            found.append(self._range(ends, (f"{place}.lines.start", f"{place}.lines.end")))
-        if len(found) > 1 and found[0] != found[1]:
+            lineses.append(self._range(ends, (f"{place}.lines.start", f"{place}.lines.end")))
+        if len(lineses) > 1 and lineses[0] != lineses[1]:
             self.note(f"{place}.lines", "says something else than line_start and line_end")
-        return found[-1] if found else Lines(start=1, end=1)
+        return lineses[-1] if lineses else Lines(start=1, end=1)
 
     def _range(self, ends: list[Json], places: tuple[str, str]) -> Lines:
         for one, place in zip(ends, places, strict=True):
@@ -317,8 +319,8 @@ class _Reader(Noting):
                 self.missing(place)
             elif self.typed(one, int, place) is not None:
                 self.within(one, 1, None, place)
-        start, end = (one if type(one) is int else 1 for one in ends)
-        if not all(type(one) is int and one >= 1 for one in ends):
+        start, end = (end if type(end) is int else 1 for end in ends)
+        if not all(type(end) is int and end >= 1 for end in ends):
             return Lines(start=1, end=1)
         if end < start:
             self.note(places[1], f"must not be before the first line, {start}", minimum=start)

@@ -45,7 +45,12 @@ def verdict(pack: HandoffPack) -> str | None:
 
     Of several that differ none is hidden: they are all given, in their order.
     """
-    found = {one.casefold(): one for section in pack.sections if section.key == "qa" for one in _verdicts(section)}
+    found = {
+        verdict.casefold(): verdict
+        for section in pack.sections
+        if section.key == "qa"
+        for verdict in _verdicts(section)
+    }
     return shortened(" / ".join(found.values())) or None
 
 

@@ -140,7 +140,7 @@ def _verdict(view: View | Transaction, offer: Offer) -> _Verdict | str:
         return error.message
     revision = offer.pack.revision
     if revision <= history.last:
-        others = {one.digest for one in history.happened if one.revision == revision} - {None}
+        others = {event.digest for event in history.happened if event.revision == revision} - {None}
         return f"conflict: another revision {revision} is kept here" if others - {offer.digest} else "known"
     if history.happened and not history.alive:
         return "deleted here"

@@ -182,17 +182,17 @@ class ReadingShelf:
     ) -> HandoffPage:
         """The packs that can be had, newest first. Expired ones are shown only to whoever asks for them."""
         after, until = filter_for(freshness, self._now(), self._limits.grace_seconds)
-        wanted = HandoffFilter(status=status, after=after, until=until, query=query)
+        handoff_filter = HandoffFilter(status=status, after=after, until=until, query=query)
         with self._catalog.read() as view:
-            return view.handoffs.page(wanted, limit=limit, offset=offset)
+            return view.handoffs.page(handoff_filter, limit=limit, offset=offset)
 
     def get(self, identity: str) -> Found:
         """The newest revision of the pack that an id or a name means."""
         with self._catalog.read() as view:
-            one = self._chosen(view, identity.strip(), self._now())
-        row = one.row
+            chosen = self._chosen(view, identity.strip(), self._now())
+        row = chosen.row
         pack = read_revision(self._catalog, self._objects, row.digest, handoff_id=row.id, revision=row.revision)
-        return Found(pack=pack, digest=row.digest, selected_by=one.selected_by)
+        return Found(pack=pack, digest=row.digest, selected_by=chosen.selected_by)
 
     def history(self, handoff_id: HandoffId) -> HandoffHistory:
         """All that happened to a pack, whether it can still be had or not."""
@@ -215,7 +215,7 @@ class ReadingShelf:
             raise HandoffNotFound(
                 "this revision was collected" if gone else "there is no such revision",
                 at=f"{handoff_id}@{revision}",
-                details={"kept_revisions": [one.revision for one in history.revisions]},
+                details={"kept_revisions": [revision.revision for revision in history.revisions]},
             )
         return Found(pack=self.kept(handoff_id, kept), digest=kept.digest, selected_by="exact_id")
 

@@ -77,9 +77,9 @@ def chunks(pack: HandoffPack) -> tuple[Chunk, ...]:
 
 def _of_section(section: Section) -> list[Chunk]:
     refs = sorted(((ref.group or _UNGROUPED, ref) for ref in section.refs), key=lambda grouped: grouped[0])
-    found = [Chunk(section=section, group=group, ref=ref) for group, ref in refs]
-    found += [Chunk(section=section, diagram=diagram) for diagram in section.diagrams]
-    return found or [Chunk(section=section)]
+    chunks = [Chunk(section=section, group=group, ref=ref) for group, ref in refs]
+    chunks += [Chunk(section=section, diagram=diagram) for diagram in section.diagrams]
+    return chunks or [Chunk(section=section)]
 
 
 def section_head(section: Section) -> str:
@@ -182,7 +182,7 @@ class Search:
             return True
         edge = head[-len(self._needle) :]  # it may begin in the head and end below
         first, *others = (said.casefold() for said in said_anyway(chunk))
-        if self._needle in edge + first or any(self._needle in said for said in others):
+        if self._needle in edge + first or any(self._needle in other for other in others):
             return True
         if chunk.ref is None:
             return False

@@ -125,7 +125,7 @@ def conflict(expected: int, current: HandoffPack, before: HandoffPack | None) ->
 
 
 def _changed(before: Sequence[Section], after: Sequence[Section]) -> list[str]:
-    old, new = {one.key: one for one in before}, {one.key: one for one in after}
+    old, new = {section.key: section for section in before}, {section.key: section for section in after}
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 
 
@@ -280,10 +280,10 @@ class Shelf(ReadingShelf):
                     "guidance": ["call input get for the current revision", "retry with expected_revision set to it"],
                 },
             )
-        found = self.get(identity)
-        if found.pack.revision != expected:
-            raise self._conflict(expected, found.pack)
-        return found
+        pack = self.get(identity)
+        if pack.pack.revision != expected:
+            raise self._conflict(expected, pack.pack)
+        return pack
 
     def _advance(self, made: Written, kind: Literal["written", "ttl"]) -> Written:
         """Store the next revision of a pack, if it is still at the one before."""

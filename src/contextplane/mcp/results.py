@@ -106,7 +106,7 @@ def _within(answer: Answer, request_id: str) -> Answer:
     """The answer, with no more structured content than there is room for beside its text."""
     size = len(answer.text.encode())
     room = MAX_ANSWER - len(SORTED.encode(answer.text))
-    fitting = next((one for one in (answer.structured, *answer.shorter) if len(one) <= room), None)
+    fitting = next((data for data in (answer.structured, *answer.shorter) if len(data) <= room), None)
     if fitting is not None and size <= MAX_TEXT:
         return msgspec.structs.replace(answer, structured=fitting)
     details = {

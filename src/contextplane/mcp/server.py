@@ -93,8 +93,8 @@ class _Wires:
 
     def __enter__(self) -> Self:
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
-        for one in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(one, self._asked_to_end)
+        for signals in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signals, self._asked_to_end)
         return self
 
     def __exit__(self, *_: object) -> None:

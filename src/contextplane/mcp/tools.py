@@ -90,9 +90,9 @@ def _list_packs(arguments: "Arguments", desk: "Desk") -> object:
 def _get(arguments: "Arguments", desk: "Desk") -> object:
     identity, wanted = arguments.needed_identity(), arguments.freshness()
     arguments.check()
-    found, now = desk.reading.get(identity), desk.now()
-    refuse_other_state(found.pack, wanted, now)
-    return {**_pack(found.pack), "digest": str(found.digest), **remaining(found.pack.expires, now)}
+    pack, now = desk.reading.get(identity), desk.now()
+    refuse_other_state(pack.pack, wanted, now)
+    return {**_pack(pack.pack), "digest": str(pack.digest), **remaining(pack.pack.expires, now)}
 
 
 def _pack(pack: "HandoffPack") -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _list_page(arguments: "Arguments", desk: "Desk") -> Answer:
 def _read(arguments: "Arguments", desk: "Desk") -> Answer:
     identity = arguments.needed_identity()
     token = arguments.token()
-    given = PageArguments(
+    page_arguments = PageArguments(
         profile=cast("Profile | None", arguments.choice("profile", tuple(PROFILES))),
         limit=arguments.number("limit", low=1),
         offset=arguments.number("offset", low=0),
@@ -219,12 +219,12 @@ def _read(arguments: "Arguments", desk: "Desk") -> Answer:
     found = desk.reading.get(identity)
     refuse_other_state(found.pack, wanted, desk.now())
     if token is None:
-        query = first_page(given)
+        query = first_page(page_arguments)
     else:
-        from contextplane.handoff.page import redeem
+        from contextplane.handoff.page_token import redeem
 
         pack = found.pack
-        query = redeem(desk.reading.page_key(), token, pack_id=pack.id, revision=pack.revision, given=given)
+        query = redeem(desk.reading.page_key(), token, pack_id=pack.id, revision=pack.revision, given=page_arguments)
     page = page_of(found, query, desk)
     return shown_as(page.text, "read", page.structured)
 
@@ -242,7 +242,7 @@ def page_of(found: "Found", query: PageQuery, desk: "Desk") -> "Rendered":
         )
 
     def token(offset: int) -> str:
-        from contextplane.handoff.page import issue
+        from contextplane.handoff.page_token import issue
 
         key = desk.reading.page_key()
         return issue(key, query, pack_id=pack.id, revision=pack.revision, next_offset=offset)

@@ -140,7 +140,7 @@ def header_bytes(header: Header) -> bytes:
         wire = _Wire2(format=2, parents=parents, roots=roots, handoffs=tuple(map(_carried, header.handoffs)))
     data = canonical(wire)
     if len(data) > HEADER_MOST:
-        packs = len(header.packs) + sum(len(one.revisions) for one in header.handoffs)
+        packs = len(header.packs) + sum(len(handoff.revisions) for handoff in header.handoffs)
         raise ArchiveTooLarge(
             f"{packs:,} packs and revisions are too many for one archive", hint="write them to several archives"
         )
@@ -179,12 +179,12 @@ def entry_bytes(digest: Digest) -> bytes:
 
 def named(name: str) -> tuple[Kind, Digest]:
     """What a member after the first one is, by its name, which has one of two forms and no other."""
-    found = _OBJECT.fullmatch(name)
-    if found:
-        return "object", Digest(found[1] + found[2])
-    found = _ENTRY.fullmatch(name)
-    if found:
-        return "entry", Digest(found[1])
+    match = _OBJECT.fullmatch(name)
+    if match:
+        return "object", Digest(match[1] + match[2])
+    match = _ENTRY.fullmatch(name)
+    if match:
+        return "entry", Digest(match[1])
     raise ArchiveInvalid(f"a member of another name: {name[:_SHOWN]!r}", hint="nothing of this archive was taken")
 
 
@@ -206,7 +206,9 @@ def _carried(one: Carried) -> _Handoff:
 
 def _handoff(wire: _Handoff) -> Carried:
     try:
-        kept = tuple(Kept(revision=one.revision, digest=Digest.parse(one.digest)) for one in wire.revisions)
+        kept = tuple(
+            Kept(revision=revision.revision, digest=Digest.parse(revision.digest)) for revision in wire.revisions
+        )
         return Carried(id=HandoffId(wire.id), revisions=kept)
     except ContextPlaneError as error:
         raise ArchiveInvalid(error.message, at=f"#{HEADER_NAME}", hint=error.hint) from error
@@ -214,15 +216,15 @@ def _handoff(wire: _Handoff) -> Carried:
 
 def _in_order(handoffs: tuple[Carried, ...]) -> bool:
     """Whether packs and their revisions ascend from 1 at the least, each with a revision, and no object is two."""
-    digests = [kept.digest for one in handoffs for kept in one.revisions]
+    digests = [kept.digest for handoff in handoffs for kept in handoff.revisions]
     return (
         all(one.id < other.id for one, other in pairwise(handoffs))
-        and all(one.revisions and one.revisions[0].revision >= 1 for one in handoffs)
-        and all(a.revision < b.revision for one in handoffs for a, b in pairwise(one.revisions))
+        and all(handoff.revisions and handoff.revisions[0].revision >= 1 for handoff in handoffs)
+        and all(a.revision < b.revision for handoff in handoffs for a, b in pairwise(handoff.revisions))
         and len(set(digests)) == len(digests)
     )
 
 
 def _ascending(packs: list[Digest] | tuple[Digest, ...]) -> bool:
     """Whether each is larger than the one before it: in order, and none twice."""
-    return all(one < other for one, other in pairwise(packs))
+    return all(digest < other for digest, other in pairwise(packs))

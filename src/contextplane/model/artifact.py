@@ -11,19 +11,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from contextplane.model.context_pack import (
-    ApprovalMode,
-    ContextPack,
-    DecisionSpec,
-    Identifier,
-    Language,
-    Names,
-    Semver,
-    Sentence,
-    TaskTemplate,
-    Tenant,
-)
+from contextplane.model.context_pack import ContextPack, DecisionSpec, Language, TaskTemplate, Tenant
 from contextplane.model.ids import PackRef
+from contextplane.model.terms import ApprovalMode, Identifier, Names, Semver, Sentence
 from contextplane.model.value import Document
 
 __all__ = ["FORMS", "Artifact", "ArtifactKind", "DecisionCatalog", "Intent", "Overlay", "OverlayChange", "issuer_of"]

@@ -235,12 +235,12 @@ class Term(Value, frozen=True):
 
 def terms(text: str) -> tuple[Term, ...]:
     """Everything that must be found. What has no letter, digit or underscore in it is passed over."""
-    found = []
+    terms = []
     for match in re.finditer(_TERM, text.replace("\0", " ")):
         quoted, star, plain = match.groups()
         words = plain.rstrip("*") if plain else quoted
-        if any(one.isalnum() or one == "_" for one in words):
-            found.append(Term(text=words, prefix=bool(star) or bool(plain and plain.endswith("*"))))
-    if not found:
+        if any(word.isalnum() or word == "_" for word in words):
+            terms.append(Term(text=words, prefix=bool(star) or bool(plain and plain.endswith("*"))))
+    if not terms:
         raise NothingToFind("no word to search for", hint="punctuation alone is not indexed; write letters or digits")
-    return tuple(found)
+    return tuple(terms)

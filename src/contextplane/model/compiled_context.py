@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from msgspec import field
 
-from contextplane.model.context_pack import ApprovalMode, ArgConstraint, DataClassification
+from contextplane.model.context_pack import ArgConstraint
 from contextplane.model.evidence import EvidenceGate, Trust
+from contextplane.model.terms import ApprovalMode, DataClassification
 from contextplane.model.value import Document
 
 __all__ = [

@@ -34,15 +34,23 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from contextplane.model.ids import PackRef
+from contextplane.model.terms import (
+    ApprovalMode,
+    DataClassification,
+    Duration,
+    Identifier,
+    JsonLogic,
+    Names,
+    Semver,
+    Sentence,
+)
 from contextplane.model.value import Document
 
 __all__ = [
-    "APPROVAL_MODES",
     "RUNTIME_CONTRACT",
     "Adapter",
     "AdapterType",
     "ApprovalGate",
-    "ApprovalMode",
     "ArgConstraint",
     "ArgConstraints",
     "Audience",
@@ -54,27 +62,22 @@ __all__ = [
     "ConsentGating",
     "ContextPack",
     "ContractMeta",
-    "DataClassification",
     "DecisionLayer",
     "DecisionRight",
     "DecisionSpec",
-    "Duration",
     "Effect",
     "EnvironmentDefaults",
     "EvalTarget",
     "EvaluationLayer",
     "Guardrail",
     "Guardrails",
-    "Identifier",
     "IdentityLayer",
     "IntelligenceRefs",
-    "JsonLogic",
     "KnowledgeGraph",
     "Language",
     "MemoryLayer",
     "MemoryPolicy",
     "Metric",
-    "Names",
     "Ontology",
     "PackMeta",
     "Permission",
@@ -84,8 +87,6 @@ __all__ = [
     "PromotionThresholds",
     "ReleaseGate",
     "Rule",
-    "Semver",
-    "Sentence",
     "TaskLayer",
     "TaskStep",
     "TaskTemplate",
@@ -94,7 +95,6 @@ __all__ = [
     "ToneAndComms",
     "ToolingLayer",
     "WriteClass",
-    "at_most",
 ]
 
 Scalar = str | int | float | bool | None
@@ -112,43 +112,6 @@ class ArgConstraint(Document, frozen=True, omit_defaults=True):
 
 
 ArgConstraints = dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,127}\Z")], ArgConstraint]
-
-
-ApprovalMode = Literal["read_only", "local_write", "network", "delegated", "destructive"]
-"""What a call may do at most, from harmless to irreversible."""
-
-APPROVAL_MODES: tuple[ApprovalMode, ...] = ("read_only", "local_write", "network", "delegated", "destructive")
-"""The ladder, low to high."""
-
-DataClassification = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
-
-Identifier = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\Z",
-        description="An id: ASCII letters, digits, _ . : and -, at most 128.",
-    ),
-]
-"""A name that other parts refer to. ASCII, so that no two of them look alike."""
-
-Names = tuple[Identifier, ...]
-
-Semver = Annotated[
-    str, Meta(pattern=r"^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){2}\Z", description="A version: X.Y.Z.")
-]
-
-Sentence = Annotated[str, Meta(min_length=1, max_length=2000)]
-"""Text for people and models."""
-
-Duration = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,8}[smhd]\Z", description="A whole number of s, m, h or d.")]
-
-JsonLogic = dict[str, Any] | bool
-"""An expression over the facts; what it may hold is decided by the policy gate."""
-
-
-def at_most(mode: ApprovalMode, ceiling: ApprovalMode) -> bool:
-    """Whether a mode is at or below another on the ladder."""
-    return APPROVAL_MODES.index(mode) <= APPROVAL_MODES.index(ceiling)
 
 
 class BusinessSummary(Document, frozen=True):

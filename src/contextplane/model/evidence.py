@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from contextplane.model.context_pack import DataClassification, Identifier, Moment, Names, WriteClass
+from contextplane.model.context_pack import Moment, WriteClass
+from contextplane.model.terms import DataClassification, Identifier, Names
 from contextplane.model.value import Document
 
 __all__ = [

@@ -263,15 +263,15 @@ def folded(stream: str, events: Iterable[tuple[str, bytes]]) -> HandoffHistory:
     deleted: Timestamp | None = None
     collected = False
     for kind, body in events:
-        one = _happened(stream, kind, body)
-        happened.append(one)
-        if one.digest is not None:
-            if one.revision <= last:
-                raise _unreadable(stream, f"revision {one.revision} comes after {last}")
-            revisions.append(Kept(revision=one.revision, digest=one.digest))
-            last, deleted, collected = one.revision, None, False
-        elif one.kind == "deleted":
-            deleted = one.at
+        event = _happened(stream, kind, body)
+        happened.append(event)
+        if event.digest is not None:
+            if event.revision <= last:
+                raise _unreadable(stream, f"revision {event.revision} comes after {last}")
+            revisions.append(Kept(revision=event.revision, digest=event.digest))
+            last, deleted, collected = event.revision, None, False
+        elif event.kind == "deleted":
+            deleted = event.at
         else:
             revisions, collected = [], True
     return HandoffHistory(

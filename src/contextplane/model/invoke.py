@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from contextplane.model.context_pack import ApprovalMode, Identifier
+from contextplane.model.terms import ApprovalMode, Identifier
 from contextplane.model.value import Document
 
 __all__ = [

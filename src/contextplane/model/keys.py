@@ -97,4 +97,4 @@ class Issuer(Value, frozen=True):
     keys: tuple[TrustedKey, ...]
 
     def key(self, key_id: str) -> TrustedKey | None:
-        return next((one for one in self.keys if one.key.key_id == key_id), None)
+        return next((key for key in self.keys if key.key.key_id == key_id), None)

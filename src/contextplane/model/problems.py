@@ -42,13 +42,13 @@ class DocumentInvalid(ContextPlaneError):
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         first, *more = problems
-        also = "".join(f"; {shown(one.at)}: {one.message}" for one in more[:_TOLD])
+        also = "".join(f"; {shown(problem.at)}: {problem.message}" for problem in more[:_TOLD])
         cut = f"; and {len(more) - _TOLD} more" if len(more) > _TOLD else ""
         super().__init__(
             f"{first.message}{also}{cut}",
             at=first.at,
             hint=f"{self.way_out}; {self.whole_list}" if cut else self.way_out,
-            details={"problems": [{"at": one.at, "message": one.message} for one in problems]},
+            details={"problems": [{"at": problem.at, "message": problem.message} for problem in problems]},
         )
         self.problems = problems
 
@@ -60,16 +60,16 @@ class DocumentInvalid(ContextPlaneError):
 def elsewhere(found: Iterable[Problem], named: Iterable[str]) -> Iterator[Problem]:
     """Problems of places that are neither named already nor below one that is: what stands there is not known."""
     known = {at.rstrip("/") for at in named}
-    for one in found:
-        parts = one.at.split("/")
+    for problem in found:
+        parts = problem.at.split("/")
         if known.isdisjoint("/".join(parts[:length]) for length in range(1, len(parts) + 1)):
-            yield one
+            yield problem
 
 
 def told_with(error: JsonRefused, found: Iterable[Problem]) -> JsonRefused:
     """What is wrong with a text as JSON, told with what else is wrong with the document."""
-    more = elsewhere(found, [one.at or "" for one in (error, *error.others)])
-    others = [*error.others, *(JsonRefused(one.message, at=one.at) for one in more)]
+    more = elsewhere(found, [other.at or "" for other in (error, *error.others)])
+    others = [*error.others, *(JsonRefused(problem.message, at=problem.at) for problem in more)]
     return error.together(others) if others else error
 
 

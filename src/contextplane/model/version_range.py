@@ -57,7 +57,7 @@ def _intervals(text: str) -> tuple[Interval, ...]:
 def _is_everything(intervals: tuple[Interval, ...]) -> bool:
     """Whether no version is left out."""
     end: Version | None = _FIRST
-    for low, high in sorted(intervals, key=lambda one: one[0]):
+    for low, high in sorted(intervals, key=lambda interval: interval[0]):
         if end is None or low > end:
             break
         end = None if high is None else max(end, high)

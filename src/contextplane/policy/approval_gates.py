@@ -66,9 +66,9 @@ def active_gates(policy: PolicyProgram, decision: PolicyDecision, surface: Surfa
 def _asking(decision: PolicyDecision, surface: Surface) -> Mapping[str, tuple[list[str], list[str]]]:
     """For each gate that is asked for, the rules and the tools that ask."""
     asking: dict[str, tuple[list[str], list[str]]] = {}
-    for one in decision.effects if decision.requires_approval_gates else ():
-        if one.effect.requires_approval_gate is not None:
-            asking.setdefault(one.effect.requires_approval_gate, ([], []))[0].append(f"rule:{one.rule_id}")
+    for effect in decision.effects if decision.requires_approval_gates else ():
+        if effect.effect.requires_approval_gate is not None:
+            asking.setdefault(effect.effect.requires_approval_gate, ([], []))[0].append(f"rule:{effect.rule_id}")
     for tool in surface.tools:
         for name in tool.gate_ids:
             asking.setdefault(name, ([], []))[1].append(f"tool:{tool.capability_id}")

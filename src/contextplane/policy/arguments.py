@@ -35,21 +35,21 @@ def violations(
     the call can change something. A rule binds every call, whatever its tool; that an argument is required by a rule
     holds only for calls that can change something, so that a lookup does not need the amount of a refund.
     """
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for bound in bounds:
         if approved and bound.constraint.unless_approved:
             continue
         needed = bound.constraint.required and (changes or not bound.origin.startswith("rule:"))
         given = list(_values(arguments, bound.argument))
         if needed and not any(value is not None for value in given):
-            found.append(_violation(bound, "required", "is required"))
+            violations.append(_violation(bound, "required", "is required"))
         if _bounds_values(bound.constraint) and _stands_in_no_object(arguments, bound.argument):
-            found.append(_violation(bound, "type", "must stand in an object"))
+            violations.append(_violation(bound, "type", "must stand in an object"))
         for value in given:
             if value is None and not _bounds_values(bound.constraint):
                 continue
-            found += [_violation(bound, broken, message) for broken, message in _broken(bound.constraint, value)]
-    return tuple(found)
+            violations += [_violation(bound, broken, message) for broken, message in _broken(bound.constraint, value)]
+    return tuple(violations)
 
 
 def _values(arguments: Mapping[str, Json], name: str) -> Iterator[Json]:

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from contextplane.model.context_pack import ApprovalMode, ArgConstraint, Effect
+from contextplane.model.context_pack import ArgConstraint, Effect
+from contextplane.model.terms import ApprovalMode
 from contextplane.model.value import Value
 
 __all__ = [
@@ -116,11 +117,11 @@ class GuardrailVerdict(Value, frozen=True):
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        return tuple(one.id for one in self.triggered if one.kind == "must_refuse")
+        return tuple(guardrail.id for guardrail in self.triggered if guardrail.kind == "must_refuse")
 
     @property
     def escalations(self) -> tuple[str, ...]:
-        return tuple(one.id for one in self.triggered if one.kind == "must_escalate")
+        return tuple(guardrail.id for guardrail in self.triggered if guardrail.kind == "must_escalate")
 
 
 class Denial(Value, frozen=True):

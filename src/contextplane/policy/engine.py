@@ -10,9 +10,10 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, Self
 
-from contextplane.model.context_pack import APPROVAL_MODES, ApprovalGate, ApprovalMode, PolicyLayer
+from contextplane.model.context_pack import ApprovalGate, PolicyLayer
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json, canonical
+from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.decision import (
     ArgumentBound,
     BundleEffects,
@@ -104,8 +105,8 @@ def take(rules: Sequence[CompiledRule], states: bytes, elsewhere: tuple[RuleIdle
         bounds=tuple(chain.from_iterable([branch.bounds for branch in strict])),
         mode=APPROVAL_MODES[max(ranks)] if ranks else None,
         denials=tuple([_denied_by(branch.effect) for branch in strict if branch.says.allow is False]),
-        allowing={one.effect.at: one.rule_id for one in branches if one.says.allow is True},
-        allowed_by=", ".join([one.rule_id for one in branches if one.says.allow is True]),
+        allowing={branch.effect.at: branch.rule_id for branch in branches if branch.says.allow is True},
+        allowed_by=", ".join([branch.rule_id for branch in branches if branch.says.allow is True]),
         applied=bool(states) and min(states) < OUTSIDE,
     )
 
@@ -115,8 +116,10 @@ def _once(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(names)))
 
 
-def _denied_by(one: RuleEffect) -> Denial:
-    return Denial(kind="rule", by=one.rule_id, reason=one.effect.reason or f"{one.rule_id} denies it")
+def _denied_by(rule_effect: RuleEffect) -> Denial:
+    return Denial(
+        kind="rule", by=rule_effect.rule_id, reason=rule_effect.effect.reason or f"{rule_effect.rule_id} denies it"
+    )
 
 
 def combine(outcome: Outcome, guarded: GuardrailVerdict, *, intent: str, basis: Basis) -> PolicyDecision:
@@ -128,7 +131,7 @@ def combine(outcome: Outcome, guarded: GuardrailVerdict, *, intent: str, basis: 
         policy_decision_id=_named(outcome, guarded, basis),
         intent=intent,
         allowed=not denials,
-        reason="; ".join([one.reason for one in denials]) if denials else f"allowed by {allowed_by}",
+        reason="; ".join([denial.reason for denial in denials]) if denials else f"allowed by {allowed_by}",
         denials=denials,
         effective_approval_mode=taken.mode,
         requires_approval_gates=taken.gates,
@@ -147,7 +150,7 @@ def combine(outcome: Outcome, guarded: GuardrailVerdict, *, intent: str, basis: 
 
 def _allowed_by(outcome: Outcome) -> str:
     """The rules that allow it, if any do. One that does so by a fact that is missing does not count."""
-    void = {one.at.removesuffix("/if") for one in outcome.missing if one.voids}
+    void = {fact.at.removesuffix("/if") for fact in outcome.missing if fact.voids}
     if not void:
         return outcome.taken.allowed_by
     return ", ".join(rule_id for at, rule_id in outcome.taken.allowing.items() if at not in void)
@@ -155,8 +158,8 @@ def _allowed_by(outcome: Outcome) -> str:
 
 def _denials(outcome: Outcome, guarded: GuardrailVerdict, allowed_by: str, intent: str) -> Iterator[Denial]:
     """Everything that denies, the weightiest first: guardrails, then rules, then what could not be decided."""
-    for one in guarded.triggered:
-        yield Denial(kind=_SPEAKS[one.kind], by=one.id, reason=_said(one))
+    for guardrail in guarded.triggered:
+        yield Denial(kind=_SPEAKS[guardrail.kind], by=guardrail.id, reason=_said(guardrail))
     yield from outcome.taken.denials
     for error in outcome.errors:
         yield Denial(kind="error", by=error.rule_id, reason=f"the condition of {error.rule_id} {error.why}")
@@ -170,16 +173,16 @@ def _denials(outcome: Outcome, guarded: GuardrailVerdict, allowed_by: str, inten
         yield Denial(kind="nothing_allows", by="", reason=f"no rule in effect allows the intent {intent}")
 
 
-def _said(one: TriggeredGuardrail) -> str:
-    said = one.message or f"{one.kind}: {one.id}"
-    return f"{said} ({', '.join(one.missing)} is missing)" if "missing" in one.by else said
+def _said(guardrail: TriggeredGuardrail) -> str:
+    said = guardrail.message or f"{guardrail.kind}: {guardrail.id}"
+    return f"{said} ({', '.join(guardrail.missing)} is missing)" if "missing" in guardrail.by else said
 
 
 def _named(outcome: Outcome, guarded: GuardrailVerdict, basis: Basis) -> str:
     """An id that the same rules, facts read and verdict always get, and others do not. No clock, no id of a run."""
-    failed = [[one.at, one.kind] for one in outcome.errors]
-    lacking = [[one.at, one.path] for one in outcome.missing]
-    spoken = [[one.kind, one.id, *one.by, *one.missing] for one in guarded.triggered]
+    failed = [[error.at, error.kind] for error in outcome.errors]
+    lacking = [[fact.at, fact.path] for fact in outcome.missing]
+    spoken = [[guardrail.kind, guardrail.id, *guardrail.by, *guardrail.missing] for guardrail in guarded.triggered]
     content = canonical([basis.digest, basis.states.hex(), basis.values, failed, lacking, spoken])
     return f"pol_{Digest.of(content).hex[:_ID_DIGITS]}"
 
@@ -228,10 +231,10 @@ class PolicyProgram:
     def _rules_of(self, intent: str) -> "_IntentRules":
         # Intents that no rule names share one entry: a caller may make up as many as it likes.
         key = intent if intent in self._named else None
-        found = self._by_intent.get(key)
-        if found is None:
-            found = self._by_intent[key] = _IntentRules(self._rules, key)
-        return found
+        intent_rules = self._by_intent.get(key)
+        if intent_rules is None:
+            intent_rules = self._by_intent[key] = _IntentRules(self._rules, key)
+        return intent_rules
 
 
 class _Judged(NamedTuple):
@@ -244,10 +247,12 @@ class _IntentRules:
     """The rules that apply to one intent, judged together; and all others, which do not."""
 
     def __init__(self, rules: Sequence[CompiledRule], intent: str | None) -> None:
-        self._rules = [one for one in rules if one.intents is None or intent in one.intents]
-        self._scoped = [(n, one) for n, one in enumerate(self._rules) if one.scope]
-        self._elsewhere = tuple(one.elsewhere for one in rules if one.intents is not None and intent not in one.intents)
-        self._conditions = Conditions([one.condition for one in self._rules])
+        self._rules = [rule for rule in rules if rule.intents is None or intent in rule.intents]
+        self._scoped = [(n, compiled_rule) for n, compiled_rule in enumerate(self._rules) if compiled_rule.scope]
+        self._elsewhere = tuple(
+            rule.elsewhere for rule in rules if rule.intents is not None and intent not in rule.intents
+        )
+        self._conditions = Conditions([rule.condition for rule in self._rules])
         self._taken: dict[bytes, Taken] = {}
 
     def judge(self, facts: Facts) -> _Judged:
@@ -264,7 +269,7 @@ class _IntentRules:
                 if outside is not None:
                     states[n] = OUTSIDE + outside
                     unknown = unknown or outside >= len(rule.scope)
-        errors = [self._rules[n].failed(one) for n, one in judged.failures.items() if states[n] == FAILED]
+        errors = [self._rules[n].failed(failure) for n, failure in judged.failures.items() if states[n] == FAILED]
         missing = self._missing(states, judged, facts) if judged.lacks or unknown else ()
         key = bytes(states)
         return _Judged(Outcome(taken=self._take(key), errors=tuple(errors), missing=missing), key, values)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Self, cast
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.context_pack import APPROVAL_MODES, ApprovalMode
 from contextplane.model.json.canonical import Json, canonical
+from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 
 __all__ = ["MATCHED", "Facts", "FactsRefused", "SafetyModeUnknown", "safety_mode"]
 
@@ -134,5 +134,5 @@ def _check_signals(request: Mapping[str, Json]) -> None:
     if context is not None and type(context) is not dict:
         raise FactsRefused("must be an object", at="/request/context", hint="give named values")
     signals = None if context is None else context.get("signals")
-    if signals is not None and not (isinstance(signals, list) and all(type(one) is str for one in signals)):
+    if signals is not None and not (isinstance(signals, list) and all(type(signal) is str for signal in signals)):
         raise FactsRefused("must be a list of labels", at="/request/context/signals", hint='write ["label"]')

@@ -16,12 +16,12 @@ class GuardrailProgram:
     """The guardrails of a pack with their conditions compiled. None of these has a problem."""
 
     def __init__(self, guardrails: Guardrails) -> None:
-        self._entries = tuple((kind, one) for kind, _, one in placed_guardrails(guardrails))
-        self._conditional = [n for n, (_, one) in enumerate(self._entries) if one.when is not None]
+        self._entries = tuple((kind, guardrail) for kind, _, guardrail in placed_guardrails(guardrails))
+        self._conditional = [n for n, (_, guardrail) in enumerate(self._entries) if guardrail.when is not None]
         self._conditions = Conditions([Condition(self._entries[n][1].when) for n in self._conditional])
         self._quiet = GuardrailVerdict(
-            must_refuse=tuple(one.id for kind, one in self._entries if kind == "must_refuse"),
-            must_escalate=tuple(one.id for kind, one in self._entries if kind == "must_escalate"),
+            must_refuse=tuple(guardrail.id for kind, guardrail in self._entries if kind == "must_refuse"),
+            must_escalate=tuple(guardrail.id for kind, guardrail in self._entries if kind == "must_escalate"),
         )
 
     def judge(self, facts: Facts) -> tuple[GuardrailVerdict, Sequence[Json]]:
@@ -45,18 +45,20 @@ class GuardrailProgram:
         context = facts.context
         signals = cast("list[str]", context.get("signals") or [])
         triggered = []
-        for n, (kind, one) in enumerate(self._entries):
-            found, lacks = answers.get(n, False), missing.get(n, ())
+        for n, (kind, guardrail) in enumerate(self._entries):
+            failure, lacks = answers.get(n, False), missing.get(n, ())
             by = (
-                *_ways(found, lacks=bool(lacks)),
-                *(("signal",) if one.id in signals else ()),
+                *_ways(failure, lacks=bool(lacks)),
+                *(("signal",) if guardrail.id in signals else ()),
                 # What is given and is no plain no cannot be judged.
-                *(("label",) if context.get(one.id, False) is not False else ()),
+                *(("label",) if context.get(guardrail.id, False) is not False else ()),
             )
             if by:
-                error = found.why if isinstance(found, Failure) else None
+                error = failure.why if isinstance(failure, Failure) else None
                 triggered.append(
-                    TriggeredGuardrail(id=one.id, kind=kind, by=by, message=one.message, error=error, missing=lacks)
+                    TriggeredGuardrail(
+                        id=guardrail.id, kind=kind, by=by, message=guardrail.message, error=error, missing=lacks
+                    )
                 )
         if not triggered:
             return self._quiet, values
@@ -79,8 +81,8 @@ def _ways(answer: bool | Failure, *, lacks: bool) -> tuple[TriggerKind, ...]:  #
 def placed_guardrails(guardrails: Guardrails) -> Iterator[tuple[GuardrailKind, str, Guardrail]]:
     """Every guardrail with its kind and its place; a label alone is one without a condition."""
     for kind, entries in _kinds(guardrails):
-        for n, one in enumerate(entries):
-            entry = one if isinstance(one, Guardrail) else Guardrail(id=one)
+        for n, guardrail in enumerate(entries):
+            entry = guardrail if isinstance(guardrail, Guardrail) else Guardrail(id=guardrail)
             yield kind, f"/policy_layer/guardrails/{kind}/{n}", entry
 
 

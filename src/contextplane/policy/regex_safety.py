@@ -143,22 +143,22 @@ class Automaton:
         self._atoms.append(atom)
         return Part(at, len(self._steps), (at,), (at,), 0)
 
-    def after(self, one: Part, other: Part) -> Part:
+    def after(self, part: Part, other: Part) -> Part:
         """One part and then another."""
-        self._steps += product(one.last, other.first)
+        self._steps += product(part.last, other.first)
         return Part(
-            *(one.states, one.steps),
-            one.first + other.first * one.empty,
-            other.last + one.last * other.empty,
-            min(2, one.empty * other.empty),
-            max(one.varies, other.varies),
+            *(part.states, part.steps),
+            part.first + other.first * part.empty,
+            other.last + part.last * other.empty,
+            min(2, part.empty * other.empty),
+            max(part.varies, other.varies),
         )
 
-    def either(self, one: Part, other: Part) -> Part:
+    def either(self, part: Part, other: Part) -> Part:
         """One part or another."""
-        ways = min(2, one.empty + other.empty)
-        varies = max(one.varies, other.varies)
-        return Part(one.states, one.steps, one.first + other.first, one.last + other.last, ways, varies)
+        ways = min(2, part.empty + other.empty)
+        varies = max(part.varies, other.varies)
+        return Part(part.states, part.steps, part.first + other.first, part.last + other.last, ways, varies)
 
     def repeated(self, part: Part, least: int, most: int | None) -> Part:
         """The part that was added last, so many times; None is without end."""

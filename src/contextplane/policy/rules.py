@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from contextplane.model.context_pack import APPROVAL_MODES, ApprovalMode, Effect, PolicyBundle, PolicyLayer, Rule
+from contextplane.model.context_pack import Effect, PolicyBundle, PolicyLayer, Rule
+from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.decision import ArgumentBound, IdleKind, MissingFact, RuleEffect, RuleError, RuleIdle
 from contextplane.policy.facts import MATCHED, Facts
 from contextplane.policy.logic.condition import Condition, Failure
@@ -24,9 +25,12 @@ class Branch:
         origin = f"rule:{effect.bundle_id}#{effect.rule_id}"
         self.bounds = tuple(
             ArgumentBound(
-                argument=name, constraint=one, origin=origin, at=f"{effect.at}/{effect.branch}/arg_constraints/{name}"
+                argument=name,
+                constraint=arg_constraint,
+                origin=origin,
+                at=f"{effect.at}/{effect.branch}/arg_constraints/{name}",
             )
-            for name, one in sorted(effect.effect.arg_constraints.items())
+            for name, arg_constraint in sorted(effect.effect.arg_constraints.items())
         )
 
 
@@ -126,7 +130,10 @@ class CompiledRule:
 
 def placed_rules(layer: PolicyLayer) -> Iterator[tuple[PolicyBundle, Rule, str]]:
     """Every rule with its bundle and place: bundles by descending priority, ties by id, rules as they are written."""
-    order = sorted(enumerate(layer.policy_bundles), key=lambda one: (-one[1].priority, one[1].bundle_id, one[0]))
+    order = sorted(
+        enumerate(layer.policy_bundles),
+        key=lambda policy_bundle: (-policy_bundle[1].priority, policy_bundle[1].bundle_id, policy_bundle[0]),
+    )
     for b, bundle in order:
         for r, rule in enumerate(bundle.policy_dsl.rules):
             yield bundle, rule, f"/policy_layer/policy_bundles/{b}/policy_dsl/rules/{r}"

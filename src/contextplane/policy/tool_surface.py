@@ -7,8 +7,9 @@ the reasons for it, in the order of the document.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, Self
 
-from contextplane.model.context_pack import APPROVAL_MODES, Adapter, ApprovalMode, Permission, ToolingLayer, at_most
+from contextplane.model.context_pack import Adapter, Permission, ToolingLayer
 from contextplane.model.json.canonical import canonical
+from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
 from contextplane.model.value import Value
 from contextplane.policy.decision import ArgumentBound, PolicyDecision
 from contextplane.policy.engine import PolicyProgram
@@ -80,22 +81,24 @@ class _Candidate:
         self.at = at
         self.mode: ApprovalMode = APPROVAL_MODES[-1] if adapter is None else adapter.approval_mode
         self.always_out = tuple(_outside(adapter, permissions, self.id))
-        allowing = [(place, one) for place, one in permissions if one.allow]
-        self.permission_ids = tuple(one.permission_id for _, one in allowing)
+        allowing = [(place, permission) for place, permission in permissions if permission.allow]
+        self.permission_ids = tuple(permission.permission_id for _, permission in allowing)
         self.gate_ids = tuple(
-            dict.fromkeys(one.requires_approval_gate for _, one in allowing if one.requires_approval_gate)
+            dict.fromkeys(
+                permission.requires_approval_gate for _, permission in allowing if permission.requires_approval_gate
+            )
         )
         self.bounds = tuple(
             ArgumentBound(
                 argument=name,
                 constraint=constraint,
-                origin=f"permission:{one.permission_id}",
+                origin=f"permission:{permission.permission_id}",
                 at=f"{place}/arg_constraints/{name}",
             )
-            for place, one in allowing
-            for name, constraint in sorted(one.arg_constraints.items())
+            for place, permission in allowing
+            for name, constraint in sorted(permission.arg_constraints.items())
         )
-        self.produces = tuple(dict.fromkeys(name for _, one in allowing for name in one.produces))
+        self.produces = tuple(dict.fromkeys(name for _, permission in allowing for name in permission.produces))
 
     def reasons(
         self, decision: PolicyDecision, prohibited: Mapping[str, list[str]], ceiling: ApprovalMode
@@ -110,7 +113,7 @@ class _Candidate:
                 kind="above_ceiling", by=(ceiling,), message=f"is {self.mode}, and the run's ceiling is {ceiling}"
             )
         if not decision.allowed and self.mode != _READS:
-            by = tuple(one.by for one in decision.denials if one.by)
+            by = tuple(denial.by for denial in decision.denials if denial.by)
             yield Reason(kind="intent_denied", by=by, message="the intent is denied, so only what reads is left")
 
     def surfaced(self, decision: PolicyDecision) -> SurfacedTool:
@@ -149,22 +152,29 @@ class ToolProgram:
         for effect in decision.effects if decision.prohibits else ():
             for name in effect.effect.prohibits:
                 prohibited.setdefault(name, []).append(effect.rule_id)
-        for one in self._candidates:
-            reasons = tuple(one.reasons(decision, prohibited, ceiling))
+        for candidate in self._candidates:
+            reasons = tuple(candidate.reasons(decision, prohibited, ceiling))
             if reasons:
                 left_out.append(
-                    LeftOut(adapter_id=one.adapter_id, capability=one.capability, reasons=reasons, at=one.at)
+                    LeftOut(
+                        adapter_id=candidate.adapter_id,
+                        capability=candidate.capability,
+                        reasons=reasons,
+                        at=candidate.at,
+                    )
                 )
             else:
-                tools.append(one.surfaced(decision))
+                tools.append(candidate.surfaced(decision))
         return Surface(tools=tuple(tools), left_out=tuple(left_out))
 
 
 def _candidates(layer: ToolingLayer) -> Iterator[_Candidate]:
     """What adapters declare, as it is written; then what only permissions name."""
     granted: dict[tuple[str, str], list[tuple[str, Permission]]] = {}
-    for n, one in enumerate(layer.permissions):
-        granted.setdefault((one.adapter_id, one.capability), []).append((f"/tooling_layer/permissions/{n}", one))
+    for n, permission in enumerate(layer.permissions):
+        granted.setdefault((permission.adapter_id, permission.capability), []).append(
+            (f"/tooling_layer/permissions/{n}", permission)
+        )
     for n, adapter in enumerate(layer.adapter_registry):
         for c, capability in enumerate(adapter.capabilities):
             permissions = granted.pop((adapter.adapter_id, capability), [])
@@ -179,20 +189,20 @@ def _outside(adapter: Adapter | None, permissions: Sequence[tuple[str, Permissio
         yield Reason(kind="not_in_registry", by=(), message=f"no adapter declares {name}")
     if not permissions:
         yield Reason(kind="not_permitted", by=(), message=f"no permission names {name}")
-    denying = tuple(one.permission_id for _, one in permissions if not one.allow)
+    denying = tuple(permission.permission_id for _, permission in permissions if not permission.allow)
     if denying:
         yield Reason(kind="permission_denies", by=denying, message=f"denied by {', '.join(denying)}")
 
 
 def _problems(layer: ToolingLayer, policy: PolicyProgram) -> Iterator[Unusable]:
     registry = layer.adapter_registry
-    yield from twice("/tooling_layer/adapter_registry", "adapter_id", [one.adapter_id for one in registry])
+    yield from twice("/tooling_layer/adapter_registry", "adapter_id", [adapter.adapter_id for adapter in registry])
     for n, adapter in enumerate(registry):
         capabilities = list(adapter.capabilities)
         yield from twice(f"/tooling_layer/adapter_registry/{n}/capabilities", "", capabilities)
-    for n, one in enumerate(layer.permissions):
-        at, gate = f"/tooling_layer/permissions/{n}", one.requires_approval_gate
+    for n, permission in enumerate(layer.permissions):
+        at, gate = f"/tooling_layer/permissions/{n}", permission.requires_approval_gate
         if gate is not None and gate not in policy.gates:
             message, hint = f"nobody declared the approval gate {gate}", "declare it in approval_gates"
             yield Unusable(refusal=GateUnknown, at=f"{at}/requires_approval_gate", message=message, hint=hint)
-        yield from pattern_problems(at, one.arg_constraints)
+        yield from pattern_problems(at, permission.arg_constraints)

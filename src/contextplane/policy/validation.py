@@ -84,7 +84,7 @@ def refuse_all(problems: Sequence[Unusable]) -> None:
         return
     first, *more = problems
     also = f" (and {len(more)} more)" if more else ""
-    told = [{"code": one.refusal.code, "at": one.at, "message": one.message} for one in problems]
+    told = [{"code": problem.refusal.code, "at": problem.at, "message": problem.message} for problem in problems]
     raise first.refusal(f"{first.message}{also}", at=first.at, hint=first.hint, details={"problems": told})
 
 
@@ -118,9 +118,9 @@ def _conditions(layer: PolicyLayer) -> Iterator[Unusable]:
 def _placed_conditions(layer: PolicyLayer) -> Iterator[tuple[str, str, Json]]:
     for _, rule, at in placed_rules(layer):
         yield f"{at}/if", rule.rule_id, rule.condition
-    for _, at, one in placed_guardrails(layer.guardrails):
-        if one.when is not None:
-            yield f"{at}/when", one.id, one.when
+    for _, at, guardrail in placed_guardrails(layer.guardrails):
+        if guardrail.when is not None:
+            yield f"{at}/when", guardrail.id, guardrail.when
     for n, gate in enumerate(layer.approval_gates):
         if gate.when is not None:
             yield f"/policy_layer/approval_gates/{n}/when", gate.gate_id, gate.when
@@ -162,8 +162,8 @@ def _patterns(layer: PolicyLayer) -> Iterator[Unusable]:
 
 def pattern_problems(at: str, constraints: ArgConstraints) -> Iterator[Unusable]:
     """The patterns among these constraints that are refused."""
-    for name, one in constraints.items():
-        problem = None if one.pattern is None else pattern_problem(one.pattern)
+    for name, arg_constraint in constraints.items():
+        problem = None if arg_constraint.pattern is None else pattern_problem(arg_constraint.pattern)
         if problem is not None:
             place = f"{at}/arg_constraints/{name}/pattern"
             message = f"the pattern of {name} {problem}"
@@ -176,8 +176,12 @@ def pattern_problems(at: str, constraints: ArgConstraints) -> Iterator[Unusable]
 
 
 def _twice(layer: PolicyLayer) -> Iterator[Unusable]:
-    yield from twice("/policy_layer/policy_bundles", "bundle_id", [one.bundle_id for one in layer.policy_bundles])
-    yield from twice("/policy_layer/approval_gates", "gate_id", [one.gate_id for one in layer.approval_gates])
+    yield from twice(
+        "/policy_layer/policy_bundles", "bundle_id", [policy_bundle.bundle_id for policy_bundle in layer.policy_bundles]
+    )
+    yield from twice(
+        "/policy_layer/approval_gates", "gate_id", [approval_gate.gate_id for approval_gate in layer.approval_gates]
+    )
     for n, bundle in enumerate(layer.policy_bundles):
         ids = [rule.rule_id for rule in bundle.policy_dsl.rules]
         yield from twice(f"/policy_layer/policy_bundles/{n}/policy_dsl/rules", "rule_id", ids)

@@ -87,10 +87,10 @@ def draft_text(manifest: Manifest, parent: Digest) -> bytes:
         "created": manifest.created,
         "model": {"identifier": manifest.model.identifier, "parameters": manifest.model.parameters},
         "system_prompt": manifest.system_prompt,
-        "prompts": [{"role": one.role, "content_ref": one.content_ref} for one in manifest.prompts],
+        "prompts": [{"role": prompt.role, "content_ref": prompt.content_ref} for prompt in manifest.prompts],
         "inputs": [{"name": one.name, "content_ref": one.content_ref, "size": one.size} for one in manifest.inputs],
-        "steps": [{field: getattr(one, field) for field in _STEP} for one in manifest.steps],
-        "outputs": [{"name": one.name, "content_ref": one.content_ref} for one in manifest.outputs],
+        "steps": [{field: getattr(step, field) for field in _STEP} for step in manifest.steps],
+        "outputs": [{"name": output.name, "content_ref": output.content_ref} for output in manifest.outputs],
         "environment": {
             "os": manifest.environment.os,
             "runtime": manifest.environment.runtime,
@@ -137,10 +137,10 @@ def fork_key(draft: Draft) -> Digest:
     return Digest.of(_essence(draft.manifest, str(draft.parent)))
 
 
-def same_run(one: Manifest, other: Manifest) -> bool:
+def same_run(manifest: Manifest, other: Manifest) -> bool:
     """Whether two manifests tell the same run, apart from when they were made and what they were forked from."""
     try:
-        return _essence(one) == _essence(other)
+        return _essence(manifest) == _essence(other)
     except JsonRefused:
         return False  # one of them was stored by others and has no canonical form; what has one differs from it
 

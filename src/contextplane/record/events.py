@@ -168,7 +168,7 @@ def room_of(event: Began | Noted) -> int:
         named = {"model": event.model, "environment": event.environment, "system_prompt": event.system_prompt}
         return _FRAME + len(canonical(msgspec.to_builtins({**named, "parent": event.parent})))
     parts = (one for one in (event.part, event.given, event.step, event.made) if one is not None)
-    return sum(_BESIDE + len(canonical(msgspec.to_builtins(one))) for one in parts)
+    return sum(_BESIDE + len(canonical(msgspec.to_builtins(part))) for part in parts)
 
 
 _PARAMETERS = "/steps/0/parameters"

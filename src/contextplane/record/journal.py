@@ -182,7 +182,7 @@ class Journal:
                 raise
             return ()  # it was a pack, which is not registered any more: its events were collected before that
         elsewhere = (_elsewhere(stored.body) for stored in view.streams.read(self._stream))
-        return tuple(dict.fromkeys([*parts, *(one for one in elsewhere if one)]))
+        return tuple(dict.fromkeys([*parts, *(digest for digest in elsewhere if digest)]))
 
     def kept(self, view: View | Transaction) -> frozenset[Digest]:
         """What its roots keep."""
@@ -214,12 +214,12 @@ class Journal:
         if contents:
             # Before it is visible: what a killed process leaves behind is then known, and can be collected.
             with self.desk.catalog.write(survives="crash") as tx:
-                tx.objects.record_blobs((one.digest, one.size) for one in contents)
+                tx.objects.record_blobs((content.digest, content.size) for content in contents)
             batch.commit()
         try:
             with self.desk.catalog.write() as tx:
                 seq = tx.streams.append(self._stream, self._seq, [Event(kind="recorded", body=body)])
-                for n, digest in enumerate([*(one.digest for one in contents), *others]):
+                for n, digest in enumerate([*(content.digest for content in contents), *others]):
                     self._keep(tx, f"{seq}/{n}", digest)
         except StreamConflict:
             raise self._overtaken() from None

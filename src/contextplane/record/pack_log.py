@@ -99,11 +99,11 @@ def put_contents(contents: Sequence[Content], batch: Batch, sources: Sources) ->
     """Put every content. What is wrong with any of them is told together, each by its JSON Pointer."""
     first: dict[tuple[str, object], int] = {}
     numbers = [
-        first.setdefault((one.how, one.value if isinstance(one.value, str) else number), number)
-        for number, one in enumerate(contents)
+        first.setdefault((content.how, content.value if isinstance(content.value, str) else number), number)
+        for number, content in enumerate(contents)
     ]
     putting = _Putting(batch, sources)
-    long = sum(one.value.end - one.value.start for one in contents if isinstance(one.value, LongText))
+    long = sum(content.value.end - content.value.start for content in contents if isinstance(content.value, LongText))
     ready = _ready(contents, first.values(), putting.wrong)
     if long < _MUCH:
         for one in ready:
@@ -116,17 +116,17 @@ def put_contents(contents: Sequence[Content], batch: Batch, sources: Sources) ->
 
 def content_problems(contents: Iterable[Content], sources: Sources) -> Iterator[Problem]:
     """What is wrong with the contents of a log that is refused anyhow. Nothing is put; files are opened and let go."""
-    for one in contents:
+    for content in contents:
         try:
-            if one.how == "path":
-                next(sources.chunks(_encoded(one).decode()), b"")
-            elif one.how == "base64":
-                _decoded(_encoded(one))
-            elif isinstance(one.value, LongText):
-                for _ in one.value.chunks():
+            if content.how == "path":
+                next(sources.chunks(_encoded(content).decode()), b"")
+            elif content.how == "base64":
+                _decoded(_encoded(content))
+            elif isinstance(content.value, LongText):
+                for _ in content.value.chunks():
                     pass
         except UNUSABLE as error:
-            yield Problem(at=one.at, message=_message(error))
+            yield Problem(at=content.at, message=_message(error))
 
 
 class _Putting:
@@ -140,8 +140,8 @@ class _Putting:
         self.at_hand: dict[Digest, bytes] = {}
         self.wrong: dict[int, ContextPlaneError] = {}
 
-    def put(self, one: _Ready) -> None:
-        number, content, data = one
+    def put(self, ready: _Ready) -> None:
+        number, content, data = ready
         try:
             self.done[number] = self._streamed(content) if data is None else self._bytes(content, data)
         except UNUSABLE as error:
@@ -172,8 +172,8 @@ def _refuse(wrong: list[tuple[Content, ContextPlaneError]]) -> None:
     """One thing that is wrong is told as what it is, several as a log that has these problems."""
     if len(wrong) > 1:
         raise InvalidLog(tuple(Problem(at=one.at, message=_message(error)) for one, error in wrong))
-    for one, error in wrong:
-        _tell_place(error, one)
+    for content, error in wrong:
+        _tell_place(error, content)
         raise error
 
 
@@ -247,10 +247,10 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
     """Put everything that a log contains, and its manifest last; nothing is visible before the batch is committed."""
     given = [
         ("system_prompt", log.system_prompt),
-        *(("prompts", one.content) for one in log.prompts),
-        *(("inputs", one.content) for one in log.inputs),
-        *(("steps", one.output) for one in log.steps if one.output is not None),
-        *(("outputs", one.content) for one in log.outputs),
+        *(("prompts", prompt.content) for prompt in log.prompts),
+        *(("inputs", log_file.content) for log_file in log.inputs),
+        *(("steps", step.output) for step in log.steps if step.output is not None),
+        *(("outputs", output.content) for output in log.outputs),
     ]
     contents = [content for _, content in given]
     put = put_contents(contents, batch, sources)
@@ -266,11 +266,11 @@ def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: S
         manifest=manifest,
         raw=raw,
         refs=references_of(named, raw),
-        contents=tuple(dict.fromkeys(one.stored for one in put.each)),
+        contents=tuple(dict.fromkeys(put_content.stored for put_content in put.each)),
         at_hand=put.at_hand,
         suspects=(*_suspects(contents, put), *((at, kind) for at, looked in beside for kind in looked.kinds)),
         unsearched=(
-            *(one.at for one, done in zip(contents, put.each, strict=True) if not done.searched),
+            *(content.at for content, done in zip(contents, put.each, strict=True) if not done.searched),
             *(at for at, looked in beside if not looked.whole),
         ),
     )
@@ -285,22 +285,22 @@ def _manifest(log: ExecutionLog, parent: Digest | None, following: Iterator[PutC
     # Very many steps of one moment are nothing unusual: a log that tells no time has no other.
     written = cache(str)
     system_prompt = ref()
-    prompts = tuple(Prompt(role=one.role, content_ref=ref()) for one in log.prompts)
+    prompts = tuple(Prompt(role=prompt.role, content_ref=ref()) for prompt in log.prompts)
     inputs = tuple(
-        Input(name=one.name, content_ref=str(stored.digest), size=stored.size)
-        for one, stored in ((one, next(following).stored) for one in log.inputs)
+        Input(name=log_file.name, content_ref=str(stored.digest), size=stored.size)
+        for log_file, stored in ((log_file, next(following).stored) for log_file in log.inputs)
     )
     steps = tuple(
         Step(
-            index=one.index,
-            type=one.type,
-            tool=one.tool,
-            parameters=one.parameters,
-            output_ref="" if one.output is None else ref(),
-            deterministic=one.deterministic,
-            timestamp=written(one.timestamp),
+            index=step.index,
+            type=step.type,
+            tool=step.tool,
+            parameters=step.parameters,
+            output_ref="" if step.output is None else ref(),
+            deterministic=step.deterministic,
+            timestamp=written(step.timestamp),
         )
-        for one in log.steps
+        for step in log.steps
     )
     return Manifest(
         created=str(log.created),
@@ -309,7 +309,7 @@ def _manifest(log: ExecutionLog, parent: Digest | None, following: Iterator[PutC
         prompts=prompts,
         inputs=inputs,
         steps=steps,
-        outputs=tuple(Output(name=one.name, content_ref=ref()) for one in log.outputs),
+        outputs=tuple(Output(name=output.name, content_ref=ref()) for output in log.outputs),
         environment=Environment(os=log.os, runtime=log.runtime, tool_versions=log.tool_versions),
         parent="" if parent is None else str(parent),
     )
@@ -340,9 +340,9 @@ def _other_texts(log: ExecutionLog) -> Iterator[tuple[tuple[str | int, ...], Jso
     yield ("model", "identifier"), log.model
     yield ("model", "parameters"), log.model_parameters
     yield ("environment",), [log.os, log.runtime, dict(log.tool_versions or {})]
-    yield from ((("prompts", number, "role"), one.role) for number, one in enumerate(log.prompts))
-    yield from ((("inputs", number, "name"), one.name) for number, one in enumerate(log.inputs))
-    yield from ((("outputs", number, "name"), one.name) for number, one in enumerate(log.outputs))
+    yield from ((("prompts", number, "role"), log_prompt.role) for number, log_prompt in enumerate(log.prompts))
+    yield from ((("inputs", number, "name"), log_file.name) for number, log_file in enumerate(log.inputs))
+    yield from ((("outputs", number, "name"), log_file.name) for number, log_file in enumerate(log.outputs))
     for number, step in enumerate(log.steps):
         yield ("steps", number, "type"), step.type
         yield ("steps", number, "tool"), step.tool

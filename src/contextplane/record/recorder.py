@@ -326,8 +326,8 @@ class Unfinished(Value, frozen=True):
 def unfinished(desk: Desk) -> list[Unfinished]:
     """Those that can be resumed or finished, the newest first."""
     with desk.catalog.read() as view:
-        found = [_as_it_stands(desk, one, view) for one in _with_roots(view)]
-    return sorted(found, key=lambda one: (one.begun, one.id), reverse=True)
+        recordings = [_as_it_stands(desk, with_root, view) for with_root in _with_roots(view)]
+    return sorted(recordings, key=lambda recording: (recording.begun, recording.id), reverse=True)
 
 
 def keep_unfinished(desk: Desk) -> None:

@@ -79,8 +79,8 @@ def vouched(version: VersionState, document: Candidate, shelf: Shelf, keyring: i
     history = shelf.history(artifact_stream(version.digest))
     events = tuple(takewhile(lambda one: one.event.entry < version.entry, history))
     state = ArtifactState(digest=version.digest)
-    for one in events:
-        state = state.after_event(one)
+    for event in events:
+        state = state.after_event(event)
     state = state.as_known(partial(shelf.kin, seq=keyring))
     # (a) recorded as what it was published as
     if (state.ref, state.kind, state.issuer) != (version.ref, published.kind, published.issuer):
@@ -133,8 +133,8 @@ def _lacking(state: ArtifactState, published: Published, needed: tuple[str, ...]
         return "another envelope was signed than the one that was published"
     if state.catalogs != published.catalogs:
         return "it was linted together with other catalogs"
-    given = {(one.role, one.key_id) for one in state.approvals}
-    named = next((one for one in published.approvals if (one.role, one.by) not in given), None)
+    given = {(approval.role, approval.key_id) for approval in state.approvals}
+    named = next((approval for approval in published.approvals if (approval.role, approval.by) not in given), None)
     return "" if named is None else f"key {named.by[:16]} did not approve it as {named.role}"
 
 
@@ -240,8 +240,8 @@ def admitted(ref: PackRef, use: Use, *, shelf: Shelf, grounds: Grounds) -> Admit
 def _state(ref: PackRef, shelf: Shelf) -> tuple[VersionState, tuple[Happened, ...]]:
     events = tuple(shelf.history(version_stream(ref)))
     state = VersionState(ref=ref)
-    for one in events:
-        state = state.after_event(one)
+    for event in events:
+        state = state.after_event(event)
     if not state.is_published:
         raise VersionUnknown(
             "it was never published: no draft is ever run", at=str(ref), hint="'ctx packs' lists what is published"

@@ -144,28 +144,28 @@ class ArtifactState(Value, frozen=True):
 
         An owner's role of a DecisionSpec is satisfied by any reviewer who has it.
         """
-        named = {one.role for one in self.approvals}
-        held = {role for one in self.approvals for role in one.roles}
+        named = {approval.role for approval in self.approvals}
+        held = {role for approval in self.approvals for role in approval.roles}
         return tuple(role for role in self.needed if role not in (named if role in FOUR else held))
 
     @property
     def approvals(self) -> tuple[Reviewed, ...]:
         """The approvals that count."""
-        return tuple(one for one in self.reviews if one.verdict == "approve" and one.counts)
+        return tuple(review for review in self.reviews if review.verdict == "approve" and review.counts)
 
     @property
     def rejected(self) -> tuple[Reviewed, ...]:
         """Rejections that stand until their reviewer approves. Those of keys that are not trusted do not."""
-        standing = (one for one in self.reviews if one.verdict == "reject" and one.counts)
+        standing = (review for review in self.reviews if review.verdict == "reject" and review.counts)
         return tuple(one for one in standing if one.role in self.needed)
 
     def as_known(self, kin: Kin) -> "ArtifactState":
         """The state by whose keys they are: of several reviews of one person the last counts, of the author's none."""
         reviews: list[Reviewed] = []
-        for one in self.reviews:
-            family = kin(one.key_id)
-            counts = one.counts and self.author not in family
-            reviews = [*(other for other in reviews if other.key_id not in family), replace(one, counts=counts)]
+        for review in self.reviews:
+            family = kin(review.key_id)
+            counts = review.counts and self.author not in family
+            reviews = [*(other for other in reviews if other.key_id not in family), replace(review, counts=counts)]
         then = None if self.then is None else self.then.as_known(kin)
         if tuple(reviews) == self.reviews:
             return replace(self, then=then)
@@ -227,7 +227,7 @@ def _reviews(state: ArtifactState, change: Review, happened: Happened) -> tuple[
         at=happened.event.at,
         counts=not by.revoked and state.author not in by.family,
     )
-    return (*(one for one in state.reviews if one.key_id not in by.family), said)
+    return (*(review for review in state.reviews if review.key_id not in by.family), said)
 
 
 def _settled(state: ArtifactState) -> ArtifactState:

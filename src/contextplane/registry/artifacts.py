@@ -66,7 +66,9 @@ def candidate(value: Json) -> Candidate:
             f"not a {kind.replace('_', ' ')}: {first.cause}",
             at=first.at or "/",
             hint=first.cure,
-            details={"problems": [{"at": one.at, "cause": one.cause, "cure": one.cure} for one in document]},
+            details={
+                "problems": [{"at": finding.at, "cause": finding.cause, "cure": finding.cure} for finding in document]
+            },
         )
     return Candidate(kind=kind, document=document, value=value, data=canonical(value))
 
@@ -82,5 +84,6 @@ def read_artifact(data: bytes) -> Candidate:
 def lineage_of(catalogs: Sequence[Candidate]) -> tuple[Lineage, ...]:
     """Decision catalogs as they stand in a lineage: in the order of their names, because none comes before another."""
     return tuple(
-        Lineage(ref=str(one.ref), digest=str(one.digest)) for one in sorted(catalogs, key=lambda one: str(one.ref))
+        Lineage(ref=str(catalog.ref), digest=str(catalog.digest))
+        for catalog in sorted(catalogs, key=lambda catalog: str(catalog.ref))
     )

@@ -159,9 +159,9 @@ class TreeAudit:
             name = level_name(TREE, level)
             stored = list(view.streams.read(name))
             for index, expected in enumerate(hashes):
-                found = stored[index] if index < len(stored) else None
-                whole = found is not None and (found.seq, found.kind) == (index + 1, "tree_node")
-                if not whole or found is None or found.body != canonical(expected.hex()):
+                event = stored[index] if index < len(stored) else None
+                whole = event is not None and (event.seq, event.kind) == (index + 1, "tree_node")
+                if not whole or event is None or event.body != canonical(expected.hex()):
                     troubles.add(TreeDamaged.code, f"{name}@{index + 1}", "not the hash of what is below it")
             for extra in stored[len(hashes) :]:
                 troubles.add(TreeDamaged.code, f"{name}@{extra.seq}", "a node that the tree has not")
@@ -185,12 +185,12 @@ class CheckpointAudit:
         self._origin = origin
         self._troubles = troubles
         self._opened: list[tuple[int, Standing | None]] = []
-        for one in streams.read(CHECKPOINTS):
-            if one.seq != len(self._opened) + 1:
-                troubles.add(CheckpointMissing.code, _place(one.seq), "a checkpoint before it is missing")
-            self._opened.append((one.seq, self._open(one)))
-        self.as_of = max((one.time for _, one in self._opened if one is not None), default=NO_TIME)
-        self.sizes = frozenset(one.checkpoint.size for _, one in self._opened if one is not None)
+        for event in streams.read(CHECKPOINTS):
+            if event.seq != len(self._opened) + 1:
+                troubles.add(CheckpointMissing.code, _place(event.seq), "a checkpoint before it is missing")
+            self._opened.append((event.seq, self._open(event)))
+        self.as_of = max((status.time for _, status in self._opened if status is not None), default=NO_TIME)
+        self.sizes = frozenset(status.checkpoint.size for _, status in self._opened if status is not None)
 
     def compare(self, trees: TreeAudit, times: Mapping[int, Timestamp]) -> tuple[Standing | None, bool]:
         """Compare all with the log. The newest is handed out if it is believed; and whether it is only doubtful.
@@ -198,12 +198,12 @@ class CheckpointAudit:
         Doubtful: its signer is revoked from before then on, or it is older than a revocation. A fresh one mends that.
         """
         before: Standing | None = None
-        for seq, one in self._opened:
-            if one is not None:
+        for seq, status in self._opened:
+            if status is not None:
                 with self._troubles.collected(_place(seq)):
-                    _follows(before, one)
-                    _covers(one, trees, times)
-                before = one
+                    _follows(before, status)
+                    _covers(status, trees, times)
+                before = status
         seq, newest = self._opened[-1] if self._opened else (0, None)
         if newest is None:
             if not self._opened and trees.size:
@@ -237,22 +237,22 @@ class CheckpointAudit:
         return None
 
 
-def _follows(before: Standing | None, one: Standing) -> None:
-    if before is not None and one.checkpoint.size < before.checkpoint.size:
-        raise LogRolledBack(f"{one.checkpoint.size} entries, after a checkpoint of {before.checkpoint.size}")
-    if before is not None and one.time < before.time:
-        raise ClockWentBackwards(f"of {one.time}, after one of {before.time}")
+def _follows(before: Standing | None, status: Standing) -> None:
+    if before is not None and status.checkpoint.size < before.checkpoint.size:
+        raise LogRolledBack(f"{status.checkpoint.size} entries, after a checkpoint of {before.checkpoint.size}")
+    if before is not None and status.time < before.time:
+        raise ClockWentBackwards(f"of {status.time}, after one of {before.time}")
 
 
-def _covers(one: Standing, trees: TreeAudit, times: Mapping[int, Timestamp]) -> None:
-    size = one.checkpoint.size
+def _covers(status: Standing, trees: TreeAudit, times: Mapping[int, Timestamp]) -> None:
+    size = status.checkpoint.size
     if size not in trees.roots:
         raise LogTruncated(f"{trees.size} entries, and {size} are signed")
-    if trees.roots[size] != (one.checkpoint.root, one.heads):
+    if trees.roots[size] != (status.checkpoint.root, status.heads):
         raise LogRewritten(f"the first {size} entries are not those that were signed")
     last, after = times.get(size - 1), times.get(size)
-    if (last is not None and one.time < last) or (after is not None and after < one.time):
-        raise ClockWentBackwards(f"of {one.time}, which is not the time between its last entry and the next one")
+    if (last is not None and status.time < last) or (after is not None and after < status.time):
+        raise ClockWentBackwards(f"of {status.time}, which is not the time between its last entry and the next one")
 
 
 def _place(seq: int) -> str:
@@ -340,7 +340,7 @@ class EventAudit:
     def _follows(self, change: Published, ref: PackRef) -> None:
         """It was compared with the version before it, which says how large the step is and who must review it."""
         others = self._published.setdefault(ref.pack_id, [])
-        before = max((one for one in others if one.release < ref.release), default=None)
+        before = max((other for other in others if other.release < ref.release), default=None)
         others.append(ref)
         if change.after != ("" if before is None else before.version):
             raise EventInvalid(f"compared with {change.after or 'nothing'}, and {before or 'nothing'} was before it")

@@ -116,21 +116,21 @@ class Keyrings:
 
     def actor(self, key_id: str, seq: int, at: Timestamp) -> Actor | None:
         """What a key was at a time under a keyring; None when it was no good key then."""
-        found = _good(self.at(seq), key_id, at)
-        if not found:
+        grants = _good(self.at(seq), key_id, at)
+        if not grants:
             return None
         family = tuple(sorted(self.kin(key_id, seq)))
-        return Actor(key_id=key_id, grants=found, family=family, revoked=self.is_revoked(key_id, at))
+        return Actor(key_id=key_id, grants=grants, family=family, revoked=self.is_revoked(key_id, at))
 
     def public_key(self, key_id: str) -> PublicKey | None:
         """A key that is or was trusted."""
         keys = (issuer.key(key_id) for issuer in self.now.issuers)
-        return next((one.key for one in keys if one is not None), None)
+        return next((key.key for key in keys if key is not None), None)
 
     def is_revoked(self, key_id: str, at: Timestamp) -> bool:
         """Whether by the newest keyring a key was not to be trusted any more at a time."""
-        found = [key for issuer in self.now.issuers if (key := issuer.key(key_id)) is not None]
-        return any(key.state_at(at) == "revoked" for key in found)
+        trusted_keys = [key for issuer in self.now.issuers if (key := issuer.key(key_id)) is not None]
+        return any(key.state_at(at) == "revoked" for key in trusted_keys)
 
     def good_at(self, at: Timestamp) -> tuple[PublicKey, ...]:
         """All keys that were good at a time by a keyring of that time, and are not revoked from before it on."""
@@ -143,12 +143,14 @@ class Keyrings:
         else:
             later = [*self._all[1:], None]
             fitting = [
-                one
-                for one, after in zip(self._all, later, strict=True)
-                if one.as_of <= at and (after is None or at <= after.as_of)
+                trusted_keys
+                for trusted_keys, after in zip(self._all, later, strict=True)
+                if trusted_keys.as_of <= at and (after is None or at <= after.as_of)
             ]
-        keys = {key.key for one in fitting for issuer in one.issuers for key in issuer.keys}
-        return tuple(sorted(key for key in keys if any(_good(one, key.key_id, at) for one in fitting)))
+        keys = {key.key for trusted_keys in fitting for issuer in trusted_keys.issuers for key in issuer.keys}
+        return tuple(
+            sorted(key for key in keys if any(_good(trusted_keys, key.key_id, at) for trusted_keys in fitting))
+        )
 
     def kin(self, key_id: str, seq: int) -> frozenset[str]:
         """The keys of whoever had this key under a keyring: those that it was rotated from and into, and itself.

@@ -15,11 +15,11 @@ from msgspec import Meta
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import ArtifactKind
-from contextplane.model.context_pack import Identifier, Semver
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.parse import parse
+from contextplane.model.terms import Identifier, Semver
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Document, Value
 from contextplane.ports.keys import Signer
@@ -365,10 +365,10 @@ class Actor(Value, frozen=True):
 
     def holds(self, role: str, issuer: str | None = None) -> bool:
         """Whether it had a role, for this issuer or for any."""
-        return any(role in one.roles for one in self.grants if issuer in {None, one.issuer})
+        return any(role in grant.roles for grant in self.grants if issuer in {None, grant.issuer})
 
     def is_of(self, issuer: str) -> bool:
-        return any(one.issuer == issuer for one in self.grants)
+        return any(grant.issuer == issuer for grant in self.grants)
 
 
 class Happened(Value, frozen=True):

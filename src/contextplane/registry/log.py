@@ -163,14 +163,14 @@ def read_note(body: bytes) -> tuple[bytes, Timestamp]:
 
 def standing(streams: StreamsView, keyrings: Keyrings, check: SignatureCheck, origin: str) -> Standing | None:
     """The newest checkpoint, if the log is what it says: as many entries, and the tree over them has its root."""
-    found = newest(streams, keyrings, check, origin)
-    size, length = 0 if found is None else found.checkpoint.size, streams.head(LOG)
+    status = newest(streams, keyrings, check, origin)
+    size, length = 0 if status is None else status.checkpoint.size, streams.head(LOG)
     tree = StreamTree(streams, TREE)
     if min(length, tree.size) < size:
         raise LogTruncated(f"{min(length, tree.size)} entries, and {size} are signed", at=LOG, hint=_HINT)
-    if max(length, tree.size) > size or (found is not None and tree.frontier().root != found.checkpoint.root):
+    if max(length, tree.size) > size or (status is not None and tree.frontier().root != status.checkpoint.root):
         raise LogRewritten("its entries are not those that are signed", at=LOG, hint=_HINT)
-    return found
+    return status
 
 
 def check_revocations(found: Standing | None, keys: TrustedKeys) -> None:
@@ -179,7 +179,7 @@ def check_revocations(found: Standing | None, keys: TrustedKeys) -> None:
     Whoever has such a key signs checkpoints of times before that, and no others. A revocation that was announced for
     later counts from the first change of the keyring after it: before that, the key is good.
     """
-    every = (key for one in keys.issuers for key in one.keys)
+    every = (key for issuer in keys.issuers for key in issuer.keys)
     ends = [(key.revoked_from, key.key.key_id) for key in every if key.revoked_from is not None]
     for since, key_id in sorted(ends, reverse=True):
         if found is not None and found.time < since <= keys.as_of:
@@ -198,7 +198,7 @@ def append_entries(  # noqa: PLR0913  what a checkpoint says
 
     `heads`: the root over the ends of all streams, these entries' events among them.
     """
-    bodies = [entry_body(one) for one in entries]
+    bodies = [entry_body(entry) for entry in entries]
     if bodies:
         streams.append(LOG, streams.head(LOG), [Event(kind="entry", body=body) for body in bodies])
     frontier = appended(streams, TREE, bodies)

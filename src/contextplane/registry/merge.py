@@ -167,7 +167,7 @@ def put_together(documents: Iterable[Given]) -> Json:
 def _put_together(documents: tuple[Given, ...]) -> tuple[Given, tuple[_Said, ...]]:
     """The pack, and all that it and the catalogs say, in an order that does not depend on the one given."""
     # (1) one pack, and every id once
-    given = sorted(documents, key=lambda one: one.ref)
+    given = sorted(documents, key=lambda document: document.ref)
     pack = _the_pack(given)
     # (2) what each document says, the pack first, (3) and whether they agree
     first: dict[tuple[PartKind, str], _Said] = {}
@@ -190,7 +190,7 @@ def _the_pack(given: list[Given]) -> Given:
     if not packs:
         raise ContextPackMissing("no context pack is named", hint="name the pack that governs the run")
     if len(packs) > 1:
-        named = ", ".join(str(one.ref) for one in packs)
+        named = ", ".join(str(pack.ref) for pack in packs)
         raise ContextPackAmbiguous(f"{len(packs)} context packs are named: {named}", hint="a run has exactly one")
     return packs[0]
 
@@ -244,7 +244,7 @@ def _with_parts(pack: Given, said: tuple[_Said, ...]) -> Json:
 
 
 def _typed(value: Json) -> ContextPack:
-    errors = tuple(one for one in judged(value).findings if one.severity == "error")
+    errors = tuple(finding for finding in judged(value).findings if finding.severity == "error")
     if errors:
         raise _invalid(errors)
     return msgspec.convert(value, ContextPack)
@@ -256,7 +256,9 @@ def _invalid(findings: tuple[Finding, ...]) -> MergedViewInvalid:
         f"{first.cause} ({first.code})",
         at=first.at,
         hint="a catalog fits a pack when both together pass every gate",
-        details={"findings": [{"code": one.code, "at": one.at, "cause": one.cause} for one in findings]},
+        details={
+            "findings": [{"code": finding.code, "at": finding.at, "cause": finding.cause} for finding in findings]
+        },
     )
 
 
@@ -265,10 +267,10 @@ def given(pack: Candidate, catalogs: Sequence[Candidate]) -> tuple[Given, ...]:
     if not isinstance(pack.document, ContextPack):
         raise WrongKind("only a context pack is judged together with catalogs", at=str(pack.ref), hint="leave them out")
     found = [Given(document=pack.document, value=pack.value)]
-    for one in catalogs:
-        if not isinstance(one.document, DecisionCatalog):
-            raise WrongKind("it is no decision catalog", at=str(one.ref), hint="name a decision catalog")
-        found.append(Given(document=one.document, value=one.value))
+    for catalog in catalogs:
+        if not isinstance(catalog.document, DecisionCatalog):
+            raise WrongKind("it is no decision catalog", at=str(catalog.ref), hint="name a decision catalog")
+        found.append(Given(document=catalog.document, value=catalog.value))
     return tuple(found)
 
 
@@ -281,10 +283,13 @@ def judged_with(
 
 def named(catalogs: Sequence[Candidate]) -> tuple[JudgedWith, ...]:
     """The catalogs, as they are put on record."""
-    found = [JudgedWith(id=one.ref.pack_id, version=one.ref.version, digest=str(one.digest)) for one in catalogs]
-    return tuple(sorted(found, key=lambda one: one.id))
+    judged_withs = [
+        JudgedWith(id=catalog.ref.pack_id, version=catalog.ref.version, digest=str(catalog.digest))
+        for catalog in catalogs
+    ]
+    return tuple(sorted(judged_withs, key=lambda judged_with: judged_with.id))
 
 
 def refs_of(catalogs: Sequence[JudgedWith]) -> tuple[PackRef, ...]:
     """The names of catalogs that are on record."""
-    return tuple(PackRef(one.id, one.version) for one in catalogs)
+    return tuple(PackRef(catalog.id, catalog.version) for catalog in catalogs)

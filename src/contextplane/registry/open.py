@@ -35,14 +35,14 @@ def open_registry(
     """Open the registry of a view. `seen`: the highest checkpoint that the client knew before the view was opened."""
     keyrings = Keyrings.of(view.streams, keys)
     # (1) signed, (2) and the log is that
-    found = standing(view.streams, keyrings, check, origin)
+    status = standing(view.streams, keyrings, check, origin)
     # (3) after the last revocation
-    check_revocations(found, keys)
+    check_revocations(status, keys)
     # (4) the one that we knew
-    check_continuity(view.streams, found, seen)
+    check_continuity(view.streams, status, seen)
     # (5) by what every stream is compared
-    heads = Heads(view.marks, EMPTY_ROOT if found is None else found.heads)
-    return OpenRegistry(reader=Reader(view.streams, keyrings, check, heads, seen=seen), standing=found)
+    heads = Heads(view.marks, EMPTY_ROOT if status is None else status.heads)
+    return OpenRegistry(reader=Reader(view.streams, keyrings, check, heads, seen=seen), standing=status)
 
 
 def check_continuity(streams: StreamsView, found: Standing | None, seen: Checkpoint | None) -> None:

@@ -98,9 +98,9 @@ def check_pin(version: VersionState, *, protected: bool) -> None:
     check_usable(version)
     waiting = version.open_refreshes
     if protected and waiting:
-        one = waiting[0]
+        refresh = waiting[0]
         raise RefreshOpen(
-            f"{one.trigger} ({one.dependency}) asks for: {', '.join(one.outstanding)}",
+            f"{refresh.trigger} ({refresh.dependency}) asks for: {', '.join(refresh.outstanding)}",
             at=str(version.ref),
             hint=f"'ctx refresh run {version.ref}' runs what can be run",
             details={"refreshes": [{"opened": r.opened, "outstanding": list(r.outstanding)} for r in waiting]},
@@ -111,7 +111,7 @@ def check_fit(
     base: Candidate, overlays: Sequence[Candidate], environment: str, *, identify: Identify | None = None
 ) -> None:
     """Refuse overlays that do not apply to a pack, or that would let it do more."""
-    typed = [one.document for one in overlays if isinstance(one.document, Overlay)]
+    typed = [overlay.document for overlay in overlays if isinstance(overlay.document, Overlay)]
     for overlay in typed:
         meant, here = (overlay.base_pack_id, overlay.environment), (base.ref.pack_id, environment)
         if meant != here:
@@ -122,12 +122,12 @@ def check_fit(
 def pinned_here(state: PinState, base_id: str) -> Pin:
     """What is pinned for an id: the pack itself, or one of its overlays."""
     every = [*([state.pins.base] if state.pins.base is not None else []), *state.pins.overlays]
-    found = next((one for one in every if one.id == base_id), None)
-    if found is None:
+    pin = next((one for one in every if one.id == base_id), None)
+    if pin is None:
         raise PinNotFound(
             f"no version of {base_id} is pinned in {state.environment}", at=base_id, hint="'ctx packs' shows what is"
         )
-    return found
+    return pin
 
 
 def check_rollback(

@@ -105,7 +105,7 @@ def is_doubtful(pin: Pin, last: Happened, issuers: Iterable[Issuer]) -> bool:
     is pinned.
     """
     at = Timestamp.parse(pin.at)
-    keys = [key for one in issuers if (key := one.key(pin.by)) is not None]
+    keys = [key for issuer in issuers if (key := issuer.key(pin.by)) is not None]
     return last.by.revoked or not keys or any(key.state_at(at) == "revoked" for key in keys)
 
 
@@ -131,14 +131,14 @@ def _pin(change: Pinned | RolledBack, entry: int, at: str, by: str) -> Pin:
 def _with(pins: Pins, pin: Pin) -> Pins:
     if pin.kind != "overlay":
         return replace(pins, base=pin)
-    others = [one for one in pins.overlays if one.id != pin.id]
-    return replace(pins, overlays=tuple(sorted([*others, pin], key=lambda one: one.id)))
+    others = [overlay for overlay in pins.overlays if overlay.id != pin.id]
+    return replace(pins, overlays=tuple(sorted([*others, pin], key=lambda other: other.id)))
 
 
 def _without(pins: Pins, ref: PackRef) -> Pins:
     if pins.base is not None and ref_of(pins.base) == ref:
         return replace(pins, base=None)
-    kept = tuple(one for one in pins.overlays if ref_of(one) != ref)
+    kept = tuple(overlay for overlay in pins.overlays if ref_of(overlay) != ref)
     if len(kept) == len(pins.overlays):
         raise PinNotFound(f"{ref} is not pinned there", at=str(ref), hint="'ctx packs' shows what is")
     return replace(pins, overlays=kept)

@@ -143,7 +143,7 @@ def publish(writer: Writer, release: Release, reason: str) -> Appended | None:
         report=str(Digest.of(data)),
         golden=release.golden.outcome,
         after=release.before.ref.version if release.before is not None else "",
-        approvals=tuple(Approval(role=one.role, by=one.key_id) for one in state.approvals),
+        approvals=tuple(Approval(role=approval.role, by=approval.key_id) for approval in state.approvals),
         catalogs=release.catalogs,
     )
     report = Recorded(digest=Digest.of(data), kind="registry_report", size=len(data), traced=True)
@@ -182,14 +182,14 @@ def _verified(writer: Writer, release: Release) -> Verified:
 
 
 def _refuse_red(release: Release) -> None:
-    errors = [one for one in release.report.findings if one.severity == "error"]
+    errors = [finding for finding in release.report.findings if finding.severity == "error"]
     if not release.report.passed:
         first = errors[0]
         raise GatesFailed(
             f"{len(errors)} errors; the first: {first.cause} ({first.gate}/{first.code})",
             at=f"{release.artifact.ref}#{first.at}",
             hint=first.cure,
-            details={"findings": [{"gate": one.gate, "code": one.code, "at": one.at} for one in errors]},
+            details={"findings": [{"gate": error.gate, "code": error.code, "at": error.at} for error in errors]},
         )
     if release.golden.outcome == "failed":
         raise GoldenFailed(
@@ -223,11 +223,11 @@ class ArtifactNotKept(ContextPlaneError):
 
 def refuse_to_keep(report: Report, *, at: str) -> None:
     """Refuse a document by what its gates found, before anything of it is stored."""
-    for one in report.findings:
-        if one.code in NEVER_KEPT:
+    for finding in report.findings:
+        if finding.code in NEVER_KEPT:
             raise ArtifactNotKept(
-                f"{one.at}: {one.cause}, and what is recorded is kept for ever",
+                f"{finding.at}: {finding.cause}, and what is recorded is kept for ever",
                 at=at,
-                hint=one.cure,
+                hint=finding.cure,
                 details={"findings": [{"at": f.at, "code": f.code} for f in report.findings if f.code in NEVER_KEPT]},
             )

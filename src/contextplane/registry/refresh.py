@@ -108,10 +108,10 @@ def ran(action: str, report: Report, golden: Golden | None = None) -> Ran | None
         return None
     if report.not_run:
         return Ran(passed=False, words="the form is wrong", findings=report.findings)
-    found = tuple(one for one in report.findings if one.code in known.laws or one.gate == known.gate)
-    bad = [one for one in found if one.severity != "warning"]
+    findings = tuple(finding for finding in report.findings if finding.code in known.laws or finding.gate == known.gate)
+    bad = [finding for finding in findings if finding.severity != "warning"]
     words = f"{bad[0].cause} ({bad[0].code})" if bad else "nothing found"
-    return Ran(passed=not bad, words=words, findings=found)
+    return Ran(passed=not bad, words=words, findings=findings)
 
 
 def _of_cases(golden: Golden | None) -> Ran | None:
@@ -130,9 +130,13 @@ def depends(trigger: Trigger, pack: ContextPack, dependency: str, catalog: Decis
 
 
 def _shares_decisions(pack: ContextPack, catalog: DecisionCatalog) -> bool:
-    mine = {one.decision_key for one in pack.decision_layer.decision_specs}
-    bound = {rule.decision_binding for one in pack.policy_layer.policy_bundles for rule in one.policy_dsl.rules}
-    return any(one.decision_key in mine | bound for one in catalog.decision_specs)
+    mine = {decision_spec.decision_key for decision_spec in pack.decision_layer.decision_specs}
+    bound = {
+        rule.decision_binding
+        for policy_bundle in pack.policy_layer.policy_bundles
+        for rule in policy_bundle.policy_dsl.rules
+    }
+    return any(decision_spec.decision_key in mine | bound for decision_spec in catalog.decision_specs)
 
 
 def _ontologies(pack: ContextPack) -> set[str]:
@@ -141,11 +145,13 @@ def _ontologies(pack: ContextPack) -> set[str]:
 
 
 _NAMES: dict[Trigger, Callable[[ContextPack], set[str]]] = {
-    "POLICY_BUNDLE_UPDATED": lambda pack: {one.bundle_id for one in pack.policy_layer.policy_bundles},
+    "POLICY_BUNDLE_UPDATED": lambda pack: {
+        policy_bundle.bundle_id for policy_bundle in pack.policy_layer.policy_bundles
+    },
     "ONTOLOGY_UPDATED": _ontologies,
-    "ADAPTER_SCHEMA_UPDATED": lambda pack: {one.adapter_id for one in pack.tooling_layer.adapter_registry},
+    "ADAPTER_SCHEMA_UPDATED": lambda pack: {adapter.adapter_id for adapter in pack.tooling_layer.adapter_registry},
     "MEMORY_POLICY_UPDATED": lambda pack: {pack.pack_meta.tenant.tenant_id},
-    "EVALUATOR_UPDATED": lambda pack: {one.metric for one in pack.evaluation_layer.release_gates},
+    "EVALUATOR_UPDATED": lambda pack: {release_gate.metric for release_gate in pack.evaluation_layer.release_gates},
     "MODEL_CONFIG_UPDATED": lambda pack: {pack.pack_meta.tenant.tenant_id},
 }
 """By which names a pack depends on what changed; memory policies and models belong to a tenant."""

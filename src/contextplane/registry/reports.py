@@ -64,7 +64,7 @@ def gates_report(
             "report": "gates",
             "ref": str(ref),
             "digest": str(digest),
-            "catalogs": [{"ref": f"{one.id}@{one.version}", "digest": one.digest} for one in catalogs],
+            "catalogs": [{"ref": f"{catalog.id}@{catalog.version}", "digest": catalog.digest} for catalog in catalogs],
             "passed": report.passed,
             "not_run": list(report.not_run),
             "findings": _told(report.findings),
@@ -102,6 +102,12 @@ def _golden(golden: Golden) -> dict[str, Json]:
 
 def _told(findings: Sequence["Finding"]) -> list[Json]:
     return [
-        {"gate": one.gate, "code": one.code, "severity": one.severity, "at": one.at, "cause": one.cause}
-        for one in findings
+        {
+            "gate": finding.gate,
+            "code": finding.code,
+            "severity": finding.severity,
+            "at": finding.at,
+            "cause": finding.cause,
+        }
+        for finding in findings
     ]

@@ -100,14 +100,14 @@ def sealed(  # noqa: PLR0913  what an act consists of
     """The fresh checkpoint, or a refusal; None while nothing was ever written. `before`, `after`: the change."""
     keyrings = Keyrings.of(tx.streams, after)
     # (1) the log is what is signed
-    found = standing(tx.streams, keyrings, check, origin)
-    if found is None:
+    status = standing(tx.streams, keyrings, check, origin)
+    if status is None:
         return None
     # (2) by a key that was not revoked before
-    check_revocations(found, before)
+    check_revocations(status, before)
     # (3) the one that we knew
-    check_continuity(tx.streams, found, seen)
+    check_continuity(tx.streams, status, seen)
     # (4) signed by whoever changed the keyring, if his key is still good
-    at = moment_of_act(now, max(after.as_of, found.time))
+    at = moment_of_act(now, max(after.as_of, status.time))
     refuse_untrusted(signer, keyrings, at)
-    return append_entries(tx.streams, [], heads=found.heads, signer=signer, at=at, origin=origin)
+    return append_entries(tx.streams, [], heads=status.heads, signer=signer, at=at, origin=origin)

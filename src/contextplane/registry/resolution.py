@@ -218,10 +218,10 @@ class _Nodes:
         self._known: dict[tuple[int, int], bytes] = {}
 
     def node(self, level: int, index: int) -> bytes:
-        found = self._known.get((level, index))
-        if found is None:
-            found = self._known[level, index] = self._tree.node(level, index)
-        return found
+        data = self._known.get((level, index))
+        if data is None:
+            data = self._known[level, index] = self._tree.node(level, index)
+        return data
 
 
 _MOST = 1024

@@ -115,25 +115,29 @@ class _Resolution(Value, frozen=True):
         documents = [self._document(ref) for ref in asked.refs]
         whole = merged(
             [
-                Given(document=one.document, value=one.value, alone=one.alone)
-                for one in documents
-                if not isinstance(one.document, Overlay)
+                Given(document=document.document, value=document.value, alone=document.alone)
+                for document in documents
+                if not isinstance(document.document, Overlay)
             ]
         )
         check_compatibility(whole.pack, self.standpoint.present)
         # (11) each is pinned here
-        base = next(one for one in documents if isinstance(one.document, ContextPack))
-        pins = [self._pinned(one) for one in documents] if self.is_new else []
+        base = next(document for document in documents if isinstance(document.document, ContextPack))
+        pins = [self._pinned(document) for document in documents] if self.is_new else []
         # (12) overlays, in their order
         pinned = [(ref_of(pin), pin.digest) for state, _ in pins for pin in state.pins.overlays]
         named = pinned if self.is_new else [(ref, None) for ref in asked.overlays]
         overlays = sorted((self._overlay(ref, digest, base) for ref, digest in named), key=_order)
-        view = resolved_view(whole.value, [one.document for one in overlays if isinstance(one.document, Overlay)])
+        view = resolved_view(
+            whole.value, [overlay.document for overlay in overlays if isinstance(overlay.document, Overlay)]
+        )
         # (13) every event that this stands on is in the log
-        events = [event for one in (*documents, *overlays) for event in one.events] + [event for _, event in pins]
+        events = [event for document in (*documents, *overlays) for event in document.events] + [
+            event for _, event in pins
+        ]
         return Resolved(
-            packs=tuple(one.used for one in documents),
-            overlays=tuple(one.used for one in overlays),
+            packs=tuple(document.used for document in documents),
+            overlays=tuple(overlay.used for overlay in overlays),
             view=msgspec.convert(view.value, ContextPack) if overlays else whole.pack,
             value=view.value,
             intents=whole.intents,
@@ -181,8 +185,8 @@ class _Resolution(Value, frozen=True):
         pin = state.pins.base
         if pin is None or ref_of(pin) != ref:
             raise _not_pinned(ref, environment, pin)
-        for one in (pin, *state.pins.overlays):
-            self._refuse_doubtful(one, event)
+        for overlay in (pin, *state.pins.overlays):
+            self._refuse_doubtful(overlay, event)
         _refuse_other_digest(found, pin.digest)
         return state, event
 
@@ -219,7 +223,7 @@ class _Resolution(Value, frozen=True):
         proof = () if seen is None or seen.size > shown.size else self.shelf.consistency(seen.size, shown.size)
         advanced(seen, shown, proof)
         return Proof(
-            checkpoint=shown, note=standing.note, events=tuple(proved(one, shown, self.shelf) for one in events)
+            checkpoint=shown, note=standing.note, events=tuple(proved(event, shown, self.shelf) for event in events)
         )
 
     def _refuse_stale(self, standing: Standing) -> None:

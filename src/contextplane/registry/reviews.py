@@ -94,7 +94,7 @@ def check_reviewer(state: ArtifactState, family: frozenset[str], role: str) -> N
         raise ReviewRoleUnneeded(
             f"nobody asked for a review as {role}", at=str(state.ref), hint=f"needed: {', '.join(state.needed)}"
         )
-    other = next((one.role for one in state.reviews if one.key_id in family and one.role != role), None)
+    other = next((review.role for review in state.reviews if review.key_id in family and review.role != role), None)
     if other is not None:
         raise ReviewerHasRole(
             f"this reviewer spoke as {other}, and counts once",
@@ -134,8 +134,8 @@ def check_reviews(state: ArtifactState, needed: tuple[str, ...]) -> None:
 def _specs(artifact: Candidate | None) -> dict[str, DecisionSpec]:
     match artifact.document if artifact is not None else None:
         case ContextPack() as pack:
-            return {one.decision_key: one for one in pack.decision_layer.decision_specs}
+            return {decision_spec.decision_key: decision_spec for decision_spec in pack.decision_layer.decision_specs}
         case DecisionCatalog() as catalog:
-            return {one.decision_key: one for one in catalog.decision_specs}
+            return {decision_spec.decision_key: decision_spec for decision_spec in catalog.decision_specs}
         case _:
             return {}

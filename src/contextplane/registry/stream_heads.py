@@ -190,7 +190,7 @@ def _node(marks: NodesView, prefix: str, expected: bytes) -> "_Leaf | _Branch":
     kind, *words = text.split(" ")
     if kind != _BRANCH or len(words) != _WIDTH or len(prefix) >= _DEPTH:
         raise _damaged(prefix, "no node")
-    return [None if one == _NONE else decoded(one, at=node_name(prefix)) for one in words]
+    return [None if word == _NONE else decoded(word, at=node_name(prefix)) for word in words]
 
 
 def _damaged(prefix: str, what: str) -> HeadsDamaged:
@@ -202,7 +202,7 @@ def _damaged(prefix: str, what: str) -> HeadsDamaged:
 
 
 def _branch_text(children: Iterable[bytes | None]) -> str:
-    return " ".join([_BRANCH, *(_NONE if one is None else encoded(one) for one in children)])
+    return " ".join([_BRANCH, *(_NONE if child is None else encoded(child) for child in children)])
 
 
 def _hash(text: str) -> bytes:

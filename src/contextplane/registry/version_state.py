@@ -48,7 +48,7 @@ class Refresh(Value, frozen=True):
     def outstanding(self) -> tuple[str, ...]:
         """The actions that did not run and pass."""
         done = {action for action, _ in self.reports}
-        return tuple(one for one in self.actions if one not in done)
+        return tuple(action for action in self.actions if action not in done)
 
 
 class VersionState(Value, frozen=True):
@@ -101,7 +101,7 @@ class VersionState(Value, frozen=True):
 
     @property
     def open_refreshes(self) -> tuple[Refresh, ...]:
-        return tuple(one for one in self.refreshes if one.outstanding)
+        return tuple(refresh for refresh in self.refreshes if refresh.outstanding)
 
     def serves(self, use: Use) -> bool:
         """Whether its stage allows a use: replay always, new traffic until it is deprecated or revoked."""
@@ -148,12 +148,12 @@ class VersionState(Value, frozen=True):
         return (*self.refreshes, opened)
 
     def _reported(self, change: RefreshReported, *, counts: bool) -> tuple[Refresh, ...]:
-        found = next((one for one in self.refreshes if one.opened == change.opened), None)
-        if found is None or change.action not in found.outstanding:
+        refresh = next((one for one in self.refreshes if one.opened == change.opened), None)
+        if refresh is None or change.action not in refresh.outstanding:
             raise self.refusal(f"no open refresh waits for {change.action}", change)
         if not (change.passed and counts):
             return self.refreshes
-        done = replace(found, reports=(*found.reports, (change.action, change.report)))
+        done = replace(refresh, reports=(*refresh.reports, (change.action, change.report)))
         return tuple(done if one.opened == change.opened else one for one in self.refreshes)
 
     def refusal(self, message: str, change: Change) -> TransitionRefused:
@@ -175,7 +175,7 @@ def _with_incident(state: VersionState, change: IncidentOpened | IncidentClosed,
         return replace(state, incidents=(*state.incidents, name), unsettled=unsettled)
     if not known and unsettled == state.unsettled:
         raise state.refusal(f"no open incident is called {name}", change)
-    rest = tuple(one for one in state.incidents if one != name)
+    rest = tuple(incident for incident in state.incidents if incident != name)
     return replace(state, incidents=rest, unsettled=unsettled if believed else (*unsettled, name))
 
 

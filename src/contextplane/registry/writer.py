@@ -153,8 +153,8 @@ class Writer:
         # (3) what they name is there, and is kept
         self._keep(events, objects)
         # (4) their entries, the tree, the ends of their streams, the checkpoint
-        entries = [Entry(event=one.digest, seq=one.event.seq, stream=one.event.subject) for one in events]
-        ends = {one.stream: Head(seq=one.seq, digest=one.event) for one in entries}
+        entries = [Entry(event=event.digest, seq=event.event.seq, stream=event.event.subject) for event in events]
+        ends = {entry.stream: Head(seq=entry.seq, digest=entry.event) for entry in entries}
         after = append_entries(
             self.tx.streams,
             entries,
@@ -194,8 +194,8 @@ class Writer:
         return happened, after
 
     def _keep(self, events: Sequence[Happened], objects: Sequence[Recorded]) -> None:
-        for one in objects:
-            self.tx.objects.record(one)
+        for object_ in objects:
+            self.tx.objects.record(object_)
         for happened in events:
             index_objects(self.tx.objects, happened.event.subject, happened.change)
 

@@ -68,17 +68,17 @@ class Reach:
 
     def line(self, packs: Iterable[Digest]) -> set[Digest]:
         """These packs and all that they descend from, as far as it was added."""
-        found: set[Digest] = set()
+        digests: set[Digest] = set()
         for pack in packs:
-            one: Digest | None = pack
-            while one is not None and one in self.parents and one not in found:
-                found.add(one)
-                one = self.parents[one]
-        return found
+            digest: Digest | None = pack
+            while digest is not None and digest in self.parents and digest not in digests:
+                digests.add(digest)
+                digest = self.parents[digest]
+        return digests
 
     def absent_parents(self) -> list[Digest]:
         """The parents that were not added, ascending."""
-        return sorted({one for one in self.parents.values() if one is not None and one not in self.parents})
+        return sorted({parent for parent in self.parents.values() if parent is not None and parent not in self.parents})
 
     def called(self, digest: Digest) -> str:
         """What people know an object by: a pack that was added, or the part of one; any other by its digest."""
@@ -91,8 +91,8 @@ class Reach:
         missing = [digest for digest in sorted(self.contents) if not holds(digest)]
         if not missing:
             return
-        of_one = len({self.contents[one] for one in missing}) == 1
-        named = sorted(self._parts[one] if of_one else self.called(one) for one in missing)
+        of_one = len({self.contents[digest] for digest in missing}) == 1
+        named = sorted(self._parts[digest] if of_one else self.called(digest) for digest in missing)
         more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
         raise PackIncomplete(
             f"missing: {', '.join(named[:_NAMED])}{more}",
@@ -100,8 +100,8 @@ class Reach:
             hint="packing the same log again, or importing the run from where it is whole, brings them back",
             details={
                 "missing": [
-                    {"ref": f"ctx://{self.contents[one].hex}:{self._parts[one]}", "digest": str(one)}
-                    for one in missing[:_LISTED]
+                    {"ref": f"ctx://{self.contents[digest].hex}:{self._parts[digest]}", "digest": str(digest)}
+                    for digest in missing[:_LISTED]
                 ],
                 "more": len(missing) > _LISTED,
             },
@@ -110,21 +110,21 @@ class Reach:
 
 def reach(packs: Iterable[Digest], objects: Objects) -> Reach:
     """What these packs reach in a store. A parent that is not there ends its line; a pack that is not is an error."""
-    given = set(packs)
-    found = Reach()
-    todo = sorted(given)
+    digests = set(packs)
+    reach = Reach()
+    todo = sorted(digests)
     while todo:
         pack = todo.pop()
-        if pack in found.parents or (pack not in given and not objects.has(pack)):
+        if pack in reach.parents or (pack not in digests and not objects.has(pack)):
             continue
         with telling(short(pack), "its manifest", pack):
             if objects.size(pack) > MANIFEST_MOST:
                 raise _not_understood(pack, "it is larger than any manifest")
             manifest = objects.get(pack)
-        found.add(pack, manifest)
-        parent = found.parents[pack]
+        reach.add(pack, manifest)
+        parent = reach.parents[pack]
         todo += [] if parent is None else [parent]
-    return found
+    return reach
 
 
 def _not_understood(pack: Digest, why: str, *, place: str = "") -> PackNotUnderstood:

@@ -165,7 +165,7 @@ def compare_manifests(view: View, objects: Objects) -> Iterator[Finding]:
         recorded = view.objects.recorded(digest)
         targets = set(view.objects.targets(digest))
         named = set(refs.found)
-        known = named | {(MENTION, one) for one in refs.mentions}
+        known = named | {(MENTION, mention) for mention in refs.mentions}
         traced = recorded is not None and recorded.traced
         if not named <= targets <= known or traced != (not refs.unreadable):
             yield Finding(state="index", what=str(digest), why="the recorded references are not those of the manifest")
@@ -307,11 +307,11 @@ def _compared(view: View, entries: ExecutionEntries, objects: Objects, progress:
 def _objects(view: View, objects: Objects, progress: Progress) -> Iterator[Finding]:
     """Walk three ascending lists side by side: what is there, what is wanted, what is reached."""
     calling = Calling(view, objects)
-    wanted, reached = Ascending(view.objects.wanted()), Ascending(view.objects.reached())
+    ascending, reached = Ascending(view.objects.wanted()), Ascending(view.objects.reached())
     for digest in objects.names():
-        for absent in wanted.before(digest):
+        for absent in ascending.before(digest):
             yield from _no_file(view, absent, calling, progress)
-        needed, alive = wanted.takes(digest), reached.takes(digest)
+        needed, alive = ascending.takes(digest), reached.takes(digest)
         condition = objects.check(digest)
         progress(condition.size, 1)
         recorded = view.objects.recorded(digest)
@@ -326,7 +326,7 @@ def _objects(view: View, objects: Objects, progress: Progress) -> Iterator[Findi
             yield Finding(state="orphaned", what=str(digest), why=f"nothing refers to it{known}")
         elif recorded is None or recorded.size != condition.size:
             yield Finding(state="index", what=str(digest), why="it is not in the index, or with another size")
-    for absent in wanted.rest():
+    for absent in ascending.rest():
         yield from _no_file(view, absent, calling, progress)
 
 

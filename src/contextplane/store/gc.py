@@ -64,9 +64,9 @@ def refuse_if_forgotten(
         if names is None:
             lost = not view.objects.targets(pack)
         else:
-            wanted = left.keys() & names
-            lost = bool(wanted) and view.packs.row(pack) is not None
-            for digest in wanted:
+            digests = left.keys() & names
+            lost = bool(digests) and view.packs.row(pack) is not None
+            for digest in digests:
                 del left[digest]
         if lost:
             forgotten.append(f"ctx://{pack.hex}")

@@ -80,7 +80,7 @@ def index_handoffs(tx: Transaction, objects: Objects) -> int:
     for stream in list(handoff_streams(tx)):
         if stream.id is None or stream.history is None:
             continue
-        kept = {root_name(stream.id, one.revision): one.digest for one in stream.history.revisions}
+        kept = {root_name(stream.id, revision.revision): revision.digest for revision in stream.history.revisions}
         for name, _ in list(tx.objects.roots(f"{stream.name}/")):
             if name not in kept:
                 tx.objects.release(name)
@@ -119,14 +119,14 @@ def _compare(view: View, handoff_id: HandoffId, history: HandoffHistory, objects
     if newest is not None and (row is None or (row.revision, row.digest) != (newest.revision, newest.digest)):
         yield Finding(state="index", what=name, why="the list does not show its newest revision")
     roots = dict(view.objects.roots(f"{name}/"))
-    for one in history.revisions:
-        root = root_name(handoff_id, one.revision)
-        if roots.pop(root, None) != one.digest:
+    for revision in history.revisions:
+        root = root_name(handoff_id, revision.revision)
+        if roots.pop(root, None) != revision.digest:
             yield Finding(state="index", what=root, why="nothing keeps this revision")
-        data = _bytes(view, one.digest, objects)
+        data = _bytes(view, revision.digest, objects)
         pack = pack_of(data)
         # What cannot be read is told of as an object.
-        if data is not None and (pack is None or (pack.id, pack.revision) != (handoff_id.text, one.revision)):
+        if data is not None and (pack is None or (pack.id, pack.revision) != (handoff_id.text, revision.revision)):
             yield Finding(state="corrupt", what=root, why="its object is not this revision", needed_by=(name,))
     for root in roots:
         yield Finding(state="index", what=root, why="kept, and no revision that is to be kept")
@@ -149,11 +149,11 @@ def _row(
     newest = history.newest if history.alive else None
     if newest is None:
         return None
-    for one in reversed(history.revisions):
-        pack = pack_of(_bytes(tx, one.digest, objects))
+    for revision in reversed(history.revisions):
+        pack = pack_of(_bytes(tx, revision.digest, objects))
         if pack is not None and pack.id == handoff_id.text:
-            if one is newest:
-                return HandoffRow.of(pack, one.digest)
+            if revision is newest:
+                return HandoffRow.of(pack, revision.digest)
             break
     else:
         pack = None
@@ -238,8 +238,8 @@ def release_over(tx: Transaction, over: Over) -> tuple[HandoffOver, ...]:
         # The moment before which it was over: what is collected does not depend on when somebody came to do it.
         body = deleted_body(history.last, over.older_than)
         tx.streams.append(stream, tx.streams.head(stream), [Event(kind="collected", body=body)])
-        for one in history.revisions:
-            tx.objects.release(root_name(handoff_id, one.revision))
+        for revision in history.revisions:
+            tx.objects.release(root_name(handoff_id, revision.revision))
         tx.handoffs.remove(handoff_id)
     return tuple(_told(handoff_id, history) for _, handoff_id, history in released)
 
@@ -251,9 +251,9 @@ def would_release(view: View, over: Over) -> tuple[tuple[HandoffOver, ...], list
     for _, handoff_id, history in _over(view, over):
         packs.append(_told(handoff_id, history))
         objects += [
-            one.digest
-            for one in history.revisions
-            if view.objects.referrers(one.digest) == (root_name(handoff_id, one.revision),)
+            revision.digest
+            for revision in history.revisions
+            if view.objects.referrers(revision.digest) == (root_name(handoff_id, revision.revision),)
         ]
     return tuple(packs), objects
 
@@ -264,9 +264,9 @@ def unkept_revisions(view: View) -> Iterator[str]:
         if stream.id is None or stream.history is None:
             continue
         roots = dict(view.objects.roots(f"{stream.name}/"))
-        for one in stream.history.revisions:
-            name = root_name(stream.id, one.revision)
-            if roots.get(name) != one.digest:
+        for revision in stream.history.revisions:
+            name = root_name(stream.id, revision.revision)
+            if roots.get(name) != revision.digest:
                 yield name
 
 
@@ -274,7 +274,7 @@ def _told(handoff_id: HandoffId, history: HandoffHistory) -> HandoffOver:
     return HandoffOver(
         id=handoff_id,
         why="expired" if history.deleted is None else "deleted",
-        revisions=tuple(one.revision for one in history.revisions),
+        revisions=tuple(revision.revision for revision in history.revisions),
     )
 
 

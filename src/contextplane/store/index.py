@@ -98,7 +98,7 @@ def _traced(tx: Transaction, digest: Digest, objects: ObjectReader, known: Known
     tx.objects.record(Recorded(digest=digest, kind=EXECUTION_PACK, size=size, traced=whole))
     if refs is None:
         return []
-    named = [*refs.found, *((MENTION, one) for one in refs.mentions if objects.has(one))]
+    named = [*refs.found, *((MENTION, mention) for mention in refs.mentions if objects.has(mention))]
     tx.objects.link_all(digest, named)
     contents = [target for role, target in named if role != "parent" and target not in known.recorded]
     tx.objects.record_blobs(_present(contents, objects))
@@ -219,7 +219,7 @@ def _metadata(manifest: Manifest) -> Iterator[str]:
     yield from (f"{tool} {version}" for tool, version in sorted((manifest.environment.tool_versions or {}).items()))
     yield from sorted({f"{step.type} {step.tool}" for step in manifest.steps})
     yield from (one.name for one in manifest.inputs)
-    yield from (one.name for one in manifest.outputs)
+    yield from (output.name for output in manifest.outputs)
 
 
 def _words(value: object) -> Iterator[str]:

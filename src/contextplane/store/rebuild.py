@@ -46,9 +46,9 @@ class _Revision(Value, frozen=True):
 def adopt_handoffs(tx: Transaction, objects: Objects) -> Adopted:
     """Begin the streams of packs that have revisions and no event. A stream that has any stays as it is."""
     found: dict[HandoffId, list[_Revision]] = {}
-    for one in _revisions(objects):
-        if not tx.streams.head(stream_name(one.id)):
-            found.setdefault(one.id, []).append(one)
+    for revision in _revisions(objects):
+        if not tx.streams.head(stream_name(revision.id)):
+            found.setdefault(revision.id, []).append(revision)
     revisions: list[str] = []
     unclear: list[str] = []
     for handoff_id in sorted(found):

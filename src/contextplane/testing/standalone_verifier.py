@@ -144,9 +144,9 @@ def _point(data: bytes) -> _Point | None:
     return x, y, 1, x * y % _P
 
 
-def _add(one: _Point, two: _Point) -> _Point:
-    a, b = (one[1] - one[0]) * (two[1] - two[0]) % _P, (one[1] + one[0]) * (two[1] + two[0]) % _P
-    c, d = 2 * one[3] * two[3] * _D % _P, 2 * one[2] * two[2] % _P
+def _add(point: _Point, two: _Point) -> _Point:
+    a, b = (point[1] - point[0]) * (two[1] - two[0]) % _P, (point[1] + point[0]) * (two[1] + two[0]) % _P
+    c, d = 2 * point[3] * two[3] * _D % _P, 2 * point[2] * two[2] % _P
     e, f, g, h = b - a, d - c, d + c, b + a
     return e * f % _P, g * h % _P, f * g % _P, e * h % _P
 
@@ -160,8 +160,8 @@ def _times(scalar: int, point: _Point) -> _Point:
     return result
 
 
-def _equal(one: _Point, two: _Point) -> bool:
-    return (one[0] * two[2] - two[0] * one[2]) % _P == 0 and (one[1] * two[2] - two[1] * one[2]) % _P == 0
+def _equal(point: _Point, two: _Point) -> bool:
+    return (point[0] * two[2] - two[0] * point[2]) % _P == 0 and (point[1] * two[2] - two[1] * point[2]) % _P == 0
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -193,10 +193,10 @@ class Checkpoint(Value, frozen=True):
                 heads = _hash(line.removeprefix(_HEADS))
             else:
                 raise CheckpointInvalid(f"not a line that is known: {line[:80]!r}")
-        found = cls(origin=lines[0], size=int(lines[1]), root=_hash(lines[2]), time=time, heads=heads)
-        if found.text != text:
+        checkpoint = cls(origin=lines[0], size=int(lines[1]), root=_hash(lines[2]), time=time, heads=heads)
+        if checkpoint.text != text:
             raise CheckpointInvalid("not in the one form that is written", hint="origin, size, root, time, heads")
-        return found
+        return checkpoint
 
 
 def _hash(text: str) -> bytes:

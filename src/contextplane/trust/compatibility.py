@@ -82,7 +82,7 @@ def check_compatibility(pack: ContextPack, present: Present) -> None:
     refusals = list(_refusals(pack, present))
     if refusals:
         first, *others = refusals
-        first.details["also"] = [{"code": one.code, "at": one.at, "message": one.message} for one in others]
+        first.details["also"] = [{"code": other.code, "at": other.at, "message": other.message} for other in others]
         raise first
 
 
@@ -128,7 +128,7 @@ def _pinned_ontology(pack: ContextPack, present: Present) -> Iterator[ContextPla
     """The pinned version itself must be here: another one that is admitted may mean other things."""
     pinned = pack.intelligence_refs.ontology
     if f"{pinned.namespace}@{pinned.version}" not in present.ontologies:
-        others = [one for one in present.ontologies if one.startswith(f"{pinned.namespace}@")]
+        others = [ontology for ontology in present.ontologies if ontology.startswith(f"{pinned.namespace}@")]
         yield OntologyMissing(
             f"{pinned.namespace}@{pinned.version} is not here",
             at=_ONTOLOGY,

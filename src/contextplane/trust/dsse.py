@@ -139,7 +139,9 @@ class Envelope(Value, frozen=True):
             {
                 "payload": encoded(self.payload),
                 "payloadType": self.payload_type,
-                "signatures": [{"keyid": one.key_id, "sig": encoded(one.value)} for one in self.signatures],
+                "signatures": [
+                    {"keyid": signature.key_id, "sig": encoded(signature.value)} for signature in self.signatures
+                ],
             }
         )
 
@@ -158,7 +160,7 @@ class Envelope(Value, frozen=True):
             raise PayloadTypeWrong(
                 f"a payload of type {wire.payload_type[:80]!r}", at="/payloadType", hint=f"expected {payload_type!r}"
             )
-        signatures = tuple(_signature(one, f"/signatures/{n}") for n, one in enumerate(wire.signatures))
+        signatures = tuple(_signature(signature, f"/signatures/{n}") for n, signature in enumerate(wire.signatures))
         return cls(payload_type=wire.payload_type, payload=decoded(wire.payload, at="/payload"), signatures=signatures)
 
 

@@ -18,12 +18,12 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.context_pack import Identifier
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import canonical
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.parse import parse
 from contextplane.model.keys import OWNER, Issuer, PublicKey, TrustedKey
+from contextplane.model.terms import Identifier
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Document, Value
 from contextplane.ports.keys import SignatureCheck, Signer
@@ -206,10 +206,10 @@ def has_lasting_owner(issuers: Issuers) -> bool:
 def _trusted(issuers: Issuers, change: KeyTrust) -> Issuers:
     key = replace(_entry(change.key, change.valid_from, change.valid_until, change.roles), name=change.name)
     _refuse_revoked(issuers, key.key)
-    known = next((one for one in issuers if one.name == change.issuer), None)
+    known = next((issuer for issuer in issuers if issuer.name == change.issuer), None)
     if known is None:
         return (*issuers, Issuer(name=change.issuer, threshold=1, keys=(key,)))
-    others = tuple(one for one in known.keys if one.key != key.key)
+    others = tuple(trusted_key for trusted_key in known.keys if trusted_key.key != key.key)
     return _with(issuers, replace(known, keys=(*others, key)))
 
 
@@ -234,7 +234,7 @@ def _rotated(issuers: Issuers, change: KeyRotation) -> Issuers:
             roles = tuple(sorted({*new.roles, *there.roles}))
             new = replace(new, roles=roles, valid_from=since, name=new.name or there.name)
         ended = replace(old, valid_until=min(until, old.valid_until or until))
-        rest = tuple(one for one in issuer.keys if one.key not in (old.key, new.key))
+        rest = tuple(key for key in issuer.keys if key.key not in (old.key, new.key))
         issuers = _with(issuers, replace(issuer, keys=(*rest, ended, new)))
     if not found:
         raise _not_trusted(change.old)
@@ -250,13 +250,13 @@ def _revoked(issuers: Issuers, change: KeyRevocation) -> Issuers:
         if key.revoked_from is not None and key.revoked_from < since:
             raise KeyRevokedForGood(f"it is revoked from {key.revoked_from} on already", at=change.key_id[:16])
         ended = replace(key, revoked_from=since, reason=change.reason)
-        keys = tuple(ended if one.key == key.key else one for one in issuer.keys)
+        keys = tuple(ended if trusted_key.key == key.key else trusted_key for trusted_key in issuer.keys)
         issuers = _with(issuers, replace(issuer, keys=keys))
     return issuers
 
 
 def _threshold(issuers: Issuers, change: ThresholdChange, at: Timestamp) -> Issuers:
-    issuer = next((one for one in issuers if one.name == change.issuer), None)
+    issuer = next((issuer for issuer in issuers if issuer.name == change.issuer), None)
     if issuer is None:
         raise IssuerNotFound(f"{change.issuer} has no key", hint="'ctx keys trust' gives it one")
     able = sum(key.state_at(at) in ("valid", "not_yet_valid") for key in issuer.keys)
@@ -319,10 +319,10 @@ class TrustedKeys(Value, frozen=True):
     issuers: tuple[Issuer, ...] = ()
 
     def issuer(self, name: str) -> Issuer | None:
-        return next((one for one in self.issuers if one.name == name), None)
+        return next((issuer for issuer in self.issuers if issuer.name == name), None)
 
     def issuers_of(self, key_id: str) -> tuple[str, ...]:
-        return tuple(one.name for one in self.issuers if one.key(key_id) is not None)
+        return tuple(issuer.name for issuer in self.issuers if issuer.key(key_id) is not None)
 
     def after(self, body: bytes, check: SignatureCheck) -> "TrustedKeys":
         """The keyring after one more event, or a refusal."""
@@ -360,10 +360,10 @@ class TrustedKeys(Value, frozen=True):
     def _owners(self, at: Timestamp) -> list[PublicKey]:
         """Keys that may change the keyring at a time. One with any revocation may not: its times are not believed."""
         return [
-            one.key
+            key.key
             for issuer in self.issuers
-            for one in issuer.keys
-            if OWNER in one.roles and one.revoked_from is None and one.state_at(at) == "valid"
+            for key in issuer.keys
+            if OWNER in key.roles and key.revoked_from is None and key.state_at(at) == "valid"
         ]
 
 

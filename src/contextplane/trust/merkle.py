@@ -275,7 +275,7 @@ def appended(streams: Streams, name: str, leaves: Sequence[bytes]) -> Frontier:
             first.setdefault(node.level, node.index)
             levels.setdefault(node.level, []).append(node.hash)
     for level, hashes in levels.items():
-        events = [Event(kind=_KIND, body=canonical(one.hex())) for one in hashes]
+        events = [Event(kind=_KIND, body=canonical(hash_.hex())) for hash_ in hashes]
         streams.append(level_name(name, level), first[level], events)
     return frontier
 

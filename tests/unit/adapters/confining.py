@@ -136,9 +136,9 @@ class World:
 
     def as_it_is(self) -> list[tuple[object, ...]]:
         """All there is, with what could be changed about it."""
-        found = sorted(self.root.parent.rglob("*"))
-        told = ((one, one.lstat(), one.read_bytes() if one.is_file() else b"") for one in found)
-        return [(one, state.st_mode, state.st_mtime_ns, state.st_nlink, held) for one, state, held in told]
+        paths = sorted(self.root.parent.rglob("*"))
+        told = ((path, path.lstat(), path.read_bytes() if path.is_file() else b"") for path in paths)
+        return [(path, state.st_mode, state.st_mtime_ns, state.st_nlink, held) for path, state, held in told]
 
 
 def tried(tools: ProcessTools, *tries: Try, unfenced: bool = False) -> list[tuple[str, str]]:

@@ -47,7 +47,7 @@ WHOLE = HEAD + OBJECT + ENTRY + END
 
 def read(data: bytes) -> list[tuple[str, Digest, bytes]]:
     archive = ArchiveReader(io.BufferedReader(io.BytesIO(data)))
-    return [(one.kind, one.digest, b"".join(one.chunks)) for one in archive.members()]
+    return [(member.kind, member.digest, b"".join(member.chunks)) for member in archive.members()]
 
 
 def test_what_was_written_is_read_back() -> None:
@@ -56,7 +56,7 @@ def test_what_was_written_is_read_back() -> None:
 
 def test_what_nobody_read_is_passed_over() -> None:
     archive = ArchiveReader(io.BufferedReader(io.BytesIO(WHOLE)))
-    assert [one.kind for one in archive.members()] == ["object", "entry"]
+    assert [member.kind for member in archive.members()] == ["object", "entry"]
 
 
 # --- the header of a member -------------------------------------------------------------------------------------------

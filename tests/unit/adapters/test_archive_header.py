@@ -65,10 +65,10 @@ def test_any_other_header_is_refused(data: bytes) -> None:
 def test_a_header_with_handoff_packs_is_read_as_it_was_written(packs: dict[HandoffId, set[int]]) -> None:
     carried = tuple(
         Carried(
-            id=one,
-            revisions=tuple(Kept(revision=n, digest=Digest.of(f"{one}@{n}".encode())) for n in sorted(packs[one])),
+            id=pack,
+            revisions=tuple(Kept(revision=n, digest=Digest.of(f"{pack}@{n}".encode())) for n in sorted(packs[pack])),
         )
-        for one in sorted(packs)
+        for pack in sorted(packs)
     )
     for roots in ((), (PACK,)):
         header = Header(roots=roots, handoffs=carried)

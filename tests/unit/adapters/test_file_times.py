@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contextplane.adapters.files.objects import changed_at
+from contextplane.adapters.files.disk import changed_at
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def test_a_catalog_of_an_earlier_schema_opens_with_everything_in_it(path: str, v
     catalog = SqliteCatalog.open(path, STORE_ID)
     assert catalog.schema == NEWEST
     with catalog.read() as view:
-        found = [event for stream in view.streams.names() for event in view.streams.read(stream)]
-        assert found == [StoredEvent(stream=s, seq=n, kind=kind, body=body) for s, n, kind, body in EVENTS]
+        events = [event for stream in view.streams.names() for event in view.streams.read(stream)]
+        assert events == [StoredEvent(stream=s, seq=n, kind=kind, body=body) for s, n, kind, body in EVENTS]
         if version >= 2:
             assert view.objects.recorded(ONE) == Recorded(digest=ONE, kind=BLOB, size=3, traced=True)
             assert view.objects.targets(TWO) == (("inputs", ONE),)

@@ -57,7 +57,7 @@ def test_our_own_tools_see_what_comes_into_the_workspace_later(place: Place, wor
     (place.root / "later.txt").unlink()
 
 
-MODULES = ("worker", "foreign_function", "foreign_plugin")
+MODULES = ("builtin", "function_worker", "plugin_worker")
 
 
 def run_directly(
@@ -85,7 +85,7 @@ def answers(output: bytes) -> list[bytes]:
 
 def test_a_process_whose_owner_is_gone_ends_by_itself(place: Place) -> None:
     hang = Request(tool="python", parameters={"function": "workmodule:hang"})
-    assert run_directly("foreign_function", place.root, hang, seconds=0.2).returncode == -signal.SIGALRM
+    assert run_directly("function_worker", place.root, hang, seconds=0.2).returncode == -signal.SIGALRM
 
 
 def test_code_of_others_that_ignores_signals_ends_all_the_same_when_it_has_worked_long_enough(
@@ -105,8 +105,8 @@ def test_a_process_answers_in_the_order_of_its_requests() -> None:
     read = Request(tool="read_file", parameters={"path": "pyproject.toml"})
     listed = Request(tool="list_files", parameters={"path": "docs/adr/nowhere"})
     done = run_directly("worker", CHECKOUT, read, listed, read)
-    told = [read_answer(one) for one in answers(done.stdout)[1:]]
-    assert [one.ended for one in told] == ["output", "failed", "output"]
+    told = [read_answer(answer) for answer in answers(done.stdout)[1:]]
+    assert [answer.ended for answer in told] == ["output", "failed", "output"]
     assert told[0].output == Path(CHECKOUT, "pyproject.toml").read_bytes()
 
 

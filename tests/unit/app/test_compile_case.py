@@ -69,7 +69,7 @@ def test_every_part_that_is_wrong_is_told_at_once() -> None:
     assert refused.value.details["stage"] == "read"
     problems = refused.value.details["problems"]
     assert isinstance(problems, list)
-    places = {one["at"] for one in problems}
+    places = {problem["at"] for problem in problems}
     assert places >= {"/x", "/run_context", "/environment", "/request/input", "/request/mode", "/evidence", "/as_of"}
 
 
@@ -78,7 +78,7 @@ def test_of_very_many_unknown_members_the_first_are_named_and_the_rest_is_counte
         read_case({**SHOWN, **{f"x{n:05}": n for n in range(10_000)}})
     problems = refused.value.details["problems"]
     assert isinstance(problems, list)
-    assert [one["at"] for one in problems] == [*(f"/x{n:05}" for n in range(50)), ""]
+    assert [problem["at"] for problem in problems] == [*(f"/x{n:05}" for n in range(50)), ""]
     assert problems[-1]["message"] == "9950 more are no part of a compile case"
 
 

@@ -44,7 +44,7 @@ def test_what_is_compiled_from_files_is_what_the_compiler_makes_of_the_same_valu
 )
 def test_a_knob_moves_what_depends_on_it_and_the_hash(tmp_path: Path, knob: str, things: set[tuple[str, str]]) -> None:
     found = compiled_with(tmp_path, knob)
-    assert things <= {(one.kind, one.id) for one in found.moved}
+    assert things <= {(difference.kind, difference.id) for difference in found.moved}
     assert found.hash_moved
     assert found.before == compiled_with(tmp_path).context
 
@@ -53,7 +53,12 @@ def test_what_moved_is_told_by_kind_whichever_way_it_moved(tmp_path: Path) -> No
     up, down = "request.context.refund_amount=4200", "request.context.refund_amount=20"
     low = put(SHOWN, {"/request/input/context/refund_amount": 20})
     for found in (compiled_with(tmp_path, down), compiled_with(tmp_path, up, of=low)):
-        assert list(dict.fromkeys(one.kind for one in found.moved)) == ["decision", "rule", "gate", "bucket"]
+        assert list(dict.fromkeys(difference.kind for difference in found.moved)) == [
+            "decision",
+            "rule",
+            "gate",
+            "bucket",
+        ]
 
 
 def test_a_knob_that_changes_nothing_moves_nothing(tmp_path: Path) -> None:
@@ -93,7 +98,9 @@ def test_a_refusal_says_where_it_stands(tmp_path: Path, changes: dict[str, Any],
     assert (refused.value.at or "").startswith(f"{tmp_path}/")
     assert refused.value.hint
     if code != "compile_ontology_missing":  # that stands in the pack
-        assert str(refused.value.details["pointer"]) in {one.replace("/0", "") for one in changes} | set(changes) | {
+        assert str(refused.value.details["pointer"]) in {change.replace("/0", "") for change in changes} | set(
+            changes
+        ) | {
             "/request/context_pack_refs",
             "/evidence/0/tenant_id",
             "/request/input/intent",
@@ -178,10 +185,10 @@ def test_a_pack_is_compiled_with_the_catalogs_that_it_draws_on(tmp_path: Path) -
     assert refused.value.code == "compile_pack_not_sound"
     naming = {"/request/context_pack_refs": ["ctxpack.support@1.0.0", SHARED]}
     catalogs = (candidate(CATALOG),)
-    found = compiled_case(from_file(bound, (), catalogs), case_file(tmp_path, naming)).context
-    assert [one.ref for one in found.context_ledger.lineage] == ["ctxpack.support@1.0.0", SHARED]
-    assert found.context_ledger.lineage[1].digest == str(catalogs[0].digest)
-    assert "Decision support.refund.review (recommend)" in found.compiled_prompt.developer
+    compiled = compiled_case(from_file(bound, (), catalogs), case_file(tmp_path, naming)).context
+    assert [lineage.ref for lineage in compiled.context_ledger.lineage] == ["ctxpack.support@1.0.0", SHARED]
+    assert compiled.context_ledger.lineage[1].digest == str(catalogs[0].digest)
+    assert "Decision support.refund.review (recommend)" in compiled.compiled_prompt.developer
 
 
 def test_the_order_in_which_catalogs_are_given_moves_nothing(tmp_path: Path) -> None:
@@ -223,27 +230,27 @@ def test_an_overlay_is_applied_and_part_of_the_lineage(tmp_path: Path) -> None:
         "changes": [{"at": "/policy_layer/guardrails/redaction_rules/iban", "value": "iban"}],
     }
     source = from_file(pack_file(tmp_path), (written(tmp_path, "o.json", overlay),))
-    found = compiled_case(source, case_file(tmp_path)).context
-    assert "iban" in found.runtime_controls.redaction_rules_active
-    assert [one.ref for one in found.context_ledger.lineage] == ["ctxpack.support@1.0.0", "ovl.prod@1.0.0"]
+    compiled = compiled_case(source, case_file(tmp_path)).context
+    assert "iban" in compiled.runtime_controls.redaction_rules_active
+    assert [lineage.ref for lineage in compiled.context_ledger.lineage] == ["ctxpack.support@1.0.0", "ovl.prod@1.0.0"]
     assert "iban" not in compiled_with(tmp_path).context.runtime_controls.redaction_rules_active
 
 
 def test_the_account_names_every_candidate_once(tmp_path: Path) -> None:
-    found = compiled_with(tmp_path, "run.budget.bucket_tokens.evidence=100", 'safety_mode="read_only"').context
-    items = account_of(found)
-    names = [(one.kind, one.id) for one in items]
+    compiled = compiled_with(tmp_path, "run.budget.bucket_tokens.evidence=100", 'safety_mode="read_only"').context
+    items = account_of(compiled)
+    names = [(item.kind, item.id) for item in items]
     assert len(names) == len(set(names))
-    assert {one.id for one in items if one.kind == "evidence"} == set(CASE["evidence"])
-    assert {one.id for one in items if one.kind == "tool" and not one.inside} == {REFUND}
-    assert all(one.words and one.stage for one in items)
-    assert moved(found, found) == ()
+    assert {item.id for item in items if item.kind == "evidence"} == set(CASE["evidence"])
+    assert {item.id for item in items if item.kind == "tool" and not item.inside} == {REFUND}
+    assert all(item.words and item.stage for item in items)
+    assert moved(compiled, compiled) == ()
 
 
 def test_what_is_in_counts_before_what_was_left_out_under_the_same_name(tmp_path: Path) -> None:
     twice = {**SHOWN, "evidence": [CASE["evidence"][0]] * 2}
-    pieces = [one for one in account_of(compiled_with(tmp_path, of=twice).context) if one.kind == "evidence"]
-    assert [(one.id, one.inside) for one in pieces] == [(CASE["evidence"][0], True)]
+    pieces = [item for item in account_of(compiled_with(tmp_path, of=twice).context) if item.kind == "evidence"]
+    assert [(piece.id, piece.inside) for piece in pieces] == [(CASE["evidence"][0], True)]
 
 
 def test_knobs_are_turned_in_their_order(tmp_path: Path) -> None:

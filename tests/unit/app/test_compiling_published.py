@@ -41,7 +41,7 @@ def test_a_pinned_version_is_compiled_and_its_digest_is_in_the_lineage(here: Off
     found = compiled(here)
     with here.desk.reading() as reader:
         digest = str(reader.version(PackRef.parse(PACK)).digest)
-    assert [(one.ref, one.digest) for one in found.context_ledger.lineage] == [(PACK, digest)]
+    assert [(lineage.ref, lineage.digest) for lineage in found.context_ledger.lineage] == [(PACK, digest)]
     assert found.context_ledger.pack_ref == PACK
 
 
@@ -51,7 +51,7 @@ def test_what_is_compiled_has_the_overlays_that_the_environment_pins(here: Offic
     here.release({**OVERLAY, "changes": [ENDPOINT, TIGHTER]})
     here.pin("staging", "ovl.staging@1.0.0")
     after = compiled(here)
-    assert [one.ref for one in after.context_ledger.lineage] == [PACK, "ovl.staging@1.0.0"]
+    assert [lineage.ref for lineage in after.context_ledger.lineage] == [PACK, "ovl.staging@1.0.0"]
     assert after.runtime_controls.redaction_rules_active == (*before.runtime_controls.redaction_rules_active, "iban")
 
 
@@ -70,9 +70,9 @@ def test_a_version_that_was_never_published_is_not_compiled(here: Office) -> Non
 @proves("context-pack:resolution:deterministic")
 def test_every_compile_takes_the_same_steps_in_the_same_order_to_the_same_bytes(here: Office) -> None:
     cases = [case(), case(run_context__safety_mode="read_only"), case(evidence=[], memories=[])]
-    orders = {tuple(stage.stage for stage in compiled(here, given=one).context_ledger.stages) for one in cases}
+    orders = {tuple(stage.stage for stage in compiled(here, given=case).context_ledger.stages) for case in cases}
     assert orders == {("scope", "intent", "policy", "tools", "evidence", "memory", "budget", "assemble")}
-    assert all(compiled(here, given=one) == compiled(here, given=one) for one in cases)
+    assert all(compiled(here, given=case) == compiled(here, given=case) for case in cases)
     # Loading comes before verifying, verifying before overlays, and all of it before the first stage.
     stranger = case(request__input__intent="support.other", run_context__intent="support.other")
     assert code(lambda: compiled(here, given=stranger)) == "compile_intent_unknown"

@@ -42,12 +42,12 @@ def recorded(tmp_path: Path) -> str:
 
 
 def run(cases: str, source: PackSource) -> dict[str, Ran]:
-    return {one.name: one for one in check(source, golden_files(cases))}
+    return {result.name: result for result in check(source, golden_files(cases))}
 
 
 def test_what_was_recorded_holds_of_the_same_pack(tmp_path: Path) -> None:
     ran = run(recorded(tmp_path), source_of(tmp_path))
-    assert [(name, one.passed, one.elsewhere) for name, one in ran.items()] == [
+    assert [(name, result.passed, result.elsewhere) for name, result in ran.items()] == [
         ("closing", True, False),
         ("shown", True, False),
         ("unknown", True, False),
@@ -58,14 +58,14 @@ def test_the_golden_cases_that_are_kept_here_hold() -> None:
     """When the compiler was changed on purpose, `ctx golden record tests/cases/golden PACK` writes them anew."""
     ran = run(str(CASES / "golden"), from_file(str(CASES / "context_pack" / "support.json")))
     assert len(ran) == 6
-    assert {name: (one.stage, one.words) for name, one in ran.items() if not one.passed} == {}
+    assert {name: (result.stage, result.words) for name, result in ran.items() if not result.passed} == {}
 
 
 def test_recording_twice_writes_the_same_bytes(tmp_path: Path) -> None:
     cases = Path(recorded(tmp_path))
-    before = {one.name: (one.read_bytes(), one.stat().st_ino) for one in cases.glob("*.json")}
+    before = {path.name: (path.read_bytes(), path.stat().st_ino) for path in cases.glob("*.json")}
     record(source_of(tmp_path), golden_files(str(cases)))
-    assert {one.name: (one.read_bytes(), one.stat().st_ino) for one in cases.glob("*.json")} == before
+    assert {path.name: (path.read_bytes(), path.stat().st_ino) for path in cases.glob("*.json")} == before
 
 
 def test_a_file_keeps_its_case_and_gains_what_is_expected(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_a_case_that_is_refused_is_not_changed_by_hand_either(tmp_path: Path) ->
 
 def test_a_case_of_which_nothing_is_recorded_does_not_pass(tmp_path: Path) -> None:
     ran = run(folder(tmp_path), source_of(tmp_path))
-    assert {(one.stage, one.recorded) for one in ran.values()} == {("record", False)}
-    assert all("'ctx golden record' writes it" in one.words for one in ran.values())
+    assert {(result.stage, result.recorded) for result in ran.values()} == {("record", False)}
+    assert all("'ctx golden record' writes it" in result.words for result in ran.values())
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_what_drifted_is_named_with_the_first_stage_that_did(
     drifted = ran["shown"]
     assert (drifted.passed, drifted.stage) == (False, stage)
     assert drifted.words
-    assert thing is None or thing in {(one.kind, one.id) for one in drifted.moved}
+    assert thing is None or thing in {(difference.kind, difference.id) for difference in drifted.moved}
 
 
 def test_a_new_number_alone_is_no_drift_and_is_said(tmp_path: Path) -> None:
     ran = run(recorded(tmp_path), source_of(tmp_path, VERSION))
-    assert [(one.passed, one.elsewhere) for one in ran.values()] == [(True, True), (True, True), (True, False)]
+    assert [(result.passed, result.elsewhere) for result in ran.values()] == [(True, True), (True, True), (True, False)]
 
 
 def test_another_hash_of_the_same_pack_is_a_drift(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_change_by_hand_is_told_also_where_it_moved_something(tmp_path: Path) 
         "policy",
         ("the case, or what is expected of it, was changed since it was recorded",),
     )
-    assert ("gate", "GATE_FINANCE_APPROVAL") in {(one.kind, one.id) for one in drifted.moved}
+    assert ("gate", "GATE_FINANCE_APPROVAL") in {(difference.kind, difference.id) for difference in drifted.moved}
 
 
 def test_a_case_that_comes_to_the_same_by_other_rules_tells_what_is_not_as_recorded(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_what_has_not_its_form_any_more_is_recorded_anew(tmp_path: Path) -> None
     with pytest.raises(ContextPlaneError, match="'ctx golden record' writes it anew"):
         golden_files(cases)
     record(source_of(tmp_path), golden_files(cases, anew=True))
-    assert all(one.passed for one in run(cases, source_of(tmp_path)).values())
+    assert all(result.passed for result in run(cases, source_of(tmp_path)).values())
 
 
 def test_a_case_that_was_compiled_and_is_refused_has_drifted_and_so_has_the_reverse(tmp_path: Path) -> None:
@@ -233,10 +233,10 @@ def test_a_file_that_is_no_case_is_refused_with_its_place(
 def test_nothing_is_recorded_where_one_file_is_no_case(tmp_path: Path) -> None:
     cases = Path(folder(tmp_path))
     written(cases, "then.json", {**SHOWN, "note": "x"})
-    before = {one.name: one.read_bytes() for one in cases.iterdir()}
+    before = {path.name: path.read_bytes() for path in cases.iterdir()}
     with pytest.raises(ContextPlaneError):
         record(source_of(tmp_path), golden_files(str(cases)))
-    assert {one.name: one.read_bytes() for one in cases.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in cases.iterdir()} == before
 
 
 def test_an_empty_folder_and_none_are_told(tmp_path: Path) -> None:
@@ -249,8 +249,8 @@ def test_an_empty_folder_and_none_are_told(tmp_path: Path) -> None:
 
 def line(tmp_path: Path, step: str, changes: dict[str, Any] | None = None) -> tuple[str, str]:
     path = pack_file(tmp_path, changes, "changed.json")
-    found = checked(path, golden=str(tmp_path / "golden")).checklist
-    return next((one.verdict, one.reason) for one in found.lines if one.step == step)
+    checklist = checked(path, golden=str(tmp_path / "golden")).checklist
+    return next((line.verdict, line.reason) for line in checklist.lines if line.step == step)
 
 
 @proves("context-pack:ci:compile-golden")
@@ -317,6 +317,6 @@ def test_a_case_is_run_with_the_overlays_of_the_pack(tmp_path: Path) -> None:
     }
     path = written(tmp_path, "o.json", overlay)
     ran = run(str(tmp_path / "golden"), from_file(pack_file(tmp_path), (path,)))
-    assert ("redaction", "iban") in {(one.kind, one.id) for one in ran["shown"].moved}
-    found = checked(pack_file(tmp_path), golden=str(tmp_path / "golden"), overlays=(path,)).checklist
-    assert next(one.verdict for one in found.lines if one.step == "golden") == "failed"
+    assert ("redaction", "iban") in {(difference.kind, difference.id) for difference in ran["shown"].moved}
+    checklist = checked(pack_file(tmp_path), golden=str(tmp_path / "golden"), overlays=(path,)).checklist
+    assert next(line.verdict for line in checklist.lines if line.step == "golden") == "failed"

@@ -46,8 +46,8 @@ def test_a_case_in_yaml_keeps_every_line_of_its_author(tmp_path: Path, before: s
     path = yaml_case(cases, "shown.yaml", before=before, after=after)
     record(source_of(tmp_path), golden_files(str(cases), anew=True))
     text = path.read_text(encoding="utf-8")
-    for said in YAML.splitlines() + [one for one in (before + after).splitlines() if one.startswith("#")]:
-        assert said.partition("{")[0] in text
+    for text_line in YAML.splitlines() + [row for row in (before + after).splitlines() if row.startswith("#")]:
+        assert text_line.partition("{")[0] in text
     assert text.count("expected:") == 1
     assert run(str(cases), source_of(tmp_path))["shown"].passed
     record(source_of(tmp_path), golden_files(str(cases)))
@@ -57,11 +57,11 @@ def test_a_case_in_yaml_keeps_every_line_of_its_author(tmp_path: Path, before: s
 def test_nothing_is_recorded_where_one_cannot_be_written(tmp_path: Path) -> None:
     cases = Path(folder(tmp_path))
     yaml_case(cases, "then.yaml", after="...\n")  # after the end of the document nothing can be put
-    before = {one.name: one.read_bytes() for one in cases.iterdir()}
+    before = {path.name: path.read_bytes() for path in cases.iterdir()}
     with pytest.raises(ContextPlaneError) as refused:
         record(source_of(tmp_path), golden_files(str(cases)))
     assert refused.value.code == "golden_case_invalid"
-    assert {one.name: one.read_bytes() for one in cases.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in cases.iterdir()} == before
 
 
 def a_link_out(path: Path) -> None:

@@ -59,8 +59,8 @@ def kept(here: Office) -> None:
 def test_a_rollback_runs_the_cases_that_were_kept_with_the_version(here: Office, cases: str) -> None:
     with_cases(here, cases)
     here.release()
-    for one in Path(cases).iterdir():
-        one.unlink()  # a rollback depends on no folder
+    for path in Path(cases).iterdir():
+        path.unlink()  # a rollback depends on no folder
     kept(here)
     here.release(version("1.1.0", NARROWER))
     here.pin("prod", PACK)
@@ -118,8 +118,8 @@ def test_a_kept_case_that_is_none_any_more_is_red(here: Office, cases: str) -> N
         published = reader.version(here.desk.named_version(PACK)).published
     assert published is not None
     report = here.desk.platform.objects.get(Digest.parse(published.report)).replace(b'"compiler_version"', b'"gone"')
-    told = kept_cases(report, here.desk.named_version(PACK), version("1.0.0"))
-    assert (told.outcome, "golden_case_invalid" in told.words) == ("failed", True)
+    golden = kept_cases(report, here.desk.named_version(PACK), version("1.0.0"))
+    assert (golden.outcome, "golden_case_invalid" in golden.words) == ("failed", True)
 
 
 def test_a_case_that_drifted_refuses_the_publication(here: Office, cases: str) -> None:
@@ -153,16 +153,16 @@ def test_what_is_published_without_cases_says_so(here: Office) -> None:
 
 
 def test_a_catalog_has_no_golden_cases(here: Office, cases: str) -> None:
-    told = FolderCases(cases).run(here.desk.named_version("decision-catalog.support@2.1.0"), CATALOG)
-    assert (told.outcome, "golden cases are for packs" in told.words) == ("not_run", True)
+    golden = FolderCases(cases).run(here.desk.named_version("decision-catalog.support@2.1.0"), CATALOG)
+    assert (golden.outcome, "golden cases are for packs" in golden.words) == ("not_run", True)
 
 
 def test_a_case_that_cannot_be_read_is_red_and_not_green(here: Office, tmp_path: Path) -> None:
     (tmp_path / "golden").mkdir()
     written(tmp_path / "golden", "bad.json", {"request": 1})
-    told = FolderCases(str(tmp_path / "golden")).run(here.desk.named_version(PACK), version("1.0.0"))
-    assert told.outcome == "failed"
-    assert "compile_case_invalid" in told.words
+    golden = FolderCases(str(tmp_path / "golden")).run(here.desk.named_version(PACK), version("1.0.0"))
+    assert golden.outcome == "failed"
+    assert "compile_case_invalid" in golden.words
 
 
 def test_a_case_with_a_secret_is_never_kept(cases: str) -> None:

@@ -30,7 +30,7 @@ def refused(folder: Path, data: bytes) -> ContextPlaneError:
 def places(error: ContextPlaneError) -> list[str]:
     problems = error.details["problems"]
     assert isinstance(problems, list)
-    return [one["at"] for one in problems]
+    return [problem["at"] for problem in problems]
 
 
 def test_form_and_contents_are_told_together(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_every_set_that_is_told_flips_it_and_no_part_of_it_does(
 
 def _inside(source: PackSource, value: Any, found: Why) -> bool:  # noqa: ANN401  any JSON
     items = full_account(source, source.compile(read_case(value)))
-    return any(one.inside for one in items if (one.kind, one.id) == (found.item.kind, found.item.id))
+    return any(item.inside for item in items if (item.kind, item.id) == (found.item.kind, found.item.id))
 
 
 def test_the_reasons_name_who_had_a_say_and_what_was_read(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_fact_that_looks_like_a_secret_is_not_shown(tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     found = ask(tmp_path, "R_REFUND_REQUIRES_IDV", {"/request/input/context/identity_verified": secret})
     assert secret not in "".join(found.reasons)
-    assert any("looks like a secret" in one for one in found.reasons)
+    assert any("looks like a secret" in reason for reason in found.reasons)
 
 
 def test_a_knob_is_turned_before_it_is_asked(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_every_change_that_is_told_can_be_typed_as_it_stands(tmp_path: Path, nam
         found = why(source, file, name, changes)
         assert found.flips
         for flip in found.flips:
-            typed = [*changes, *(knob_of(one.words) for one in flip)]
+            typed = [*changes, *(knob_of(override.words) for override in flip)]
             assert why(source, file, name, typed).item.inside is not found.item.inside
 
 
@@ -278,7 +278,7 @@ def test_every_change_that_is_told_can_be_typed_as_it_stands(tmp_path: Path, nam
     ],
 )
 def test_what_is_known_of_a_thing_is_told(tmp_path: Path, name: str, of: dict[str, Any], line: str) -> None:
-    assert any(line in one for one in ask(tmp_path, name, of=of).reasons), ask(tmp_path, name, of=of).reasons
+    assert any(line in reason for reason in ask(tmp_path, name, of=of).reasons), ask(tmp_path, name, of=of).reasons
 
 
 @pytest.mark.parametrize(

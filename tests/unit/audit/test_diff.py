@@ -71,7 +71,7 @@ FIRST, SECOND, THIRD = RUN.steps
 
 def test_a_run_does_not_differ_from_itself_or_from_one_at_another_time() -> None:
     assert told(RUN) == []
-    later = tuple(replace(one, index=7, timestamp="2027-01-01T00:00:00Z") for one in RUN.steps)
+    later = tuple(replace(step, index=7, timestamp="2027-01-01T00:00:00Z") for step in RUN.steps)
     assert told(but(created="2027-01-01T00:00:00Z", parent=ref("parent"), steps=later)) == []
 
 
@@ -200,7 +200,7 @@ def test_one_step_in_place_of_another_is_one_difference() -> None:
 
 def test_a_call_that_differs_is_compared_with_its_counterpart_behind_a_step_put_in() -> None:
     entries = list(compare(RUN, with_steps(step("bash"), FIRST, step(path="z", output="else"), THIRD)))
-    assert [(one.type, one.description) for one in entries] == [
+    assert [(entry.type, entry.description) for entry in entries] == [
         ("tool_drift", "Step 0: bash added in pack B"),
         ("param_drift", "Step 1 (2 in pack B): read called with different parameters"),
         ("reasoning_drift", "Step 1 (2 in pack B): read produced different output"),
@@ -251,9 +251,9 @@ def test_what_one_run_has_alone_is_told_with_the_part_that_reads_it() -> None:
 
 def test_of_several_outputs_of_one_name_only_the_last_can_be_read_by_it() -> None:
     twice = (*RUN.outputs, Output(name="y", content_ref=ref("y2")))
-    other = (*RUN.outputs[:1], *(replace(one, content_ref=ref(f"not {n}")) for n, one in enumerate(twice[1:])))
+    other = (*RUN.outputs[:1], *(replace(output, content_ref=ref(f"not {n}")) for n, output in enumerate(twice[1:])))
     entries = list(compare(but(outputs=twice), but(outputs=other)))
-    assert [(one.part_a, one.at_a) for one in entries] == [(UNSET, "/outputs/1"), ("outputs/y", "/outputs/2")]
+    assert [(entry.part_a, entry.at_a) for entry in entries] == [(UNSET, "/outputs/1"), ("outputs/y", "/outputs/2")]
 
 
 def test_a_step_that_gave_nothing_differs_from_one_that_did() -> None:

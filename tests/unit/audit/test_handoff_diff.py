@@ -22,7 +22,7 @@ DIAGRAMS = st.builds(Diagram, key=KEYS, title=st.just("t"), mermaid=st.sampled_f
 
 
 def keyed(parts: st.SearchStrategy[msgspec.Struct]) -> st.SearchStrategy[tuple[msgspec.Struct, ...]]:
-    return st.lists(parts, max_size=3, unique_by=lambda one: one.key).map(tuple)  # type: ignore[attr-defined]
+    return st.lists(parts, max_size=3, unique_by=lambda part: part.key).map(tuple)  # type: ignore[attr-defined]
 
 
 SECTIONS = st.builds(
@@ -56,8 +56,11 @@ def test_there_are_differences_exactly_when_the_contents_differ(a: HandoffPack, 
 @given(PACKS, PACKS)
 def test_the_other_way_round_what_was_added_is_removed(a: HandoffPack, b: HandoffPack) -> None:
     other = {"added": "removed", "removed": "added"}
-    there = {(one.at, one.type) for one in handoff_diff(a, b)}
-    back = {(one.at, other.get(one.type, one.type)) for one in handoff_diff(b, a)}
+    there = {(handoff_change.at, handoff_change.type) for handoff_change in handoff_diff(a, b)}
+    back = {
+        (handoff_change.at, other.get(handoff_change.type, handoff_change.type))
+        for handoff_change in handoff_diff(b, a)
+    }
     assert there == back
 
 
@@ -81,6 +84,6 @@ def test_of_very_many_texts_only_the_first_are_compared_line_by_line() -> None:
     a, b = (
         pack_of(*(Section(key=f"s{n}", title="t", description=f"one\n{last}") for n in range(150))) for last in "xy"
     )
-    texts = [one.text for one in handoff_diff(a, b)]
+    texts = [handoff_change.text for handoff_change in handoff_diff(a, b)]
     assert len(texts) == 150
     assert [text.state for text in texts if text is not UNSET] == ["text"] * 100 + ["left_out"] * 50

@@ -56,21 +56,21 @@ TEXT = st.lists(st.sampled_from(["a", "b", "c", "", "\u2028", "é\r", "-", "@@ -
 @given(TEXT, TEXT)
 def test_the_diff_leads_from_the_one_text_to_the_other(a: list[str], b: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        found = of_bytes(
+        text_diff = of_bytes(
             FileObjects(folder), "".join(f"{x}\n" for x in a).encode(), "".join(f"{x}\n" for x in b).encode()
         )
-    assert (found.state, found.cut, found.why) == ("text", False, "")
-    assert patched(a, found.lines) == b
-    assert bool(found.lines) == (a != b)
+    assert (text_diff.state, text_diff.cut, text_diff.why) == ("text", False, "")
+    assert patched(a, text_diff.lines) == b
+    assert bool(text_diff.lines) == (a != b)
 
 
 def test_lines_are_counted_from_the_beginning_of_the_content(objects: FileObjects) -> None:
     lines = [f"line {n}" for n in range(20_000)]
     changed = [*lines[:9000], "new", *lines[9001:]]
-    found = of_bytes(objects, "\n".join(lines).encode(), "\n".join(changed).encode())
-    assert found.lines[0] == "@@ -8998,7 +8998,7 @@"
-    assert [line for line in found.lines if line[0] in "+-"] == ["-line 9000", "+new"]
-    assert not found.cut
+    text_diff = of_bytes(objects, "\n".join(lines).encode(), "\n".join(changed).encode())
+    assert text_diff.lines[0] == "@@ -8998,7 +8998,7 @@"
+    assert [line for line in text_diff.lines if line[0] in "+-"] == ["-line 9000", "+new"]
+    assert not text_diff.cut
 
 
 def test_a_newline_at_the_end_is_told_where_it_is_the_difference(objects: FileObjects) -> None:
@@ -84,10 +84,10 @@ def test_no_content_is_an_empty_text(objects: FileObjects) -> None:
 
 
 def test_a_long_diff_is_cut_and_says_so(objects: FileObjects) -> None:
-    found = of_bytes(objects, b"".join(b"a%d\n" % n for n in range(300)), b"b\n")
-    assert (found.state, len(found.lines), found.cut) == ("text", MOST_LINES, True)
-    found = of_bytes(objects, b"x\n" * 6000, b"y\n" * 6000)
-    assert (len(found.lines), found.cut) == (MOST_LINES, True)
+    text_diff = of_bytes(objects, b"".join(b"a%d\n" % n for n in range(300)), b"b\n")
+    assert (text_diff.state, len(text_diff.lines), text_diff.cut) == ("text", MOST_LINES, True)
+    text_diff = of_bytes(objects, b"x\n" * 6000, b"y\n" * 6000)
+    assert (len(text_diff.lines), text_diff.cut) == (MOST_LINES, True)
 
 
 LONG = st.text("ab", min_size=990, max_size=1010)
@@ -96,12 +96,12 @@ LONG = st.text("ab", min_size=990, max_size=1010)
 @given(LONG, LONG)
 def test_of_long_lines_a_part_is_told_that_has_the_difference_in_it(a: str, b: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        found = of_bytes(FileObjects(folder), f"same\n{a}\nsame\n".encode(), f"same\n{b}\nsame\n".encode())
-    assert all(len(line) < MOST_WIDE + 50 for line in found.lines)
-    assert found.cut == (a != b and max(len(a), len(b)) >= MOST_WIDE)
-    assert (found.lines == ()) == (a == b)
+        text_diff = of_bytes(FileObjects(folder), f"same\n{a}\nsame\n".encode(), f"same\n{b}\nsame\n".encode())
+    assert all(len(line) < MOST_WIDE + 50 for line in text_diff.lines)
+    assert text_diff.cut == (a != b and max(len(a), len(b)) >= MOST_WIDE)
+    assert (text_diff.lines == ()) == (a == b)
     if a != b:
-        assert len({line[1:] for line in found.lines[2:4]}) == 2
+        assert len({line[1:] for line in text_diff.lines[2:4]}) == 2
 
 
 @pytest.mark.parametrize("at", [0, 1, 99, 100, 101, 5000, 9999])
@@ -116,9 +116,9 @@ def test_a_long_line_is_told_from_where_it_parts(objects: FileObjects, at: int) 
 
 def test_what_lies_behind_the_part_that_is_compared_is_not_called_a_difference(objects: FileObjects) -> None:
     lines = [f"line {n}" for n in range(3000)]
-    found = of_bytes(objects, "\n".join(lines).encode(), "\n".join(["new", *lines[:-1], "end"]).encode())
-    assert [line for line in found.lines if line[0] in "+-"] == ["+new"]
-    assert found.cut
+    text_diff = of_bytes(objects, "\n".join(lines).encode(), "\n".join(["new", *lines[:-1], "end"]).encode())
+    assert [line for line in text_diff.lines if line[0] in "+-"] == ["+new"]
+    assert text_diff.cut
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"a\0b", b"text\x80"], ids=["no-utf-8", "nul", "half"])
@@ -128,9 +128,9 @@ def test_what_is_not_text_is_called_binary(objects: FileObjects, data: bytes) ->
 
 def test_a_large_content_is_not_compared_as_text(objects: FileObjects) -> None:
     assert of_bytes(objects, b"a" * MOST_BYTES, b"b").state == "text"
-    found = of_bytes(objects, b"a" * (MOST_BYTES + 1), b"b")
-    assert found.state == "too_large"
-    assert found.why == "ours is too large to compare as text: 1,048,577 bytes"
+    text_diff = of_bytes(objects, b"a" * (MOST_BYTES + 1), b"b")
+    assert text_diff.state == "too_large"
+    assert text_diff.why == "ours is too large to compare as text: 1,048,577 bytes"
 
 
 @pytest.mark.parametrize("size", [10, MOST_BYTES + 10], ids=["small", "large"])

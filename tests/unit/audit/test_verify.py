@@ -28,7 +28,7 @@ def verdict(world: World, digest: Digest) -> PackVerdict:
 def found(world: World, digest: Digest) -> tuple[str, list[tuple[str, str]]]:
     """The answer, and each trouble's own answer with the digest or the role that it names last."""
     got = verdict(world, digest)
-    return got.answer, [(one.answer, one.what.split()[-1]) for one in got.troubles]
+    return got.answer, [(trouble.answer, trouble.what.split()[-1]) for trouble in got.troubles]
 
 
 def struct_order(world: World, parent: Digest, *, output: bytes = b"forked") -> bytes:

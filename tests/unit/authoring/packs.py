@@ -69,7 +69,7 @@ def leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN4
 
 def findings(value: Any, surroundings: Surroundings | None = ENVIRONMENT) -> list[Finding]:  # noqa: ANN401  any JSON
     """What the gates say, without what nothing can tell yet. Every code is one that can be explained."""
-    found = judged(value, surroundings).findings
-    for one in found:
-        assert law_behind(one.code).code == one.code
-    return [one for one in found if one.code != "golden_cases_unstable"]
+    findings = judged(value, surroundings).findings
+    for finding in findings:
+        assert law_behind(finding.code).code == finding.code
+    return [one for one in findings if one.code != "golden_cases_unstable"]

@@ -52,10 +52,10 @@ def test_what_is_said_always_to_answer_answers_and_what_never_does_does_not(expr
         return
     condition = Condition(expression)
     for value in VALUES:
-        found = condition.judge(facts(value))
-        if isinstance(found, Failure) and found.kind == "failed":
+        failure = condition.judge(facts(value))
+        if isinstance(failure, Failure) and failure.kind == "failed":
             continue  # it could not be evaluated at all, which is another matter
-        assert isinstance(found, bool) is (said == "yes"), (value, found)
+        assert isinstance(failure, bool) is (said == "yes"), (value, failure)
 
 
 @pytest.mark.parametrize("operand", [{"<": [FACT, True]}, {">": [True, FACT, 3]}, {"all": ["x", True]}])

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.app.packs.files import starting_point
+from contextplane.app.packs.template import starting_point
 from contextplane.authoring.gates.table import judged
 from contextplane.authoring.source_file import LARGEST, AuthorFile, AuthorFileTooLarge, read_json_file
 from contextplane.authoring.yaml_reader import YamlRefused, read_yaml_file
@@ -252,7 +252,7 @@ def test_a_long_line_costs_no_more_than_many() -> None:
     file = read_json_file(json.dumps(many, separators=(",", ":")).encode())
     places = [file.place(f"/{n}/n") for n in range(40_000)]
     assert places[0].column < places[-1].column
-    assert {one.line for one in places} == {1}
+    assert {place.line for place in places} == {1}
 
 
 @proves("context-pack:mvp:six-parts-suffice")
@@ -261,7 +261,7 @@ def test_the_starting_point_passes_every_gate_in_both_forms(as_yaml: bool) -> No
     text = starting_point(as_yaml=as_yaml)
     file = read_yaml_file(text) if as_yaml else read_json_file(text)
     report = judged(file.value, ENVIRONMENT)
-    assert [one for one in report.findings if one.code != "golden_cases_unstable"] == []
+    assert [finding for finding in report.findings if finding.code != "golden_cases_unstable"] == []
     assert isinstance(file.value, dict)
     assert set(EXAMPLE) <= set(file.value)
     assert file.canonical == read_json_file(starting_point(as_yaml=False)).canonical

@@ -61,13 +61,13 @@ def test_all_kinds_of_edges_are_generated() -> None:
 @pytest.mark.parametrize("other", ["{}_x", "x{}", "{}x"])
 def test_a_name_that_is_changed_on_one_end_of_an_edge_is_found(at: str, name: str, other: str) -> None:
     found = findings(with_changes([{"at": at, "value": other.format(name)}], WHOLE))
-    assert [one for one in found if one.severity == "error"], at
+    assert [finding for finding in found if finding.severity == "error"], at
 
 
 @pytest.mark.parametrize("at", DEFINITIONS)
 def test_a_part_that_others_name_and_that_is_taken_out_is_found(at: str) -> None:
     found = findings(with_changes([{"at": at}], WHOLE))
-    assert [one for one in found if one.severity == "error"], part(WHOLE, at)
+    assert [finding for finding in found if finding.severity == "error"], part(WHOLE, at)
 
 
 RULES = "/policy_layer/policy_bundles/0/policy_dsl/rules"
@@ -136,7 +136,7 @@ def test_required_evidence_has_a_source(n: int) -> None:
 
 
 def codes_at(pack: Any) -> list[tuple[str, str]]:  # noqa: ANN401  any JSON
-    return [(one.code, one.at) for one in findings(pack) if one.severity == "error"]
+    return [(finding.code, finding.at) for finding in findings(pack) if finding.severity == "error"]
 
 
 def code_at(pack: Any) -> tuple[str, str]:  # noqa: ANN401  any JSON

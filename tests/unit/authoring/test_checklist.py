@@ -38,7 +38,7 @@ def test_every_line_is_told_and_the_whole_is_as_good_as_its_worst_line(
     assert found.outcome == ("failed" if "failed" in verdicts else "incomplete")
     assert verdicts[3:6] == ["unknown"] * 3
     assert verdicts[-1] != "passed"
-    if any(one.severity == "error" for one in report.findings):
+    if any(finding.severity == "error" for finding in report.findings):
         assert verdicts[-1] == "failed"
 
 
@@ -66,7 +66,7 @@ def test_golden_cases_pass_exactly_when_there_are_some_and_none_drifted(
 
 @given(findings=st.lists(FINDINGS, max_size=6))
 def test_a_warning_never_stands_in_the_way(findings: list[Finding]) -> None:
-    harmless = tuple(one for one in findings if one.severity == "warning")
+    harmless = tuple(finding for finding in findings if finding.severity == "warning")
     asked = Asked(report=Report(findings=harmless), surface=frozenset(), expected=None, comparison=None)
     assert [line.verdict for line in checklist(asked).lines[:2]] == ["passed", "passed"]
 

@@ -31,11 +31,11 @@ ASKING = "/policy_layer/policy_bundles/0/policy_dsl/rules/1"
 
 
 def effects(step: Step, base: Any = EXAMPLE) -> set[str]:  # noqa: ANN401  any JSON
-    return {one.change.effect for one in resolved_view(base, [overlay(step)]).applied}
+    return {overlay.change.effect for overlay in resolved_view(base, [overlay(step)]).applied}
 
 
 def told(*changes: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(one.effect, one.words) for one in compared(EXAMPLE, with_changes(list(changes)))]
+    return [(change.effect, change.words) for change in compared(EXAMPLE, with_changes(list(changes)))]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_guardrail_that_is_more_than_its_label_is_judged_by_what_it_says_more(
     assert [one for one, _ in told({"at": refusal, "value": {"id": label, "message": "Verify first."}})] == ["wording"]
     assert [one for one, _ in told({"at": refusal, "value": {"id": label, "when": above}})] == ["narrows"]
     more = with_changes([{"at": refusal, "value": {"id": label, "when": above}}])
-    assert [one.effect for one in compared(more, EXAMPLE)] == ["widens"]
+    assert [change.effect for change in compared(more, EXAMPLE)] == ["widens"]
 
 
 def test_a_denial_is_not_stricter_than_a_prohibition_of_what_reads() -> None:

@@ -39,8 +39,17 @@ def subject(*bundles: tuple[int, list[dict[str, Any]]]) -> Subject:
 
 
 def found(*bundles: tuple[int, list[dict[str, Any]]]) -> set[tuple[str, str, bool]]:
-    told = [one for one in contradictions(subject(*bundles)) if isinstance(one, Contradiction)]
-    return {(one.allows.of.rule.rule_id, "|".join(d.of.rule.rule_id for d in one.denies), one.sure) for one in told}
+    told = [
+        contradiction for contradiction in contradictions(subject(*bundles)) if isinstance(contradiction, Contradiction)
+    ]
+    return {
+        (
+            contradiction.allows.of.rule.rule_id,
+            "|".join(d.of.rule.rule_id for d in contradiction.denies),
+            contradiction.sure,
+        )
+        for contradiction in told
+    }
 
 
 COMPARISONS = st.one_of(

@@ -30,8 +30,8 @@ def catalog_report(*changes: dict[str, Any]) -> Report:
 
 
 def told(report: Report) -> list[tuple[str, str]]:
-    for one in report.findings:
-        assert law_behind(one.code).code == one.code
+    for finding in report.findings:
+        assert law_behind(finding.code).code == finding.code
     return [(one.code, one.at) for one in report.findings]
 
 
@@ -150,10 +150,10 @@ def test_a_catalog_of_the_wrong_form_is_not_looked_at_further() -> None:
 
 
 def test_what_a_catalog_needs_of_its_environment_is_never_taken_for_granted() -> None:
-    (found,) = judge("decision_catalog", CATALOG).findings
-    assert (found.code, found.severity) == ("environment_undescribed", "unknown")
-    assert "roles, tenants" in found.cause
-    assert "endpoints" not in found.cause
+    (finding,) = judge("decision_catalog", CATALOG).findings
+    assert (finding.code, finding.severity) == ("environment_undescribed", "unknown")
+    assert "roles, tenants" in finding.cause
+    assert "endpoints" not in finding.cause
 
 
 VALUES: tuple[Any, ...] = (None, True, 0, "", "x", "a b", [], {})
@@ -214,8 +214,8 @@ def changing(*changes: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_narrowing_overlay_passes_and_without_its_pack_it_is_said_that_nobody_can_tell() -> None:
     assert of_overlay(FINE).findings == ()
-    (found,) = of_overlay(FINE, base=None).findings
-    assert (found.code, found.severity) == ("overlay_base_absent", "unknown")
+    (finding,) = of_overlay(FINE, base=None).findings
+    assert (finding.code, finding.severity) == ("overlay_base_absent", "unknown")
 
 
 GATE_TTL = "/policy_layer/approval_gates/GATE_FINANCE_APPROVAL/ttl_seconds"
@@ -296,13 +296,13 @@ def test_every_law_of_an_overlay_has_a_case() -> None:
 def test_every_widening_is_told_and_not_the_first_alone() -> None:
     value = msgspec.to_builtins(overlay(WIDENING[0]))
     both = {**value, "changes": [*value["changes"], {"at": GATE_TTL, "value": 9000}]}
-    assert sum(one.code == "overlay_widens" for one in of_overlay(both).findings) >= 2
+    assert sum(finding.code == "overlay_widens" for finding in of_overlay(both).findings) >= 2
 
 
 def test_an_overlay_that_narrows_and_breaks_the_pack_is_refused_by_the_law_that_the_pack_breaks_with_it() -> None:
     removed = changing({"at": "/tooling_layer/permissions/adp_orders.lookup", "remove": True})
     report = of_overlay(removed)
-    assert "required_evidence_unobtainable" in {one.code for one in report.findings}
+    assert "required_evidence_unobtainable" in {finding.code for finding in report.findings}
     assert not report.passed
 
 

@@ -20,7 +20,9 @@ HERE = Present(ontologies=("ont.support@1.0.0",))
 
 
 def told(at: str, value: object) -> list[tuple[str, str, str]]:
-    return [(one.code, one.severity, one.cure) for one in findings(changed(at, value)) if one.at == at]
+    return [
+        (finding.code, finding.severity, finding.cure) for finding in findings(changed(at, value)) if finding.at == at
+    ]
 
 
 VERSIONS = st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)).map(lambda one: ".".join(map(str, one)))
@@ -36,7 +38,7 @@ def test_a_range_is_refused_by_lint_exactly_when_this_runtime_would_refuse_the_p
         refused = False
     except ContextPlaneError:
         refused = True
-    found = [one.code for one in findings(pack) if one.severity == "error"]
+    found = [finding.code for finding in findings(pack) if finding.severity == "error"]
     assert bool(found) is refused
     assert set(found) <= {"runtime_out_of_range", "compatibility_range_invalid"}
 
@@ -73,9 +75,12 @@ def test_what_is_no_timezone_of_iana_is_warned_of(zone: str) -> None:
 
 def test_the_lists_are_whole_and_every_name_has_the_form_of_its_field() -> None:
     assert len(timezones()) > 590
-    assert all(re.fullmatch(r"[A-Z][A-Za-z0-9_+-]{0,31}(/[A-Z][A-Za-z0-9_+-]{0,31}){0,2}", one) for one in timezones())
+    assert all(
+        re.fullmatch(r"[A-Z][A-Za-z0-9_+-]{0,31}(/[A-Z][A-Za-z0-9_+-]{0,31}){0,2}", timezone)
+        for timezone in timezones()
+    )
     assert len(currencies()) > 160
-    assert all(re.fullmatch("[A-Z]{3}", one) for one in currencies())
+    assert all(re.fullmatch("[A-Z]{3}", currency) for currency in currencies())
 
 
 @pytest.mark.parametrize("currency", ["EUE", "INT", "BTC", "ABC"])
@@ -152,5 +157,5 @@ def test_a_rule_that_does_the_same_in_either_branch_is_warned_of(
 ) -> None:
     rule = {"rule_id": "R", "applies_to": {"intent": "support.refund"}, "if": {"==": [{"var": "request.context.x"}, 1]}}
     pack = changed(RULE, {**rule, "then": then, "else": otherwise, "rationale": "Because."})
-    found = [(one.at, one.severity) for one in findings(pack) if one.code == "rule_indifferent"]
+    found = [(finding.at, finding.severity) for finding in findings(pack) if finding.code == "rule_indifferent"]
     assert found == ([(f"{RULE}/else", "warning")] if warned else [])

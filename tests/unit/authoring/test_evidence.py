@@ -46,7 +46,9 @@ def told(tool: str, decision: str) -> set[str]:
         {"at": f"{SPEC}/approval_mode", "value": decision},
         {"at": f"{SPEC}/required_evidence/-", "value": "payment_issue_refund"},
     ]
-    return {one.cause for one in findings(with_changes(changes)) if one.code == "required_evidence_unobtainable"}
+    return {
+        finding.cause for finding in findings(with_changes(changes)) if finding.code == "required_evidence_unobtainable"
+    }
 
 
 @pytest.mark.parametrize("decision", MODES)

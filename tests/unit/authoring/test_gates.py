@@ -31,7 +31,7 @@ LISTS = (
 def told(pack: Any) -> set[tuple[str, str, str]]:  # noqa: ANN401  any JSON
     """What was found, without positions: neither in the place nor in the words."""
     strip = str.maketrans("", "", "0123456789")
-    return {(one.code, one.at.translate(strip), one.cause.translate(strip)) for one in findings(pack)}
+    return {(finding.code, finding.at.translate(strip), finding.cause.translate(strip)) for finding in findings(pack)}
 
 
 @given(st.data(), st.sampled_from([case for case in BREAKS if case["code"] != "id_repeated"]))
@@ -54,8 +54,8 @@ def test_many_conditions_of_many_cases_share_what_may_be_tried_and_the_rest_cann
     never = {"or": [{"and": [{">": [fact, 5]}, {"<": [fact, 3]}]} for fact in facts]}
     many = [{**part(EXAMPLE, f"{rules}/1"), "rule_id": f"R_{n}", "if": never} for n in range(60)]
     found = findings(with_changes([{"at": f"{rules}/-", "value": one} for one in many]))
-    untold = [one for one in found if one.code == "rule_unreachable"]
-    assert {one.severity for one in untold} == {"unknown"}
+    untold = [finding for finding in found if finding.code == "rule_unreachable"]
+    assert {finding.severity for finding in untold} == {"unknown"}
     assert len(untold) == len(many)
 
 
@@ -67,7 +67,7 @@ def test_the_order_of_laws_does_not_change_what_is_found(laws: list[Any], case: 
     if report.not_run:
         return
     subject = Subject(msgspec.convert(pack, type=ContextPack), pack, ENVIRONMENT)
-    found = [one for law in laws for one in law.findings(subject)]
+    found = [finding for law in laws for finding in law.findings(subject)]
     assert sorted(map(repr, found)) == sorted(map(repr, report.findings))
 
 
@@ -167,11 +167,15 @@ def test_each_layer_of_the_example_is_one_by_the_schema(layer: str) -> None:
 
 def test_personal_numbers_are_told_by_whoever_knows_them_and_otherwise_it_is_said_that_nobody_could() -> None:
     pack = changed("/tone_and_comms/do/0", "never repeat 2341 2341 2346 to anybody")
-    unknown = [one for one in judged(pack).findings if one.code == "personal_number_present"]
-    assert [one.severity for one in unknown] == ["unknown"]
+    unknown = [finding for finding in judged(pack).findings if finding.code == "personal_number_present"]
+    assert [finding.severity for finding in unknown] == ["unknown"]
     known = judged(pack, identify=lambda text: "Aadhaar number" if text == "2341 2341 2346" else None).findings
-    assert [one.severity for one in known if one.code == "personal_number_present"] == ["error"]
-    assert not [one for one in judged(pack, identify=lambda _: None).findings if one.code == "personal_number_present"]
+    assert [finding.severity for finding in known if finding.code == "personal_number_present"] == ["error"]
+    assert not [
+        finding
+        for finding in judged(pack, identify=lambda _: None).findings
+        if finding.code == "personal_number_present"
+    ]
 
 
 def test_what_belongs_in_no_pack_belongs_in_no_overlay() -> None:
@@ -193,4 +197,4 @@ def test_a_secret_is_found_however_much_stands_around_it(around: str, before: in
     }
     pack = with_changes([{"at": "/task_layer", "value": {"task_templates": [template]}}])
     at = "/task_layer/task_templates/0/steps/0/params/note"
-    assert ("secret_present", at) in [(one.code, one.at) for one in findings(pack)]
+    assert ("secret_present", at) in [(finding.code, finding.at) for finding in findings(pack)]

@@ -16,10 +16,10 @@ class Owner:
 
 
 def test_it_is_worked_out_when_it_is_first_asked_for_and_kept() -> None:
-    one, other = Owner("a"), Owner("b")
-    assert one.asked == 0
-    assert [one.greeting, one.greeting, other.greeting] == ["hello a", "hello a", "hello b"]
-    assert (one.asked, other.asked) == (1, 1)
+    owner, other = Owner("a"), Owner("b")
+    assert owner.asked == 0
+    assert [owner.greeting, owner.greeting, other.greeting] == ["hello a", "hello a", "hello b"]
+    assert (owner.asked, other.asked) == (1, 1)
 
 
 def test_it_keeps_its_words() -> None:

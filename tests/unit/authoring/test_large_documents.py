@@ -61,23 +61,23 @@ def test_no_more_parts_are_taken_than_was_said_and_fields_stay_wherever_they_sta
 
 
 def test_of_many_problems_so_many_are_told_and_that_there_are_more() -> None:
-    told = [one for _, one in form_problems({"endpoints": [1] * 300_000}, Surroundings)]
-    assert len(told) == 201
-    assert told[-1].cause == "there are more than 200 problems; the rest is not listed"
+    violations = [violation for _, violation in form_problems({"endpoints": [1] * 300_000}, Surroundings)]
+    assert len(violations) == 201
+    assert violations[-1].cause == "there are more than 200 problems; the rest is not listed"
 
 
 def test_that_only_the_first_parts_were_looked_through_is_told_beside_what_is_wrong_there() -> None:
     value = put(CASE["run_context"], {"/metadata": {f"k{n}": n for n in range(60_000)}, "/surplus": 1, "/locale": 2})
-    told = [(one.at, one.cause) for _, one in form_problems(value, RunContext)]
+    told = [(violation.at, violation.cause) for _, violation in form_problems(value, RunContext)]
     assert sorted(at for at, _ in told) == ["", "/locale", "/surplus"]
     assert told[-1][1] == "this is so large that only its first parts were looked through"
 
 
 @pytest.mark.parametrize("count", [10, 5_000, 30_000, 60_000])
 def test_what_is_wrong_behind_the_parts_that_are_looked_through_is_told_with_its_place(count: int) -> None:
-    found = typed_or_problems({"endpoints": ["internal://x"] * count + [7]}, Surroundings)
-    assert isinstance(found, tuple)
-    assert [(one.at, one.code, one.severity) for one in found] == [
+    findings = typed_or_problems({"endpoints": ["internal://x"] * count + [7]}, Surroundings)
+    assert isinstance(findings, tuple)
+    assert [(finding.at, finding.code, finding.severity) for finding in findings] == [
         (f"/endpoints/{count}", "schema_type_wrong" if count < 50_000 else "schema_value_wrong", "error")
     ]
 

@@ -61,7 +61,7 @@ def surroundings(case: dict[str, Any]) -> Surroundings:
 @pytest.mark.parametrize("case", BREAKS, ids=lambda case: case["note"])
 def test_what_breaks_a_law_is_found_with_its_place(case: dict[str, Any]) -> None:
     found = findings(with_changes(case["changes"]), surroundings(case))
-    told = [(one.code, one.at, one.severity) for one in found]
+    told = [(finding.code, finding.at, finding.severity) for finding in found]
     assert (case["code"], case["at"], case["severity"]) in told
 
 
@@ -69,7 +69,7 @@ def test_what_breaks_a_law_is_found_with_its_place(case: dict[str, Any]) -> None
 @pytest.mark.parametrize("case", KEEPS, ids=lambda case: case["note"])
 def test_a_reasonable_pack_breaks_no_law(case: dict[str, Any]) -> None:
     pack = with_changes(case["changes"])
-    assert [one for one in findings(pack) if one.severity == "error"] == []
+    assert [finding for finding in findings(pack) if finding.severity == "error"] == []
 
 
 def test_tiers_that_live_equally_long_are_in_order_also_beside_some_that_are_not() -> None:
@@ -77,8 +77,10 @@ def test_tiers_that_live_equally_long_are_in_order_also_beside_some_that_are_not
         {"at": f"/memory_layer/memory_policy/tier_ttls/{one}", "value": "2h"} for one in ("episodic", "semantic")
     ]
     working = {"at": "/memory_layer/memory_policy/tier_ttls/working", "value": "3h"}
-    assert not [one for one in findings(with_changes(lives)) if one.code == "memory_tiers_disordered"]
-    told = [one.at for one in findings(with_changes([*lives, working])) if one.code == "memory_tiers_disordered"]
+    assert not [finding for finding in findings(with_changes(lives)) if finding.code == "memory_tiers_disordered"]
+    told = [
+        finding.at for finding in findings(with_changes([*lives, working])) if finding.code == "memory_tiers_disordered"
+    ]
     assert told == ["/memory_layer/memory_policy/tier_ttls/working"]
 
 
@@ -90,7 +92,7 @@ def test_every_law_has_a_case_that_breaks_it() -> None:
 def test_the_full_example_passes_every_gate_and_what_cannot_be_told_is_said() -> None:
     report = judged(EXAMPLE, ENVIRONMENT)
     assert report.passed
-    assert [(one.gate, one.code, one.severity) for one in report.findings] == [
+    assert [(finding.gate, finding.code, finding.severity) for finding in report.findings] == [
         ("replay", "golden_cases_unstable", "unknown")
     ]
 
@@ -118,9 +120,9 @@ def test_codes_are_unique_and_an_unknown_one_is_answered_with_the_nearest() -> N
 
 @pytest.mark.parametrize("layer", [name for name in EXAMPLE if name != "task_layer"])
 def test_a_missing_layer_is_named(layer: str) -> None:
-    (found,) = [one for one in findings(with_changes([{"at": f"/{layer}"}])) if one.severity == "error"]
-    assert (found.code, found.at) == ("schema_part_missing", f"/{layer}")
-    assert layer in found.cause
+    (finding,) = [one for one in findings(with_changes([{"at": f"/{layer}"}])) if one.severity == "error"]
+    assert (finding.code, finding.at) == ("schema_part_missing", f"/{layer}")
+    assert layer in finding.cause
 
 
 def test_a_value_of_the_wrong_form_is_shown_unless_it_is_a_secret() -> None:
@@ -135,7 +137,7 @@ def test_a_value_of_the_wrong_form_is_shown_unless_it_is_a_secret() -> None:
 def test_many_problems_of_form_are_told_at_once_and_their_number_is_bounded() -> None:
     pack = with_changes([{"at": f"/extra_{n}", "value": 1} for n in range(150)])
     found = findings({**pack, "pack_meta": {}, "memory_layer": {}})
-    assert {"/pack_meta/pack_id", "/memory_layer/memory_policy", "/extra_149"} <= {one.at for one in found}
+    assert {"/pack_meta/pack_id", "/memory_layer/memory_policy", "/extra_149"} <= {finding.at for finding in found}
     rules = [{"rule_id": "bad id", "applies_to": {}, "if": 1, "then": 2}] * 500
     crowded = findings(with_changes([{"at": "/policy_layer/policy_bundles/0/policy_dsl/rules", "value": rules}]))
-    assert any("not listed" in one.cause for one in crowded)
+    assert any("not listed" in finding.cause for finding in crowded)

@@ -24,7 +24,7 @@ TAKEN_OUT: tuple[Step, ...] = (
 
 
 def documents(overlays: list[Overlay]) -> dict[str, Any]:
-    return {"": EXAMPLE} | {str(one.ref): json.loads(msgspec.json.encode(one)) for one in overlays}
+    return {"": EXAMPLE} | {str(overlay.ref): json.loads(msgspec.json.encode(overlay)) for overlay in overlays}
 
 
 def test_after_an_entry_was_taken_out_the_others_are_where_they_were() -> None:

@@ -9,7 +9,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from contextplane.authoring.overlay.apply import OverlayWidens, resolved_view
-from contextplane.model.context_pack import APPROVAL_MODES, ContextPack
+from contextplane.model.context_pack import ContextPack
+from contextplane.model.terms import APPROVAL_MODES
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
@@ -63,7 +64,10 @@ class Runs:
 
     def __init__(self, value: Any) -> None:  # noqa: ANN401  any JSON
         pack = msgspec.convert(value, type=ContextPack)
-        maxima = {one.decision_key: one.approval_mode for one in pack.decision_layer.decision_specs}
+        maxima = {
+            decision_spec.decision_key: decision_spec.approval_mode
+            for decision_spec in pack.decision_layer.decision_specs
+        }
         self.policy = PolicyProgram.of(pack.policy_layer, maxima=maxima)
         self.tools = ToolProgram.of(pack.tooling_layer, self.policy)
 
@@ -83,8 +87,8 @@ class Runs:
         gates = active_gates(self.policy, decision, surface, facts)
         return Can(
             allowed=decision.allowed,
-            tools={one.capability_id: APPROVAL_MODES.index(one.effective_mode) for one in surface.tools},
-            asked=frozenset(one.gate_id for one in gates.active),
+            tools={tool.capability_id: APPROVAL_MODES.index(tool.effective_mode) for tool in surface.tools},
+            asked=frozenset(gate.gate_id for gate in gates.active),
             requires=frozenset(decision.requires),
         )
 
@@ -162,7 +166,7 @@ def test_no_branch_that_an_overlay_may_set_lets_a_run_do_more(at: str, effect: o
 @pytest.mark.parametrize("branch", ["then", "else"])
 def test_a_branch_may_be_made_one_that_denies_whatever_it_asked_for(branch: str, denial: object) -> None:
     after = resolved_view(EXAMPLE, [overlay(((f"{HIGH}/{branch}", denial),))])
-    assert [one.change.effect for one in after.applied] == ["narrows"]
+    assert [overlay.change.effect for overlay in after.applied] == ["narrows"]
     holds_to_less(after.value)
 
 

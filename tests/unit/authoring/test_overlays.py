@@ -48,8 +48,8 @@ def test_every_narrowing_overlay_is_accepted_and_each_of_its_changes_is_listed_w
         view = resolved_view(EXAMPLE, [overlay(step)])
         msgspec.convert(view.value, type=ContextPack)
         assert view.applied, step
-        assert {one.overlay for one in view.applied} == {"ov.staging@1.0.0"}
-        assert {one.change.effect for one in view.applied} <= {"narrows", "removes"}, step
+        assert {overlay.overlay for overlay in view.applied} == {"ov.staging@1.0.0"}
+        assert {overlay.change.effect for overlay in view.applied} <= {"narrows", "removes"}, step
         assert len(view.applied) >= len(step)
 
 
@@ -75,11 +75,14 @@ def test_a_widening_hides_behind_no_number_of_narrowings(steps: list[Step], wide
 def test_overlays_are_applied_in_their_order_and_a_later_one_may_not_loosen_what_an_earlier_one_tightened() -> None:
     tight = overlay(((f"{GATE}/when", {">": [VAR, 500]}),), order=1, name="ov.region")
     loose = overlay(((f"{GATE}/when", {">": [VAR, 1000]}),), order=2, name="ov.tenant")
-    assert [one.overlay for one in resolved_view(EXAMPLE, [tight]).applied] == ["ov.region@1.0.0"]
+    assert [overlay.overlay for overlay in resolved_view(EXAMPLE, [tight]).applied] == ["ov.region@1.0.0"]
     with pytest.raises(OverlayWidens):
         resolved_view(EXAMPLE, [loose, tight])
     swapped = [msgspec.structs.replace(loose, order=0), tight]
-    assert [one.overlay for one in resolved_view(EXAMPLE, swapped).applied] == ["ov.tenant@1.0.0", "ov.region@1.0.0"]
+    assert [overlay.overlay for overlay in resolved_view(EXAMPLE, swapped).applied] == [
+        "ov.tenant@1.0.0",
+        "ov.region@1.0.0",
+    ]
 
 
 def test_the_base_is_left_as_it_was() -> None:
@@ -89,14 +92,14 @@ def test_the_base_is_left_as_it_was() -> None:
 
 
 def effects(step: Step) -> set[str]:
-    return {one.change.effect for one in resolved_view(EXAMPLE, [overlay(step)]).applied}
+    return {overlay.change.effect for overlay in resolved_view(EXAMPLE, [overlay(step)]).applied}
 
 
 @proves("context-pack:overlays-allowed:endpoint-reference")
 def test_an_overlay_may_name_another_endpoint() -> None:
     at = "/tooling_layer/adapter_registry/adp_orders/endpoint_ref"
     view = resolved_view(EXAMPLE, [overlay(((at, "internal://orders-staging"),))])
-    assert [one.change.effect for one in view.applied] == ["endpoint"]
+    assert [overlay.change.effect for overlay in view.applied] == ["endpoint"]
     assert judged(view.value).passed
 
 
@@ -164,9 +167,9 @@ def test_an_overlay_that_holds_a_secret_is_refused_wherever_it_stands(text: str)
     with pytest.raises(OverlayUnsafe) as caught:
         resolved_view(EXAMPLE, [overlay((("/policy_layer/guardrails/must_refuse/x", {"id": "x", "message": text}),))])
     assert caught.value.at == "ov.staging@1.0.0#/changes/0/value/message"
-    told = msgspec.structs.replace(narrowing.changes[0], why=f"because of {text}")
+    overlay_change = msgspec.structs.replace(narrowing.changes[0], why=f"because of {text}")
     with pytest.raises(OverlayUnsafe) as caught:
-        resolved_view(EXAMPLE, [msgspec.structs.replace(narrowing, changes=(told,))])
+        resolved_view(EXAMPLE, [msgspec.structs.replace(narrowing, changes=(overlay_change,))])
     assert caught.value.at == "ov.staging@1.0.0#/changes/0/why"
     assert text not in str(caught.value)
 
@@ -215,7 +218,7 @@ def test_every_change_that_has_no_place_is_told_at_once() -> None:
     with pytest.raises(OverlayMisplaced, match="and 1 more like it") as caught:
         resolved_view(EXAMPLE, [overlay((("/a/b", 1), (f"{GATE}/ttl_seconds", 5), ("/c/d", 2)))])
     problems: Any = caught.value.details["problems"]
-    assert [one["pointer"] for one in problems] == ["/changes/0", "/changes/2"]
+    assert [problem["pointer"] for problem in problems] == ["/changes/0", "/changes/2"]
 
 
 @pytest.mark.parametrize(
@@ -261,7 +264,7 @@ def test_one_overlay_is_applied_once_and_in_one_version() -> None:
 def test_overlays_are_applied_by_their_order_and_their_id_however_they_are_given(given_: list[tuple[int, str]]) -> None:
     steps = {"ov.z": 5000, "ov.a": 4000, "ov.b": 3000, "ov.c": 2000}
     overlays = [overlay(((f"{GATE}/ttl_seconds", steps[name]),), order=n, name=name) for n, name in given_]
-    applied = [one.overlay for one in resolved_view(EXAMPLE, overlays).applied]
+    applied = [overlay.overlay for overlay in resolved_view(EXAMPLE, overlays).applied]
     assert applied == ["ov.z@1.0.0", "ov.a@1.0.0", "ov.b@1.0.0", "ov.c@1.0.0"]
 
 
@@ -318,7 +321,7 @@ def test_one_more_gate_is_no_narrowing_where_an_approval_lifts_a_bound() -> None
     open_at = "/tooling_layer/permissions/2"
     hard = with_changes([{"at": f"{open_at}/requires_approval_gate"}])
     step = ((gate, "GATE_FINANCE_APPROVAL"),)
-    assert [one.change.effect for one in resolved_view(hard, [overlay(step)]).applied] == ["narrows"]
+    assert [overlay.change.effect for overlay in resolved_view(hard, [overlay(step)]).applied] == ["narrows"]
     lifted = with_changes([{"at": f"{open_at}/arg_constraints/amount_inr/unless_approved", "value": True}], hard)
     with pytest.raises(OverlayWidens, match=r"its approval gate was none, now .* \(changes behaviour\)"):
         resolved_view(lifted, [overlay(step)])

@@ -22,15 +22,17 @@ LEVELS = {"error": "error", "warning": "warning", "unknown": "note"}
 
 def written(pack: Any, *, line: int = 3) -> Any:  # noqa: ANN401  JSON
     report = judged(pack, ENVIRONMENT)
-    located = [Located(finding=one, uri="a%20b.json", place=Place(line=line, column=2)) for one in report.findings]
+    located = [
+        Located(finding=finding, uri="a%20b.json", place=Place(line=line, column=2)) for finding in report.findings
+    ]
     return sarif(located, pack, "1.2.3", not_run=report.not_run)
 
 
 def prints(pack: Any) -> dict[str, set[str]]:  # noqa: ANN401  JSON
     """The fingerprints of the results, by their rule."""
     found: dict[str, set[str]] = {}
-    for one in written(pack)["runs"][0]["results"]:
-        found.setdefault(one["ruleId"], set()).update(one["partialFingerprints"].values())
+    for result in written(pack)["runs"][0]["results"]:
+        found.setdefault(result["ruleId"], set()).update(result["partialFingerprints"].values())
     return found
 
 
@@ -76,7 +78,7 @@ def test_a_fingerprint_stays_when_lines_and_parts_move_and_each_finding_has_its_
     assert prints(moved) == prints(BROKEN)
     results = written(BROKEN)["runs"][0]["results"]
     assert written(BROKEN, line=99)["runs"][0]["results"] != results
-    one_each = [fingerprint for one in results for fingerprint in one["partialFingerprints"].values()]
+    one_each = [fingerprint for result in results for fingerprint in result["partialFingerprints"].values()]
     assert len(set(one_each)) == len(results)
 
 

@@ -171,10 +171,10 @@ SAID = [
 def codes(text: object, at: str = "/tone_and_comms/do/0") -> set[str]:
     """What the laws about texts say of the example with a text in it."""
     report = judged(changed(at, text), ENVIRONMENT, identify=official_number)
-    found = [one for one in report.findings if one.code in CODES]
-    assert {one.at for one in found} <= {at}
-    assert {one.severity for one in found} <= {"error"}
-    return {one.code for one in found}
+    findings = [finding for finding in report.findings if finding.code in CODES]
+    assert {finding.at for finding in findings} <= {at}
+    assert {finding.severity for finding in findings} <= {"error"}
+    return {finding.code for finding in findings}
 
 
 @pytest.mark.parametrize(("text", "expected"), FOUND)
@@ -214,9 +214,9 @@ def test_a_field_that_is_named_for_a_secret_gives_one_away(note: str) -> None:
         "decision_key": "support.refund.execute",
         "steps": [step],
     }
-    found = judged(changed("/task_layer", {"task_templates": [template]}), ENVIRONMENT).findings
+    findings = judged(changed("/task_layer", {"task_templates": [template]}), ENVIRONMENT).findings
     at = "/task_layer/task_templates/0/steps/0/params/api_key"
-    assert [one.at for one in found if one.code == SECRET] == [at]
+    assert [finding.at for finding in findings if finding.code == SECRET] == [at]
 
 
 PHONE, DO = "telephone_number_present", "/tone_and_comms/do/0"
@@ -224,14 +224,14 @@ PHONE, DO = "telephone_number_present", "/tone_and_comms/do/0"
 
 def test_the_telephone_number_of_a_person_is_warned_of_where_it_stands() -> None:
     report = judged(changed(DO, "ask Ann at +91 98765 43210"), ENVIRONMENT)
-    assert [(one.at, one.severity) for one in report.findings if one.code == PHONE] == [(DO, "warning")]
+    assert [(finding.at, finding.severity) for finding in report.findings if finding.code == PHONE] == [(DO, "warning")]
     assert report.passed
-    assert not any("98765" in f"{one.cause}{one.cure}" for one in report.findings)
+    assert not any("98765" in f"{finding.cause}{finding.cure}" for finding in report.findings)
 
 
 def test_many_telephone_numbers_are_told_as_a_list_and_not_one_by_one() -> None:
     many = "+91 98765 43210, +91 98765 43211 or +91 98765 43212"
-    found = {one.code for one in judged(changed(DO, many), ENVIRONMENT).findings}
+    found = {finding.code for finding in judged(changed(DO, many), ENVIRONMENT).findings}
     assert PEOPLE in found
     assert PHONE not in found
 
@@ -240,9 +240,9 @@ def test_the_name_of_a_field_tells_what_its_number_is() -> None:
     step = {"id": "a", "tool": "adp_orders.lookup", "params": {"bsn": "111222333", "order": "111222333"}}
     template = {"template_id": "t", "intent": "support.refund", "decision_key": "support.refund.execute"}
     pack = changed("/task_layer", {"task_templates": [{**template, "steps": [step]}]})
-    found = judged(pack, ENVIRONMENT, identify=official_number).findings
+    findings = judged(pack, ENVIRONMENT, identify=official_number).findings
     at = "/task_layer/task_templates/0/steps/0/params/bsn"
-    assert [one.at for one in found if one.code == NUMBER] == [at]
+    assert [finding.at for finding in findings if finding.code == NUMBER] == [at]
 
 
 PROSE = [at for at, value in leaves(EXAMPLE) if isinstance(value, str) and " " in value]
@@ -256,6 +256,6 @@ def test_a_secret_is_found_wherever_it_is_put_into_any_sentence_of_a_pack(
     words = text.split(" ")
     words.insert(data.draw(st.integers(0, len(words))), secret)
     found = judged(changed(at, " ".join(words)), ENVIRONMENT).findings
-    told = [one for one in found if one.code in {SECRET, RANDOM}]
-    assert {one.at for one in told} == {at}
-    assert not any(secret in f"{one.cause}{one.cure}" for one in found)
+    findings = [finding for finding in found if finding.code in {SECRET, RANDOM}]
+    assert {finding.at for finding in findings} == {at}
+    assert not any(secret in f"{finding.cause}{finding.cure}" for finding in found)

@@ -28,10 +28,10 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_secret_is_named_and_not_repeated(kind: str, around: str) -> None:
     found = findings(changed("/business_context/summary/what_we_do", around.format(KINDS[kind])))
-    told = [one for one in found if one.code == "secret_present"]
-    assert f"this looks like a secret: {kind}" in [one.cause for one in told]
-    assert {one.at for one in told} == {"/business_context/summary/what_we_do"}
-    assert not any(KINDS[kind] in f"{one.cause}{one.cure}" for one in found)
+    told = [finding for finding in found if finding.code == "secret_present"]
+    assert f"this looks like a secret: {kind}" in [finding.cause for finding in told]
+    assert {finding.at for finding in told} == {"/business_context/summary/what_we_do"}
+    assert not any(KINDS[kind] in f"{finding.cause}{finding.cure}" for finding in found)
 
 
 ASCII = st.characters(codec="ascii", exclude_characters="\x00\x1f")
@@ -64,7 +64,7 @@ def test_whatever_a_pattern_matches_holds_one_of_its_needles(name: str, data: st
 def test_whatever_name_a_secret_is_given_away_by_is_looked_for(name: str, joint: str) -> None:
     text = f"the {name}{' ' if 'earer' in name else joint}Zx81kLm2Qw99xy"
     assert any(given_away(text))
-    assert [one.at for one in security.no_secret_is_here(Texts({"a": text}))] == ["/a"]
+    assert [violation.at for violation in security.no_secret_is_here(Texts({"a": text}))] == ["/a"]
 
 
 @given(
@@ -74,7 +74,7 @@ def test_whatever_name_a_secret_is_given_away_by_is_looked_for(name: str, joint:
 def test_two_records_in_a_text_are_found(one: str, other: str) -> None:
     document = Texts({"a": f"{one} {other}"})
     if len(misplaced_content._RECORD().findall(document.texts[0][1])) > 1:
-        assert [found.at for found in misplaced_content.no_record_is_here(document)] == ["/a"]
+        assert [violation.at for violation in misplaced_content.no_record_is_here(document)] == ["/a"]
 
 
 @pytest.mark.parametrize("number", [CARD, OFFICIAL])
@@ -121,5 +121,5 @@ def test_a_long_number_is_looked_at_like_a_text(value: float) -> None:
 def test_whatever_a_document_is_it_can_be_looked_at(value: Any) -> None:  # noqa: ANN401  any JSON
     document = Texts(value)
     for law in (*security.TEXT_LAWS, *misplaced_content.TEXT_LAWS):
-        assert [one.code for one in law.findings(document)] in ([], ["personal_number_present"])
+        assert [finding.code for finding in law.findings(document)] in ([], ["personal_number_present"])
     assert document.pieces == tuple(text for _, text in document.texts if text)

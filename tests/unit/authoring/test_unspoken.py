@@ -19,23 +19,23 @@ RANDOM = "RXx2nznYZEGZwOW9vPvI" + "WzfOkcveH8Gw6mtE8W3X"
 @pytest.mark.parametrize("at", [at for at, _ in leaves(EXAMPLE)])
 def test_a_secret_at_any_place_is_not_in_what_the_gates_say(at: str) -> None:
     for secret in (TOKEN, RANDOM):
-        found = judged(changed(at, secret)).findings
-        assert any(one.severity == "error" for one in found)
-        assert not [one for one in found if secret in one.cause + one.cure]
+        findings = judged(changed(at, secret)).findings
+        assert any(finding.severity == "error" for finding in findings)
+        assert not [finding for finding in findings if secret in finding.cause + finding.cure]
 
 
 @pytest.mark.parametrize("at", [at for at, _ in leaves(EXAMPLE)])
 def test_a_secret_at_any_place_is_not_in_the_words_of_a_difference(at: str) -> None:
-    assert not [one for one in compared(EXAMPLE, changed(at, TOKEN)) if TOKEN in one.words]
+    assert not [change for change in compared(EXAMPLE, changed(at, TOKEN)) if TOKEN in change.words]
 
 
 def test_a_secret_that_is_a_name_keeps_its_line_and_is_not_in_its_pointer(tmp_path: Path) -> None:
     path = tmp_path / "pack.json"
     name = "/tooling_layer/permissions/2/arg_constraints/"
     path.write_text(json.dumps(changed(name + TOKEN, {"required": True}), indent=2), encoding="utf-8")
-    found = [one for one in lint(str(path)).placed if one.finding.code == "secret_present"]
+    findings = [finding for finding in lint(str(path)).placed if finding.finding.code == "secret_present"]
     line = path.read_text(encoding="utf-8").splitlines().index(f'          "{TOKEN}": {{') + 1
-    assert [(one.finding.at, one.place.line) for one in found] == [(name + HIDDEN, line)]
+    assert [(finding.finding.at, finding.place.line) for finding in findings] == [(name + HIDDEN, line)]
 
 
 @pytest.mark.parametrize("text", ["this looks like a secret: password", "the adapter 'adp_orders' is not declared", ""])

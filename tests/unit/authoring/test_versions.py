@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from contextplane.authoring.diff.comparers import Change
+from contextplane.authoring.diff.change import Change
 from contextplane.authoring.diff.walk import compared
 from contextplane.authoring.gates.table import judged
 from contextplane.authoring.overlay.apply import OverlayMisplaced, patched
@@ -25,7 +25,7 @@ TARGETS = "/evaluation_layer/eval_targets"
 def version_class(*changes: tuple[str, Any]) -> VersionClass:
     """Of the example with these changes; errors of the gates reject it."""
     new = with_changes([{"at": at} if value is None else {"at": at, "value": value} for at, value in changes])
-    errors = [one.code for one in judged(new).findings if one.severity == "error"]
+    errors = [finding.code for finding in judged(new).findings if finding.severity == "error"]
     return required_bump(compared(EXAMPLE, new), unsafe=errors).least
 
 
@@ -116,7 +116,9 @@ WITH_VOID = ((f"{ADAPTERS}/2/capabilities/-", "void"), (f"{PERMISSIONS}/-", VOID
 def test_a_new_write_capability_is_major_and_told_in_words() -> None:
     assert version_class(*WITH_VOID) == "major"
     new = with_changes([{"at": at, "value": value} for at, value in WITH_VOID])
-    assert "new write capability adp_payments.void for support.refund" in [one.words for one in compared(EXAMPLE, new)]
+    assert "new write capability adp_payments.void for support.refund" in [
+        change.words for change in compared(EXAMPLE, new)
+    ]
 
 
 @proves("context-pack:versioning:removed-capability-is-major")
@@ -208,7 +210,7 @@ def test_the_class_follows_from_what_a_change_does(steps: tuple[Step, ...], clas
         least = required_bump(changes).least
         assert least in classes, step
         if least == "major" and classes == {"minor", "major"}:
-            assert {one.effect for one in changes} & {"removes"}, "only what takes a capability away"
+            assert {change.effect for change in changes} & {"removes"}, "only what takes a capability away"
 
 
 BUMPS = {"patch": "1.0.1", "minor": "1.1.0", "major": "2.0.0"}
@@ -241,4 +243,6 @@ def test_the_order_of_comparing_does_not_matter_for_the_set_of_changes() -> None
     shuffled["policy_layer"]["guardrails"]["redaction_rules"].reverse()
     shuffled["tooling_layer"]["permissions"].reverse()
     assert set(compared(EXAMPLE, new)) == set(compared(EXAMPLE, shuffled))
-    assert {one.layer for one in compared(EXAMPLE, stepped(EXAMPLE, ((f"{GATE}/ttl_seconds", 5),)))} == {"policy_layer"}
+    assert {change.layer for change in compared(EXAMPLE, stepped(EXAMPLE, ((f"{GATE}/ttl_seconds", 5),)))} == {
+        "policy_layer"
+    }

@@ -13,11 +13,11 @@ from contextplane.cli.output import Screen
 
 def test_how_far_a_clock_is_behind_is_told_on_standard_error(tmp_path: Path) -> None:
     init(Settings(cwd=str(tmp_path)))
-    told = io.StringIO()
+    string_io = io.StringIO()
     with opened(Settings(cwd=str(tmp_path))) as platform:
         desk = KeyDesk(platform, lambda: None)
-        tell_clock(desk, Screen(err=told))
-        assert told.getvalue() == ""
+        tell_clock(desk, Screen(err=string_io))
+        assert string_io.getvalue() == ""
         desk.behind = 90_061
-        tell_clock(desk, Screen(err=told))
-    assert told.getvalue().startswith("ctx: this machine's clock is 1 day, 1:01:01 behind what is on record, ")
+        tell_clock(desk, Screen(err=string_io))
+    assert string_io.getvalue().startswith("ctx: this machine's clock is 1 day, 1:01:01 behind what is on record, ")

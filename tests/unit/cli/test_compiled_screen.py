@@ -101,7 +101,7 @@ def test_a_terminal_is_given_no_line_wider_than_it_is(
     monkeypatch.setenv("COLUMNS", str(columns))
     text = shown(tmp_path, CLOSING, "request.context.refund_amount=20", out=Terminal(), color=color)
     lines = re.sub("\x1b\\[[0-9]*m", "", text).splitlines()
-    assert [one for one in lines if len(one) > columns and not one.startswith("hash ")] == []
+    assert [line for line in lines if len(line) > columns and not line.startswith("hash ")] == []
     whole = shown(tmp_path, CLOSING, "request.context.refund_amount=20")
     assert " ".join(" ".join(lines).split()) == " ".join(whole.split())
 

@@ -28,14 +28,21 @@ def attached(*items: dict[str, Any], **changes: Any) -> CompiledContext:  # noqa
 
 
 def gone(context: CompiledContext) -> list[tuple[str, str, str | None]]:
-    return [(one.id, one.reason, one.at) for one in context.manifests.omission_manifest if one.kind == "evidence"]
+    return [
+        (omission.id, omission.reason, omission.at)
+        for omission in context.manifests.omission_manifest
+        if omission.kind == "evidence"
+    ]
 
 
 @proves("api-contracts:payload:hash-in-evidence-manifest")
 @pytest.mark.parametrize("written", [DIGEST, f"sha256:{DIGEST}"])
 def test_the_hash_of_every_attachment_stands_in_the_evidence_manifest(written: str) -> None:
     context = attached(attachment(sha256=written), attachment(artifact_id="art_2", sha256="0" * 64))
-    assert [(one.evidence_ref, one.source_id, one.hash) for one in context.manifests.evidence_manifest[-2:]] == [
+    assert [
+        (manifest_entry.evidence_ref, manifest_entry.source_id, manifest_entry.hash)
+        for manifest_entry in context.manifests.evidence_manifest[-2:]
+    ] == [
         ("attachment:art_invoice_881", None, f"sha256:{DIGEST}"),
         ("attachment:art_2", None, "sha256:" + "0" * 64),
     ]
@@ -44,7 +51,11 @@ def test_the_hash_of_every_attachment_stands_in_the_evidence_manifest(written: s
 
 def test_the_model_is_told_what_is_attached_as_data_and_never_where_it_lies() -> None:
     context = attached(attachment())
-    (block,) = [one for one in context.compiled_prompt.context_blocks if "attachment" in one.provenance_refs[0]]
+    (block,) = [
+        context_block
+        for context_block in context.compiled_prompt.context_blocks
+        if "attachment" in context_block.provenance_refs[0]
+    ]
     assert (block.block_id, block.instruction_treatment, block.trust) == ("ev_5", "data_only", "unknown")
     assert block.content == (
         f'{{"artifact_id":"art_invoice_881","media_type":"application/pdf","sha256":"sha256:{DIGEST}"}}'

@@ -25,7 +25,11 @@ PERMISSIONS = [
 
 
 def told(context: CompiledContext) -> dict[str, str]:
-    lines = [one.content for one in context.compiled_prompt.context_blocks if one.bucket == "tool"]
+    lines = [
+        context_block.content
+        for context_block in context.compiled_prompt.context_blocks
+        if context_block.bucket == "tool"
+    ]
     return {line.partition(": ")[0]: line.partition(": ")[2] for line in lines}
 
 
@@ -44,7 +48,7 @@ def test_bounds_stand_by_argument_and_gates_as_the_pack_has_them() -> None:
         "50000; amount_inr at most 9; idempotency_key required; zone at most 3"
     )
     entry = context.manifests.tool_manifest[2]
-    assert [one.argument for one in entry.constraints["issue_refund"]] == [
+    assert [argument_limit.argument for argument_limit in entry.constraints["issue_refund"]] == [
         *("amount_inr", "amount_inr", "idempotency_key", "zone")
     ]
 
@@ -72,7 +76,7 @@ def test_what_a_rule_requires_it_requires_of_tools_that_can_change_something(
     context = compiled(pack={RULE: {"reason": constraint}})
     assert told(context)["adp_orders.lookup"] == read
     assert told(context)["adp_payments.issue_refund"].endswith(write)
-    schemas = {one["name"]: one["input_schema"] for one in anthropic_chat(context).body["tools"]}
+    schemas = {tool["name"]: tool["input_schema"] for tool in anthropic_chat(context).body["tools"]}
     assert ("reason" in schemas["adp_orders_lookup"]["properties"]) is ("pattern" in constraint)
     assert "required" not in schemas["adp_orders_lookup"]
     firm = constraint.get("required", False) and "unless_approved" not in constraint

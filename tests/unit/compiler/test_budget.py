@@ -31,7 +31,7 @@ def test_budgets_smaller_than_every_block_drop_all_but_the_non_negotiables(total
     assert report.warnings[-1] == "business bucket exceeded budget; kept a block that is never dropped"
     assert report.tokens_used_by_bucket["business"] == report.tokens_used_at_compile == block.tokens
     assert context.manifests.tool_manifest == ()
-    assert {one.id for one in context.manifests.omission_manifest if one.kind == "tool"} == {
+    assert {omission.id for omission in context.manifests.omission_manifest if omission.kind == "tool"} == {
         "adp_orders.lookup",
         "adp_policy.eval",
         "adp_payments.issue_refund",
@@ -63,7 +63,7 @@ def test_beyond_the_total_the_last_of_the_lowest_priority_go_first() -> None:
         "memory": ("mem_0",),
         "session": ("session",),
     }
-    reasons = {one.reason for one in context.manifests.omission_manifest}
+    reasons = {omission.reason for omission in context.manifests.omission_manifest}
     assert reasons == {"over_total_budget"}
     assert context.budget_report.warnings == ("the total exceeded budget; dropped 3 low-priority blocks",)
     assert context.budget_report.tokens_used_at_compile <= used - session - memory - 1

@@ -18,8 +18,8 @@ def tools_of(context: CompiledContext) -> dict[str, dict[str, Any]]:
     """Their schemas by capability, as both forms have them."""
     openai, anthropic = openai_chat(context), anthropic_chat(context)
     assert openai.capabilities == anthropic.capabilities
-    first = {one["function"]["name"]: one["function"]["parameters"] for one in openai.body.get("tools", [])}
-    second = {one["name"]: one["input_schema"] for one in anthropic.body.get("tools", [])}
+    first = {tool["function"]["name"]: tool["function"]["parameters"] for tool in openai.body.get("tools", [])}
+    second = {tool["name"]: tool["input_schema"] for tool in anthropic.body.get("tools", [])}
     assert first == second
     assert list(first) == [*openai.capabilities]
     return {openai.capabilities[name]: schema for name, schema in first.items()}
@@ -33,7 +33,7 @@ def test_messages_of_the_openai_form_end_the_first_one_where_the_prefix_ends() -
         {"role": "user", "content": suffix_of(context.compiled_prompt)},
     ]
     assert f"sha256:{body['prompt_cache_key']}" == context.context_ledger.prefix_hash
-    assert [one["type"] for one in body["tools"]] == ["function"] * 3
+    assert [tool["type"] for tool in body["tools"]] == ["function"] * 3
 
 
 def test_messages_of_the_anthropic_form_have_the_breakpoint_at_the_end_of_the_prefix() -> None:
@@ -50,7 +50,7 @@ def test_messages_of_the_anthropic_form_have_the_breakpoint_at_the_end_of_the_pr
 
 def test_tools_stand_by_id_with_what_their_block_says() -> None:
     body = anthropic_chat(compiled()).body
-    assert [(one["name"], one["description"]) for one in body["tools"]] == [
+    assert [(tool["name"], tool["description"]) for tool in body["tools"]] == [
         ("adp_orders_lookup", "read, read_only; gives order_lookup"),
         (
             "adp_payments_issue_refund",
@@ -124,11 +124,11 @@ def test_a_schema_that_the_pack_gives_is_sent_as_it_is() -> None:
 def test_every_capability_has_a_name_of_its_own_that_is_allowed(adapters: list[str]) -> None:
     tooling = PACK["tooling_layer"]
     made = {
-        "adapter_registry": [{**tooling["adapter_registry"][0], "adapter_id": one} for one in adapters],
+        "adapter_registry": [{**tooling["adapter_registry"][0], "adapter_id": adapter} for adapter in adapters],
         "permissions": [
             {**tooling["permissions"][0], "adapter_id": one, "permission_id": f"p{n}"} for n, one in enumerate(adapters)
         ],
     }
     names = openai_chat(compiled(pack={"/tooling_layer": put(made, {})})).capabilities
-    assert sorted(names.values()) == sorted(f"{one}.lookup" for one in adapters)
+    assert sorted(names.values()) == sorted(f"{adapter}.lookup" for adapter in adapters)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names)

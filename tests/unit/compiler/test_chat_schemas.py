@@ -27,7 +27,7 @@ def with_schema(schema: dict[str, Any]) -> CompiledContext:
 
 
 def refund(context: CompiledContext) -> dict[str, Any]:
-    (found,) = [one for one in anthropic_chat(context).body["tools"] if one["name"] == "adp_payments_issue_refund"]
+    (found,) = [tool for tool in anthropic_chat(context).body["tools"] if tool["name"] == "adp_payments_issue_refund"]
     return dict(found)
 
 
@@ -54,9 +54,9 @@ def test_a_schema_is_sent_as_an_object_without_alternatives_at_its_root(schema: 
     assert {key: one for key, one in schema.items() if key in AT_ROOT - {"type"}}.items() <= sent.items()
     jsonschema_rs.Draft202012Validator(sent)
     (openai,) = [
-        one["function"]
-        for one in openai_chat(context).body["tools"]
-        if one["function"]["name"] == "adp_payments_issue_refund"
+        tool["function"]
+        for tool in openai_chat(context).body["tools"]
+        if tool["function"]["name"] == "adp_payments_issue_refund"
     ]
     assert openai["parameters"] == sent
 
@@ -79,7 +79,11 @@ def test_an_argument_whose_name_chat_apis_refuse_is_left_out_and_may_be_given_al
         "properties": {"order.id_1-a": inner},
         "required": ["order.id_1-a"],
     }
-    (block,) = [one for one in context.compiled_prompt.context_blocks if "issue_refund" in one.content]
+    (block,) = [
+        context_block
+        for context_block in context.compiled_prompt.context_blocks
+        if "issue_refund" in context_block.content
+    ]
     assert quoted_json(schema) in block.content
 
 
@@ -121,7 +125,9 @@ def test_more_tools_than_a_request_of_the_openai_form_may_hold_are_refused(count
     names = [f"c{n}" for n in range(count)]
     tooling = {
         "adapter_registry": [{**TOOLING["adapter_registry"][0], "capabilities": names}],
-        "permissions": [{**TOOLING["permissions"][0], "capability": one, "permission_id": f"p_{one}"} for one in names],
+        "permissions": [
+            {**TOOLING["permissions"][0], "capability": name, "permission_id": f"p_{name}"} for name in names
+        ],
     }
     context = compiled(pack={"/tooling_layer": tooling}, run={"/run_budget/bucket_tokens/tool": 100_000})
     assert len(context.context_ledger.tools) == count
@@ -141,7 +147,11 @@ def test_a_description_does_not_repeat_the_schema_that_stands_beside_it() -> Non
     context = with_schema(given)
     plain = refund(compiled())["description"]
     assert refund(context)["description"] == plain
-    (block,) = [one for one in context.compiled_prompt.context_blocks if "issue_refund" in one.content]
+    (block,) = [
+        context_block
+        for context_block in context.compiled_prompt.context_blocks
+        if "issue_refund" in context_block.content
+    ]
     assert '"; input {}"' in block.content
 
 
@@ -205,5 +215,5 @@ def test_no_tool_takes_the_name_of_another() -> None:
     context = compiled(pack={"/tooling_layer": tooling})
     chat = openai_chat(context)
     assert [*chat.capabilities.values()] == sorted(context.context_ledger.tools)
-    assert [one["function"]["name"] for one in chat.body["tools"]] == [*chat.capabilities]
+    assert [tool["function"]["name"] for tool in chat.body["tools"]] == [*chat.capabilities]
     assert chat.capabilities[f"a_b_lookup_{digits}"] == f"a_b.lookup_{digits}"

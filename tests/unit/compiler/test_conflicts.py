@@ -49,7 +49,7 @@ def test_an_open_conflict_on_required_evidence_rejects_both_and_blocks(
     assert reasons(context) == [("conflict_unresolved", "evidence#/0"), ("conflict_unresolved", "evidence#/1")]
     gate = gate_of(context)
     assert gate.unresolved == ()
-    assert [(one.evidence_refs, one.required, one.selected) for one in gate.conflicts] == [
+    assert [(conflict.evidence_refs, conflict.required, conflict.selected) for conflict in gate.conflicts] == [
         ((FIRST, SECOND), True, None)
     ]
     assert (gate.sufficiency, gate.commit_allowed) == ("insufficient", False)
@@ -83,7 +83,7 @@ def test_an_open_conflict_about_something_else_is_noted_and_blocks_nothing() -> 
     context = given(evidence(), *pair({}, kind="order_history"))
     assert len(context.manifests.evidence_manifest) == 3
     assert gate_of(context).commit_allowed
-    (record,) = [one for one in context.context_ledger.stages if one.stage == "evidence"]
+    (record,) = [stage for stage in context.context_ledger.stages if stage.stage == "evidence"]
     assert record.notes == (f"{FIRST} and {SECOND} contradict each other",)
 
 

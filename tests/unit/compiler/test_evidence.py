@@ -27,7 +27,11 @@ def given(*items: Any, as_of: str | None = NOW, **changes: Any) -> CompiledConte
 
 
 def reasons(context: CompiledContext) -> list[tuple[str, str | None]]:
-    return [(one.reason, one.at) for one in context.manifests.omission_manifest if one.kind == "evidence"]
+    return [
+        (omission.reason, omission.at)
+        for omission in context.manifests.omission_manifest
+        if omission.kind == "evidence"
+    ]
 
 
 def test_verified_and_current_evidence_closes_the_gate() -> None:
@@ -69,7 +73,9 @@ def test_what_no_surfaced_tool_can_give_is_insufficient() -> None:
 def test_evidence_that_is_not_trusted_is_shown_and_closes_nothing(changes: dict[str, Any], doubt: str) -> None:
     context = given(evidence(**changes))
     assert len(context.manifests.evidence_manifest) == 1
-    assert [(one.name, one.reason) for one in gate_of(context).unresolved] == [("order_lookup", doubt)]
+    assert [(requirement.name, requirement.reason) for requirement in gate_of(context).unresolved] == [
+        ("order_lookup", doubt)
+    ]
 
 
 @pytest.mark.parametrize("as_of", [None, NOW])
@@ -79,14 +85,18 @@ def test_evidence_of_unknown_age_is_shown_and_closes_nothing(as_of: str | None) 
         del piece["freshness"]
     context = given(piece, as_of=as_of)
     assert len(context.manifests.evidence_manifest) == 1
-    assert [(one.name, one.reason) for one in gate_of(context).unresolved] == [("order_lookup", "freshness_unknown")]
+    assert [(requirement.name, requirement.reason) for requirement in gate_of(context).unresolved] == [
+        ("order_lookup", "freshness_unknown")
+    ]
 
 
 @pytest.mark.parametrize("text", ["tool:adp_orders.lookup:tc_117", "kg:order:ord_881#snapshot_kg_2026_05_03_T0930"])
 def test_a_plain_text_never_closes_a_gate(text: str) -> None:
     context = given(text)
-    assert [one.evidence_ref for one in context.manifests.evidence_manifest] == [text]
-    (block,) = [one for one in context.compiled_prompt.context_blocks if one.bucket == "evidence"]
+    assert [manifest_entry.evidence_ref for manifest_entry in context.manifests.evidence_manifest] == [text]
+    (block,) = [
+        context_block for context_block in context.compiled_prompt.context_blocks if context_block.bucket == "evidence"
+    ]
     assert (block.trust, block.instruction_treatment) == ("unknown", "data_only")
     assert not gate_of(context).commit_allowed
 
@@ -117,7 +127,7 @@ def test_what_is_not_admitted_says_why_and_closes_nothing(changes: dict[str, Any
     assert reasons(context) == [(reason, "evidence#/0")]
     assert context.manifests.evidence_manifest == ()
     gate = gate_of(context)
-    assert [one.reason for one in gate.rejected] == [reason]
+    assert [rejected_evidence.reason for rejected_evidence in gate.rejected] == [reason]
     (missing,) = gate.unresolved
     assert (missing.name, missing.reason) == ("order_lookup", "refused")
     assert [(one.reason, one.at) for one in missing.evidence] == [(reason, "evidence#/0")]
@@ -150,7 +160,7 @@ def test_evidence_that_says_nothing_is_not_admitted_and_closes_nothing(content: 
     context = given(evidence(content=content))
     assert reasons(context) == [("empty", "evidence#/0")]
     gate = gate_of(context)
-    assert [(one.name, one.reason) for one in gate.unresolved] == [("order_lookup", "refused")]
+    assert [(requirement.name, requirement.reason) for requirement in gate.unresolved] == [("order_lookup", "refused")]
     assert not gate.commit_allowed
 
 
@@ -241,13 +251,17 @@ def test_evidence_that_the_budget_drops_closes_nothing() -> None:
 def test_a_value_of_the_request_counts_only_when_it_is_true() -> None:
     for value in ("true", 1, [True], False, None):
         gate = gate_of(given(evidence(), request={"/input/context/identity_verified": value}))
-        assert [(one.name, one.reason) for one in gate.unresolved] == [("identity_verified", "not_true")], value
+        assert [(requirement.name, requirement.reason) for requirement in gate.unresolved] == [
+            ("identity_verified", "not_true")
+        ], value
 
 
 def test_a_rule_that_cannot_be_evaluated_leaves_the_policy_evaluation_open() -> None:
     broken = {"/policy_layer/policy_bundles/0/policy_dsl/rules/1/if": {"+": [1, 2]}}
     gate = gate_of(given(evidence(), pack=broken))
-    assert [(one.name, one.reason) for one in gate.unresolved] == [("policy_eval", "policy_failed")]
+    assert [(requirement.name, requirement.reason) for requirement in gate.unresolved] == [
+        ("policy_eval", "policy_failed")
+    ]
 
 
 @pytest.mark.parametrize("broken", [True, False])
@@ -261,7 +275,7 @@ def test_no_request_speaks_for_the_policy_engine(*, broken: bool) -> None:
 def test_a_reference_is_told_whole_and_what_is_none_is_cut() -> None:
     ref = f"tool:{'x' * 400}#{'y' * 200}"
     context = given(evidence(evidence_ref=ref, content=""), "z" * 400)
-    assert [one.evidence_ref for one in gate_of(context).rejected] == [ref, "z" * 120]
+    assert [rejected_evidence.evidence_ref for rejected_evidence in gate_of(context).rejected] == [ref, "z" * 120]
 
 
 def test_evidence_that_a_rule_asks_for_is_required_besides() -> None:
@@ -281,7 +295,9 @@ def test_a_trust_that_nobody_read_is_unknown() -> None:
     forged = msgspec.structs.replace(piece, trust="verified>>")
     run, request = read_run_context(plain_inputs["run_context"]), read_request(plain_inputs["request"])
     context = compile_context(view_of(plain_inputs), run, request, [forged], as_of=Timestamp.parse(NOW))
-    (block,) = [one for one in context.compiled_prompt.context_blocks if one.bucket == "evidence"]
+    (block,) = [
+        context_block for context_block in context.compiled_prompt.context_blocks if context_block.bucket == "evidence"
+    ]
     assert block.trust == "unknown"
     assert not gate_of(context).commit_allowed
 
@@ -317,4 +333,6 @@ def test_a_rule_for_every_intent_and_a_template_bind_decisions_too() -> None:
 
 def test_a_day_that_there_never_was_tells_no_age() -> None:
     context = given(evidence(freshness={"observed_at": "2026-02-30T00:00:00Z"}))
-    assert [(one.name, one.reason) for one in gate_of(context).unresolved] == [("order_lookup", "freshness_unknown")]
+    assert [(requirement.name, requirement.reason) for requirement in gate_of(context).unresolved] == [
+        ("order_lookup", "freshness_unknown")
+    ]

@@ -96,13 +96,21 @@ def check_quoted(context: CompiledContext) -> None:
         assert not line.startswith(("SYSTEM", "<<", "R_EVIL"))
         assert line.isprintable()
     meant = [
-        ("data" if one.instruction_treatment == "data_only" else one.bucket, one.content)
-        for one in context.compiled_prompt.context_blocks
+        ("data" if context_block.instruction_treatment == "data_only" else context_block.bucket, context_block.content)
+        for context_block in context.compiled_prompt.context_blocks
     ]
     assert sorted(found.blocks) == sorted(meant)
-    retrieved = {one.instruction_treatment for one in context.compiled_prompt.context_blocks if one.bucket in _DATA}
+    retrieved = {
+        context_block.instruction_treatment
+        for context_block in context.compiled_prompt.context_blocks
+        if context_block.bucket in _DATA
+    }
     assert retrieved == {"data_only"}
-    (session,) = [one.content for one in context.compiled_prompt.context_blocks if one.bucket == "session"]
+    (session,) = [
+        context_block.content
+        for context_block in context.compiled_prompt.context_blocks
+        if context_block.bucket == "session"
+    ]
     told = [line.partition(": ")[0] for line in session.split("\n")]
     assert told == [one for one in _TOLD if one in told]
 
@@ -127,7 +135,7 @@ def test_a_command_in_any_field_or_name_stays_a_quotation(name: str, text: str) 
         compiled += 1
         check_quoted(context)
         for chat in (openai_chat(context), anthropic_chat(context)):
-            assert {one["role"] for one in chat.body["messages"]} <= {"system", "developer", "user"}
+            assert {message["role"] for message in chat.body["messages"]} <= {"system", "developer", "user"}
     assert compiled >= {"pack": 20, "run_context": 5, "request": 8, "evidence": 1, "memories": 2}[name]
 
 
@@ -140,5 +148,9 @@ def test_only_what_is_data_differs_when_only_data_is_hostile() -> None:
             except ContextPlaneError:
                 continue
             assert (context.compiled_prompt.system, context.compiled_prompt.task) == (calm.system, calm.task)
-            own = [one for one in context.compiled_prompt.context_blocks if one.bucket not in _DATA]
-            assert own == [one for one in calm.context_blocks if one.bucket not in _DATA]
+            own = [
+                context_block
+                for context_block in context.compiled_prompt.context_blocks
+                if context_block.bucket not in _DATA
+            ]
+            assert own == [context_block for context_block in calm.context_blocks if context_block.bucket not in _DATA]

@@ -35,7 +35,9 @@ def test_what_may_not_be_recalled_is_left_out_with_its_reason(changes: dict[str,
 def test_a_memory_for_this_intent_and_role_that_is_not_over_is_data() -> None:
     kept = memory(intents=["support.refund"], roles=["support_agent"], expires_at="2026-05-04T09:31:01Z")
     context = compiled(memories=[kept], as_of=NOW)
-    (block,) = [one for one in context.compiled_prompt.context_blocks if one.bucket == "memory"]
+    (block,) = [
+        context_block for context_block in context.compiled_prompt.context_blocks if context_block.bucket == "memory"
+    ]
     assert (block.block_id, block.content) == ("mem_0", kept["content"])
     assert block.instruction_treatment == "data_only"
     assert block.provenance_refs == (kept["memory_ref"],)
@@ -43,20 +45,22 @@ def test_a_memory_for_this_intent_and_role_that_is_not_over_is_data() -> None:
 
 def test_when_nobody_says_what_time_it_is_a_memory_with_an_end_is_over() -> None:
     context = compiled(memories=[memory(expires_at="2099-01-01T00:00:00Z")])
-    assert [one.reason for one in context.manifests.omission_manifest] == ["expired"]
+    assert [omission.reason for omission in context.manifests.omission_manifest] == ["expired"]
 
 
 def test_a_memory_twice_is_shown_once() -> None:
     context = compiled(memories=[memory(), memory()])
     assert context.context_ledger.memory_refs == ("mem:preference:cus_77:refund",)
-    assert [(one.reason, one.at) for one in context.manifests.omission_manifest] == [("duplicate", "memories#/1")]
+    assert [(omission.reason, omission.at) for omission in context.manifests.omission_manifest] == [
+        ("duplicate", "memories#/1")
+    ]
 
 
 def test_one_and_the_same_memory_handed_in_twice_is_shown_once() -> None:
     given = inputs()
-    (one,) = read_memories(given["memories"])
+    (memory,) = read_memories(given["memories"])
     run, request = read_run_context(given["run_context"]), read_request(given["request"])
-    context = compile_context(view_of(given), run, request, memories=[one, one])
+    context = compile_context(view_of(given), run, request, memories=[memory, memory])
     assert len(context.manifests.memory_manifest) == 1
 
 
@@ -64,7 +68,7 @@ def test_one_and_the_same_memory_handed_in_twice_is_shown_once() -> None:
 def test_different_memories_under_one_reference_are_all_left_out(other: dict[str, Any]) -> None:
     context = compiled(memories=[memory(), memory(**other), memory(memory_ref="mem:else")], as_of=NOW)
     assert context.context_ledger.memory_refs == ("mem:else",)
-    assert [(one.reason, one.at) for one in context.manifests.omission_manifest] == [
+    assert [(omission.reason, omission.at) for omission in context.manifests.omission_manifest] == [
         ("same_reference_twice", "memories#/0"),
         ("same_reference_twice", "memories#/1"),
     ]
@@ -73,4 +77,7 @@ def test_different_memories_under_one_reference_are_all_left_out(other: dict[str
 def test_a_memory_is_no_clearer_for_the_other_one_being_refused() -> None:
     context = compiled(memories=[memory(state="candidate", content="older"), memory()])
     assert context.manifests.memory_manifest == ()
-    assert [one.reason for one in context.manifests.omission_manifest] == ["not_promoted", "same_reference_twice"]
+    assert [omission.reason for omission in context.manifests.omission_manifest] == [
+        "not_promoted",
+        "same_reference_twice",
+    ]

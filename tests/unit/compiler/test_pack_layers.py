@@ -11,7 +11,10 @@ from tests.unit.compiler.scenario import CASE, compiled, inputs, plain, view_of
 
 
 def environment(**changes: Any) -> dict[str, tuple[str, str]]:  # noqa: ANN401  any JSON
-    return {name: (one.value, one.source) for name, one in compiled(**changes).context_ledger.environment.items()}
+    return {
+        name: (environment_value.value, environment_value.source)
+        for name, environment_value in compiled(**changes).context_ledger.environment.items()
+    }
 
 
 @proves("context-pack:pack-meta:environment-default-fields", "context-pack:pack-meta:deployable-identity")
@@ -51,7 +54,9 @@ def test_what_is_no_text_leaves_the_default(value: object) -> None:
 )
 def test_the_business_block_holds_the_business_context_and_nothing_of_the_request() -> None:
     whole = compiled()
-    (block,) = [one for one in whole.compiled_prompt.context_blocks if one.bucket == "business"]
+    (block,) = [
+        context_block for context_block in whole.compiled_prompt.context_blocks if context_block.bucket == "business"
+    ]
     for text in ("Post-purchase customer support", "customers", "fast, policy-compliant resolution"):
         assert text in block.content
     assert "never promise a refund before policy verification" in block.content
@@ -81,7 +86,7 @@ def test_tone_is_in_the_developer_text_below_policy() -> None:
 def test_a_capability_without_a_permission_is_not_surfaced_and_says_so() -> None:
     context = compiled(pack={"/tooling_layer/adapter_registry/0/capabilities": ["lookup", "cancel"]})
     assert "adp_orders.cancel" not in context.context_ledger.tools
-    gone = {one.id: one.reason for one in context.manifests.omission_manifest if one.kind == "tool"}
+    gone = {omission.id: omission.reason for omission in context.manifests.omission_manifest if omission.kind == "tool"}
     assert gone == {"adp_orders.cancel": "not_permitted"}
 
 
@@ -91,7 +96,11 @@ def test_rules_that_had_no_effect_are_omitted_with_their_reason() -> None:
     context = compiled(
         pack={f"{rules}0/applies_to/intent": "support.other"}, request={"/input/context/refund_amount": 5}
     )
-    gone = {one.id: (one.stage, one.reason) for one in context.manifests.omission_manifest if one.kind == "rule"}
+    gone = {
+        omission.id: (omission.stage, omission.reason)
+        for omission in context.manifests.omission_manifest
+        if omission.kind == "rule"
+    }
     assert gone == {
         "POLICY_RETURNS_V4#R_REFUND_REQUIRES_IDV": ("policy", "out_of_scope"),
         "POLICY_RETURNS_V4#R_HIGH_VALUE_REQUIRES_APPROVAL": ("policy", "no_else"),
@@ -105,7 +114,7 @@ def test_a_fact_that_a_rule_reads_and_nobody_gave_is_recorded() -> None:
     assert context.policy_decision is not None
     assert "request.context.identity_verified" in context.policy_decision.missing_facts
     assert not context.policy_decision.allowed
-    (record,) = [one for one in context.context_ledger.stages if one.stage == "policy"]
+    (record,) = [stage for stage in context.context_ledger.stages if stage.stage == "policy"]
     assert any("request.context.identity_verified" in note for note in record.notes)
 
 
@@ -123,7 +132,7 @@ def test_what_a_guardrail_reads_and_what_a_rule_applies_by_is_recorded_when_nobo
     assert verdict is not None
     assert (verdict.allowed, verdict.refused) == (False, ("risky",))
     assert verdict.missing_facts == ("request.context.fraud_score", "request.channel")
-    (record,) = [one for one in context.context_ledger.stages if one.stage == "policy"]
+    (record,) = [stage for stage in context.context_ledger.stages if stage.stage == "policy"]
     assert record.notes == (
         "must_refuse risky read request.context.fraud_score, which is missing",
         "POLICY_RETURNS_V4#R_HIGH_VALUE_REQUIRES_APPROVAL applies by request.channel, which is missing",
@@ -153,7 +162,7 @@ def test_the_lineage_names_everything_the_view_was_made_from_in_its_order() -> N
         {"ref": "overlay.support.prod@2.0.0", "digest": "sha256:" + "3" * 64},
     ]
     ledger = compiled(lineage=lineage).context_ledger
-    assert [{"ref": one.ref, "digest": one.digest} for one in ledger.lineage] == lineage
+    assert [{"ref": lineage.ref, "digest": lineage.digest} for lineage in ledger.lineage] == lineage
     swapped = compiled(lineage=[lineage[0], lineage[2], lineage[1]]).context_ledger
     assert swapped.compiled_context_hash != ledger.compiled_context_hash
 
@@ -179,8 +188,8 @@ def test_every_stage_leaves_a_hash_in_the_order_of_the_table() -> None:
     names = [one.name for one in STAGES]
     assert names == ["scope", "intent", "policy", "tools", "evidence", "memory", "budget", "assemble", "seal"]
     records = compiled().context_ledger.stages
-    assert [one.stage for one in records] == names[:-1]
-    assert len({one.hash for one in records}) == len(records)
+    assert [record.stage for record in records] == names[:-1]
+    assert len({record.hash for record in records}) == len(records)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +208,9 @@ def test_every_stage_leaves_a_hash_in_the_order_of_the_table() -> None:
 def test_stage_hashes_name_the_first_stage_that_drifted(changes: dict[str, Any], first: str) -> None:
     base: dict[str, Any] = {"evidence": []} if "snapshot" in changes else {}
     before, after = compiled(**base).context_ledger.stages, compiled(**changes).context_ledger.stages
-    drifted = [one.stage for one, other in zip(before, after, strict=True) if one.hash != other.hash]
+    drifted = [
+        stage_record.stage for stage_record, other in zip(before, after, strict=True) if stage_record.hash != other.hash
+    ]
     assert drifted[0] == first
 
 
@@ -215,7 +226,9 @@ def test_a_tool_tells_its_bounds_and_its_input() -> None:
         },
     }
     context = compiled(pack=changes)
-    (block,) = [one for one in context.compiled_prompt.context_blocks if one.block_id == "tool_2"]
+    (block,) = [
+        context_block for context_block in context.compiled_prompt.context_blocks if context_block.block_id == "tool_2"
+    ]
     assert block.content == (
         "adp_payments.issue_refund: write, destructive; wait for GATE_FINANCE_APPROVAL; "
         "amount_inr at least 0.5, at most 50000, unless approved; "
@@ -223,14 +236,24 @@ def test_a_tool_tells_its_bounds_and_its_input() -> None:
         'idempotency_key required, matching "^ik_[a-z0-9]{16}$"; '
         'input {"properties":{"amount_inr":{"type":"number"}},"type":"object"}'
     )
-    (entry,) = [one for one in context.manifests.tool_manifest if one.adapter_id == "adp_payments"]
-    assert [one.argument for one in entry.constraints["issue_refund"]] == ["amount_inr", "currency", "idempotency_key"]
+    (entry,) = [
+        manifest_entry
+        for manifest_entry in context.manifests.tool_manifest
+        if manifest_entry.adapter_id == "adp_payments"
+    ]
+    assert [argument_limit.argument for argument_limit in entry.constraints["issue_refund"]] == [
+        "amount_inr",
+        "currency",
+        "idempotency_key",
+    ]
 
 
 @pytest.mark.parametrize("amount", [2000, 4200])
 def test_a_tool_waits_only_for_gates_that_are_active(amount: int) -> None:
     context = compiled(request={"/input/context/refund_amount": amount})
-    (block,) = [one for one in context.compiled_prompt.context_blocks if one.block_id == "tool_2"]
+    (block,) = [
+        context_block for context_block in context.compiled_prompt.context_blocks if context_block.block_id == "tool_2"
+    ]
     assert ("wait for GATE_FINANCE_APPROVAL" in block.content) == (amount > 3000)
 
 
@@ -261,7 +284,7 @@ def test_what_a_pack_and_a_request_do_not_say_is_not_told() -> None:
         run={"/user/role": None},
         memories=[],
     )
-    blocks = {one.block_id: one.content for one in context.compiled_prompt.context_blocks}
+    blocks = {context_block.block_id: context_block.content for context_block in context.compiled_prompt.context_blocks}
     assert blocks["biz_summary"] == 'What we do: "Support"'
     assert blocks["session"].split("\n")[-1] == 'region: "ap-south-1"'
     assert blocks["pol_0"].startswith("R_REFUND_REQUIRES_IDV: denied; tell the user")
@@ -278,7 +301,7 @@ def test_what_is_kept_of_many_surfaces_stays_bounded() -> None:
 def test_a_signal_that_no_guardrail_answers_to_is_noted() -> None:
     signals = ["fraud_signal_high", "Fraud_Signal_High", "Fraud_Signal_High", "x\n"]
     context = compiled(request={"/input/context/signals": signals})
-    record = next(one for one in context.context_ledger.stages if one.stage == "policy")
+    record = next(stage for stage in context.context_ledger.stages if stage.stage == "policy")
     assert [note for note in record.notes if "signal" in note] == [
         'the signal "Fraud_Signal_High" names no guardrail',
         'the signal "x\\n" names no guardrail',

@@ -163,7 +163,7 @@ def test_all_that_is_wrong_is_told_together_and_of_very_much_the_first() -> None
     changes = {"/safety_mode": "wild", "/run_budget/total_tokens": "1", "/agent/agent_urn": "x"}
     with pytest.raises(InputInvalid) as refused:
         read_run_context(put(CASE["run_context"], changes))
-    assert {one.at for one in refused.value.problems} == set(changes)
+    assert {problem.at for problem in refused.value.problems} == set(changes)
     with pytest.raises(InputInvalid) as many:
         read_evidence([evidence(trust="surely")] * 200)
     assert (len(many.value.problems), many.value.problems[-1].message) == (51, "and more than these")

@@ -31,9 +31,9 @@ def tools_of(context: CompiledContext) -> set[str]:
 )
 def test_blocks_have_the_ids_buckets_priorities_and_order_that_are_shown() -> None:
     blocks = plain(compiled())["compiled_prompt"]["context_blocks"]
-    assert [[one["block_id"], one["bucket"], one["priority"]] for one in blocks] == SHOWN["blocks"]
-    assert [*dict.fromkeys(one["bucket"] for one in blocks)] == [*BUCKETS]
-    assert {one["bucket"]: one["priority"] for one in blocks} == PRIORITIES
+    assert [[block["block_id"], block["bucket"], block["priority"]] for block in blocks] == SHOWN["blocks"]
+    assert [*dict.fromkeys(block["bucket"] for block in blocks)] == [*BUCKETS]
+    assert {block["bucket"]: block["priority"] for block in blocks} == PRIORITIES
 
 
 @proves(
@@ -130,7 +130,9 @@ def test_the_compiled_context_has_all_its_parts() -> None:
 )
 def test_every_tool_carries_its_risk() -> None:
     tools = plain(compiled())["manifests"]["tool_manifest"]
-    metadata = {f"{one['adapter_id']}.{cap}": data for one in tools for cap, data in one["capability_metadata"].items()}
+    metadata = {
+        f"{tool['adapter_id']}.{cap}": data for tool in tools for cap, data in tool["capability_metadata"].items()
+    }
     assert metadata[REFUND] == {
         "kind": "write",
         "risk_level": "write_irreversible",
@@ -171,7 +173,7 @@ def test_above_3000_the_gate_is_active_and_the_mode_destructive(amount: int, *, 
 def test_below_destructive_the_refund_is_not_in_the_surface_and_says_why(mode: str) -> None:
     context = compiled(run={"/safety_mode": mode})
     assert tools_of(context) == {"adp_orders.lookup", "adp_policy.eval"}
-    (gone,) = [one for one in context.manifests.omission_manifest if one.kind == "tool"]
+    (gone,) = [omission for omission in context.manifests.omission_manifest if omission.kind == "tool"]
     assert (gone.id, gone.stage, gone.reason) == (REFUND, "tools", "above_ceiling")
     assert REFUND not in context.compiled_prompt.developer + str(context.compiled_prompt.context_blocks)
 
@@ -185,7 +187,11 @@ def test_below_destructive_the_refund_is_not_in_the_surface_and_says_why(mode: s
 )
 def test_a_starved_evidence_budget_truncates_visibly() -> None:
     whole = compiled()
-    sizes = [one.tokens or 0 for one in whole.compiled_prompt.context_blocks if one.bucket == "evidence"]
+    sizes = [
+        context_block.tokens or 0
+        for context_block in whole.compiled_prompt.context_blocks
+        if context_block.bucket == "evidence"
+    ]
     context = compiled(run={"/run_budget/bucket_tokens/evidence": sum(sizes) - 1})
     report = context.budget_report
     assert report.bucket_truncations == {"evidence": True}
@@ -193,7 +199,7 @@ def test_a_starved_evidence_budget_truncates_visibly() -> None:
     assert report.warnings == ("evidence bucket exceeded budget; dropped 1 low-priority block",)
     assert context.context_ledger.evidence_refs == tuple(CASE["evidence"][:4])
     assert context.context_ledger.budget.truncated_buckets == ("evidence",)
-    gone = [(one.kind, one.id, one.reason) for one in context.manifests.omission_manifest]
+    gone = [(omission.kind, omission.id, omission.reason) for omission in context.manifests.omission_manifest]
     assert gone == [("block", "ev_4", "over_budget"), ("evidence", CASE["evidence"][4], "over_budget")]
 
 

@@ -59,7 +59,7 @@ def test_two_compiles_of_one_view_share_nothing_that_can_be_changed() -> None:
     view = view_of_pack(pack_of(put(GIVEN, {f"{SCHEMA}/issue_refund/input_schema": nested})))
     first, second = by(view), by(view)
     before = msgspec.json.encode(second)
-    held = {id(one) for one in (*containers(second), *containers(view.pack))}
+    held = {id(container) for container in (*containers(second), *containers(view.pack))}
     changed = [*containers(first)]
     assert held.isdisjoint(map(id, changed))
     assert len(changed) > 10
@@ -92,7 +92,7 @@ def test_the_order_of_keys_in_a_rule_does_not_decide_what_is_said_of_it() -> Non
     first = compiled(pack={rule: scope})
     second = compiled(pack={rule: dict(reversed(scope.items()))})
     assert first == second
-    assert "applies to channel fax only" in [one.detail for one in first.manifests.omission_manifest]
+    assert "applies to channel fax only" in [omission.detail for omission in first.manifests.omission_manifest]
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:

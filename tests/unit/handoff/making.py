@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from contextplane.handoff.anchors import anchored
-from contextplane.handoff.page import PageQuery, issue
+from contextplane.handoff.page import PageQuery
+from contextplane.handoff.page_token import issue
 from contextplane.handoff.render import Rendered, rendered
 from contextplane.handoff.source import Looked, SourceReader
 from contextplane.model.handoff import Diagram, HandoffPack, Lines, Ref, Section, Status

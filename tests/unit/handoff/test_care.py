@@ -41,7 +41,7 @@ def rebuilt(place: Place) -> None:
 
 
 def test_a_rebuild_gives_the_same_list_and_the_same_roots_again(place: Place) -> None:
-    one = place.shelf.write(document(section("scope"), name="one"))
+    written = place.shelf.write(document(section("scope"), name="one"))
     two = place.shelf.write(document(title="two"), identity="one", expected_revision=1)
     gone = place.shelf.write(document(name="gone"))
     place.shelf.delete("gone")
@@ -53,15 +53,15 @@ def test_a_rebuild_gives_the_same_list_and_the_same_roots_again(place: Place) ->
         tx.handoffs.clear()
         for name, _ in roots:
             tx.objects.release(name)
-        tx.objects.keep("handoff/pk_aaaaaaaa/1", one.digest)
-        tx.objects.keep(f"handoff/{one.pack.id}/9", one.digest)
+        tx.objects.keep("handoff/pk_aaaaaaaa/1", written.digest)
+        tx.objects.keep(f"handoff/{written.pack.id}/9", written.digest)
     assert {finding.state for finding in place.damage()} == {"index"}
     rebuilt(place)
     with place.platform.catalog.read() as view:
         assert list(view.objects.roots("handoff/")) == roots
     assert place.shelf.list() == before
     assert place.shelf.get("one").pack == two.pack
-    assert {digest for _, digest in roots} == {one.digest, two.digest, gone.digest}
+    assert {digest for _, digest in roots} == {written.digest, two.digest, gone.digest}
     assert place.findings() == []
 
 
@@ -109,7 +109,7 @@ def test_an_object_that_is_another_revision_is_corrupt(place: Place) -> None:
     with place.platform.catalog.write() as tx:
         tx.streams.append(stream_name(pack.pack.handoff_id), 1, [Event(kind="written", body=body)])
     rebuilt(place)
-    assert [(one.state, one.what) for one in place.damage() if one.state == "corrupt"] == [
+    assert [(finding.state, finding.what) for finding in place.damage() if finding.state == "corrupt"] == [
         ("corrupt", f"handoff/{pack.pack.id}/2")
     ]
 
@@ -170,7 +170,7 @@ def test_while_nothing_may_be_collected_no_pack_is_let_go(place: Place) -> None:
         tx.objects.keep(f"packs/{unknown.hex}", unknown)
     with pytest.raises(GcBlocked):
         collect(place)
-    assert [one.kind for one in place.shelf.history(written.pack.handoff_id).happened] == ["written", "deleted"]
+    assert [event.kind for event in place.shelf.history(written.pack.handoff_id).happened] == ["written", "deleted"]
     assert place.shelf.revision(written.pack.handoff_id, 1) == written.pack
 
 
@@ -215,7 +215,7 @@ def test_what_waits_and_is_not_what_its_name_says_is_kept_and_found_missing(plac
     place.shelf.settle()
     with pytest.raises(HandoffUnreadable):
         place.shelf.get(written.pack.id)
-    assert [(one.state, one.what) for one in place.damage()] == [("missing", str(written.digest))]
+    assert [(finding.state, finding.what) for finding in place.damage()] == [("missing", str(written.digest))]
     with place.platform.catalog.read() as view:
         assert view.pending.get(written.digest) == b"something else"
 

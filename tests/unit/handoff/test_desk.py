@@ -136,10 +136,14 @@ def test_the_packs_of_a_reference_root_are_there_at_first_use_and_its_files_are_
     there.write(TWO, status="finalized", revision=1)
     before = there.contents()
     with opened_desk(settings_of(tmp_path, root=tmp_path)) as desk:
-        found = desk.shelf.get("plan").pack
-        assert (found.id, found.revision, found.updated_at) == (ONE, 3, "2026-05-04T09:00:00.000000001Z")
-        assert found.created_at == "2026-05-04T08:00:00.123456789Z"
-        assert found.sections[0].refs[0].anchor is None
+        handoff_pack = desk.shelf.get("plan").pack
+        assert (handoff_pack.id, handoff_pack.revision, handoff_pack.updated_at) == (
+            ONE,
+            3,
+            "2026-05-04T09:00:00.000000001Z",
+        )
+        assert handoff_pack.created_at == "2026-05-04T08:00:00.123456789Z"
+        assert handoff_pack.sections[0].refs[0].anchor is None
         assert desk.taken is not None
         assert (sorted(desk.taken.stored), desk.taken.refused) == ([ONE, TWO], {})
         assert [row.id.text for row in desk.shelf.list(status="finalized").rows] == [TWO]

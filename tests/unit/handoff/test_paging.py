@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, first_page, redeem
+from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, first_page
+from contextplane.handoff.page_token import redeem
 from contextplane.handoff.render import Rendered, chunks
 from contextplane.handoff.source import Looked
 from contextplane.model.handoff import HandoffPack, Lines, Ref
@@ -60,10 +61,10 @@ def content(shown: Rendered) -> str:
 def test_pages_put_together_are_everything_once_and_in_order(
     pack: HandoffPack, profile: str, limit: int, offset: int, word: str
 ) -> None:
-    given = PageArguments(profile=profile, limit=limit, offset=offset, contains=word)  # type: ignore[arg-type]
-    whole = first_page(PageArguments(profile=given.profile, limit=999, contains=word))
+    page_arguments = PageArguments(profile=profile, limit=limit, offset=offset, contains=word)  # type: ignore[arg-type]
+    whole = first_page(PageArguments(profile=page_arguments.profile, limit=999, contains=word))
     everything = keys(page(pack, whole, look=look))
-    query, found = first_page(given), []
+    query, found = first_page(page_arguments), []
     for _ in range(len(everything) + 1):
         shown = page(pack, query, look=look)
         fields = legend(shown.text)

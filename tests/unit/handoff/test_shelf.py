@@ -70,13 +70,13 @@ def test_an_update_replaces_the_content_and_keeps_name_deadline_and_birthday(pla
 
 def test_checking_only_runs_every_check_and_stores_nothing(place: Place) -> None:
     written = place.shelf.write(document(name="taken"))
-    for given, expected in (
+    for handoff_document, expected in (
         (document(name="taken"), HandoffNameTaken),
         (document(section("scope", "x" * 600_000)), HandoffInvalid),
         (document(status="finalized"), FinalizeRefused),
     ):
         with pytest.raises(expected):
-            place.shelf.write(given, validate_only=True)
+            place.shelf.write(handoff_document, validate_only=True)
     with pytest.raises(RevisionConflict):
         place.shelf.write(document(), identity="taken", expected_revision=7, validate_only=True)
     with pytest.raises(HandoffNotFound):
@@ -126,14 +126,14 @@ def test_an_id_that_is_taken_is_not_used_again(place: Place) -> None:
 
 def test_refs_are_anchored_when_written_and_unchanged_ones_keep_what_they_were_written_about(place: Place) -> None:
     first = place.shelf.write(document(section("scope", refs=[("one", 1, 2), ("two", 5, 6), ("far", 90, 91)])))
-    one, two, far = first.pack.sections[0].refs
-    assert one.anchor is not None
+    ref, two, far = first.pack.sections[0].refs
+    assert ref.anchor is not None
     assert two.anchor is not None
     assert far.anchor is None
     (place.folder / "code.py").write_text("new\n" * 200, encoding="utf-8")
-    given = document(section("scope", refs=[("one", 1, 2), ("two", 5, 7), ("far", 90, 91)]))
-    kept, changed, found = again(place, first, given).pack.sections[0].refs
-    assert kept == one
+    handoff_document = document(section("scope", refs=[("one", 1, 2), ("two", 5, 7), ("far", 90, 91)]))
+    kept, changed, found = again(place, first, handoff_document).pack.sections[0].refs
+    assert kept == ref
     assert changed.anchor not in {None, two.anchor}
     assert found.anchor is not None
 
@@ -192,12 +192,12 @@ def test_finalizing_needs_the_checklist_and_tells_which_refs_moved(place: Place)
 
 
 def test_a_writer_who_comes_too_late_is_told_what_really_changed(place: Place) -> None:
-    one = place.shelf.write(document(section("scope", "a"), section("findings"), section("qa")))
+    written = place.shelf.write(document(section("scope", "a"), section("findings"), section("qa")))
     place.clock.pass_by(seconds=1.5)
-    two = again(place, one, document(section("scope", "b"), section("findings"), section("qa")))
+    two = again(place, written, document(section("scope", "b"), section("findings"), section("qa")))
     three = again(place, two, document(section("scope", "b"), section("findings"), section("extra")))
     with pytest.raises(RevisionConflict) as refused:
-        again(place, one, document())
+        again(place, written, document())
     details = refused.value.details
     assert details.pop("guidance")
     assert details == {
@@ -208,13 +208,13 @@ def test_a_writer_who_comes_too_late_is_told_what_really_changed(place: Place) -
         "changed_section_keys": ["extra", "qa", "scope"],
     }
     with pytest.raises(RevisionConflict) as refused:
-        place.shelf.ttl(one.pack.id, expected_revision=2, ttl_minutes=5)
+        place.shelf.ttl(written.pack.id, expected_revision=2, ttl_minutes=5)
     assert refused.value.details["changed_section_keys"] == ["extra", "qa"]
     for never in (0, -1, 4, 10**30):
         with pytest.raises(RevisionConflict) as refused:
-            place.shelf.write(document(), identity=one.pack.id, expected_revision=never)
+            place.shelf.write(document(), identity=written.pack.id, expected_revision=never)
         assert refused.value.details["changed_section_keys"] == ["extra", "findings", "scope"]
-    assert place.shelf.get(one.pack.id).pack == three.pack
+    assert place.shelf.get(written.pack.id).pack == three.pack
 
 
 WITH_REF = section("scope", refs=[("one", 1, 2)])
@@ -254,10 +254,10 @@ def test_who_is_overtaken_after_looking_and_before_storing_is_refused_all_the_sa
 
 
 def test_at_most_twelve_changed_sections_are_named(place: Place) -> None:
-    one = place.shelf.write(document())
-    again(place, one, document(*(section(f"s{n:02}") for n in range(30))))
+    written = place.shelf.write(document())
+    again(place, written, document(*(section(f"s{n:02}") for n in range(30))))
     with pytest.raises(RevisionConflict) as refused:
-        again(place, one, document())
+        again(place, written, document())
     assert refused.value.details["changed_section_keys"] == [f"s{n:02}" for n in range(12)]
 
 

@@ -175,7 +175,7 @@ def test_a_deleted_pack_is_not_found_at_once_and_its_revisions_stay_readable(pla
     assert place.listed() == []
     assert place.shelf.revision(first.pack.handoff_id, 2) == second.pack
     history = place.shelf.history(first.pack.handoff_id)
-    assert [one.kind for one in history.happened] == ["written", "written", "deleted"]
+    assert [event.kind for event in history.happened] == ["written", "written", "deleted"]
     assert not history.alive
     assert not place.shelf.delete("pk_zzzzzzzz").deleted
     with pytest.raises(HandoffNotFound):

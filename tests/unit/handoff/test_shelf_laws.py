@@ -44,8 +44,8 @@ class _Told:
                 elif what == "ttl":
                     self.add(shelf.ttl(last.id, expected_revision=last.revision, extend_minutes=9).pack)
                 else:
-                    given = document(section("findings", str(last.revision)))
-                    self.add(shelf.write(given, identity=last.id, expected_revision=last.revision).pack)
+                    handoff_document = document(section("findings", str(last.revision)))
+                    self.add(shelf.write(handoff_document, identity=last.id, expected_revision=last.revision).pack)
         except (HandoffNotFound, HandoffNameTaken):
             pass  # its time is over, or the name is taken: both are as they should be
 

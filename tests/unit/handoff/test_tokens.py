@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.handoff.errors import HandoffInvalid
-from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, issue, redeem
+from contextplane.handoff.page import PROFILES, PageArguments, PageQuery
+from contextplane.handoff.page_token import issue, redeem
 from contextplane.testing.proofs import proves
 from tests.unit.handoff.making import KEY
 

@@ -84,7 +84,7 @@ def test_both_forms_of_a_range_are_read() -> None:
         document = read_document({"sections": [{**SECTION, "refs": [ref]}]})
         assert document.sections[0].refs[0].lines == Lines(start=2, end=4)
     contradicting = {**nested, "line_start": 2, "line_end": 5}
-    assert [one["path"] for one in problems({"sections": [{**SECTION, "refs": [contradicting]}]})] == [
+    assert [problem["path"] for problem in problems({"sections": [{**SECTION, "refs": [contradicting]}]})] == [
         "document.sections[0].refs[0].lines"
     ]
 
@@ -103,7 +103,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
             {"key": "same", "title": "", "diagrams": [{"key": "d1"}]},
         ],
     }
-    assert {one["path"] for one in problems(document)} == {
+    assert {problem["path"] for problem in problems(document)} == {
         "document.nmae",
         "document.title",
         "document.tags",
@@ -171,7 +171,7 @@ def test_a_name_has_its_bounds_in_bytes_and_is_no_id(name: str | None, fine: boo
     if fine:
         assert read_document({"sections": [], "name": name}).name == (name.strip() if name else None)
     else:
-        assert [one["path"] for one in problems({"sections": [], "name": name})] == ["document.name"]
+        assert [problem["path"] for problem in problems({"sections": [], "name": name})] == ["document.name"]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_lifetime_has_its_bounds(minutes: object, fine: bool) -> None:  # noqa
     if fine:
         read_document(document)  # type: ignore[arg-type]
     else:
-        assert [one["path"] for one in problems(document)] == ["document.ttl_minutes"]
+        assert [problem["path"] for problem in problems(document)] == ["document.ttl_minutes"]
 
 
 def test_a_status_may_be_written_in_any_case() -> None:

@@ -17,7 +17,7 @@ def read(data: bytes, *, at_once: int = 1 << 20) -> tuple[list[bytes | str], boo
     for start in range(0, len(data), at_once):
         found += framer.feed(data[start : start + at_once])
     found += framer.end()
-    return [one.data if isinstance(one, Message) else one.why for one in found], framer.headers
+    return [message.data if isinstance(message, Message) else message.why for message in found], framer.headers
 
 
 def headed(body: bytes, *, name: bytes = b"Content-Length") -> bytes:

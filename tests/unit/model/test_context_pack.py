@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from contextplane.authoring.gates.table import judged
-from contextplane.model.context_pack import APPROVAL_MODES, ContextPack, at_most
+from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import PackRef
+from contextplane.model.terms import APPROVAL_MODES, at_most
 from tests.spec.manifest import proves
 from tests.unit.authoring.packs import EXAMPLE, changed, part, with_changes
 

@@ -54,7 +54,7 @@ def test_the_worked_run_context_is_read_whole() -> None:
 @proves("api-contracts:run-context:principal-chain", "api-contracts:run-context:principal-kinds")
 def test_the_principal_chain_goes_from_the_user_to_the_agent() -> None:
     chain = read_run_context(case("run_context")).agent.principal_chain
-    assert [(one.kind, one.id, one.tenant_id) for one in chain] == [
+    assert [(principal.kind, principal.id, principal.tenant_id) for principal in chain] == [
         ("user", "usr_771", "tenant_acme_prod"),
         ("agent", "agent:contextos/support-refund@1.2.0", "tenant_acme_prod"),
     ]
@@ -91,7 +91,7 @@ def test_the_worked_request_is_read_whole() -> None:
     assert given.keys() == set(request.__struct_fields__)
     assert request.context_pack_refs == ("ctxpack.support@5.2.0", "decision-catalog.support@2.1.0")
     assert request.runtime.max_payload_bytes == 1048576
-    assert [one.media_type for one in request.attachments] == ["application/pdf"]
+    assert [attachment.media_type for attachment in request.attachments] == ["application/pdf"]
     assert written(request) == given
 
 

@@ -221,7 +221,7 @@ def test_so_much_is_told_and_no_more() -> None:
 
 def test_a_key_that_cannot_be_read_is_not_taken_for_another_one() -> None:
     problem = refusal(b'{"\xff": 1, "\xfe": 2, "\xef\xbf\xbd": 3}')
-    assert [one.code for one in (problem, *problem.others)] == ["json_utf8_invalid"] * 2
+    assert [other.code for other in (problem, *problem.others)] == ["json_utf8_invalid"] * 2
 
 
 def test_of_a_place_that_is_very_deep_people_are_shown_both_ends() -> None:

@@ -75,7 +75,7 @@ def test_the_page_lists_the_fields_that_a_log_may_have_and_no_others() -> None:
 
 def test_the_page_says_what_must_be_there() -> None:
     empty: dict[str, Any] = {name: [{}] for name in LISTS}
-    missing = {one.at.replace("/0/", "[].").strip("/").replace("/", ".") for one in problems(empty)}
+    missing = {problem.at.replace("/0/", "[].").strip("/").replace("/", ".") for problem in problems(empty)}
     assert missing == {name for name, (_, must) in FIELDS.items() if must}
     assert problems({**whole(), "steps": [{"type": "reasoning"}]}) == ()
 

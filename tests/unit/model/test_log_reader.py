@@ -131,7 +131,9 @@ def test_cutting_long_texts_out_changes_nothing(texts: list[str]) -> None:
     value, pieces = parse_long(json.dumps(texts).encode())
     assert isinstance(value, list)
     read = [restored(one, pieces) for one in value]
-    assert [one.encoded().decode() if isinstance(one, LongText) else one for one in read] == texts
+    assert [
+        long_text.encoded().decode() if isinstance(long_text, LongText) else long_text for long_text in read
+    ] == texts
 
 
 @pytest.mark.parametrize("space", ["", " ", "\n\t "])
@@ -150,7 +152,7 @@ def test_no_text_can_pass_for_another(mark: str) -> None:
     data = log(outputs=[{"name": "o", "content": LONG}], prompts=[{"role": "user", "content": "MARK"}])
     read = read_log(data.replace(b"MARK", mark.encode()))
     values = [read.prompts[0].content.value, read.outputs[0].content.value]
-    texts = [one.encoded().decode() if isinstance(one, LongText) else one for one in values]
+    texts = [value.encoded().decode() if isinstance(value, LongText) else value for value in values]
     assert texts == [json.loads(f'"{mark}"'), LONG]
 
 
@@ -206,8 +208,8 @@ def test_what_can_be_read_of_a_refused_log_is_read_as_it_would_be() -> None:
     read = read_so_far(log(steps=[{"type": "reasoning", "index": 1.0}, {"type": 7}], zzz=1)[:-1] + b',"zzz":2}')
     assert read is not None
     so_far, problems = read
-    assert [one.index for one in so_far.steps] == [1, 1]
-    assert [one.at for one in problems] == ["/zzz", "/steps/1/type", "/steps/1/tool"]
+    assert [step.index for step in so_far.steps] == [1, 1]
+    assert [problem.at for problem in problems] == ["/zzz", "/steps/1/type", "/steps/1/tool"]
     for data in (b"", b"null", log()[:-1], log().replace(b'"s"', b"NaN"), log() + b"{}"):
         assert read_so_far(data) is None
 

@@ -67,7 +67,7 @@ def test_everything_that_is_wrong_is_told() -> None:
         read_manifest(b'{"steps": [{"tool": 1}, {"type": 2}]}')
     problems = refused.value.details["problems"]
     assert isinstance(problems, list)
-    assert [one["at"] for one in problems] == [
+    assert [problem["at"] for problem in problems] == [
         *("/created", "/model", "/system_prompt", "/environment"),
         *("/steps/0/tool", "/steps/1/type"),
     ]
@@ -105,19 +105,19 @@ def test_whatever_is_refused_has_a_problem_and_what_is_not_has_none(fields: dict
 
 def test_a_digest_in_upper_case_names_the_same_bytes_wherever_it_stands() -> None:
     upper = "sha256:" + "AB" * 32
-    found = read(
+    manifest = read(
         system_prompt=upper,
         parent=upper,
         prompts=[{"content_ref": upper}],
         steps=[{"output_ref": upper, "parameters": {"content_ref": upper}}],
     )
-    assert (found.system_prompt, found.parent, found.prompts[0].content_ref) == (REF, REF, REF)
-    assert (found.steps[0].output_ref, found.steps[0].parameters) == (REF, {"content_ref": upper})
+    assert (manifest.system_prompt, manifest.parent, manifest.prompts[0].content_ref) == (REF, REF, REF)
+    assert (manifest.steps[0].output_ref, manifest.steps[0].parameters) == (REF, {"content_ref": upper})
 
 
 def test_nulls_unknown_fields_and_whole_floats_are_read() -> None:
-    found = read(steps=[{"index": 3.0, "tool": None, "new": 1}], inputs=None, novel={"x": 1})
-    assert (found.steps[0].index, found.steps[0].tool, found.inputs) == (3, "", ())
+    manifest = read(steps=[{"index": 3.0, "tool": None, "new": 1}], inputs=None, novel={"x": 1})
+    assert (manifest.steps[0].index, manifest.steps[0].tool, manifest.inputs) == (3, "", ())
 
 
 def test_a_hash_is_filled_in_also_where_there_is_no_canonical_form() -> None:

@@ -20,8 +20,8 @@ def problems(count: int) -> tuple[Problem, ...]:
 def test_what_is_not_told_of_very_many_problems_is_found_by_the_way_out(
     kind: type[DocumentInvalid], way_out: str
 ) -> None:
-    told, cut = kind(problems(10)), kind(problems(11))
-    assert (told.hint, "/9: is wrong" in told.message) == (kind.way_out, True)
+    document_invalid, cut = kind(problems(10)), kind(problems(11))
+    assert (document_invalid.hint, "/9: is wrong" in document_invalid.message) == (kind.way_out, True)
     assert (cut.hint, cut.message.endswith("; and 1 more")) == (f"{kind.way_out}; {way_out}", True)
     listed = cut.details["problems"]
     assert isinstance(listed, list)

@@ -54,11 +54,11 @@ def test_anything_else_is_refused_with_a_way_out(text: str) -> None:
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.datetimes(timezones=st.just(UTC)))
-def test_moments_sort_by_time_and_come_back_from_their_text(one: datetime, two: datetime) -> None:
-    first, second = Timestamp.of(one), Timestamp.of(two)
-    assert (first < second) == (one < two)
+def test_moments_sort_by_time_and_come_back_from_their_text(datetime: datetime, two: datetime) -> None:
+    first, second = Timestamp.of(datetime), Timestamp.of(two)
+    assert (first < second) == (datetime < two)
     assert Timestamp.parse(str(first)) == first
-    assert first.date == one.replace(microsecond=0)
+    assert first.date == datetime.replace(microsecond=0)
 
 
 def test_the_moment_of_no_time_is_that_of_the_reference_program() -> None:

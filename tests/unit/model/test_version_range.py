@@ -27,11 +27,11 @@ def test_a_range_holds_the_versions_that_npm_says(text: str) -> None:
     spec = NpmSpec(text)
     wanted = [one for one in VERSIONS if Oracle("{}.{}.{}".format(*one)) in spec]
     try:
-        found = VersionRange.parse(text)
+        version_range = VersionRange.parse(text)
     except RangeInvalid:
         assert wanted in ([], VERSIONS), "none is in it, or all are"
     else:
-        assert [one for one in VERSIONS if one in found] == wanted
+        assert [one for one in VERSIONS if one in version_range] == wanted
 
 
 @proves("context-pack:contract-meta:compatibility-fields")

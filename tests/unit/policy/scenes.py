@@ -36,7 +36,11 @@ LACKING = object()
 
 PERMISSIONS: list[dict[str, Any]] = RAW["tooling_layer"]["permissions"]
 EXAMPLE_PROGRAM = PolicyProgram.of(
-    EXAMPLE.policy_layer, maxima={one.decision_key: one.approval_mode for one in EXAMPLE.decision_layer.decision_specs}
+    EXAMPLE.policy_layer,
+    maxima={
+        decision_spec.decision_key: decision_spec.approval_mode
+        for decision_spec in EXAMPLE.decision_layer.decision_specs
+    },
 )
 TOOLS = ToolProgram.of(EXAMPLE.tooling_layer, EXAMPLE_PROGRAM)
 

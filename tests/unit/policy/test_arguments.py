@@ -19,7 +19,7 @@ def bound(constraint: dict[str, Any], argument: str = "amount", origin: str = "p
 
 def broken(constraint: dict[str, Any], value: Any, **given: Any) -> list[str]:  # noqa: ANN401  any JSON
     found = violations([bound(constraint)], {"amount": value}, approved=given.get("approved", False), changes=True)
-    return [one.broken for one in found]
+    return [violation.broken for violation in found]
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,16 @@ def test_an_argument_is_held_to_its_bounds_and_to_its_type(
 
 def test_a_missing_argument_breaks_only_what_requires_it() -> None:
     bounds = [bound({"required": True, "min": 1}), bound({"max": 9, "enum": [1]}, "other")]
-    assert [(one.argument, one.broken) for one in violations(bounds, {}, approved=False, changes=True)] == [
-        ("amount", "required")
-    ]
+    assert [
+        (violation.argument, violation.broken) for violation in violations(bounds, {}, approved=False, changes=True)
+    ] == [("amount", "required")]
 
 
 def test_all_violations_are_told_together_with_who_set_the_bound() -> None:
     decision = EXAMPLE_PROGRAM.decide(facts())
     refund = TOOLS.surface(decision, "destructive").tools[2]
     found = violations(refund.bounds, {"amount_inr": 50_001}, approved=True, changes=True)
-    assert [(one.argument, one.broken, one.origin, one.at) for one in found] == [
+    assert [(violation.argument, violation.broken, violation.origin, violation.at) for violation in found] == [
         ("amount_inr", "max", "permission:p_issue_refund", "/tooling_layer/permissions/2/arg_constraints/amount_inr"),
         (
             "idempotency_key",
@@ -94,8 +94,10 @@ def test_an_approval_lifts_only_what_says_so() -> None:
 def test_what_a_rule_requires_is_required_of_calls_that_change_something() -> None:
     by_rule = [bound({"required": True, "max": 3}, origin="rule:B#R")]
     assert violations(by_rule, {}, approved=False, changes=False) == ()
-    assert [one.broken for one in violations(by_rule, {}, approved=False, changes=True)] == ["required"]
-    assert [one.broken for one in violations(by_rule, {"amount": 4}, approved=False, changes=False)] == ["max"]
+    assert [violation.broken for violation in violations(by_rule, {}, approved=False, changes=True)] == ["required"]
+    assert [violation.broken for violation in violations(by_rule, {"amount": 4}, approved=False, changes=False)] == [
+        "max"
+    ]
     assert len(violations([bound({"required": True})], {}, approved=False, changes=False)) == 1
 
 
@@ -118,4 +120,4 @@ def test_what_a_rule_requires_is_required_of_calls_that_change_something() -> No
 def test_a_dotted_name_holds_in_both_spellings(arguments: dict[str, Any], wanted: list[str]) -> None:
     """And where no object stands on its way, it cannot be held to: a list, or a text that spells one, is no way out."""
     found = violations([bound({"max": 3}, "money.amount")], arguments, approved=False, changes=True)
-    assert [one.broken for one in found] == wanted
+    assert [violation.broken for violation in found] == wanted

@@ -44,10 +44,10 @@ EXPRESSIONS: list[Json] = [
 @given(st.lists(st.sampled_from(EXPRESSIONS), max_size=6), st.sampled_from([1, 4200, "x", None, True]))
 def test_together_conditions_answer_as_each_of_them_does_alone(expressions: list[Json], amount: Json) -> None:
     asked = facts(refund_amount=amount, tags=["a"])
-    conditions = [Condition(one) for one in expressions]
+    conditions = [Condition(expression) for expression in expressions]
     judged = Conditions(conditions).judge(asked)
-    for n, one in enumerate(conditions):
-        assert judged.failures.get(n, judged.answers[n]) == one.judge(asked)
+    for n, condition in enumerate(conditions):
+        assert judged.failures.get(n, judged.answers[n]) == condition.judge(asked)
 
 
 def test_a_failure_beside_it_does_not_change_an_answer() -> None:
@@ -73,17 +73,17 @@ def test_the_budget_follows_from_the_size_of_the_condition(expression: Json, bud
 def test_a_list_of_ordinary_length_is_gone_through_and_an_endless_one_is_not() -> None:
     loop = Condition({"some": [TAGS, {"==": [{"var": ""}, "z"]}]})
     assert loop.judge(facts(tags=["a"] * 5_000)) is False
-    found = loop.judge(facts(tags=["a"] * 100_000))
-    assert isinstance(found, Failure)
-    assert found.kind == "too_much_work"
+    failure = loop.judge(facts(tags=["a"] * 100_000))
+    assert isinstance(failure, Failure)
+    assert failure.kind == "too_much_work"
 
 
 @pytest.mark.parametrize("operator", ["cat", "merge"])
 def test_what_grows_while_it_is_evaluated_runs_out(operator: str) -> None:
     doubled: Json = {"reduce": [TAGS, {operator: [{"var": "accumulator"}, {"var": "accumulator"}]}, ["ab"]]}
-    found = Condition({"!!": [doubled]}).judge(facts(tags=["x"] * 60))
-    assert isinstance(found, Failure)
-    assert found.kind == "too_much_work"
+    failure = Condition({"!!": [doubled]}).judge(facts(tags=["x"] * 60))
+    assert isinstance(failure, Failure)
+    assert failure.kind == "too_much_work"
 
 
 def test_only_what_is_reached_is_read() -> None:

@@ -17,7 +17,7 @@ AMOUNT = {"var": "request.context.refund_amount"}
 def test_the_refund_of_the_example_is_allowed_under_the_finance_gate() -> None:
     decision = EXAMPLE_PROGRAM.decide(facts())
     assert decision.allowed
-    assert [(one.bundle_id, one.rule_ids) for one in decision.bundles] == [("POLICY_RETURNS_V4", (IDV, HIGH))]
+    assert [(bundle.bundle_id, bundle.rule_ids) for bundle in decision.bundles] == [("POLICY_RETURNS_V4", (IDV, HIGH))]
     assert decision.effective_approval_mode == "destructive"
     assert decision.requires_approval_gates == ("GATE_FINANCE_APPROVAL",)
     assert decision.requires == ("order_lookup",)
@@ -29,8 +29,8 @@ def test_without_identity_the_else_takes_effect_and_its_reason_is_told() -> None
     decision = EXAMPLE_PROGRAM.decide(facts(identity_verified=False))
     assert not decision.allowed
     assert decision.reason == "Identity not verified; refund path blocked."
-    assert [(one.rule_id, one.branch) for one in decision.effects] == [(IDV, "else"), (HIGH, "then")]
-    assert [(one.kind, one.by) for one in decision.denials] == [("rule", IDV)]
+    assert [(effect.rule_id, effect.branch) for effect in decision.effects] == [(IDV, "else"), (HIGH, "then")]
+    assert [(denial.kind, denial.by) for denial in decision.denials] == [("rule", IDV)]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_bundles_are_taken_by_priority_then_by_id_and_rules_as_they_are_written(
     )
     decision = PolicyProgram.of(layer).decide(facts())
     assert decision.matched_rule_ids == ("R0", "R3", "R4", "R2", "R1")
-    assert [one.bundle_id for one in decision.bundles] == ["Z_HIGH", "A_SAME", "B_SAME", "B_LOW"]
+    assert [bundle.bundle_id for bundle in decision.bundles] == ["Z_HIGH", "A_SAME", "B_SAME", "B_LOW"]
 
 
 def test_one_denial_outweighs_every_permission_whatever_the_priority() -> None:
@@ -136,14 +136,17 @@ def test_the_strictest_approval_mode_wins_and_never_above_the_declared_maximum()
     assert decide(*rules).effective_approval_mode == "destructive"
     capped = decide(*rules, maxima={"d": "delegated"})
     assert capped.effective_approval_mode == "delegated"
-    assert [(one.effect.approval_mode, one.approval_mode) for one in capped.effects][1] == ("destructive", "delegated")
+    assert [(effect.effect.approval_mode, effect.approval_mode) for effect in capped.effects][1] == (
+        "destructive",
+        "delegated",
+    )
     assert decide(rule()).effective_approval_mode is None
 
 
 def test_an_intent_that_no_rule_applies_to_is_denied() -> None:
     decision = EXAMPLE_PROGRAM.decide(facts(intent="support.unheard_of"))
     assert not decision.allowed
-    assert [one.kind for one in decision.denials] == ["no_rule"]
+    assert [denial.kind for denial in decision.denials] == ["no_rule"]
     assert decision.effects == ()
     assert len(decision.idle) == 2
     assert EXAMPLE_PROGRAM.knows("support.refund")
@@ -164,7 +167,7 @@ def test_intents_that_a_caller_makes_up_are_not_kept() -> None:
 def test_an_intent_that_no_rule_in_effect_allows_is_denied(only: dict[str, Any]) -> None:
     decision = decide(only)
     assert not decision.allowed
-    assert [one.kind for one in decision.denials] == ["nothing_allows"]
+    assert [denial.kind for denial in decision.denials] == ["nothing_allows"]
 
 
 @pytest.mark.parametrize(
@@ -244,9 +247,9 @@ def test_every_rule_of_the_pack_is_somewhere() -> None:
         rule("R_ERROR", when={"var": "user.role"}),
     ]
     decision = decide(*rules)
-    named = [one.rule_id for one in decision.effects]
-    named += [one.rule_id for one in decision.idle] + [one.rule_id for one in decision.errors]
-    assert sorted(named) == sorted(one["rule_id"] for one in rules)
+    named = [effect.rule_id for effect in decision.effects]
+    named += [one.rule_id for one in decision.idle] + [error.rule_id for error in decision.errors]
+    assert sorted(named) == sorted(rule["rule_id"] for rule in rules)
 
 
 def test_more_kinds_of_requests_than_are_kept_are_all_decided() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.context_pack import APPROVAL_MODES
+from contextplane.model.terms import APPROVAL_MODES
 from contextplane.policy.facts import Facts, safety_mode
 from tests.unit.policy.scenes import decide, facts, rule
 
@@ -77,7 +77,9 @@ def test_a_member_that_is_null_is_left_out_at_any_depth_and_a_null_in_a_list_sta
 def test_conditions_see_seven_names_and_nothing_else() -> None:
     assert sorted(facts().data) == ["agent", "intent", "request", "run", "safety_mode", "tenant_id", "user"]
     for path in ("pack", "policy_layer", "tools", "now", "env", "request_id"):
-        assert [one.path for one in decide(rule(when={"!!": [{"var": path}]})).missing_facts] == [path]
+        assert [missing_fact.path for missing_fact in decide(rule(when={"!!": [{"var": path}]})).missing_facts] == [
+            path
+        ]
     whole = {"===": [{"var": "tenant_id"}, {"var": ["tenant_id", ""]}]}
     assert decide(rule(when=whole)).allowed
 

@@ -25,10 +25,10 @@ def active(gate: dict[str, Any], *rules: dict[str, Any], **given: Any) -> GateVe
 
 
 def test_a_gate_says_which_rules_and_tools_ask_for_it() -> None:
-    (one,) = verdict().active
-    assert one.gate_id == FINANCE
-    assert one.because == ("rule:R_HIGH_VALUE_REQUIRES_APPROVAL", "tool:adp_payments.issue_refund")
-    assert one.gate.required_approver_role == "finance_lead"
+    (gate,) = verdict().active
+    assert gate.gate_id == FINANCE
+    assert gate.because == ("rule:R_HIGH_VALUE_REQUIRES_APPROVAL", "tool:adp_payments.issue_refund")
+    assert gate.gate.required_approver_role == "finance_lead"
 
 
 @proves("context-pack:policy-layer:gate-when")
@@ -45,10 +45,10 @@ def test_a_gate_says_which_rules_and_tools_ask_for_it() -> None:
 def test_a_gate_is_active_by_a_surfaced_tool_whose_condition_holds_or_by_a_rule(
     given: dict[str, Any], because: tuple[str, ...] | None
 ) -> None:
-    found = verdict(**given)
-    assert [one.because for one in found.active] == ([] if because is None else [because])
-    assert len(found.active) + len(found.inactive) == 1
-    assert all(one.why for one in found.inactive)
+    gate_verdict = verdict(**given)
+    assert [gate.because for gate in gate_verdict.active] == ([] if because is None else [because])
+    assert len(gate_verdict.active) + len(gate_verdict.inactive) == 1
+    assert all(inactive_gate.why for inactive_gate in gate_verdict.inactive)
 
 
 def test_a_gate_without_a_condition_is_active_wherever_it_is_named() -> None:
@@ -57,37 +57,37 @@ def test_a_gate_without_a_condition_is_active_wherever_it_is_named() -> None:
 
 
 def test_a_gate_that_hangs_on_a_missing_fact_is_active() -> None:
-    (one,) = verdict(role="manager", refund_amount=LACKING).active
-    assert one.undecided == "request.context.refund_amount is missing"
+    (gate,) = verdict(role="manager", refund_amount=LACKING).active
+    assert gate.undecided == "request.context.refund_amount is missing"
 
 
 def test_a_gate_that_hangs_on_what_an_element_lacks_is_active() -> None:
     dear = {"some": [{"var": "request.context.items"}, {">": [{"var": "amount"}, 1]}]}
-    (one,) = active({**GATE, "when": dear}, items=[{"amount": 1}, {}]).active
-    assert one.undecided == "request.context.items[].amount is missing"
+    (gate,) = active({**GATE, "when": dear}, items=[{"amount": 1}, {}]).active
+    assert gate.undecided == "request.context.items[].amount is missing"
     assert active({**GATE, "when": dear}, items=[{"amount": 1}]).active == ()
 
 
 def test_a_gate_whose_condition_cannot_be_judged_is_active() -> None:
-    (one,) = active({**GATE, "when": {">": [{"var": "user.role"}, 1]}}).active
-    assert one.undecided is not None
-    assert one.undecided.startswith("its when cannot be evaluated")
+    (gate,) = active({**GATE, "when": {">": [{"var": "user.role"}, 1]}}).active
+    assert gate.undecided is not None
+    assert gate.undecided.startswith("its when cannot be evaluated")
     (other,) = active({**GATE, "when": {"var": "user.role"}}).active
     assert other.undecided == "its when is a text, neither true nor false"
 
 
 def test_a_gate_that_a_rule_requires_needs_no_condition() -> None:
     asking = rule(then={"allow": True, "requires_approval_gate": FINANCE})
-    (one,) = active({**GATE, "when": False}, asking).active
-    assert one.because == ("rule:R",)
-    assert one.undecided is None
+    (gate,) = active({**GATE, "when": False}, asking).active
+    assert gate.because == ("rule:R",)
+    assert gate.undecided is None
 
 
 def test_gates_stand_in_the_order_of_the_document() -> None:
     second = {**GATE, "gate_id": "A_GATE"}
     by = program(rule(then={"allow": True, "requires_approval_gate": "A_GATE"}), gates=[GATE, second])
     decision = by.decide(facts())
-    found = active_gates(
+    gate_verdict = active_gates(
         by, decision, tools({"permissions": PERMISSIONS}, by).surface(decision, "destructive"), facts()
     )
-    assert [one.gate_id for one in found.active] == [FINANCE, "A_GATE"]
+    assert [gate.gate_id for gate in gate_verdict.active] == [FINANCE, "A_GATE"]

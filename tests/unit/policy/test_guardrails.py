@@ -30,13 +30,15 @@ def test_a_signal_or_a_true_label_of_the_context_triggers_a_guardrail(
     verdict = EXAMPLE_PROGRAM.decide(facts(**given)).guardrails
     assert verdict.escalations == ("fraud_signal_high",)
     assert verdict.refusals == ()
-    assert [one.by for one in verdict.triggered] == [by]
+    assert [guardrail.by for guardrail in verdict.triggered] == [by]
 
 
 @pytest.mark.parametrize("given", [True, "true", "false", "no", "", 1, 0, [], ["x"], {}, {"sure": False}])
 def test_a_label_that_is_given_as_anything_but_false_triggers_a_guardrail(given: object) -> None:
     decision = EXAMPLE_PROGRAM.decide(facts(fraud_signal_high=given))
-    assert [(one.id, one.by) for one in decision.guardrails.triggered] == [("fraud_signal_high", ("label",))]
+    assert [(guardrail.id, guardrail.by) for guardrail in decision.guardrails.triggered] == [
+        ("fraud_signal_high", ("label",))
+    ]
     assert not decision.allowed
 
 
@@ -52,8 +54,8 @@ def test_a_label_that_is_false_or_null_and_a_signal_of_another_name_trigger_noth
 def test_a_guardrail_whose_condition_holds_overrides_every_rule_that_allows(kind: str, denial: str) -> None:
     decision = decide(rule(), guardrails={kind: ["other", WHEN]})
     assert not decision.allowed
-    assert [(one.kind, one.by, one.reason) for one in decision.denials] == [(denial, "big", "Too much.")]
-    assert [one.by for one in decision.guardrails.triggered] == [("when",)]
+    assert [(denial.kind, denial.by, denial.reason) for denial in decision.denials] == [(denial, "big", "Too much.")]
+    assert [guardrail.by for guardrail in decision.guardrails.triggered] == [("when",)]
     assert decision.matched_rule_ids == ("R",)
     assert decide(rule(), guardrails={kind: ["other", WHEN]}, by=facts(refund_amount=1)).allowed
 
@@ -66,10 +68,10 @@ def test_the_guardrails_stand_before_the_rules_in_what_is_told() -> None:
 def test_a_guardrail_that_cannot_be_judged_is_triggered() -> None:
     broken = {"id": "broken", "when": {">": [{"var": "user.role"}, 1]}}
     decision = decide(rule(), guardrails={"must_refuse": [WHEN, broken]}, by=facts(refund_amount=1))
-    (one,) = decision.guardrails.triggered
-    assert (one.id, one.by) == ("broken", ("error",))
-    assert one.error is not None
-    assert one.error.startswith("cannot be evaluated")
+    (guardrail,) = decision.guardrails.triggered
+    assert (guardrail.id, guardrail.by) == ("broken", ("error",))
+    assert guardrail.error is not None
+    assert guardrail.error.startswith("cannot be evaluated")
     assert not decision.allowed
 
 
@@ -92,8 +94,8 @@ def test_nobody_escapes_a_guardrail_by_leaving_out_a_fact_that_it_reads(
 ) -> None:
     decision = decide(rule(), guardrails={kind: [{"id": "risky", "when": when}]})
     assert not decision.allowed
-    (one,) = decision.guardrails.triggered
-    assert (one.id, one.by, one.missing) == ("risky", (by,), ("request.context.fraud_score",))
+    (guardrail,) = decision.guardrails.triggered
+    assert (guardrail.id, guardrail.by, guardrail.missing) == ("risky", (by,), ("request.context.fraud_score",))
     (denied,) = decision.denials
     told = " (request.context.fraud_score is missing)" if by == "missing" else ""
     assert (denied.kind, denied.by, denied.reason) == (denial, "risky", f"{kind}: risky{told}")
@@ -124,11 +126,11 @@ def test_a_guardrail_that_has_a_default_asks_with_missing_or_does_not_come_so_fa
 def test_a_guardrail_is_triggered_by_an_element_that_lacks_what_it_reads() -> None:
     dear = {"id": "dear", "when": {"some": [{"var": "request.context.items"}, {">": [{"var": "amount"}, 1]}]}}
     decision = decide(rule(), guardrails={"must_escalate": [dear]}, by=facts(items=[{"price": 5}]))
-    assert [one.missing for one in decision.guardrails.triggered] == [("request.context.items[].amount",)]
+    assert [guardrail.missing for guardrail in decision.guardrails.triggered] == [("request.context.items[].amount",)]
     assert decide(rule(), guardrails={"must_escalate": [dear]}, by=facts(items=[{"amount": 1}])).allowed
 
 
 def test_a_signal_of_a_guardrail_is_told_beside_what_its_condition_missed() -> None:
     when = {"id": "risky", "when": {"==": [SCORE, "high"]}}
     decision = decide(rule(), guardrails={"must_refuse": [when]}, by=facts(signals=["risky"], risky=1))
-    assert [one.by for one in decision.guardrails.triggered] == [("missing", "signal", "label")]
+    assert [guardrail.by for guardrail in decision.guardrails.triggered] == [("missing", "signal", "label")]

@@ -22,9 +22,9 @@ def shown(case: dict[str, Any]) -> str:
     return json.dumps([case["rule"], case["data"]])[:90]
 
 
-def same(one: Any, other: Any) -> bool:  # noqa: ANN401  any JSON
-    return json.dumps(one) == json.dumps(other) or (
-        one == other and isinstance(one, float | int) and not isinstance(one, bool)
+def same(any_: Any, other: Any) -> bool:  # noqa: ANN401  any JSON
+    return json.dumps(any_) == json.dumps(other) or (
+        any_ == other and isinstance(any_, float | int) and not isinstance(any_, bool)
     )
 
 

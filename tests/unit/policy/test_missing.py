@@ -18,14 +18,14 @@ def test_nobody_escapes_a_restriction_by_leaving_a_fact_out(lacking: object) -> 
     (missing,) = decision.missing_facts
     assert (missing.path, missing.rule_id, missing.denies) == ("request.context.refund_amount", HIGH, True)
     assert decision.reason == f"request.context.refund_amount is missing, which {HIGH} reads"
-    assert [one.kind for one in decision.denials] == ["missing_fact"]
+    assert [denial.kind for denial in decision.denials] == ["missing_fact"]
 
 
 def test_a_field_left_empty_is_no_small_number() -> None:
     """Forms send an empty text for what nobody filled in: it is no way past a threshold, either."""
     decision = EXAMPLE_PROGRAM.decide(facts(refund_amount=""))
     assert not decision.allowed
-    assert [(one.kind, one.by) for one in decision.denials] == [("error", HIGH)]
+    assert [(denial.kind, denial.by) for denial in decision.denials] == [("error", HIGH)]
 
 
 def test_a_missing_fact_that_is_not_reached_is_not_read() -> None:
@@ -51,7 +51,7 @@ def test_a_missing_fact_denies_where_the_branch_not_taken_restricts(
 ) -> None:
     given = {} if otherwise is None else {"otherwise": otherwise}
     decision = decide(rule(), rule("R_READS", when=when, then=then, **given))
-    assert [(one.path, one.denies) for one in decision.missing_facts] == [("run.x", denies)]
+    assert [(missing_fact.path, missing_fact.denies) for missing_fact in decision.missing_facts] == [("run.x", denies)]
     assert decision.allowed is not denies
 
 
@@ -72,7 +72,9 @@ def test_an_allowance_by_a_missing_fact_does_not_count(
     given = {} if otherwise is None else {"otherwise": otherwise}
     reading = rule("R_READS", when=when, then=then, **given)
     alone = decide(reading)
-    assert [(one.path, one.denies, one.voids) for one in alone.missing_facts] == [("run.x", False, voids)]
+    assert [(missing_fact.path, missing_fact.denies, missing_fact.voids) for missing_fact in alone.missing_facts] == [
+        ("run.x", False, voids)
+    ]
     assert alone.allowed is not voids
     assert alone.reason == ("run.x is missing, which R_READS reads" if voids else "allowed by R_READS")
     # What another rule allows by itself is allowed all the same.
@@ -106,8 +108,8 @@ def test_a_null_is_missing_so_that_a_default_stands_in_for_it() -> None:
 
 def test_of_a_rule_that_failed_every_fact_that_it_could_have_missed_is_told() -> None:
     decision = decide(rule("R", when={"max": [{"var": "run.x"}, {"var": "run.y"}]}))
-    assert [one.path for one in decision.missing_facts] == ["run.x", "run.y"]
-    assert [one.kind for one in decision.denials] == ["error"]
+    assert [missing_fact.path for missing_fact in decision.missing_facts] == ["run.x", "run.y"]
+    assert [denial.kind for denial in decision.denials] == ["error"]
 
 
 SCOPED = "R_SCOPED"
@@ -137,7 +139,7 @@ def test_nobody_escapes_a_rule_that_restricts_by_leaving_out_what_it_applies_by(
     assert (missing.path, missing.rule_id, missing.denies, missing.scope) == ("request.channel", SCOPED, True, True)
     assert missing.at == "/policy_layer/policy_bundles/0/policy_dsl/rules/1/applies_to/channel"
     assert decision.reason == f"request.channel is missing, which {SCOPED} applies by"
-    assert [one.kind for one in decision.denials] == ["missing_fact"]
+    assert [denial.kind for denial in decision.denials] == ["missing_fact"]
     assert [(one.rule_id, one.kind) for one in decision.idle] == [(SCOPED, "scope_unknown")]
 
 
@@ -145,7 +147,9 @@ def test_a_rule_that_only_allows_does_not_apply_where_what_it_applies_by_is_miss
     decision = decide(rule(), rule(SCOPED, applies_to={"channel": "email"}))
     assert decision.allowed
     assert decision.matched_rule_ids == ("R",)
-    assert [(one.path, one.denies) for one in decision.missing_facts] == [("request.channel", False)]
+    assert [(missing_fact.path, missing_fact.denies) for missing_fact in decision.missing_facts] == [
+        ("request.channel", False)
+    ]
     assert not decide(rule(SCOPED, applies_to={"channel": "email"})).allowed
 
 
@@ -160,7 +164,7 @@ def test_a_rule_that_something_given_does_not_match_misses_nothing() -> None:
 def test_all_that_a_rule_applies_by_and_is_missing_is_told() -> None:
     scope = {"role": "manager", "intent": "support.refund", "channel": ["email"]}
     decision = decide(rule(), rule(SCOPED, applies_to=scope, then=DENY), by=facts(role=LACKING))
-    assert [one.path for one in decision.missing_facts] == ["request.channel", "user.role"]
+    assert [missing_fact.path for missing_fact in decision.missing_facts] == ["request.channel", "user.role"]
     assert decision.policy_decision_id != decide(rule(), rule(SCOPED, applies_to=scope, then=DENY)).policy_decision_id
 
 
@@ -228,10 +232,12 @@ def test_what_an_element_lacks_is_missing_and_denies_as_a_missing_fact_does(
 ) -> None:
     restricting = rule("R_READS", when=when, then={"allow": True, "requires_approval_gate": "GATE_FINANCE_APPROVAL"})
     decision = decide(rule(), restricting, by=facts(items=items))
-    assert [one.path for one in decision.missing_facts] == missing
+    assert [missing_fact.path for missing_fact in decision.missing_facts] == missing
     assert decision.allowed is not bool(missing)
     harmless = decide(rule(), rule("R_READS", when=when), by=facts(items=items))
-    assert [(one.path, one.denies) for one in harmless.missing_facts] == [(path, False) for path in missing]
+    assert [(missing_fact.path, missing_fact.denies) for missing_fact in harmless.missing_facts] == [
+        (path, False) for path in missing
+    ]
     assert harmless.allowed
 
 
@@ -272,20 +278,20 @@ def test_what_is_not_read_of_an_element_is_not_missed(when: dict[str, Any], item
 )
 def test_true_and_false_are_no_numbers(given: bool, when: dict[str, Any]) -> None:  # noqa: FBT001
     decision = decide(rule(), rule("R_READS", when=when), by=facts(refund_amount=given))
-    assert [(one.kind, one.by) for one in decision.denials] == [("error", "R_READS")]
+    assert [(denial.kind, denial.by) for denial in decision.denials] == [("error", "R_READS")]
     assert decision.errors[0].kind == "failed"
 
 
 def test_what_an_element_has_of_another_kind_is_an_error() -> None:
     decision = decide(rule(), rule("R_READS", when={"some": [ITEMS, DEAR]}), by=facts(items=[{"amount": True}]))
-    assert [one.why for one in decision.errors] == ["cannot be evaluated: > cannot take what it is given"]
+    assert [error.why for error in decision.errors] == ["cannot be evaluated: > cannot take what it is given"]
 
 
 @pytest.mark.parametrize("tags", [{}, {"restricted": 1}, 5, True])
 def test_nobody_escapes_a_restriction_by_giving_what_cannot_be_searched(tags: object) -> None:
     denying = rule("R_TAGGED", when={"in": ["restricted", {"var": "request.context.tags"}]}, then=DENY)
     decision = decide(rule(), denying, by=facts(tags=tags))
-    assert [(one.kind, one.by) for one in decision.denials] == [("error", "R_TAGGED")]
+    assert [(denial.kind, denial.by) for denial in decision.denials] == [("error", "R_TAGGED")]
     assert "neither a list nor a text" in decision.reason
 
 

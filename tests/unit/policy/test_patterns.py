@@ -169,7 +169,9 @@ BRANCHES = st.lists(FIXED.map("".join), min_size=2, max_size=3)
 def test_of_branches_that_are_repeated_and_taken_no_text_is_matched_in_two_ways(branches: list[str], text: str) -> None:
     found = [1, *([0] * len(text))]
     for end in range(1, len(text) + 1):
-        found[end] = sum(found[start] for start in range(end) for one in branches if re.fullmatch(one, text[start:end]))
+        found[end] = sum(
+            found[start] for start in range(end) for branch in branches if re.fullmatch(branch, text[start:end])
+        )
     assert found[-1] <= 1 or pattern_problem(f"(?:{'|'.join(branches)})*") is not None
 
 
@@ -184,13 +186,13 @@ def atom(pattern: str) -> Tree:
     return Tree(pattern, lambda text, at: [at + 1] if re.fullmatch(pattern, text[at : at + 1]) else [])
 
 
-def sequence(one: Tree, other: Tree) -> Tree:
-    both = one.pattern + other.pattern
-    return Tree(both, lambda text, at: [end for mid in one.ends(text, at) for end in other.ends(text, mid)])
+def sequence(tree: Tree, other: Tree) -> Tree:
+    both = tree.pattern + other.pattern
+    return Tree(both, lambda text, at: [end for mid in tree.ends(text, at) for end in other.ends(text, mid)])
 
 
-def choice(one: Tree, other: Tree) -> Tree:
-    return Tree(f"(?:{one.pattern}|{other.pattern})", lambda text, at: [*one.ends(text, at), *other.ends(text, at)])
+def choice(tree: Tree, other: Tree) -> Tree:
+    return Tree(f"(?:{tree.pattern}|{other.pattern})", lambda text, at: [*tree.ends(text, at), *other.ends(text, at)])
 
 
 def repeated(body: Tree, count: str) -> Tree:

@@ -118,8 +118,8 @@ def test_a_secret_across_a_border_is_found_at_every_cut_and_byte_by_byte(secret:
 @pytest.mark.parametrize("word", [b"task-" + b"a1" * 12, b"CAKIA" + b"A1" * 8, f"the{TOKEN}.{TOKEN}".encode()])
 def test_a_word_does_not_become_a_secret_when_its_beginning_has_passed(word: bytes) -> None:
     scan = SecretScan()
-    for one in [word, *[b" "] * 1500]:
-        scan.see(one)
+    for data in [word, *[b" "] * 1500]:
+        scan.see(data)
     assert scan.kinds == secret_shapes(word) == ()
 
 

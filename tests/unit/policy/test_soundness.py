@@ -181,7 +181,7 @@ def test_all_problems_are_told_together() -> None:
         )
     problems = refused.value.details["problems"]
     assert isinstance(problems, list)
-    assert [one["code"] for one in problems] == [
+    assert [problem["code"] for problem in problems] == [
         "policy_condition_unusable",
         "policy_scope_unusable",
         "policy_gate_unknown",

@@ -26,7 +26,7 @@ def left(settings: Settings) -> list[Unfinished]:
 
 
 def ids(settings: Settings) -> list[str]:
-    return [str(one.id) for one in left(settings)]
+    return [str(recording.id) for recording in left(settings)]
 
 
 def manifest_of(run: Recording, settings: Settings) -> Manifest:

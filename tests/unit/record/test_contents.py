@@ -29,7 +29,7 @@ def staged(tmp_path: Path, outputs: list[dict[str, str]]) -> Staged:
 def test_many_large_contents_are_put_in_their_order(tmp_path: Path) -> None:
     texts = [f"{n}{LARGE}" for n in range(5)]
     done = staged(tmp_path, [{"name": f"{n}", "content": text} for n, text in enumerate(texts)])
-    assert [one.content_ref for one in done.manifest.outputs] == [str(Digest.of(text.encode())) for text in texts]
+    assert [output.content_ref for output in done.manifest.outputs] == [str(Digest.of(text.encode())) for text in texts]
     assert set(FileObjects(str(tmp_path)).names()) == {Digest.of(text.encode()) for text in [*texts, "s"]} | {
         done.digest
     }
@@ -65,11 +65,11 @@ def test_everything_that_is_wrong_with_contents_is_told_at_once_and_nothing_is_l
     with pytest.raises(InvalidLog) as refused:
         staged(tmp_path, [*outputs, *({"name": f"bad {n}", **one} for n, one in enumerate(bad))])
     first = len(outputs)
-    assert [one.at for one in refused.value.problems] == [
+    assert [problem.at for problem in refused.value.problems] == [
         f"/outputs/{first}/content_base64",
         *(f"/outputs/{first + n}/path" for n in (1, 2, 3)),
     ]
-    messages = [one.message for one in refused.value.problems]
+    messages = [problem.message for problem in refused.value.problems]
     assert [message.partition(":")[0] for message in messages[:2]] == ["not base64", "cannot be read"]
     assert messages[2] == "leads out of its folder (../x)"
     assert messages[3] == messages[1]
@@ -81,8 +81,8 @@ def test_a_content_that_is_given_many_times_is_one_object_everywhere(tmp_path: P
     (tmp_path / "file").write_bytes(b"twice")
     given = [{"content": "twice"}, {"path": "file"}, {"content_base64": "dHdpY2U="}, {"content": "twice"}]
     done = staged(tmp_path, [{"name": f"{n}", **one} for n, one in enumerate(given)])
-    assert {one.content_ref for one in done.manifest.outputs} == {str(Digest.of(b"twice"))}
-    assert sorted(one.size for one in done.contents) == [1, 5]
+    assert {output.content_ref for output in done.manifest.outputs} == {str(Digest.of(b"twice"))}
+    assert sorted(content.size for content in done.contents) == [1, 5]
 
 
 def test_what_looks_like_a_secret_is_told_wherever_it_stands(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_several_texts_that_are_broken_are_all_named_with_their_lines(tmp_path: 
     broken = data.replace(b'"ax', b'\n"\xffx').replace(b'"cx', b'\n"\nx')
     with pytest.raises(InvalidLog) as refused, FileObjects(str(tmp_path)).batch() as batch:
         stage_log(read_log(broken), None, batch, FileSources(str(tmp_path)))
-    assert [(one.at, one.message) for one in refused.value.problems] == [
+    assert [(problem.at, problem.message) for problem in refused.value.problems] == [
         ("/outputs/0/content", "line 2, column 2: not UTF-8"),
         ("/outputs/2/content", "line 3, column 2: U+000A stands unescaped in a string"),
     ]

@@ -73,7 +73,7 @@ def fields() -> dict[str, Any]:
 def problems(value: object) -> list[str]:
     with pytest.raises(InvalidDraft) as caught:
         read_draft(msgspec.json.encode(value))
-    return [one.at for one in caught.value.problems]
+    return [problem.at for problem in caught.value.problems]
 
 
 @settings(max_examples=150, deadline=None)
@@ -87,10 +87,10 @@ def test_a_draft_that_nobody_edited_is_the_same_run_with_the_run_as_its_parent(r
         Digest.parse(ref)
         for ref in (
             run.system_prompt,
-            *(one.content_ref for one in run.prompts),
+            *(prompt.content_ref for prompt in run.prompts),
             *(one.content_ref for one in run.inputs),
-            *(one.content_ref for one in run.outputs),
-            *(one.output_ref for one in run.steps if one.output_ref),
+            *(output.content_ref for output in run.outputs),
+            *(step.output_ref for step in run.steps if step.output_ref),
             str(PARENT),
         )
     }
@@ -189,8 +189,10 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused(field: str, value: obj
 
 @settings(max_examples=100, deadline=None)
 @given(manifests, manifests, st.binary(max_size=1), st.binary(max_size=1))
-def test_a_fork_is_known_by_what_it_says_and_whose_it_is(one: Manifest, other: Manifest, a: bytes, b: bytes) -> None:
-    first, second = read_draft(draft_text(one, Digest.of(a))), read_draft(draft_text(other, Digest.of(b)))
+def test_a_fork_is_known_by_what_it_says_and_whose_it_is(
+    manifest: Manifest, other: Manifest, a: bytes, b: bytes
+) -> None:
+    first, second = read_draft(draft_text(manifest, Digest.of(a))), read_draft(draft_text(other, Digest.of(b)))
     same = same_run(first.manifest, second.manifest) and a == b
     assert (fork_key(first) == fork_key(second)) == same
     later = replace(first.manifest, created="2027-01-01T00:00:00Z")

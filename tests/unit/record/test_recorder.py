@@ -52,7 +52,7 @@ def test_a_recorded_run_is_a_registered_pack(settings: Settings) -> None:
     ]
     assert manifest.created == manifest.steps[-1].timestamp
     assert [(one.name, one.size) for one in manifest.inputs] == [("order.json", 2)]
-    assert [one.name for one in manifest.outputs] == ["report.md"]
+    assert [output.name for output in manifest.outputs] == ["report.md"]
     with opened(settings) as platform:
         with platform.catalog.read() as view:
             assert view.packs.row(run.digest) is not None
@@ -87,8 +87,8 @@ def test_a_run_that_failed_half_way_can_be_gone_on_with(settings: Settings) -> N
     with pytest.raises(RuntimeError), Recorder(model="m", system_prompt="s", settings=settings) as run:
         run.step("t", output="first")
         raise RuntimeError
-    (one,) = left(settings)
-    assert (str(one.id), one.model, one.steps, one.problem) == (run.id, "m", 1, "")
+    (recording,) = left(settings)
+    assert (str(recording.id), recording.model, recording.steps, recording.problem) == (run.id, "m", 1, "")
     with pytest.raises(ContextPlaneError):
         run.step("t", output="after the store was closed")
     with Recorder.resume(run.id, settings=settings) as again:
@@ -105,7 +105,7 @@ def test_unfinished_recordings_are_listed_newest_first_and_finished_ones_are_not
             raise RuntimeError
         with Recorder(model=model, system_prompt="s", settings=settings) as run:
             finished = run.id
-    assert [one.model for one in left(settings)] == ["m-3", "m-2", "m-1"]
+    assert [recording.model for recording in left(settings)] == ["m-3", "m-2", "m-1"]
     assert ids(settings) == begun[::-1]
     with opened(settings) as platform:
         with platform.catalog.write() as tx:  # were it read, it would be told
@@ -122,8 +122,8 @@ def test_a_recording_that_cannot_be_read_is_listed_with_its_problem_and_refused(
     with opened(settings) as platform, platform.catalog.write() as tx:
         tx.streams.append(f"recording/{run.id}", 1, [_JUNK])
         tx.objects.keep("recording/of-somebody-else/1/0", Digest.of(b"x"))  # no recording of ours
-    (one,) = left(settings)
-    assert (str(one.id), one.problem.partition(":")[0]) == (run.id, "recording_broken")
+    (recording,) = left(settings)
+    assert (str(recording.id), recording.problem.partition(":")[0]) == (run.id, "recording_broken")
     with pytest.raises(RecordingBroken), Recorder.resume(run.id, settings=settings):
         pytest.fail("it went on")
 
@@ -185,7 +185,7 @@ def test_who_is_overtaken_is_told_and_records_nothing(settings: Settings) -> Non
         with pytest.raises(RecordingFinished):
             run.step("t", output="mine")
     assert run.digest == other.digest
-    assert [one.tool for one in manifest_of(run, settings).steps] == ["t"]
+    assert [step.tool for step in manifest_of(run, settings).steps] == ["t"]
 
 
 def test_threads_may_share_one_and_nothing_is_lost(settings: Settings) -> None:
@@ -249,10 +249,10 @@ def test_wherever_a_run_is_cut_and_gone_on_with_the_pack_holds_all_of_it_in_orde
             (name, str(Digest.of(data)) if data or kind != "step" else "") for call, name, data in calls if call == kind
         ]
 
-    assert [(one.role, one.content_ref) for one in manifest.prompts] == of("prompt")
+    assert [(prompt.role, prompt.content_ref) for prompt in manifest.prompts] == of("prompt")
     assert [(one.name, one.content_ref) for one in manifest.inputs] == of("input")
-    assert [(one.tool, one.output_ref) for one in manifest.steps] == of("step")
-    assert [(one.name, one.content_ref) for one in manifest.outputs] == of("output")
+    assert [(step.tool, step.output_ref) for step in manifest.steps] == of("step")
+    assert [(output.name, output.content_ref) for output in manifest.outputs] == of("output")
     assert run.id not in ids(settings)
 
 

@@ -86,7 +86,7 @@ def test_an_output_of_nothing_is_none_as_in_a_log(settings: Settings, nothing: s
     assert manifest_of(run, settings).steps[0].output_ref == ""
     with opened(settings) as platform:
         findings = list(fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _count: None))
-        assert [one.why for one in findings if "unknown" in one.why] == []
+        assert [finding.why for finding in findings if "unknown" in finding.why] == []
 
 
 def test_a_large_file_is_never_wholly_in_memory(settings: Settings) -> None:
@@ -157,7 +157,7 @@ def test_what_no_pack_can_hold_is_refused_with_its_places_before_anything_is_wri
         before = stored(settings)
         with pytest.raises(RecordingRefused) as caught:
             harm(run)
-        assert [one.at for one in caught.value.problems] == places
+        assert [problem.at for problem in caught.value.problems] == places
         assert stored(settings) == before
     assert len(manifest_of(run, settings).steps) == 1
 
@@ -171,7 +171,7 @@ def test_what_would_make_the_manifest_too_large_is_refused_and_the_rest_can_be_f
         before = stored(settings)
         with pytest.raises(RecordingRefused) as caught:
             again.step("t", parameters={"content": half}, output="of the step that is refused")
-        assert [one.at for one in caught.value.problems] == ["/steps/1"]
+        assert [problem.at for problem in caught.value.problems] == ["/steps/1"]
         assert stored(settings) == before
         again.step("t", parameters={"content": half[: -(1 << 10)]})
     assert len(manifest_of(again, settings).steps) == 2
@@ -202,7 +202,7 @@ def test_a_recording_does_not_begin_with_what_a_log_may_not_say(
     arguments: dict[str, Any] = {"model": "m", "system_prompt": "s", "settings": settings} | given
     with pytest.raises(RecordingRefused) as caught, Recorder(**arguments):
         pytest.fail("it began")
-    assert [one.at for one in caught.value.problems] == places
+    assert [problem.at for problem in caught.value.problems] == places
     assert ids(settings) == []
     assert stored(settings) == set()
 
@@ -230,14 +230,14 @@ def test_what_pack_refuses_of_a_log_is_what_the_recorder_refuses(
             pack_log(platform, msgspec.json.encode(log), root=settings.cwd)
         packed: set[tuple[str, str]] = set()
     except InvalidLog as error:
-        packed = {(one.at, one.message) for one in error.problems}
+        packed = {(problem.at, problem.message) for problem in error.problems}
     recorded: set[tuple[str, str]] = set()
 
     def tried(call: Callable[[], object]) -> None:
         try:
             call()
         except RecordingRefused as error:
-            recorded.update((one.at, one.message) for one in error.problems)
+            recorded.update((problem.at, problem.message) for problem in error.problems)
 
     def begin() -> None:
         with Recorder(model=model, system_prompt=prompt, settings=settings):

@@ -86,7 +86,7 @@ def test_a_recording_with_a_content_that_is_damaged_or_gone_is_no_pack_until_the
         with pytest.raises(error) as caught, Recorder.resume(recording, settings=settings):
             pass
         assert caught.value.at == f"{recording}:{PARTS[content]}"
-        assert [one.at for one in caught.value.problems] == [PARTS[content]]
+        assert [problem.at for problem in caught.value.problems] == [PARTS[content]]
     assert packs(settings) == []
     assert ids(settings) == [recording]
     assert collect_all(settings) == 0
@@ -103,7 +103,7 @@ def test_all_that_is_not_whole_is_told_together_and_damage_weighs_more_than_abse
     flipped(place(settings, Digest.of(b"made")))
     with pytest.raises(RecordingDamaged) as caught, Recorder.resume(recording, settings=settings):
         pass
-    assert [one.at for one in caught.value.problems] == ["inputs/in.txt", "outputs/report.md"]
+    assert [problem.at for problem in caught.value.problems] == ["inputs/in.txt", "outputs/report.md"]
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_a_recording_with_a_large_event_that_is_damaged_or_gone_is_refused_and_l
     with pytest.raises(RuntimeError), Recorder(model="m", system_prompt="s", settings=settings) as run:
         run.step("t", parameters={"long": "x" * 70_000})
         raise RuntimeError
-    (event,) = (one for one in stored(settings) if one != Digest.of(b"s"))
+    (event,) = (digest for digest in stored(settings) if digest != Digest.of(b"s"))
     harm(place(settings, event))
     with pytest.raises(error) as caught, Recorder.resume(run.id, settings=settings):
         pytest.fail("it went on")
     assert caught.value.at == f"{run.id}:events/2"
-    assert [one.problem.partition(":")[0] for one in left(settings)] == [error.code]
+    assert [recording.problem.partition(":")[0] for recording in left(settings)] == [error.code]
 
 
 def test_a_run_whose_parent_is_gone_is_no_pack(settings: Settings) -> None:

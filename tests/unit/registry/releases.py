@@ -132,7 +132,7 @@ class Releases(Registry):
         """Publish bytes, whatever they are, walking all the way up to there first."""
         statement = Statement(name=str(name), kind=kind, issuer=issuer, digest=Digest.of(data))
         sealed = (envelope or envelope_of("signer"))(statement)
-        self.kept |= {Digest.of(one): one for one in (data, sealed, b"report")}
+        self.kept |= {Digest.of(data): data for data in (data, sealed, b"report")}
         with self.catalog.read() as view:
             before = predecessor(view.streams, name)
         after = "" if before is None else before.version
@@ -264,15 +264,15 @@ class Bent:
         self._answers = answers
 
     def history(self, stream: str) -> Iterable[Happened]:
-        found = self._shelf.history(stream)
-        return self._answers["history"](list(found)) if "history" in self._answers else found
+        events = self._shelf.history(stream)
+        return self._answers["history"](list(events)) if "history" in self._answers else events
 
     def last(self, stream: str) -> Happened | None:
         return self._shelf.last(stream)
 
     def object(self, digest: Digest) -> bytes:
-        found = self._shelf.object(digest)
-        return self._answers["object"](found) if "object" in self._answers else found
+        data = self._shelf.object(digest)
+        return self._answers["object"](data) if "object" in self._answers else data
 
     def keyring(self, seq: int) -> Keyring:
         return self._shelf.keyring(seq)
@@ -281,8 +281,8 @@ class Bent:
         return self._shelf.kin(key_id, seq)
 
     def standing(self) -> Standing | None:
-        found = self._shelf.standing()
-        return self._answers["standing"](found) if "standing" in self._answers else found
+        status = self._shelf.standing()
+        return self._answers["standing"](status) if "standing" in self._answers else status
 
     def inclusion(self, entry: int, size: int) -> tuple[bytes, ...]:
         found = self._shelf.inclusion(entry, size)

@@ -23,8 +23,8 @@ __all__ = ["Stolen", "copied", "stolen"]
 
 def copied(source: Path, target: Path) -> None:
     """A copy of a catalog, as it is now."""
-    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as two:
-        one.backup(two)
+    with closing(sqlite3.connect(source)) as connection, closing(sqlite3.connect(target)) as two:
+        connection.backup(two)
 
 
 class Stolen:
@@ -96,9 +96,9 @@ class Stolen:
     def registry(self, seconds: int) -> Iterator[Registry]:
         """To act in it, after so many seconds."""
         with closing(SqliteCatalog.open(str(self.path), STORE)) as catalog:
-            found = Registry(catalog)
-            found.seconds = seconds
-            yield found
+            registry = Registry(catalog)
+            registry.seconds = seconds
+            yield registry
 
     def audited(self, seen: Checkpoint | None = None, known: TrustedKeys | None = None) -> Audit:
         with closing(SqliteCatalog.open(str(self.path), STORE)) as catalog, catalog.read() as view:

@@ -85,7 +85,7 @@ def test_any_byte_of_any_event_entry_node_and_checkpoint(bench: Bench, row: int,
 @settings(max_examples=20, deadline=None)
 @given(row=st.integers(0, 1 << 10), place=st.integers(0, 1 << 16), by=st.integers(1, 15))
 def test_any_letter_of_the_kind_of_an_event(bench: Bench, row: int, place: int, by: int) -> None:
-    rows = [one for one in bench.events if one[0] != "trust/keyring"]  # the kind of these says nothing to anybody
+    rows = [event for event in bench.events if event[0] != "trust/keyring"]  # the kind of these says nothing to anybody
     stream, seq, kind, _ = rows[row % len(rows)]
     sql = "UPDATE event SET kind = ? WHERE stream = ? AND seq = ?"
     assert not bench.sound_after(sql, changed(kind.encode(), place, by).decode(), stream, seq)

@@ -49,7 +49,7 @@ def test_every_event_has_its_entry_in_the_log_and_a_proof_of_it_under_the_newest
             entry, body = msgspec.json.decode(logged.body, type=Entry), logged.body
             stored = next(iter(reader.streams.read(entry.stream, after=entry.seq - 1)))
             assert Digest.of(stored.body).hex == entry.event
-            assert [one.event.entry for one in reader.history(entry.stream)][entry.seq - 1] == index
+            assert [event.event.entry for event in reader.history(entry.stream)][entry.seq - 1] == index
             proof = inclusion_proof(tree, index, size)
             verify_inclusion(leaf_hash(body), index, size, root=shown.checkpoint.root, proof=proof)
 

@@ -40,9 +40,9 @@ class Past:
         with registry.catalog.read() as view:
             self.known = followed(view.streams, TrustedKeys(), CHECK)
         with registry.reading() as reader:
-            found = newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
-        assert found is not None
-        self.seen = found.checkpoint
+            status = newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        assert status is not None
+        self.seen = status.checkpoint
         registry.catalog.close()
 
 
@@ -165,7 +165,7 @@ def test_an_older_copy_of_everything_is_noticed_by_who_saw_more(past: Past, tmp_
     with pytest.raises(ContextPlaneError) as refused, there.opened(past.seen, past.known):
         pass
     assert refused.value.code == "log_rolled_back"
-    assert [one.code for one in there.audited(past.seen, past.known).troubles] == ["log_rolled_back"]
+    assert [trouble.code for trouble in there.audited(past.seen, past.known).troubles] == ["log_rolled_back"]
 
 
 @pytest.mark.parametrize(("more", "expected"), [(0, "log_rolled_back"), (1, "log_forked"), (2, "log_rewritten")])
@@ -189,7 +189,7 @@ def test_an_emptied_registry_is_rolled_back(past: Past, tmp_path: Path) -> None:
     with pytest.raises(ContextPlaneError) as refused, there.opened(past.seen, past.known):
         pass
     assert refused.value.code == "log_rolled_back"
-    assert "log_rolled_back" in {one.code for one in there.audited(past.seen, past.known).troubles}
+    assert "log_rolled_back" in {trouble.code for trouble in there.audited(past.seen, past.known).troubles}
 
 
 def test_nothing_is_appended_to_a_stream_that_was_cut_so_that_a_taken_version_stays_taken(
@@ -229,4 +229,4 @@ def test_a_key_that_is_revoked_signs_no_checkpoint_that_is_believed(past: Past, 
         pass
     assert refused.value.code == "note_unsigned"
     found = there.audited(past.seen)
-    assert ([one.code for one in found.troubles], found.renewable) == (["note_unsigned"], True)
+    assert ([trouble.code for trouble in found.troubles], found.renewable) == (["note_unsigned"], True)

@@ -48,7 +48,7 @@ def test_all_that_is_wrong_is_told_together_with_its_place(tmp_path: Path) -> No
     thief.add("tree/registry/02", "tree_node", b'"' + b"0" * 64 + b'"')
     thief.add("tree/registry/09", "tree_node", b'"' + b"0" * 64 + b'"')
     thief.add("registry/strange", "entry", b"{}")
-    found = {(one.code, one.at) for one in thief.audited().troubles}
+    found = {(trouble.code, trouble.at) for trouble in thief.audited().troubles}
     assert found == {
         ("registry_stream_cut", "registry/version/refunds@1.0.0@2"),
         ("log_rewritten", "registry/pins/prod/refunds@1"),
@@ -79,7 +79,7 @@ def test_neither_is_one_that_stands_in_an_entry_of_the_log(here: Office, number:
     environment_set(here.desk, "dev", protected=False, by=here.by("ops"))
     there = Stolen(Path(here.desk.platform.home.catalog))
     there.put(LOG, 1, there.body(LOG, 1).replace(b'"seq":1,', b'"seq":%b,' % number))
-    assert "log_rewritten" in {one.code for one in whole(here).troubles}
+    assert "log_rewritten" in {trouble.code for trouble in whole(here).troubles}
 
 
 def test_a_log_that_is_longer_than_is_signed_is_told_to_whoever_never_saw_it_before(tmp_path: Path) -> None:
@@ -88,7 +88,9 @@ def test_a_log_that_is_longer_than_is_signed_is_told_to_whoever_never_saw_it_bef
     registry.catalog.close()
     thief = Stolen(tmp_path / "catalog.db")
     thief.cut(CHECKPOINTS)
-    assert [(one.code, one.at) for one in thief.audited().troubles] == [("log_rewritten", f"{CHECKPOINTS}@7")]
+    assert [(trouble.code, trouble.at) for trouble in thief.audited().troubles] == [
+        ("log_rewritten", f"{CHECKPOINTS}@7")
+    ]
 
 
 def test_a_memory_of_the_keyring_that_trusts_others_than_the_keyring_does_is_told(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_a_memory_of_the_keyring_that_trusts_others_than_the_keyring_does_is_tol
     assert thief.audited(known=known).sound
     (acme,) = known.issuers
     widened = replace(known, issuers=(acme, replace(acme, name="globex")))
-    assert [one.code for one in thief.audited(known=widened).troubles] == ["keyring_rewritten"]
+    assert [trouble.code for trouble in thief.audited(known=widened).troubles] == ["keyring_rewritten"]
 
 
 def test_an_event_beside_the_log_is_told(tmp_path: Path) -> None:
@@ -120,7 +122,7 @@ def test_a_keyring_that_does_not_verify_is_the_one_trouble_for_nobody_is_trusted
     registry.catalog.close()
     thief = Stolen(tmp_path / "catalog.db")
     thief.put("trust/keyring", 2, thief.body("trust/keyring", 3))
-    assert [one.at for one in thief.audited().troubles] == ["trust/keyring@2"]
+    assert [trouble.at for trouble in thief.audited().troubles] == ["trust/keyring@2"]
 
 
 def test_an_empty_registry_is_sound_and_there_is_nothing_to_sign_or_to_prove(here: Office) -> None:
@@ -190,7 +192,11 @@ def test_when_who_signed_the_newest_checkpoint_is_revoked_another_vouches_for_al
     assert said.startswith("registry/checkpoints@8: the key that signed the newest checkpoint is revoked")
     assert "'ctx verify --registry --sign --key KEY'" in said
     found = whole(here)
-    assert ([one.code for one in found.troubles], found.renewable, found.by_revoked) == (["note_unsigned"], True, 1)
+    assert ([trouble.code for trouble in found.troubles], found.renewable, found.by_revoked) == (
+        ["note_unsigned"],
+        True,
+        1,
+    )
     sign(here, found, "root")
     assert here.stage(ref) == "published"
     assert whole(here).sound

@@ -36,7 +36,7 @@ def findings(here: Office) -> list[Finding]:
 
 
 def told(here: Office) -> set[tuple[str, str]]:
-    return {(one.state, one.what) for one in findings(here)}
+    return {(finding.state, finding.what) for finding in findings(here)}
 
 
 def index(here: Office) -> dict[str, Recorded | None]:
@@ -108,7 +108,7 @@ def test_its_index_is_made_again_from_its_streams(settings: Settings) -> None:
                 tx.objects.release(name)
                 tx.objects.forget(digest)
             tx.marks.clear()
-        states = {one.state for one in findings(there)}
+        states = {finding.state for finding in findings(there)}
         assert states == {"index", "orphaned"}
         assert code(lambda: there.stage("ctxpack.support@1.0.0")) == "registry_heads_damaged"
     with repaired(settings):
@@ -157,10 +157,10 @@ def test_a_memory_that_cannot_be_read_leaves_open_whether_it_is_sound(in_file: S
 
 def test_a_registry_that_waits_to_be_signed_anew_is_not_called_damaged_and_the_way_out_is_told(there: Office) -> None:
     there.change_keys(revoke(key_of("ops"), TrustedKeys().as_of))
-    (found,) = findings(there)
-    assert (found.state, found.what) == ("unreadable", f"{CHECKPOINTS}@8")
-    assert found.why.startswith("note_unsigned: the key that signed the newest checkpoint is revoked")
-    assert "('ctx verify --registry --sign --key KEY'" in found.why
+    (finding,) = findings(there)
+    assert (finding.state, finding.what) == ("unreadable", f"{CHECKPOINTS}@8")
+    assert finding.why.startswith("note_unsigned: the key that signed the newest checkpoint is revoked")
+    assert "('ctx verify --registry --sign --key KEY'" in finding.why
 
 
 def test_a_checkpoint_that_no_trusted_key_signed_is_damage(in_file: Settings) -> None:

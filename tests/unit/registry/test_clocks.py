@@ -52,7 +52,7 @@ def resolve(here: Office, max_age: int | None = None) -> object:
 def times(here: Office) -> list[Timestamp]:
     with here.desk.reading() as reader:
         streams = [pins_stream(environment, "ctxpack.support") for environment in ("prod", "staging", "dev")]
-        return [one.at for stream in streams for one in reader.history(stream)]
+        return [event.at for stream in streams for event in reader.history(stream)]
 
 
 def test_acts_go_on_one_after_the_other_and_all_of_it_stays_sound(ahead: Office) -> None:
@@ -92,7 +92,7 @@ def test_whatever_clocks_show_all_that_is_written_can_be_read_and_is_sound(acts:
             ACTS[act](here)
         assert verified(here.desk, lambda _size, _events: None).troubles == ()
         with here.desk.reading() as reader:
-            times = [one.at for one in reader.history(environment_stream("dev"))]
+            times = [event.at for event in reader.history(environment_stream("dev"))]
     assert times == sorted(set(times))
 
 
@@ -111,7 +111,7 @@ def test_a_revocation_parts_what_was_signed_before_it_from_what_comes_after(ahea
     ahead.change_keys(lost)
     with ahead.desk.reading() as reader:
         before = list(reader.history(pins_stream("staging", "ctxpack.support")))
-    assert [one.by.revoked for one in before] == [False]
+    assert [event.by.revoked for event in before] == [False]
     assert code(lambda: ahead.pin("dev", PACK)) == "registry_signer_untrusted"
 
 

@@ -205,7 +205,7 @@ def test_what_enables_is_void_when_its_key_is_revoked_from_before_and_what_restr
     with registry.reading() as reader:
         assert reader.environment("dev").protected
         version = reader.version(REF)
-    assert [one.trigger for one in version.open_refreshes] == ["MODEL_CONFIG_UPDATED"]
+    assert [open_refresh.trigger for open_refresh in version.open_refreshes] == ["MODEL_CONFIG_UPDATED"]
     assert version.stage == "deprecated"
 
 
@@ -240,7 +240,7 @@ def test_a_past_of_pins_that_was_exchanged_is_noticed_on_the_way_back(registry: 
         registry.pin("prod", "refunds@1.0.0", PACK)
     stream = pins_stream("prod", "refunds")
     with registry.reading() as reader:
-        assert [one.event.seq for one in reader.backwards(stream)] == [3, 2, 1]
+        assert [backward.event.seq for backward in reader.backwards(stream)] == [3, 2, 1]
         body = next(iter(reader.streams.read(stream, after=2))).body
     registry.tamper(stream, 2, body)
     with registry.reading() as reader:

@@ -49,7 +49,7 @@ def test_another_end_of_any_stream_is_another_root(heads: dict[str, Head], data:
     _, root = tree(heads)
     name = data.draw(st.sampled_from(sorted(heads)) if heads else NAMES)
     assert tree({**heads, name: Head(seq=10, digest="0" * 64)})[1] != root
-    assert tree({one: heads[one] for one in heads if one != name})[1] != root or name not in heads
+    assert tree({head: heads[head] for head in heads if head != name})[1] != root or name not in heads
 
 
 @given(HEADS.filter(bool), st.data())

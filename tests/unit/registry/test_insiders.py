@@ -31,7 +31,7 @@ LINTED = Linted(report=str(Digest.of(b"{}")), roles=(), after="")
 
 def slip(here: Office, by: str, digest: Digest, *changes: Change, objects: tuple[bytes, ...] = ()) -> None:
     """Append events about some bytes, as no verb would."""
-    plans = [Planned(stream=artifact_stream(digest), change=one, reason="so it is") for one in changes]
+    plans = [Planned(stream=artifact_stream(digest), change=change, reason="so it is") for change in changes]
     here.desk.act(key_of(by), plans, objects)
 
 
@@ -184,7 +184,7 @@ def test_a_rotation_cannot_be_taken_out_of_a_past_that_was_seen(here: Office, tm
     target = str(here.record().digest)
     assert code(lambda: here.review(target, "spare", "security")) == "reviewer_is_author"
     with here.desk.platform.catalog.read() as view:
-        *_, before, rotated, _last = [one.body for one in view.streams.read(KEYRING_STREAM)]
+        *_, before, rotated, _last = [event.body for event in view.streams.read(KEYRING_STREAM)]
     assert before != rotated
     stolen = Stolen(tmp_path / ".ctx" / "catalog.db")
     stolen.run("UPDATE event SET body = ? WHERE stream = ? AND body = ?", before, KEYRING_STREAM, rotated)

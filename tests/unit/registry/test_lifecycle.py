@@ -34,7 +34,7 @@ from tests.unit.registry.world import ISSUER, PEOPLE, Registry
 DATA = b'{"pack":1}'
 REF = PackRef("refunds", "1.0.0")
 OBJECTS = {"report": b"report", "envelope": b"envelope"}
-REPORT, ENVELOPE = (str(Digest.of(one)) for one in OBJECTS.values())
+REPORT, ENVELOPE = (str(Digest.of(data)) for data in OBJECTS.values())
 
 # The lifecycle as the contract has it: which stage can follow which.
 NEXT = {
@@ -129,7 +129,7 @@ def test_an_artifact_takes_no_way_but_that_of_the_table(steps: list[tuple[Change
         assert state.stage in NEXT[stage]
         stage = state.stage
         if stage in {"reviewed", "signed"}:
-            approving = {(one.role, one.key_id) for one in state.reviews if one.verdict == "approve"}
+            approving = {(review.role, review.key_id) for review in state.reviews if review.verdict == "approve"}
             assert {role for role, _ in approving} >= set(FOUR)
             assert len({key for _, key in approving}) == len(approving)
             assert not state.rejected

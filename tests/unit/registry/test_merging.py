@@ -31,14 +31,14 @@ def catalog(name: str = "decision-catalog.support", **parts: Any) -> Given:  # n
 
 
 def specs_of(whole: Merged) -> list[str]:
-    return [one.decision_key for one in whole.pack.decision_layer.decision_specs]
+    return [decision_spec.decision_key for decision_spec in whole.pack.decision_layer.decision_specs]
 
 
 def test_a_pack_alone_is_itself() -> None:
     whole = merged([pack()])
     assert (whole.value, whole.intents) == (EXAMPLE, ())
     assert whole.pack == msgspec.convert(EXAMPLE, ContextPack)
-    assert [(one.kind, one.key, one.origins) for one in whole.parts] == [
+    assert [(part.kind, part.key, part.origins) for part in whole.parts] == [
         ("decision_spec", "support.refund.execute", ("ctxpack.support@1.0.0",))
     ]
 
@@ -46,13 +46,13 @@ def test_a_pack_alone_is_itself() -> None:
 def test_a_catalog_adds_decisions_plans_and_intents_and_changes_nothing_else() -> None:
     whole = merged([pack(), catalog()])
     assert specs_of(whole) == ["support.refund.execute", "support.refund.review"]
-    assert [one.template_id for one in whole.pack.task_layer.task_templates] == ["refund.review"]
-    assert [one.intent_id for one in whole.intents] == ["support.refund"]
+    assert [task_template.template_id for task_template in whole.pack.task_layer.task_templates] == ["refund.review"]
+    assert [intent.intent_id for intent in whole.intents] == ["support.refund"]
     assert isinstance(whole.value, dict)
     same = {key: value for key, value in whole.value.items() if key not in {"decision_layer", "task_layer"}}
     assert same == {key: value for key, value in EXAMPLE.items() if key not in {"decision_layer", "task_layer"}}
     assert judged(whole.value).passed
-    assert {one.key: one.origins for one in whole.parts} == {
+    assert {part.key: part.origins for part in whole.parts} == {
         "support.refund.execute": ("ctxpack.support@1.0.0",),
         "support.refund.review": ("decision-catalog.support@2.1.0",),
         "support.refund": ("decision-catalog.support@2.1.0",),
@@ -67,13 +67,13 @@ def test_what_two_say_alike_is_there_once_with_both_origins_however_they_write_i
     whole = merged([again, pack(), catalog()])
     assert specs_of(whole) == ["support.refund.execute", "support.refund.review"]
     both = ("decision-catalog.other@2.1.0", "decision-catalog.support@2.1.0")
-    assert {one.key: one.origins for one in whole.parts if one.kind != "intent"}["support.refund.review"] == both
+    assert {part.key: part.origins for part in whole.parts if part.kind != "intent"}["support.refund.review"] == both
 
 
 def test_a_pack_may_say_the_same_as_a_catalog() -> None:
     whole = merged([pack(), catalog(decision_specs=[*CATALOG["decision_specs"], OWN])])
     assert specs_of(whole) == ["support.refund.execute", "support.refund.review"]
-    (own,) = [one for one in whole.parts if one.key == "support.refund.execute"]
+    (own,) = [part for part in whole.parts if part.key == "support.refund.execute"]
     assert own.origins == ("ctxpack.support@1.0.0", "decision-catalog.support@2.1.0")
 
 
@@ -140,8 +140,10 @@ BOUND = with_changes(
 
 @proves("context-pack:references:decision-catalog")
 def test_a_rule_may_be_bound_to_a_decision_of_a_catalog_that_the_pack_draws_on() -> None:
-    assert "decision_binding_unknown" in {one.code for one in judged(BOUND, ENVIRONMENT).findings}
-    assert "decision_binding_unknown" in {one.code for one in judged_together([pack(BOUND)], ENVIRONMENT).findings}
+    assert "decision_binding_unknown" in {finding.code for finding in judged(BOUND, ENVIRONMENT).findings}
+    assert "decision_binding_unknown" in {
+        finding.code for finding in judged_together([pack(BOUND)], ENVIRONMENT).findings
+    }
     assert judged_together([catalog(), pack(BOUND)], ENVIRONMENT).passed
     assert (
         merged([pack(BOUND), catalog()]).pack.decision_layer.decision_specs[1].decision_key == "support.refund.review"
@@ -188,7 +190,7 @@ def test_a_catalog_that_does_not_fit_its_pack_is_refused_by_the_law_that_both_br
     with pytest.raises(MergedViewInvalid) as refused:
         merged([pack(), Given(document=msgspec.convert(value, DecisionCatalog), value=value)])
     assert refused.value.code == "merged_view_invalid"
-    assert law in {one["code"] for one in refused.value.details["findings"]}  # type: ignore[attr-defined]
+    assert law in {finding["code"] for finding in refused.value.details["findings"]}  # type: ignore[attr-defined]
 
 
 # --- the laws, for any catalogs ---------------------------------------------------------------------------------------
@@ -252,11 +254,11 @@ def test_every_part_is_there_once_with_its_origins_or_all_is_refused(added: list
     assert isinstance(whole, Merged) is not disagree
     if not isinstance(whole, Merged):
         return
-    added_parts = {(one.kind, one.key): one.origins for one in whole.parts if one.origins[0] != str(pack().ref)}
+    added_parts = {(part.kind, part.key): part.origins for part in whole.parts if part.origins[0] != str(pack().ref)}
     assert added_parts == {key: tuple(sorted(of)) for key, of in said.items()}
-    keys = [one.decision_key for one in whole.pack.decision_layer.decision_specs]
-    keys += [one.template_id for one in whole.pack.task_layer.task_templates]
-    keys += [one.intent_id for one in whole.intents]
+    keys = [decision_spec.decision_key for decision_spec in whole.pack.decision_layer.decision_specs]
+    keys += [task_template.template_id for task_template in whole.pack.task_layer.task_templates]
+    keys += [intent.intent_id for intent in whole.intents]
     assert sorted(keys) == sorted([OWN["decision_key"], *(key for _, key in said)])
     assert (
         whole.pack.decision_layer.decision_specs[0]
@@ -266,6 +268,6 @@ def test_every_part_is_there_once_with_its_origins_or_all_is_refused(added: list
 
 def test_merging_leaves_the_documents_as_they_were() -> None:
     documents = [pack(copy.deepcopy(EXAMPLE)), catalog()]
-    before = msgspec.json.encode([one.value for one in documents])
+    before = msgspec.json.encode([document.value for document in documents])
     merged(documents)
-    assert msgspec.json.encode([one.value for one in documents]) == before
+    assert msgspec.json.encode([document.value for document in documents]) == before

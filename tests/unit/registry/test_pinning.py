@@ -111,7 +111,7 @@ def test_an_overlay_is_pinned_onto_the_pack_it_is_for_where_it_is_for(here: Offi
     here.pin("staging", "ovl.staging@1.0.0")
     with here.desk.reading() as reader:
         pins = reader.pins("staging", SUPPORT).pins
-    assert [one.id for one in pins.overlays] == ["ovl.staging"]
+    assert [overlay.id for overlay in pins.overlays] == ["ovl.staging"]
     assert pins.base is not None
 
 
@@ -235,7 +235,7 @@ def test_golden_cases_that_cannot_run_do_not_hide_that_the_rollback_is_in_force(
     act = rolled_back(RegistryDesk(here.desk.keys, golden=Lost()), "prod", SUPPORT, None, here.by("ops"))
     assert (act.golden, act.golden_words.partition(":")[0], here.base("prod")) == ("not_run", "object_not_found", PACK)
     with here.desk.reading() as reader:
-        kinds = [one.kind for one in reader.history(pins_stream("prod", SUPPORT))]
+        kinds = [event.kind for event in reader.history(pins_stream("prod", SUPPORT))]
     assert kinds[-2:] == ["rolled_back", "rollback_ended"]
 
 
@@ -287,7 +287,7 @@ def test_a_promotion_needs_passed_release_gates_and_no_open_incident(here: Offic
     incident_closed(here.desk, ref, "INC-7", by)
     promoted(here.desk, "prod", SUPPORT, by)
     with here.desk.reading() as reader:
-        kinds = [one.kind for one in reader.history(pins_stream("prod", SUPPORT))]
+        kinds = [event.kind for event in reader.history(pins_stream("prod", SUPPORT))]
     assert kinds == ["pinned", "promoted"]
 
 
@@ -338,6 +338,8 @@ def test_every_pin_is_in_the_history_with_who_and_why(here: Office) -> None:
     here.pin("prod", PACK)
     pinned(here.desk, "prod", PackRef.parse(SECOND), here.by("root", "new redaction"))
     with here.desk.reading() as reader:
-        told = [(one.kind, one.event.reason, one.by.key_id) for one in reader.history(pins_stream("prod", SUPPORT))]
+        told = [
+            (event.kind, event.event.reason, event.by.key_id) for event in reader.history(pins_stream("prod", SUPPORT))
+        ]
     ops, root = (key_of(name).public_key.key_id for name in ("ops", "root"))
     assert told == [("pinned", "as it should be", ops), ("pinned", "new redaction", root)]

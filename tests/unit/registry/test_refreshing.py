@@ -59,7 +59,9 @@ def test_a_trigger_opens_the_actions_of_the_contract_for_the_packs_concerned(
     opened = refresh_opened(here.desk, trigger, dependency, here.by("pub"))
     assert opened.opened == (REF,)
     (state,) = open_refreshes(here.desk)
-    assert [(one.trigger, list(one.outstanding)) for one in state.open_refreshes] == [(trigger, actions)]
+    assert [(open_refresh.trigger, list(open_refresh.outstanding)) for open_refresh in state.open_refreshes] == [
+        (trigger, actions)
+    ]
     again = refresh_opened(here.desk, trigger, dependency, here.by("pub"))
     assert (again.opened, again.before) == ((), (REF,))
 
@@ -86,16 +88,16 @@ def test_a_refresh_closes_when_every_action_ran_and_passed_and_its_reports_are_s
     refresh_opened(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
     assert code(lambda: here.pin("prod", REF)) == "refresh_open"
     outcomes = refresh_run(here.desk, REF, here.by("pub"))
-    assert [(one.action, one.passed) for one in outcomes] == [
+    assert [(outcome.action, outcome.passed) for outcome in outcomes] == [
         ("tool_schema_validation", True),
         ("arg_constraint_tests", True),
     ]
     assert open_refreshes(here.desk) == ()
     here.pin("prod", REF)
     with here.desk.reading() as reader:
-        changes = [one.change for one in reader.history(version_stream(REF))]
-    reports = [one.report for one in changes if isinstance(one, RefreshReported)]
-    told = [json.loads(here.desk.platform.objects.get(Digest.parse(one))) for one in reports]
+        changes = [event.change for event in reader.history(version_stream(REF))]
+    reports = [change.report for change in changes if isinstance(change, RefreshReported)]
+    told = [json.loads(here.desk.platform.objects.get(Digest.parse(report))) for report in reports]
     assert [(one["action"], one["passed"], one["ref"]) for one in told] == [
         ("tool_schema_validation", True, PACK),
         ("arg_constraint_tests", True, PACK),
@@ -124,9 +126,9 @@ def test_what_cannot_run_yet_keeps_a_refresh_open_and_says_why(
     here.release()
     refresh_opened(here.desk, trigger, dependency, here.by("pub"))
     outcomes = refresh_run(here.desk, REF, here.by("pub"), ENVIRONMENT)
-    assert {one.action for one in outcomes if one.passed} == done
-    assert {one.action for one in outcomes if one.passed is None} == waits
-    assert all(one.words for one in outcomes if one.passed is None)
+    assert {outcome.action for outcome in outcomes if outcome.passed} == done
+    assert {outcome.action for outcome in outcomes if outcome.passed is None} == waits
+    assert all(outcome.words for outcome in outcomes if outcome.passed is None)
     (state,) = open_refreshes(here.desk)
     assert set(state.open_refreshes[0].outstanding) == waits
     assert code(lambda: here.pin("prod", REF)) == "refresh_open"
@@ -160,8 +162,8 @@ def test_a_changed_catalog_is_checked_together_with_the_pack(here: Office) -> No
     opened = refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", str(ref), here.by("pub"))
     assert opened.opened == (REF,)
     outcomes = refresh_run(here.desk, REF, here.by("pub"))
-    assert {one.passed for one in outcomes} == {False}
-    assert all(one.words.startswith("merge_conflict") for one in outcomes)
+    assert {outcome.passed for outcome in outcomes} == {False}
+    assert all(outcome.words.startswith("merge_conflict") for outcome in outcomes)
     (state,) = open_refreshes(here.desk)
     assert state.open_refreshes[0].outstanding == REQUIRED["DECISION_CATALOG_UPDATED"]
 
@@ -182,11 +184,11 @@ def test_only_a_publisher_of_the_issuer_reports_on_a_refresh(here: Office) -> No
 
 @pytest.mark.parametrize(("severity", "passed"), [("error", False), ("unknown", False), ("warning", True)])
 def test_what_cannot_be_told_is_no_pass(severity: Severity, passed: bool) -> None:  # noqa: FBT001
-    found = Finding(gate="policy", code="fact_unknown", severity=severity, at="/x", cause="so", cure="mend it")
-    result = ran("policy_lint", Report(findings=(found,)))
+    finding = Finding(gate="policy", code="fact_unknown", severity=severity, at="/x", cause="so", cure="mend it")
+    result = ran("policy_lint", Report(findings=(finding,)))
     assert result is not None
-    assert (result.passed, result.findings) == (passed, (found,))
-    other = ran("consent_checks", Report(findings=(found,)))
+    assert (result.passed, result.findings) == (passed, (finding,))
+    other = ran("consent_checks", Report(findings=(finding,)))
     assert other is not None
     assert (other.passed, other.findings) == (True, ())
 
@@ -205,7 +207,7 @@ def test_an_action_that_nobody_here_knows_keeps_a_refresh_open_and_the_others_ru
     asked = RefreshRequired(trigger="MEMORY_POLICY_UPDATED", dependency=ISSUER, actions=("dance", "consent_checks"))
     here.desk.act(key_of("pub"), [Planned(stream=version_stream(ref), change=asked, reason="why not")])
     outcomes = refresh_run(here.desk, ref, here.by("pub"), ENVIRONMENT)
-    assert [(one.action, one.passed) for one in outcomes] == [("dance", None), ("consent_checks", True)]
+    assert [(outcome.action, outcome.passed) for outcome in outcomes] == [("dance", None), ("consent_checks", True)]
     assert "does not know" in outcomes[0].words
     (waiting,) = open_refreshes(here.desk)
     assert waiting.open_refreshes[0].outstanding == ("dance",)

@@ -172,7 +172,7 @@ def test_a_published_entry_tells_what_it_stands_on(here: Office) -> None:
     change = happened.change
     assert isinstance(change, Published)
     assert (change.issuer, change.kind, change.golden, change.after) == (ISSUER, "context_pack", "not_run", "")
-    assert {one.role: one.by for one in change.approvals} == {
+    assert {approval.role: approval.by for approval in change.approvals} == {
         role: key_of(name).public_key.key_id for name, role in zip(("arch", "sec", "dat", "eva"), FOUR, strict=True)
     }
     report: Any = msgspec.json.decode(here.desk.platform.objects.get(Digest.parse(change.report)))

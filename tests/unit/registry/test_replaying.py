@@ -56,7 +56,7 @@ def test_what_happened_to_keys_since_stops_new_traffic_and_is_told_to_a_replay(w
     change(registry)
     assert registry.ends() == code
     again = registry.resolve(purpose="replay")
-    assert again.marks == tuple(f"{PACK}: {one}" for one in marks)
+    assert again.marks == tuple(f"{PACK}: {mark}" for mark in marks)
     assert (again.value, again.packs[0].digest) == (live.value, live.packs[0].digest)
 
 

@@ -49,15 +49,15 @@ def test_the_full_example_is_resolved_by_its_reference_with_all_that_proves_it()
     assert (found.value, found.overlays, found.marks, found.ttl_seconds) == (EXAMPLE, (), (), 86400)
     artifact = artifact_stream(used.digest)
     streams = [artifact] * 7 + ["registry/version/ctxpack.support@1.0.0", "registry/pins/prod/ctxpack.support"]
-    assert [one.stream for one in found.proof.events] == streams
-    assert [one.seq for one in found.proof.events] == [1, 2, 3, 4, 5, 6, 7, 1, 1]
+    assert [event.stream for event in found.proof.events] == streams
+    assert [event.seq for event in found.proof.events] == [1, 2, 3, 4, 5, 6, 7, 1, 1]
 
 
 def test_the_proof_can_be_checked_by_anybody_who_has_the_checkpoint() -> None:
     proof = Releases().with_example().resolve().proof
-    for one in proof.events:
-        leaf = leaf_hash(entry_body(Entry(event=one.event, seq=one.seq, stream=one.stream)))
-        verify_inclusion(leaf, one.entry, proof.checkpoint.size, root=proof.checkpoint.root, proof=one.path)
+    for event in proof.events:
+        leaf = leaf_hash(entry_body(Entry(event=event.event, seq=event.seq, stream=event.stream)))
+        verify_inclusion(leaf, event.entry, proof.checkpoint.size, root=proof.checkpoint.root, proof=event.path)
     assert proof.checkpoint.text.encode() in proof.note
 
 
@@ -71,12 +71,12 @@ def test_catalogs_and_overlays_take_part_in_their_order_and_are_in_the_lineage()
     found = registry.resolve(PACK, catalog)
     names = ["ctxpack.support@1.0.0", "decision-catalog.support@2.1.0", "ov.b@1.0.0", "ov.a@1.0.0"]
     assert [str(one.ref) for one in found.lineage] == names
-    assert [one.digest for one in found.overlays] == [Digest.of(canonical(early)), Digest.of(canonical(late))]
-    assert [one.decision_key for one in found.view.decision_layer.decision_specs] == [
+    assert [overlay.digest for overlay in found.overlays] == [Digest.of(canonical(early)), Digest.of(canonical(late))]
+    assert [decision_spec.decision_key for decision_spec in found.view.decision_layer.decision_specs] == [
         "support.refund.execute",
         "support.refund.review",
     ]
-    assert {one.overlay for one in found.applied} == {"ov.a@1.0.0", "ov.b@1.0.0"}
+    assert {overlay.overlay for overlay in found.applied} == {"ov.a@1.0.0", "ov.b@1.0.0"}
     assert msgspec.convert(found.value, ContextPack) == found.view != msgspec.convert(EXAMPLE, ContextPack)
 
 
@@ -172,7 +172,7 @@ def test_the_registry_has_the_issuer_on_record_and_a_pack_without_one_is_none() 
     assert published is not None
     assert published.issuer == EXAMPLE["contract_meta"]["issuer"] == TENANT
     nobodys = with_changes([{"at": "/contract_meta/issuer"}])
-    assert [one.code for one in judge("context_pack", nobodys).findings] == ["schema_part_missing"]
+    assert [finding.code for finding in judge("context_pack", nobodys).findings] == ["schema_part_missing"]
     bend: Callable[[Any], Any] = lambda shelf: Bent(shelf, object=lambda _: canonical(nobodys))  # noqa: E731
     assert registry.ends(bend=bend) == "artifact_mismatch"
 

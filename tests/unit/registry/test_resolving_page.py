@@ -17,7 +17,7 @@ CODES = {cls.code for cls in error_classes()}
 OWN = [
     cls.code
     for cls in error_classes()
-    if cls.__module__ in {one.__name__ for one in (admit, merge, resolve, compatibility, tenancy)}
+    if cls.__module__ in {module_type.__name__ for module_type in (admit, merge, resolve, compatibility, tenancy)}
 ]
 
 

@@ -81,7 +81,7 @@ def rogue(registry: Registry, by: str, stream: str, change: Change, odd: Odd = E
 def troubles(registry: Registry) -> list[tuple[str, str]]:
     with registry.catalog.read() as view:
         found = audit(view, TrustedKeys(), CHECK, origin=ORIGIN, seen=None)
-    return [(one.code, one.at) for one in found.troubles]
+    return [(trouble.code, trouble.at) for trouble in found.troubles]
 
 
 def published(data: bytes) -> Published:
@@ -210,10 +210,10 @@ def test_what_is_in_order_is_in_order_whatever_program_wrote_it() -> None:
 def checkpoint(registry: Registry, size: int, seconds: int) -> None:
     """A checkpoint of so many more entries than the newest one, so many seconds later."""
     with registry.reading() as reader:
-        found = newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
-    assert found is not None
-    last = found.checkpoint
-    time = Timestamp(seconds=found.time.seconds + seconds, nanos=0)
+        status = newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+    assert status is not None
+    last = status.checkpoint
+    time = Timestamp(seconds=status.time.seconds + seconds, nanos=0)
     made = Checkpoint(origin=ORIGIN, size=last.size + size, root=last.root, time=time, heads=last.heads)
     body = canonical(signed_checkpoint(made, key_of("pub")).decode())
     with registry.catalog.write() as tx:

@@ -138,7 +138,7 @@ def test_before_the_registry_is_signed_anew_nothing_of_it_is_believed(theft: The
     there = stolen(theft.unsealed, tmp_path)
     assert code(lambda: opened(there)) == BEFORE
     found = there.audited()
-    assert ([one.code for one in found.troubles], found.renewable) == ([BEFORE], True)
+    assert ([trouble.code for trouble in found.troubles], found.renewable) == ([BEFORE], True)
 
 
 def test_what_the_key_did_before_stands_and_the_others_go_on(tmp_path: Path) -> None:
@@ -200,14 +200,14 @@ def test_a_role_that_was_taken_away_is_used_no_more_without_being_told(tmp_path:
     backdated(registry.catalog, earlier, keyring=keyring_before(registry.catalog), until=registry.now)
     registry.catalog.close()
     there = Stolen(tmp_path / "catalog.db")
-    assert {one.code for one in there.audited().troubles} == {"clock_went_backwards"}
+    assert {trouble.code for trouble in there.audited().troubles} == {"clock_went_backwards"}
     # He takes the checkpoint away that stands between: now it takes somebody who saw it.
     last = there.body(CHECKPOINTS, 3)
     there.cut(CHECKPOINTS, 2)
     there.add(CHECKPOINTS, "checkpoint", last)
     assert opened(there)
     assert code(lambda: opened(there, seen.checkpoint)) == "clock_went_backwards"
-    assert {one.code for one in there.audited(seen.checkpoint).troubles} == {"clock_went_backwards"}
+    assert {trouble.code for trouble in there.audited(seen.checkpoint).troubles} == {"clock_went_backwards"}
 
 
 def test_nobody_signs_an_older_copy_of_what_he_saw(theft: Theft, tmp_path: Path) -> None:

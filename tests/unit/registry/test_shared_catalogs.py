@@ -47,7 +47,7 @@ def test_alone_it_stays_a_draft_and_together_with_the_catalog_it_is_linted(here:
     alone = here.record(BOUND)
     assert alone.report is not None
     assert alone.stage == "draft"
-    assert "decision_binding_unknown" in {one.code for one in alone.report.findings}
+    assert "decision_binding_unknown" in {finding.code for finding in alone.report.findings}
     assert here.record(BOUND, catalogs=(SHARED,)).stage == "linted"
 
 
@@ -71,7 +71,7 @@ def test_a_run_gets_it_together_with_the_catalog_and_not_alone(here: Office) -> 
     ref = release_bound(here)
     assert code(lambda: resolve(here, ref)) == "merged_view_invalid"
     found = resolve(here, ref, SHARED)
-    keys = [one.decision_key for one in found.view.decision_layer.decision_specs]
+    keys = [decision_spec.decision_key for decision_spec in found.view.decision_layer.decision_specs]
     assert keys == ["support.refund.execute", "support.refund.review"]
 
 
@@ -103,7 +103,7 @@ def test_what_was_linted_with_other_catalogs_since_is_published_with_those(here:
     here.sign(str(acted.digest))
     here.publish(str(acted.digest))
     with here.desk.reading() as reader:
-        assert [one.version for one in reader.version(acted.ref).entry_of.catalogs] == ["2.1.1"]
+        assert [catalog.version for catalog in reader.version(acted.ref).entry_of.catalogs] == ["2.1.1"]
 
 
 def test_what_was_judged_with_other_catalogs_than_it_was_linted_with_is_not_published(here: Office) -> None:
@@ -158,5 +158,5 @@ def test_a_refresh_judges_it_with_the_catalogs_that_it_was_published_with(here: 
     here.release({**CATALOG, "catalog_version": "2.1.1"})
     opened = refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", dependency, here.by("pub")).opened
     assert ref in opened
-    outcomes = {one.action: one.passed for one in refresh_run(here.desk, ref, here.by("pub"))}
+    outcomes = {outcome.action: outcome.passed for outcome in refresh_run(here.desk, ref, here.by("pub"))}
     assert outcomes["bindings"] is True

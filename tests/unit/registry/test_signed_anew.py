@@ -31,7 +31,7 @@ def open_dev(here: Office, by: str = "ops") -> None:
 
 
 def revoked_from(keys: TrustedKeys) -> Timestamp | None:
-    (ops,) = (key for one in keys.issuers for key in one.keys if key.key == key_of("ops").public_key)
+    (ops,) = (key for issuer in keys.issuers for key in issuer.keys if key.key == key_of("ops").public_key)
     return ops.revoked_from
 
 

@@ -132,5 +132,5 @@ def test_sixteen_writers_at_once_all_get_their_turn_and_the_log_is_whole(place: 
     assert at_once(settings, here, [recording(number) for number in range(1, 17)]) == ["linted"] * 16
     with here.desk.reading() as reader:
         entries = list(reader.streams.read(LOG))
-        told = [one.event.entry for name in reader.streams.names(ARTIFACTS) for one in reader.history(name)]
+        told = [event.event.entry for name in reader.streams.names(ARTIFACTS) for event in reader.history(name)]
     assert sorted(told) == list(range(len(entries))) == list(range(32))

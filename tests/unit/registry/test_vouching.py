@@ -168,7 +168,7 @@ def test_one_event_of_the_version_before_is_read_whatever_happened_to_it_and_non
         registry.on_version("author", str(PACK), Observed(environment=f"env_{n}", run="run_0123456789abcdef"))
     registry.pin_here(registry.release(NEXT))
     registry.release(with_changes([{"at": "/pack_meta/pack_version", "value": "3.0.0"}]))
-    streams = [one.stream for one in registry.resolve(SECOND).proof.events]
+    streams = [event.stream for event in registry.resolve(SECOND).proof.events]
     assert streams.count(version_stream(PACK)) == 1
     assert set(streams) == {
         version_stream(PACK),

@@ -91,7 +91,7 @@ class Registry:
         with self.catalog.write() as tx:
             keys = followed(tx.streams, TrustedKeys(), CHECK)
             writer = Writer(tx, keys=keys, check=CHECK, signer=signer, now=self.now, origin=ORIGIN)
-            return writer.append(planned, [recorded(one) for one in objects])
+            return writer.append(planned, [recorded(object_) for object_ in objects])
 
     def on_artifact(self, by: str, data: bytes, change: Change, *objects: bytes) -> Appended:
         plan = Planned(stream=artifact_stream(Digest.of(data)), change=change, reason="as it should be")
@@ -150,7 +150,7 @@ class Registry:
         """Everything that the registry's streams hold."""
         with self.catalog.read() as view:
             names = [*view.streams.names(REGISTRY), *view.streams.names("tree/")]
-            return {name: [(one.seq, one.kind, one.body) for one in view.streams.read(name)] for name in names}
+            return {name: [(event.seq, event.kind, event.body) for event in view.streams.read(name)] for name in names}
 
     def tamper(self, stream: str, seq: int, body: bytes) -> None:
         """Change a stored event behind the registry's back."""

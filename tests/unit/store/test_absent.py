@@ -16,8 +16,8 @@ def test_a_parent_that_was_never_here_is_told_and_is_no_damage(world: World) -> 
     child = world.pack(b"child", parent="0" * 64)
     world.follow()
     for _ in range(2):
-        (one,) = world.findings()
-        assert (one.state, one.what, one.needed_by) == ("absent", f"sha256:{'0' * 64}", (str(child),))
+        (finding,) = world.findings()
+        assert (finding.state, finding.what, finding.needed_by) == ("absent", f"sha256:{'0' * 64}", (str(child),))
         world.rebuild()
 
 

@@ -6,7 +6,7 @@ from tests.unit.store.world import World
 
 
 def told(world: World) -> dict[str, tuple[str, str | None]]:
-    return {one.what: (one.why, one.ref) for one in world.findings()}
+    return {finding.what: (finding.why, finding.ref) for finding in world.findings()}
 
 
 def test_a_part_that_was_tampered_with_is_named_with_its_run(world: World) -> None:

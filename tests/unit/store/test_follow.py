@@ -191,7 +191,7 @@ def test_a_malformed_manifest_stops_nobody(world: World, data: bytes) -> None:
     bad = world.register(data)
     good = world.pack(b"the report")
     world.follow()
-    assert world.roots() == sorted(f"packs/{one.hex}" for one in (bad, good))
+    assert world.roots() == sorted(f"packs/{digest.hex}" for digest in (bad, good))
     with world.platform.catalog.read() as view:
         assert view.objects.recorded(Digest.of(b"the report")) is not None
         recorded = view.objects.recorded(bad)
@@ -201,14 +201,14 @@ def test_a_malformed_manifest_stops_nobody(world: World, data: bytes) -> None:
 
 def test_a_circle_of_parents_in_the_index_hangs_nobody(world: World) -> None:
     # No two objects can name each other, but an index may say so.
-    one, two = world.pack(b"one"), world.pack(b"two")
+    digest, two = world.pack(b"one"), world.pack(b"two")
     world.follow()
     with world.platform.catalog.write() as tx:
-        tx.objects.link(one, "parent", two)
-        tx.objects.link(two, "parent", one)
+        tx.objects.link(digest, "parent", two)
+        tx.objects.link(two, "parent", digest)
     world.follow()
     with world.platform.catalog.read() as view:
-        assert {one, two} <= set(view.objects.reached())
+        assert {digest, two} <= set(view.objects.reached())
 
 
 @pytest.mark.parametrize("harm", ["missing", "damaged"])

@@ -34,10 +34,10 @@ def test_a_sound_store_has_no_findings_and_every_object_was_looked_at(world: Wor
     world.follow()
     looked: list[tuple[int, int]] = []
     platform = world.platform
-    found = list(
+    findings = list(
         fsck(platform.catalog, platform.entries, platform.objects, lambda size, count: looked.append((size, count)))
     )
-    assert found == []
+    assert findings == []
     files = [path for path in (world.path / "objects").glob("??/*") if path.is_file()]
     assert (sum(size for size, _ in looked), sum(count for _, count in looked)) == (
         sum(path.stat().st_size for path in files),
@@ -69,9 +69,9 @@ def test_a_missing_manifest_is_missing_and_its_entry_needs_it(world: World) -> N
     pack = world.pack(b"the report")
     world.follow()
     world.place(pack).unlink()
-    found = world.findings()
-    assert brief(found) == [("missing", str(pack))]
-    assert found[0].needed_by == (f"packs/{pack.hex}",)
+    findings = world.findings()
+    assert brief(findings) == [("missing", str(pack))]
+    assert findings[0].needed_by == (f"packs/{pack.hex}",)
 
 
 def test_a_missing_parent_is_missing(world: World) -> None:
@@ -80,9 +80,9 @@ def test_a_missing_parent_is_missing(world: World) -> None:
     world.unregister(parent)
     world.follow()
     world.place(parent).unlink()
-    found = world.findings()
-    assert ("missing", str(parent)) in brief(found)
-    assert found[brief(found).index(("missing", str(parent)))].needed_by == (str(child),)
+    findings = world.findings()
+    assert ("missing", str(parent)) in brief(findings)
+    assert findings[brief(findings).index(("missing", str(parent)))].needed_by == (str(child),)
 
 
 def truncated(path: Path) -> None:
@@ -130,20 +130,20 @@ def test_what_is_there_and_is_not_what_it_says_is_corrupt(world: World, harm: Ca
     world.follow()
     blob = Digest.of(b"the report")
     harm(world.place(blob))
-    found = [finding for finding in world.findings() if finding.state != "foreign"]
-    assert brief(found) == [("corrupt", str(blob))]
-    assert found[0].needed_by == (str(pack),)
-    assert found[0].why
+    findings = [finding for finding in world.findings() if finding.state != "foreign"]
+    assert brief(findings) == [("corrupt", str(blob))]
+    assert findings[0].needed_by == (str(pack),)
+    assert findings[0].why
 
 
 def test_an_orphan_is_told_apart_by_whether_its_kind_is_known(world: World) -> None:
     recorded = world.record_blob(b"recorded")
     unknown = world.platform.objects.put(b"unknown")
-    found = {finding.what: finding for finding in world.findings()}
-    assert {finding.state for finding in found.values()} == {"orphaned"}
-    assert "unknown" not in found[str(recorded)].why
-    assert "never collected" in found[str(unknown)].why
-    assert not [finding for finding in found.values() if finding.state in DAMAGE]
+    findings = {finding.what: finding for finding in world.findings()}
+    assert {finding.state for finding in findings.values()} == {"orphaned"}
+    assert "unknown" not in findings[str(recorded)].why
+    assert "never collected" in findings[str(unknown)].why
+    assert not [finding for finding in findings.values() if finding.state in DAMAGE]
 
 
 def test_what_is_not_ours_is_foreign_and_left_alone(world: World) -> None:
@@ -164,9 +164,11 @@ def test_what_is_not_ours_is_foreign_and_left_alone(world: World) -> None:
     for stray in strays:
         stray.parent.mkdir(exist_ok=True)
         stray.write_bytes(b"junk")
-    found = world.findings()
-    assert {finding.state for finding in found} == {"foreign"}
-    assert sorted(finding.what for finding in found) == sorted(str(stray.relative_to(world.path)) for stray in strays)
+    findings = world.findings()
+    assert {finding.state for finding in findings} == {"foreign"}
+    assert sorted(finding.what for finding in findings) == sorted(
+        str(stray.relative_to(world.path)) for stray in strays
+    )
     assert [stray.read_bytes() for stray in strays] == [b"junk"] * len(strays)
 
 
@@ -205,18 +207,18 @@ def test_a_registered_object_that_is_no_manifest_is_corrupt(world: World, data: 
 def test_a_manifest_with_something_else_in_the_place_of_a_reference_is_corrupt(world: World, value: object) -> None:
     pack = world.register(msgspec.json.encode({"version": "0.1", "steps": [], "inputs": [{"content_ref": value}]}))
     world.follow()
-    found = world.findings()
-    assert brief(found) == [("corrupt", str(pack))]
-    assert "inputs" in found[0].why
+    findings = world.findings()
+    assert brief(findings) == [("corrupt", str(pack))]
+    assert "inputs" in findings[0].why
 
 
 def test_an_index_that_lags_behind_is_told(world: World) -> None:
     kept = world.pack(b"kept")
     world.follow()
     late = world.pack(b"late")
-    found = [finding for finding in world.findings() if finding.state == "index"]
-    assert brief(found) == [("index", f"packs/{late.hex}")]
-    assert kept.hex not in str(found)
+    findings = [finding for finding in world.findings() if finding.state == "index"]
+    assert brief(findings) == [("index", f"packs/{late.hex}")]
+    assert kept.hex not in str(findings)
     world.follow()
     assert world.findings() == []
 
@@ -281,6 +283,6 @@ def test_it_finds_exactly_what_was_harmed(removed: set[int], damaged: set[int], 
         expected = {("missing", b"output %d" % n) for n in removed}
         expected |= {("corrupt", b"output %d" % n) for n in damaged - removed}
         expected |= {("orphaned", b"%d" % n) for n in added}
-        found = world.findings()
-        assert sorted(brief(found)) == sorted((state, str(Digest.of(data))) for state, data in expected)
-        assert all(finding.needed_by == ((str(pack),) if finding.state in DAMAGE else ()) for finding in found)
+        findings = world.findings()
+        assert sorted(brief(findings)) == sorted((state, str(Digest.of(data))) for state, data in expected)
+        assert all(finding.needed_by == ((str(pack),) if finding.state in DAMAGE else ()) for finding in findings)

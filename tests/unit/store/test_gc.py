@@ -256,7 +256,7 @@ def test_a_disk_that_fails_in_between_leaves_a_sound_store_and_the_next_run_does
     world.gc()
     assert everything(world) == alive
     with world.platform.catalog.read() as view:
-        assert [one for one in orphans if view.objects.recorded(one)] == []
+        assert [orphan for orphan in orphans if view.objects.recorded(orphan)] == []
         assert not list(view.objects.unreachable())
 
 
@@ -273,10 +273,10 @@ class PutSince(FileObjects):
     """Objects of which one that is found missing is put a moment later."""
 
     def check(self, digest: Digest) -> Condition:
-        found = super().check(digest)
-        if found.state == "missing":
+        condition = super().check(digest)
+        if condition.state == "missing":
             self.put(b"back again")
-        return found
+        return condition
 
 
 def test_what_was_missing_and_is_put_meanwhile_stays_known(world: World) -> None:
@@ -305,9 +305,9 @@ def test_what_stays_is_exactly_what_a_registered_pack_reaches(
             world.unregister(made[k])
         world.rebuild()
         alive = {k: blobs for k, blobs in enumerate(packs) if k not in dropped}
-        wanted = {Digest.of(b"%d" % n) for blobs in alive.values() for n in blobs}
-        wanted |= {made[k] for k in alive} | {Digest.of(b"p%d" % k) for k in alive}
-        wanted |= {Digest.of(data) for data in (b"order 881", b"Refund order 881") if alive}
+        digests = {Digest.of(b"%d" % n) for blobs in alive.values() for n in blobs}
+        digests |= {made[k] for k in alive} | {Digest.of(b"p%d" % k) for k in alive}
+        digests |= {Digest.of(data) for data in (b"order 881", b"Refund order 881") if alive}
         world.gc()
-        assert everything(world) == wanted
+        assert everything(world) == digests
         assert world.findings() == []

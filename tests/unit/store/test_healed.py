@@ -90,12 +90,12 @@ def test_a_text_that_something_else_put_back_is_told_by_a_check_and_found_after_
     pack = packed(world)
     harm(world, Digest.of(REPORT))
     world.rebuild()
-    assert "index" not in {one.state for one in world.findings()}  # what it lacks is the object
+    assert "index" not in {finding.state for finding in world.findings()}  # what it lacks is the object
     other = packed(world, "m-2")
     assert found(world) == [(other, "outputs/report.md")]
-    assert [(one.state, one.what) for one in world.findings()] == [("index", f"packs/{pack.hex}")]
+    assert [(finding.state, finding.what) for finding in world.findings()] == [("index", f"packs/{pack.hex}")]
     world.rebuild()
-    assert (world.findings(), {one for one, _ in found(world)}) == ([], {pack, other})
+    assert (world.findings(), {digest for digest, _ in found(world)}) == ([], {pack, other})
 
 
 def test_what_is_still_damaged_stays_told_as_not_searched(world: World) -> None:
@@ -107,7 +107,7 @@ def test_what_is_still_damaged_stays_told_as_not_searched(world: World) -> None:
     record_again(world, pack)
     assert (found(world), found(world, "careful")) == ([(pack, "outputs/report.md")], [])
     assert unread(world) == [f"{UNREAD}{pack.hex}/{prompt.hex}"]
-    assert [one.state for one in world.findings()] == ["missing"]
+    assert [finding.state for finding in world.findings()] == ["missing"]
 
 
 def test_packing_a_whole_run_again_does_not_index_it_anew(world: World) -> None:

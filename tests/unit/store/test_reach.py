@@ -59,9 +59,9 @@ def test_a_tampered_manifest_is_corrupt_and_not_absent_also_as_a_parent(world: W
     parent = world.pack(b"one")
     pack = world.pack(b"two", parent=parent.hex)
     world.damage(parent, b"{}")
-    for one in (parent, pack):
+    for digest in (parent, pack):
         with pytest.raises(ObjectCorrupt):
-            reach([one], world.platform.objects)
+            reach([digest], world.platform.objects)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,9 @@ def test_everything_that_is_missing_is_named_at_once(world: World) -> None:
     listed = caught.value.details["missing"]
     assert isinstance(listed, list)
     assert {one["digest"] for one in listed} == {str(digest) for digest in lost}
-    assert {one["ref"].partition(":outputs/")[0] for one in listed} == {f"ctx://{one.hex}" for one in (parent, pack)}
+    assert {one["ref"].partition(":outputs/")[0] for one in listed} == {
+        f"ctx://{digest.hex}" for digest in (parent, pack)
+    }
 
 
 def test_nothing_reaches_nothing(world: World) -> None:

@@ -241,7 +241,7 @@ def test_an_unfinished_recording_that_nothing_keeps_is_told_and_not_collected(
         gc(platform.catalog, platform.entries, platform.objects, older_than=FAR_AHEAD, dry_run=False, others=others)
     rebuild_all(world)
     assert checked(world) == []
-    assert [str(one.id) for one in unfinished(desk_of(platform))] == [recording]
+    assert [str(recording.id) for recording in unfinished(desk_of(platform))] == [recording]
     assert not world.gc().objects
 
 

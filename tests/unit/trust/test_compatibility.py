@@ -106,7 +106,7 @@ def test_the_pinned_ontology_itself_must_be_present_and_no_other_version_will_do
 def test_an_older_runtime_refuses_and_a_newer_one_takes_the_pack() -> None:
     pack = requiring(runtime=">=1.1.0 <2.0.0", ontology=">=1.0.0")
     runtimes = ["1.0.9", "1.1.0", "1.9.0", "2.0.0"]
-    codes = [code(pack, msgspec.structs.replace(HERE, runtime=one)) for one in runtimes]
+    codes = [code(pack, msgspec.structs.replace(HERE, runtime=runtime)) for runtime in runtimes]
     assert codes == ["runtime_too_old", "ok", "ok", "runtime_too_new"]
 
 

@@ -141,7 +141,7 @@ def test_whatever_happens_a_keyring_can_be_changed_again(steps: list[int]) -> No
                 continue
             owners += [new] * (step in {0, 1, 4})
             break
-    assert any(is_owner(keys, one) for one in owners)
+    assert any(is_owner(keys, owner) for owner in owners)
 
 
 def is_owner(keys: TrustedKeys, signer: Signer) -> bool:

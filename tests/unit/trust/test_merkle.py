@@ -93,7 +93,7 @@ def test_proofs_of_the_reference_tree() -> None:
     # RFC 9162, 2.1.5 draws such trees: leaf 0 of 8 needs its neighbour, then the pair, then the other half.
     path = inclusion_proof(tree, 0, 8)
     assert path == (leaf_hash(LEAVES[1]), tree.nodes[1, 1], tree.nodes[2, 1])
-    assert [one.hex()[:8] for one in consistency_proof(tree, 6, 8)] == ["0ebc5d34", "ca854ea1", "d37ee418"]
+    assert [data.hex()[:8] for data in consistency_proof(tree, 6, 8)] == ["0ebc5d34", "ca854ea1", "d37ee418"]
 
 
 @given(st.lists(st.binary(max_size=8), max_size=70))

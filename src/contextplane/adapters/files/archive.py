@@ -97,8 +97,8 @@ class FreshFile:
 
     def _is_there(self) -> bool:
         ours = self._staged or f"/proc/self/fd/{self._fd}"
-        with open(ours, "rb") as one, open(open_to_read(self._target), "rb") as other:
-            while chunk := one.read(CHUNK):
+        with open(ours, "rb") as buffered_reader, open(open_to_read(self._target), "rb") as other:
+            while chunk := buffered_reader.read(CHUNK):
                 if other.read(len(chunk)) != chunk:
                     return False
             return not other.read(1)
@@ -153,11 +153,11 @@ def archive_header(name: str, size: int) -> bytes:
 
     A size that eleven octal digits cannot say is written in binary, as GNU tar and others do.
     """
-    said = b"%011o\0" % size if size <= _OCTAL_MOST else _BINARY + size.to_bytes(11, "big")
+    data = b"%011o\0" % size if size <= _OCTAL_MOST else _BINARY + size.to_bytes(11, "big")
     block = bytearray(_BLOCK)
     block[_NAME] = name.encode("ascii").ljust(100, b"\0")
     block[100:124] = b"0000444\0" + b"0000000\0" * 2
-    block[_SIZE] = said
+    block[_SIZE] = data
     block[136:148] = b"00000000000\0"
     block[_SUM] = b" " * 8
     block[_TYPE] = b"0"

@@ -15,6 +15,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Protocol
 
@@ -26,6 +27,7 @@ __all__ = [
     "CHUNK",
     "Disk",
     "Hasher",
+    "changed_at",
     "chunks_of",
     "fresh_name",
     "guarded",
@@ -311,3 +313,17 @@ def _own(chunk: object) -> bytes:
     if isinstance(chunk, bytearray | memoryview):
         return bytes(chunk)
     raise TypeError(f"a chunk of a stream is bytes, not {type(chunk).__name__}")
+
+
+_FIRST = datetime.min.replace(tzinfo=UTC)
+
+
+_LAST = datetime.max.replace(tzinfo=UTC)
+
+
+def changed_at(found: os.stat_result) -> datetime:
+    """A time before the year 1 is the first moment that there is, one after 9999 the last."""
+    try:
+        return datetime.fromtimestamp(found.st_mtime, UTC)
+    except (ValueError, OverflowError, OSError):
+        return _FIRST if found.st_mtime < 0 else _LAST

@@ -14,17 +14,17 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 
 from contextplane.adapters.files.batch import FileBatch
-from contextplane.adapters.files.disk import Disk, chunks_of, hashed, open_to_read, storage_errors
+from contextplane.adapters.files.disk import Disk, changed_at, chunks_of, hashed, open_to_read, storage_errors
 from contextplane.adapters.files.staging import LOCK, STAGING, Staging
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Condition, Stored, Stray
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, ObjectObstructed, ObjectsInUse, StorageFailed
 
-__all__ = ["FileCollecting", "FileObjects", "changed_at"]
+__all__ = ["FileCollecting", "FileObjects"]
 
 
 class FileCollecting:
@@ -45,18 +45,6 @@ class FileCollecting:
                 return None
             self._disk.remove(place)
             return found.st_size
-
-
-_FIRST = datetime.min.replace(tzinfo=UTC)
-_LAST = datetime.max.replace(tzinfo=UTC)
-
-
-def changed_at(found: os.stat_result) -> datetime:
-    """A time before the year 1 is the first moment that there is, one after 9999 the last."""
-    try:
-        return datetime.fromtimestamp(found.st_mtime, UTC)
-    except (ValueError, OverflowError, OSError):
-        return _FIRST if found.st_mtime < 0 else _LAST
 
 
 _SHARD = re.compile(r"[0-9a-f]{2}")

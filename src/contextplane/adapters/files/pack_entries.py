@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors, write_whole
-from contextplane.adapters.files.objects import changed_at
+from contextplane.adapters.files.disk import Disk, changed_at, open_to_read, storage_errors, write_whole
 from contextplane.model.execution.manifest import MANIFEST_MOST, same_but_hash
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import ObjectObstructed, StorageFailed

@@ -29,11 +29,11 @@ def can_sync_all(fd: int) -> bool:
     """Whether `sync_all` does for the file system of this descriptor what syncing each file would do."""
     if _LIBC is None or not hasattr(_LIBC, "syncfs") or not tells_errors(os.uname().release):
         return False
-    found = ctypes.create_string_buffer(_ENOUGH)
-    if _LIBC.fstatfs(fd, found) != 0:
+    array = ctypes.create_string_buffer(_ENOUGH)
+    if _LIBC.fstatfs(fd, array) != 0:
         return False
     # The first field is the type, a word of the machine.
-    kind = int.from_bytes(found.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder)
+    kind = int.from_bytes(array.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder)
     return kind & 0xFFFFFFFF in _KNOWN
 
 

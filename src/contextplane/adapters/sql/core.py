@@ -74,7 +74,8 @@ def steps_in(folder: str) -> tuple[Migration, ...]:
     """All steps in order. Their numbers are 1, 2, 3 and so on."""
     matches = filter(None, map(_FILE.fullmatch, sorted(os.listdir(folder))))
     return tuple(
-        Migration(number=int(one["number"]), name=one["name"], path=os.path.join(folder, one[0])) for one in matches
+        Migration(number=int(match["number"]), name=match["name"], path=os.path.join(folder, match[0]))
+        for match in matches
     )
 
 

@@ -152,7 +152,7 @@ class SqlObjectIndex:
         (number,) = self._db.one("SELECT number FROM source WHERE digest = ?", (source.hex,))
         last = self._db.one("SELECT max(position) FROM edge WHERE source = ?", (number,))[0] or 0
         there = set(self.targets(source)) if last else frozenset()
-        self._add_edges(number, last + 1, (one for one in dict.fromkeys(edges) if one not in there))
+        self._add_edges(number, last + 1, (fromkey for fromkey in dict.fromkeys(edges) if fromkey not in there))
 
     def _add_edges(self, source: int, position: int, edges: Iterator[tuple[str, Digest]]) -> None:
         """Add edges that are not there yet, the first of them at this position."""

@@ -138,7 +138,7 @@ class SqliteTextIndex:
 
     def search(self, words: str, limit: int) -> tuple[Hit, ...]:
         # Each term is a quoted string to FTS5: nothing that people type is an operator of it.
-        query = " ".join('"' + one.text.replace('"', '""') + '"' + "*" * one.prefix for one in terms(words))
+        query = " ".join('"' + term.text.replace('"', '""') + '"' + "*" * term.prefix for term in terms(words))
         # By number and not by rank: ranking reads every match, and the cost would grow with what is stored.
         rows = self._db.execute(
             "SELECT pack.digest, text_part.part, snippet(words, 0, char(2), char(3), '...', ?)"

@@ -25,7 +25,10 @@ GROUP = "contextplane.tools"
 
 def plugins() -> dict[str, str]:
     """The name and the version of every plug-in. None of them is loaded for that."""
-    return {found.name: found.dist.version if found.dist else "" for found in entry_points(group=GROUP)}
+    return {
+        entry_point.name: entry_point.dist.version if entry_point.dist else ""
+        for entry_point in entry_points(group=GROUP)
+    }
 
 
 def plugin_tool(name: str, root: str) -> Tool:
@@ -46,7 +49,9 @@ def _entry(name: str) -> EntryPoint:
     if not found:
         raise ToolUnknown(f"no plug-in is called {name[:80]!r}")
     if len(found) > 1:
-        raise ToolRefused(f"several plug-ins are called {name[:80]!r}: {', '.join(one.value for one in found)}")
+        raise ToolRefused(
+            f"several plug-ins are called {name[:80]!r}: {', '.join(entry_point.value for entry_point in found)}"
+        )
     return found[0]
 
 

@@ -132,7 +132,7 @@ def _gone() -> ToolFailed:
 
 
 _HERE = __name__.rpartition(".")[0]
-_OURS, _FUNCTION, _PLUGIN = f"{_HERE}.worker", f"{_HERE}.foreign_function", f"{_HERE}.foreign_plugin"
+_OURS, _FUNCTION, _PLUGIN = f"{_HERE}.builtin", f"{_HERE}.function_worker", f"{_HERE}.plugin_worker"
 _END_SECONDS = 2.0
 _ALONE_SECONDS = 5.0  # after the time limit, the process of an owner that was killed ends by itself
 _ENDED: dict[str, type[ContextPlaneError]] = {"failed": ToolFailed, "refused": ToolRefused}

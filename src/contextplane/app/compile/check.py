@@ -12,8 +12,9 @@ from contextplane.authoring.checklist import Asked, Cases, Checklist, checklist
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.source_file import Authored
 from contextplane.authoring.version_class import Comparison
-from contextplane.model.context_pack import Capability, ContextPack, Identifier
+from contextplane.model.context_pack import Capability, ContextPack
 from contextplane.model.json.canonical import Json
+from contextplane.model.terms import Identifier
 from contextplane.model.value import Document, Value
 
 if TYPE_CHECKING:
@@ -50,16 +51,16 @@ def checked(  # noqa: PLR0913  what a change is checked with
     catalogs: "tuple[Candidate, ...]" = (),
 ) -> Checked:
     """Check the pack in a file, line by line."""
-    found = lint(path, overlays=overlays, environment=environment, against=against, catalogs=catalogs)
+    result = lint(path, overlays=overlays, environment=environment, against=against, catalogs=catalogs)
     expected = _expected(golden) if golden is not None else None
     asked = Asked(
-        report=found.report,
-        surface=_surface(found.value, found.report),
+        report=result.report,
+        surface=_surface(result.value, result.report),
         expected=expected,
-        comparison=found.comparison,
-        cases=_cases(found, overlays, catalogs, golden) if golden is not None and found.report.passed else None,
+        comparison=result.comparison,
+        cases=_cases(result, overlays, catalogs, golden) if golden is not None and result.report.passed else None,
     )
-    return Checked(checklist=checklist(asked), comparison=found.comparison, pack=found.pack)
+    return Checked(checklist=checklist(asked), comparison=result.comparison, pack=result.pack)
 
 
 def _cases(found: Linted, overlays: tuple[str, ...], catalogs: "tuple[Candidate, ...]", folder: str) -> Cases:
@@ -74,18 +75,18 @@ def _cases(found: Linted, overlays: tuple[str, ...], catalogs: "tuple[Candidate,
     except NoGoldenCases:
         return Cases(count=0)
     source = from_linted(found, tuple(map(overlay_from, overlays)), catalogs)
-    drifted = [one for one in check(source, files) if not one.passed]
+    drifted = [result for result in check(source, files) if not result.passed]
     return Cases(
         count=len(files),
-        drifted=tuple(f"{one.name} drifted at {one.stage} ({one.words})" for one in drifted),
-        surface=tuple(one.name for one in drifted if one.recorded and _other_tools(one)),
-        unrecorded=tuple(one.name for one in drifted if not one.recorded),
+        drifted=tuple(f"{result.name} drifted at {result.stage} ({result.words})" for result in drifted),
+        surface=tuple(result.name for result in drifted if result.recorded and _other_tools(result)),
+        unrecorded=tuple(result.name for result in drifted if not result.recorded),
     )
 
 
 def _other_tools(ran: "Ran") -> bool:
     """Whether it is given other tools than recorded: one that is refused, and was not, is given none."""
-    return ran.otherwise_refused or any(one.kind == "tool" for one in ran.moved)
+    return ran.otherwise_refused or any(difference.kind == "tool" for difference in ran.moved)
 
 
 def _surface(value: Json, report: Report) -> frozenset[str] | None:
@@ -93,8 +94,14 @@ def _surface(value: Json, report: Report) -> frozenset[str] | None:
     if report.not_run:
         return None
     tooling = msgspec.convert(value, type=ContextPack).tooling_layer
-    declared = {f"{one.adapter_id}.{capability}" for one in tooling.adapter_registry for capability in one.capabilities}
-    allowed = (f"{one.adapter_id}.{one.capability}" for one in tooling.permissions if one.allow)
+    declared = {
+        f"{adapter.adapter_id}.{capability}"
+        for adapter in tooling.adapter_registry
+        for capability in adapter.capabilities
+    }
+    allowed = (
+        f"{permission.adapter_id}.{permission.capability}" for permission in tooling.permissions if permission.allow
+    )
     return frozenset(one for one in allowed if one in declared)
 
 
@@ -111,4 +118,6 @@ def _expected(folder: str) -> frozenset[str] | None:
         raise DescriptionInvalid(
             str(error), at=path, hint='write [{"adapter_id": "...", "capabilities": ["..."]}], a tool manifest'
         ) from error
-    return frozenset(f"{one.adapter_id}.{capability}" for one in adapters for capability in one.capabilities)
+    return frozenset(
+        f"{adapter.adapter_id}.{capability}" for adapter in adapters for capability in adapter.capabilities
+    )

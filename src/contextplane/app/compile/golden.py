@@ -97,20 +97,20 @@ class NoGoldenCases(ContextPlaneError):
 def golden_files(folder: str, *, anew: bool = False) -> tuple[GoldenFile, ...]:
     """Every case of a folder, by name. `anew`: they are to be recorded, whatever was recorded before."""
     try:
-        names = sorted(one for one in os.listdir(folder) if not one.startswith("."))
+        names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except OSError as error:
         raise DocumentUnreadable(
             f"cannot be listed: {error.strerror}", at=folder, hint="name the folder of the golden cases"
         ) from error
-    found: dict[str, GoldenFile] = {}
-    for one in (_read(folder, name, anew=anew) for name in names if _is_case(name)):
-        if one.name in found:
-            raise GoldenCaseInvalid("another case has this name", at=one.file.path, hint="rename one of them")
-        found[one.name] = one
-    if not found:
+    cases: dict[str, GoldenFile] = {}
+    for case in (_read(folder, name, anew=anew) for name in names if _is_case(name)):
+        if case.name in cases:
+            raise GoldenCaseInvalid("another case has this name", at=case.file.path, hint="rename one of them")
+        cases[case.name] = case
+    if not cases:
         hint = "put requests there, as JSON or YAML; 'ctx golden record'"
         raise NoGoldenCases("holds no golden case", at=folder, hint=hint)
-    return tuple(found.values())
+    return tuple(cases.values())
 
 
 def record(source: PackSource, files: Iterable[GoldenFile]) -> tuple[Ran, ...]:
@@ -118,18 +118,18 @@ def record(source: PackSource, files: Iterable[GoldenFile]) -> tuple[Ran, ...]:
 
     Nothing is written before all of them were read and compiled: a file that is no case leaves the others alone.
     """
-    came = [(one, compile_golden(source, one)) for one in files]
-    texts = [(one.file, _written(one, found)) for one, found in came if found != one.expected]
+    came = [(file, compile_golden(source, file)) for file in files]
+    texts = [(case.file, _written(case, found)) for case, found in came if found != case.expected]
     for file, text in texts:
         write_back(file, text)
-    return tuple(compare_golden(one, found) for one, found in came)
+    return tuple(compare_golden(case, found) for case, found in came)
 
 
-def _written(one: GoldenFile, found: Expected | Refused) -> bytes:
-    text = text_with(one.file, one.case, msgspec.to_builtins(found))
+def _written(case: GoldenFile, found: Expected | Refused) -> bytes:
+    text = text_with(case.file, case.case, msgspec.to_builtins(found))
     if text is None:
         raise GoldenCaseInvalid(
-            "what came of it cannot be put into YAML of this form", at=one.file.path, hint="write the case as JSON"
+            "what came of it cannot be put into YAML of this form", at=case.file.path, hint="write the case as JSON"
         )
     return text
 
@@ -148,11 +148,11 @@ class FolderCases:
 
     def __init__(self, folder: str) -> None:
         self._files = golden_files(folder)
-        for one in self._files:
-            if secret_shapes(one.file.file.canonical):
+        for file in self._files:
+            if secret_shapes(file.file.file.canonical):
                 raise GoldenCaseInvalid(
                     "holds something that looks like a secret, and would be kept for ever",
-                    at=one.file.path,
+                    at=file.file.path,
                     hint="take it out; a case needs no real one",
                 )
 

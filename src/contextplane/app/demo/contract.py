@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from contextplane.adapters.ed25519 import Ed25519Signer, generated
-from contextplane.app.packs.files import begin_pack, begin_request, case_from, pack_from
+from contextplane.app.packs.files import case_from, pack_from
 from contextplane.app.packs.lint import linted
+from contextplane.app.packs.template import begin_pack, begin_request
 from contextplane.app.platform import opened
 from contextplane.app.registry.audit import verified
 from contextplane.app.registry.keys import KeyDesk
@@ -71,14 +72,14 @@ def judged_first(settings: Settings) -> Iterator[str]:
     begin_pack(pack)
     begin_request(request)
     yield "ctx new refunds.yaml; ctx new --request request.yaml: a pack to begin from, and a request for it"
-    found = linted(pack_from(pack))
+    result = linted(pack_from(pack))
     told = "ctx lint refunds.yaml: eight gates, and no error"
-    yield true(found.report.passed, told)
-    unsafe: Any = copy.deepcopy(found.value)
+    yield true(result.report.passed, told)
+    unsafe: Any = copy.deepcopy(result.value)
     for permission in unsafe["tooling_layer"]["permissions"]:
         permission.pop("requires_approval_gate", None)
     yield "someone takes the approval gate off the refund; ctx lint refunds.yaml:"
-    (first, *_) = [one for one in judged(unsafe).findings if one.severity == "error"]
+    (first, *_) = [finding for finding in judged(unsafe).findings if finding.severity == "error"]
     yield f"  {first.gate}/{first.code} at {first.at}"
     yield f"  {first.cause}"
     yield f"  {first.cure}"
@@ -139,7 +140,11 @@ def compiled(settings: Settings) -> Iterator[str]:
     yield true(same, "compiled again: the same bytes, the same hash")
     low = compile_with(("run", "safety_mode", "read_only"))
     yield "--safety-mode read_only: " + true(_tools(low) != _tools(context), f"only {', '.join(_tools(low))} are left")
-    yield from (f"  left out: {one.id}, {one.reason}" for one in low.manifests.omission_manifest if one.kind == "tool")
+    yield from (
+        f"  left out: {omission.id}, {omission.reason}"
+        for omission in low.manifests.omission_manifest
+        if omission.kind == "tool"
+    )
     unverified = compile_with(("context", "identity_verified", False))
     verdict = unverified.policy_decision
     denied = verdict is not None and not verdict.allowed
@@ -147,7 +152,7 @@ def compiled(settings: Settings) -> Iterator[str]:
 
 
 def _told(context: CompiledContext) -> Iterator[str]:
-    rules = [rule for one in context.manifests.policy_manifest for rule in one.rule_ids]
+    rules = [rule for manifest_entry in context.manifests.policy_manifest for rule in manifest_entry.rule_ids]
     yield f"  tools: {', '.join(_tools(context))}"
     yield f"  rules: {', '.join(rules)}"
     yield f"  gates: {', '.join(context.runtime_controls.approval_gates_active)}"
@@ -155,7 +160,11 @@ def _told(context: CompiledContext) -> Iterator[str]:
 
 
 def _tools(context: CompiledContext) -> list[str]:
-    return [f"{one.adapter_id}.{name}" for one in context.manifests.tool_manifest for name in one.capabilities]
+    return [
+        f"{manifest_entry.adapter_id}.{name}"
+        for manifest_entry in context.manifests.tool_manifest
+        for name in manifest_entry.capabilities
+    ]
 
 
 @contextmanager

@@ -93,7 +93,7 @@ def export_packs(
     _refuse_inside(file, platform.home.path)
     found = reach(packs, platform.objects)
     # What stands in the place of an object is not missing: reading it says what it is.
-    found.require(lambda one: platform.objects.has(one) or platform.objects.check(one).state != "missing")
+    found.require(lambda digest: platform.objects.has(digest) or platform.objects.check(digest).state != "missing")
     _refuse_lost(platform, found)
     header = Header(roots=tuple(sorted(set(packs))), parents=tuple(sorted(found.parents.keys() - set(packs))))
     objects: ObjectReader = platform.objects
@@ -103,7 +103,7 @@ def export_packs(
         header = replace(header, handoffs=carried(platform, handoffs))
         objects = waiting(platform, header.handoffs)
     first = header_bytes(header)
-    revisions = {kept.digest for one in header.handoffs for kept in one.revisions}
+    revisions = {kept.digest for handoff in header.handoffs for kept in handoff.revisions}
     # What is only mentioned stays: a text in a parameter must not be able to send another run's contents along.
     members = sorted(found.parents.keys() | found.contents.keys() | revisions)
     if 1 + len(members) + len(header.packs) > MEMBERS_MOST:
@@ -139,7 +139,10 @@ def _refuse_lost(platform: Platform, found: Reach) -> None:
             f"its parent {short(lost[0])} is registered here, and its manifest is missing",
             at=f"ctx://{child.hex}",
             hint="packing the log of the parent again, or importing it from where it is whole, brings it back",
-            details={"missing": [{"ref": f"ctx://{one.hex}", "digest": str(one)} for one in lost], "more": False},
+            details={
+                "missing": [{"ref": f"ctx://{digest.hex}", "digest": str(digest)} for digest in lost],
+                "more": False,
+            },
         )
 
 
@@ -197,7 +200,9 @@ def _import(platform: Platform, archive: ArchiveReader, progress: Progress | Non
         new_packs=new,
         new_objects=len(taking.not_here) - len(missed),
         put_back=(*taking.damaged, *(PutBack(digest=digest, damage="missing") for digest in missed)),
-        absent=tuple(one for one in taking.reach.absent_parents() if not platform.objects.has(one)),
+        absent=tuple(
+            absent_parent for absent_parent in taking.reach.absent_parents() if not platform.objects.has(absent_parent)
+        ),
         new_handoffs=new_revisions,
         older_handoffs=older,
     )
@@ -228,7 +233,7 @@ class _Taking:
         self._packs = set(archive.header.packs)
         self.reach = Reach()
         self.handoffs = _incoming(archive.header)
-        self._revisions = {kept.digest for one in archive.header.handoffs for kept in one.revisions}
+        self._revisions = {kept.digest for handoff in archive.header.handoffs for kept in handoff.revisions}
         self.taken: dict[Digest, int] = {}
         self.size = 0
         self.not_here: list[Digest] = []
@@ -265,11 +270,11 @@ class _Taking:
             raise ArchiveCorrupt(f"its bytes have the digest {got}", at=f"#{object_name(digest)}", hint=_NOTHING)
         self.taken[digest] = member.size
         self.size += member.size
-        for one in not_whole([digest], self._objects):
-            if one.damage == "missing":
+        for put_back in not_whole([digest], self._objects):
+            if put_back.damage == "missing":
                 self.not_here.append(digest)
             else:
-                self.damaged.append(one)
+                self.damaged.append(put_back)
 
     def _document(self, digest: Digest, document: bytes) -> None:
         if digest in self._packs:

@@ -39,21 +39,21 @@ def looked_up(log: ExecutionLog) -> ExecutionLog:
     inputs: list[LogFile] = []
     problems: list[Problem] = []
     with opened_desk(from_environment()) as desk:
-        for one in log.inputs:
+        for log_file in log.inputs:
             try:
-                inputs.append(_filled(one, desk))
+                inputs.append(_filled(log_file, desk))
             except ContextPlaneError as error:
-                problems.append(Problem(at=one.content.at, message=error.message))
+                problems.append(Problem(at=log_file.content.at, message=error.message))
     if problems:
         raise InvalidLog(tuple(problems))
     return replace(log, inputs=tuple(inputs))
 
 
-def _filled(one: LogFile, desk: Desk) -> LogFile:
-    if one.content.how != "handoff":
-        return one
-    text = _frozen(str(one.content.value)[: _SHOWN + 1], desk).decode()
-    return LogFile(name=one.name, content=Content(how="text", value=text, at=one.content.at))
+def _filled(log_file: LogFile, desk: Desk) -> LogFile:
+    if log_file.content.how != "handoff":
+        return log_file
+    text = _frozen(str(log_file.content.value)[: _SHOWN + 1], desk).decode()
+    return LogFile(name=log_file.name, content=Content(how="text", value=text, at=log_file.content.at))
 
 
 def _frozen(reference: str, desk: Desk) -> bytes:
@@ -61,10 +61,10 @@ def _frozen(reference: str, desk: Desk) -> bytes:
     ref = _reference(reference)
     if ref is None or ref.revision is None:
         raise EvidenceNotFrozen(f"not a revision of a handoff pack: {reference[:_SHOWN]!r}", hint="write pk_<id>@3")
-    found = desk.reading.at(ref.id, ref.revision)
-    if found.pack.status != "finalized":
+    pack = desk.reading.at(ref.id, ref.revision)
+    if pack.pack.status != "finalized":
         raise EvidenceNotFrozen(f"{ref} is a draft, and only what is finalized is evidence", hint="finalize it first")
-    return desk.reading.bytes_of(found)
+    return desk.reading.bytes_of(pack)
 
 
 def _reference(text: str) -> HandoffRef | None:

@@ -88,20 +88,20 @@ class Dangling:
 
 def dangling(refs: Iterable[tuple[str, Digest]], platform: Platform) -> Dangling:
     """What is wrong with what a draft refers to, in its order. Each content is looked at once."""
-    found = Dangling()
+    dangling = Dangling()
     refs = tuple(refs)
     called = _called([digest for at, digest in refs if at == "/parent"], platform)
     conditions = {digest: platform.objects.check(digest) for at, digest in refs if at != "/parent"}
     for at, digest in refs:
         if at == "/parent":
-            _parent(found, at, digest, platform)
+            _parent(dangling, at, digest, platform)
             continue
         damage = damage_in(conditions[digest])
         if damage == "missing" and not _was_here(digest, platform):
-            found.note(at, ABSENT % digest)
+            dangling.note(at, ABSENT % digest)
         elif damage is not None:
-            found.note(at, said(called.get(str(digest), str(digest)), damage, conditions[digest].why), damage)
-    return found
+            dangling.note(at, said(called.get(str(digest), str(digest)), damage, conditions[digest].why), damage)
+    return dangling
 
 
 def damaged_parts(platform: Platform, manifest: Manifest) -> list[tuple[str, Damage]]:
@@ -203,7 +203,7 @@ def finalize(platform: Platform, path: str) -> Finalized:
     except DraftDamaged as error:
         raise error.under(f"{path}#") from None
     except InvalidDraft as error:
-        if any(one.message.startswith("not a digest") and one.at != "/parent" for one in error.problems):
+        if any(problem.message.startswith("not a digest") and problem.at != "/parent" for problem in error.problems):
             error.hint = _DIGESTS
         raise error.under(f"{path}#") from None
     except JsonRefused as error:
@@ -253,7 +253,7 @@ def _recorded(platform: Platform, draft: Draft, raw: bytes) -> tuple[Digest, boo
     with platform.catalog.write() as tx:
         missing = [(at, digest) for at, digest in draft.refs if not platform.objects.has(digest)]
         if missing:
-            raise InvalidDraft(tuple(Problem(at=at, message=ABSENT % one) for at, one in missing))
+            raise InvalidDraft(tuple(Problem(at=at, message=ABSENT % digest) for at, digest in missing))
         digest = platform.objects.put(raw)
         return digest, register_within(platform, tx, digest, raw)
 

@@ -65,12 +65,12 @@ def pack_log(
             staged = _stage_watched(log, parent, batch, sources, progress)
         # Before anything is visible: what a killed process leaves behind is then known, and can be collected.
         with platform.catalog.write(survives="crash") as tx:
-            tx.objects.record_blobs((one.digest, one.size) for one in staged.contents)
+            tx.objects.record_blobs((content.digest, content.size) for content in staged.contents)
             before = tx.packs.row(staged.digest)
         put_back = () if before is None else _to_put_back(platform, staged)
         batch.commit()
         raw = staged.raw
-        sizes = {one.digest: one.size for one in staged.contents}
+        sizes = {content.digest: content.size for content in staged.contents}
         at_hand = AtHand(
             platform.objects, sizes={**sizes, staged.digest: len(raw)}, contents={**staged.at_hand, staged.digest: raw}
         )
@@ -95,7 +95,7 @@ def _to_put_back(platform: Platform, staged: Staged) -> "tuple[PutBack, ...]":
     """Only of a pack that is known: each object is read once more."""
     from contextplane.store.damage import not_whole
 
-    return not_whole((staged.digest, *(one.digest for one in staged.contents)), platform.objects)
+    return not_whole((staged.digest, *(content.digest for content in staged.contents)), platform.objects)
 
 
 def _stage_watched(
@@ -104,7 +104,7 @@ def _stage_watched(
     """The same while somebody waits. How much will be stored is known unless the log names files."""
     progress.expect(len(log))
     read = _read(log, sources)
-    if any(one.content.how == "path" for one in (*read.inputs, *read.outputs)):
+    if any(output.content.how == "path" for output in (*read.inputs, *read.outputs)):
         progress.expect(0)
     return stage_log(read, parent, WatchedBatch(batch, progress), sources)
 
@@ -130,7 +130,7 @@ def _uncollected() -> Iterator[None]:
 
 def _with_evidence(log: ExecutionLog) -> ExecutionLog:
     """A log whose handoff packs, if it names any, are looked up."""
-    if all(one.content.how != "handoff" for one in log.inputs):
+    if all(log_file.content.how != "handoff" for log_file in log.inputs):
         return log
     from contextplane.app.execution.evidence import looked_up
 
@@ -160,14 +160,14 @@ def whole_trouble(error: JsonRefused | InvalidLog, data: Buffer, sources: FileSo
     if read is None:
         return error
     log, form = read
-    found = [*form, *_evidence_problems(log), *content_problems(log.contents(), sources)]
+    problems = [*form, *_evidence_problems(log), *content_problems(log.contents(), sources)]
     if isinstance(error, JsonRefused):
-        return told_with(error, found)
-    return InvalidLog((*error.problems, *elsewhere(found, [one.at for one in error.problems])))
+        return told_with(error, problems)
+    return InvalidLog((*error.problems, *elsewhere(problems, [problem.at for problem in error.problems])))
 
 
 def _evidence_problems(log: ExecutionLog) -> tuple[Problem, ...]:
-    if all(one.content.how != "handoff" for one in log.inputs):
+    if all(log_file.content.how != "handoff" for log_file in log.inputs):
         return ()
     from contextplane.app.execution.evidence import looked_up
 

@@ -81,7 +81,7 @@ class Recorder:
     @staticmethod
     def resume(recording_id: str, *, settings: Settings | None = None) -> AbstractContextManager[Recording]:
         """Go on with a recording that was not finished: `with Recorder.resume("rec_...") as run`."""
-        return _in_store(lambda one: Recording.resume(desk_of(one), RecordingId.parse(recording_id)), settings)
+        return _in_store(lambda setting: Recording.resume(desk_of(setting), RecordingId.parse(recording_id)), settings)
 
     if not TYPE_CHECKING:  # a checker of types knows by itself that there is nothing else
 

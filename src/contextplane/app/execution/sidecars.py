@@ -56,7 +56,7 @@ def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSi
     out, also in the place of one that is of another run. What people added to a sidecar of the same run stays; one of
     another run in which they did is left, and so is whatever is no sidecar.
     """
-    places = {one.name: _place(platform, folder, one.name) for one in packed.manifest.outputs}
+    places = {output.name: _place(platform, folder, output.name) for output in packed.manifest.outputs}
     writing = _Writing(platform, packed, outputs=frozenset(place for place in places.values() if place))
     for name, place in sorted(places.items()):
         if place is None:
@@ -81,7 +81,7 @@ class _Writing:
         self._outputs = outputs
         self._digest = packed.digest
         self._fresh = sidecar_of(packed.digest, packed.manifest)
-        self._expected = {(one.name, one.content_ref) for one in packed.manifest.outputs}
+        self._expected = {(output.name, output.content_ref) for output in packed.manifest.outputs}
         self.written: list[str] = []
         self.replaced: list[str] = []
         self.absent: list[str] = []

@@ -42,18 +42,23 @@ def verify_artifact(platform: Platform, path: str) -> ArtifactVerdict:
     """
     fd = _ANYWHERE.open(os.path.abspath(path))
     try:
-        told = _claim(platform, path)
-        if told.expected is None:
-            return told
+        artifact_verdict = _claim(platform, path)
+        if artifact_verdict.expected is None:
+            return artifact_verdict
         running = hashlib.sha256()
         for chunk in chunks_of(fd):
             running.update(chunk)
     finally:
         os.close(fd)
     actual = Digest(running.hexdigest())
-    if actual == told.expected.digest:
-        return replace(told, answer="verified", actual=actual)
-    return replace(told, answer="modified", why=f"expected {told.expected.digest}, actual {actual}", actual=actual)
+    if actual == artifact_verdict.expected.digest:
+        return replace(artifact_verdict, answer="verified", actual=actual)
+    return replace(
+        artifact_verdict,
+        answer="modified",
+        why=f"expected {artifact_verdict.expected.digest}, actual {actual}",
+        actual=actual,
+    )
 
 
 def _claim(platform: Platform, path: str) -> ArtifactVerdict:
@@ -64,7 +69,7 @@ def _claim(platform: Platform, path: str) -> ArtifactVerdict:
         return ArtifactVerdict(answer="unchecked", why=f"its sidecar is of no use: {error.message}")
     if sidecar is None:
         return ArtifactVerdict(answer="unknown", why=f"it has no sidecar {os.path.basename(path)}{SUFFIX}")
-    told = ArtifactVerdict(answer="unchecked", sidecar=sidecar)
+    artifact_verdict = ArtifactVerdict(answer="unchecked", sidecar=sidecar)
     try:
         pack = load(claimed_pack(sidecar, platform), platform.objects)
     except ObjectCorrupt:
@@ -72,13 +77,13 @@ def _claim(platform: Platform, path: str) -> ArtifactVerdict:
     except (ExecutionPackNotFound, ObjectNotFound) as error:
         registered = isinstance(error, ObjectNotFound)
         absent = f"its pack is not in this store: {sidecar.context_pack[:_SHOWN]}"
-        return replace(told, answer="unknown", why=f"{error.at}: {error.message}" if registered else absent)
+        return replace(artifact_verdict, answer="unknown", why=f"{error.at}: {error.message}" if registered else absent)
     except ContextPlaneError as error:
-        return replace(told, why=f"its pack cannot be told or read: {error.message}")
+        return replace(artifact_verdict, why=f"its pack cannot be told or read: {error.message}")
     expected = expected_of(pack.manifest, _in_workspace(platform, path), sidecar.output)
     if isinstance(expected, str):
-        return replace(told, pack=pack, why=expected)
-    return replace(told, pack=pack, expected=expected)
+        return replace(artifact_verdict, pack=pack, why=expected)
+    return replace(artifact_verdict, pack=pack, expected=expected)
 
 
 def sidecar_at(path: str) -> Sidecar | None:

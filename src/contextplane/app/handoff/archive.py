@@ -56,7 +56,7 @@ def carried(platform: Platform, refs: Iterable[HandoffRef]) -> tuple[Carried, ..
 def _one(platform: Platform, handoff_id: HandoffId, last: int) -> Carried:
     with platform.catalog.read() as view:
         history = history_of(view.streams, handoff_id)
-    kept = tuple(one for one in history.revisions if one.revision <= last)
+    kept = tuple(revision for revision in history.revisions if revision.revision <= last)
     if not kept or kept[-1].revision != last:
         raise HandoffNotFound(
             "there is no such revision", at=f"{handoff_id}@{last}", hint="'ctx handoff log' lists them"
@@ -69,7 +69,7 @@ def _one(platform: Platform, handoff_id: HandoffId, last: int) -> Carried:
 def waiting(platform: Platform, packs: Iterable[Carried]) -> ObjectReader:
     """The objects, also those revisions that could not become files so far, in a store that cannot be written."""
     with platform.catalog.read() as view:
-        found = {kept.digest: view.pending.get(kept.digest) for one in packs for kept in one.revisions}
+        found = {kept.digest: view.pending.get(kept.digest) for pack in packs for kept in pack.revisions}
     contents = {digest: data for digest, data in found.items() if data is not None}
     sizes = {digest: len(data) for digest, data in contents.items()}
     return AtHand(platform.objects, sizes=sizes, contents=contents)
@@ -80,14 +80,18 @@ class Incoming:
 
     def __init__(self, packs: Sequence[Carried]) -> None:
         self._packs = packs
-        self._said = {kept.digest: (one.id, kept) for one in packs for kept in one.revisions}
+        self._said = {kept.digest: (pack.id, kept) for pack in packs for kept in pack.revisions}
         self._updated: dict[Digest, Timestamp] = {}
         self._sizes: dict[Digest, int] = {}
 
     @property
     def missing(self) -> list[str]:
         """The revisions that the header names and that did not come."""
-        return [f"{one}@{kept.revision}" for digest, (one, kept) in self._said.items() if digest not in self._sizes]
+        return [
+            f"{handoff_id}@{kept.revision}"
+            for digest, (handoff_id, kept) in self._said.items()
+            if digest not in self._sizes
+        ]
 
     def check(self, digest: Digest, data: bytes) -> None:
         """Refuse an object that is not the revision that the header says, in the one form that a pack has."""
@@ -107,15 +111,15 @@ class Incoming:
 
     def check_chains(self) -> None:
         """Refuse a pack whose revisions go back in time."""
-        for one in self._packs:
-            times = [self._updated[kept.digest] for kept in one.revisions]
+        for pack in self._packs:
+            times = [self._updated[kept.digest] for kept in pack.revisions]
             if times != sorted(times):
-                raise ArchiveInvalid(f"the revisions of {one.id} go back in time", hint=_NOTHING)
+                raise ArchiveInvalid(f"the revisions of {pack.id} go back in time", hint=_NOTHING)
 
     def foresee(self, view: View) -> None:
         """Refuse what this store has another history of."""
-        for one in self._packs:
-            _sorted_out(view, one)
+        for pack in self._packs:
+            _sorted_out(view, pack)
 
     def record(self, tx: Transaction) -> None:
         """Say what the objects are, before they are visible."""

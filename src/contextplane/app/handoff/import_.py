@@ -180,7 +180,7 @@ def _state(folder: _Identity | None, files: Mapping[str, _Identity | None], now:
 
     A file that was taken in is written whole under its name by whoever changes it: the folder's time tells that.
     """
-    known = [one for one in (folder, *files.values()) if one is not None]
+    known = [file for file in (folder, *files.values()) if file is not None]
     if _FOLDER in files or any(now - one[2] / 1e9 <= _SETTLED for one in known):
         return None
     return Digest.of(repr((folder, sorted(files.items()))).encode()).hex

@@ -64,13 +64,13 @@ class Desk:
         self._settings = settings
         self._stack = stack
         self._path, self._reference = handoff_store(settings)
-        given = settings.handoff
+        handoff_settings = settings.handoff
         self.limits = HandoffLimits(
-            grace_seconds=given.grace_seconds,
-            max_pack_bytes=given.max_pack_bytes,
-            max_source_bytes=given.max_source_bytes,
+            grace_seconds=handoff_settings.grace_seconds,
+            max_pack_bytes=handoff_settings.max_pack_bytes,
+            max_source_bytes=handoff_settings.max_source_bytes,
         )
-        self._source_root = os.path.join(settings.cwd, given.source_root or ".")
+        self._source_root = os.path.join(settings.cwd, handoff_settings.source_root or ".")
         self._clock = SystemClock()
         self._root: ReferenceRoot | None = None
         self._memory: SqliteCatalog | None = None

@@ -13,7 +13,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.value import Value
 
 if TYPE_CHECKING:
-    from contextplane.authoring.diff.comparers import Change
+    from contextplane.authoring.diff.change import Change
     from contextplane.authoring.overlay.apply import ResolvedView
     from contextplane.authoring.positions import Place
     from contextplane.authoring.version_class import Comparison
@@ -83,11 +83,11 @@ def lint(
     It is a pack, or for itself an overlay or a decision catalog.
     """
     surroundings = surroundings_from(environment) if environment is not None else None
-    found = authored(path)
-    kind = kind_of(found)
+    source = authored(path)
+    kind = kind_of(source)
     if kind != "context_pack" and not overlays and not catalogs and against is None:
-        return _judged_alone(found, kind, surroundings)
-    pack = as_pack(found)
+        return _judged_alone(source, kind, surroundings)
+    pack = as_pack(source)
     return linted(pack, tuple(map(overlay_from, overlays)), surroundings, against, catalogs)
 
 
@@ -97,7 +97,7 @@ def _judged_alone(found: Authored, kind: "ArtifactKind", surroundings: Surroundi
 
     value = found.file.value
     report = judge(kind, value, surroundings, identify=official_number)
-    placed = tuple(_placed(one, found, one.at) for one in report.findings)
+    placed = tuple(_placed(finding, found, finding.at) for finding in report.findings)
     return Linted(pack=found, report=report, value=value, placed=placed, kind=kind)
 
 
@@ -121,7 +121,7 @@ def linted(
         # What an overlay takes away does not make a pack safe: the version is that of the pack itself.
         compared = compared_with(before, pack, bare)
     if not overlays or bare.not_run:
-        placed = tuple(_placed(one, pack, one.at) for one in bare.findings)
+        placed = tuple(_placed(finding, pack, finding.at) for finding in bare.findings)
         return Linted(
             pack=pack,
             report=bare,
@@ -133,15 +133,16 @@ def linted(
         )
     view, files = _resolved(value, overlays)
     report = judged(view.value, surroundings, identify=official_number)
-    origins = [(one, view.origins.of(one.at)) for one in report.findings]
-    applied = [(files[one.overlay], one) for one in view.applied]
+    origins = [(finding, view.origins.of(finding.at)) for finding in report.findings]
+    applied = [(files[overlay.overlay], overlay) for overlay in view.applied]
     return Linted(
         pack=pack,
         report=report,
         value=view.value,
-        placed=tuple(_placed(one, files.get(origin.overlay, pack), origin.at) for one, origin in origins),
+        placed=tuple(_placed(finding, files.get(origin.overlay, pack), origin.at) for finding, origin in origins),
         applied=tuple(
-            PlacedChange(overlay=one.overlay, where=file.where(one.at), change=one.change) for file, one in applied
+            PlacedChange(overlay=overlay.overlay, where=file.where(overlay.at), change=overlay.change)
+            for file, overlay in applied
         ),
         comparison=compared,
         catalogs=names,
@@ -160,7 +161,7 @@ def _together(pack: Authored, catalogs: "tuple[Candidate, ...]") -> "tuple[Json,
 
     if not isinstance(typed_or_problems(value, ContextPack), ContextPack):
         return value, ()
-    return put_together(given(candidate(value), catalogs)), tuple(str(one.ref) for one in catalogs)
+    return put_together(given(candidate(value), catalogs)), tuple(str(catalog.ref) for catalog in catalogs)
 
 
 def _placed(finding: Finding, file: Authored, at: str) -> PlacedFinding:
@@ -173,9 +174,9 @@ def _resolved(value: "Json", overlays: tuple[OverlayFile, ...]) -> "tuple[Resolv
     """The pack with its overlays, and each overlay's file by its reference. A refusal is given its place there."""
     from contextplane.authoring.overlay.apply import resolved_view
 
-    files = {str(one.overlay.ref): one for one in overlays}
+    files = {str(overlay.overlay.ref): overlay for overlay in overlays}
     try:
-        return resolved_view(value, [one.overlay for one in overlays], identify=official_number), files
+        return resolved_view(value, [overlay.overlay for overlay in overlays], identify=official_number), files
     except ContextPlaneError as error:
         for told in (error.details, *_listed(error, "problems"), *_listed(error, "widenings")):
             file = files.get(str(told.get("overlay")))

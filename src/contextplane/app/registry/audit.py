@@ -122,7 +122,7 @@ def signed_by(standing: Standing, keyrings: Keyrings, check: SignatureCheck) -> 
 
 
 def _standing(desk: RegistryDesk, reader: Reader) -> Standing:
-    found = newest(reader.streams, reader.keyrings, reader.check, desk.origin)
-    if found is None:
+    status = newest(reader.streams, reader.keyrings, reader.check, desk.origin)
+    if status is None:
         raise RegistryEmpty("nothing was ever written to it", at=LOG)
-    return found
+    return status

@@ -299,7 +299,7 @@ class KeyDesk:
         names: dict[str, str] = {}
         with suppress(ContextPlaneError):  # whoever only looks need not reach the keys
             names = self.local()
-        return names | {key.key.key_id: key.name for one in self.keyring.issuers for key in one.keys if key.name}
+        return names | {key.key.key_id: key.name for issuer in self.keyring.issuers for key in issuer.keys if key.name}
 
     def public(self, which: str) -> PublicKey:
         """A public key: of a private key here by its name, or from a PEM file."""
@@ -317,7 +317,7 @@ class KeyDesk:
         if _is_file(which) or which in self.files.names():
             return self.public(which).key_id
         ids = {key.key.key_id for issuer in self.keyring.issuers for key in issuer.keys}
-        found = sorted(one for one in ids if len(which) >= _LEAST_PREFIX and one.startswith(which))
+        found = sorted(identity for identity in ids if len(which) >= _LEAST_PREFIX and identity.startswith(which))
         if len(found) > 1:
             raise KeyAmbiguous(f"{len(found)} keys begin with {which}", hint="write more of it")
         if not found:

@@ -125,15 +125,15 @@ def rolled_back(desk: RegistryDesk, environment: str, base_id: str, version: str
         reader = writer.reader
         state = reader.pins(environment, base_id)
         target = _target(reader, state, version)
-        wanted = reader.version(ref_of(target))
-        check_usable(wanted, deprecated=True)
-        artifact = desk.artifact(wanted.digest)
+        version_state = reader.version(ref_of(target))
+        check_usable(version_state, deprecated=True)
+        artifact = desk.artifact(version_state.digest)
         _check_fit(desk, state, artifact)
         change = RolledBack(
             kind=target.kind,
             id=target.id,
             version=target.version,
-            digest=str(wanted.digest),
+            digest=str(version_state.digest),
             away=state.base.version if state.base is not None else "",
             pins=_NONE,
         )
@@ -156,7 +156,7 @@ def rolled_back(desk: RegistryDesk, environment: str, base_id: str, version: str
         digest=artifact.digest,
         before=state.base,
         appended=appended,
-        deprecated=wanted.stage == "deprecated",
+        deprecated=version_state.stage == "deprecated",
         milliseconds=took,
         golden=golden.outcome,
         golden_words=golden.words,
@@ -186,7 +186,7 @@ def pinning(desk: RegistryDesk, ref: PackRef) -> tuple[str, ...]:
     with desk.reading() as reader:
         names = [name for name in reader.streams.names(PINS) if name.endswith(f"/{ref.pack_id}")]
         environments = [name.removeprefix(PINS).partition("/")[0] for name in names]
-        return tuple(one for one in environments if reader.pins(one, ref.pack_id).base == ref)
+        return tuple(environment for environment in environments if reader.pins(environment, ref.pack_id).base == ref)
 
 
 def alias_set(desk: RegistryDesk, ref: PackRef, alias: str, by: By) -> None:
@@ -240,19 +240,19 @@ def _overlays_named_by_their_pack(reader: Reader, environment: str, meant: str) 
     except PinNotFound as error:
         for name in reader.streams.names(f"{PINS}{environment}/"):
             state = reader.pins(environment, name.rpartition("/")[2])
-            if any(one.id == meant for one in state.pins.overlays):
+            if any(overlay.id == meant for overlay in state.pins.overlays):
                 error.hint = f"it is an overlay: ctx unpin {environment} {state.base_id} --overlay {meant}"
         raise
 
 
 def _held(state: PinState, pack_id: str) -> Pin | None:
     every = [*([state.pins.base] if state.pins.base is not None else []), *state.pins.overlays]
-    return next((one for one in every if one.id == pack_id), None)
+    return next((pin for pin in every if pin.id == pack_id), None)
 
 
 def _check_fit(desk: RegistryDesk, state: PinState, artifact: Candidate) -> None:
     """The pack as it will be, with the overlays as they will be."""
-    held = {one.id: one for one in state.pins.overlays}
+    held = {overlay.id: overlay for overlay in state.pins.overlays}
     if isinstance(artifact.document, Overlay):
         if state.pins.base is None:
             raise OverlayElsewhere(
@@ -274,8 +274,8 @@ def _read(desk: RegistryDesk, pins: Iterable[Pin]) -> Iterator[Candidate]:
 
 
 def _target(reader: Reader, state: PinState, version: str | None) -> Pin:
-    changes = (one.change for one in reader.backwards(pins_stream(state.environment, state.base_id)))
-    earlier = (one for one in changes if isinstance(one, PinChange))
+    changes = (backward.change for backward in reader.backwards(pins_stream(state.environment, state.base_id)))
+    earlier = (change for change in changes if isinstance(change, PinChange))
 
     def is_revoked(pin: Pin) -> bool:
         return reader.version(ref_of(pin)).stage == "revoked"

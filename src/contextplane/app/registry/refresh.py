@@ -56,7 +56,10 @@ def refresh_opened(desk: RegistryDesk, trigger: Trigger, dependency: str, by: By
             document = desk.artifact(version.digest).document
             if not isinstance(document, ContextPack) or not depends(trigger, document, dependency, catalog):
                 continue
-            if any((one.trigger, one.dependency) == (trigger, dependency) for one in version.open_refreshes):
+            if any(
+                (open_refresh.trigger, open_refresh.dependency) == (trigger, dependency)
+                for open_refresh in version.open_refreshes
+            ):
                 before.append(version.ref)
             elif _may(writer.reader, writer.key_id, version):
                 opened.append(version.ref)
@@ -110,7 +113,7 @@ def refresh_run(
 def open_refreshes(desk: RegistryDesk) -> tuple[VersionState, ...]:
     """Every version with an open refresh."""
     with desk.reading() as reader:
-        return tuple(one for one in _in_use(reader) if one.open_refreshes)
+        return tuple(version_state for version_state in _in_use(reader) if version_state.open_refreshes)
 
 
 def incident_opened(desk: RegistryDesk, ref: PackRef, incident: str, by: By) -> None:
@@ -128,7 +131,11 @@ def incident_closed(desk: RegistryDesk, ref: PackRef, incident: str, by: By) -> 
 
 def _in_use(reader: Reader) -> list[VersionState]:
     """Versions that may take new traffic."""
-    return [one for ref in versions_of(reader.streams) if (one := reader.version(ref)).serves("new_traffic")]
+    return [
+        version_state
+        for ref in versions_of(reader.streams)
+        if (version_state := reader.version(ref)).serves("new_traffic")
+    ]
 
 
 def _may(reader: Reader, key_id: str, version: VersionState) -> bool:
@@ -155,11 +162,11 @@ def _judged(
 ) -> Report | ContextPlaneError:
     """What the gates say now; of a pack with catalogs, together with them and the one that changed, or why not."""
     with desk.reading() as reader:
-        catalogs = {one.pack_id: one for one in refs_of(reader.version(artifact.ref).entry_of.catalogs)}
+        catalogs = {ref.pack_id: ref for ref in refs_of(reader.version(artifact.ref).entry_of.catalogs)}
         if refresh.trigger == "DECISION_CATALOG_UPDATED" and refresh.dependency != EVERY:
             changed = PackRef.parse(refresh.dependency)
             catalogs[changed.pack_id] = changed
-        shared = [desk.artifact(reader.version(one).digest) for one in catalogs.values()]
+        shared = [desk.artifact(reader.version(catalog).digest) for catalog in catalogs.values()]
     if not shared:
         return judge("context_pack", artifact.value, surroundings, identify=official_number)
     try:

@@ -102,7 +102,7 @@ class RegistryDesk:
         """
         seen, known = self.memory.recalled(), self.keys.keyring
         with self.platform.objects.batch() as batch:
-            recorded = [Recorded(digest=batch.put(one), kind="blob", size=len(one), traced=True) for one in stored]
+            recorded = [Recorded(digest=batch.put(data), kind="blob", size=len(data), traced=True) for data in stored]
             if recorded:
                 # Before they are visible: what a killed process leaves behind is then known, and can be collected.
                 with self.platform.catalog.write(survives="crash") as tx:
@@ -135,17 +135,17 @@ class RegistryDesk:
             return Digest.parse(target)
         ref = PackRef.parse(target)
         with self.platform.catalog.read() as view:
-            found = [digest for _, digest in view.objects.roots(draft_root(ref))]
-        if not found:
+            digests = [digest for _, digest in view.objects.roots(draft_root(ref))]
+        if not digests:
             raise ArtifactUnknown("nobody recorded it", at=target, hint="'ctx lint FILE --record' does")
-        if len(found) > 1:
+        if len(digests) > 1:
             raise ArtifactAmbiguous(
-                f"{len(found)} different drafts of it are known",
+                f"{len(digests)} different drafts of it are known",
                 at=target,
-                hint=f"name the bytes: {', '.join(str(one) for one in sorted(found)[:3])}",
-                details={"digests": [str(one) for one in sorted(found)]},
+                hint=f"name the bytes: {', '.join(str(digest) for digest in sorted(digests)[:3])}",
+                details={"digests": [str(digest) for digest in sorted(digests)]},
             )
-        return found[0]
+        return digests[0]
 
     def named_version(self, text: str) -> PackRef:
         """A version by what people call it: `id@X.Y.Z`, `id@ALIAS`, or `id@ENV` for what is pinned there."""
@@ -164,27 +164,27 @@ class RegistryDesk:
             raise NameAmbiguous(
                 f"as an alias it is {alias}, and the environment pins {pinned}", at=text, hint="write the version"
             )
-        found = alias or pinned
-        if found is None and name in aliases.doubtful:
+        ref = alias or pinned
+        if ref is None and name in aliases.doubtful:
             raise AliasNotFound(
                 f"a key that is revoked called {base_id} {name!r}",
                 at=text,
                 hint=f"'ctx pin {name} VERSION --alias' names it anew",
             )
-        if found is None:
+        if ref is None:
             raise AliasNotFound(
                 f"{base_id} has no alias {name!r}, and no environment of that name pins it",
                 at=text,
                 hint="'ctx packs' lists versions, pins and aliases",
             )
-        return found
+        return ref
 
 
 def catalogs_on_record(desk: RegistryDesk, ref: PackRef) -> tuple[Candidate, ...]:
     """The catalogs that a published version was judged together with, whatever became of them since."""
     with desk.reading() as reader:
         named = reader.version(ref).entry_of.catalogs
-    return tuple(desk.artifact(Digest.parse(one.digest)) for one in named)
+    return tuple(desk.artifact(Digest.parse(judged_with.digest)) for judged_with in named)
 
 
 def published_catalogs(desk: RegistryDesk, refs: Sequence[PackRef]) -> tuple[Candidate, ...]:
@@ -193,6 +193,6 @@ def published_catalogs(desk: RegistryDesk, refs: Sequence[PackRef]) -> tuple[Can
         return ()
     with desk.reading() as reader:
         versions = [reader.version(ref) for ref in refs]
-    for one in versions:
-        check_usable(one)
-    return tuple(desk.artifact(one.digest) for one in versions)
+    for version in versions:
+        check_usable(version)
+    return tuple(desk.artifact(version_state.digest) for version_state in versions)

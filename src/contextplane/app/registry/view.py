@@ -4,7 +4,6 @@ from typing import Any, cast
 
 import msgspec
 
-from contextplane.app.packs.files import as_pack
 from contextplane.app.registry.session import RegistryDesk
 from contextplane.authoring.source_file import Authored, read_json_file
 from contextplane.errors import ContextPlaneError
@@ -108,11 +107,20 @@ def listed(desk: RegistryDesk, base_id: str = "") -> tuple[Listed, ...]:
 def drafts(desk: RegistryDesk) -> tuple[ArtifactState, ...]:
     """Every artifact that is on its way and not published, by id and number."""
     with desk.platform.catalog.read() as view:
-        found = [digest for _, digest in view.objects.roots(DRAFTS)]
+        digests = [digest for _, digest in view.objects.roots(DRAFTS)]
     with desk.reading() as reader:
-        states = [reader.artifact(digest) for digest in found]
-        waiting = [one for one in states if not _is_out(reader, one)]
-    return tuple(sorted(waiting, key=lambda one: (one.name.pack_id, one.name.release, one.digest)))
+        states = [reader.artifact(digest) for digest in digests]
+        waiting = [state for state in states if not _is_out(reader, state)]
+    return tuple(
+        sorted(
+            waiting,
+            key=lambda artifact_state: (
+                artifact_state.name.pack_id,
+                artifact_state.name.release,
+                artifact_state.digest,
+            ),
+        )
+    )
 
 
 def shown(desk: RegistryDesk, ref: PackRef) -> Shown:
@@ -217,11 +225,11 @@ def _history(reader: Reader, artifact: Candidate) -> tuple[Happened, ...]:
     ref, document = artifact.ref, artifact.document
     base_id = document.base_pack_id if isinstance(document, Overlay) else ref.pack_id
     events = [*reader.history(artifact_stream(artifact.digest)), *reader.history(version_stream(ref))]
-    events += [one for one in reader.history(aliases_stream(ref.pack_id)) if _names(one, ref)]
+    events += [event for event in reader.history(aliases_stream(ref.pack_id)) if _names(event, ref)]
     for name in reader.streams.names(PINS):
         if name.endswith(f"/{base_id}"):
-            events += [one for one in reader.history(name) if _names(one, ref)]
-    return tuple(sorted(events, key=lambda one: one.event.entry))
+            events += [event for event in reader.history(name) if _names(event, ref)]
+    return tuple(sorted(events, key=lambda event: event.event.entry))
 
 
 def _names(happened: Happened, ref: PackRef) -> bool:
@@ -250,8 +258,10 @@ def _signed_by(desk: RegistryDesk, envelope: str, issuer: Issuer | None) -> tupl
         return ()
     held = Envelope.parse(desk.platform.objects.get(Digest.parse(envelope)), payload_type=IN_TOTO)
     holds = desk.keys.check.holds
-    keys = [one.key for one in issuer.keys]
-    return tuple(key.key_id for key in keys if any(holds(key, one.value, held.pae) for one in held.signatures))
+    keys = [key.key for key in issuer.keys]
+    return tuple(
+        key.key_id for key in keys if any(holds(key, signature.value, held.pae) for signature in held.signatures)
+    )
 
 
 class _Report(Value, frozen=True):
@@ -267,7 +277,7 @@ def _gates(desk: RegistryDesk, report: str) -> Gates | None:
         told = msgspec.json.decode(desk.platform.objects.get(Digest.parse(report)), type=_Report)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise EventInvalid("an event names it as a report, and it is none", at=report) from error
-    kinds = [one.get("severity") for one in told.findings]
+    kinds = [finding.get("severity") for finding in told.findings]
     return Gates(
         passed=told.passed,
         errors=kinds.count("error"),
@@ -280,8 +290,7 @@ def _gates(desk: RegistryDesk, report: str) -> Gates | None:
 
 def version_from(desk: "RegistryDesk", name: str) -> Authored:
     """A version of the registry, or its only draft, as the file that its canonical bytes are."""
-    # Here, where there is one: files are compared without the registry.
-    from contextplane.app.registry.view import artifact_of
+    from contextplane.app.packs.files import as_pack
 
     artifact = artifact_of(desk, desk.named_version(name))
     return as_pack(Authored(path=str(artifact.ref), file=read_json_file(artifact.data)))

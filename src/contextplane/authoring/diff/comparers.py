@@ -6,19 +6,18 @@ One difference between two packs, and what it does to a run.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal, Protocol
+from typing import Protocol
 
+from contextplane.authoring.diff.change import Effect
 from contextplane.authoring.diff.tree import Tree, plain
 from contextplane.authoring.finding import HIDDEN, looks_secret
-from contextplane.model.context_pack import APPROVAL_MODES
 from contextplane.model.json.canonical import canonical
+from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
 from contextplane.policy.logic.solver import Tries
 
 __all__ = [
-    "Change",
     "Comparer",
-    "Effect",
     "Sides",
     "Told",
     "always",
@@ -35,21 +34,6 @@ __all__ = [
     "shown",
     "whole",
 ]
-
-Effect = Literal["metadata", "narrows", "wording", "reads_more", "locale", "endpoint", "removes", "changes", "widens"]
-"""What a change does. `metadata`: nothing at run time. `narrows`: less is possible than before. `wording`: the model
-reads another text, and nothing that is enforced changes. `reads_more`: one more read-only source. `locale`, `endpoint`:
-another default, another address. `removes`: a capability is gone. `widens`: more is possible. `changes`: something
-else, or it cannot be told."""
-
-
-class Change(Value, frozen=True):
-    """`at` is the place by ids: `/policy_layer/guardrails/redaction_rules`. `words` is what a reviewer reads."""
-
-    layer: str
-    at: str
-    effect: Effect
-    words: str
 
 
 class Told(Value, frozen=True):
@@ -209,7 +193,7 @@ def _entries(side: Tree) -> dict[bytes, str]:
     if side is None:
         return {}
     parts: list[Tree] = list(side) if isinstance(side, list | tuple | Mapping) else [side]
-    return {canonical(plain(one)): shown(one) for one in parts}
+    return {canonical(plain(part)): shown(part) for part in parts}
 
 
 def _step(side: Tree, steps: tuple[str, ...]) -> int | None:

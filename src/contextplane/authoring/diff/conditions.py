@@ -56,7 +56,7 @@ def lets_off(old: Json, new: Json, held: Held, tries: Tries) -> str:
     uses.see(new)
     paths = sorted(uses.paths)
     before, after = Condition(old), Condition(new)
-    values = [[None, *(one for one in uses.candidates(path) if one is not None)] for path in paths]
+    values = [[None, *(candidate for candidate in uses.candidates(path) if candidate is not None)] for path in paths]
     for chosen in itertools.islice(itertools.product(*values), _CASES):
         if tries.spent:
             break
@@ -103,9 +103,9 @@ def spoken(condition: Json, depth: int = 0) -> str:
     if operator == "var" and len(operands) == 1 and isinstance(operands[0], str) and operands[0]:
         return operands[0]
     if operator in _JOINING and len(operands) > 1:
-        return f" {operator} ".join(_within(one, depth) for one in operands)
+        return f" {operator} ".join(_within(operand, depth) for operand in operands)
     if operator in _BETWEEN and len(operands) == 2:  # noqa: PLR2004  one on either side
-        return f" {operator} ".join(_within(one, depth) for one in operands)
+        return f" {operator} ".join(_within(operand, depth) for operand in operands)
     if operator == "!" and len(operands) == 1:
         return f"not {_within(operands[0], depth)}"
     return canonical(condition).decode()

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from contextplane.authoring.diff.comparers import Comparer, Effect, Sides, Told, flag, items, shown
+from contextplane.authoring.diff.change import Effect
+from contextplane.authoring.diff.comparers import Comparer, Sides, Told, flag, items, shown
 from contextplane.authoring.diff.tree import (
     Tree,
     asked_for_reading,
@@ -164,9 +165,9 @@ def _only_restricts(rule: Tree, before: Tree) -> bool:
     """Whether a new rule can only take away: it allows nothing that was not decided without it, and lifts no bound."""
     branches = [part_at(rule, (name,)) for name in ("then", "else")]
     intents = intents_of(rule)
-    allows = any(part_at(one, ("allow",)) is True for one in branches)
+    allows = any(part_at(branch, ("allow",)) is True for branch in branches)
     known = settled(before) if allows else decided(before)
-    restricting = bool(intents) and intents <= known and any(restricts(one) for one in branches)
+    restricting = bool(intents) and intents <= known and any(restricts(branch) for branch in branches)
     return restricting and all(map(asks_no_less, branches)) and not _lets_lift(rule, before)
 
 
@@ -236,8 +237,8 @@ def argument_choices(sides: Sides) -> Iterator[Told]:
 
 def argument_required(sides: Sides) -> Iterator[Told]:
     words = f"{_argument(sides)} is {'now' if sides.new is True else 'no longer'} required"
-    for told in flag("", true="narrows", false="widens", absent=False)(sides):
-        yield Told(effect=told.effect, words=words)
+    for difference in flag("", true="narrows", false="widens", absent=False)(sides):
+        yield Told(effect=difference.effect, words=words)
 
 
 def argument_pattern(sides: Sides) -> Iterator[Told]:
@@ -256,8 +257,8 @@ def argument_lifted(sides: Sides) -> Iterator[Told]:
     if None in [part_at(tree, sides.way[:-1]) for tree in (sides.before, sides.after)]:
         return
     lifts = "an approval now lifts" if sides.new is True else "no approval lifts any more"
-    for told in flag("", true="widens", false="narrows", absent=False)(sides):
-        yield Told(effect=told.effect, words=f"{lifts} what bounds the {_argument(sides)}")
+    for difference in flag("", true="widens", false="narrows", absent=False)(sides):
+        yield Told(effect=difference.effect, words=f"{lifts} what bounds the {_argument(sides)}")
 
 
 def _argument(sides: Sides) -> str:

@@ -8,8 +8,8 @@ Which branch of a rule is the stricter one: what it takes away, the other takes 
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from contextplane.model.context_pack import APPROVAL_MODES
 from contextplane.model.json.canonical import Json, canonical
+from contextplane.model.terms import APPROVAL_MODES
 
 __all__ = [
     "Tree",
@@ -193,8 +193,9 @@ def asked_for_reading(gate: Tree, tree: Tree) -> bool:
     """Whether a gate stands before something that only reads, which a run may do where it is denied."""
     permissions = part_at(tree, _PERMISSIONS)
     return any(
-        part_at(one, ("requires_approval_gate",)) == gate and _reads(str(part_at(one, ("adapter_id",))), tree)
-        for one in (permissions.values() if isinstance(permissions, Mapping) else ())
+        part_at(permission, ("requires_approval_gate",)) == gate
+        and _reads(str(part_at(permission, ("adapter_id",))), tree)
+        for permission in (permissions.values() if isinstance(permissions, Mapping) else ())
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from contextplane.authoring.diff.comparers import Change, Comparer, Sides, Told, always
+from contextplane.authoring.diff.change import Change
+from contextplane.authoring.diff.comparers import Comparer, Sides, Told, always
 from contextplane.authoring.diff.table import OPTIONAL, TABLE, WHOLE, Way
 from contextplane.authoring.diff.tree import Tree, keyed, plain
 from contextplane.authoring.finding import without_secrets
@@ -63,12 +64,12 @@ def _walk(sides: Sides) -> Iterator[Change]:
         return
     comparer = _comparer(sides)
     if comparer is None:
-        found = [change for key in _keys(sides.old, sides.new) for change in _walk(_inside(sides, key))]
+        changes = [change for key in _keys(sides.old, sides.new) for change in _walk(_inside(sides, key))]
     else:
-        found = [_change(sides, told) for told in comparer(sides)]
-    yield from found
+        changes = [_change(sides, difference) for difference in comparer(sides)]
+    yield from changes
     # A scalar that says the same as its absence is told with the object that it stands in.
-    if not found and isinstance(sides.new, Mapping | list) and not _reordered(sides.old, sides.new):
+    if not changes and isinstance(sides.new, Mapping | list) and not _reordered(sides.old, sides.new):
         yield _change(sides, Told(effect="metadata", words=f"{sides.name} is written in another way"))
 
 
@@ -105,9 +106,9 @@ def _same(old: Tree, new: Tree) -> bool:
 def _comparer(sides: Sides) -> Comparer | None:
     """Who judges this part; None when its own parts are looked at."""
     one_sided = sides.old is None or sides.new is None
-    found = _entry(TABLE, sides.way) or (_entry(WHOLE, sides.way) if one_sided else None)
-    if found is not None:
-        return found
+    comparer = _entry(TABLE, sides.way) or (_entry(WHOLE, sides.way) if one_sided else None)
+    if comparer is not None:
+        return comparer
     open_ones = all(isinstance(side, Mapping) or side is None for side in (sides.old, sides.new))
     return None if open_ones and (not one_sided or _pattern(sides.way, OPTIONAL)) else _BEHAVIOUR
 
@@ -129,7 +130,7 @@ def _entry(table: Mapping[Way, Comparer], way: Way) -> Comparer | None:
 
 def _pattern(way: Way, patterns: Iterable[Way]) -> Way | None:
     """The pattern that fits a way; of several, the one with the fewest stars."""
-    fitting = [one for one in patterns if len(one) == len(way) and all(map(_fits, one, way))]
+    fitting = [pattern for pattern in patterns if len(pattern) == len(way) and all(map(_fits, pattern, way))]
     return min(fitting, key=lambda one: one.count("*"), default=None)
 
 

@@ -18,7 +18,8 @@ from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.iso_codes import RELEASE, currencies, timezones
 from contextplane.authoring.subject import Deciding, Subject, place_in
 from contextplane.authoring.suggest import nearest
-from contextplane.model.context_pack import RUNTIME_CONTRACT, DecisionSpec, at_most
+from contextplane.model.context_pack import RUNTIME_CONTRACT, DecisionSpec
+from contextplane.model.terms import at_most
 from contextplane.model.version_range import RangeInvalid, VersionRange
 
 __all__ = ["DECIDING_LAWS", "LAWS", "unknown"]
@@ -149,7 +150,7 @@ def ids_are_unique(subject: Deciding) -> Iterator[Broken]:
         parts, _, field = found
         if len(parts) < 2:  # noqa: PLR2004  it is no list of one
             continue
-        ids = [one if isinstance(one, str) else getattr(one, field or "id") for one in parts]
+        ids = [part if isinstance(part, str) else getattr(part, field or "id") for part in parts]
         if len(set(ids)) < len(ids):
             seen: dict[str, int] = {}
             for n, name in enumerate(ids):
@@ -278,13 +279,17 @@ _AT = "/pack_meta/environment_defaults"
 
 def defaults_are_known(subject: Subject) -> Iterator[Broken]:
     """The timezone by default is one of IANA's, and the currency one of ISO 4217."""
-    said = subject.pack.pack_meta.environment_defaults
-    if said.timezone not in timezones():
-        cause = f"{said.timezone!r} is no timezone of the IANA database {RELEASE}"
-        yield Broken(at=f"{_AT}/timezone", cause=cause, cure=nearest(said.timezone, timezones(), "correct it"))
-    if said.currency not in currencies():
-        cause = f"{said.currency!r} is no currency of ISO 4217"
-        yield Broken(at=f"{_AT}/currency", cause=cause, cure=nearest(said.currency, currencies(), "correct it"))
+    environment_defaults = subject.pack.pack_meta.environment_defaults
+    if environment_defaults.timezone not in timezones():
+        cause = f"{environment_defaults.timezone!r} is no timezone of the IANA database {RELEASE}"
+        yield Broken(
+            at=f"{_AT}/timezone", cause=cause, cure=nearest(environment_defaults.timezone, timezones(), "correct it")
+        )
+    if environment_defaults.currency not in currencies():
+        cause = f"{environment_defaults.currency!r} is no currency of ISO 4217"
+        yield Broken(
+            at=f"{_AT}/currency", cause=cause, cure=nearest(environment_defaults.currency, currencies(), "correct it")
+        )
 
 
 _DEFAULT_LAWS: tuple[Law[Subject], ...] = (
@@ -315,9 +320,11 @@ def requirements_are_explicit(subject: Subject) -> Iterator[Broken]:
 
 def requirements_are_ranges(subject: Subject) -> Iterator[Broken]:
     """Every entry of compatibility.requires is a range of versions that some versions are in and others are not."""
-    for name, found in subject.once(_ranges).items():
-        if isinstance(found, RangeInvalid):
-            yield Broken(at=f"{_REQUIRES}/{name}", cause=found.message, cure=found.hint or "write >=1.0.0")
+    for name, range_invalid in subject.once(_ranges).items():
+        if isinstance(range_invalid, RangeInvalid):
+            yield Broken(
+                at=f"{_REQUIRES}/{name}", cause=range_invalid.message, cure=range_invalid.hint or "write >=1.0.0"
+            )
 
 
 def requirements_are_understood(subject: Subject) -> Iterator[Broken]:

@@ -87,10 +87,10 @@ def _is_conversation(text: str) -> bool:
 def no_operator_note_is_here(document: Texts) -> Iterator[Broken]:
     """No text is a note of the moment: notes live in the feedback store, with their provenance."""
     for at, text in document.sentences_with(_NOTE, *_NOTE_WORDS):
-        if found := _NOTE().search(text):
+        if match := _NOTE().search(text):
             yield Broken(
                 at=at,
-                cause=f"this reads like a note of the moment: {found[0]!r}",
+                cause=f"this reads like a note of the moment: {match[0]!r}",
                 cure="file it as feedback, or make it a rule that was reviewed",
             )
 
@@ -115,7 +115,7 @@ def _is_table_of_records(text: str) -> bool:
     lines = [line for line in text.splitlines() if line.strip()]
     for sign in _SEPARATORS if len(lines) > _RECORDS else ():
         columns = [one.strip(" \"'").lower() for one in lines[0].split(sign)]
-        named = sum(one in _COLUMNS or one.endswith("_id") for one in columns)
+        named = sum(column in _COLUMNS or column.endswith("_id") for column in columns)
         if named >= _RECORDS and len({line.count(sign) for line in lines}) == 1:
             return True
     return False
@@ -155,8 +155,8 @@ def business_context_constrains(subject: Subject) -> Iterator[Broken]:
 
 def business_context_repeats_no_policy(subject: Subject) -> Iterator[Broken]:
     """No non-negotiable restates a rule: policy is evaluated, not read by a model."""
-    said = [(one.rule.rule_id, one.rule.rationale) for one in subject.rules]
-    said += [(one.of.rule.rule_id, one.effect.reason) for one in subject.effects]
+    said = [(rule.rule.rule_id, rule.rule.rationale) for rule in subject.rules]
+    said += [(effect.of.rule.rule_id, effect.effect.reason) for effect in subject.effects]
     rules = [(rule_id, text) for rule_id, text in said if text is not None]
     in_all = frozenset(_letters(" ".join([text for _, text in rules])))
     in_each: list[tuple[str, frozenset[bytes]]] = []

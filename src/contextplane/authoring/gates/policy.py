@@ -25,8 +25,9 @@ from contextplane.authoring.contradictions import Uncompared, applies_within, co
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.subject import Deciding, Subject
 from contextplane.authoring.suggest import nearest
-from contextplane.model.context_pack import APPROVAL_MODES, Effect
+from contextplane.model.context_pack import Effect
 from contextplane.model.json.pointer import pointer
+from contextplane.model.terms import APPROVAL_MODES
 from contextplane.policy.logic.condition import nothing_missed
 from contextplane.policy.logic.expression import computed_names
 from contextplane.policy.logic.solver import Tries, solve
@@ -44,27 +45,28 @@ _TRIES = 60_000
 
 def conditions_can_be_evaluated(subject: Deciding) -> Iterator[Broken]:
     """Every condition is JSONLogic of known operators, bounded in size and depth."""
-    for one in subject.once(conditions):
-        for problem in one.problems:
+    for condition in subject.once(conditions):
+        for problem in condition.problems:
             yield Broken(
-                at=one.at + problem.at,
-                cause=f"the condition of {one.name} {problem.message}",
+                at=condition.at + problem.at,
+                cause=f"the condition of {condition.name} {problem.message}",
                 cure="use the operators of JSONLogic, and split what is too large",
             )
 
 
 def conditions_come_to_true_or_false(subject: Deciding) -> Iterator[Broken]:
     """Every condition comes to true or false: a number, a text or nothing is no answer, and counts as a denial."""
-    for one in subject.once(conditions):
+    for condition in subject.once(conditions):
         # Facts that are compared with constants, in a form that can be true and can be false, come to one of the two.
-        answer = "yes" if one.problems or (one.plain and one.free) else answers(one.expression)
+        answer = "yes" if condition.problems or (condition.plain and condition.free) else answers(condition.expression)
         if answer == "no":
-            cause = f"the condition of {one.name} is never true or false, so it denies"
-            yield Broken(at=one.at, cause=cause, cure='compare it with something: {"==": [..., true]}')
+            cause = f"the condition of {condition.name} is never true or false, so it denies"
+            yield Broken(at=condition.at, cause=cause, cure='compare it with something: {"==": [..., true]}')
         elif answer == "unknown":
             yield Broken(
-                at=one.at,
-                cause=f"cannot tell whether the condition of {one.name} comes to true or false: a fact may be missing",
+                at=condition.at,
+                cause=f"cannot tell whether the condition of {condition.name} comes to true or false: "
+                "a fact may be missing",
                 cure='write {"==": [{"var": "..."}, true]} where a fact stands alone',
                 unknown=True,
             )
@@ -72,14 +74,16 @@ def conditions_come_to_true_or_false(subject: Deciding) -> Iterator[Broken]:
 
 def conditions_read_known_facts(subject: Deciding) -> Iterator[Broken]:
     """Every fact that a condition reads is named outright, and one that a run has: anything else is always missing."""
-    for one in subject.once(conditions):
-        for place in computed_names(one.expression) if not one.plain and not one.problems else ():
-            cause = f"the condition of {one.name} computes which fact it reads, so nobody sees when it is missing"
-            yield Broken(at=one.at + place, cause=cause, cure='name it: {"var": "request.context.refund_amount"}')
-        for path in () if all(map(is_fact, one.reads)) else sorted(path for path in one.reads if not is_fact(path)):
+    for condition in subject.once(conditions):
+        for place in computed_names(condition.expression) if not condition.plain and not condition.problems else ():
+            cause = f"the condition of {condition.name} computes which fact it reads, so nobody sees when it is missing"
+            yield Broken(at=condition.at + place, cause=cause, cure='name it: {"var": "request.context.refund_amount"}')
+        for path in (
+            () if all(map(is_fact, condition.reads)) else sorted(path for path in condition.reads if not is_fact(path))
+        ):
             yield Broken(
-                at=one.at,
-                cause=f"the condition of {one.name} reads {path!a}, which no run has",
+                at=condition.at,
+                cause=f"the condition of {condition.name} reads {path!a}, which no run has",
                 cure=PATHS,
             )
 
@@ -108,12 +112,12 @@ def critical_rules_are_reachable(subject: Subject) -> Iterator[Broken]:
     """Every branch of a rule that denies, prohibits or asks for something can take effect where the rule applies."""
     tries, placed_at = Tries(_TRIES), subject.once(conditions_at)
     for placed in subject.effects:
-        one, within = placed_at[f"{placed.of.at}/if"], placed.of.rule.applies_to
-        if one.problems or not _restricts(placed.effect):
+        condition, within = placed_at[f"{placed.of.at}/if"], placed.of.rule.applies_to
+        if condition.problems or not _restricts(placed.effect):
             continue
-        if "tenant_id" in one.reads:
+        if "tenant_id" in condition.reads:
             within = {"tenant_id": _tenants(subject), **within}
-        answer = can_take_effect(one, within, tries, wanted=placed.branch)
+        answer = can_take_effect(condition, within, tries, wanted=placed.branch)
         if answer == "yes":
             continue
         name = f"{placed.of.rule.rule_id}.{'then' if placed.branch else 'else'}"
@@ -131,49 +135,49 @@ def critical_rules_are_reachable(subject: Subject) -> Iterator[Broken]:
 def gates_can_become_active(subject: Subject) -> Iterator[Broken]:
     """The condition of every approval gate can hold."""
     tries = Tries(_TRIES)
-    for one in _sound(subject, "gate"):
-        within = {} if _SERVED.isdisjoint(one.reads) else _served(subject)
-        yield from _can_hold(one, "so nobody would ever be asked", tries, within)
+    for condition in _sound(subject, "gate"):
+        within = {} if _SERVED.isdisjoint(condition.reads) else _served(subject)
+        yield from _can_hold(condition, "so nobody would ever be asked", tries, within)
 
 
 def guardrails_can_be_triggered(subject: Subject) -> Iterator[Broken]:
     """The condition of every guardrail can hold."""
     tries = Tries(_TRIES)
-    for one in _sound(subject, "guardrail"):
-        yield from _can_hold(one, "so it never speaks", tries, {"tenant_id": _tenants(subject)})
+    for condition in _sound(subject, "guardrail"):
+        yield from _can_hold(condition, "so it never speaks", tries, {"tenant_id": _tenants(subject)})
 
 
 def guardrails_let_something_pass(subject: Subject) -> Iterator[Broken]:
     """No guardrail holds in every run: each would end there, and nothing would ever be decided."""
     tries = Tries(_TRIES)
-    for one in _sound(subject, "guardrail"):
+    for condition in _sound(subject, "guardrail"):
         within: AppliesTo = {"tenant_id": _tenants(subject)}
-        if can_take_effect(one, within, tries, wanted=False) == "no":
-            cause = f"the condition of {one.name} is always true, so every run ends there"
-        elif not one.free and _ends_all(one, within, tries):
-            cause = f"the condition of {one.name} is true or misses a fact in every run, so every run ends there"
+        if can_take_effect(condition, within, tries, wanted=False) == "no":
+            cause = f"the condition of {condition.name} is always true, so every run ends there"
+        elif not condition.free and _ends_all(condition, within, tries):
+            cause = f"the condition of {condition.name} is true or misses a fact in every run, so every run ends there"
         else:
             continue
         cure = "mend the condition; without one, a signal of the request triggers it"
-        yield Broken(at=one.at, cause=cause, cure=cure)
+        yield Broken(at=condition.at, cause=cause, cure=cure)
 
 
-def _ends_all(one: Condition, within: AppliesTo, tries: Tries) -> bool:
+def _ends_all(condition: Condition, within: AppliesTo, tries: Tries) -> bool:
     """A proof that it is false only where it comes to read a fact that is missing, which triggers it as well."""
-    known = [(fact, True) for _, fact in known_within(within, one.reads)]
-    given = [(fact, True) for fact in nothing_missed(one.expression)]
-    return solve([(one.expression, False), *given, *known], tries).answer == "no"
+    known = [(fact, True) for _, fact in known_within(within, condition.reads)]
+    given = [(fact, True) for fact in nothing_missed(condition.expression)]
+    return solve([(condition.expression, False), *given, *known], tries).answer == "no"
 
 
 def decisions_can_be_eligible(subject: Deciding) -> Iterator[Broken]:
     """The eligibility rules of every decision can hold."""
     tries = Tries(_TRIES)
-    for one in _sound(subject, "decision"):
-        yield from _can_hold(one, "so it can never be made", tries, {"tenant_id": _tenants(subject)})
+    for condition in _sound(subject, "decision"):
+        yield from _can_hold(condition, "so it can never be made", tries, {"tenant_id": _tenants(subject)})
 
 
 def _sound(subject: Deciding, kind: str) -> Iterator[Condition]:
-    return (one for one in subject.once(conditions) if one.of == kind and not one.problems)
+    return (condition for condition in subject.once(conditions) if condition.of == kind and not condition.problems)
 
 
 def _tenants(subject: Deciding) -> tuple[str, ...]:
@@ -190,13 +194,13 @@ def _served(subject: Subject) -> AppliesTo:
     return {**within, "intent": tuple(subject.intents)}
 
 
-def _can_hold(one: Condition, consequence: str, tries: Tries, within: AppliesTo) -> Iterator[Broken]:
-    answer = can_take_effect(one, within, tries)
+def _can_hold(condition: Condition, consequence: str, tries: Tries, within: AppliesTo) -> Iterator[Broken]:
+    answer = can_take_effect(condition, within, tries)
     if answer == "no":
-        cause = f"the condition of {one.name} is never true, {consequence}"
-        yield Broken(at=one.at, cause=cause, cure="mend the condition")
+        cause = f"the condition of {condition.name} is never true, {consequence}"
+        yield Broken(at=condition.at, cause=cause, cure="mend the condition")
     elif answer == "unknown":
-        yield _cannot_tell(one.at, f"the condition of {one.name} can ever hold")
+        yield _cannot_tell(condition.at, f"the condition of {condition.name} can ever hold")
 
 
 def _cannot_tell(at: str, what: str) -> Broken:
@@ -210,22 +214,23 @@ def _cannot_tell(at: str, what: str) -> Broken:
 
 def rules_do_not_contradict(subject: Subject) -> Iterator[Broken]:
     """No rule allows only where another one denies: a denial holds whatever the priorities of the two."""
-    for found in contradictions(subject):
-        if isinstance(found, Uncompared):
+    for contradiction in contradictions(subject):
+        if isinstance(contradiction, Uncompared):
             yield Broken(
-                at=found.at,
-                cause=f"cannot tell whether rules contradict: {found.pairs} pairs on the same facts were not compared",
+                at=contradiction.at,
+                cause=f"cannot tell whether rules contradict: {contradiction.pairs} pairs on the same facts "
+                "were not compared",
                 cure="split the intent, or merge rules",
                 unknown=True,
             )
             continue
-        allows = found.allows.of.rule.rule_id
-        denies = _listed([one.of.rule.rule_id for one in found.denies])
-        if not found.sure:
-            yield _cannot_tell(found.allows.at, f"{allows} ever allows what is not denied by {denies}")
+        allows = contradiction.allows.of.rule.rule_id
+        denies = _listed([deny.of.rule.rule_id for deny in contradiction.denies])
+        if not contradiction.sure:
+            yield _cannot_tell(contradiction.allows.at, f"{allows} ever allows what is not denied by {denies}")
             continue
         yield Broken(
-            at=found.allows.at,
+            at=contradiction.allows.at,
             cause=f"{allows} allows only what is denied by {denies}, so it never takes effect",
             cure="narrow one of them, or take one out: no priority lets a rule allow what another denies",
         )
@@ -366,26 +371,26 @@ def some_rule_allows_every_intent(subject: Subject) -> Iterator[Broken]:
 def decisions_are_eligible_where_allowed(subject: Subject) -> Iterator[Broken]:
     """The eligibility rules of every decision can hold where a rule that leads to it allows."""
     tries = Tries(_TRIES)
-    for one in subject.once(conditions):
-        if one.of == "decision" and not one.problems and _is_never_allowed(subject, one, tries):
-            cause = f"{one.name} is eligible only where no rule allows it, so it can never be made"
-            yield Broken(at=one.at, cause=cause, cure="let the rules and the eligibility meet somewhere")
+    for condition in subject.once(conditions):
+        if condition.of == "decision" and not condition.problems and _is_never_allowed(subject, condition, tries):
+            cause = f"{condition.name} is eligible only where no rule allows it, so it can never be made"
+            yield Broken(at=condition.at, cause=cause, cure="let the rules and the eligibility meet somewhere")
 
 
-def _is_never_allowed(subject: Subject, one: Condition, tries: Tries) -> bool:
+def _is_never_allowed(subject: Subject, condition: Condition, tries: Tries) -> bool:
     """A proof that wherever a rule of a decision allows it, it is not eligible, or something denies it."""
     sound = [placed for placed in subject.effects if f"{placed.of.at}/if" not in subject.once(unsound)]
     allowing = [
-        placed for placed in sound if placed.effect.allow is True and placed.of.rule.decision_binding == one.name
+        placed for placed in sound if placed.effect.allow is True and placed.of.rule.decision_binding == condition.name
     ]
     denying = [placed for placed in sound if placed.effect.allow is False]
     for allows in allowing:
         others = [denies for denies in denying if denies.of.at != allows.of.at and applies_within(allows, denies)]
-        wanted = [(one.expression, True), (allows.of.rule.condition, allows.branch)]
+        wanted = [(condition.expression, True), (allows.of.rule.condition, allows.branch)]
         wanted += [(denies.of.rule.condition, not denies.branch) for denies in others[:_TOGETHER]]
         if solve(wanted, tries).answer != "no":
             return False
-    return bool(allowing) and solve([(one.expression, True)], tries).answer != "no"
+    return bool(allowing) and solve([(condition.expression, True)], tries).answer != "no"
 
 
 _INTENT_LAWS: tuple[Law[Subject], ...] = (

@@ -22,8 +22,8 @@ def guardrails_say_one_thing(subject: Subject) -> Iterator[Broken]:
     """No guardrail is to be refused and escalated both: a run can end in one of the two."""
     guardrails = subject.pack.policy_layer.guardrails
     refused = {one if isinstance(one, str) else one.id for one in guardrails.must_refuse}
-    for n, one in enumerate(guardrails.must_escalate):
-        name = one if isinstance(one, str) else one.id
+    for n, guardrail in enumerate(guardrails.must_escalate):
+        name = guardrail if isinstance(guardrail, str) else guardrail.id
         if name in refused:
             yield Broken(
                 at=f"{_GUARDRAILS_AT}/must_escalate/{n}",
@@ -109,8 +109,8 @@ def customers_are_told_nothing_internal(subject: Subject) -> Iterator[Broken]:
     said = list(_said(tone, "do", everybody=False))
     internal = {
         *subject.gates,
-        *(one.rule.rule_id for one in subject.rules),
-        *(one.bundle.bundle_id for one in subject.rules),
+        *(rule.rule.rule_id for rule in subject.rules),
+        *(rule.bundle.bundle_id for rule in subject.rules),
     }
     for at, text in said:
         for name in sorted(internal.intersection(re.findall(r"[A-Za-z0-9_.:-]+", text))):

@@ -13,17 +13,10 @@ from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.subject import Deciding, Subject
 from contextplane.authoring.suggest import nearest
 from contextplane.authoring.tool_arguments import leaves_nothing, refuses_objects, schema_problems
-from contextplane.model.context_pack import (
-    APPROVAL_MODES,
-    Adapter,
-    ApprovalMode,
-    Permission,
-    TaskStep,
-    TaskTemplate,
-    at_most,
-)
+from contextplane.model.context_pack import Adapter, Permission, TaskStep, TaskTemplate
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
+from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
 from contextplane.policy.logic.expression import logic_problems, variables
 from contextplane.policy.regex_safety import pattern_problem
 
@@ -177,7 +170,7 @@ def destructive_decisions_rest_on_evidence(subject: Subject) -> Iterator[Broken]
     for key, (at, spec) in subject.decisions.items():
         if spec.approval_mode != APPROVAL_MODES[-1] or spec.required_evidence:
             continue
-        if not any(one.effect.requires for one in subject.effects if one.of.rule.decision_binding == key):
+        if not any(effect.effect.requires for effect in subject.effects if effect.of.rule.decision_binding == key):
             yield Broken(
                 at=f"{at}/required_evidence",
                 cause=f"{key} is destructive and rests on nothing: whoever approves it would be shown no evidence",
@@ -211,14 +204,16 @@ _APPROVAL_LAWS: tuple[Law[Subject], ...] = (
 def argument_bounds_leave_something(subject: Subject) -> Iterator[Broken]:
     """The constraints of an argument leave at least one value, and its pattern is one that is matched fast."""
     places = [(at, permission.arg_constraints) for at, permission in subject.permissions]
-    places += [(one.at, one.effect.arg_constraints) for one in subject.effects if one.effect.arg_constraints]
+    places += [
+        (effect.at, effect.effect.arg_constraints) for effect in subject.effects if effect.effect.arg_constraints
+    ]
     for at, constraints in places:
-        for name, one in constraints.items():
+        for name, arg_constraint in constraints.items():
             place = f"{at}/arg_constraints/{name}"
-            if one.pattern is not None and (problem := pattern_problem(one.pattern)):
+            if arg_constraint.pattern is not None and (problem := pattern_problem(arg_constraint.pattern)):
                 cure = "repeat nothing that matches one text in two ways, refer to nothing and look at nothing around"
                 yield Broken(at=f"{place}/pattern", cause=f"the pattern {problem}", cure=cure)
-            elif problem := leaves_nothing(one):
+            elif problem := leaves_nothing(arg_constraint):
                 yield Broken(at=place, cause=f"no value is left: {problem}", cure="loosen one of its constraints")
 
 
@@ -252,7 +247,9 @@ def nothing_is_understated(subject: Subject) -> Iterator[Broken]:
     if len({adapter.endpoint_ref for _, adapter in subject.adapters.values()}) == len(subject.adapters):
         return
     highest = {}
-    for _, adapter in sorted(subject.adapters.values(), key=lambda one: APPROVAL_MODES.index(one[1].approval_mode)):
+    for _, adapter in sorted(
+        subject.adapters.values(), key=lambda adapter: APPROVAL_MODES.index(adapter[1].approval_mode)
+    ):
         highest.update({(adapter.endpoint_ref, name): adapter for name in adapter.capabilities})
     for at, adapter in subject.adapters.values():
         for name in adapter.capabilities:
@@ -344,7 +341,11 @@ def parameters_keep_the_constraints(subject: Subject) -> Iterator[Broken]:
     """No step leaves out an argument that its permission requires, or gives one a value that its permission forbids."""
     if not subject.templates:
         return
-    permissions = {f"{one.adapter_id}.{one.capability}": one for _, one in subject.permissions if one.allow}
+    permissions = {
+        f"{permission.adapter_id}.{permission.capability}": permission
+        for _, permission in subject.permissions
+        if permission.allow
+    }
     for at, template in subject.templates:
         for s, step in enumerate(template.steps):
             if step.tool in permissions:
@@ -363,10 +364,14 @@ def _forbidden(at: str, step: TaskStep, permission: Permission) -> Iterator[Brok
         if constraint.pattern is not None and pattern_problem(constraint.pattern):
             continue
         bound = ArgumentBound(argument=name, constraint=constraint, origin=permission.permission_id, at=at)
-        for one in violations((bound,), step.params, approved=False, changes=True):
-            if one.broken != "required" or name not in _GIVEN_BY_GATEWAY:
-                place = f"{at}/params" if one.broken == "required" else f"{at}/params{pointer(_way(step.params, name))}"
-                cause = f"{name} of the step {step.id} {one.message}, by {permission.permission_id}"
+        for violation in violations((bound,), step.params, approved=False, changes=True):
+            if violation.broken != "required" or name not in _GIVEN_BY_GATEWAY:
+                place = (
+                    f"{at}/params"
+                    if violation.broken == "required"
+                    else f"{at}/params{pointer(_way(step.params, name))}"
+                )
+                cause = f"{name} of the step {step.id} {violation.message}, by {permission.permission_id}"
                 yield Broken(at=place, cause=cause, cure=f"give {name} a value that is allowed")
 
 

@@ -164,21 +164,21 @@ def typed_or_problems(value: Json, document: type[D]) -> D | tuple[Finding, ...]
     try:
         return msgspec.convert(value, type=document)
     except msgspec.ValidationError as error:
-        found = tuple(
+        findings = tuple(
             Finding(gate="schema", code=code, severity="error", at=one.at, cause=one.cause, cure=one.cure)
             for code, one in form_problems(value, document)
         )
         # The types refused it: should the schema see nothing wrong in what it was shown, it is refused all the same.
-        said = said_by_types(error)
+        violation = said_by_types(error)
         last = Finding(
             gate="schema",
             code="schema_value_wrong",
             severity="error",
-            at=said.at,
-            cause=said.cause,
-            cure=said.cure,
+            at=violation.at,
+            cause=violation.cause,
+            cure=violation.cure,
         )
-        return found or (last,)
+        return findings or (last,)
 
 
 def said_by_types(error: msgspec.ValidationError) -> Broken:
@@ -216,7 +216,7 @@ def form_problems(
 
 
 def _of_kind(value: Json, code: str) -> Iterator[Broken]:
-    return (one for found, one in form_problems(value, ContextPack) if found == code)
+    return (violation for found, violation in form_problems(value, ContextPack) if found == code)
 
 
 @cache
@@ -274,8 +274,8 @@ def _nearest_form(
     context: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context", [])
     forms = [form for form in context if not any(_is_other_type(one, here) for one in form)]
     if forms:
-        for one in min(forms, key=len):
-            yield from _told(one, document, shown)
+        for validation_error in min(forms, key=len):
+            yield from _told(validation_error, document, shown)
         return
     other = [one for form in context for one in form if _is_other_type(one, here)]
     wanted = [kind for one in other for kind in getattr(one.kind, "value", ())]

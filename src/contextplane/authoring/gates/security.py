@@ -168,8 +168,8 @@ def _first_places(document: Texts, sees: Callable[[str], Collection[str]]) -> di
     """All different ones that are seen in a document, each with the first place where it stands."""
     found: dict[str, str] = {}
     for at, text in document.texts:
-        for one in sees(text):
-            found.setdefault(one.lower(), at)
+        for see in sees(text):
+            found.setdefault(see.lower(), at)
     return found
 
 
@@ -179,7 +179,11 @@ def writes_are_constrained(subject: Subject) -> Iterator[Broken]:
         _, adapter = subject.adapters.get(permission.adapter_id, ("", None))
         if not permission.allow or adapter is None or adapter.approval_mode == "read_only":
             continue
-        if any(bounds(one) for name, one in permission.arg_constraints.items() if name != _IDEMPOTENCY):
+        if any(
+            bounds(arg_constraint)
+            for name, arg_constraint in permission.arg_constraints.items()
+            if name != _IDEMPOTENCY
+        ):
             continue
         spec = adapter.capability_specs.get(permission.capability)
         if spec is None or not bounds_arguments(spec.input_schema or {}):

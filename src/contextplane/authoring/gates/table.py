@@ -53,7 +53,7 @@ class Report(Value, frozen=True):
     @property
     def passed(self) -> bool:
         """Whether nothing stops publication."""
-        return not self.not_run and all(one.severity != "error" for one in self.findings)
+        return not self.not_run and all(finding.severity != "error" for finding in self.findings)
 
 
 def judged(value: Json, surroundings: Surroundings | None = None, *, identify: Identify | None = None) -> Report:
@@ -62,12 +62,15 @@ def judged(value: Json, surroundings: Surroundings | None = None, *, identify: I
     if not isinstance(pack, ContextPack):
         return Report(findings=in_order(pack), not_run=GATES[1:])
     subject = Subject(pack, value, surroundings, identify=identify)
-    return Report(findings=in_order([law.finding(one) for law, check in _CHECKS for one in check(subject)]))
+    return Report(findings=in_order([law.finding(violation) for law, check in _CHECKS for violation in check(subject)]))
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """By gate, then by place. Where a secret was found, or nobody could look for one, no finding repeats it."""
-    found = sorted(findings, key=lambda one: (GATES.index(one.gate), one.at, one.code, one.cause))
-    if any(one.gate == "schema" or one.code in _OF_SECRETS for one in found):
-        found = [replace(one, cause=without_secrets(one.cause), cure=without_secrets(one.cure)) for one in found]
+    found = sorted(findings, key=lambda finding: (GATES.index(finding.gate), finding.at, finding.code, finding.cause))
+    if any(finding.gate == "schema" or finding.code in _OF_SECRETS for finding in found):
+        found = [
+            replace(finding, cause=without_secrets(finding.cause), cure=without_secrets(finding.cure))
+            for finding in found
+        ]
     return tuple(found)

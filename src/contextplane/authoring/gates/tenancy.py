@@ -122,7 +122,7 @@ def longer_tiers_live_longer(subject: Subject) -> Iterator[Broken]:
     """Working memory lives no longer than episodic, that no longer than semantic, and that no longer than durable."""
     ttls = subject.pack.memory_layer.memory_policy.tier_ttls
     lives = (ttls.working, ttls.episodic, ttls.semantic, ttls.durable)
-    seconds = [int(one[:-1]) * _UNITS[one[-1]] for one in lives]
+    seconds = [int(live[:-1]) * _UNITS[live[-1]] for live in lives]
     if seconds == sorted(seconds):
         return
     for n, (shorter, longer) in enumerate(pairwise(("working", "episodic", "semantic", "durable"))):

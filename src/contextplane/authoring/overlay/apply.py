@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 
 import msgspec
 
-from contextplane.authoring.diff.comparers import Change, Effect
+from contextplane.authoring.diff.change import Change, Effect
 from contextplane.authoring.diff.tree import id_fields, identity
 from contextplane.authoring.diff.walk import compared
 from contextplane.authoring.gates import misplaced_content, security
@@ -90,10 +90,10 @@ def _change(document: Json, change: OverlayChange, origins: Origins, origin: Ori
     *way, last = (step.replace("~1", "/").replace("~0", "~") for step in change.at[1:].split("/"))
     parent, name = document, ""
     for step in way:
-        found = _step(parent, name, step, origins)
-        if isinstance(found, _Problem):
-            return found
-        (parent, origins), name = found, step
+        problem = _step(parent, name, step, origins)
+        if isinstance(problem, _Problem):
+            return problem
+        (parent, origins), name = problem, step
     if isinstance(parent, list):
         return _set_entry(parent, (name, last), change, origins, origin)
     if isinstance(parent, dict):
@@ -227,7 +227,7 @@ class ResolvedView(Value, frozen=True):
 def resolved_view(base: Json, overlays: Iterable[Overlay], *, identify: Identify | None = None) -> ResolvedView:
     """Apply overlays of one environment in their order. Each is judged against what stood before it."""
     # By the version as well, so that the same overlays are told the same whatever order they were given in.
-    ordered = sorted(overlays, key=lambda one: (one.order, one.overlay_id, one.ref.release))
+    ordered = sorted(overlays, key=lambda overlay: (overlay.order, overlay.overlay_id, overlay.ref.release))
     _refuse_mixed(ordered)
     view, origins = base, Origins(Origin(overlay="", at=""))
     applied: list[Applied] = []
@@ -279,23 +279,23 @@ def _refuse_unsafe(overlay: Overlay, identify: Identify | None) -> None:
     """What may stand in no text of a pack may stand in no overlay either, its reasons included."""
     document = Texts(cast("Json", msgspec.to_builtins(overlay)), identify=identify)
     for law in (*security.TEXT_LAWS, *misplaced_content.TEXT_LAWS):
-        for found in law.findings(document):
-            if found.severity == "error":
+        for finding in law.findings(document):
+            if finding.severity == "error":
                 raise OverlayUnsafe(
-                    f"{found.cause} ({found.code})",
-                    at=f"{overlay.ref}#{found.at}",
-                    hint=found.cure,
-                    details=in_overlay(overlay, found.at),
+                    f"{finding.cause} ({finding.code})",
+                    at=f"{overlay.ref}#{finding.at}",
+                    hint=finding.cure,
+                    details=in_overlay(overlay, finding.at),
                 )
 
 
 def _refuse_malformed(overlay: Overlay, after: Json, origins: Origins) -> None:
     """A value of the wrong form would be told as a change of behaviour, which it is not: it cannot be."""
     form = typed_or_problems(after, ContextPack)
-    placed = [(one, origins.of(one.at)) for one in form] if isinstance(form, tuple) else []
-    ours = [(one, origin) for one, origin in placed if origin.overlay == str(overlay.ref)]
+    placed = [(finding, origins.of(finding.at)) for finding in form] if isinstance(form, tuple) else []
+    ours = [(finding, origin) for finding, origin in placed if origin.overlay == str(overlay.ref)]
     # What is missing because it was taken out is told as what it does.
-    given = [(one, origin) for one, origin in ours if origin.at.split("/")[3:4] == ["value"]]
+    given = [(finding, origin) for finding, origin in ours if origin.at.split("/")[3:4] == ["value"]]
     if given:
         (first, origin), more = given[0], len(given) - 1
         raise OverlayMalformed(
@@ -305,8 +305,8 @@ def _refuse_malformed(overlay: Overlay, after: Json, origins: Origins) -> None:
             details={
                 **in_overlay(overlay, origin.at),
                 "problems": [
-                    {**in_overlay(overlay, origin.at), "cause": f"{one.at}: {one.cause}", "cure": one.cure}
-                    for one, origin in given
+                    {**in_overlay(overlay, origin.at), "cause": f"{finding.at}: {finding.cause}", "cure": finding.cure}
+                    for finding, origin in given
                 ],
             },
         )
@@ -332,12 +332,12 @@ def _refuse_widening(overlay: Overlay, changes: Iterable[Change]) -> None:
                 **in_overlay(overlay, at),
                 "widenings": [
                     {
-                        **in_overlay(overlay, _behind(overlay, one)),
-                        "at": one.at,
-                        "effect": one.effect,
-                        "words": one.words,
+                        **in_overlay(overlay, _behind(overlay, change)),
+                        "at": change.at,
+                        "effect": change.effect,
+                        "words": change.words,
                     }
-                    for one, _ in refused
+                    for change, _ in refused
                 ],
             },
         )
@@ -345,7 +345,7 @@ def _refuse_widening(overlay: Overlay, changes: Iterable[Change]) -> None:
 
 def _behind(overlay: Overlay, change: Change) -> str:
     """The last change of the overlay that is at this place, around it or in it, as a JSON Pointer into the overlay."""
-    touching = [n for n, one in enumerate(overlay.changes) if _meet(one.at, change.at)]
+    touching = [n for n, overlay_change in enumerate(overlay.changes) if _meet(overlay_change.at, change.at)]
     exact = [n for n in touching if overlay.changes[n].at.rpartition("/")[2] in change.words.split()]
     return f"/changes/{(exact or touching or [0])[-1]}"
 

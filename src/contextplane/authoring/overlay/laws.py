@@ -8,7 +8,7 @@ from functools import cached_property
 
 from msgspec import UNSET
 
-from contextplane.authoring.diff.comparers import Change
+from contextplane.authoring.diff.change import Change
 from contextplane.authoring.diff.walk import compared
 from contextplane.authoring.finding import Broken, Law
 from contextplane.authoring.gates import misplaced_content, security

@@ -39,8 +39,8 @@ def diff(a: HandoffRef, b: HandoffRef, screen: Screen, *, exit_code: bool) -> in
     return DRIFT if exit_code and changes else OK
 
 
-def _name(one: Found) -> str:
-    return f"{one.pack.id}@{one.pack.revision}"
+def _name(pack: Found) -> str:
+    return f"{pack.pack.id}@{pack.pack.revision}"
 
 
 def _tell(changes: tuple[HandoffChange, ...], ours: Found, theirs: Found, screen: Screen) -> None:
@@ -90,7 +90,9 @@ def verify(ref: HandoffRef, screen: Screen) -> int:
             "answer": verdict.answer,
             "pack": str(ref),
             "events": verdict.events,
-            "revisions": [{"revision": one.revision, "digest": str(one.digest)} for one in verdict.revisions],
+            "revisions": [
+                {"revision": revision.revision, "digest": str(revision.digest)} for revision in verdict.revisions
+            ],
             "size": verdict.size,
             "signature": None,
             "troubles": verdict.troubles,

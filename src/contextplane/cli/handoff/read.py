@@ -189,7 +189,7 @@ def colored(code: str, language: str, paint: Paint) -> str:
     pattern = _pattern(language)
     if pattern is None:
         return code
-    return pattern.sub(lambda found: _painted(found[0], _CODE_COLOR[found.lastgroup or "keyword"], paint), code)
+    return pattern.sub(lambda match: _painted(match[0], _CODE_COLOR[match.lastgroup or "keyword"], paint), code)
 
 
 def _painted(text: str, color: str, paint: Paint) -> str:
@@ -247,9 +247,9 @@ def run_read(args: Namespace, screen: Screen) -> int:
         contains=(args.contains or "").strip() or None,
     )
     with opening_desk(screen) as desk:
-        one = found(args.ref, desk)
-        told = page_of(one, query, desk)
-    screen.answer({**told.structured, "digest": str(one.digest), "markdown": told.text})
+        pack = found(args.ref, desk)
+        told = page_of(pack, query, desk)
+    screen.answer({**told.structured, "digest": str(pack.digest), "markdown": told.text})
     if not screen.json:
         text = "\n".join(_lines(told.text.removesuffix("\n"), screen))
         screen.entry(text, text) if screen.quiet else page(text, screen)

@@ -42,22 +42,22 @@ class _Summary(Value, frozen=True):
 
 def show(text: str, screen: Screen) -> int:
     with opening_desk(screen) as desk:
-        one = found(text, desk)
-        history = desk.reading.history(one.pack.handoff_id)
-        frozen = _frozen(one.pack, history, desk)
+        pack = found(text, desk)
+        history = desk.reading.history(pack.pack.handoff_id)
+        frozen = _frozen(pack.pack, history, desk)
         summary = _Summary(
-            found=one,
+            found=pack,
             history=history,
-            fresh=freshness(one.pack.expires, desk.now()),
+            fresh=freshness(pack.pack.expires, desk.now()),
             frozen=frozen,
-            later=() if frozen else _later(one.pack, history, desk),
+            later=() if frozen else _later(pack.pack, history, desk),
         )
         look = desk.reader().look
         if screen.json:
             screen.answer(_summary_answer(summary, look))
             return OK
-        text = "\n".join([*_head(summary, screen), *_sections(one.pack, look, screen)])
-    screen.entry(f"{one.pack.id}@{one.pack.revision}", text) if screen.quiet else page(text, screen)
+        text = "\n".join([*_head(summary, screen), *_sections(pack.pack, look, screen)])
+    screen.entry(f"{pack.pack.id}@{pack.pack.revision}", text) if screen.quiet else page(text, screen)
     return OK
 
 
@@ -98,7 +98,7 @@ def _head(summary: _Summary, screen: Screen) -> Iterator[str]:
         yield "Deleted:   " + screen.paint("red", str(history.deleted))
     left = fresh.state if not fresh.seconds else f"{fresh.state}, {fresh.human} left"
     yield f"Expires:   {clean(pack.expires_at)} ({left})"
-    kept = [one.revision for one in history.revisions]
+    kept = [revision.revision for revision in history.revisions]
     older = f", the newest is @{kept[-1]}" if kept[-1] != pack.revision else ""
     yield f"Revisions: {len(kept)} kept, @{kept[0]} to @{kept[-1]}{older}; 'ctx handoff log {pack.id}' lists them"
     frozen = summary.frozen
@@ -157,7 +157,9 @@ def _summary_answer(summary: _Summary, look: Callable[[Ref], Looked]) -> dict[st
         "freshness_state": summary.fresh.state,
         "ttl_remaining": summary.fresh.human,
         "deleted_at": str(history.deleted) if history.deleted else None,
-        "revisions": [{"revision": one.revision, "digest": str(one.digest)} for one in history.revisions],
+        "revisions": [
+            {"revision": revision.revision, "digest": str(revision.digest)} for revision in history.revisions
+        ],
         "frozen": {"revision": summary.frozen.revision, "digest": str(summary.frozen.digest)}
         if summary.frozen
         else None,
@@ -180,7 +182,7 @@ def _section_answer(section: Section, look: Callable[[Ref], Looked]) -> dict[str
                 "reason": looked.why or None,
             }
         )
-    diagrams = [{"key": one.key, "title": one.title} for one in section.diagrams]
+    diagrams = [{"key": diagram.key, "title": diagram.title} for diagram in section.diagrams]
     return {"key": section.key, "title": section.title, "refs": refs, "diagrams": diagrams}
 
 
@@ -202,53 +204,53 @@ def log(text: str, screen: Screen) -> int:
         raise Usage("a history is that of the whole pack", hint=f"ctx log {ref.id}")
     with opening_desk(screen) as desk:
         handoff_id, history = history_named(text, desk)
-        kept = {one.revision: one for one in history.revisions}
-        lines = [_line(one, kept.get(one.revision), handoff_id, desk) for one in history.happened]
+        kept = {revision.revision: revision for revision in history.revisions}
+        lines = [_line(event, kept.get(event.revision), handoff_id, desk) for event in history.happened]
     if screen.quiet:
-        for revision in (f"{handoff_id}@{one.happened.revision}" for one in lines if one.status is not None):
+        for revision in (f"{handoff_id}@{line.happened.revision}" for line in lines if line.status is not None):
             screen.entry(revision, revision)
     else:
-        page("\n".join(_told(one, screen) for one in lines), screen)
+        page("\n".join(_told(line, screen) for line in lines), screen)
     screen.answer(
         {
             "id": handoff_id.text,
             "deleted_at": str(history.deleted) if history.deleted else None,
             "collected": history.collected,
-            "events": [_event_answer(one) for one in lines],
+            "events": [_event_answer(line) for line in lines],
         }
     )
     return OK
 
 
-def _line(one: Happened, kept: Kept | None, handoff_id: HandoffId, desk: Desk) -> _Line:
-    if one.digest is None:
-        return _Line(happened=one, status=None, problem="")
+def _line(event: Happened, kept: Kept | None, handoff_id: HandoffId, desk: Desk) -> _Line:
+    if event.digest is None:
+        return _Line(happened=event, status=None, problem="")
     if kept is None:
-        return _Line(happened=one, status=None, problem="collected")
+        return _Line(happened=event, status=None, problem="collected")
     try:
-        return _Line(happened=one, status=desk.reading.kept(handoff_id, kept).status, problem="")
+        return _Line(happened=event, status=desk.reading.kept(handoff_id, kept).status, problem="")
     except ContextPlaneError as error:
-        return _Line(happened=one, status=None, problem=error.message)
+        return _Line(happened=event, status=None, problem=error.message)
 
 
 def _told(line: _Line, screen: Screen) -> str:
-    one = line.happened
-    number = f"@{one.revision}" if one.digest else ""
-    told = f"{number:<5} {second(one.at)}  {one.kind:<9}"
-    if one.digest is None:
-        return told.rstrip() + f" at revision {one.revision}"
+    event = line.happened
+    number = f"@{event.revision}" if event.digest else ""
+    told = f"{number:<5} {second(event.at)}  {event.kind:<9}"
+    if event.digest is None:
+        return told.rstrip() + f" at revision {event.revision}"
     frozen = screen.paint("green", "  frozen") if line.status == "finalized" else ""
     problem = screen.paint("red", f"  [{clean(line.problem)}]") if line.problem else ""
-    return f"{told}  {line.status or '?':<9}  {one.digest.hex[:_DIGITS]}{frozen}{problem}"
+    return f"{told}  {line.status or '?':<9}  {event.digest.hex[:_DIGITS]}{frozen}{problem}"
 
 
 def _event_answer(line: _Line) -> dict[str, object]:
-    one = line.happened
+    event = line.happened
     return {
-        "kind": one.kind,
-        "revision": one.revision,
-        "at": str(one.at),
-        "digest": str(one.digest) if one.digest else None,
+        "kind": event.kind,
+        "revision": event.revision,
+        "at": str(event.at),
+        "digest": str(event.digest) if event.digest else None,
         "status": line.status,
         "frozen": line.status == "finalized",
         "problem": line.problem or None,

@@ -66,8 +66,8 @@ def _whole(desk: RegistryDesk, args: Namespace, screen: Screen) -> int:
     answer = "verified" if sound else "modified"
     _tell(desk, found, fresh, screen)
     screen.say(f"Integrity:  {screen.paint(ANSWER_COLOR[answer], answer)}")
-    for one in found.troubles:
-        screen.failure(f"  {one.code}  {clean(one.at)}  {clean(one.message)}")
+    for trouble in found.troubles:
+        screen.failure(f"  {trouble.code}  {clean(trouble.at)}  {clean(trouble.message)}")
     if found.troubles and sound:
         screen.say("  The new checkpoint mends this.")
     elif found.renewable:

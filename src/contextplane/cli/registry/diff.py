@@ -18,10 +18,10 @@ __all__ = ["diff"]
 def diff(args: Namespace, screen: Screen) -> int:
     """Each side is a file or a version of the registry; two files are compared without a store."""
     old, new = _packs((args.a, args.b), args, screen)
-    found = packs_compared(old, new)
-    _tell(found, old, new, screen)
-    screen.answer({"file_a": args.a, "file_b": args.b, **answer(found)})
-    return DRIFT if args.exit_code and not found.same else OK
+    comparison = packs_compared(old, new)
+    _tell(comparison, old, new, screen)
+    screen.answer({"file_a": args.a, "file_b": args.b, **answer(comparison)})
+    return DRIFT if args.exit_code and not comparison.same else OK
 
 
 def _packs(named: tuple[str, str], args: Namespace, screen: Screen) -> list[Authored]:

@@ -37,13 +37,13 @@ def record(args: Namespace, screen: Screen) -> int:
         catalogs = [desk.named_version(one) for one in args.catalog]
         acted = recorded(desk, artifact_in(file).value, desk.keys.signer(args.key), surroundings_of(args), catalogs)
     report = acted.report
-    found = [one for one in report.findings if one.severity != "unknown"] if report is not None else []
-    for one in found:
-        tell_finding(one, file.where(one.at), screen)
+    findings = [one for one in report.findings if one.severity != "unknown"] if report is not None else []
+    for finding in findings:
+        tell_finding(finding, file.where(finding.at), screen)
     tell_act(acted, screen)
     if acted.stage == "draft":
         screen.say("It is recorded, and did not pass its gates: mend it, and record it again.")
-    return REFUSED if any(one.severity == "error" for one in found) else OK
+    return REFUSED if any(one.severity == "error" for one in findings) else OK
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -105,7 +105,7 @@ def tell_pin(act: PinAct, done: str, screen: Screen, *, pinned: bool = True) -> 
             "digest": str(act.digest),
             "before": str(act.before) if act.before is not None else None,
             "changed": act.appended is not None,
-            "overlays": [str(one) for one in act.overlays],
+            "overlays": [str(overlay) for overlay in act.overlays],
             "deprecated": act.deprecated,
             "milliseconds": act.milliseconds,
             "golden": act.golden,
@@ -137,13 +137,13 @@ def told_events(appended: Appended | None) -> dict[str, object]:
     return {
         "events": [
             {
-                "kind": one.kind,
-                "stream": one.event.subject,
-                "seq": one.event.seq,
-                "entry": one.event.entry,
-                "at": one.event.at,
+                "kind": event.kind,
+                "stream": event.event.subject,
+                "seq": event.event.seq,
+                "entry": event.event.entry,
+                "at": event.event.at,
             }
-            for one in appended.events
+            for event in appended.events
         ],
         "log_size": appended.standing.checkpoint.size,
     }
@@ -160,8 +160,8 @@ def log(args: Namespace, screen: Screen) -> int:
         ref = desk.named_version(args.ref)
         events, names = history_of(desk, ref), desk.keys.names()
     if screen.quiet:
-        for one in events:
-            screen.entry(_place(one), _place(one))
+        for event in events:
+            screen.entry(_place(event), _place(event))
     else:
         page("\n".join(event_lines(events, names)), screen)
     screen.answer({"ref": str(ref), "events": [told_event(one, names) for one in events]})
@@ -172,36 +172,36 @@ def event_lines(events: Sequence[Happened], names: Mapping[str, str]) -> Iterato
     """A line for each: when, by which key, what, and why."""
     told = [(called(one.by.key_id, names), _what(one)) for one in events]
     wide, wider = (max(map(len, column), default=0) for column in zip(*told, strict=True)) if told else (0, 0)
-    for one, (who, what) in zip(events, told, strict=True):
-        revoked = "  [this key is revoked from before then on]" if one.by.revoked else ""
-        yield f"{second(one.at)}  {who:<{wide}}  {what:<{wider}}  {clean(one.event.reason)}{revoked}"
+    for event, (who, what) in zip(events, told, strict=True):
+        revoked = "  [this key is revoked from before then on]" if event.by.revoked else ""
+        yield f"{second(event.at)}  {who:<{wide}}  {what:<{wider}}  {clean(event.event.reason)}{revoked}"
 
 
-def told_event(one: Happened, names: Mapping[str, str]) -> dict[str, object]:
+def told_event(event: Happened, names: Mapping[str, str]) -> dict[str, object]:
     return {
-        "kind": one.kind,
-        "stream": one.event.subject,
-        "seq": one.event.seq,
-        "entry": one.event.entry,
-        "at": one.event.at,
-        "by": one.by.key_id,
-        "name": names.get(one.by.key_id),
-        "revoked": one.by.revoked,
-        "reason": one.event.reason,
-        "change": one.change,
+        "kind": event.kind,
+        "stream": event.event.subject,
+        "seq": event.event.seq,
+        "entry": event.event.entry,
+        "at": event.event.at,
+        "by": event.by.key_id,
+        "name": names.get(event.by.key_id),
+        "revoked": event.by.revoked,
+        "reason": event.event.reason,
+        "change": event.change,
     }
 
 
-def _place(one: Happened) -> str:
+def _place(event: Happened) -> str:
     """What an event is called, as in refusals: its stream, and its number there."""
-    return f"{one.event.subject}@{one.event.seq}"
+    return f"{event.event.subject}@{event.event.seq}"
 
 
-def _what(one: Happened) -> str:
-    kind, stream = _KINDS.get(one.kind, one.kind.replace("_", " ")), one.event.subject
+def _what(event: Happened) -> str:
+    kind, stream = _KINDS.get(event.kind, event.kind.replace("_", " ")), event.event.subject
     if stream.startswith(PINS):
         return f"{kind} in {clean(stream.removeprefix(PINS).partition('/')[0])}"
-    match one.change:
+    match event.change:
         case Review(verdict=verdict, role=role):
             return f"{_VERDICT[verdict]} as {clean(role)}"
         case RefreshReported(action=action, passed=passed):

@@ -38,7 +38,7 @@ def _lines(found: Shown, names: Mapping[str, str], screen: Screen) -> Iterator[s
         doubt = screen.paint("red", ", which is revoked from before then on") if version.doubtful else ""
         yield f"published   {second(version.published_at)} by {called(version.published_by, names)}{doubt}"
     yield f"signed by   {', '.join(called(one, names) for one in found.signed_by) or 'nobody'}"
-    wide = max((len(called(one.key_id, names)) for one in found.artifact.reviews), default=0)
+    wide = max((len(called(review.key_id, names)) for review in found.artifact.reviews), default=0)
     for n, one in enumerate(found.artifact.reviews):
         head = "reviews" if n == 0 else ""
         void = "" if one.counts else screen.paint("yellow", "  does not count")
@@ -77,9 +77,9 @@ def _gates(found: Shown, screen: Screen) -> Iterator[str]:
 def _open(found: Shown, screen: Screen) -> Iterator[str]:
     if found.version is None:
         return
-    for one in found.version.open_refreshes:
-        waiting = ", ".join(one.outstanding)
-        yield f"refresh     {screen.paint('yellow', one.trigger)} ({clean(one.dependency)}): {waiting}"
+    for refresh in found.version.refreshes:
+        waiting = ", ".join(refresh.outstanding)
+        yield f"refresh     {screen.paint('yellow', refresh.trigger)} ({clean(refresh.dependency)}): {waiting}"
     for incident in found.version.open_incidents:
         yield f"incident    {screen.paint('red', clean(incident))}"
 
@@ -100,25 +100,31 @@ def _answer(found: Shown, names: Mapping[str, str]) -> dict[str, object]:
         "signed_by": found.signed_by,
         "reviews": [
             {
-                "role": one.role,
-                "verdict": one.verdict,
-                "key_id": one.key_id,
-                "at": one.at,
-                "reason": one.reason,
-                "counts": one.counts,
+                "role": review.role,
+                "verdict": review.verdict,
+                "key_id": review.key_id,
+                "at": review.at,
+                "reason": review.reason,
+                "counts": review.counts,
             }
-            for one in found.artifact.reviews
+            for review in found.artifact.reviews
         ],
         "missing": found.artifact.missing,
-        "catalogs": [{"ref": f"{one.id}@{one.version}", "digest": one.digest} for one in found.catalogs],
+        "catalogs": [
+            {"ref": f"{catalog.id}@{catalog.version}", "digest": catalog.digest} for catalog in found.catalogs
+        ],
         "gates": gates,
         "refreshes": [
-            {"trigger": one.trigger, "dependency": one.dependency, "outstanding": one.outstanding}
-            for one in (version.open_refreshes if version is not None else ())
+            {
+                "trigger": refresh.trigger,
+                "dependency": refresh.dependency,
+                "outstanding": refresh.outstanding,
+            }
+            for refresh in (version.refreshes if version is not None else ())
         ],
         "incidents": version.open_incidents if version is not None else (),
         "pins": found.pins,
         "aliases": found.aliases,
         "layers": dict(found.layers),
-        "history": [told_event(one, names) for one in found.history],
+        "history": [told_event(event, names) for event in found.history],
     }

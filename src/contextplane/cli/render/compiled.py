@@ -60,7 +60,7 @@ def _pieces(head: Head, words: str, screen: Screen) -> list[str]:
     lines = textwrap.wrap(words, max(_NARROW, columns - hang), break_long_words=False, break_on_hyphens=False)
     if not beside:
         lines.insert(0, "")
-    return [lines[0], *(f"{'':{hang}}{one}" for one in lines[1:])]
+    return [lines[0], *(f"{'':{hang}}{line}" for line in lines[1:])]
 
 
 _MOVED_MOST = 40
@@ -85,30 +85,33 @@ def tell_moved(found: Compiled, knobs: str, screen: Screen) -> None:
 def say_moved(found: Iterable[Moved], indent: str, screen: Screen) -> None:
     """A line for each thing that is otherwise; very many are counted."""
     things = list(found)
-    for one in things[:_MOVED_MOST]:
-        name = f"{one.kind} {clean(one.id)}: "
+    for thing in things[:_MOVED_MOST]:
+        name = f"{thing.kind} {clean(thing.id)}: "
         say_words(
-            Head(f"{indent}{_mark(one, screen)} {name}", len(indent) + 2 + len(name), len(indent) + 4),
-            _change(one),
+            Head(f"{indent}{_mark(thing, screen)} {name}", len(indent) + 2 + len(name), len(indent) + 4),
+            _change(thing),
             screen,
         )
     if len(things) > _MOVED_MOST:
         screen.say(f"{indent}and {len(things) - _MOVED_MOST} more")
 
 
-def _mark(one: Moved, screen: Screen) -> str:
-    was, is_ = one.before is not None and one.before.inside, one.after is not None and one.after.inside
+def _mark(difference: Moved, screen: Screen) -> str:
+    was, is_ = (
+        difference.before is not None and difference.before.inside,
+        difference.after is not None and difference.after.inside,
+    )
     if was == is_:
         return screen.paint("yellow", "~")
     return screen.paint("green", "+") if is_ else screen.paint("red", "-")
 
 
-def _change(one: Moved) -> str:
-    return f"{_words(one, one.before, _BEFORE)} -> {_words(one, one.after)}"
+def _change(difference: Moved) -> str:
+    return f"{_words(difference, difference.before, _BEFORE)} -> {_words(difference, difference.after)}"
 
 
-def _words(one: Moved, item: Item | None, longest: int = 150) -> str:
-    return short(item.words, longest) if item is not None else _ABSENT.get(one.kind, "not there")
+def _words(difference: Moved, item: Item | None, longest: int = 150) -> str:
+    return short(item.words, longest) if item is not None else _ABSENT.get(difference.kind, "not there")
 
 
 _BAR = 20
@@ -122,10 +125,10 @@ def tell(found: Compiled, items: Iterable[Item], screen: Screen) -> None:
     """All of it: the verdict and what was asked first, the rest in the order in which it was decided."""
     items = tuple(items)
     compiled, ledger = found.context, found.context.context_ledger
-    for one in items:
-        if one.kind == "decision":
+    for item in items:
+        if item.kind == "decision":
             head = Head(f"{screen.paint('bold', ledger.pack_ref)}  ", len(ledger.pack_ref) + 2, _NAME)
-            say_words(head, short(one.words), screen, "green" if one.inside else "red")
+            say_words(head, short(item.words), screen, "green" if item.inside else "red")
     _line("request", short(_asked(found)), screen)
     for kind, name in (("tool", "tools"), ("rule", "rules"), ("gate", "gates"), ("guardrail", "controls")):
         _listed(name, [one for one in items if one.kind == kind], screen)
@@ -158,10 +161,10 @@ def _listed(name: str, items: list[Item], screen: Screen) -> None:
         _line(name, "none", screen)
     names = _short_names(shown)
     width = max(map(len, names[:_LIST_MOST]), default=0)
-    for n, (one, said) in enumerate(zip(shown[:_LIST_MOST], names, strict=False)):
-        mark = screen.paint("green", "+") if one.inside else screen.paint("dim", "-")
+    for n, (item, said) in enumerate(zip(shown[:_LIST_MOST], names, strict=False)):
+        mark = screen.paint("green", "+") if item.inside else screen.paint("dim", "-")
         head = Head(f"{'' if n else name:<{_NAME}}{mark} {said:<{width}}  ", _NAME + width + 4, _WORDS)
-        say_words(head, short(one.words), screen)
+        say_words(head, short(item.words), screen)
     if len(shown) > _LIST_MOST:
         rest = shown[_LIST_MOST:]
         inside = sum(one.inside for one in rest)
@@ -170,10 +173,10 @@ def _listed(name: str, items: list[Item], screen: Screen) -> None:
 
 def _short_names(items: list[Item]) -> list[str]:
     """How each is called here: a rule without its bundle, unless another bundle has one of that name."""
-    last = [one.id.rpartition("#")[2] for one in items]
+    last = [item.id.rpartition("#")[2] for item in items]
     return [
-        clean(name if one.kind == "rule" and last.count(name) == 1 else one.id)
-        for one, name in zip(items, last, strict=True)
+        clean(name if item.kind == "rule" and last.count(name) == 1 else item.id)
+        for item, name in zip(items, last, strict=True)
     ]
 
 
@@ -183,17 +186,17 @@ def _requirements(compiled: CompiledContext, items: Iterable[Item], screen: Scre
         return
     color, may = _may_commit(compiled, commit=gate.commit_allowed)
     _line("decision", f"{screen.paint(color, may)}; the evidence that it requires is {gate.sufficiency}", screen)
-    for one in items:
-        if one.kind == "requirement":
-            mark = screen.paint("green", "+") if one.inside else screen.paint("yellow", "-")
-            name = clean(one.id)
-            say_words(Head(f"{'':{_NAME}}{mark} {name}: ", _NAME + len(name) + 4, _WORDS), short(one.words), screen)
+    for item in items:
+        if item.kind == "requirement":
+            mark = screen.paint("green", "+") if item.inside else screen.paint("yellow", "-")
+            name = clean(item.id)
+            say_words(Head(f"{'':{_NAME}}{mark} {name}: ", _NAME + len(name) + 4, _WORDS), short(item.words), screen)
 
 
 def _noticed(compiled: CompiledContext, items: Iterable[Item], screen: Screen) -> None:
     """What the stages noticed, such as a signal that no guardrail answers to. Of gates their own lines tell it."""
-    idle = tuple(f"{one.id} is not active" for one in items if one.kind == "gate" and not one.inside)
-    notes = [(one.stage, note) for one in compiled.context_ledger.stages for note in one.notes]
+    idle = tuple(f"{item.id} is not active" for item in items if item.kind == "gate" and not item.inside)
+    notes = [(stage.stage, note) for stage in compiled.context_ledger.stages for note in stage.notes]
     told = [f"{stage}: {note}" for stage, note in notes if not note.startswith(idle)]
     for n, line in enumerate(told[:_LIST_MOST]):
         head = Head(f"{'' if n else 'noticed':<{_NAME}}", _NAME, _WORDS)
@@ -223,7 +226,7 @@ def _bars(found: Compiled, screen: Screen) -> Iterator[str]:
         )
     total = value_at(found.value, "/run_context/run_budget/total_tokens")
     if isinstance(total, int):
-        over = any(one.reason == "over_total_budget" for one in found.context.manifests.omission_manifest)
+        over = any(omission.reason == "over_total_budget" for omission in found.context.manifests.omission_manifest)
         yield _bar("total", report.tokens_used_at_compile, total, "yellow" if over else "cyan", screen)
 
 

@@ -132,13 +132,13 @@ def bare_contents(pack: "LoadedPack", contents: "Contents", *, shown: bool) -> I
 
 def summed_up(put_back: "Sequence[PutBack]") -> str:
     """`put back 1 object that was tampered with, 2 objects that were missing`."""
-    counts = Counter(one.damage for one in put_back)
+    counts = Counter(put_back.damage for put_back in put_back)
     told = (f"{_objects(counts[damage])} {mark}" for damage, mark in MARK.items() if counts[damage])
     return f"put back {', '.join(told)}"
 
 
 def listed(put_back: "Sequence[PutBack]") -> list[dict[str, str]]:
-    return [{"digest": str(one.digest), "damage": one.damage} for one in put_back]
+    return [{"digest": str(put_back.digest), "damage": put_back.damage} for put_back in put_back]
 
 
 def _objects(count: int) -> str:

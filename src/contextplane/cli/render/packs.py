@@ -11,7 +11,7 @@ from itertools import groupby
 from urllib.parse import quote
 
 from contextplane.app.explain import GateExplained, LawExplained, explained
-from contextplane.authoring.diff.comparers import Effect
+from contextplane.authoring.diff.change import Effect
 from contextplane.authoring.version_class import Comparison, VersionClass
 from contextplane.cli.exit import EXIT_OF, OK
 from contextplane.cli.output import Screen, clean, counted, shortened
@@ -45,10 +45,12 @@ def tell(found: Comparison, screen: Screen, *, indent: str = "", where: Callable
     if found.unsafe:
         reject = screen.paint(_COLOR["reject"], "reject")
         screen.say(f"{indent}{reject}: under any number, because the gates find {counted(len(found.unsafe), 'error')}")
-    for one in found.unsafe if where is not None else ():
-        screen.say(f"{indent}  {clean(where(one.at)) if where else ''}  {one.gate}/{one.code}  {clean(one.at)}")
-        screen.say(f"{indent}      {shortened(clean(one.cause))}")
-        screen.say(f"{indent}      {screen.paint('dim', '->')} {shortened(clean(one.cure))}")
+    for finding in found.unsafe if where is not None else ():
+        screen.say(
+            f"{indent}  {clean(where(finding.at)) if where else ''}  {finding.gate}/{finding.code}  {clean(finding.at)}"
+        )
+        screen.say(f"{indent}      {shortened(clean(finding.cause))}")
+        screen.say(f"{indent}      {screen.paint('dim', '->')} {shortened(clean(finding.cure))}")
 
 
 def answer(found: Comparison) -> dict[str, object]:
@@ -59,8 +61,8 @@ def answer(found: Comparison) -> dict[str, object]:
         "version_class": None if found.same else found.bump.least,
         "version_refused": found.refusal or None,
         "unsafe": [
-            {"gate": one.gate, "code": one.code, "at": one.at, "cause": one.cause, "cure": one.cure}
-            for one in found.unsafe
+            {"gate": finding.gate, "code": finding.code, "at": finding.at, "cause": finding.cause, "cure": finding.cure}
+            for finding in found.unsafe
         ],
         "entries": [
             {

@@ -83,21 +83,21 @@ def run(args: Namespace, screen: Screen) -> int:
         hint = RECORDING % named if isinstance(named, RecordingId) else hint
         raise NotAnObject("not an object", at=args.ref, hint=hint)
     with opening(screen) as platform:
-        found = named if isinstance(named, Digest) else find_execution_pack(platform.catalog, named)
-        where, what = short(found), "its manifest"
+        digest = named if isinstance(named, Digest) else find_execution_pack(platform.catalog, named)
+        where, what = short(digest), "its manifest"
         if isinstance(named, Digest):
-            where, what = str(found), "this object"
-            platform.objects.size(found)  # what nobody promised to be here is not missing: it is not found
+            where, what = str(digest), "this object"
+            platform.objects.size(digest)  # what nobody promised to be here is not missing: it is not found
         if reference.selector:
-            where, what = short(found, reference.selector), "its content"
-            content = part(load(found, platform.objects), reference.selector)
+            where, what = short(digest, reference.selector), "its content"
+            content = part(load(digest, platform.objects), reference.selector)
             if isinstance(content, bytes):
                 return _write([content], Digest.of(content), args.ref, screen)
-            found = content
-        with telling(where, what, found):
-            whole = not screen.json and platform.objects.size(found) <= _CHECKED_AHEAD
-            chunks = [platform.objects.get(found)] if whole else platform.objects.stream(found)
-            return _write(chunks, found, args.ref, screen)
+            digest = content
+        with telling(where, what, digest):
+            whole = not screen.json and platform.objects.size(digest) <= _CHECKED_AHEAD
+            chunks = [platform.objects.get(digest)] if whole else platform.objects.stream(digest)
+            return _write(chunks, digest, args.ref, screen)
 
 
 def _write(chunks: Iterable[bytes], digest: "Digest", asked: str, screen: Screen) -> int:

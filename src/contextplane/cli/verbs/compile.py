@@ -57,7 +57,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
             tell(found, full_account(source, found.context), screen)
             if knobs:
-                tell_moved(found, ", ".join(one.words for one in knobs), screen)
+                tell_moved(found, ", ".join(knob.words for knob in knobs), screen)
         if screen.quiet and not screen.json:
             screen.out.write(f"{found.context.context_ledger.compiled_context_hash}\n")
         screen.answer(_answer(found, knobs) if knobs else found.context)
@@ -70,7 +70,7 @@ def _answer(found: "Compiled", knobs: "tuple[Knob, ...]") -> dict[str, object]:
 
     return {
         **msgspec.to_builtins(found.context),
-        "knobs": [{"name": one.name, "at": one.at, "change": one.words} for one in knobs],
+        "knobs": [{"name": knob.name, "at": knob.at, "change": knob.words} for knob in knobs],
         "moved": found.moved,
         "hash_moved": found.hash_moved,
         "refused_before": found.refused_before or None,

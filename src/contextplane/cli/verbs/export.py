@@ -81,14 +81,14 @@ def _with_handoffs(refs: list[str], handoffs: list[str], output: str, screen: Sc
     from contextplane.store.find import in_step
 
     with opening_desk(screen) as desk:
-        meant = [found(one, desk).pack for one in handoffs]
+        meant = [found(handoff, desk).pack for handoff in handoffs]
         platform = desk.platform
         if platform is None:
             raise not_found(handoffs[0])
         if refs and not in_step(platform.catalog, platform.entries):
             bring_in_step(platform)
         packs = [named_pack(ref, platform) for ref in refs]
-        revisions = [HandoffRef(id=one.handoff_id, revision=one.revision) for one in meant]
+        revisions = [HandoffRef(id=handoff_pack.handoff_id, revision=handoff_pack.revision) for handoff_pack in meant]
         with watching(screen) as bar:
             return export_packs(platform, packs, output, handoffs=revisions, progress=bar)
 
@@ -109,7 +109,7 @@ def _tell(done: "Exported", output: str, screen: Screen) -> None:
     screen.answer(
         {
             "file": output,
-            "handoffs": [f"{one.id}@{one.last.revision}" for one in done.header.handoffs],
+            "handoffs": [f"{handoff.id}@{handoff.last.revision}" for handoff in done.header.handoffs],
             "roots": [f"ctx://{pack.hex}" for pack in done.header.roots],
             "parents": [f"ctx://{pack.hex}" for pack in done.header.parents],
             "parents_not_included": [f"ctx://{pack.hex}" for pack in done.absent],

@@ -41,63 +41,65 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.action == "record":
         ran = record(source, files)
         _tell_recorded(ran, screen)
-        screen.answer({"cases": [_answer(one) for one in ran]})
+        screen.answer({"cases": [_answer(result) for result in ran]})
         return OK
     ran = check(source, files)
     _tell_checked(ran, screen)
-    screen.answer({"passed": all(one.passed for one in ran), "cases": [_answer(one) for one in ran]})
-    return OK if all(one.passed for one in ran) else DRIFT
+    screen.answer({"passed": all(result.passed for result in ran), "cases": [_answer(result) for result in ran]})
+    return OK if all(result.passed for result in ran) else DRIFT
 
 
 def _tell_recorded(ran: tuple["Ran", ...], screen: Screen) -> None:
     from contextplane.cli.render.compiled import say_moved
 
-    for one in ran:
-        refused = f"; it is refused with {one.refused}" if one.refused else ""
-        if one.passed:
-            screen.say(f"{clean(one.name)}: as it was recorded{refused}")
-        elif not one.recorded:
-            screen.say(f"{clean(one.name)}: recorded{refused}")
+    for result in ran:
+        refused = f"; it is refused with {result.refused}" if result.refused else ""
+        if result.passed:
+            screen.say(f"{clean(result.name)}: as it was recorded{refused}")
+        elif not result.recorded:
+            screen.say(f"{clean(result.name)}: recorded{refused}")
         else:
-            screen.say(f"{clean(one.name)}: recorded anew, otherwise from {one.stage} on{_noted(one)}{refused}")
-            say_moved(one.moved, "    ", screen)
+            screen.say(
+                f"{clean(result.name)}: recorded anew, otherwise from {result.stage} on{_noted(result)}{refused}"
+            )
+            say_moved(result.moved, "    ", screen)
 
 
 def _tell_checked(ran: tuple["Ran", ...], screen: Screen) -> None:
     """Those that hold in a line each, of those that do not also what moved; silence hides only the first."""
     from contextplane.cli.render.compiled import say_moved
 
-    for one in ran:
-        name = clean(one.name)
-        if one.passed:
-            note = ", in another version of the pack" if one.elsewhere else ""
+    for result in ran:
+        name = clean(result.name)
+        if result.passed:
+            note = ", in another version of the pack" if result.elsewhere else ""
             screen.say(f"{screen.paint('green', 'as recorded')}  {name}{note}")
-        elif not one.recorded:
+        elif not result.recorded:
             screen.entry(name, f"{screen.paint('red', 'not recorded')} {name}: 'ctx golden record' writes it")
         else:
-            screen.entry(name, f"{screen.paint('red', 'drifted')}      {name}  at {one.stage}{_noted(one)}")
-            say_moved(one.moved, "    ", screen)
+            screen.entry(name, f"{screen.paint('red', 'drifted')}      {name}  at {result.stage}{_noted(result)}")
+            say_moved(result.moved, "    ", screen)
     screen.say(f"{counted(len(ran), 'case')}, {_count(ran)}")
 
 
 def _count(ran: tuple["Ran", ...]) -> str:
-    missing = sum(not one.recorded for one in ran)
-    drifted = sum(not one.passed for one in ran) - missing
+    missing = sum(not result.recorded for result in ran)
+    drifted = sum(not result.passed for result in ran) - missing
     return f"{drifted} drifted" + (f", {missing} not recorded" if missing else "")
 
 
-def _noted(one: "Ran") -> str:
+def _noted(result: "Ran") -> str:
     """What is wrong beside what moved."""
-    return f": {shortened(clean('; '.join(one.notes)))}" if one.notes else ""
+    return f": {shortened(clean('; '.join(result.notes)))}" if result.notes else ""
 
 
-def _answer(one: "Ran") -> dict[str, object]:
+def _answer(result: "Ran") -> dict[str, object]:
     return {
-        "name": one.name,
-        "passed": one.passed,
-        "stage": one.stage or None,
-        "words": one.words,
-        "moved": one.moved,
-        "refused": one.refused or None,
-        "other_version": one.elsewhere,
+        "name": result.name,
+        "passed": result.passed,
+        "stage": result.stage or None,
+        "words": result.words,
+        "moved": result.moved,
+        "refused": result.refused or None,
+        "other_version": result.elsewhere,
     }

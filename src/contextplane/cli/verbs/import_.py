@@ -58,7 +58,7 @@ def run(args: Namespace, screen: Screen) -> int:
             "roots": [f"ctx://{pack.hex}" for pack in done.header.roots],
             "parents": [f"ctx://{pack.hex}" for pack in done.header.parents],
             "parents_not_included": [f"ctx://{pack.hex}" for pack in done.absent],
-            "handoffs": [f"{one.id}@{one.last.revision}" for one in done.header.handoffs],
+            "handoffs": [f"{handoff.id}@{handoff.last.revision}" for handoff in done.header.handoffs],
             "new_handoffs": [str(ref) for ref in done.new_handoffs],
             "handoffs_not_taken": [str(ref) for ref in done.older_handoffs],
             "new_packs": [f"ctx://{pack.hex}" for pack in done.new_packs],
@@ -75,5 +75,9 @@ def _here(done: "Imported") -> "list[HandoffRef]":
     """Every revision of a handoff pack that came and is here now."""
     from contextplane.model.reference import HandoffRef
 
-    came = [HandoffRef(id=one.id, revision=kept.revision) for one in done.header.handoffs for kept in one.revisions]
+    came = [
+        HandoffRef(id=handoff.id, revision=kept.revision)
+        for handoff in done.header.handoffs
+        for kept in handoff.revisions
+    ]
     return [ref for ref in came if ref not in done.older_handoffs]

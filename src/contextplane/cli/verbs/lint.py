@@ -61,17 +61,17 @@ def run(args: Namespace, screen: Screen) -> int:
     from contextplane.cli.pack_args import catalogs_of, older
 
     before, catalogs = older(args, screen), catalogs_of(args, screen)
-    found = lint(
+    result = lint(
         args.pack, overlays=tuple(args.overlay), environment=args.environment, against=before, catalogs=catalogs
     )
     if args.sarif:
-        _sarif(found, screen)
+        _sarif(result, screen)
     else:
-        _tell(found, screen)
-        screen.answer(_answer(found))
+        _tell(result, screen)
+        screen.answer(_answer(result))
     # Only now: a number that is too small is no reason to keep the findings back.
-    _refuse_number(found)
-    return OK if found.report.passed else REFUSED
+    _refuse_number(result)
+    return OK if result.report.passed else REFUSED
 
 
 def _refuse_number(found: "Linted") -> None:
@@ -93,21 +93,23 @@ def _tell(found: "Linted", screen: Screen) -> None:
             f"overlay {clean(applied.where)}  {applied.overlay}: {shortened(clean(change.words))} ({change.effect})"
         )
     whole = [one for one in found.placed if _is_of_the_whole(one)]
-    for one in found.placed:
-        if one not in whole:
-            tell_finding(one.finding, one.where, screen)
+    for finding in found.placed:
+        if finding not in whole:
+            tell_finding(finding.finding, finding.where, screen)
     if found.comparison is not None:
         _tell_comparison(found.comparison, screen)
     for line in _verdict(found, screen):
         screen.say(line)
-    for one in whole:
-        law = f"{one.finding.gate}/{one.finding.code}"
-        screen.say(screen.paint("dim", f"not told ({law}): {clean(one.finding.cause)} -> {clean(one.finding.cure)}"))
+    for finding in whole:
+        law = f"{finding.finding.gate}/{finding.finding.code}"
+        screen.say(
+            screen.paint("dim", f"not told ({law}): {clean(finding.finding.cause)} -> {clean(finding.finding.cure)}")
+        )
 
 
-def _is_of_the_whole(one: "PlacedFinding") -> bool:
+def _is_of_the_whole(finding: "PlacedFinding") -> bool:
     """Whether it cannot be told of the whole pack: no line of the file is to blame, so none is shown."""
-    return one.finding.severity == "unknown" and not one.finding.at
+    return finding.finding.severity == "unknown" and not finding.finding.at
 
 
 def _tell_comparison(comparison: "Comparison", screen: Screen) -> None:
@@ -122,7 +124,7 @@ def _tell_comparison(comparison: "Comparison", screen: Screen) -> None:
 
 def _verdict(found: "Linted", screen: Screen) -> list[str]:
     """What it comes to. A verdict is about what was judged; what was not stands on lines of its own."""
-    counts = {kind: sum(one.finding.severity == kind for one in found.placed) for kind in SEVERITY_COLOR}
+    counts = {kind: sum(finding.finding.severity == kind for finding in found.placed) for kind in SEVERITY_COLOR}
     passed = found.report.passed and not (found.comparison is not None and found.comparison.refusal)
     verdict = screen.paint("green", "passed") if passed else screen.paint("red", "refused")
     lines = [f"{verdict}: {counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}"]
@@ -130,7 +132,7 @@ def _verdict(found: "Linted", screen: Screen) -> list[str]:
         lines.append(f"not run, because the form is wrong: {', '.join(found.report.not_run)}")
     if found.left_out:
         lines.append("not applied, because the form is wrong: the overlays")
-    placed = sum(one.finding.severity == "unknown" and not _is_of_the_whole(one) for one in found.placed)
+    placed = sum(finding.finding.severity == "unknown" and not _is_of_the_whole(finding) for finding in found.placed)
     if placed:
         lines.append(f"not told: {counted(placed, 'question')} above that nobody could answer here")
     return lines
@@ -144,7 +146,7 @@ def _sarif(found: "Linted", screen: Screen) -> None:
     from contextplane.authoring.sarif import Located, sarif
     from contextplane.cli.render.packs import uri
 
-    located = [Located(finding=one.finding, uri=uri(one.path), place=one.place) for one in found.placed]
+    located = [Located(finding=finding.finding, uri=uri(finding.path), place=finding.place) for finding in found.placed]
     laws = LAWS_OF[found.kind]
     document = sarif(located, found.value, __version__, laws=laws, not_run=found.report.not_run)
     screen.json_text(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
@@ -155,17 +157,17 @@ def _answer(found: "Linted") -> dict[str, object]:
     refused = compared is not None and bool(compared.refusal)
     return {
         "passed": found.report.passed and not refused,
-        "findings": [_finding(one) for one in found.placed],
+        "findings": [_finding(finding) for finding in found.placed],
         "not_run": found.report.not_run,
         "overlays": [
             {
-                "overlay": one.overlay,
-                "place": one.where,
-                "at": one.change.at,
-                "effect": one.change.effect,
-                "words": one.change.words,
+                "overlay": placed_change.overlay,
+                "place": placed_change.where,
+                "at": placed_change.change.at,
+                "effect": placed_change.change.effect,
+                "words": placed_change.change.words,
             }
-            for one in found.applied
+            for placed_change in found.applied
         ],
         "overlays_left_out": found.left_out,
         "catalogs": found.catalogs,
@@ -182,13 +184,13 @@ def _difference(compared: "Comparison") -> dict[str, object]:
     return answer(compared)
 
 
-def _finding(one: "PlacedFinding") -> dict[str, object]:
-    found = one.finding
+def _finding(finding: "PlacedFinding") -> dict[str, object]:
+    found = finding.finding
     return {
-        "place": one.where,
-        "file": one.path,
-        "line": one.place.line,
-        "column": one.place.column,
+        "place": finding.where,
+        "file": finding.path,
+        "line": finding.place.line,
+        "column": finding.place.column,
         "gate": found.gate,
         "code": found.code,
         "severity": found.severity,

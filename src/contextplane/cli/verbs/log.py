@@ -53,9 +53,9 @@ def run(args: Namespace, screen: Screen) -> int:
         return _unfinished(args, screen)
     with opening(screen) as platform:
         limit = NO_LIMIT if args.all else args.limit or LIMIT
-        wanted = _filter(args, platform)
+        pack_filter = _filter(args, platform)
         with platform.catalog.read() as view:
-            rows = view.packs.page(wanted, limit + 1)
+            rows = view.packs.page(pack_filter, limit + 1)
             known = len(rows) or sum(1 for _ in view.packs.digests())
         answer = _list(rows, limit, platform, screen)
     if not rows:
@@ -69,8 +69,8 @@ def _list(rows: "Sequence[PackRow]", limit: int, platform: "Platform", screen: S
     cut, rows = len(rows) > limit, rows[:limit]
     listed = [(row, platform.objects.check(row.digest)) for row in rows]
     widest = min(max((len(clean(row.model)) for row in rows), default=0), _WIDEST)
-    for row, found in listed:
-        problem = clean(_mark(row, found))
+    for row, condition in listed:
+        problem = clean(_mark(row, condition))
         screen.entry(f"ctx://{row.digest.hex}", _line(row, problem, screen, widest), problem)
     if cut:
         screen.warn(f"{counted(limit, 'pack')} listed, and there are more: --limit N or --all lists them")
@@ -131,12 +131,14 @@ def _unfinished(args: Namespace, screen: Screen) -> int:
         if getattr(args, option) is not None:
             raise Usage(f"argument --unfinished: not allowed with argument --{option}", hint="see 'ctx log --help'")
     with opening(screen, following=False) as platform:
-        found = unfinished(desk_of(platform))
-    for one in found:
-        told = f"{one.id}  {second(one.begun)}  {clean(one.model)}  {counted(one.steps, 'step')}"
-        problem = screen.paint("red", f"  [{clean(one.problem)}]") if one.problem else ""
-        screen.entry(str(one.id), told + problem, clean(one.problem))
-    if not found:
+        recordings = unfinished(desk_of(platform))
+    for recording in recordings:
+        told = (
+            f"{recording.id}  {second(recording.begun)}  {clean(recording.model)}  {counted(recording.steps, 'step')}"
+        )
+        problem = screen.paint("red", f"  [{clean(recording.problem)}]") if recording.problem else ""
+        screen.entry(str(recording.id), told + problem, clean(recording.problem))
+    if not recordings:
         screen.say("No unfinished recordings.")
     screen.answer(
         {
@@ -148,7 +150,7 @@ def _unfinished(args: Namespace, screen: Screen) -> int:
                     "steps": one.steps,
                     "problem": one.problem or None,
                 }
-                for one in found
+                for one in recordings
             ]
         }
     )

@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.packs.files import begin_pack, begin_request
+    from contextplane.app.packs.template import begin_pack, begin_request
 
     if args.file == "-":
         # To every other verb it is standard input: a file of that name could never be read again.

@@ -30,7 +30,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
     with at_desk(args, screen) as desk:
         if args.drafts:
-            states = [one for one in drafts(desk) if args.id in {"", one.name.pack_id}]
+            states = [draft for draft in drafts(desk) if args.id in {"", draft.name.pack_id}]
             return _drafts(states, screen)
         found = listed(desk, args.id)
     widest = max((len(str(one.ref)) for one in found), default=0)
@@ -81,39 +81,41 @@ def _told(one: "Listed") -> dict[str, object]:
 def _drafts(states: "list[ArtifactState]", screen: Screen) -> int:
     from contextplane.cli.registry.render import STAGE_COLOR
 
-    widest = max((len(str(one.name)) for one in states), default=0)
-    for one in states:
-        stage = screen.paint(STAGE_COLOR[one.stage], f"{one.stage:<8}")
-        line = f"{one.name!s:<{widest}}  {stage}  {one.digest}  {_waiting(one, screen)}"
-        screen.entry(str(one.digest), line.rstrip())
+    widest = max((len(str(artifact_state.name)) for artifact_state in states), default=0)
+    for state in states:
+        stage = screen.paint(STAGE_COLOR[state.stage], f"{state.stage:<8}")
+        line = f"{state.name!s:<{widest}}  {stage}  {state.digest}  {_waiting(state, screen)}"
+        screen.entry(str(state.digest), line.rstrip())
     if not states:
         screen.say("No drafts. 'ctx lint FILE --record' makes one known.")
     screen.answer(
         {
             "drafts": [
                 {
-                    "ref": str(one.name),
-                    "digest": str(one.digest),
-                    "kind": one.kind,
-                    "stage": one.stage,
-                    "author": one.author,
-                    "missing": one.missing,
-                    "rejected_by": [{"role": r.role, "key_id": r.key_id, "reason": r.reason} for r in one.rejected],
+                    "ref": str(artifact_state.name),
+                    "digest": str(artifact_state.digest),
+                    "kind": artifact_state.kind,
+                    "stage": artifact_state.stage,
+                    "author": artifact_state.author,
+                    "missing": artifact_state.missing,
+                    "rejected_by": [
+                        {"role": r.role, "key_id": r.key_id, "reason": r.reason} for r in artifact_state.rejected
+                    ],
                 }
-                for one in states
+                for artifact_state in states
             ]
         }
     )
     return OK
 
 
-def _waiting(one: "ArtifactState", screen: Screen) -> str:
+def _waiting(artifact_state: "ArtifactState", screen: Screen) -> str:
     """What a draft waits for."""
-    if one.rejected:
-        told = "; ".join(f"rejected as {clean(r.role)}: {clean(r.reason)}" for r in one.rejected)
+    if artifact_state.rejected:
+        told = "; ".join(f"rejected as {clean(r.role)}: {clean(r.reason)}" for r in artifact_state.rejected)
         return screen.paint("red", told)
-    if one.missing:
-        return f"to be approved as {', '.join(one.missing)}"
+    if artifact_state.missing:
+        return f"to be approved as {', '.join(artifact_state.missing)}"
     return {"draft": "did not pass its gates", "reviewed": "to be signed", "signed": "to be published"}.get(
-        one.stage, ""
+        artifact_state.stage, ""
     )

@@ -70,7 +70,7 @@ def _open(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
         screen.say(f"No version in use depends on {clean(name)}.")
     told = {"opened": found.opened, "before": found.before, "left": found.left}
     screen.answer(
-        {"trigger": trigger, "dependency": name, **{key: [str(one) for one in refs] for key, refs in told.items()}}
+        {"trigger": trigger, "dependency": name, **{key: [str(ref) for ref in refs] for key, refs in told.items()}}
     )
     return OK
 
@@ -83,10 +83,10 @@ def _run(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
     outcomes = refresh_run(desk, ref, by(desk, args, "refresh"), surroundings_of(args))
     state = {True: ("green", "passed"), False: ("red", "failed"), None: ("yellow", "did not run")}
     widest = max((len(one.trigger) for one in outcomes), default=0)
-    for one in outcomes:
-        color, word = state[one.passed]
-        tell = screen.say if one.passed else screen.failure
-        tell(f"{one.trigger:<{widest}}  {one.action}: {screen.paint(color, word)} ({clean(one.words)})")
+    for outcome in outcomes:
+        color, word = state[outcome.passed]
+        tell = screen.say if outcome.passed else screen.failure
+        tell(f"{outcome.trigger:<{widest}}  {outcome.action}: {screen.paint(color, word)} ({clean(outcome.words)})")
     done = all(one.passed for one in outcomes)
     screen.say("Nothing is open any more." if done else "It stays open.")
     screen.answer(
@@ -103,29 +103,30 @@ def _run(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
 
 
 def _list(desk: "RegistryDesk", screen: Screen) -> int:
-    from contextplane.app.registry.refresh import open_refreshes
+    from contextplane.app.registry.refresh import refreshes
 
-    found = open_refreshes(desk)
-    widest = max((len(str(one.ref)) for one in found), default=0)
-    for version in found:
+    versions = refreshes(desk)
+    widest = max((len(str(version.ref)) for version in versions), default=0)
+    for version in versions:
         lines = [
-            f"{version.ref!s:<{widest}}  {one.trigger} ({clean(one.dependency)}): {', '.join(one.outstanding)}"
-            for one in version.open_refreshes
+            f"{version.ref!s:<{widest}}  {refresh.trigger} ({clean(refresh.dependency)}): "
+            + ", ".join(refresh.outstanding)
+            for refresh in version.refreshes
         ]
         screen.entry(str(version.ref), "\n".join(lines))
-    if not found:
+    if not versions:
         screen.say("No refresh is open.")
     screen.answer(
         {
             "open": [
                 {
                     "ref": str(version.ref),
-                    "trigger": one.trigger,
-                    "dependency": one.dependency,
-                    "outstanding": one.outstanding,
+                    "trigger": refresh.trigger,
+                    "dependency": refresh.dependency,
+                    "outstanding": refresh.outstanding,
                 }
-                for version in found
-                for one in version.open_refreshes
+                for version in version_states
+                for refresh in version.refreshes
             ]
         }
     )

@@ -167,7 +167,7 @@ def _replay(args: Namespace, platform: "Platform", pack: "LoadedPack") -> "Abstr
 def _columns(pack: "LoadedPack", *, recorded: bool) -> tuple[int, int]:
     """How wide the names of the parts and of the tools are. They are told one by one, and known before."""
     steps, outputs = pack.manifest.steps, pack.manifest.outputs if recorded else ()
-    parts = [f"steps/{len(steps) - 1}" if steps else "", *(clean(f"outputs/{one.name}") for one in outputs)]
+    parts = [f"steps/{len(steps) - 1}" if steps else "", *(clean(f"outputs/{output.name}") for output in outputs)]
     tools = ["", *(clean(step.tool or step.type) for step in steps)]
     return min(max(map(len, parts)), _WIDEST), min(max(map(len, tools)), _WIDEST)
 

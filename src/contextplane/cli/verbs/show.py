@@ -114,7 +114,7 @@ def _head(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
     yield f"Created:   {told_time(manifest.created)}"
     yield f"Model:     {clean(manifest.model.identifier)}"
     yield from _parents(pack, platform)
-    times = [one for one in map(_moment, manifest.steps) if one]
+    times = [time for time in map(_moment, manifest.steps) if time]
     if len(times) > 1 and times[0] <= times[-1]:
         yield f"Duration:  {_span(times[0], times[-1])} from the first step to the last"
     yield f"Signature: {_signature(pack)}"
@@ -128,14 +128,14 @@ def _signature(pack: "LoadedPack") -> str:  # noqa: ARG001  whoever can sign a p
 def _parents(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
     """The line of parents, each forked from the next, on as many lines as it needs."""
     line = ""
-    for one in _line_of_parents(pack, platform):
+    for line_of_parent in _line_of_parents(pack, platform):
         if not line:
-            line = f"Parent:    {one}"
-        elif len(more := f"{line}, forked from {one}") < _WIDE:
+            line = f"Parent:    {line_of_parent}"
+        elif len(more := f"{line}, forked from {line_of_parent}") < _WIDE:
             line = more
         else:
             yield f"{line},"
-            line = f"           forked from {one}"
+            line = f"           forked from {line_of_parent}"
     if line:
         yield line
 

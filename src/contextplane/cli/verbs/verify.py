@@ -134,7 +134,7 @@ def _pack(text: str, platform: "Platform", screen: Screen) -> int:
             "tools": _tools(verdict.manifest),
             "objects": verdict.objects,
             "size": verdict.size,
-            "parents": [f"ctx://{one.hex}" for one in verdict.parents],
+            "parents": [f"ctx://{parent.hex}" for parent in verdict.parents],
             "troubles": verdict.troubles,
         }
     )
@@ -151,7 +151,7 @@ def _tell_pack(verdict: "PackVerdict", screen: Screen) -> None:
     if tools := _tools(verdict.manifest):
         screen.say(f"Tools:     [{clean(' '.join(tools))}]")
     if verdict.parents:
-        screen.say(f"Parents:   {' '.join(one.hex[:_SHORT] for one in verdict.parents)}")
+        screen.say(f"Parents:   {' '.join(parent.hex[:_SHORT] for parent in verdict.parents)}")
     screen.say(f"Checked:   {counted(verdict.objects, 'object')}, {human_size(verdict.size)}")
     screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}")
     for trouble in verdict.troubles:

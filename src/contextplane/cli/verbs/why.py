@@ -77,7 +77,7 @@ def _tell_flips(found: "Why", other: str, screen: Screen) -> None:
     if found.flips:
         screen.say("It would say otherwise with:" if all(stays) else f"It would be {other} with:")
     for n, (flip, after) in enumerate(zip(found.flips, found.becomes, strict=True)):
-        words = " and ".join(one.words for one in flip)
+        words = " and ".join(override.words for override in flip)
         then = f": {after.words}" if stays[n] and after is not None else ""
         say_words(Head(f"  {'or ' if n else ''}", 5 if n else 2, 6), shortened(clean(f"{words}{then}")), screen)
     if found.flips:
@@ -99,7 +99,10 @@ def _answer(found: "Why") -> dict[str, object]:
     return {
         "item": found.item,
         "reasons": found.reasons,
-        "flips": [[{"name": one.name, "at": one.at, "change": one.words} for one in flip] for flip in found.flips],
+        "flips": [
+            [{"name": override.name, "at": override.at, "change": override.words} for override in flip]
+            for flip in found.flips
+        ],
         "becomes": found.becomes,
         "tried": found.tried,
         "complete": found.complete,

@@ -72,10 +72,10 @@ class ExecutionLog(Value, frozen=True):
     def contents(self) -> Iterator[Content]:
         """All that the run saw and made, in the order of a manifest."""
         yield self.system_prompt
-        yield from (one.content for one in self.prompts)
-        yield from (one.content for one in self.inputs)
-        yield from (one.output for one in self.steps if one.output is not None)
-        yield from (one.content for one in self.outputs)
+        yield from (prompt.content for prompt in self.prompts)
+        yield from (log_file.content for log_file in self.inputs)
+        yield from (step.output for step in self.steps if step.output is not None)
+        yield from (output.content for output in self.outputs)
 
 
 REASONING = "reasoning"
@@ -142,7 +142,7 @@ class _Reader(NotingReader):
             runtime=self._text(environment, "runtime", "/environment", required=True),
             tool_versions=self._versions(environment),
             # The newest step is when the run ended; a log that tells no time at all is still the same log every time.
-            created=self._time(top, "created", "") or max((one.timestamp for one in steps), default=NO_TIME),
+            created=self._time(top, "created", "") or max((step.timestamp for step in steps), default=NO_TIME),
         )
 
     def _prompt(self, value: Json, at: str) -> LogPrompt:
@@ -221,9 +221,11 @@ class _Reader(NotingReader):
             raise error.under(at) from None
 
     def _read_in(self, value: Json) -> Json:
-        found = restored(value, self._pieces)
-        if isinstance(found, LongText):
-            return found.encoded().decode()
-        if isinstance(found, dict):
-            return {key: self._whole(one, pointer([key])) for key, one in found.items()}
-        return [self._whole(one, f"/{n}") for n, one in enumerate(found)] if isinstance(found, list) else found
+        long_text = restored(value, self._pieces)
+        if isinstance(long_text, LongText):
+            return long_text.encoded().decode()
+        if isinstance(long_text, dict):
+            return {key: self._whole(one, pointer([key])) for key, one in long_text.items()}
+        return (
+            [self._whole(one, f"/{n}") for n, one in enumerate(long_text)] if isinstance(long_text, list) else long_text
+        )

@@ -261,13 +261,15 @@ def read_manifest(data: bytes) -> Manifest:
 
 def _explained(problems: tuple[Problem, ...]) -> ManifestInvalid:
     """Each with its place, in the message: a list shows that and nothing else of an error."""
-    told = "; ".join(f"{one.at}: {one.message}" if one.at else one.message for one in problems[:_TOLD])
+    told = "; ".join(
+        f"{problem.at}: {problem.message}" if problem.at else problem.message for problem in problems[:_TOLD]
+    )
     more = f"; and {len(problems) - _TOLD:,} more" if len(problems) > _TOLD else ""
     return ManifestInvalid(
         f"not a manifest: {told}{more}",
         at=f"#{problems[0].at}",
         hint=_HINT,
-        details={"problems": [{"at": one.at, "message": one.message} for one in problems]},
+        details={"problems": [{"at": problem.at, "message": problem.message} for problem in problems]},
     )
 
 
@@ -339,7 +341,7 @@ def filled_in(data: bytes, digest: Digest) -> bytes:
 def contents_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
     """Every content as it stands in the manifest, in the order of a run: its part, and its reference if it has one."""
     yield "system_prompt", manifest.system_prompt
-    yield from ((f"prompts/{n}", one.content_ref) for n, one in enumerate(manifest.prompts))
+    yield from ((f"prompts/{n}", prompt.content_ref) for n, prompt in enumerate(manifest.prompts))
     yield from ((f"inputs/{one.name}", one.content_ref) for one in manifest.inputs)
-    yield from ((f"steps/{n}", one.output_ref) for n, one in enumerate(manifest.steps))
-    yield from ((f"outputs/{one.name}", one.content_ref) for one in manifest.outputs)
+    yield from ((f"steps/{n}", step.output_ref) for n, step in enumerate(manifest.steps))
+    yield from ((f"outputs/{output.name}", output.content_ref) for output in manifest.outputs)

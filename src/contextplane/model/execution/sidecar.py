@@ -56,7 +56,7 @@ def read_sidecar(data: bytes) -> Sidecar:
     try:
         return msgspec.convert(value, Sidecar)
     except msgspec.ValidationError as error:
-        told = "; ".join(f"{one.at}: {one.message}" for one in form_problems(value, Sidecar))
+        told = "; ".join(f"{form_problem.at}: {form_problem.message}" for form_problem in form_problems(value, Sidecar))
         raise SidecarInvalid(f"not a sidecar: {told}", hint=_HINT) from error
 
 
@@ -65,7 +65,7 @@ def sidecar_of(digest: Digest, manifest: Manifest) -> Sidecar:
     return Sidecar(
         context_pack=f"ctx://{digest.hex}",
         inputs=tuple(sorted({one.name for one in manifest.inputs if one.name})),
-        tools=tuple(sorted({one.tool for one in manifest.steps if one.tool})),
+        tools=tuple(sorted({step.tool for step in manifest.steps if step.tool})),
     )
 
 

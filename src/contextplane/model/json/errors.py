@@ -46,14 +46,14 @@ class JsonRefused(ContextPlaneError):
         """Tell what else is wrong with the same document as well. Told anew, it is told as it is then."""
         alone, hint = self._alone or (self.message, self.hint)
         self.others, self._alone = tuple(others), (alone, hint)
-        also = "".join(f"; {one.place}: {one.message}" for one in others[:_TOLD])
+        also = "".join(f"; {other.place}: {other.message}" for other in others[:_TOLD])
         cut = f"; and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
         self.message = f"{alone}{also}{cut}"
         mend = "mend what is named; --json lists them all" if cut else "mend what is named"
         self.hint = mend if others else hint
         own = {key: value for key, value in self.details.items() if key != "problems"}
         first = {"at": self.at or "", "message": alone, **own}
-        rest = [{"at": one.at or "", "message": one.message, **one.details} for one in others]
+        rest = [{"at": other.at or "", "message": other.message, **other.details} for other in others]
         self.details = own | ({"problems": [first, *rest]} if others else {})
         return self
 

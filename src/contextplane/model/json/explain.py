@@ -278,7 +278,7 @@ class _Explainer:
             "column": len(self.data[line_start:byte].decode(errors="replace")) + 1,
             "byte": byte,
         }
-        self.problems.append(problem.under(pointer(one.token for one in self.stack if one.token is not None)))
+        self.problems.append(problem.under(pointer(open_.token for open_ in self.stack if open_.token is not None)))
         if len(self.problems) == 1:
             self.first_byte = byte
         if len(self.problems) == _PROBLEMS_MOST:

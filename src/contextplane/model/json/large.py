@@ -174,8 +174,8 @@ def _end(data: Buffer, start: int) -> int:
 
 def _moved(error: JsonRefused, data: Buffer, cut: _Cut) -> JsonRefused:
     """The same error, and what it tells besides, at their places in the whole text."""
-    for one in (error, *error.others):
-        byte = one.details.get("byte")
+    for other in (error, *error.others):
+        byte = other.details.get("byte")
         if not isinstance(byte, int):
             continue
         gone = 0
@@ -183,7 +183,7 @@ def _moved(error: JsonRefused, data: Buffer, cut: _Cut) -> JsonRefused:
             stand_in = len(f'"{_MARK}{number}"'.encode())
             if place + stand_in <= byte:
                 gone += (piece.end - piece.start) - stand_in
-        _placed(one, data, byte + gone)
+        _placed(other, data, byte + gone)
     return error.together(error.others) if error.others else error
 
 

@@ -53,7 +53,7 @@ def _scripts(word: str) -> frozenset[str]:
     from unicodedata import name  # noqa: PLC0415
 
     letters = (one for one in word if one.isalpha() and one not in _UNLIKE)
-    return frozenset(name(one, "").partition(" ")[0] for one in letters) & _ALIKE
+    return frozenset(name(letter, "").partition(" ")[0] for letter in letters) & _ALIKE
 
 
 def plain(text: str) -> str:

@@ -118,15 +118,17 @@ def _digits(number: _Number, text: str, *, named: bool) -> Iterator[str]:
     if number.anywhere is not None:
         yield from map(_only_digits, number.anywhere().findall(text))
     if named or number.name().search(text):
-        yield from (_only_digits(one[0]) for one in number.beside().finditer(text) if named or _beside(number, one))
+        yield from (
+            _only_digits(match[0]) for match in number.beside().finditer(text) if named or _beside(number, match)
+        )
 
 
 def _beside(number: _Number, match: re.Match[str]) -> bool:
     """Whether the name of a number stands before it or after it."""
     before = match.string[max(0, match.start() - _SEEN) : match.start()]
     after = match.string[match.end() : match.end() + _SEEN]
-    between = [before[one.end() :] for one in number.name().finditer(before)]
-    between += [after[: one.start()] for one in number.name().finditer(after)]
+    between = [before[match.end() :] for match in number.name().finditer(before)]
+    between += [after[: match.start()] for match in number.name().finditer(after)]
     return any(len(gap) <= _NEAR and not any(map(str.isdigit, gap)) for gap in between)
 
 

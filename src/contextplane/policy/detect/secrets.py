@@ -91,7 +91,7 @@ def without_shapes(text: str) -> str:
     """
     is_long = len(text) > _READ
     for part in _PARTS if is_long or _has_shape(text) else ():
-        text = re.sub(part, lambda one: _unless_shaped(one[0]), text)
+        text = re.sub(part, lambda match: _unless_shaped(match[0]), text)
     return text if is_long else _unless_shaped(text)
 
 

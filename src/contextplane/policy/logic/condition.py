@@ -76,7 +76,7 @@ def reach(expression: Json, path: str) -> Json:
         return _until_clear(operator, operands, path)
     if operator in {"if", "?:"} and len(operands) <= _MANY:
         return _of_choice(operands, path)
-    return _either([reach(one, path) for one in _outside_loops(operator, operands)])
+    return _either([reach(outside_loop, path) for outside_loop in _outside_loops(operator, operands)])
 
 
 def nothing_missed(expression: Json) -> Iterator[Json]:
@@ -101,12 +101,12 @@ def _of_variable(operands: list[Json], path: str) -> Json:
 def _until_clear(operator: str, operands: list[Json], path: str) -> Json:
     ways: list[Json] = []
     passed: list[Json] = []
-    for one in operands:
-        here = reach(one, path)
+    for operand in operands:
+        here = reach(operand, path)
         ways.append(_both([*passed, here]))
         if here is True:
             break  # whoever comes further came past here
-        passed.append({"!!": [one]} if operator == "and" else {"!": [one]})
+        passed.append({"!!": [operand]} if operator == "and" else {"!": [operand]})
     return _either(ways)
 
 
@@ -121,14 +121,14 @@ def _of_choice(operands: list[Json], path: str) -> Json:
 
 
 def _either(parts: Sequence[Json]) -> Json:
-    told = [one for one in parts if one is not False]
+    told = [part for part in parts if part is not False]
     if not told or any(one is True for one in told):
         return bool(told)
     return told[0] if len(told) == 1 else {"or": told}
 
 
 def _both(parts: Sequence[Json]) -> Json:
-    told = [one for one in parts if one is not True]
+    told = [part for part in parts if part is not True]
     if not told or any(one is False for one in told):
         return not told
     return told[0] if len(told) == 1 else {"and": told}
@@ -192,7 +192,11 @@ class Condition:
 
     def missing_of_elements(self, facts: Facts) -> list[str]:
         """What it comes to read of an element that lacks it, where it has an answer."""
-        return [name for name in dict.fromkeys(one.name for one in self.elements) if self._fails_without(name, facts)]
+        return [
+            name
+            for name in dict.fromkeys(element.name for element in self.elements)
+            if self._fails_without(name, facts)
+        ]
 
     def reach(self, path: str) -> Json:
         """When it reads this fact: always, never, or when an expression holds."""
@@ -249,20 +253,22 @@ class Conditions:
 
     def __init__(self, conditions: Sequence[Condition]) -> None:
         self._conditions = conditions
-        self._paths = sorted(frozenset[str]().union(*(one.reads for one in conditions)))
-        array: list[Json] = [one.strict for one in conditions]
+        self._paths = sorted(frozenset[str]().union(*(condition.reads for condition in conditions)))
+        array: list[Json] = [condition.strict for condition in conditions]
         read: list[Json] = [{"var": path} for path in self._paths]
         self._read = engine().compile(read)
         self._asked: tuple[tuple[tuple[int, str], ...], datalogic_py.Rule] | None = None
         self._array = engine().compile([array, read])
-        perhaps = [(n, read.perhaps) for n, one in enumerate(conditions) for read in one.elements]
+        perhaps = [(n, read.perhaps) for n, condition in enumerate(conditions) for read in condition.elements]
         self._of_elements = [n for n, _ in perhaps]
         self._perhaps = engine().compile([one for _, one in perhaps])
         # No more than any of them is granted alone: so together none can do what it could not do alone. Those that look
         # into no value cannot exceed what they are granted.
-        walking = [one.budget for one in conditions if one.budget > WALKED]
+        walking = [condition.budget for condition in conditions if condition.budget > WALKED]
         self._budget = (
-            min(walking, default=0) + sum(one.budget for one in conditions if one.budget <= WALKED) + len(read)
+            min(walking, default=0)
+            + sum(condition.budget for condition in conditions if condition.budget <= WALKED)
+            + len(read)
         )
 
     def judge(self, facts: Facts) -> Judgement:
@@ -273,11 +279,11 @@ class Conditions:
         except (datalogic_py.DataLogicError, msgspec.ValidationError):
             values = _decode(self._read.evaluate_metered(facts.data)[0])
             answers = []
-            for n, one in enumerate(self._conditions):
-                found = one.judge(facts)
-                answers.append(found is True)
-                if isinstance(found, Failure):
-                    failures[n] = found
+            for n, condition in enumerate(self._conditions):
+                failure = condition.judge(facts)
+                answers.append(failure is True)
+                if isinstance(failure, Failure):
+                    failures[n] = failure
         missing = self._missing(values) if None in values else _NOTHING
         perhaps = self._lacking(facts) if self._of_elements else _NOWHERE
         return Judgement(answers, failures, values, missing, perhaps)
@@ -298,9 +304,9 @@ class Conditions:
     def _reached(self, places: Sequence[int], paths: frozenset[str], facts: Facts) -> list[tuple[int, str]]:
         """Of the conditions at these places, all of which have an answer: which of these facts each comes to read."""
         pairs = [(n, path) for n in places for path in sorted(paths & self._conditions[n].plain)]
-        asked = tuple(one for one in pairs if not isinstance(self._conditions[one[0]].reach(one[1]), bool))
+        asked = tuple(pair for pair in pairs if not isinstance(self._conditions[pair[0]].reach(pair[1]), bool))
         held = self._held(asked, facts) if asked else set()
-        return [one for one in pairs if one in held or self._conditions[one[0]].reach(one[1]) is True]
+        return [pair for pair in pairs if pair in held or self._conditions[pair[0]].reach(pair[1]) is True]
 
     def _lacking(self, facts: Facts) -> frozenset[int]:
         answers: list[bool] = _decode(self._perhaps.evaluate_metered(facts.data)[0])
@@ -342,7 +348,7 @@ def _work(expression: Json) -> int:
     if not isinstance(expression, dict):
         return 1
     operator, operands = operation(expression)
-    parts = [_work(one) for one in operands]
+    parts = [_work(operand) for operand in operands]
     if operator in PER_ELEMENT and len(parts) > 1:
         parts[1] *= ELEMENTS
     return sum(parts) + (1 if operator in _LOOKS_AT_NOTHING else WALKED)

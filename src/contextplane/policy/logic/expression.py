@@ -119,7 +119,7 @@ def _simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
         return False
     if operator in _JOINING:
         few = depth < _SIMPLE_DEPTH and len(operands) <= _SIMPLE_WIDTH
-        return few and all(_simple(one, reads, depth + 1) for one in operands)
+        return few and all(_simple(operand, reads, depth + 1) for operand in operands)
     if operator not in COMPARING or len(operands) > 2:  # noqa: PLR2004
         return False
     fact, constant = operands
@@ -166,7 +166,7 @@ def variables(expression: Json) -> frozenset[str]:
                 found.update(_named(name, operands))
                 if name in PER_ELEMENT:
                     operands = operands[:1] + operands[2:]
-                todo += [(one, depth + 1) for one in operands]
+                todo += [(operand, depth + 1) for operand in operands]
     return frozenset(found)
 
 
@@ -196,8 +196,8 @@ def _named(operator: str, operands: Sequence[Json]) -> Iterator[str]:
         operands = operands[1:]
     elif operator != "missing":
         return
-    for one in operands:
-        yield from (path for path in (one if isinstance(one, list) else [one]) if isinstance(path, str))
+    for operand in operands:
+        yield from (path for path in (operand if isinstance(operand, list) else [operand]) if isinstance(path, str))
 
 
 def _walk(expression: Json) -> Iterator[tuple[str, Json, int]]:

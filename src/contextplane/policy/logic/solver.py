@@ -78,8 +78,8 @@ class Uses:
         elif operator == "var":
             self._meet(expression, expression, _FALSE_ENOUGH, exact=True)
         elif operator in _DECIDING:
-            for one in operands:
-                self.see(one)
+            for operand in operands:
+                self.see(operand)
         elif operator in COMPARING:
             self._compare(expression, operands, exact=operator in _STRICT, ordered=operator not in _EQUAL)
         elif operator == "in" and len(operands) == 2:  # noqa: PLR2004
@@ -121,15 +121,15 @@ class Uses:
 
     def _compare(self, whole: Json, operands: list[Json], *, exact: bool, ordered: bool) -> None:
         constants = [one for one in operands if not isinstance(one, dict | list)]
-        texts = [one for one in constants if isinstance(one, str) and one]
-        if not exact and any(one[0] in PERHAPS_A_TIME or (ordered and one < _AFTER_NUMBERS) for one in texts):
+        texts = [constant for constant in constants if isinstance(constant, str) and constant]
+        if not exact and any(text[0] in PERHAPS_A_TIME or (ordered and text < _AFTER_NUMBERS) for text in texts):
             self.complete = False
-        for one in operands:
-            if path_of(one) is not None:
-                self._meet(whole, one, constants, exact=exact)
-            elif isinstance(one, dict | list):
+        for operand in operands:
+            if path_of(operand) is not None:
+                self._meet(whole, operand, constants, exact=exact)
+            elif isinstance(operand, dict | list):
                 # What it is compared with is worth trying all the same.
-                self._give_up([one, *constants])
+                self._give_up([operand, *constants])
         if sum(isinstance(one, dict) for one in operands) > 1:
             self.complete = False  # two variables against each other: what lies between them is not tried
 
@@ -148,7 +148,7 @@ class Uses:
         if path is None:
             self._give_up([variable])
             return
-        if any(isinstance(one, int | float) and abs(one) >= HUGE for one in constants):
+        if any(isinstance(constant, int | float) and abs(constant) >= HUGE for constant in constants):
             self.complete = False
         self.paths.add(path)
         self.tests.setdefault(path, []).append(whole)
@@ -266,7 +266,7 @@ def _turns_freely(expression: Json, seen: set[str]) -> bool:
     """Whether it can be either, told by its form alone: each variable stands in one comparison that can be either."""
     operator, operands = operation(expression)
     if operator in {"and", "or", "!", "!!"} and operands:
-        return all(_turns_freely(one, seen) for one in operands)
+        return all(_turns_freely(operand, seen) for operand in operands)
     constant: Json = True
     if operator == "var":
         path = path_of(expression)
@@ -305,11 +305,11 @@ def solve_outcomes(demands: Sequence[Demand], tries: Tries | None = None) -> Sol
     facts: dict[str, Json] = {}
     answers = []
     for group in _independent(list(_parts(demands))):
-        found = _solve_together(group, tries or Tries(TRIES))
-        if found.answer == "no":
-            return found
-        answers.append(found.answer)
-        _merge(facts, found.facts)
+        solution = _solve_together(group, tries or Tries(TRIES))
+        if solution.answer == "no":
+            return solution
+        answers.append(solution.answer)
+        _merge(facts, solution.facts)
     return Solution(answer="unknown") if "unknown" in answers else Solution(answer="yes", facts=facts)
 
 
@@ -320,9 +320,9 @@ def _parts(demands: Sequence[Demand]) -> Iterator[Demand]:
         expression, outcomes = todo.pop()
         operator, operands = operation(expression)
         if (operator == "and" and outcomes == {True}) or (operator == "or" and outcomes == {False}):
-            todo += [(one, outcomes) for one in reversed(operands)]
+            todo += [(operand, outcomes) for operand in reversed(operands)]
         elif operator in {"!", "!!"} and len(operands) == 1:
-            turned = frozenset(None if one is None else one is (operator == "!!") for one in outcomes)
+            turned = frozenset(None if outcome is None else outcome is (operator == "!!") for outcome in outcomes)
             todo.append((operands[0], turned))
         else:
             yield expression, outcomes

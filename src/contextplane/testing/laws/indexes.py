@@ -306,7 +306,7 @@ class PackIndexLaw(CatalogMaker):
             tx.packs.add(a_pack_row(1))
             tx.texts.add(a_digest(1), [TextPart(part="a", text="nothing special")])
         with catalog.read() as view:
-            if any(one.isalnum() or one == "_" for one in words):
+            if any(word.isalnum() or word == "_" for word in words):
                 view.texts.search(words, 5)
             else:
                 with pytest.raises(NothingToFind):
@@ -434,8 +434,8 @@ class HandoffIndexLaw(CatalogMaker):
         with catalog.read() as view:
             assert view.handoffs.row(an_id(1)) is None
             assert [row.id for row in view.handoffs.named("same")] == [an_id(2)]
-            for wanted in (HandoffFilter(), HandoffFilter(query="two"), HandoffFilter(query="o")):
-                page = view.handoffs.page(wanted)
+            for handoff_filter in (HandoffFilter(), HandoffFilter(query="two"), HandoffFilter(query="o")):
+                page = view.handoffs.page(handoff_filter)
                 assert ([row.id for row in page.rows], page.total) == ([an_id(2)], 1)
         with catalog.write() as tx:
             tx.handoffs.clear()

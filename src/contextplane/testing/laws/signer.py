@@ -46,9 +46,9 @@ class SignerLaw:
         assert not self.check().holds(signer.public_key, signature[:32] + scalar.to_bytes(32, "little"), b"m")
 
     def test_it_holds_for_no_other_key(self) -> None:
-        one, two = self.signer(), self.signer()
-        assert one.public_key != two.public_key
-        assert not self.check().holds(two.public_key, one.sign(b"m"), b"m")
+        signer, two = self.signer(), self.signer()
+        assert signer.public_key != two.public_key
+        assert not self.check().holds(two.public_key, signer.sign(b"m"), b"m")
 
     @given(st.integers(min_value=2, max_value=2**250), st.binary(max_size=80), st.binary(max_size=20))
     def test_nothing_that_is_given_to_the_check_raises(self, key: int, signature: bytes, message: bytes) -> None:

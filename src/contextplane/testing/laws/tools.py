@@ -43,7 +43,7 @@ class ToolsLaw:
         tools = self.make()
         names = tools.names()
         assert list(names) == sorted(set(names))
-        assert {one.tool for one in (self.gives[0], self.fails, self.refused, self.hangs, self.floods)} <= set(names)
+        assert {call.tool for call in (self.gives[0], self.fails, self.refused, self.hangs, self.floods)} <= set(names)
         assert all(isinstance(tools.version(name), str) for name in names)
 
     def test_a_tool_that_is_not_there_is_unknown_by_every_way_of_asking(self) -> None:
