@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from tests.house_exceptions import EXCEPTIONS
 
-__all__ = ["ROOT", "RULES", "SOURCES", "Violation", "figures", "violations"]
+__all__ = ["PACKAGE", "ROOT", "RULES", "SOURCES", "Violation", "figures", "modules", "violations"]
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src"
@@ -28,9 +29,10 @@ DOCSTRING_WIDTH = 100
 NO_NAMES = frozenset({"one", "told", "said", "found", "given", "wanted"})
 NO_PERSONS = re.compile(r"\b(?:who|what|which)ever\b|\b(?:no|some|any)body\b", re.IGNORECASE)
 _IRREGULAR = (
-    "begun bound bought broken brought built caught chosen come done drawn fallen felt forgotten found frozen given "
-    "gone grown held hidden kept known laid left lost made meant met paid said seen sent shown sold sought spoken stood "
-    "struck stuck taken taught thought thrown told understood won worn written"
+    "begun bound bought broken brought built caught chosen come done drawn fallen felt forgotten found "
+    "frozen given gone grown held hidden kept known laid left lost made meant met paid said seen sent "
+    "shown sold sought spoken stood struck stuck taken taught thought thrown told understood won worn "
+    "written"
 )
 _NOT_PARTICIPLES = frozenset({"bleed", "embed", "exceed", "feed", "need", "proceed", "red", "seed", "shed", "speed"})
 _PREPOSITIONS = frozenset(
@@ -59,39 +61,43 @@ class Module:
     """A parsed file of the package, or of the tests."""
 
     path: Path
+    root: Path
     text: str
     tree: ast.Module
 
     @property
     def name(self) -> str:
         """The dotted name, without `contextplane`."""
-        below = SOURCES if self.path.is_relative_to(SOURCES) else ROOT
-        parts = self.path.relative_to(below).with_suffix("").parts
-        return ".".join(parts[1:] if below == SOURCES else parts)
+        return ".".join(self.path.relative_to(self.root).with_suffix("").parts)
 
     @property
     def lines(self) -> int:
         return len(self.text.splitlines())
 
     def place(self, node: ast.AST | None = None) -> str:
-        return f"{self.path.relative_to(ROOT).as_posix()}:{getattr(node, 'lineno', 1)}"
+        root = ROOT if self.path.is_relative_to(ROOT) else self.root
+        return f"{self.path.relative_to(root).as_posix()}:{getattr(node, 'lineno', 1)}"
+
+
+Modules: TypeAlias = tuple[Module, ...]
 
 
 @cache
-def modules(folder: Path = PACKAGE) -> tuple[Module, ...]:
+def modules(folder: Path = PACKAGE) -> Modules:
     """Parse every Python file below a folder."""
+    root = ROOT if folder.is_relative_to(ROOT) and folder != PACKAGE else folder
     texts = [(path, path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py"))]
-    return tuple(Module(path, text, ast.parse(text, filename=str(path))) for path, text in texts)
+    return tuple(Module(path, root, text, ast.parse(text, filename=str(path))) for path, text in texts)
 
 
 def violations(rule: str) -> list[Violation]:
     """List what breaks a rule, exceptions included."""
-    return list(RULES[rule]())
+    return list(RULES[rule](modules()))
 
 
-def oversized() -> Iterator[Violation]:
+def oversized(house: Modules) -> Iterator[Violation]:
     """A module has at most 500 lines, an `__init__` 40, a class 200, a function 60."""
-    for module in modules():
+    for module in house:
         kind = "package" if module.path.name == "__init__.py" else "module"
         if module.lines > LIMITS[kind]:
             yield Violation(module.name, f"{kind} of {module.lines} lines, the limit is {LIMITS[kind]}", module.place())
@@ -104,10 +110,10 @@ def oversized() -> Iterator[Violation]:
                 yield Violation(f"{module.name}::{name}", words, module.place(node))
 
 
-def undersized() -> Iterator[Violation]:
+def undersized(house: Modules) -> Iterator[Violation]:
     """A module under 60 lines that one other module of its own room imports belongs into that one."""
-    importers = _importers()
-    for module in modules():
+    importers = _importers(house)
+    for module in house:
         if module.path.name == "__init__.py" or module.lines >= SMALL_MODULE:
             continue
         users = importers[module.name]
@@ -115,17 +121,17 @@ def undersized() -> Iterator[Violation]:
             yield Violation(module.name, f"{module.lines} lines, imported by {next(iter(users))} only", module.place())
 
 
-def module_names() -> Iterator[Violation]:
+def module_names(house: Modules) -> Iterator[Violation]:
     """A module is the noun that it implements: no -ing, no participle, no adverb."""
-    for module in modules():
+    for module in house:
         stem = module.path.stem.strip("_")
         if stem.endswith("ing") or is_participle(stem) or _ADVERBS.search(stem):
             yield Violation(module.name, "not a noun", module.place())
 
 
-def function_names() -> Iterator[Violation]:
+def function_names(house: Modules) -> Iterator[Violation]:
     """A function that acts is an imperative verb, one that returns a thing is the noun; never a bare participle."""
-    for module in modules():
+    for module in house:
         for name, node in definitions(module.tree):
             if isinstance(node, ast.ClassDef) or _is_property(node):
                 continue
@@ -135,10 +141,10 @@ def function_names() -> Iterator[Violation]:
                 yield Violation(f"{module.name}::{name}", "a bare participle", module.place(node))
 
 
-def class_names() -> Iterator[Violation]:
+def class_names(house: Modules) -> Iterator[Violation]:
     """A public class name exists once in the package."""
     places: dict[str, list[str]] = defaultdict(list)
-    for module in modules():
+    for module in house:
         for node in module.tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(module.place(node))
@@ -147,18 +153,18 @@ def class_names() -> Iterator[Violation]:
             yield Violation(name, f"{len(where)} classes of this name: {', '.join(where)}", where[0])
 
 
-def variable_names() -> Iterator[Violation]:
+def variable_names(house: Modules) -> Iterator[Violation]:
     """A variable is the noun of what it holds."""
-    for module in (*modules(), *modules(ROOT / "tests"), *modules(ROOT / "bench")):
+    for module in (*house, *modules(ROOT / "tests"), *modules(ROOT / "bench")):
         for node in ast.walk(module.tree):
             name = _bound_name(node)
             if name in NO_NAMES:
                 yield Violation(f"{module.name}::{name}", f"a variable called {name}", module.place(node))
 
 
-def docstrings() -> Iterator[Violation]:
+def docstrings(house: Modules) -> Iterator[Violation]:
     """A docstring's first line fits into 100 characters; no whoever, nobody, somebody."""
-    for module in modules():
+    for module in house:
         for name, node in (("", module.tree), *definitions(module.tree)):
             text = ast.get_docstring(node) or ""
             first = text.split("\n", 1)[0]
@@ -169,7 +175,7 @@ def docstrings() -> Iterator[Violation]:
                 yield Violation(f"{module.name}::{name}", f"its docstring says {person[0]!r}", module.place(node))
 
 
-RULES: dict[str, Callable[[], Iterator[Violation]]] = {
+RULES: dict[str, Callable[[Modules], Iterator[Violation]]] = {
     "oversized": oversized,
     "undersized": undersized,
     "module_names": module_names,
@@ -215,11 +221,11 @@ def _bound_name(node: ast.AST) -> str:
             return ""
 
 
-def _importers() -> dict[str, set[str]]:
+def _importers(house: Modules) -> dict[str, set[str]]:
     """Map each module of the package to the modules that import from it, wherever in their text."""
-    names = {module.name for module in modules()}
+    names = {module.name for module in house}
     importers: dict[str, set[str]] = defaultdict(set)
-    for module in modules():
+    for module in house:
         for node in ast.walk(module.tree):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("contextplane"):
                 source = node.module.partition(".")[2]
@@ -241,7 +247,7 @@ def figures() -> dict[str, str]:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
     )
-    importers = _importers()
+    importers = _importers(modules())
     return {
         "modules": str(len(lengths)),
         "median lines of a module": f"{statistics.median(lengths):.0f}",

@@ -21,7 +21,7 @@ def catalogs_of(args: Namespace, screen: Screen) -> "tuple[Candidate, ...]":
     if not args.catalog:
         return ()
     from contextplane.app.packs.files import author_file
-    from contextplane.app.registry.session import published_catalogs
+    from contextplane.app.registry.catalogs import published_catalogs
     from contextplane.cli.registry.act import at_desk
     from contextplane.errors import ContextPlaneError
     from contextplane.registry.artifacts import candidate

@@ -86,7 +86,7 @@ def _verdict(decision: PolicyDecision) -> PolicyVerdict:
             denial.reason if denial.by in denial.reason else f"{denial.by}: {denial.reason}"
             for denial in decision.denials
         ),
-        facts=tuple(dict.fromkeys(_missing(decision))),
+        missing_facts=tuple(dict.fromkeys(_missing(decision))),
         refused=decision.guardrails.refusals,
         escalated=decision.guardrails.escalations,
     )
@@ -96,7 +96,7 @@ def _missing(decision: PolicyDecision) -> Iterator[str]:
     """Of guardrails first: they are judged first."""
     for guardrail in decision.guardrails.triggered:
         yield from guardrail.missing
-    yield from (fact.path for fact in decision.facts)
+    yield from (fact.path for fact in decision.missing_facts)
 
 
 def _omitted(decision: PolicyDecision) -> Iterator[Omission]:
@@ -117,7 +117,7 @@ def _notes(decision: PolicyDecision, facts: Facts) -> Iterator[str]:
     for guardrail in decision.guardrails.triggered:
         for path in guardrail.missing:
             yield f"{guardrail.kind} {guardrail.id} read {path}, which is missing"
-    for fact in decision.facts:
+    for fact in decision.missing_facts:
         yield f"{fact.bundle_id}#{fact.rule_id} {'applies by' if fact.scope else 'read'} {fact.path}, which is missing"
     signals = cast("list[str]", facts.context.get("signals") or [])
     labels = {*decision.guardrails.must_refuse, *decision.guardrails.must_escalate} if signals else set()

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from contextplane.app.packs.files import official_number
-from contextplane.app.registry.session import By, RegistryDesk, catalogs_on_record
+from contextplane.app.registry.catalogs import catalogs_on_record
+from contextplane.app.registry.session import By, RegistryDesk
 from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import Overlay
 from contextplane.model.ids import Digest, PackRef

@@ -1,7 +1,8 @@
 """Refresh triggers and incidents, put to use: which versions are affected, what must run, and what came of it."""
 
 from contextplane.app.packs.files import official_number
-from contextplane.app.registry.session import By, RegistryDesk, catalogs_on_record
+from contextplane.app.registry.catalogs import catalogs_on_record
+from contextplane.app.registry.session import By, RegistryDesk
 from contextplane.authoring.artifacts import judge
 from contextplane.authoring.environment import Surroundings
 from contextplane.authoring.gates.table import Report

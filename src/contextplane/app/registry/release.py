@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from contextplane.app.packs.files import official_number
-from contextplane.app.registry.session import By, RegistryDesk, published_catalogs
+from contextplane.app.registry.catalogs import published_catalogs
+from contextplane.app.registry.session import By, RegistryDesk
 from contextplane.authoring.artifacts import judge
 from contextplane.authoring.environment import Surroundings
 from contextplane.authoring.gates.table import Report

@@ -17,7 +17,6 @@ from contextplane.ports.keys import Signer
 from contextplane.registry.artifacts import Candidate, read_artifact
 from contextplane.registry.errors import ArtifactUnknown
 from contextplane.registry.open import check_continuity, open_registry
-from contextplane.registry.pin import check_usable
 from contextplane.registry.pin_state import AliasNotFound
 from contextplane.registry.reader import Reader
 from contextplane.registry.reports import Evaluated, Golden, GoldenCases, ReleaseGates
@@ -25,7 +24,7 @@ from contextplane.registry.streams import origin_of
 from contextplane.registry.writer import Appended, Planned, Writer, draft_root
 from contextplane.trust.keyring_stream import followed
 
-__all__ = ["ArtifactAmbiguous", "By", "NameAmbiguous", "RegistryDesk", "catalogs_on_record", "published_catalogs"]
+__all__ = ["ArtifactAmbiguous", "By", "NameAmbiguous", "RegistryDesk"]
 
 _DIGEST = "sha256:"
 
@@ -178,21 +177,3 @@ class RegistryDesk:
                 hint="'ctx packs' lists versions, pins and aliases",
             )
         return ref
-
-
-def catalogs_on_record(desk: RegistryDesk, ref: PackRef) -> tuple[Candidate, ...]:
-    """The catalogs that a published version was judged together with, whatever became of them since."""
-    with desk.reading() as reader:
-        named = reader.version(ref).entry_of.catalogs
-    return tuple(desk.artifact(Digest.parse(judged_with.digest)) for judged_with in named)
-
-
-def published_catalogs(desk: RegistryDesk, refs: Sequence[PackRef]) -> tuple[Candidate, ...]:
-    """The documents of these names. Each is published, and takes new traffic."""
-    if not refs:
-        return ()
-    with desk.reading() as reader:
-        versions = [reader.version(ref) for ref in refs]
-    for version in versions:
-        check_usable(version)
-    return tuple(desk.artifact(version_state.digest) for version_state in versions)

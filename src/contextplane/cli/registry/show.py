@@ -77,7 +77,7 @@ def _gates(found: Shown, screen: Screen) -> Iterator[str]:
 def _open(found: Shown, screen: Screen) -> Iterator[str]:
     if found.version is None:
         return
-    for refresh in found.version.refreshes:
+    for refresh in found.version.open_refreshes:
         waiting = ", ".join(refresh.outstanding)
         yield f"refresh     {screen.paint('yellow', refresh.trigger)} ({clean(refresh.dependency)}): {waiting}"
     for incident in found.version.open_incidents:
@@ -120,7 +120,7 @@ def _answer(found: Shown, names: Mapping[str, str]) -> dict[str, object]:
                 "dependency": refresh.dependency,
                 "outstanding": refresh.outstanding,
             }
-            for refresh in (version.refreshes if version is not None else ())
+            for refresh in (version.open_refreshes if version is not None else ())
         ],
         "incidents": version.open_incidents if version is not None else (),
         "pins": found.pins,

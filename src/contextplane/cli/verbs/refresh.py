@@ -103,15 +103,15 @@ def _run(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
 
 
 def _list(desk: "RegistryDesk", screen: Screen) -> int:
-    from contextplane.app.registry.refresh import refreshes
+    from contextplane.app.registry.refresh import open_refreshes
 
-    versions = refreshes(desk)
+    versions = open_refreshes(desk)
     widest = max((len(str(version.ref)) for version in versions), default=0)
     for version in versions:
         lines = [
             f"{version.ref!s:<{widest}}  {refresh.trigger} ({clean(refresh.dependency)}): "
             + ", ".join(refresh.outstanding)
-            for refresh in version.refreshes
+            for refresh in version.open_refreshes
         ]
         screen.entry(str(version.ref), "\n".join(lines))
     if not versions:
@@ -125,8 +125,8 @@ def _list(desk: "RegistryDesk", screen: Screen) -> int:
                     "dependency": refresh.dependency,
                     "outstanding": refresh.outstanding,
                 }
-                for version in version_states
-                for refresh in version.refreshes
+                for version in versions
+                for refresh in version.open_refreshes
             ]
         }
     )
