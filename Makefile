@@ -9,7 +9,7 @@ unexport PYTHONPATH PYTHONHOME
 # The targets share one environment and one report: one at a time, in the order written.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types layers coverage requirements fix laws bench docs lock clean run-env dev-env
+.PHONY: help demo test check quick format lint types layers coverage requirements house fix laws bench docs lock clean run-env dev-env
 
 # Says nothing when all is well, and everything when it is not.
 quietly = said=$$($(1) 2>&1) || { printf '%s\n' "$$said"; exit 1; }
@@ -44,28 +44,41 @@ layers: dev-env
 	@echo "== layers"
 	@$(call quietly,$(BIN)/lint-imports --no-logo)
 
-# Twice as many at once as there are cores: most of them wait for a disk, or for the processes that they start.
+# Twice as many at once as there are cores: many of them wait for a disk, or for the processes that they start.
 AT_ONCE = --numprocesses $$((2 * $$(getconf _NPROCESSORS_ONLN || echo 2))) --maxprocesses 8 --dist worksteal
+MEASURED = tests/unit tests/surfaces tests/spec
+UNMEASURED = tests/story tests/ports tests/faults tests/laws
 
-# Types are checked beside the tests. Faults and laws are not measured: processes that are killed tell nothing, very many
-# cases go through the same lines, and measuring would double their time.
-coverage: dev-env ## types, the tests under coverage, and the gate of coverage-baseline.json
+# Types are checked beside the tests. What is measured runs within the process of the tests. Stories, ports, faults and
+# laws are not measured: they start processes, kill them, or go through the same lines very many times.
+coverage: dev-env ## types, all tests (those of units and surfaces under coverage), the gate of coverage-baseline.json
 	@echo "== types and tests"
 	@rm -rf build/coverage
 	@mkdir -p build/coverage
 	@$(BIN)/python -m mypy >build/types.txt 2>&1 & types=$$!; \
-	$(BIN)/python -m coverage run -m pytest --quiet $(AT_ONCE) --ignore tests/faults --ignore tests/laws; tests=$$?; \
+	$(BIN)/python -m coverage run -m pytest --quiet $(AT_ONCE) $(MEASURED); tests=$$?; \
 	wait $$types || { cat build/types.txt; exit 1; }; exit $$tests
-	@echo "== tests of faults and laws"
-	@$(BIN)/python -m pytest --quiet $(AT_ONCE) tests/faults tests/laws
-	@echo "== coverage"
+	@echo "== tests of stories, ports, faults and laws, not measured"
+	@$(BIN)/python -m pytest --quiet $(AT_ONCE) $(UNMEASURED)
+	@echo "== coverage of $(MEASURED)"
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage json --quiet -o build/coverage/report.json
 	@$(BIN)/python scripts/check_coverage.py build/coverage/report.json coverage-baseline.json
 
+# The daemon keeps what it knows of the types; it stops by itself after an hour.
+quick: dev-env ## in under a minute: format, lint, types, layers, and the unit tests of what changed
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(call quietly,$(BIN)/dmypy run --timeout 3600 --)
+	@$(call quietly,$(BIN)/lint-imports --no-logo)
+	@$(BIN)/python scripts/changed_tests.py | xargs $(BIN)/python -m pytest --quiet $(AT_ONCE)
+
+house: dev-env ## the figures of the house, and what breaks its rules
+	@$(BIN)/python -m tests.house --figures
+	@$(BIN)/python -m tests.house
+
 requirements: dev-env ## count the requirements of the specification, proved and deferred
 	@echo "== requirements"
-	@$(BIN)/python -m tests.house
 	@$(BIN)/python -m tests.spec.manifest
 
 fix: dev-env ## format, and repair what can be repaired by rule
@@ -85,5 +98,5 @@ lock: dev-env ## pin the dependencies anew (ARGS=--upgrade for newer ones); need
 	@$(BIN)/python requirements/lock.py $(ARGS)
 
 clean: ## remove all that make made, .venv too
-	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .dmypy.json
 	@find src tests scripts docs bench requirements -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""Handoff packs over MCP: how fast the server starts, what a large store costs, reading pages, durable writes."""
+"""Handoff packs over MCP: the start of the server, large stores, reading pages, durable writes."""
 
 import os
 import subprocess
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from bench.measure import Row, in_turns
+from bench.measure import Row, measure_in_turns
 from bench.servers import Client, Server, servers
 
-__all__ = ["handoff"]
+__all__ = ["handoff_rows"]
 
 _STARTS, _CALLS, _PAGES, _WRITES = 40, 200, 300, 1000
 _FEW, _MANY = 10, 5_000
@@ -20,30 +20,30 @@ _REFS, _LINES = 30, 200
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 
-def handoff() -> Iterator[Row]:
-    with servers() as (folder, python, found, stack):
-        _sources(folder)
-        yield from _starting(python, found)
-        yield from _large_stores(found, stack)
-        yield from _pages(folder, found, stack)
-        yield from _writes(folder, found, stack)
+def handoff_rows() -> Iterator[Row]:
+    with servers() as (folder, python, measured, stack):
+        _write_sources(folder)
+        yield from _start_rows(python, measured)
+        yield from _large_store_rows(measured, stack)
+        yield from _page_rows(folder, measured, stack)
+        yield from _write_rows(folder, measured, stack)
 
 
 # --- starting ---------------------------------------------------------------------------------------------------------
 
 
-def _starting(python: Path, found: Sequence[Server]) -> Iterator[Row]:
-    roots = {one.name: one.root() for one in found}
-    for server in found:
+def _start_rows(python: Path, servers: Sequence[Server]) -> Iterator[Row]:
+    roots = {server.name: server.root() for server in servers}
+    for server in servers:
         _fill(server, roots[server.name], _FEW)
 
-    def hello(one: Server) -> Client:
-        client = one.start(roots[one.name])
+    def hello(server: Server) -> Client:
+        client = server.start(roots[server.name])
         client.hello()
         return client
 
-    def first_call(one: Server) -> Client:
-        client = hello(one)
+    def first_call(server: Server) -> Client:
+        client = hello(server)
         client.call("input", action="list")
         return client
 
@@ -54,34 +54,34 @@ def _starting(python: Path, found: Sequence[Server]) -> Iterator[Row]:
         if client is not None:
             client.leave()
 
-    for what, begun in (("start to the initialize reply", hello), ("start to the first tools/call reply", first_call)):
-        works: list[Callable[[], Client | None]] = [bare, *(partial(begun, one) for one in found)]
-        idle, *times = in_turns(works, rounds=_STARTS, afterwards=leave)
+    for what, begin in (("start to the initialize reply", hello), ("start to the first tools/call reply", first_call)):
+        works: list[Callable[[], Client | None]] = [bare, *(partial(begin, server) for server in servers)]
+        idle, *times = measure_in_turns(works, rounds=_STARTS, afterwards=leave)
         ratio = times[0] / idle
         figures = f"{times[0] * 1000:.1f} ms, bare {idle * 1000:.1f} ms"
         yield Row(what, "python -I -c pass", ratio, "<= 5", ratio <= 5, figures)
-        yield from _compared(what, times)
+        yield from _comparison_rows(what, times)
 
 
 # --- large stores -----------------------------------------------------------------------------------------------------
 
 
-def _large_stores(found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
-    """The same calls in a store of 10 packs and in one of 5,000. A list is of ten packs: all of 5,000 is more text."""
+def _large_store_rows(servers: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
+    """Yield the cost of calls in a store of 5,000 packs against one of 10. A list returns ten packs in both."""
     clients: list[tuple[Client, str]] = []
-    for server in found:
+    for server in servers:
         for count in (_FEW, _MANY):
             root = server.root()
             name = _fill(server, root, count)
             clients.append((stack.enter_context(server.running(root)), name))
     calls: dict[str, Callable[[Client, str], Callable[[], object]]] = {
-        "list": lambda client, _: client.calling("input", action="list", limit=10),
-        "get": lambda client, name: client.calling("input", action="get", name=name),
-        "write": lambda client, _: client.calling("input", action="write", document=_document(1)),
-        "read": lambda client, name: client.calling("output", action="read", name=name),
+        "list": lambda client, _: client.prepare_call("input", action="list", limit=10),
+        "get": lambda client, name: client.prepare_call("input", action="get", name=name),
+        "write": lambda client, _: client.prepare_call("input", action="write", document=_document(1)),
+        "read": lambda client, name: client.prepare_call("output", action="read", name=name),
     }
     for action, call in calls.items():
-        times = in_turns([call(client, name) for client, name in clients], rounds=_CALLS)
+        times = measure_in_turns([call(client, name) for client, name in clients], rounds=_CALLS)
         few, many = times[:2]
         what = f"{action} in a store of 5,000 packs"
         figures = f"{many * 1000:.2f} ms, {few * 1000:.2f} ms"
@@ -94,44 +94,44 @@ def _large_stores(found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
 # --- pages and writes -------------------------------------------------------------------------------------------------
 
 
-def _pages(folder: Path, found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
-    """A page with the code of 30 refs, each into a file of its own."""
+def _page_rows(folder: Path, servers: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
+    """Yield the speed of reading a page with the code of 30 refs, each in its own file."""
     works: list[Callable[[], object]] = []
-    for server in found:
+    for server in servers:
         client = stack.enter_context(server.running(server.root()))
         pack = client.payload("write", document=_document(_REFS))["id"]
         page = client.call("output", action="read", id=pack, profile="reviewer")
         assert page.count("```python") == _REFS
-        works.append(client.calling("output", action="read", id=pack, profile="reviewer"))
+        works.append(client.prepare_call("output", action="read", id=pack, profile="reviewer"))
     files = [folder / "src" / f"file{n}.py" for n in range(_REFS)]
-    bare, *times = in_turns([lambda: [path.read_bytes() for path in files], *works], rounds=_PAGES)
+    bare, *times = measure_in_turns([lambda: [path.read_bytes() for path in files], *works], rounds=_PAGES)
     rate = 1 / times[0]
     figures = f"{times[0] * 1000:.2f} ms, the bare files {bare * 1000:.2f} ms"
     what = "read a page with 30 refs"
     yield Row(what, "300 a second", rate / 300, ">= 1", rate >= 300, figures)
-    yield from _compared(what, times)
+    yield from _comparison_rows(what, times)
 
 
-def _writes(folder: Path, found: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
-    """New packs, one after the other, each durable when it is answered; beside them the same bytes and a bare fsync."""
-    clients = [stack.enter_context(server.running(server.root())) for server in found]
+def _write_rows(folder: Path, servers: Sequence[Server], stack: ExitStack) -> Iterator[Row]:
+    """Yield the speed of writing new packs durably, next to a write of the same bytes with an fsync."""
+    clients = [stack.enter_context(server.running(server.root())) for server in servers]
     data = msgspec.json.encode(_document(2))
     file = stack.enter_context((folder / "bare").open("wb", buffering=0))
 
-    def synced() -> None:
+    def write_and_sync() -> None:
         file.write(data)
         os.fsync(file.fileno())
 
-    works = [client.calling("input", action="write", document=_document(2)) for client in clients]
-    bare, *times = in_turns([synced, *works], rounds=_WRITES)
+    works = [client.prepare_call("input", action="write", document=_document(2)) for client in clients]
+    bare, *times = measure_in_turns([write_and_sync, *works], rounds=_WRITES)
     rate, what = 1 / times[0], "durable input write"
     figures = f"{times[0] * 1000:.2f} ms, {rate:.0f} a second"
     yield Row(what, "400 a second", rate / 400, ">= 1", rate >= 400, figures)
     yield Row(what, "the same bytes and an fsync", times[0] / bare, "-", kept=True, figures=f"{bare * 1000:.2f} ms")
-    yield from _compared(what, times)
+    yield from _comparison_rows(what, times)
 
 
-def _compared(what: str, times: Sequence[float]) -> Iterator[Row]:
+def _comparison_rows(what: str, times: Sequence[float]) -> Iterator[Row]:
     for other in times[1:]:
         figures = f"{times[0] * 1000:.2f} ms, {other * 1000:.2f} ms"
         yield Row(what, "MCP_OTHER", times[0] / other, "-", kept=True, figures=figures)
@@ -140,7 +140,7 @@ def _compared(what: str, times: Sequence[float]) -> Iterator[Row]:
 # --- what they work on ------------------------------------------------------------------------------------------------
 
 
-def _sources(folder: Path) -> None:
+def _write_sources(folder: Path) -> None:
     (folder / "src").mkdir()
     for n in range(_REFS):
         lines = [f"def step_{n}_{line}(token): return token + {line}\n" for line in range(_LINES)]
@@ -148,20 +148,20 @@ def _sources(folder: Path) -> None:
 
 
 def _document(refs: int, name: str | None = None) -> dict[str, object]:
-    found = [
+    refs_listed = [
         {"key": f"ref-{n}", "path": f"src/file{n}.py", "line_start": 91, "line_end": 100, "why": "expiry is ignored"}
         for n in range(refs)
     ]
     sections = [
         {"key": "scope", "title": "Scope", "description": "Only the token check."},
-        {"key": "findings", "title": "Findings", "refs": found},
+        {"key": "findings", "title": "Findings", "refs": refs_listed},
         {"key": "qa", "title": "QA", "description": "verdict: pass"},
     ]
     return {"title": "Login bug", "sections": sections, **({"name": name} if name else {})}
 
 
 def _fill(server: Server, root: str, count: int) -> str:
-    """A root with so many packs; the name of one. Ours writes them; for another they are put where it keeps them."""
+    """Fill a root with packs; return the name of one. For another server their files are written directly."""
     name = f"pack {count // 2}"
     if server.name == "ours":
         with server.running(root) as client:

@@ -1,16 +1,16 @@
-"""The program as users install it: a wheel in an environment of its own, compiled; not the checkout."""
+"""Installation of the program as users have it: a compiled wheel in its own environment, not the checkout."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["installed"]
+__all__ = ["install_wheel"]
 
 _ROOT = Path(__file__).parent.parent
 
 
-def installed(folder: Path) -> Path:
-    """A fresh environment with the locked dependencies and our wheel, compiled as pip compiles; its bin folder."""
+def install_wheel(folder: Path) -> Path:
+    """Install the locked dependencies and our wheel into a new environment; return its bin folder."""
     environment = folder / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     pip: list[str | Path] = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]

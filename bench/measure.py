@@ -1,4 +1,4 @@
-"""Timing in turns, and the table of what came of it."""
+"""Measurements in turns, and the table of their results."""
 
 import statistics
 import tempfile
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-__all__ = ["Row", "in_turns", "scratch", "table"]
+__all__ = ["Row", "measure_in_turns", "scratch", "table"]
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ _SCRATCH = Path(__file__).parent.parent / ".bench"
 
 
 class Row(NamedTuple):
-    """One promise: what is compared with what, the ratio that was measured, and the one that was promised."""
+    """One result: what is compared with what, the measured ratio, and the promised one."""
 
     what: str
     against: str
@@ -28,18 +28,18 @@ class Row(NamedTuple):
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """A folder on the disk of the checkout, which goes away at the end."""
+    """Yield a folder on the disk of the checkout, which is removed at the end."""
     _SCRATCH.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=_SCRATCH) as folder:
         yield folder
 
 
-def in_turns(
+def measure_in_turns(
     works: Sequence[Callable[[], T]], *, rounds: int, afterwards: Callable[[T], object] = lambda _: None
 ) -> list[float]:
-    """The median seconds of each, run in turns: first, second, ..., first, second, ... One round more warms up.
+    """Measure the median seconds of each work, run in turns: first, second, ..., first, second, ...
 
-    `afterwards` is done with what a work returned when its time was taken.
+    One more round warms up. `afterwards` gets the result of each work, outside of the measured time.
     """
     times: list[list[float]] = [[] for _ in works]
     for turn in range(rounds + 1):
@@ -54,6 +54,7 @@ def in_turns(
 
 
 def table(rows: Sequence[Row]) -> str:
+    """Format the rows as a Markdown table."""
     head = ("what", "against", "ratio", "promise", "kept", "figures")
     cells = [head, tuple("-" * len(name) for name in head)]
     cells += [(r.what, r.against, f"{r.ratio:.2f}", r.promise, "yes" if r.kept else "NO", r.figures) for r in rows]

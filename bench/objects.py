@@ -1,4 +1,4 @@
-"""The object store against the physical limits: hashing alone, and copying with a sync alone."""
+"""The object store against its limits: hashing alone, and copying with a sync alone."""
 
 import hashlib
 import os
@@ -10,16 +10,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.measure import Row, in_turns, scratch
+from bench.measure import Row, measure_in_turns, scratch
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
-from contextplane.model.catalog import BLOB, Recorded
+from contextplane.model.catalog import BLOB, IndexedObject
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import Objects
 
-__all__ = ["large_objects", "small_objects"]
+__all__ = ["large_object_rows", "small_object_rows"]
 
 _GIB = 1 << 30
 _CHUNK = 1 << 20
@@ -28,8 +28,8 @@ _SMALL = 100_000
 _PART = 1_000
 
 
-def large_objects() -> Iterator[Row]:
-    """Putting and reading one GiB."""
+def large_object_rows() -> Iterator[Row]:
+    """Yield the speed of putting and reading 1 GiB."""
     with scratch() as folder:
         source = Path(folder, "source")
         with source.open("wb") as file:
@@ -54,7 +54,7 @@ def large_objects() -> Iterator[Row]:
                 objects.put_stream(iter(lambda: os.read(fd, _CHUNK), b""))
 
         works = [lambda: _hash(source), lambda: _copy(source, folder), put, pipe, lambda: objects.check(digest)]
-        hashing, copying, putting, piping, reading = in_turns(works, rounds=_ROUNDS)
+        hashing, copying, putting, piping, reading = measure_in_turns(works, rounds=_ROUNDS)
     slower = max(hashing, copying)
     against = "slower of SHA-256 alone, copy + fsync alone"
     base = f"hash {hashing:.2f} s, copy {copying:.2f} s"
@@ -80,7 +80,7 @@ def large_objects() -> Iterator[Row]:
 
 
 def _hash(path: Path) -> None:
-    """The bytes of a file through SHA-256, from memory: what no verified read can beat."""
+    """Hash the bytes of a file from memory: the limit of every verified read."""
     with path.open("rb") as file:
         data = file.read(_CHUNK)
     hasher = hashlib.sha256()
@@ -97,17 +97,17 @@ def _copy(source: Path, folder: str) -> None:
     target.unlink()
 
 
-def small_objects() -> Iterator[Row]:
-    """Putting 100,000 small objects one by one, then checking them all and asking for the status."""
+def small_object_rows() -> Iterator[Row]:
+    """Yield the cost of putting 100,000 small objects, of checking them all, and of the status."""
     with scratch() as folder:
         few, many = Path(folder, "few"), Path(folder, "many")
-        _filled(few, _PART)
-        times = _filled(many, _SMALL)
+        _fill_store(few, _PART)
+        times = _fill_store(many, _SMALL)
         first, last = statistics.median(times[:_PART]), statistics.median(times[-_PART:])
         small_peak, large_peak = _fsck_peak(few), _fsck_peak(many)
-        asking = [sys.executable, "-c", "from contextplane.cli.main import main; main(['status', '--quiet'])"]
-        small_status, large_status = in_turns(
-            [lambda store=store: subprocess.run(asking, cwd=store, check=True) for store in (few, many)],  # type: ignore[misc]
+        command = [sys.executable, "-c", "from contextplane.cli.main import main; main(['status', '--quiet'])"]
+        small_status, large_status = measure_in_turns(
+            [lambda store=store: subprocess.run(command, cwd=store, check=True) for store in (few, many)],  # type: ignore[misc]
             rounds=15,
         )
     figures = f"first {first * 1e6:.0f} us, last {last * 1e6:.0f} us"
@@ -120,19 +120,19 @@ def small_objects() -> Iterator[Row]:
     yield Row("status with 100,000 objects", "with 1,000", growth, "flat", growth <= 1.3, figures)
 
 
-def _filled(store: Path, count: int) -> list[float]:
-    """Make a store with `count` small objects, each recorded and kept; return what each put took."""
+def _fill_store(store: Path, count: int) -> list[float]:
+    """Make a store with `count` small objects, each recorded and kept; return the seconds of each put."""
     store.mkdir()
     settings = Settings(cwd=str(store))
     init(settings, ".")
-    with opened(settings) as platform:
-        taken = [_put(platform.objects, n) for n in range(count)]
+    with open_platform(settings) as platform:
+        seconds = [_put(platform.objects, n) for n in range(count)]
         with platform.catalog.write() as tx:
             for n in range(count):
                 digest = Digest.of(_small(n))
-                tx.objects.record(Recorded(digest=digest, kind=BLOB, size=len(_small(n)), traced=True))
+                tx.objects.record(IndexedObject(digest=digest, kind=BLOB, size=len(_small(n)), traced=True))
                 tx.objects.keep(f"bench/{n}", digest)
-    return taken
+    return seconds
 
 
 def _small(n: int) -> bytes:
@@ -147,7 +147,7 @@ def _put(objects: Objects, n: int) -> float:
 
 
 def _fsck_peak(store: Path) -> int:
-    """The peak memory, in KiB, of a process that checks a store."""
+    """Measure the peak memory of a check of a store, in KiB."""
     script = (
         "import resource, sys; from contextplane.cli.main import main; assert main(['fsck', '--quiet']) == 0;"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

@@ -1,4 +1,4 @@
-"""What a large store costs the commands that look into it, and comparing two runs."""
+"""The cost of commands in a large store, and of comparing two runs."""
 
 import difflib
 import os
@@ -9,39 +9,41 @@ from pathlib import Path
 
 import msgspec
 
-from bench.measure import Row, in_turns
-from bench.packing import log_of
+from bench.measure import Row, measure_in_turns
+from bench.pack import log_of
 from bench.programs import Program, programs
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import Platform, opened
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
-from contextplane.audit.diff import compare
-from contextplane.audit.load import load
+from contextplane.audit.diff import diff_manifests
+from contextplane.audit.load import load_pack
 
-__all__ = ["diffing", "many_packs"]
+__all__ = ["diff_rows", "many_packs_rows"]
 
 _STEPS = 2_000
 _ROUNDS = 15
 _FEW, _MANY = 10, 10_000
 
 
-def many_packs() -> Iterator[Row]:
-    """The same commands in a store of 10 packs and in one of 10,000."""
-    with programs() as (folder, found):
-        stores = {program.name: [_filled(program, folder, count) for count in (_FEW, _MANY)] for program in found}
+def many_packs_rows() -> Iterator[Row]:
+    """Yield the cost of commands in a store of 10,000 packs against one of 10."""
+    with programs() as (folder, measured):
+        stores = {
+            program.name: [_fill_store(program, folder, count) for count in (_FEW, _MANY)] for program in measured
+        }
         for args in (["log"], ["show"], ["search", "needle"]):
             able = [
                 program
-                for program in found
-                if program.can(stores[program.name][0][0], *_full(args, stores[program.name][0][1]))
+                for program in measured
+                if program.supports(stores[program.name][0][0], *_with_digits(args, stores[program.name][0][1]))
             ]
             works = [
-                program.asking(store, *_full(args, digits))
+                program.prepare(store, *_with_digits(args, digits))
                 for program in able
                 for store, digits in stores[program.name]
             ]
-            times = in_turns(works, rounds=_ROUNDS)
+            times = measure_in_turns(works, rounds=_ROUNDS)
             few, many = times[:2]
             what = f"{args[0]} in a store of 10,000 packs"
             figures = f"{many * 1000:.1f} ms, {few * 1000:.1f} ms"
@@ -51,17 +53,17 @@ def many_packs() -> Iterator[Row]:
                 yield Row(what, "CTX_OTHER", many / times[3], "-", kept=True, figures=figures)
 
 
-def _full(args: list[str], digits: str) -> list[str]:
+def _with_digits(args: list[str], digits: str) -> list[str]:
     return [*args, digits[:16]] if args == ["show"] else args
 
 
-def _filled(program: Program, folder: str, count: int) -> tuple[str, str]:
-    """A store with so many packs; its path, and the digits of one pack."""
-    store = program.fresh()
+def _fill_store(program: Program, folder: str, count: int) -> tuple[str, str]:
+    """Make a store with `count` packs; return its path, and the digest of one pack."""
+    store = program.new_store()
     digits = ""
     if program.name == "ours":
-        # The same as its command does, without starting a process for each.
-        with opened(Settings(cwd=store)) as platform:
+        # As the command does, without a process for each pack.
+        with open_platform(Settings(cwd=store)) as platform:
             for n in range(count):
                 digits = pack_log(platform, _log(n, count), root=store).digest.hex
     else:
@@ -70,7 +72,7 @@ def _filled(program: Program, folder: str, count: int) -> tuple[str, str]:
             log.write_bytes(_log(n, count))
             digits = program.pack(store, log)
     os.utime(Path(store, ".ctx", "packs"), (1000, 1000))
-    program.asking(store, "log")()
+    program.prepare(store, "log")()
     return store, digits
 
 
@@ -80,16 +82,16 @@ def _log(n: int, count: int) -> bytes:
     return msgspec.json.encode(log_of(prompts=[{"role": "user", "content": prompt}], steps=steps))
 
 
-def diffing() -> Iterator[Row]:
-    """Two runs of 2,000 steps, one step inserted and a tenth of the outputs changed."""
+def diff_rows() -> Iterator[Row]:
+    """Yield the cost of comparing two runs of 2,000 steps: one inserted, a tenth of the outputs changed."""
     logs = [msgspec.json.encode(log_of(steps=steps)) for steps in _two_runs()]
-    with tempfile.TemporaryDirectory() as folder, _opened(folder) as platform:
-        packs = [load(pack_log(platform, log, root=folder).digest, platform.objects) for log in logs]
+    with tempfile.TemporaryDirectory() as folder, _open_store(folder) as platform:
+        packs = [load_pack(pack_log(platform, log, root=folder).digest, platform.objects) for log in logs]
         keys = [[(step.tool, str(step.parameters), step.output_ref) for step in pack.manifest.steps] for pack in packs]
-        theirs, ours = in_turns(
+        theirs, ours = measure_in_turns(
             [
                 lambda: difflib.SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_opcodes(),
-                lambda: list(compare(packs[0].manifest, packs[1].manifest)),
+                lambda: list(diff_manifests(packs[0].manifest, packs[1].manifest)),
             ],
             rounds=5,
         )
@@ -99,37 +101,37 @@ def diffing() -> Iterator[Row]:
 
 
 def _commands(what: str, logs: list[bytes]) -> Iterator[Row]:
-    """The whole command, in turns with the other program."""
-    with programs() as (folder, found):
-        if len(found) == 1:
+    """Yield the cost of the whole command, in turns with the other program."""
+    with programs() as (folder, measured):
+        if len(measured) == 1:
             return
         works = []
-        for program in found:
-            store, digits = program.fresh(), []
+        for program in measured:
+            store, digits = program.new_store(), []
             for number, log in enumerate(logs):
                 path = Path(folder, f"{number}.json")
                 path.write_bytes(log)
                 digits.append(program.pack(store, path))
-            if program.can(store, "diff", *digits):
-                works.append(program.asking(store, "diff", *digits))
-        if len(works) == len(found):
-            ours, other = in_turns(works, rounds=_ROUNDS)
+            if program.supports(store, "diff", *digits):
+                works.append(program.prepare(store, "diff", *digits))
+        if len(works) == len(measured):
+            ours, other = measure_in_turns(works, rounds=_ROUNDS)
             figures = f"{ours * 1000:.1f} ms, {other * 1000:.1f} ms"
             yield Row(f"ctx {what}", "CTX_OTHER", ours / other, "-", kept=True, figures=figures)
 
 
 def _two_runs() -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    one: list[dict[str, object]] = [
+    first: list[dict[str, object]] = [
         {"type": "tool_call", "tool": f"t{n % 7}", "parameters": {"n": n}, "output": f"o{n}"} for n in range(_STEPS)
     ]
-    two = [{**step, "output": f"other {n}"} if n % 10 == 0 else step for n, step in enumerate(one)]
-    two.insert(700, {"type": "tool_call", "tool": "new", "parameters": {}, "output": ""})
-    return one, two
+    second = [{**step, "output": f"other {n}"} if n % 10 == 0 else step for n, step in enumerate(first)]
+    second.insert(700, {"type": "tool_call", "tool": "new", "parameters": {}, "output": ""})
+    return first, second
 
 
 @contextmanager
-def _opened(folder: str) -> Iterator[Platform]:
+def _open_store(folder: str) -> Iterator[Platform]:
     settings = Settings(cwd=folder)
     init(settings)
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         yield platform

@@ -1,4 +1,4 @@
-"""What a policy decision costs: 100 rules, against fixed bounds, a plain Python evaluator, and json-logic-js in Node.
+"""The cost of a policy decision with 100 rules: against fixed bounds, plain Python, and json-logic-js in Node.
 
 A decision is all of it: guardrails, the rules, what follows from them, and the id. `JSON_LOGIC_JS=/path/to/logic.js`
 names json-logic-js: Node then evaluates the bare conditions of the same rules on the same facts, and combines nothing.
@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bench.measure import Row
-from contextplane.model.context_pack import PolicyLayer
+from contextplane.model.policy_layer import PolicyLayer
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
-from tests.support.oracle_policy import decided
+from tests.support.oracle_policy import decide
 
-__all__ = ["policy"]
+__all__ = ["policy_rows"]
 
 _RULES = 100
 _REQUESTS = 200
@@ -57,26 +57,28 @@ class _Times(NamedTuple):
         return f"p50 {self.p50:.1f} us, p99 {self.p99:.1f} us"
 
 
-def policy() -> Iterator[Row]:
-    """100 rules of one intent, and 200 requests in turns; then requests that no two of come to the same."""
-    layer, given = _layer(), [_facts(n * 37 % 5_000, n) for n in range(_REQUESTS)]
+def policy_rows() -> Iterator[Row]:
+    """Yield the cost of 100 rules of one intent for 200 requests in turns, then for requests that all differ."""
+    layer, requests = _layer(), [_facts(n * 37 % 5_000, n) for n in range(_REQUESTS)]
     program = PolicyProgram.of(msgspec.convert(layer, PolicyLayer))
-    facts = [Facts.of(**one) for one in given]
-    assert all(program.decide(f).allowed is decided(layer, {}, g)["allowed"] for f, g in zip(facts, given, strict=True))
-    ours = _timed(program.decide, facts)
+    facts = [Facts.of(**request) for request in requests]
+    assert all(
+        program.decide(f).allowed is decide(layer, {}, g)["allowed"] for f, g in zip(facts, requests, strict=True)
+    )
+    ours = _measure(program.decide, facts)
     yield Row("policy, 100 rules, p50", "30 us", ours.p50 / _P50, "<= 1", ours.p50 <= _P50, str(ours))
     yield Row("policy, 100 rules, p99", "110 us", ours.p99 / _P99, "<= 1", ours.p99 <= _P99, str(ours))
-    new = _timed(program.decide, [Facts.of(**_facts(n * 53 % 5_000, n * 7)) for n in range(2_500)])
+    new = _measure(program.decide, [Facts.of(**_facts(n * 53 % 5_000, n * 7)) for n in range(2_500)])
     yield Row("the same, no verdict met before", "the p50 above", new.p50 / ours.p50, "-", True, str(new))  # noqa: FBT003
-    whole = _timed(lambda one: program.decide(Facts.of(**one)), given)
+    whole = _measure(lambda request: program.decide(Facts.of(**request)), requests)
     yield Row("the same, facts checked as well", "the p50 above", whole.p50 / ours.p50, "-", True, str(whole))  # noqa: FBT003
-    plain = _timed(lambda one: decided(layer, {}, one), given, calls=400)
+    plain = _measure(lambda request: decide(layer, {}, request), requests, calls=400)
     ratio = ours.p50 / plain.p50
     yield Row("policy, 100 rules, p50", "plain Python evaluator", ratio, "-", True, str(plain))  # noqa: FBT003
-    yield from _against_node(ours, layer, given)
+    yield from _against_node(ours, layer, requests)
 
 
-def _against_node(ours: _Times, layer: dict[str, Any], given: Sequence[dict[str, Any]]) -> Iterator[Row]:
+def _against_node(ours: _Times, layer: dict[str, Any], requests: Sequence[dict[str, Any]]) -> Iterator[Row]:
     node, script = shutil.which("node"), os.environ.get("JSON_LOGIC_JS")  # noqa: TID251  a program of its own
     if node is None or script is None:
         why = "no node here" if node is None else "JSON_LOGIC_JS names no json-logic-js"
@@ -85,21 +87,21 @@ def _against_node(ours: _Times, layer: dict[str, Any], given: Sequence[dict[str,
     conditions = [
         rule["if"] for policy_bundle in layer["policy_bundles"] for rule in policy_bundle["policy_dsl"]["rules"]
     ]
-    data = msgspec.json.encode({"rules": conditions, "facts": given, "calls": _CALLS, "rounds": _ROUNDS})
+    data = msgspec.json.encode({"rules": conditions, "facts": requests, "calls": _CALLS, "rounds": _ROUNDS})
     done = subprocess.run([node, "-e", _NODE, script], input=data, capture_output=True, check=True)
     theirs = _Times(*msgspec.json.decode(done.stdout))
     yield Row("policy, 100 rules, p50", "json-logic-js in Node", ours.p50 / theirs.p50, "-", True, str(theirs))  # noqa: FBT003
 
 
-def _timed(work: Callable[[Any], object], given: Sequence[Any], calls: int = _CALLS) -> _Times:
-    """Each call by itself; of several rounds, the one in which the machine disturbed least."""
+def _measure(work: Callable[[Any], object], arguments: Sequence[Any], calls: int = _CALLS) -> _Times:
+    """Measure each call by itself; of several rounds, return the least disturbed one."""
     rounds = []
     for _ in range(_ROUNDS + 1):
         taken = []
         for n in range(calls):
-            one = given[n % len(given)]
+            argument = arguments[n % len(arguments)]
             start = time.perf_counter_ns()
-            work(one)
+            work(argument)
             taken.append(time.perf_counter_ns() - start)
         taken.sort()
         rounds.append(_Times(taken[calls // 2] / 1000, taken[calls * 99 // 100] / 1000))
@@ -107,7 +109,7 @@ def _timed(work: Callable[[Any], object], given: Sequence[Any], calls: int = _CA
 
 
 def _layer() -> dict[str, Any]:
-    """Rules as packs have them: identity, amounts by role, kinds, tenure; every tenth denies."""
+    """Return rules like those of packs: identity, amounts by role, kinds, tenure; every tenth denies."""
     role, amount, kind, tenure = (
         {"var": path} for path in ("user.role", "request.context.amount", "request.context.kind", "user.tenure_days")
     )

@@ -10,33 +10,33 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import linting
-from bench.canonical import canonical_form
-from bench.compiling import compiling
-from bench.handoff import handoff
+from bench import lint
+from bench.canonical import canonical_rows
+from bench.compile import compile_rows
+from bench.handoff import handoff_rows
 from bench.measure import Row, table
-from bench.objects import large_objects, small_objects
-from bench.packing import packing
-from bench.packs import diffing, many_packs
-from bench.policy import policy
-from bench.registry import registry
-from bench.startup import startup
+from bench.objects import large_object_rows, small_object_rows
+from bench.pack import pack_rows
+from bench.packs import diff_rows, many_packs_rows
+from bench.policy import policy_rows
+from bench.registry import registry_rows
+from bench.startup import startup_rows
 
 MEASURES: dict[str, Callable[[], Iterator[Row]]] = {
-    "startup": startup,
-    "canonical": canonical_form,
-    "large": large_objects,
-    "small": small_objects,
-    "packing": packing,
-    "packs": many_packs,
-    "diff": diffing,
-    "gates": linting.gates,
-    "lint": linting.command,
-    "growth": linting.growth,
-    "handoff": handoff,
-    "policy": policy,
-    "compile": compiling,
-    "registry": registry,
+    "startup": startup_rows,
+    "canonical": canonical_rows,
+    "large": large_object_rows,
+    "small": small_object_rows,
+    "pack": pack_rows,
+    "packs": many_packs_rows,
+    "diff": diff_rows,
+    "gates": lint.gate_rows,
+    "lint": lint.command_rows,
+    "growth": lint.growth_rows,
+    "handoff": handoff_rows,
+    "policy": policy_rows,
+    "compile": compile_rows,
+    "registry": registry_rows,
 }
 
 

@@ -1,6 +1,6 @@
-"""The MCP servers that are measured in turns: ours as it is installed, and any other that `MCP_OTHER` names.
+"""The MCP servers to measure in turns: our installed one, and another one that `MCP_OTHER` names.
 
-`MCP_OTHER` is a command with its arguments. Each server has roots of its own, with the same packs in them.
+`MCP_OTHER` is a command with its arguments. Each server has its own roots, with the same packs in them.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from bench.install import installed
+from bench.install import install_wheel
 from bench.measure import scratch
 
 __all__ = ["Client", "Server", "servers"]
@@ -23,7 +23,7 @@ _HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"n
 
 
 class Client:
-    """One running server, asked one thing at a time."""
+    """A client of a running server, for one request at a time."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdin is not None
@@ -33,15 +33,15 @@ class Client:
     def request(self, method: str, params: object) -> dict[str, Any]:
         self._in.write(msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + b"\n")
         self._in.flush()
-        answer = msgspec.json.decode(self._out.readline(), type=dict[str, Any])
-        assert "result" in answer, answer
-        return dict(answer["result"])
+        reply = msgspec.json.decode(self._out.readline(), type=dict[str, Any])
+        assert "result" in reply, reply
+        return dict(reply["result"])
 
     def hello(self) -> None:
         self.request("initialize", _HELLO)
 
     def call(self, tool: str, **arguments: object) -> str:
-        """The text of a call that succeeds."""
+        """Call a tool, which must succeed; return its text."""
         result = self.request("tools/call", {"name": tool, "arguments": arguments})
         text = str(result["content"][0]["text"])
         assert not result.get("isError"), text
@@ -50,7 +50,7 @@ class Client:
     def payload(self, action: str, **arguments: object) -> dict[str, Any]:
         return dict(msgspec.json.decode(self.call("input", action=action, **arguments))["payload"])
 
-    def calling(self, tool: str, **arguments: object) -> Callable[[], object]:
+    def prepare_call(self, tool: str, **arguments: object) -> Callable[[], object]:
         return lambda: self.call(tool, **arguments)
 
     def leave(self) -> None:
@@ -60,7 +60,7 @@ class Client:
 
 
 class Server:
-    """A server command. What it is given as its root and as its source root are folders of its own."""
+    """The command of a server, with its own folders as root and source root."""
 
     def __init__(self, name: str, command: list[str], folder: str) -> None:
         self.name = name
@@ -95,9 +95,9 @@ class Server:
 
 @contextmanager
 def servers() -> Iterator[tuple[Path, Path, list[Server], ExitStack]]:
-    """A folder on the disk of the checkout, our Python, the servers, and what ends with the measure."""
+    """Yield a folder on the disk of the checkout, our Python, the servers, and a stack for cleanup."""
     with scratch() as folder, ExitStack() as stack:
-        bin_ = installed(Path(folder))
+        bin_ = install_wheel(Path(folder))
         servers = [Server("ours", [str(bin_ / "mcp-context-pack")], folder)]
         if other := os.environ.get("MCP_OTHER"):  # noqa: TID251  said above
             servers.append(Server("MCP_OTHER", shlex.split(other), folder))

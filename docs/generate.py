@@ -1,7 +1,7 @@
 """Writes the pages of docs/ that are made from the code: `make docs`.
 
 `--check` writes nothing, and fails when a page is not what the code says. A page is an entry in PAGES: its path, and
-the function that renders it. Pages written by hand are none of its business.
+the function that renders it. Pages written by hand are not touched.
 """
 
 import importlib
@@ -29,21 +29,21 @@ FAMILIES: tuple[str, ...] = get_args(Family)
 
 
 class Page(NamedTuple):
-    """A page below docs/, and what makes it."""
+    """A page below docs/, and the function that renders it."""
 
     path: str
     render: Callable[[], str]
 
 
 def import_everything() -> None:
-    """Import each module of the package, so that every class is there to be found."""
+    """Import each module of the package, so that every class exists."""
     for module in pkgutil.walk_packages(contextplane.__path__, prefix="contextplane."):
         if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
 
 
 def error_classes() -> list[type[ContextPlaneError]]:
-    """Every error of the package, sorted by code. Classes that tests derive are not part of it."""
+    """List every error of the package, sorted by code, without the classes that tests derive."""
     import_everything()
 
     def below(cls: type[ContextPlaneError]) -> Iterator[type[ContextPlaneError]]:
@@ -51,12 +51,12 @@ def error_classes() -> list[type[ContextPlaneError]]:
             yield child
             yield from below(child)
 
-    found = {cls for cls in below(ContextPlaneError) if cls.__module__.partition(".")[0] == "contextplane"}
-    return sorted(found, key=lambda cls: (cls.code, cls.__module__, cls.__qualname__))
+    classes = {cls for cls in below(ContextPlaneError) if cls.__module__.partition(".")[0] == "contextplane"}
+    return sorted(classes, key=lambda cls: (cls.code, cls.__module__, cls.__qualname__))
 
 
 def errors_page() -> str:
-    """One section for each family, one for each code: what happened, and where the class stands."""
+    """Render a section for each family and each code: its meaning, and its class."""
     classes = error_classes()
     lines = [
         "# Errors",
@@ -81,7 +81,7 @@ def errors_page() -> str:
 
 
 def command_page() -> str:
-    """What `ctx --help` and the help of every verb say."""
+    """Render `ctx --help` and the help of every verb."""
     lines = [
         "# The command",
         "",
@@ -97,14 +97,14 @@ def command_page() -> str:
 
 
 def schema_page(document: type[msgspec.Struct]) -> str:
-    """The JSON Schema of a document, for editors and for other programs."""
+    """Render the JSON Schema of a document, for editors and other programs."""
     return (
         msgspec.json.format(msgspec.json.encode(schema_of(document), order="deterministic"), indent=2).decode() + "\n"
     )
 
 
 def laws_page() -> str:
-    """Every law of every gate, then those of catalogs and of overlays: its code, how grave it is, what it says."""
+    """Render every law of every gate, then of catalogs and overlays: code, severity and text."""
     lines = [
         "# The laws of a context pack",
         "",

@@ -1,7 +1,7 @@
 """Pin every dependency of every platform by hash: `make lock`.
 
 `all.txt` is resolved first and the others within it, so that a package has one version in all of them. The files name
-packages, versions and hashes only; where they are fetched from is the business of whoever installs. Needs `uv`.
+packages, versions and hashes only; the installer chooses where to fetch them from. Needs `uv`.
 """
 
 import re
@@ -44,16 +44,16 @@ def find_uv() -> str:
 
 
 def foreign_lines(text: str) -> list[str]:
-    """The lines that would tie the lock to one machine or one registry."""
+    """List the lines that would tie the lock to one machine or one registry."""
     return [line for line in text.splitlines() if FOREIGN.search(line)]
 
 
 def main() -> int:
-    """Write every file anew; keep nothing of a file that would name a place."""
+    """Write every file; remove a file that would name a place."""
     uv = find_uv()
-    for path, what in FILES.items():
+    for path, sources in FILES.items():
         within = [] if path == WHOLE else ["--constraints", str(WHOLE)]
-        command = [uv, "pip", "compile", *what, *within, *OPTIONS, *sys.argv[1:], "--output-file", str(path)]
+        command = [uv, "pip", "compile", *sources, *within, *OPTIONS, *sys.argv[1:], "--output-file", str(path)]
         done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
         if done.returncode:
             return done.returncode

@@ -1,4 +1,4 @@
-"""What holds for every test: how hard hypothesis tries, and readable failures inside the law suites.
+"""Settings for every test: profiles of hypothesis, and readable failures inside the law suites.
 
 `HYPOTHESIS_PROFILE` chooses: `ci` is the same on every run, `laws` (`make laws`) draws fifty times as many new cases.
 """
@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("contextplane.testing")
+os.umask(0o022)  # some tests play somebody else, who may read what they write
 
 _CASES = 50
-# One law runs for many adapters by inheritance, and a busy machine is no defect of the code.
+# A law runs for many adapters by inheritance, and a busy machine is no defect of the code.
 _SUPPRESSED = (HealthCheck.differing_executors, HealthCheck.too_slow)
 
 settings.register_profile("ci", max_examples=_CASES, deadline=None, derandomize=True, suppress_health_check=_SUPPRESSED)

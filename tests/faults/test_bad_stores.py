@@ -15,13 +15,24 @@ import pytest
 
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import StorageFull
 from tests.faults.children import ROOT, start
-from tests.faults.stores import BLOB, READING, REPORT, place, refuses, small_files, told, tree, with_one_pack
+from tests.faults.stores import (
+    BLOB,
+    READING,
+    REPORT,
+    assert_refused,
+    json_of,
+    object_path,
+    small_files,
+    tree,
+    with_one_pack,
+)
+from tests.patience import PATIENCE
 from tests.surfaces.running import ctx, ctx_as_nobody, is_root
 
 # --- no store, or not one for us --------------------------------------------------------------------------------------
@@ -29,7 +40,7 @@ from tests.surfaces.running import ctx, ctx_as_nobody, is_root
 
 @pytest.mark.parametrize("args", READING, ids=lambda args: args[0])
 def test_where_there_is_no_store_the_way_out_is_told(tmp_path: Path, args: tuple[str, ...]) -> None:
-    assert "ctx init" in refuses(ctx(*args, cwd=tmp_path), 13, "store_not_found")
+    assert "ctx init" in assert_refused(ctx(*args, cwd=tmp_path), 13, "store_not_found")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -37,7 +48,7 @@ def test_where_there_is_no_store_the_way_out_is_told(tmp_path: Path, args: tuple
 def test_a_variable_that_leads_nowhere_is_told_by_its_name(store: Path, where: str) -> None:
     path = store.parent / {"nowhere": "none", "a file": "file", "below a file": "file/.ctx"}[where]
     (store.parent / "file").write_bytes(b"mine")
-    line = refuses(ctx("status", cwd=store.parent, env={"CTX_DIR": str(path)}), 13, "store_not_found")
+    line = assert_refused(ctx("status", cwd=store.parent, env={"CTX_DIR": str(path)}), 13, "store_not_found")
     assert "CTX_DIR" in line
     assert str(path) in line
 
@@ -46,7 +57,7 @@ def test_a_variable_that_leads_nowhere_is_told_by_its_name(store: Path, where: s
 def test_a_store_of_a_newer_format_is_refused_and_not_touched(store: Path, args: tuple[str, ...]) -> None:
     (store / "config.json").write_text('{"version": "0.1", "format": 2, "new": []}', encoding="ascii")
     before = tree(store)
-    assert "upgrade" in refuses(ctx(*args, cwd=store.parent), 10, "store_format_newer")
+    assert "upgrade" in assert_refused(ctx(*args, cwd=store.parent), 10, "store_format_newer")
     assert tree(store) == before
 
 
@@ -55,14 +66,14 @@ def test_a_catalog_of_a_newer_schema_is_refused_and_not_touched(store: Path, arg
     with closing(sqlite3.connect(store / "catalog.db")) as db:
         db.execute("PRAGMA user_version = 999")
     before = tree(store)
-    assert "upgrade" in refuses(ctx(*args, cwd=store.parent), 10, "catalog_schema_newer")
+    assert "upgrade" in assert_refused(ctx(*args, cwd=store.parent), 10, "catalog_schema_newer")
     assert tree(store) == before
 
 
 def test_a_file_named_like_a_store_is_no_store_and_is_kept(tmp_path: Path) -> None:
     (tmp_path / ".ctx").write_bytes(b"mine")
-    refuses(ctx("init", cwd=tmp_path), 14, "store_exists")
-    assert str(tmp_path / ".ctx") in refuses(ctx("status", cwd=tmp_path), 13, "store_not_found")
+    assert_refused(ctx("init", cwd=tmp_path), 14, "store_exists")
+    assert str(tmp_path / ".ctx") in assert_refused(ctx("status", cwd=tmp_path), 13, "store_not_found")
     assert (tmp_path / ".ctx").read_bytes() == b"mine"
 
 
@@ -70,7 +81,7 @@ def test_a_file_named_like_a_store_does_not_hide_the_store_above(store: Path) ->
     below = store.parent / "below"
     below.mkdir()
     (below / ".ctx").write_bytes(b"mine")
-    assert told(ctx("status", "--json", cwd=below))["path"] == str(store)
+    assert json_of(ctx("status", "--json", cwd=below))["path"] == str(store)
 
 
 CONFIGS = {
@@ -91,7 +102,7 @@ def test_a_store_whose_configuration_cannot_be_trusted_is_refused(store: Path, c
     (store / "config.json").write_bytes(CONFIGS[config])
     before = tree(store)
     for args in (("status",), ("init",), ("fsck", "--rebuild")):
-        assert "config.json" in refuses(ctx(*args, cwd=store.parent), 10, "store_config_invalid")
+        assert "config.json" in assert_refused(ctx(*args, cwd=store.parent), 10, "store_config_invalid")
     assert tree(store) == before
 
 
@@ -105,17 +116,17 @@ def test_a_configuration_that_is_no_file_is_refused(store: Path, kind: str) -> N
         os.mkfifo(path)
     else:
         path.symlink_to("nowhere")
-    refuses(ctx("status", cwd=store.parent), 10, "store_config_invalid")
-    refuses(ctx("init", cwd=store.parent), 10, "store_config_invalid")
+    assert_refused(ctx("status", cwd=store.parent), 10, "store_config_invalid")
+    assert_refused(ctx("init", cwd=store.parent), 10, "store_config_invalid")
 
 
 def test_a_store_without_its_configuration_is_completed_by_init_as_the_same_store(store: Path) -> None:
-    before = told(ctx("status", "--json", cwd=store.parent))
+    before = json_of(ctx("status", "--json", cwd=store.parent))
     (store / "config.json").unlink()
-    assert "ctx init" in refuses(ctx("status", cwd=store.parent), 10, "store_config_invalid")
-    done = told(ctx("init", "--json", cwd=store.parent))
+    assert "ctx init" in assert_refused(ctx("status", cwd=store.parent), 10, "store_config_invalid")
+    done = json_of(ctx("init", "--json", cwd=store.parent))
     assert (done["what"], done["store_id"]) == ("completed", before["store_id"])
-    assert told(ctx("status", "--json", cwd=store.parent)) == before
+    assert json_of(ctx("status", "--json", cwd=store.parent)) == before
 
 
 @pytest.mark.parametrize("name", ["objects", "packs"])
@@ -149,23 +160,23 @@ def closed_store(public: Path) -> Iterator[Path]:
 def test_a_store_that_cannot_be_written_can_be_read(closed_store: Path) -> None:
     folder = closed_store.parent
     status = ctx_as_nobody("status", "--json", cwd=folder)
-    assert (status.status, told(status)["execution_packs"]) == (0, 1)
+    assert (status.status, json_of(status)["execution_packs"]) == (0, 1)
     assert ctx_as_nobody("cat", str(BLOB), cwd=folder).raw == REPORT
     check = ctx_as_nobody("fsck", cwd=folder)
     assert (check.status, check.err) == (0, "")
     assert ctx_as_nobody("gc", "--dry-run", cwd=folder).status == 0
-    assert told(ctx_as_nobody("init", "--json", cwd=folder))["what"] == "present"
+    assert json_of(ctx_as_nobody("init", "--json", cwd=folder))["what"] == "present"
 
 
 def test_writing_to_a_store_that_cannot_be_written_fails_with_a_code(closed_store: Path) -> None:
     folder = closed_store.parent
-    refuses(ctx_as_nobody("gc", "--grace", "0s", cwd=folder), 1, "catalog_read_only", "storage_read_only")
-    refuses(ctx_as_nobody("fsck", "--rebuild", cwd=folder), 1, "catalog_read_only", "storage_read_only")
+    assert_refused(ctx_as_nobody("gc", "--grace", "0s", cwd=folder), 1, "catalog_read_only", "storage_read_only")
+    assert_refused(ctx_as_nobody("fsck", "--rebuild", cwd=folder), 1, "catalog_read_only", "storage_read_only")
 
 
 def test_a_store_cannot_be_made_where_nothing_can_be_written(public: Path) -> None:
     public.chmod(0o555)
-    refuses(ctx_as_nobody("init", cwd=public), 1, "storage_read_only")
+    assert_refused(ctx_as_nobody("init", cwd=public), 1, "storage_read_only")
     assert list(public.iterdir()) == []
     public.chmod(0o755)
 
@@ -175,7 +186,7 @@ def test_a_store_that_cannot_be_written_can_be_read_also_when_its_index_lags_beh
     settings = Settings(cwd=str(public))
     init(settings, ".")
     store = public / ".ctx"
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         platform.objects.put(REPORT)
     if late == "a pack":
         (store / "packs" / BLOB.hex).write_bytes(str(BLOB).encode())
@@ -187,7 +198,7 @@ def test_a_store_that_cannot_be_written_can_be_read_also_when_its_index_lags_beh
         assert (status.status, status.err) == (0, "")
         check = ctx_as_nobody("fsck", "--json", cwd=public)
         assert check.err == ""
-        assert told(check)["objects"] == 1
+        assert json_of(check)["objects"] == 1
     finally:
         for path in [public, store, *store.rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -197,7 +208,7 @@ def test_a_read_only_store_whose_last_writer_was_killed_is_read_or_refused_with_
     (public / "first").mkdir()
     store = with_one_pack(public / "first")
     aside = public / "aside"
-    with opened(Settings(cwd=str(store.parent))) as platform:
+    with open_platform(Settings(cwd=str(store.parent))) as platform:
         with platform.catalog.write() as tx:
             tx.streams.append("run/1", 0, [Event(kind="began", body=b"{}")])
         shutil.copytree(store, aside / ".ctx")  # as a kill leaves it: with a log that holds the newest pages
@@ -207,9 +218,9 @@ def test_a_read_only_store_whose_last_writer_was_killed_is_read_or_refused_with_
     try:
         status = ctx_as_nobody("status", "--json", cwd=aside)
         if status.status == 0:
-            assert told(status)["execution_packs"] == 1
+            assert json_of(status)["execution_packs"] == 1
         else:
-            refuses(ctx_as_nobody("status", cwd=aside), 1, "catalog_read_only", "catalog_failed")
+            assert_refused(ctx_as_nobody("status", cwd=aside), 1, "catalog_read_only", "catalog_failed")
     finally:
         for path in [aside, *aside.rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -220,14 +231,14 @@ def test_a_folder_of_objects_that_cannot_be_read_is_told_and_not_an_accident(pub
     if is_root():
         for path in [store, *store.rglob("*")]:
             os.chown(path, 65534, 65534)
-    place(store).parent.chmod(0o000)
+    object_path(store).parent.chmod(0o000)
     try:
         check = ctx_as_nobody("fsck", cwd=public)
         assert check.status == 1
         assert "Traceback" not in check.err
-        refuses(ctx_as_nobody("cat", str(BLOB), cwd=public), 1, "storage_failed")
+        assert_refused(ctx_as_nobody("cat", str(BLOB), cwd=public), 1, "storage_failed")
     finally:
-        place(store).parent.chmod(0o755)
+        object_path(store).parent.chmod(0o755)
 
 
 # --- a full disk ------------------------------------------------------------------------------------------------------
@@ -235,9 +246,9 @@ def test_a_folder_of_objects_that_cannot_be_read_is_told_and_not_an_accident(pub
 
 @pytest.mark.parametrize("limit", [100, 4096, 20_000, 50_000])
 def test_a_store_that_found_no_room_is_completed_once_there_is_some(tmp_path: Path, limit: int) -> None:
-    line = refuses(small_files(limit, "init", cwd=tmp_path), 1, "storage_full")
+    line = assert_refused(small_files(limit, "init", cwd=tmp_path), 1, "storage_full")
     assert "rollback" not in line
-    assert told(ctx("init", "--json", cwd=tmp_path))["what"] in {"created", "completed"}
+    assert json_of(ctx("init", "--json", cwd=tmp_path))["what"] in {"created", "completed"}
     assert ctx("fsck", cwd=tmp_path).status == 0
 
 
@@ -259,7 +270,7 @@ def test_an_object_that_finds_no_room_is_refused_and_the_others_stay(folder: Pat
 
 
 def test_on_a_disk_that_is_really_full_everything_acknowledged_stays(tmp_path: Path, folder: Path) -> None:
-    # In a mount namespace of its own, so that the disk goes away with the child; what is on it is copied before.
+    # In a mount namespace of its own, so that the disk goes away with the child; its files are copied before.
     mounted = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=1m none "$0" && exec "$@"', str(tmp_path)]
     if shutil.which("unshare") is None or run([*mounted, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("mounting a small disk needs a right that we do not have here")
@@ -278,44 +289,44 @@ def test_on_a_disk_that_is_really_full_everything_acknowledged_stays(tmp_path: P
 # --- damaged objects --------------------------------------------------------------------------------------------------
 
 
-def truncated(path: Path) -> None:
+def truncate(path: Path) -> None:
     path.chmod(0o644)
     path.write_bytes(REPORT[:-1])
 
 
-def one_bit_flipped(path: Path) -> None:
+def flip_bit(path: Path) -> None:
     path.chmod(0o644)
     path.write_bytes(bytes([REPORT[0] ^ 1]) + REPORT[1:])
 
 
-def longer(path: Path) -> None:
+def extend(path: Path) -> None:
     path.chmod(0o644)
     path.write_bytes(REPORT + b"\n")
 
 
-def a_folder(path: Path) -> None:
+def replace_with_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
 
 
-def a_link(path: Path) -> None:
+def replace_with_link(path: Path) -> None:
     path.unlink()
     (path.parents[3] / "elsewhere").write_bytes(REPORT)
     path.symlink_to(path.parents[3] / "elsewhere")
 
 
-def a_pipe(path: Path) -> None:
+def replace_with_pipe(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
 
 
 HARMS: list[tuple[Callable[[Path], None], int, str]] = [
-    (truncated, 11, "object_corrupt"),
-    (one_bit_flipped, 11, "object_corrupt"),
-    (longer, 11, "object_corrupt"),
-    (a_folder, 1, "object_obstructed"),
-    (a_link, 1, "object_obstructed"),
-    (a_pipe, 1, "object_obstructed"),
+    (truncate, 11, "object_corrupt"),
+    (flip_bit, 11, "object_corrupt"),
+    (extend, 11, "object_corrupt"),
+    (replace_with_folder, 1, "object_obstructed"),
+    (replace_with_link, 1, "object_obstructed"),
+    (replace_with_pipe, 1, "object_obstructed"),
 ]
 
 
@@ -323,13 +334,13 @@ HARMS: list[tuple[Callable[[Path], None], int, str]] = [
 def test_a_damaged_object_is_not_handed_out_and_is_named_corrupt(
     store: Path, harm: Callable[[Path], None], status: int, code: str
 ) -> None:
-    harm(place(store))
+    harm(object_path(store))
     result = ctx("cat", str(BLOB), cwd=store.parent)
-    refuses(result, status, code)
+    assert_refused(result, status, code)
     assert result.raw == b""
     check = ctx("fsck", "--json", cwd=store.parent)
     assert check.status == 1
-    report = told(check)
+    report = json_of(check)
     assert report["sound"] is False
     assert isinstance(report["findings"], list)
     (finding,) = report["findings"]
@@ -341,29 +352,31 @@ def test_a_damaged_object_is_not_handed_out_and_is_named_corrupt(
     assert "needed by sha256:" in human.out
 
 
-@pytest.mark.parametrize("harm", [truncated, one_bit_flipped, longer, a_link, a_pipe], ids=lambda harm: harm.__name__)
+@pytest.mark.parametrize(
+    "harm", [truncate, flip_bit, extend, replace_with_link, replace_with_pipe], ids=lambda harm: harm.__name__
+)
 def test_putting_the_right_bytes_heals_what_stands_in_their_place(store: Path, harm: Callable[[Path], None]) -> None:
-    harm(place(store))
+    harm(object_path(store))
     with start("put_over", store / "objects", REPORT.decode()) as child:
         try:
-            out, err = child.communicate(timeout=10)
+            out, err = child.communicate(timeout=PATIENCE)
         except TimeoutExpired:
             child.kill()
             pytest.fail("the put waits for ever")
     assert (err.decode(), out.decode().strip()) == ("", REPORT.decode().strip())
     assert ctx("fsck", cwd=store.parent).status == 0
-    assert place(store).is_file()
-    assert not place(store).is_symlink()
+    assert object_path(store).is_file()
+    assert not object_path(store).is_symlink()
 
 
 def test_an_object_that_cannot_be_read_is_told_apart_from_a_damaged_one(public: Path) -> None:
     store = with_one_pack(public)
-    place(store).chmod(0o000)
+    object_path(store).chmod(0o000)
     os.utime(store / "packs", (1000, 1000))
     if is_root():
         for path in [store, *store.rglob("*")]:
             os.chown(path, 65534, 65534)
-    assert "Permission" in refuses(ctx_as_nobody("cat", str(BLOB), cwd=public), 1, "storage_failed")
+    assert "Permission" in assert_refused(ctx_as_nobody("cat", str(BLOB), cwd=public), 1, "storage_failed")
     check = ctx_as_nobody("fsck", cwd=public)
     assert check.status == 1
     assert re.search(
@@ -374,8 +387,8 @@ def test_an_object_that_cannot_be_read_is_told_apart_from_a_damaged_one(public: 
 
 
 def test_a_missing_blob_is_missing(store: Path) -> None:
-    place(store).unlink()
-    refuses(ctx("cat", str(BLOB), cwd=store.parent), 13, "object_not_found")
+    object_path(store).unlink()
+    assert_refused(ctx("cat", str(BLOB), cwd=store.parent), 13, "object_not_found")
     check = ctx("fsck", cwd=store.parent)
     assert check.status == 1
     assert f"missing   {BLOB}" in check.out
@@ -383,7 +396,7 @@ def test_a_missing_blob_is_missing(store: Path) -> None:
 
 
 def test_junk_is_reported_as_foreign_and_left_alone(store: Path) -> None:
-    junk = [store / "packs" / "notes.txt", store / "objects" / "notes.txt", place(store).with_name("notes.txt")]
+    junk = [store / "packs" / "notes.txt", store / "objects" / "notes.txt", object_path(store).with_name("notes.txt")]
     junk += [store / "objects" / ".staging" / "77-0123456789abcdef", store / "notes.txt"]
     (store / "objects" / ".staging").mkdir(exist_ok=True)
     for path in junk:

@@ -1,4 +1,4 @@
-"""A collector that comes between a put and what then refers to it: it waits, and takes nothing."""
+"""A collector that runs between a put and the reference to it: it is refused, and takes nothing."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,16 +13,16 @@ from contextplane.adapters.files.pack_entries import FileExecutionEntries
 from contextplane.adapters.sqlite.catalog import SqliteCatalog, SqliteTransaction
 from contextplane.app.execution.archive import export_packs, import_packs
 from contextplane.app.execution.pack import pack_log
-from contextplane.app.platform import Platform, opened
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
-from contextplane.model.catalog import BLOB, Recorded, Survives
+from contextplane.model.catalog import BLOB, Durability, IndexedObject
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import ObjectsInUse
-from contextplane.store.damage import DAMAGE, Finding
+from contextplane.store.damage import DAMAGE, FsckFinding
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from tests.surfaces.archives import log, store_in
-from tests.unit.handoff.shelves import document, place_in, section
+from tests.unit.handoff.repositories import document, place_in, section
 
 FAR_AHEAD = datetime(2200, 1, 1, tzinfo=UTC)
 MANY = 200  # enough to be synced as a whole
@@ -35,14 +35,14 @@ def here(tmp_path: Path) -> Iterator[Platform]:
 
 
 class Collector:
-    """Another process that collects all it can, whenever it is called, without patience."""
+    """Another process that collects all it can whenever it is called, without waiting."""
 
     def __init__(self, platform: Platform) -> None:
         self._settings = Settings(cwd=str(Path(platform.home.path).parent))
         self.refused = 0
 
     def __call__(self) -> None:
-        with opened(self._settings) as platform:
+        with open_platform(self._settings) as platform:
             try:
                 gc(
                     platform.catalog,
@@ -57,7 +57,7 @@ class Collector:
 
 
 class EntriesAfter(FileExecutionEntries):
-    """Entries that let somebody else act before one is added."""
+    """Entries that call `act` before one is added."""
 
     def __init__(self, platform: Platform, act: Callable[[], None]) -> None:
         super().__init__(platform.home.packs, platform.home.staging, platform.clock)
@@ -69,12 +69,12 @@ class EntriesAfter(FileExecutionEntries):
 
 
 class CatalogAfter(SqliteCatalog):
-    """A catalog that lets somebody else act before an event is written."""
+    """A catalog that calls `act` before an event is written."""
 
     act: Callable[[], None]
 
     @contextmanager
-    def write(self, *, survives: Survives = "power_cut") -> Iterator[SqliteTransaction]:
+    def write(self, *, survives: Durability = "power_cut") -> Iterator[SqliteTransaction]:
         if survives == "power_cut":
             self.act()
         with super().write(survives=survives) as tx:
@@ -82,7 +82,7 @@ class CatalogAfter(SqliteCatalog):
 
 
 class DiskAfter(Disk):
-    """A disk that lets somebody else act before a file moves into its place."""
+    """A disk that calls `act` before a file moves into its place."""
 
     def __init__(self, act: Callable[[], None]) -> None:
         self._act = act
@@ -92,9 +92,9 @@ class DiskAfter(Disk):
         super().replace(source, target)
 
 
-def damage(platform: Platform) -> list[Finding]:
-    found = fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _count: None)
-    return [finding for finding in found if finding.state in DAMAGE]
+def damage(platform: Platform) -> list[FsckFinding]:
+    findings = fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _count: None)
+    return [finding for finding in findings if finding.state in DAMAGE]
 
 
 def test_what_was_just_packed_is_not_collected_before_it_is_registered(here: Platform) -> None:
@@ -125,7 +125,7 @@ def test_what_was_there_before_is_not_collected_while_it_is_packed_again(here: P
     for content in contents:
         digest = here.objects.put(content.encode())
         with here.catalog.write(survives="crash") as tx:
-            tx.objects.record(Recorded(digest=digest, kind=BLOB, size=len(content), traced=True))
+            tx.objects.record(IndexedObject(digest=digest, kind=BLOB, size=len(content), traced=True))
     collector = Collector(here)
     here.objects = FileObjects(here.home.objects, DiskAfter(collector))
     steps = [{"type": "reasoning", "output": content} for content in contents]
@@ -143,7 +143,7 @@ def test_a_large_revision_is_not_collected_before_its_event_is_written(tmp_path:
         place.platform.catalog.close()
         place.platform.catalog = catalog
         # Longer than what waits in the catalog: it is an object before an event speaks of it.
-        place.shelf_with(lambda: None).write(document(section("scope", "x" * 100_000)))
+        place.repository_during(lambda: None).write(document(section("scope", "x" * 100_000)))
         assert collector.refused == 1
         assert place.damage() == []
 
@@ -152,7 +152,7 @@ def test_collecting_goes_on_when_the_batch_is_left(here: Platform) -> None:
     with here.objects.batch() as batch:
         orphan = batch.put(b"orphan")
         with here.catalog.write(survives="crash") as tx:
-            tx.objects.record(Recorded(digest=orphan, kind=BLOB, size=6, traced=True))
+            tx.objects.record(IndexedObject(digest=orphan, kind=BLOB, size=6, traced=True))
         batch.commit()
         Collector(here)()
         assert here.objects.has(orphan)

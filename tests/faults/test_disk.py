@@ -11,13 +11,14 @@ import pytest
 
 from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.adapters.files.sync import tells_errors
+from contextplane.adapters.files.syncfs import reports_write_errors
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Stray
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import Batch, StorageFailed, StorageFull, StorageReadOnly
 from contextplane.testing.faults import Faults, FaultyDisk
-from tests.faults.children import ALONE, CHUNKS, PUTS, Ended, everything_a_disk_does, start
+from tests.patience import PATIENCE
+from tests.faults.children import ALONE, CHUNKS, PUTS, KilledChild, exercise_disk, start
 
 CALLS = ("create", "write", "sync", "sync_folder", "make_folder", "replace", "touch", "remove")
 ERRORS: dict[int, type[ContextPlaneError]] = {
@@ -30,22 +31,22 @@ ALL = sorted(Digest.of(data) for data in {ALONE, *PUTS, b"".join(CHUNKS)})
 FAR_AHEAD = datetime(2200, 1, 1, tzinfo=UTC)
 
 
-def calls_in_all(folder: Path) -> Faults:
-    """How often a disk is asked for what when nothing fails."""
+def count_calls(folder: Path) -> Faults:
+    """Count the calls of each kind when nothing fails."""
     faults = Faults()
-    everything_a_disk_does(FileObjects(str(folder), FaultyDisk(faults)), lambda _: None)
+    exercise_disk(FileObjects(str(folder), FaultyDisk(faults)), lambda _: None)
     return faults
 
 
 def assert_nothing_half(objects: FileObjects, acknowledged: list[str]) -> None:
-    """What was acknowledged is whole, and so is whatever else can be seen."""
+    """Assert that everything acknowledged is whole, and so is every other visible object."""
     assert [objects.check(Digest(name)).state for name in acknowledged] == ["whole"] * len(acknowledged)
     assert {objects.check(name).state for name in objects.names()} <= {"whole"}
 
 
 def assert_all_can_be_put(root: Path) -> None:
     objects = FileObjects(str(root))
-    everything_a_disk_does(objects, lambda _: None)
+    exercise_disk(objects, lambda _: None)
     assert list(objects.names()) == ALL
     assert {objects.check(name).state for name in ALL} == {"whole"}
 
@@ -56,7 +57,7 @@ def test_a_call_that_fails_is_told_by_its_code_and_leaves_nothing_half_done(
     folder: Path, call: str, number: int
 ) -> None:
     (folder / "sound").mkdir()
-    count = calls_in_all(folder / "sound").calls(call)
+    count = count_calls(folder / "sound").calls(call)
     assert count > 0
     for nth in range(1, count + 1):
         root = folder / str(nth)
@@ -65,7 +66,7 @@ def test_a_call_that_fails_is_told_by_its_code_and_leaves_nothing_half_done(
         objects = FileObjects(str(root), FaultyDisk(faults))
         acknowledged: list[str] = []
         with pytest.raises(ERRORS[number]) as failed:
-            everything_a_disk_does(objects, acknowledged.append)
+            exercise_disk(objects, acknowledged.append)
         assert failed.value.at
         assert failed.value.hint
         assert_nothing_half(objects, acknowledged)
@@ -91,7 +92,7 @@ def test_what_a_failing_disk_will_not_remove_is_named_and_swept_later(folder: Pa
 
 @pytest.mark.parametrize("call", ["sync", "replace", "sync_folder"])
 def test_a_batch_whose_commit_failed_is_not_committed_by_trying_again(folder: Path, call: str) -> None:
-    """A system tells once that something could not be written out, and then takes the bytes for written."""
+    """A system reports a failed write once, and may then treat the bytes as written."""
     faults = Faults().at(call, 2, OSError(errno.ENOSPC, "full"))
     objects = FileObjects(str(folder), FaultyDisk(faults))
 
@@ -115,7 +116,7 @@ def test_a_batch_whose_commit_failed_is_not_committed_by_trying_again(folder: Pa
 class OldDisk(FaultyDisk):
     """A file system that cannot be synced as a whole."""
 
-    def can_sync_all(self, fd: int) -> bool:  # noqa: ARG002  whatever it is
+    def can_sync_all(self, fd: int) -> bool:  # noqa: ARG002  always
         return False
 
 
@@ -131,7 +132,7 @@ def test_one_failing_sync_among_very_many_fails_the_whole_batch(
     with pytest.raises(StorageFailed), objects.batch() as batch:
         for n in range(300):
             batch.put(b"%d" % n)
-    # Before the names are synced everything is in place and whole, though nobody was told so.
+    # Before the names are synced everything is in place and whole, though not acknowledged.
     assert {objects.check(name).state for name in objects.names()} <= {"whole"}
     assert bool(list(objects.names())) == (call == "sync_folder" or nth == 2)
     assert not list(objects.strays())
@@ -143,51 +144,51 @@ def test_a_process_that_syncs_all_at_once_syncs_before_it_moves_and_after(folder
     with FileObjects(str(folder), disk(faults)).batch() as batch:
         for n in range(300):
             batch.put(b"%d" % n)
-    in_one = (faults.calls("sync_all"), faults.calls("sync"))
-    assert in_one == ((2, 0) if disk is FaultyDisk else (0, 300))
+    counts = (faults.calls("sync_all"), faults.calls("sync"))
+    assert counts == ((2, 0) if disk is FaultyDisk else (0, 300))
 
 
-class ToldDisk(FaultyDisk):
-    """One that tells when something is written out early."""
+class ObservedDisk(FaultyDisk):
+    """A disk that reports background syncs through an event."""
 
     def __init__(self, faults: Faults) -> None:
         super().__init__(faults)
-        self.early = threading.Event()
+        self.synced_early = threading.Event()
 
     def sync_early(self, fd: int) -> None:
         try:
             super().sync_early(fd)
         finally:
-            self.early.set()
+            self.synced_early.set()
 
 
 def test_a_very_large_batch_is_written_out_while_it_is_staged_and_synced_all_the_same(folder: Path) -> None:
     faults = Faults()
-    disk = ToldDisk(faults)
+    disk = ObservedDisk(faults)
     with FileObjects(str(folder), disk).batch() as batch:
         digests = {batch.put(b"%d" % n) for n in range(1_200)}
-        assert disk.early.wait(60)
+        assert disk.synced_early.wait(60)
         assert faults.calls("sync_all") == 0
     assert faults.calls("sync_all") == 2
     assert set(FileObjects(str(folder)).names()) == digests
 
 
 def test_writing_out_early_may_fail_as_long_as_the_sync_of_the_commit_does_not(folder: Path) -> None:
-    disk = ToldDisk(Faults().at("sync_early", 1, OSError(errno.EIO, "broken")))
+    disk = ObservedDisk(Faults().at("sync_early", 1, OSError(errno.EIO, "broken")))
     objects = FileObjects(str(folder), disk)
     with objects.batch() as batch:
         digests = [batch.put(b"%d" % n) for n in range(600)]
-        assert disk.early.wait(60)
+        assert disk.synced_early.wait(60)
     assert {objects.check(digest).state for digest in digests} == {"whole"}
 
 
 def test_an_interrupt_while_writing_out_begins_ends_the_batch_and_does_not_hang(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("_thread.start_new_thread", interrupted)
+    monkeypatch.setattr("_thread.start_new_thread", interrupt)
     objects = FileObjects(str(folder))
     with pytest.raises(KeyboardInterrupt), objects.batch() as batch:
         for n in range(600):
@@ -224,10 +225,10 @@ def test_large_bytes_are_written_whole_however_the_system_takes_them(folder: Pat
 def test_threads_that_put_the_same_bytes_at_once_make_one_object(folder: Path) -> None:
     objects = FileObjects(str(folder))
     data = os.urandom(300 << 10)
-    together = threading.Barrier(4)
+    barrier = threading.Barrier(4)
 
     def put(batch: Batch) -> None:
-        together.wait()
+        barrier.wait()
         for n in range(20):
             batch.put(b"%d" % n + data)
 
@@ -251,27 +252,27 @@ def test_a_file_system_that_is_not_known_is_not_synced_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "tells"),
+    ("release", "reports"),
     [("4.19.0-1", False), ("5.7.19", False), ("5.8.0-63-generic", True), ("6.1", True), ("?", False)],
 )
-def test_a_system_that_does_not_tell_of_failed_write_outs_is_not_relied_on(release: str, tells: bool) -> None:  # noqa: FBT001
-    assert tells_errors(release) == tells
+def test_a_system_that_does_not_tell_of_failed_write_outs_is_not_relied_on(release: str, reports: bool) -> None:  # noqa: FBT001
+    assert reports_write_errors(release) == reports
 
 
 def test_a_process_killed_at_any_call_leaves_everything_acknowledged_and_nothing_half(folder: Path) -> None:
     with start("kill_at_every_call", folder) as child:
         out, err = child.communicate()
     assert (child.returncode, err) == (0, b"")
-    ended = [msgspec.json.decode(line, type=Ended) for line in out.splitlines()]
-    assert [one.nth for one in ended] == list(range(1, len(ended) + 1))
+    children = [msgspec.json.decode(line, type=KilledChild) for line in out.splitlines()]
+    assert [killed.nth for killed in children] == list(range(1, len(children) + 1))
     (folder / "sound").mkdir()
-    # One was killed at each of the calls there are, and the last one came through.
-    assert [one.killed for one in ended] == [True] * calls_in_all(folder / "sound").calls() + [False]
-    assert {Digest(name) for name in ended[-1].acknowledged} == set(ALL)
-    for one in ended:
-        root = folder / str(one.nth)
+    # One child was killed at each call, and the last one finished.
+    assert [killed.killed for killed in children] == [True] * count_calls(folder / "sound").calls() + [False]
+    assert {Digest(name) for name in children[-1].acknowledged} == set(ALL)
+    for killed in children:
+        root = folder / str(killed.nth)
         objects = FileObjects(str(root))
-        assert_nothing_half(objects, list(one.acknowledged))
+        assert_nothing_half(objects, list(killed.acknowledged))
         assert {stray.what for stray in objects.strays()} <= {"leftover"}
         assert_all_can_be_put(root)
         objects.sweep(older_than=FAR_AHEAD)

@@ -6,14 +6,15 @@ from subprocess import run
 
 import pytest
 
-from tests.faults.stores import refuses, small_files
+from tests.faults.stores import assert_refused, small_files
+from tests.patience import PATIENCE
 from tests.surfaces.running import COMMAND, child_environment, ctx
 from tests.surfaces.runs import packed
 
 _LARGE = "x" * 500_000
 _TINY = 8192  # less than any catalog grows by
 
-# In a mount namespace of its own, so that the disk goes away with the child. Each verb is told with its status.
+# In a mount namespace of its own, so that the disk goes away with the child. Prints each verb with its status.
 _ON_A_FULL_DISK = """
 mount -t tmpfs -o size=3m none "$0" && cp -r "$1"/. "$0" && cd "$0" || exit 99
 cat /dev/zero > junk 2>/dev/null
@@ -38,15 +39,20 @@ def store(tmp_path: Path) -> Path:
 
 
 def on_a_full_disk(store: Path, *verbs: str) -> list[str]:
-    """How each verb ends, one after the other, on a disk that was full before the first."""
+    """Run the verbs on a full disk; return a line with the status and the error of each."""
     disk = store.parent / "disk"
     disk.mkdir()
-    alone = ["unshare", "-m", "sh", "-c"]
-    if shutil.which("unshare") is None or run([*alone, f'mount -t tmpfs none "{disk}"'], check=False).returncode != 0:
+    in_namespace = ["unshare", "-m", "sh", "-c"]
+    if (
+        shutil.which("unshare") is None
+        or run([*in_namespace, f'mount -t tmpfs none "{disk}"'], check=False).returncode != 0
+    ):
         pytest.skip("mounting a small disk needs a right that we do not have here")
-    env = child_environment(measured=False)
-    command = [*alone, _ON_A_FULL_DISK, str(disk), str(store), COMMAND, str(store.parent / "said")]
-    done = run(command, env=env, input="\n".join(verbs).encode() + b"\n", capture_output=True, check=True, timeout=60)
+    env = child_environment()
+    command = [*in_namespace, _ON_A_FULL_DISK, str(disk), str(store), COMMAND, str(store.parent / "output")]
+    done = run(
+        command, env=env, input="\n".join(verbs).encode() + b"\n", capture_output=True, check=True, timeout=PATIENCE
+    )
     return done.stdout.decode().splitlines()
 
 
@@ -84,6 +90,6 @@ def test_where_no_file_may_grow_everything_can_be_read_and_writing_is_refused_as
     text = ctx("log", "--json", cwd=store).out
     done = small_files(_TINY, "handoff", "list", cwd=store)
     assert (done.status, done.err) == (0, "")
-    refuses(small_files(_TINY, "fsck", "--rebuild", cwd=store), 1, "storage_full")
+    assert_refused(small_files(_TINY, "fsck", "--rebuild", cwd=store), 1, "storage_full")
     assert ctx("log", "--json", cwd=store).out == text
     assert ctx("fsck", cwd=store).status == 0

@@ -1,4 +1,4 @@
-"""Server processes under fire: killed, racing on one store, on a full disk, and with clocks that jump."""
+"""Server processes under faults: killed, racing on one store, on a full disk, and with jumping clocks."""
 
 import signal
 import subprocess
@@ -18,7 +18,7 @@ from tests.unit.handoff.reference_root import ReferencePacks
 
 TURNS = 20
 
-# The machine's clock, so many seconds off as a file says.
+# The machine's clock, off by the seconds in a file.
 _OFF_CLOCK = """
 import datetime, pathlib, sys
 from contextplane.adapters import system
@@ -34,7 +34,7 @@ sys.exit(run())
 
 @contextmanager
 def served_by(command: list[str], cwd: Path, stdin: IO[bytes] | int = subprocess.PIPE) -> Iterator[Agent]:
-    """A server that is started in another way, and ended with the block."""
+    """Start a server with another command, and kill it at the end of the block."""
     with subprocess.Popen(
         command, cwd=cwd, env=environment(), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
@@ -44,8 +44,8 @@ def served_by(command: list[str], cwd: Path, stdin: IO[bytes] | int = subprocess
             process.kill()
 
 
-def sound(folder: Path) -> None:
-    """`ctx fsck` finds nothing wrong."""
+def assert_sound(folder: Path) -> None:
+    """Assert that `ctx fsck` finds nothing wrong."""
     store = str(folder / ".agents" / "mcp" / "context_pack" / ".ctx")
     result = ctx("fsck", cwd=folder, env={"CTX_DIR": store})
     assert result.status == 0, result.out + result.err
@@ -55,55 +55,55 @@ def write_call(ident: object, **arguments: object) -> bytes:
     return says("tools/call", {"name": "input", "arguments": {"action": "write", **arguments}}, ident=ident)
 
 
-def told(answer: dict[str, Any]) -> dict[str, Any]:
-    return dict(answer["result"]["structuredContent"])
+def structured_content(reply: dict[str, Any]) -> dict[str, Any]:
+    return dict(reply["result"]["structuredContent"])
 
 
 # --- two servers on one store -----------------------------------------------------------------------------------------
 
 
 def test_of_two_servers_that_write_the_same_revision_one_wins_and_the_other_is_told_what_changed(folder: Path) -> None:
-    with serving(folder) as one, serving(folder) as two:
-        pack = one.does("write", document={"sections": [section("base")]})["id"]
+    with serving(folder) as first, serving(folder) as second:
+        pack = first.does("write", document={"sections": [section("base")]})["id"]
         before: set[str] = set()
         for revision in range(1, TURNS + 1):
-            for name, agent in (("one", one), ("two", two)):
+            for name, agent in (("one", first), ("two", second)):
                 document = {"sections": [section("base"), section(f"of-{name}", description=str(revision))]}
                 agent.send(write_call(name, id=pack, expected_revision=revision, document=document))
-            answers = [one.receive(), two.receive()]
+            answers = [first.receive(), second.receive()]
             won = [answer for answer in answers if "isError" not in answer["result"]]
-            [lost] = [told(answer) for answer in answers if "isError" in answer["result"]]
-            assert [told(answer)["payload"]["revision"] for answer in won] == [revision + 1]
+            [lost] = [structured_content(answer) for answer in answers if "isError" in answer["result"]]
+            assert [structured_content(answer)["payload"]["revision"] for answer in won] == [revision + 1]
             assert lost["code"] == "revision_conflict"
             assert lost["details"]["current_revision"] == revision + 1
             assert set(lost["details"]["changed_section_keys"]) == before | {f"of-{won[0]['id']}"}
             before = {f"of-{won[0]['id']}"}
-        assert one.does("get", id=pack) == two.does("get", id=pack)
-    sound(folder)
+        assert first.does("get", id=pack) == second.does("get", id=pack)
+    assert_sound(folder)
 
 
 def test_of_two_servers_that_take_one_name_one_wins(folder: Path) -> None:
-    with serving(folder) as one, serving(folder) as two:
+    with serving(folder) as first, serving(folder) as second:
         for turn in range(TURNS):
-            for agent in (one, two):
+            for agent in (first, second):
                 agent.send(write_call(turn, document=whole(name=f"plan {turn}")))
-            codes = [told(agent.receive()).get("code") for agent in (one, two)]
+            codes = [structured_content(agent.receive()).get("code") for agent in (first, second)]
             assert sorted(codes, key=str) == [None, "conflict"]
-    sound(folder)
+    assert_sound(folder)
 
 
 def test_what_one_server_does_the_other_sees_at_once(folder: Path) -> None:
-    with serving(folder) as agent, serving(folder) as two:
-        assert two.does("list")["count"] == 0
-        pack = agent.does("write", document=whole(name="plan", refs=0))["id"]
-        page = legend(two.reads(name="plan", limit=1))
+    with serving(folder) as first, serving(folder) as second:
+        assert second.does("list")["count"] == 0
+        pack = first.does("write", document=whole(name="plan", refs=0))["id"]
+        page = legend(second.reads(name="plan", limit=1))
         assert page["selected_revision"] == "1"
-        two.does("write", name="plan", expected_revision=1, document=whole(refs=0, title="Anew"))
-        assert agent.does("get", id=pack)["title"] == "Anew"
-        assert "revision" in agent.fails("output", id=pack, page_token=page["next_page_token"])["message"]
-        assert agent.does("delete", name="plan")["deleted"] is True
-        assert two.fails("output", id=pack)["code"] == "not_found"
-        assert two.does("write", document=whole(name="plan", refs=0))["revision"] == 1
+        second.does("write", name="plan", expected_revision=1, document=whole(refs=0, title="Anew"))
+        assert first.does("get", id=pack)["title"] == "Anew"
+        assert "revision" in first.fails("output", id=pack, page_token=page["next_page_token"])["message"]
+        assert first.does("delete", name="plan")["deleted"] is True
+        assert second.fails("output", id=pack)["code"] == "not_found"
+        assert second.does("write", document=whole(name="plan", refs=0))["revision"] == 1
 
 
 def test_servers_that_take_in_one_reference_root_at_once_all_find_all_of_it_and_change_nothing_there(
@@ -118,11 +118,11 @@ def test_servers_that_take_in_one_reference_root_at_once_all_find_all_of_it_and_
         agents = [stack.enter_context(serving(folder)) for _ in range(3)]
         for agent in agents:
             agent.send(says("tools/call", {"name": "input", "arguments": {"action": "list", "limit": 1}}))
-        assert [told(agent.receive())["payload"]["total"] for agent in agents] == [len(packs)] * 3
+        assert [structured_content(agent.receive())["payload"]["total"] for agent in agents] == [len(packs)] * 3
         agents[0].does("write", id=packs[7], expected_revision=3, document={"sections": []})
         assert {agent.does("get", name=f"name of {packs[7]}")["revision"] for agent in agents} == {4}
     assert there.contents() == before
-    sound(folder)
+    assert_sound(folder)
 
 
 # --- killed -----------------------------------------------------------------------------------------------------------
@@ -133,25 +133,25 @@ def test_a_server_killed_while_it_writes_loses_nothing_that_it_answered(folder: 
     calls = folder / "calls"
     large = [{"name": f"pack {n}", "sections": [section("big", description="x" * 70_000 * (n % 3))]} for n in range(80)]
     calls.write_bytes(b"".join(write_call(n, document=document) for n, document in enumerate(large)))
-    # What it answers is more than a pipe holds: it stands still until somebody reads, and is killed there.
+    # Its replies are more than a pipe holds: it blocks until they are read, and is killed there.
     with calls.open("rb") as file, served_by([SERVER], folder, file) as agent:
         done = [agent.receive() for _ in range(answers)]
         agent.process.send_signal(signal.SIGKILL)
         assert agent.process.wait() == -signal.SIGKILL
         assert agent.process.stdout is not None
-        rest = agent.process.stdout.read().splitlines(keepends=True)
-        done += [msgspec.json.decode(line, type=dict[str, Any]) for line in rest if line.endswith(b"\n")]
-    written = [told(answer)["payload"] for answer in done]
+        unread = agent.process.stdout.read().splitlines(keepends=True)
+        done += [msgspec.json.decode(line, type=dict[str, Any]) for line in unread if line.endswith(b"\n")]
+    written = [structured_content(answer)["payload"] for answer in done]
     with serving(folder) as agent:
         for pack in written:
             got = agent.does("get", id=pack["id"])
             assert {**got, **pack} == got
-        found = agent.does("list")
-        assert len(written) <= found["total"] <= len(written) + 9
-        for row in found["packs"]:  # what was not answered is absent or whole
+        listing = agent.does("list")
+        assert len(written) <= listing["total"] <= len(written) + 9
+        for row in listing["packs"]:  # what was not answered is absent or whole
             assert agent.does("get", id=row["id"])["name"] == row["name"]
         assert agent.does("write", document=whole(name="life goes on", refs=0))["revision"] == 1
-    sound(folder)
+    assert_sound(folder)
 
 
 # --- a full disk ------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_on_a_full_disk_a_write_is_an_error_and_reading_goes_on(folder: Path, si
         for pack in (first["id"], *written):
             assert agent.does("get", id=pack)["revision"] == 1
         assert agent.does("write", document=whole(refs=0))["revision"] == 1
-    sound(folder)
+    assert_sound(folder)
 
 
 # --- clocks -----------------------------------------------------------------------------------------------------------
@@ -210,4 +210,4 @@ def test_a_clock_that_jumps_neither_reorders_packs_nor_turns_time_back(folder: P
         assert last["updated_at"] == future["updated_at"]
         assert [row["name"] for row in agent.does("list")["packs"]] == ["future", "first"]
         assert legend(agent.reads(name="future"))["freshness_state"] == "fresh"
-    sound(folder)
+    assert_sound(folder)

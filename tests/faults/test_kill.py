@@ -1,4 +1,4 @@
-"""`kill -9` at moments nobody chose: whatever was acknowledged is there, and what was not is absent or complete."""
+"""`kill -9` at random moments: acknowledged writes are there, others are absent or complete."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,29 +12,29 @@ from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest
 from tests.faults.children import STORE_ID, start
 
-# How many acknowledgements to wait for before the kill; where exactly it falls after them is chance.
+# How many acknowledgements to wait for before the kill; its exact moment is random.
 ROUNDS = (1, 6, 17, 44, 83, 151, 268, 402)
 FAR_AHEAD = datetime(2200, 1, 1, tzinfo=UTC)
 
 
-def killed_after(child: Popen[bytes], acknowledgements: int) -> list[str]:
-    """Kill a child once it has told so many lines; return every line it told."""
+def kill_after(child: Popen[bytes], acknowledgements: int) -> list[str]:
+    """Kill a child after so many lines of output; return every line."""
     assert child.stdout is not None
     with child:
-        told = [child.stdout.readline() for _ in range(acknowledgements)]
+        lines = [child.stdout.readline() for _ in range(acknowledgements)]
         child.kill()
-        told += child.stdout.readlines()
-    assert child.returncode == -9, (told, child.stderr)
-    assert len(told) >= acknowledgements
-    assert all(line.endswith(b"\n") for line in told)
-    return [line.decode().strip() for line in told]
+        lines += child.stdout.readlines()
+    assert child.returncode == -9, (lines, child.stderr)
+    assert len(lines) >= acknowledgements
+    assert all(line.endswith(b"\n") for line in lines)
+    return [line.decode().strip() for line in lines]
 
 
 @pytest.mark.parametrize("acknowledgements", ROUNDS)
 def test_a_killed_writer_of_objects_loses_nothing_acknowledged(folder: Path, acknowledgements: int) -> None:
-    told = killed_after(start("put_many", folder), acknowledgements)
+    acknowledged = kill_after(start("put_many", folder), acknowledgements)
     objects = FileObjects(str(folder))
-    assert {objects.check(Digest(name)).state for name in told} == {"whole"}
+    assert {objects.check(Digest(name)).state for name in acknowledged} == {"whole"}
     assert {objects.check(name).state for name in objects.names()} == {"whole"}
     assert {stray.what for stray in objects.strays()} <= {"leftover"}
     objects.sweep(older_than=FAR_AHEAD)
@@ -49,7 +49,7 @@ def test_a_killed_writer_of_events_loses_nothing_acknowledged_and_leaves_no_gap(
     path = str(folder / "catalog.db")
     SqliteCatalog.create(path, STORE_ID)[0].close()
     heads: dict[str, int] = {}
-    for line in killed_after(start("append_many", path), acknowledgements):
+    for line in kill_after(start("append_many", path), acknowledgements):
         stream, seq = line.split()
         heads[stream] = int(seq)
     catalog = SqliteCatalog.open(path, STORE_ID)

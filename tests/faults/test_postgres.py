@@ -29,7 +29,7 @@ def catalog(store_id: str) -> Iterator[PostgresCatalog]:
 
 
 def cut(catalog: PostgresCatalog) -> None:
-    """End the connection from the other side."""
+    """End the connection from the server's side."""
     with closing(connect(shared_url())) as db:
         assert db.execute("SELECT pg_terminate_backend(%s, 5000)", (catalog._db.info.backend_pid,)).fetchone() == (
             True,
@@ -72,7 +72,7 @@ def test_a_writer_that_is_killed_within_its_turn_did_nothing_and_the_next_one_go
         impatient = PostgresCatalog.open(shared_url(), store_id, busy_seconds=0.05)
         with closing(impatient), pytest.raises(CatalogBusy), impatient.write():
             pass
-        assert head(catalog) == 0  # who reads does not wait
+        assert head(catalog) == 0  # readers do not wait
         child.kill()
     with catalog.write() as tx:
         assert tx.streams.append("s", 0, [EVENT]) == 1

@@ -1,4 +1,4 @@
-"""A recorder that is killed, wherever: what it acknowledged becomes one pack, and nothing is there twice."""
+"""A recorder that is killed at any point: what it acknowledged becomes exactly one pack."""
 
 import sqlite3
 from contextlib import closing, suppress
@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from contextplane.app.execution.record import Recorder, desk_of
+from contextplane.app.execution.record import Recorder, recording_context
 from contextplane.app.init import init
-from contextplane.app.platform import Platform, opened
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
-from contextplane.audit.load import load
+from contextplane.audit.load import load_pack
 from contextplane.model.catalog import Event
 from contextplane.model.execution.manifest import Environment, Model
 from contextplane.model.ids import Digest, RecordingId
 from contextplane.ports.objects import ObjectsInUse
 from contextplane.record.journal import Journal, RecordingFinished
-from contextplane.record.recorder import Recording, unfinished
+from contextplane.record.recorder import Recording, list_unfinished
 from contextplane.store.damage import DAMAGE
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.testing.faults import Faults
-from tests.faults.recorders import ID, STEPS, FaultyCatalog, Killed, killed_everywhere
+from tests.faults.recorders import ID, STEPS, FaultyCatalog, KilledRecorder, kill_everywhere
 from tests.surfaces.running import ctx
 
 FAR_AHEAD = datetime(2200, 1, 1, tzinfo=UTC)
@@ -33,43 +33,50 @@ def test_wherever_a_recorder_is_killed_a_later_finish_gives_one_pack_of_what_it_
     store = folder / "0"
     store.mkdir()
     init(Settings(cwd=str(store)), ".")
-    ended = killed_everywhere(folder)
-    assert [one.alive for one in ended] == [False] * (len(ended) - 1) + [True]
-    # Every word was the last one of some: kills fell before and after each event, and within the finish.
-    assert {one.told[-1:] for one in ended} == {(), ("begun",), ("step-0",), ("step-1",), ("step-2",), ("finished",)}
-    for one in ended:
-        with opened(Settings(cwd=str(folder / str(one.nth)))) as platform:
-            _finishes(platform, one)
+    recorders = kill_everywhere(folder)
+    assert [killed.alive for killed in recorders] == [False] * (len(recorders) - 1) + [True]
+    # Every word was the last one of some recorder: kills happened before and after each event, and in the finish.
+    assert {killed.acknowledged[-1:] for killed in recorders} == {
+        (),
+        ("begun",),
+        ("step-0",),
+        ("step-1",),
+        ("step-2",),
+        ("finished",),
+    }
+    for killed in recorders:
+        with open_platform(Settings(cwd=str(folder / str(killed.nth)))) as platform:
+            _assert_finishes(platform, killed)
 
 
-def _finishes(platform: Platform, killed: Killed) -> None:
-    desk = desk_of(platform)
-    left = unfinished(desk)
-    assert [str(recording.id) for recording in left] in ([], [ID])
-    if not left and "step-2" not in killed.told:
-        assert killed.told == ()  # it did not begin
+def _assert_finishes(platform: Platform, killed: KilledRecorder) -> None:
+    context = recording_context(platform)
+    unfinished = list_unfinished(context)
+    assert [str(recording.id) for recording in unfinished] in ([], [ID])
+    if not unfinished and "step-2" not in killed.acknowledged:
+        assert killed.acknowledged == ()  # it did not begin
         assert list(platform.entries.names()) == []
     else:
-        if list(platform.entries.names()):  # a pack is there: it must not grow on
+        if list(platform.entries.names()):  # a pack exists: the recording must not continue
             with pytest.raises(RecordingFinished):
-                Recording.resume(desk, RecordingId(ID)).step("t")
-        steps = len(killed.told) - 1 if killed.told else 0
-        digest = Recording.resume(desk, RecordingId(ID)).finish()
+                Recording.resume(context, RecordingId(ID)).step("t")
+        steps = len(killed.acknowledged) - 1 if killed.acknowledged else 0
+        digest = Recording.resume(context, RecordingId(ID)).finish()
         assert list(platform.entries.names()) == [digest]
         assert _outputs(platform, digest) in (list(STEPS[:steps]), list(STEPS[: steps + 1])), killed
-        assert Recording.resume(desk, RecordingId(ID)).finish() == digest
-    assert unfinished(desk) == []
+        assert Recording.resume(context, RecordingId(ID)).finish() == digest
+    assert list_unfinished(context) == []
     with platform.catalog.read() as view:
         assert [name for name, _ in view.objects.roots()] == [f"packs/{name.hex}" for name in platform.entries.names()]
     findings = list(fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _count: None))
     assert [finding for finding in findings if finding.state in DAMAGE or "unknown" in finding.why] == [], killed
     gc(platform.catalog, platform.entries, platform.objects, older_than=FAR_AHEAD, dry_run=False)
     with platform.catalog.read() as view:
-        assert set(platform.objects.names()) == set(view.objects.reached()), killed
+        assert set(platform.objects.names()) == set(view.objects.reachable()), killed
 
 
 def _outputs(platform: Platform, digest: Digest) -> list[bytes]:
-    refs = [step.output_ref for step in load(digest, platform.objects).manifest.steps]
+    refs = [step.output_ref for step in load_pack(digest, platform.objects).manifest.steps]
     return [platform.objects.get(Digest.parse(ref)) if ref else b"" for ref in refs]
 
 
@@ -81,21 +88,21 @@ def test_unfinished_recordings_outlive_the_catalog_that_listed_them(tmp_path: Pa
     with pytest.raises(RuntimeError), Recorder(model="m", system_prompt="s", settings=settings) as run:
         run.step("t", parameters={"long": "x" * 70_000}, output="first")
         raise RuntimeError
-    with opened(settings) as platform, platform.catalog.write() as tx:
+    with open_platform(settings) as platform, platform.catalog.write() as tx:
         for name in ("of-somebody-else", "rec_0123456789abcdef"):
             tx.streams.append(f"recording/{name}", 0, [Event(kind="recorded", body=b"{}")])
     with closing(sqlite3.connect(tmp_path / ".ctx" / "catalog.db")) as db:
         db.execute("DROP TABLE root")
     assert ctx("fsck", "--rebuild", cwd=tmp_path).status == 1
-    with opened(settings) as platform:
-        assert [str(recording.id) for recording in unfinished(desk_of(platform))] == [run.id]
+    with open_platform(settings) as platform:
+        assert [str(recording.id) for recording in list_unfinished(recording_context(platform))] == [run.id]
         gc(platform.catalog, platform.entries, platform.objects, older_than=FAR_AHEAD, dry_run=False)
     with Recorder.resume(run.id, settings=settings) as again:
         again.step("t", output="second")
     assert again.digest is not None
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         assert _outputs(platform, again.digest) == [b"first", b"second"]
-        assert unfinished(desk_of(platform)) == []
+        assert list_unfinished(recording_context(platform)) == []
         assert len(list(platform.entries.names())) == 2
 
 
@@ -107,22 +114,22 @@ def test_a_recording_that_was_closed_and_not_registered_outlives_its_catalog_too
     with pytest.raises(RuntimeError), Recorder(model="m", system_prompt="s", settings=settings) as run:
         run.step("t", output="first")
         raise RuntimeError
-    with opened(settings) as platform:
-        closed = Journal(desk_of(platform), RecordingId(run.id)).close()
+    with open_platform(settings) as platform:
+        closed = Journal(recording_context(platform), RecordingId(run.id)).close()
     with closing(sqlite3.connect(tmp_path / ".ctx" / "catalog.db")) as db:
         db.execute("DROP TABLE root")
     assert ctx("fsck", "--rebuild", cwd=tmp_path).status == 1
-    with opened(settings) as platform:
-        assert [str(recording.id) for recording in unfinished(desk_of(platform))] == [run.id]
+    with open_platform(settings) as platform:
+        assert [str(recording.id) for recording in list_unfinished(recording_context(platform))] == [run.id]
         gc(platform.catalog, platform.entries, platform.objects, older_than=FAR_AHEAD, dry_run=False)
     assert ctx("finalize", run.id, cwd=tmp_path).out == f"ctx://{closed.digest.hex}\n"
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         assert _outputs(platform, closed.digest) == [b"first"]
-        assert unfinished(desk_of(platform)) == []
+        assert list_unfinished(recording_context(platform)) == []
 
 
-class _Collecting(Faults):
-    """No fault: before every turn of the recorder, everything is collected that nothing refers to."""
+class _CollectingFaults(Faults):
+    """No fault: runs a collection of everything unreferenced before every transaction of the recorder."""
 
     def __init__(self, platform: Platform) -> None:
         super().__init__()
@@ -139,12 +146,14 @@ def test_collecting_everything_between_any_two_steps_of_a_recorder_takes_nothing
     settings = Settings(cwd=str(tmp_path))
     init(settings, ".")
     (tmp_path / "file").write_bytes(b"of a file")
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         platform.objects.put(b"there before")
-        desk = replace(desk_of(platform), catalog=FaultyCatalog(platform.catalog, _Collecting(platform)))
+        context = replace(
+            recording_context(platform), catalog=FaultyCatalog(platform.catalog, _CollectingFaults(platform))
+        )
         environment = Environment(os="linux", runtime="py")
         with Recording.begin(
-            desk, RecordingId(ID), model=Model(identifier="m"), system_prompt="s", environment=environment
+            context, RecordingId(ID), model=Model(identifier="m"), system_prompt="s", environment=environment
         ) as run:
             run.step("t", output=b"there before")
             run.step("t", output=tmp_path / "file")

@@ -98,26 +98,26 @@ RICH = inputs(
 )
 
 
-def typed(given: dict[str, Any]) -> tuple[object, ...]:
+def typed(inputs: dict[str, Any]) -> tuple[object, ...]:
     """The same as values."""
     return (
-        msgspec.convert(given["pack"], ContextPack),
-        read_run_context(given["run_context"]),
-        read_request(given["request"]),
-        read_evidence(given["evidence"]),
-        read_memories(given["memories"]),
-        msgspec.convert(given["lineage"], tuple[Lineage, ...]),
+        msgspec.convert(inputs["pack"], ContextPack),
+        read_run_context(inputs["run_context"]),
+        read_request(inputs["request"]),
+        read_evidence(inputs["evidence"]),
+        read_memories(inputs["memories"]),
+        msgspec.convert(inputs["lineage"], tuple[Lineage, ...]),
     )
 
 
 def fields_of(*forms: type[msgspec.Struct]) -> set[tuple[str, str]]:
     """Every field of these forms and of all that stand in them, but for those that can have one value only."""
     todo: list[inspect.Type] = [inspect.type_info(form) for form in forms]
-    found: dict[str, list[inspect.Field]] = {}
+    by_name: dict[str, list[inspect.Field]] = {}
     while todo:
         type_ = todo.pop()
-        if isinstance(type_, inspect.StructType) and type_.cls.__name__ not in found:
-            found[type_.cls.__name__] = [*type_.fields]
+        if isinstance(type_, inspect.StructType) and type_.cls.__name__ not in by_name:
+            by_name[type_.cls.__name__] = [*type_.fields]
             todo += [part.type for part in type_.fields]
         elif isinstance(type_, inspect.Metadata):
             todo.append(type_.type)
@@ -127,7 +127,9 @@ def fields_of(*forms: type[msgspec.Struct]) -> set[tuple[str, str]]:
             todo.append(type_.item_type)
         elif isinstance(type_, inspect.DictType):
             todo.append(type_.value_type)
-    return {(form, field.name) for form, fields in found.items() for field in fields if not _has_one_value(field.type)}
+    return {
+        (form, field.name) for form, fields in by_name.items() for field in fields if not _has_one_value(field.type)
+    }
 
 
 def _has_one_value(form: inspect.Type) -> bool:

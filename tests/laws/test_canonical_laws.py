@@ -14,7 +14,7 @@ from contextplane.model.json.errors import MAX_DEPTH, JsonRefused, TooDeep
 from contextplane.model.json.explain import DuplicateKey, explain
 from contextplane.model.json.parse import parse
 from contextplane.testing.proofs import proves
-from contextplane.testing.strategies import json_texts, json_values, mutated, python_values
+from contextplane.testing.strategies import json_texts, json_values, mutate_texts, python_values
 
 KEYS = st.text(st.sampled_from('az\x7f\u00e9\ud7ff\ue000\ufe0f\uffff\U00010000\U0001f600\U0010ffff\\":'), max_size=3)
 DIGESTS = st.text("0123456789e", min_size=8, max_size=64).map("sha256:".__add__)
@@ -28,9 +28,9 @@ class Holder(msgspec.Struct, frozen=True):
     a: object
 
 
-def refusal(call: Callable[[Given], object], given: Given) -> JsonRefused | None:
+def refusal(call: Callable[[Given], object], value: Given) -> JsonRefused | None:
     try:
-        call(given)
+        call(value)
     except JsonRefused as problem:
         return problem
     return None
@@ -78,7 +78,7 @@ def test_what_is_written_reads_back_to_the_same_bytes(value: Json) -> None:
     explain(written)
 
 
-@given(json_texts() | mutated(json_texts()))
+@given(json_texts() | mutate_texts(json_texts()))
 def test_the_canonical_form_of_a_text_is_that_of_its_value(text: bytes) -> None:
     assume(refusal(parse, text) is None)
     parsed = parse(text)
@@ -87,7 +87,9 @@ def test_the_canonical_form_of_a_text_is_that_of_its_value(text: bytes) -> None:
     assert parse(parsed.canonical) == parsed
 
 
-@given(json_texts() | mutated(json_texts()) | mutated(json_values().map(SORTED.encode)) | st.binary(max_size=12))
+@given(
+    json_texts() | mutate_texts(json_texts()) | mutate_texts(json_values().map(SORTED.encode)) | st.binary(max_size=12)
+)
 def test_the_fast_reader_refuses_exactly_what_the_explainer_refuses(text: bytes) -> None:
     refused, explained = refusal(parse, text), refusal(explain, text)
     assert type(refused) is type(explained)

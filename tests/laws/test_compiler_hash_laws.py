@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextplane.compiler.chat import anthropic_chat, openai_chat
-from contextplane.compiler.hashing import digest, digest_of_plain, without_correlation
+from contextplane.compiler.digests import digest, digest_of_plain, strip_correlation_ids
 from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
 from contextplane.errors import ContextPlaneError
 from contextplane.model.context_pack import ContextPack
@@ -22,7 +22,18 @@ from contextplane.testing.proofs import proves
 from contextplane.testing.strategies import json_values
 from tests.laws.compiler_drawn import scenarios
 from tests.laws.compiler_rich import FORMS, RICH, fields_of, fields_set, leaves, typed
-from tests.unit.compiler.scenario import CASE, NOW, compile_plain, compiled, evidence, inputs, memory, plain, put
+from tests.support.cases import cases
+from tests.unit.compiler.scenario import (
+    CASE,
+    NOW,
+    compile_plain,
+    compile_scenario,
+    evidence,
+    inputs,
+    memory,
+    plain,
+    put,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_A_CLAIM = [f"/agent/identity_claim/{name}" for name in ("run_id", "session_id", "claim_hash", "nbf", "exp")]
@@ -38,8 +49,8 @@ CORRELATION = {
 @proves("context-pack:playground:same-inputs-same-hash", "context-pack:references:one-compiler")
 def test_hash_seed_and_process_do_not_matter() -> None:
     program = (
-        "import sys, msgspec; from tests.unit.compiler.scenario import compiled; "
-        "sys.stdout.buffer.write(msgspec.json.encode(compiled()))"
+        "import sys, msgspec; from tests.unit.compiler.scenario import compile_scenario; "
+        "sys.stdout.buffer.write(msgspec.json.encode(compile_scenario()))"
     )
     seen = {
         subprocess.run(
@@ -51,7 +62,7 @@ def test_hash_seed_and_process_do_not_matter() -> None:
         ).stdout
         for seed, zone in (("1", "UTC"), ("4242", "Asia/Kolkata"))
     }
-    assert seen == {msgspec.json.encode(compiled())}
+    assert seen == {msgspec.json.encode(compile_scenario())}
 
 
 @settings(deadline=None)
@@ -65,7 +76,7 @@ def shuffled(value: Any, seed: int) -> Any:  # noqa: ANN401  any JSON
     """The same JSON with the keys of its objects in another order."""
     if isinstance(value, dict):
         return {key: shuffled(value[key], seed) for key in sorted(value, key=lambda key: digest([seed, key]))}
-    return [shuffled(one, seed) for one in value] if isinstance(value, list) else value
+    return [shuffled(part, seed) for part in value] if isinstance(value, list) else value
 
 
 MANY_KEYS = put(
@@ -100,21 +111,21 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("path", FACTS)
-@pytest.mark.parametrize("forms", [(4200, 4200.0), (0, 0.0, -0.0), (-1, -1.0)])
+@cases("path", FACTS)
+@cases("forms", [(4200, 4200.0), (0, 0.0, -0.0), (-1, -1.0)])
 def test_a_number_is_the_same_however_it_is_written(path: str, forms: tuple[float, ...]) -> None:
     """Also for a rule that makes a text of it."""
     name, at = FACTS[path]
     rule = "/policy_layer/policy_bundles/0/policy_dsl/rules/1/if"
     given_ = inputs(pack={rule: {"==": [{"cat": [{"var": path}, ""]}, str(forms[0])]}}, run={"/metadata": {}})
-    found = set()
+    hashes = set()
     for number in forms:
         value = [{"y": number}] if path.endswith("y") else number
         context = compile_plain({**given_, name: put(given_[name], {at: value})})
         assert context.policy_decision is not None
         assert "R_HIGH_VALUE_REQUIRES_APPROVAL" in context.policy_decision.matched_rule_ids
-        found.add(msgspec.json.encode(context))
-    assert len(found) == 1
+        hashes.add(msgspec.json.encode(context))
+    assert len(hashes) == 1
 
 
 # --- other inputs
@@ -150,17 +161,17 @@ PLACES = [
 
 def moved(name: str, at: str) -> list[str]:
     """Hashes of compiles with another value at a place: of those values that are of the form and are not refused."""
-    found: list[str] = []
+    differing: list[str] = []
     before = dict(leaves(RICH[name]))[at]
     for value in others(before):
-        if value == before or len(found) == 2:
+        if value == before or len(differing) == 2:
             continue
         changed = {**RICH, name: put(RICH[name], {at: value}) if at else value}
         try:
-            found.append(compile_plain(changed).context_ledger.compiled_context_hash)
+            differing.append(compile_plain(changed).context_ledger.compiled_context_hash)
         except (ContextPlaneError, msgspec.ValidationError):
             continue
-    return found
+    return differing
 
 
 def test_every_field_of_every_input_is_among_those_that_are_changed() -> None:
@@ -217,7 +228,7 @@ def test_a_piece_that_is_added_or_taken_away_moves_the_hash() -> None:
 @settings(deadline=None)
 @given(st.text(max_size=60), st.dictionaries(st.text(max_size=9), st.text(max_size=9)))
 def test_what_is_hashed_without_looking_for_floats_is_hashed_the_same(text: str, names: dict[str, str]) -> None:
-    context = compiled(memories=[memory(content=text)], request={"/input/context/names": names})
+    context = compile_scenario(memories=[memory(content=text)], request={"/input/context/names": names})
     parts: list[object] = [context, context.manifests, context.compiled_prompt, context.context_ledger]
     assert [*map(digest_of_plain, parts)] == [*map(digest, parts)]
 
@@ -237,15 +248,15 @@ def test_every_digest_of_an_input_is_that_of_its_canonical_form(place: tuple[str
     given_ = inputs(**{name: {at: value}}, evidence=[evidence(), *CASE["evidence"]])
     digests = compile_plain(given_).context_ledger.inputs
     assert digests["pack"] == digest(msgspec.convert(given_["pack"], ContextPack))
-    assert digests["run_context"] == digest(without_correlation(read_run_context(given_["run_context"])))
-    assert digests["request"] == digest(without_correlation(read_request(given_["request"])))
+    assert digests["run_context"] == digest(strip_correlation_ids(read_run_context(given_["run_context"])))
+    assert digests["request"] == digest(strip_correlation_ids(read_request(given_["request"])))
     assert digests["evidence"] == digest(read_evidence(given_["evidence"]))
     assert digests["memories"] == digest(read_memories(given_["memories"]))
 
 
 @pytest.mark.parametrize("most", [50000.0, 0.1, 1e21, 50000.5])
 def test_a_pack_with_floats_is_hashed_in_canonical_form(most: float) -> None:
-    context = compiled(pack={"/tooling_layer/permissions/2/arg_constraints/amount_inr": {"max": most}})
+    context = compile_scenario(pack={"/tooling_layer/permissions/2/arg_constraints/amount_inr": {"max": most}})
     assert context.context_ledger.compiled_context_hash == digest(
         put(plain(context), {"/context_ledger/compiled_context_hash": "", "/context_ledger/request_id": ""})
     )

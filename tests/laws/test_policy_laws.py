@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.model.context_pack import PolicyLayer, ToolingLayer
+from contextplane.model.policy_layer import PolicyLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
+from contextplane.model.tooling_layer import ToolingLayer
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.decision import DenialKind, PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
 from contextplane.policy.tool_surface import ReasonKind, Surface, ToolProgram
-from tests.support.oracle_policy import decided, gates_active, surfaced
+from tests.support.oracle_policy import decide, find_active_gates, surface_tools
 from tests.support.policy_cases import Dice, drawn_facts, drawn_policy, drawn_tooling, seeded
 
 Json = dict[str, Any]
@@ -41,11 +42,10 @@ def told(decision: PolicyDecision) -> Json:
     return {
         "allowed": decision.allowed,
         "effects": [[effect.bundle_id, effect.rule_id, effect.branch] for effect in decision.effects],
-        "idle": sorted([one.bundle_id, one.rule_id] for one in decision.idle),
+        "idle": sorted([rule.bundle_id, rule.rule_id] for rule in decision.idle),
         "errors": [[error.bundle_id, error.rule_id] for error in decision.errors],
         "missing": [
-            [missing_fact.path, missing_fact.bundle_id, missing_fact.rule_id, missing_fact.denies, missing_fact.voids]
-            for missing_fact in decision.missing_facts
+            [fact.path, fact.bundle_id, fact.rule_id, fact.denies, fact.voids] for fact in decision.missing_facts
         ],
         "spoken": [
             [guardrail.kind, guardrail.id, [*guardrail.by], [*guardrail.missing]]
@@ -55,15 +55,13 @@ def told(decision: PolicyDecision) -> Json:
         "requires": list(decision.requires),
         "prohibits": list(decision.prohibits),
         "gates": list(decision.requires_approval_gates),
-        "bounds": [[arg_constraint.argument, arg_constraint.origin] for arg_constraint in decision.arg_constraints],
+        "bounds": [[bound.argument, bound.origin] for bound in decision.arg_constraints],
     }
 
 
 def shown(surface: Surface) -> tuple[list[Any], list[Any]]:
     kept = [[tool.capability_id, tool.effective_mode, list(tool.gate_ids)] for tool in surface.tools]
-    return kept, [
-        [left_out.capability_id, [reason.kind for reason in left_out.reasons]] for left_out in surface.left_out
-    ]
+    return kept, [[tool.capability_id, [reason.kind for reason in tool.reasons]] for tool in surface.left_out]
 
 
 def drawn_programs(dice: Dice) -> tuple[PolicyProgram, ToolProgram]:
@@ -82,13 +80,13 @@ def both_agree(dice: Dice, requests: int) -> int:
         given_facts = drawn_facts(dice)
         facts = Facts.of(**given_facts)
         decision = program.decide(facts)
-        second = decided(policy, maxima, given_facts)
+        second = decide(policy, maxima, given_facts)
         surface = tools.surface(decision, facts.safety_mode)
-        kept, left_out = surfaced(tooling, second, given_facts["safety_mode"])
+        kept, left_out = surface_tools(tooling, second, given_facts["safety_mode"])
         gates = [gate.gate_id for gate in active_gates(program, decision, surface, facts).active]
         assert told(decision) == second, (policy, maxima, given_facts)
         assert shown(surface) == (kept, left_out), (policy, tooling, given_facts)
-        assert gates == gates_active(policy, second, kept, given_facts), (policy, tooling, given_facts)
+        assert gates == find_active_gates(policy, second, kept, given_facts), (policy, tooling, given_facts)
         assert decision.allowed is not bool(decision.denials)
     return requests
 
@@ -110,7 +108,7 @@ def test_the_cases_are_rich_in_every_way_to_be_denied_and_to_be_left_out() -> No
             surface = tools.surface(decision, facts.safety_mode)
             seen.update({"allowed"} if decision.allowed else {denial.kind for denial in decision.denials})
             seen.update({error.kind for error in decision.errors})
-            seen.update({reason.kind for left_out in surface.left_out for reason in left_out.reasons})
+            seen.update({reason.kind for tool in surface.left_out for reason in tool.reasons})
             seen.update({"changes something" for tool in surface.tools if tool.declared_mode != "read_only"})
     assert all(seen[kind] >= 5 for kind in (*get_args(DenialKind), *get_args(ReasonKind), "failed", "not_boolean"))
     assert seen["allowed"] >= 200
@@ -142,39 +140,39 @@ def test_one_more_rule_that_denies_leaves_only_what_reads(dice: Dice) -> None:
 def test_nobody_is_allowed_where_a_restriction_hangs_on_a_fact_that_is_missing(dice: Dice) -> None:
     program, _ = drawn_programs(dice)
     decision = program.decide(Facts.of(**drawn_facts(dice)))
-    assert not (decision.allowed and any(missing_fact.denies for missing_fact in decision.missing_facts))
+    assert not (decision.allowed and any(fact.denies for fact in decision.missing_facts))
 
 
 def without_ways_out(value: Any) -> Any:  # noqa: ANN401  any JSON
     """The same rules, in which nothing has a default and nothing asks whether it is missing."""
     if isinstance(value, list):
-        return [without_ways_out(one) for one in value]
+        return [without_ways_out(part) for part in value]
     if not isinstance(value, dict):
         return value
     if value.keys() & {"missing", "missing_some"}:
         return True
     if isinstance(path := value.get("var"), list):
         return {"var": path[0]}
-    return {name: without_ways_out(one) for name, one in value.items()}
+    return {name: without_ways_out(part) for name, part in value.items()}
 
 
 def with_one_left_out(value: Any) -> Iterator[Any]:  # noqa: ANN401
     """The same facts without one of their members, for each of them."""
     if isinstance(value, dict):
-        for name, one in value.items():
+        for name, part in value.items():
             yield {key: other for key, other in value.items() if key != name}
-            yield from ({**value, name: other} for other in with_one_left_out(one))
+            yield from ({**value, name: other} for other in with_one_left_out(part))
     elif isinstance(value, list):
-        for n, one in enumerate(value):
-            yield from ([*value[:n], other, *value[n + 1 :]] for other in with_one_left_out(one))
+        for n, part in enumerate(value):
+            yield from ([*value[:n], other, *value[n + 1 :]] for other in with_one_left_out(part))
 
 
 def restrictions(decision: PolicyDecision) -> set[tuple[str, ...]]:
     """All that holds for whoever is allowed."""
     held: set[tuple[str, ...]] = {("requires", require) for require in decision.requires}
     held |= {("prohibits", prohibit) for prohibit in decision.prohibits}
-    held |= {("gate", requires_approval_gate) for requires_approval_gate in decision.requires_approval_gates}
-    held |= {("bound", arg_constraint.argument, arg_constraint.at) for arg_constraint in decision.arg_constraints}
+    held |= {("gate", gate_id) for gate_id in decision.requires_approval_gates}
+    held |= {("bound", bound.argument, bound.at) for bound in decision.arg_constraints}
     return held | {("mode", mode) for mode in APPROVAL_MODES[: _rank(decision.effective_approval_mode) + 1]}
 
 

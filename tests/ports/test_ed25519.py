@@ -14,7 +14,7 @@ from contextplane.adapters.ed25519 import (
     PassphraseNeeded,
     PassphraseWrong,
     PrivateKeyInvalid,
-    generated,
+    generate_key,
     pem,
     public_from_pem,
     signer_from_pem,
@@ -23,6 +23,7 @@ from contextplane.model.keys import PublicKey, PublicKeyInvalid
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.testing.laws.signer import SignerLaw
 from contextplane.testing.standalone_verifier import signature_holds
+from tests.support.cases import cases
 from tests.unit.trust.world import key_of
 
 PKCS8 = bytes.fromhex("302e020100300506032b657004220420")
@@ -50,7 +51,7 @@ VECTORS = [
 
 
 class TestEd25519(SignerLaw):
-    """By OpenSSL."""
+    """The adapter on OpenSSL."""
 
     def signer(self) -> Signer:
         self.made = getattr(self, "made", 0) + 1
@@ -62,7 +63,7 @@ class TestEd25519(SignerLaw):
 
 @pytest.mark.parametrize(("secret", "public", "message", "signature"), VECTORS)
 def test_the_vectors_of_the_rfc(secret: str, public: str, message: str, signature: str) -> None:
-    signer = unprotected(bytes.fromhex(secret))
+    signer = unencrypted_signer(bytes.fromhex(secret))
     assert signer.public_key.raw.hex() == public
     assert signer.sign(bytes.fromhex(message)).hex() == signature
     assert signature_holds(signer.public_key.raw, bytes.fromhex(signature), bytes.fromhex(message))
@@ -78,7 +79,7 @@ def test_the_second_verifier_judges_signatures_alike(message: bytes, bit: int | 
 
 
 def test_a_key_kept_under_a_passphrase_opens_with_it_and_with_nothing_else() -> None:
-    private, signer = generated(b"hush")
+    private, signer = generate_key(b"hush")
     assert signer_from_pem(private, b"hush", at="k").public_key == signer.public_key
     for passphrase in (b"Hush", b""):
         with pytest.raises(PassphraseWrong) as wrong:
@@ -89,11 +90,11 @@ def test_a_key_kept_under_a_passphrase_opens_with_it_and_with_nothing_else() -> 
 
 
 def test_a_key_at_rest_is_derived_by_scrypt_and_does_not_contain_the_key() -> None:
-    private, signer = generated(b"hush")
-    der = der_of(private)
+    private, signer = generate_key(b"hush")
+    der = decode_pem(private)
     assert bytes.fromhex("06092b06010401da47040b") in der  # scrypt
     assert signer.public_key.raw not in der
-    assert generated(b"hush")[0] != private
+    assert generate_key(b"hush")[0] != private
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", pem("PRIVATE" + " KEY", b"\x30\x00"), pem("PUBLIC KEY", b"no")])
@@ -115,8 +116,8 @@ def test_keys_of_another_kind_are_refused() -> None:
 
 def test_a_private_key_is_not_shown_by_its_signer() -> None:
     secret = bytes(range(32))
-    assert secret.hex() not in repr(unprotected(secret))
-    assert not hasattr(unprotected(secret), "__dict__")
+    assert secret.hex() not in repr(unencrypted_signer(secret))
+    assert not hasattr(unencrypted_signer(secret), "__dict__")
 
 
 def test_a_public_key_is_read_from_pem_and_named_by_its_der_form() -> None:
@@ -137,7 +138,7 @@ WEAK = [
 ]
 
 
-@pytest.mark.parametrize("text", [*WEAK, *(text[:-2] + f"{int(text[-2:], 16) | 128:x}" for text in WEAK)])
+@cases("text", [*WEAK, *(text[:-2] + f"{int(text[-2:], 16) | 128:x}" for text in WEAK)])
 def test_a_key_of_small_order_is_refused_because_anything_would_seem_signed_by_it(text: str) -> None:
     key = bytes.fromhex(text)
     # With S = 0 and R = A, eight messages or fewer suffice to find one that holds.
@@ -153,9 +154,9 @@ def test_a_second_spelling_of_a_key_is_refused(y: int) -> None:
         PublicKey(y.to_bytes(32, "little"))
 
 
-def unprotected(secret: bytes) -> Ed25519Signer:
+def unencrypted_signer(secret: bytes) -> Ed25519Signer:
     return signer_from_pem(pem("PRIVATE" + " KEY", PKCS8 + secret), None, at="test")
 
 
-def der_of(text: bytes) -> bytes:
+def decode_pem(text: bytes) -> bytes:
     return base64.b64decode(b"".join(text.splitlines()[1:-1]))

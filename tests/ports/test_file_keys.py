@@ -1,4 +1,4 @@
-"""Keys in files: whole or not there, never replaced, and never in reach of others at any moment."""
+"""Keys in files: whole or absent, never replaced, and never accessible to other users."""
 
 import errno
 from pathlib import Path
@@ -20,31 +20,31 @@ from contextplane.testing.faults import Faults, FaultyDisk
 
 def test_a_key_is_kept_and_read_again_and_what_is_remembered_is_the_last_thing_said(tmp_path: Path) -> None:
     keys = FileKeys(str(tmp_path / "keys"))
-    assert (keys.names(), keys.remembered("keyring")) == ([], None)
-    keys.keep("bob", b"private", b"public")
-    keys.keep("alice", b"other", b"public")
+    assert (keys.names(), keys.recall("keyring")) == ([], None)
+    keys.store_key("bob", b"private", b"public")
+    keys.store_key("alice", b"other", b"public")
     assert keys.names() == ["alice", "bob"]
     assert keys.read("bob") == b"privatepublic"
-    assert Path(keys.path_of("bob")).read_bytes() == b"public"
+    assert Path(keys.public_path("bob")).read_bytes() == b"public"
     for data in (b"one", b"two"):
         keys.remember("keyring", data)
-        assert keys.remembered("keyring") == data
-    assert keys.remembered("registry") is None
+        assert keys.recall("keyring") == data
+    assert keys.recall("registry") is None
 
 
 def test_a_key_is_never_replaced(tmp_path: Path) -> None:
     keys = FileKeys(str(tmp_path / "keys"))
-    keys.keep("alice", b"first", b"public")
+    keys.store_key("alice", b"first", b"public")
     with pytest.raises(KeyExists):
-        keys.keep("alice", b"second", b"other")
+        keys.store_key("alice", b"second", b"other")
     assert keys.read("alice") == b"firstpublic"
-    assert Path(keys.path_of("alice")).read_bytes() == b"public"
+    assert Path(keys.public_path("alice")).read_bytes() == b"public"
 
 
 @pytest.mark.parametrize("name", ["", "A", "a/b", "../a", ".a", "a.b", "ä", "a" * 65, "a\n"])
 def test_a_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
     keys = FileKeys(str(tmp_path / "keys"))
-    for use in (keys.read, keys.path_of):
+    for use in (keys.read, keys.public_path):
         with pytest.raises(KeyNameInvalid):
             use(name)
 
@@ -60,38 +60,38 @@ def test_a_folder_that_others_can_reach_gets_no_key(tmp_path: Path) -> None:
     folder = tmp_path / "keys"
     folder.mkdir(mode=0o755)
     with pytest.raises(KeyExposed):
-        FileKeys(str(folder)).keep("alice", b"private", b"public")
+        FileKeys(str(folder)).store_key("alice", b"private", b"public")
     assert not list(folder.iterdir())
     (tmp_path / "link").symlink_to(folder)
     with pytest.raises(KeyExposed):
         FileKeys(str(tmp_path / "link")).names()
 
 
-def calls_in_all(folder: Path) -> int:
+def count_calls(folder: Path) -> int:
     faults = Faults()
-    FileKeys(str(folder), FaultyDisk(faults)).keep("alice", b"private", b"public")
+    FileKeys(str(folder), FaultyDisk(faults)).store_key("alice", b"private", b"public")
     return faults.calls()
 
 
 def test_a_full_disk_leaves_a_whole_key_or_none(tmp_path: Path) -> None:
-    number = calls_in_all(tmp_path / "counted")
+    number = count_calls(tmp_path / "counted")
     assert number > 5
     for nth in range(1, number + 1):
         folder = tmp_path / str(nth)
         full = OSError(errno.ENOSPC, "no room", str(folder))
         with pytest.raises(StorageFull):
-            FileKeys(str(folder), FaultyDisk(Faults().at("*", nth, full))).keep("alice", b"private", b"public")
+            FileKeys(str(folder), FaultyDisk(Faults().at("*", nth, full))).store_key("alice", b"private", b"public")
         keys = FileKeys(str(folder))
         for name in keys.names():
             assert keys.read(name) == b"privatepublic"
-        left = list(folder.iterdir()) if folder.exists() else []
-        assert not [path for path in left if path.stat().st_mode & 0o077]
-        assert not [path for path in left if path.name.startswith(".")]
+        files = list(folder.iterdir()) if folder.exists() else []
+        assert not [path for path in files if path.stat().st_mode & 0o077]
+        assert not [path for path in files if path.name.startswith(".")]
 
 
 def test_no_error_shows_what_was_written(tmp_path: Path) -> None:
     folder = tmp_path / "keys"
     failing = FaultyDisk(Faults().at("sync", 1, OSError(errno.EIO, "broken", "somewhere")))
     with pytest.raises(ContextPlaneError) as failed:
-        FileKeys(str(folder), failing).keep("alice", b"hush", b"public")
+        FileKeys(str(folder), failing).store_key("alice", b"hush", b"public")
     assert "hush" not in str(failed.value)

@@ -27,6 +27,6 @@ class TestFileObjects(ObjectsLaw):
 
     def damage(self, objects: Objects, digest: Digest, data: bytes) -> None:
         assert objects.has(digest)
-        place = Path(self.root, digest.hex[:2], digest.hex[2:])
-        place.chmod(0o644)
-        place.write_bytes(data)
+        path = Path(self.root, digest.hex[:2], digest.hex[2:])
+        path.chmod(0o644)
+        path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""What the PostgreSQL adapter promises beyond the laws: the schema guards itself, and what is not ours is refused."""
+"""The PostgreSQL adapter beyond the laws: the schema protects itself, and foreign catalogs are refused."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from contextplane.adapters.postgres.catalog import PostgresCatalog
 from contextplane.adapters.postgres.connection import (
-    Connection,
     DatabaseUrlInvalid,
-    _run,
+    DriverConnection,
+    _run_migrations,
     catalog_errors,
     connect,
     migrations,
 )
 from contextplane.adapters.postgres.text_search import words_in
-from contextplane.adapters.sqlite import connection as sqlite_migrate
+from contextplane.adapters.sqlite import connection as sqlite_connection
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Event, PackRow, TextPart
 from contextplane.model.timestamp import Timestamp
@@ -38,10 +38,10 @@ from tests.postgres import a_store_id, shared_url
 EVENT = Event(kind="k", body=b"1")
 
 
-class Made:
-    """A catalog of its own, and the server's view of it."""
+class MadeCatalog:
+    """A catalog of the test, and a connection of the server's owner to it."""
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: DriverConnection) -> None:
         self.db = db
         self.catalog, self.store_id = PostgresCatalog.create(shared_url(), a_store_id())
         self.schema = self.store_id.replace("store_", "ctx_")
@@ -49,21 +49,21 @@ class Made:
     def sql(self, statement: str) -> None:
         self.db.execute(statement.replace("OURS", self.schema).encode())
 
-    def refused(self, kind: type[ContextPlaneError]) -> ContextPlaneError:
+    def open_refused(self, kind: type[ContextPlaneError]) -> ContextPlaneError:
         with pytest.raises(kind) as caught:
             PostgresCatalog.open(shared_url(), self.store_id)
         return caught.value
 
 
 @pytest.fixture
-def made() -> Iterator[Made]:
+def made() -> Iterator[MadeCatalog]:
     with closing(connect(shared_url())) as db:
-        made = Made(db)
+        made = MadeCatalog(db)
         with closing(made.catalog):
             yield made
 
 
-def test_making_it_again_keeps_what_is_there(made: Made) -> None:
+def test_making_it_again_keeps_what_is_there(made: MadeCatalog) -> None:
     with made.catalog.write() as tx:
         tx.streams.append("s", 0, [EVENT])
     again, store_id = PostgresCatalog.create(shared_url(), made.store_id)
@@ -71,14 +71,14 @@ def test_making_it_again_keeps_what_is_there(made: Made) -> None:
         assert (store_id, view.streams.head("s")) == (made.store_id, 1)
 
 
-def test_an_absent_foreign_or_newer_catalog_is_refused_and_never_made_anew(made: Made) -> None:
+def test_an_absent_foreign_or_newer_catalog_is_refused_and_never_made_anew(made: MadeCatalog) -> None:
     made.sql("UPDATE OURS.schema_version SET version = 99")
-    assert "schema 99" in str(made.refused(SchemaTooNew))
+    assert "schema 99" in str(made.open_refused(SchemaTooNew))
     made.sql("UPDATE OURS.identity SET store_id = 'store_ffffffffffffffff'")
-    made.refused(CatalogForeign)
+    made.open_refused(CatalogForeign)
     made.sql("DROP SCHEMA OURS CASCADE")
     for _ in range(2):
-        assert made.schema in str(made.refused(CatalogMissing))
+        assert made.schema in str(made.open_refused(CatalogMissing))
     with pytest.raises(CatalogFailed, match="not the id of a store"):
         PostgresCatalog.open(shared_url(), 'store_"; DROP SCHEMA public; --')
 
@@ -94,7 +94,7 @@ def test_an_absent_foreign_or_newer_catalog_is_refused_and_never_made_anew(made:
         "INSERT INTO OURS.event VALUES ('s', 2, 'k', convert_to(repeat('x', 65537), 'UTF8'))",
     ],
 )
-def test_the_database_itself_refuses_to_change_remove_or_skip_an_event(made: Made, statement: str) -> None:
+def test_the_database_itself_refuses_to_change_remove_or_skip_an_event(made: MadeCatalog, statement: str) -> None:
     with made.catalog.write() as tx:
         tx.streams.append("s", 0, [EVENT])
     with pytest.raises(psycopg.Error):
@@ -103,7 +103,7 @@ def test_the_database_itself_refuses_to_change_remove_or_skip_an_event(made: Mad
         assert [event.body for event in view.streams.read("s")] == [b"1"]
 
 
-def test_a_schema_that_is_not_ours_and_a_gap_are_problems(made: Made) -> None:
+def test_a_schema_that_is_not_ours_and_a_gap_are_problems(made: MadeCatalog) -> None:
     with made.catalog.write() as tx:
         tx.streams.append("s", 0, [EVENT, EVENT])
     assert list(made.catalog.problems()) == []
@@ -119,13 +119,13 @@ def test_a_schema_that_is_not_ours_and_a_gap_are_problems(made: Made) -> None:
     ]
 
 
-def test_a_table_that_is_gone_is_a_corrupt_catalog(made: Made) -> None:
+def test_a_table_that_is_gone_is_a_corrupt_catalog(made: MadeCatalog) -> None:
     made.sql("DROP TABLE OURS.mark")
     with pytest.raises(CatalogCorrupt), made.catalog.read() as view:
         view.marks.get("m")
 
 
-def test_who_may_only_read_reads_and_is_told_so_when_it_writes(made: Made) -> None:
+def test_who_may_only_read_reads_and_is_told_so_when_it_writes(made: MadeCatalog) -> None:
     role = made.schema.replace("ctx_", "reader_")
     made.sql(f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA OURS TO {role}")
     made.sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA OURS TO {role}")
@@ -137,7 +137,7 @@ def test_who_may_only_read_reads_and_is_told_so_when_it_writes(made: Made) -> No
             tx.streams.append("s", 0, [EVENT])
 
 
-def test_a_statement_that_failed_unnoticed_is_not_called_a_commit(made: Made) -> None:
+def test_a_statement_that_failed_unnoticed_is_not_called_a_commit(made: MadeCatalog) -> None:
     with pytest.raises(CatalogFailed, match="nothing of it happened"), made.catalog.write() as tx:
         tx.marks.put("m", "1")
         with pytest.raises(psycopg.Error):
@@ -146,7 +146,7 @@ def test_a_statement_that_failed_unnoticed_is_not_called_a_commit(made: Made) ->
         assert view.marks.get("m") is None
 
 
-def test_a_transaction_within_another_is_refused_and_the_outer_one_goes_on(made: Made) -> None:
+def test_a_transaction_within_another_is_refused_and_the_outer_one_goes_on(made: MadeCatalog) -> None:
     with made.catalog.write() as tx:
         tx.marks.put("m", "1")
         with pytest.raises(CatalogFailed, match="within another"), made.catalog.read():
@@ -158,7 +158,7 @@ def test_a_transaction_within_another_is_refused_and_the_outer_one_goes_on(made:
 
 
 @pytest.mark.parametrize(
-    ("error", "wanted"),
+    ("error", "expected"),
     [
         (psycopg.errors.DiskFull("no room"), StorageFull),
         (psycopg.errors.DeadlockDetected("two wait"), CatalogBusy),
@@ -168,14 +168,14 @@ def test_a_transaction_within_another_is_refused_and_the_outer_one_goes_on(made:
         (psycopg.errors.QueryCanceled("too long"), CatalogFailed),
     ],
 )
-def test_what_the_server_says_becomes_an_error_of_ours(error: psycopg.Error, wanted: type[ContextPlaneError]) -> None:
-    with pytest.raises(wanted) as caught, catalog_errors("there"):
+def test_what_the_server_says_becomes_an_error_of_ours(error: psycopg.Error, expected: type[ContextPlaneError]) -> None:
+    with pytest.raises(expected) as caught, catalog_errors("there"):
         raise error
     assert caught.value.at == "there"
-    assert str(error) in caught.value.message or wanted is CatalogBusy
+    assert str(error) in caught.value.message or expected is CatalogBusy
 
 
-def test_rows_without_their_pack_go_when_the_list_is_cleared(made: Made) -> None:
+def test_rows_without_their_pack_go_when_the_list_is_cleared(made: MadeCatalog) -> None:
     none = Timestamp(seconds=0, nanos=0)
     with made.catalog.write() as tx:
         tx.packs.add(PackRow(digest=a_digest(1), created=none, packed=none, tools=("t",)))
@@ -184,18 +184,18 @@ def test_rows_without_their_pack_go_when_the_list_is_cleared(made: Made) -> None
     with made.catalog.write() as tx:
         tx.packs.clear()
     for table in ("pack_tool", "text_part"):
-        counted = f"SELECT count(*) FROM {made.schema}.{table}"  # noqa: S608  names of our own
-        assert made.db.execute(counted.encode()).fetchone() == (0,)
+        query = f"SELECT count(*) FROM {made.schema}.{table}"  # noqa: S608  names of our own
+        assert made.db.execute(query.encode()).fetchone() == (0,)
 
 
-def test_a_database_that_keeps_no_unicode_is_refused(made: Made) -> None:
+def test_a_database_that_keeps_no_unicode_is_refused(made: MadeCatalog) -> None:
     name = made.schema.replace("ctx_", "ascii_")
     made.sql(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' TEMPLATE template0")
     with pytest.raises(CatalogFailed, match="SQL_ASCII"):
         PostgresCatalog.create(shared_url().replace("/postgres?", f"/{name}?"), made.store_id)
 
 
-def test_names_with_every_character_come_back_and_sort_by_code_point(made: Made) -> None:
+def test_names_with_every_character_come_back_and_sort_by_code_point(made: MadeCatalog) -> None:
     names = ["\0", "\0\1", "\1", "\1\2", "\2", "\1\3", "a", "a\0b", "a\1b", "\ue000", "\U0001f600", "ä", "Z", "z"]
     with made.catalog.write() as tx:
         for name in names:
@@ -205,7 +205,7 @@ def test_names_with_every_character_come_back_and_sort_by_code_point(made: Made)
         assert list(view.streams.names("\1")) == ["\1", "\1\2", "\1\3"]
 
 
-def test_a_long_answer_is_read_piece_by_piece_while_other_things_are_asked(made: Made) -> None:
+def test_a_long_answer_is_read_piece_by_piece_while_other_things_are_asked(made: MadeCatalog) -> None:
     with made.catalog.write() as tx:
         tx.streams.append("s", 0, [EVENT] * 1000)
     with made.catalog.read() as view:
@@ -213,13 +213,13 @@ def test_a_long_answer_is_read_piece_by_piece_while_other_things_are_asked(made:
             assert event.seq == n
             if n % 100 == 0:
                 assert view.streams.head("s") == 1000
-        left = view.streams.read("s")
-        next(left)
+        rows = view.streams.read("s")
+        next(rows)
     with pytest.raises(CatalogFailed):
-        list(left)
+        list(rows)
 
 
-def test_phrases_are_found_behind_hundreds_of_the_same_words_and_shown_in_some_words(made: Made) -> None:
+def test_phrases_are_found_behind_hundreds_of_the_same_words_and_shown_in_some_words(made: MadeCatalog) -> None:
     long = "x" * 5000
     text = "order " * 400 + f"the order {long} was REFUNDED_twice, " + "more " * 400
     moment = Timestamp(seconds=0, nanos=0)
@@ -268,40 +268,40 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
 
 
 def test_edges_of_an_earlier_schema_are_there_after_it_was_opened() -> None:
-    store_id, digest, two = a_store_id(), a_digest(1), a_digest(2)
+    store_id, digest, other = a_store_id(), a_digest(1), a_digest(2)
     schema = store_id.replace("store_", "ctx_")
     with closing(connect(shared_url())) as db:
         db.execute(f"CREATE SCHEMA {schema}; SET search_path = {schema}, pg_temp".encode())
-        _run(db, 0, 4)
+        _run_migrations(db, 0, 4)
         db.execute("INSERT INTO identity VALUES (%s)", (store_id,))
-        for n, (source, target) in enumerate([(digest, two), (two, digest), (two, two)]):
+        for n, (source, target) in enumerate([(digest, other), (other, digest), (other, other)]):
             db.execute("INSERT INTO edge VALUES (%s, %s, 'r', %s)", (source.hex, n + 1, target.hex))
     with closing(PostgresCatalog.open(shared_url(), store_id)) as catalog:
         with catalog.write() as tx:
-            tx.objects.link(digest, "r", two)
+            tx.objects.link(digest, "r", other)
             tx.objects.link(digest, "r", digest)
         with catalog.read() as view:
-            assert view.objects.targets(digest) == (("r", two), ("r", digest))
-            assert view.objects.targets(two) == (("r", digest), ("r", two))
-            assert set(view.objects.referrers(two)) == {str(digest), str(two)}
+            assert view.objects.targets(digest) == (("r", other), ("r", digest))
+            assert view.objects.targets(other) == (("r", digest), ("r", other))
+            assert set(view.objects.referrers(other)) == {str(digest), str(other)}
         assert not list(catalog.problems())
 
 
 def test_both_adapters_have_the_same_migrations() -> None:
     assert [(step.number, step.name) for step in migrations()] == [
-        (step.number, step.name) for step in sqlite_migrate.migrations()
+        (step.number, step.name) for step in sqlite_connection.migrations()
     ]
 
 
-def test_many_blobs_at_once_are_tallied_whatever_was_known_of_them(made: Made) -> None:
+def test_many_blobs_at_once_are_tallied_whatever_was_known_of_them(made: MadeCatalog) -> None:
     with made.catalog.write() as tx:
         tx.objects.record(a_record(1, kind="execution_pack", size=3))
         tx.objects.record(a_record(2, size=3))
         tx.objects.record_blobs((a_digest(n % 5000), n) for n in range(10_000))
-        assert tx.objects.tallies() == tx.objects.counted()
-        assert tx.objects.recorded(a_digest(1)) == a_record(1, kind="execution_pack", size=3)
-        assert tx.objects.recorded(a_digest(2)) == a_record(2, size=5002)
+        assert tx.objects.tallies() == tx.objects.recount()
+        assert tx.objects.lookup(a_digest(1)) == a_record(1, kind="execution_pack", size=3)
+        assert tx.objects.lookup(a_digest(2)) == a_record(2, size=5002)
         tx.objects.forget(a_digest(3))
-        assert tx.objects.tallies() == tx.objects.counted()
+        assert tx.objects.tallies() == tx.objects.recount()
         tx.objects.unlink_all("packs/")
-        assert tx.objects.tallies() == tx.objects.counted()
+        assert tx.objects.tallies() == tx.objects.recount()

@@ -13,19 +13,19 @@ from contextplane.ports.catalog import Catalog
 from contextplane.testing.laws.catalog import CatalogLaw
 from tests.postgres import a_store_id, shared_url
 
-_KEPT = ("schema_version", "catalog_table", "identity")
+_NEVER_EMPTIED = ("schema_version", "catalog_table", "identity")
 
 
 @cache
-def _made() -> tuple[str, str]:
-    """One catalog for all laws of this process: making one takes longer than most laws."""
+def _shared_catalog() -> tuple[str, str]:
+    """Create one catalog for all laws of this process; return its store id, and the SQL that empties it."""
     catalog, store_id = PostgresCatalog.create(shared_url(), a_store_id())
     with closing(catalog):
-        names = [table.name for table in catalog.tables() if table.name not in _KEPT]
+        names = [table.name for table in catalog.tables() if table.name not in _NEVER_EMPTIED]
     schema = store_id.replace("store_", "ctx_")
-    # Only whoever runs the server may switch the triggers off that keep events for ever.
-    emptied = "".join(f"DELETE FROM {schema}.{name};" for name in names)  # noqa: S608  names of our own tables
-    return store_id, f"BEGIN; SET LOCAL session_replication_role = replica; {emptied} COMMIT"
+    # Only the owner of the server may disable the triggers that protect events.
+    deletes = "".join(f"DELETE FROM {schema}.{name};" for name in names)  # noqa: S608  names of our own tables
+    return store_id, f"BEGIN; SET LOCAL session_replication_role = replica; {deletes} COMMIT"
 
 
 class TestPostgresCatalog(CatalogLaw):
@@ -33,7 +33,7 @@ class TestPostgresCatalog(CatalogLaw):
 
     @pytest.fixture(autouse=True)
     def _connections(self) -> Iterator[None]:
-        store_id, self.emptying = _made()
+        store_id, self.empty_sql = _shared_catalog()
         self.opened: list[Catalog] = []
         with (
             closing(connect(shared_url())) as self.db,
@@ -44,11 +44,11 @@ class TestPostgresCatalog(CatalogLaw):
 
     def make(self) -> Catalog:
         self._close_others()
-        self.db.execute(self.emptying.encode())
+        self.db.execute(self.empty_sql.encode())
         return self.first
 
-    def again(self) -> Catalog:
-        catalog = PostgresCatalog.open(shared_url(), _made()[0])
+    def reopen(self) -> Catalog:
+        catalog = PostgresCatalog.open(shared_url(), _shared_catalog()[0])
         if current_thread() is main_thread():  # a thread closes its own
             self.opened.append(catalog)
         return catalog

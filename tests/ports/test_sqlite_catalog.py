@@ -30,7 +30,7 @@ class TestSqliteCatalog(CatalogLaw):
         self.opened.append(catalog)
         return catalog
 
-    def again(self) -> Catalog:
+    def reopen(self) -> Catalog:
         catalog = SqliteCatalog.open(self.path, self.store_id)
         if current_thread() is main_thread():  # a connection belongs to its thread, which closes it itself
             self.opened.append(catalog)

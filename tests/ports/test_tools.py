@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.tools.process import Confines, ProcessTools
+from contextplane.adapters.tools.process import ProcessTools, SandboxOptions
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools, ToolTimedOut
 from contextplane.testing.laws.tools import Call, ToolsLaw
 from tests.support.known_tools import KnownTools
@@ -43,7 +43,7 @@ class TestBuiltInTools(ToolsLaw):
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "a.txt").write_bytes(b"alpha\n")
             Path(folder, "lawful.py").write_text(FUNCTIONS)
-            with ProcessTools(Confines(root=folder, modules=("lawful",), seconds=2.0)) as tools:
+            with ProcessTools(SandboxOptions(root=folder, modules=("lawful",), seconds=2.0)) as tools:
                 cls.tools = tools
                 yield
 
@@ -77,7 +77,7 @@ class TestPlugIns(ToolsLaw):
             (installed / "entry_points.txt").write_text(f"[contextplane.tools]\n{points}")
             patch.syspath_prepend(str(site))
             environment = {"PYTHONPATH": str(site)}
-            with ProcessTools(Confines(root=str(work), seconds=2.0, environment=environment)) as tools:
+            with ProcessTools(SandboxOptions(root=str(work), seconds=2.0, environment=environment)) as tools:
                 cls.tools = tools
                 yield
 

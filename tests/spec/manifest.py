@@ -28,7 +28,7 @@ _REQUIRED = ("source", "law")
 
 
 class ManifestRefused(Exception):
-    """The manifest breaks its own rules; the message has a line for each breach."""
+    """The manifest breaks its rules; the message has a line for each breach."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Requirement:
 
 
 def load(folder: Path = REQUIREMENTS) -> Mapping[str, Requirement]:
-    """Every requirement by its key, in the order of the files. One bad row refuses the whole."""
+    """Load every requirement by its key, in the order of the files; one bad row refuses all."""
     requirements: dict[str, Requirement] = {}
     breaches: list[str] = []
     laws: dict[str, str] = {}
@@ -85,7 +85,7 @@ def _breaches(document: str, key: str, row: object) -> Iterator[str]:
 
 
 def counts() -> str:
-    """How many requirements are proved and how many deferred, in all and by document."""
+    """Format the numbers of proved and deferred requirements, in all and by document."""
     requirements = load()
     proved = {proof.key for proof in scan(ROOT).proofs}
     rows: list[tuple[str, ...]] = [("", "proved", "deferred", "open", "total")]

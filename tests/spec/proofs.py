@@ -26,7 +26,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """All proofs, and all claims that are none, each with its place and its reason."""
+    """All proofs, and all invalid claims, each with its place and reason."""
 
     proofs: tuple[Proof, ...]
     mistakes: tuple[str, ...]
@@ -46,7 +46,7 @@ class _Class:
 
 @dataclass(slots=True)
 class _Module:
-    """What one file says. `suite` is true for the law suites, whose classes run only where a test subclasses them."""
+    """The claims of one file. `suite`: it is a law suite, whose classes run only where a test subclasses them."""
 
     place: str
     suite: bool
@@ -106,7 +106,7 @@ class _Module:
         )
 
     def _claim(self, node: _Function, *, skipped: bool) -> tuple[str, ...]:
-        """The ids that this function claims, or none when it cannot prove them."""
+        """Return the ids that a function claims; none when it cannot prove them."""
         calls = _proves_calls(node)
         self.decorators.update(id(call.func) for call in calls)
         if not calls:
@@ -128,7 +128,7 @@ class _Module:
         return ()
 
     def _stray(self, tree: ast.Module) -> None:
-        """Uses of `proves` that the source does not give away: under another name, or not as a decorator of a test."""
+        """Report uses of `proves` under another name, or other than as a decorator of a test."""
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 if any(alias.name == "proves" and alias.asname not in {None, "proves"} for alias in node.names):
@@ -140,7 +140,7 @@ class _Module:
 
 
 def scan(root: Path) -> Scan:
-    """Every proof in the tests under `root`, and in the law suites that those tests subclass."""
+    """Find every proof in the tests under `root`, and in the law suites that they subclass."""
     modules = [_read(root, path, suite=False) for path in sorted((root / "tests").rglob("*.py"))]
     laws = root / "src" / Path(*LAWS.split("."))
     paths = [laws.with_suffix(".py")] if laws.with_suffix(".py").exists() else sorted(laws.rglob("*.py"))
@@ -168,7 +168,7 @@ def _read(root: Path, path: Path, *, suite: bool) -> _Module:
 
 
 def _inherited(module: _Module, cls: _Class, suites: dict[str, _Class]) -> Iterator[Proof]:
-    """What a test class proves through the suites it inherits from, less the laws that it replaces."""
+    """Yield what a test class proves through inherited suites, without the laws it overrides."""
 
     def walk(name: str, replaced: frozenset[str], *, local: bool) -> Iterator[Proof]:
         nearer = module.classes.get(name) if local else None
@@ -187,20 +187,20 @@ def _inherited(module: _Module, cls: _Class, suites: dict[str, _Class]) -> Itera
 
 
 def _is_collected(node: ast.ClassDef) -> bool:
-    """Whether pytest collects a class: by its name, without a constructor, and not told to leave it alone."""
+    """Whether pytest collects a class: by its name, without a constructor, not with `__test__ = False`."""
     own = {child.name for child in node.body if isinstance(child, _Function)}
-    left_alone = any(
+    excluded = any(
         isinstance(child, ast.Assign)
         and any(_last_name(target) == "__test__" for target in child.targets)
         and isinstance(child.value, ast.Constant)
         and child.value.value is False
         for child in node.body
     )
-    return node.name.startswith("Test") and not left_alone and not own & {"__init__", "__new__"}
+    return node.name.startswith("Test") and not excluded and not own & {"__init__", "__new__"}
 
 
 def _is_marked_never_run(node: ast.Module | ast.ClassDef | _Function) -> bool:
-    """Marked `skip` or `xfail`, by a decorator or by `pytestmark`. A condition (`skipif`) is no such mark."""
+    """Whether a node is marked `skip` or `xfail`, by a decorator or `pytestmark`. `skipif` does not count."""
     marks: list[ast.expr] = [] if isinstance(node, ast.Module) else list(node.decorator_list)
     if not isinstance(node, _Function):
         marks += [
@@ -225,7 +225,7 @@ def _proves_calls(node: ast.ClassDef | _Function) -> list[ast.Call]:
 
 
 def _last_name(node: ast.expr) -> str:
-    """`Law` of `Law`, of `laws.Law` and of `Law[bytes]`."""
+    """Return the last name of an expression: `Law` for `Law`, `laws.Law` and `Law[bytes]`."""
     match node:
         case ast.Name(id=name):
             return name

@@ -68,7 +68,7 @@ def test_the_mark_changes_nothing_about_the_test() -> None:
     def test() -> str:
         return "ran"
 
-    mark = vars(proofs)["proves"]  # by this way, for by its name the scan would take it for a claim
+    mark = vars(proofs)["proves"]  # not by its name: the scan would take it for a claim
     assert mark("a:b:c")(mark("d:e:f")(test)) is test
     assert (test(), vars(test)) == ("ran", {"__proves__": ("a:b:c", "d:e:f")})
 
@@ -84,7 +84,7 @@ def suite(tmp_path: Path, **files: str) -> Path:
 
 
 def test_a_proof_is_found_on_functions_and_methods_with_all_its_ids(tmp_path: Path) -> None:
-    found = scan(
+    result = scan(
         suite(
             tmp_path,
             test_a="""
@@ -102,8 +102,8 @@ def test_a_proof_is_found_on_functions_and_methods_with_all_its_ids(tmp_path: Pa
             """,
         )
     )
-    assert found.mistakes == ()
-    assert found.proofs == (
+    assert result.mistakes == ()
+    assert result.proofs == (
         Proof("d:s:four", "tests/unit/test_a.py::TestA::TestB::test_it"),
         Proof("d:s:one", "tests/unit/test_a.py::test_it"),
         Proof("d:s:three", "tests/unit/test_a.py::test_other"),
@@ -146,15 +146,15 @@ CLAIM = '@proves("d:s:one")\n'
     ],
 )
 def test_a_claim_that_pytest_would_not_run_is_a_mistake(tmp_path: Path, text: str, reason: str) -> None:
-    found = scan(suite(tmp_path, test_a=text))
-    assert len(found.mistakes) == 1
-    assert found.mistakes[0].startswith("tests/unit/test_a.py:")
-    assert reason in found.mistakes[0]
+    result = scan(suite(tmp_path, test_a=text))
+    assert len(result.mistakes) == 1
+    assert result.mistakes[0].startswith("tests/unit/test_a.py:")
+    assert reason in result.mistakes[0]
 
 
 def test_a_claim_outside_of_test_modules_is_a_mistake_and_no_proof(tmp_path: Path) -> None:
-    found = scan(suite(tmp_path, helper=CLAIM + "def test_it(): assert True"))
-    assert (found.proofs, len(found.mistakes)) == ((), 1)
+    result = scan(suite(tmp_path, helper=CLAIM + "def test_it(): assert True"))
+    assert (result.proofs, len(result.mistakes)) == ((), 1)
 
 
 def test_a_condition_is_no_skip(tmp_path: Path) -> None:
@@ -201,14 +201,14 @@ class Deeper(ThingLaw):
     @proves("d:s:three")
     def test_three(self): assert True
 """
-    found = scan(suite(tmp_path, laws_x=LAW + deeper, test_a=test))
-    assert found.mistakes == ()
-    assert [proof.key.removeprefix("d:s:") for proof in found.proofs] == keys
+    result = scan(suite(tmp_path, laws_x=LAW + deeper, test_a=test))
+    assert result.mistakes == ()
+    assert [proof.key.removeprefix("d:s:") for proof in result.proofs] == keys
 
 
 def test_two_suites_of_one_name_are_a_mistake(tmp_path: Path) -> None:
-    found = scan(suite(tmp_path, laws_x=LAW, laws_y=LAW, test_a=""))
-    assert "a second suite ThingLaw" in found.mistakes[0]
+    result = scan(suite(tmp_path, laws_x=LAW, laws_y=LAW, test_a=""))
+    assert "a second suite ThingLaw" in result.mistakes[0]
 
 
 def test_the_count_is_printed_with_a_line_for_each_document() -> None:

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from contextplane.handoff import errors
 from contextplane.mcp.main import _USAGE
+from tests.patience import PATIENCE
 from tests.surfaces.agents import Agent, environment, says, serving, sources
 from tests.surfaces.handoffs import KNOWN, legend
 from tests.surfaces.running import COMMAND
@@ -45,14 +47,15 @@ def test_every_configuration_of_the_page_starts_a_server_that_answers(tmp_path: 
         "${workspaceFolder}": str(tmp_path),
     }
 
-    def real(text: str) -> str:
+    def real(text: str, *, quote: bool = False) -> str:
         for placeholder, folder in folders.items():
-            text = text.replace(placeholder, folder)
+            text = text.replace(placeholder, shlex.quote(folder) if quote else folder)
         return text
 
     path = f"{Path(COMMAND).parent}:{environment()['PATH']}"
     for server in servers:
-        command = [real(part) for part in ("env", server["command"], *server.get("args", []))]
+        parts = ["env", server["command"], *server.get("args", [])]
+        command = [real(part, quote=before == "-c") for before, part in pairwise(["", *parts])]
         env = {name: real(value) for name, value in server.get("env", {}).items()}
         done = subprocess.run(
             command,
@@ -61,7 +64,7 @@ def test_every_configuration_of_the_page_starts_a_server_that_answers(tmp_path: 
             input=says("initialize", {}),
             capture_output=True,
             check=False,
-            timeout=30,
+            timeout=PATIENCE,
         )
         assert b'"name":"context-pack"' in done.stdout, (shlex.join(command), done.stderr)
 

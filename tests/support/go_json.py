@@ -1,4 +1,4 @@
-"""JSON as Go's encoding/json writes it: the bytes of the reference program, and not those of the standard.
+"""JSON as Go's encoding/json writes it: the bytes of the reference program, not RFC 8785.
 
 Compact, `<`, `>` and `&` escaped, every other character as it is. Numbers are doubles, plain between 1e-6 and 1e21.
 """
@@ -29,10 +29,10 @@ def _text(value: object, *, sort: bool) -> str:
     if isinstance(value, Mapping):
         # Maps are sorted always, structs never; only what is free-form is a map.
         items = sorted(value.items()) if sort else value.items()
-        inner = ((key, _text(one, sort=sort or key in {"parameters", "tool_versions"})) for key, one in items)
+        inner = ((key, _text(part, sort=sort or key in {"parameters", "tool_versions"})) for key, part in items)
         return "{" + ",".join(f"{_string(key)}:{text}" for key, text in inner) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(_text(one, sort=sort) for one in value) + "]"
+        return "[" + ",".join(_text(part, sort=sort) for part in value) + "]"
     raise TypeError(f"not JSON: {type(value).__name__}")
 
 
@@ -40,10 +40,10 @@ def _string(text: str) -> str:
     return '"' + "".join(map(_character, text)) + '"'
 
 
-def _character(one: str) -> str:
-    if one in _ESCAPED:
-        return _ESCAPED[one]
-    return f"\\u{ord(one):04x}" if one < _FIRST_PRINTED or one in _AS_CODE else one
+def _character(character: str) -> str:
+    if character in _ESCAPED:
+        return _ESCAPED[character]
+    return f"\\u{ord(character):04x}" if character < _FIRST_PRINTED or character in _AS_CODE else character
 
 
 def _number(number: float) -> str:

@@ -1,4 +1,4 @@
-"""Tools whose answers are known beforehand: the `Tools` port for tests of whoever calls tools."""
+"""Tools with fixed answers: the `Tools` port for tests of code that calls tools."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ __all__ = ["KnownTools"]
 
 
 class KnownTools:
-    """Each tool with its one answer; an error among them is raised. `calls` is what was asked for."""
+    """Each tool has one answer; an error among the answers is raised. `calls` records all calls."""
 
     def __init__(self, answers: Mapping[str, bytes | ContextPlaneError]) -> None:
         self._answers = dict(answers)

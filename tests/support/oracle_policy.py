@@ -1,15 +1,15 @@
-"""A second policy engine and surface: plain dictionaries, one loop after the other, and no line shared with the first.
+"""A second policy engine and tool surface: plain dictionaries, no code shared with the first.
 
-It takes the layers of a pack and the facts as they are written in JSON, and answers with the same, so that a law can
-compare everything that was decided. Nothing is compiled, kept or reordered for speed.
+It takes the layers of a pack and the facts as JSON, and answers in JSON, so that a law can compare everything that was
+decided. Nothing is compiled, cached or reordered for speed.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.support.oracle_logic import Unanswerable, answer_of, literal_paths, look_up
+from tests.support.oracle_logic import Unanswerable, evaluate, literal_paths, look_up
 
-__all__ = ["decided", "gates_active", "surfaced"]
+__all__ = ["decide", "find_active_gates", "surface_tools"]
 
 Json = Any
 _LADDER = ["read_only", "local_write", "network", "delegated", "destructive"]
@@ -23,13 +23,11 @@ _SCOPE = {
 _RESTRICTING = ("requires", "prohibits", "approval_mode", "requires_approval_gate", "arg_constraints")
 
 
-def decided(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mapping[str, Json]) -> dict[str, Json]:
-    """What policy says of these facts."""
-    facts = _present(facts)
+def decide(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The policy decision about these facts."""
+    facts = _without_nulls(facts)
     effects, idle, errors, missing, allowing, applied = [], [], [], [], [], False
-    for bundle in sorted(
-        policy["policy_bundles"], key=lambda policy_bundle: (-policy_bundle["priority"], policy_bundle["bundle_id"])
-    ):
+    for bundle in sorted(policy["policy_bundles"], key=lambda bundle: (-bundle["priority"], bundle["bundle_id"])):
         for rule in bundle["policy_dsl"]["rules"]:
             name = [bundle["bundle_id"], rule["rule_id"]]
             applies, untold = _applies(rule, facts)
@@ -39,7 +37,7 @@ def decided(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mappin
                 missing += [[path, *name, either, False] for path in untold if applies]
                 continue
             applied = True
-            answer, not_found = _judged(rule["if"], facts)
+            answer, not_found = _judge(rule["if"], facts)
             taken, other = ("then", "else") if answer is True else ("else", "then")
             denies = only_here = False
             if answer == "error":
@@ -56,12 +54,12 @@ def decided(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mappin
                 allowing.append(name)
     spoken = [
         [kind, label, ways, sorted(not_found)]
-        for kind, label, one in _guardrails(policy)
-        for ways, not_found in [_spoken(one, label, facts)]
+        for kind, label, guardrail in _guardrails(policy)
+        for ways, not_found in [_triggers(guardrail, label, facts)]
         if ways
     ]
-    did = [rule[branch] for _, branch, rule in effects]
-    forbids = any(one.get("allow") is False for one in did) or any(denied for *_, denied, _ in missing)
+    taken_effects = [rule[branch] for _, branch, rule in effects]
+    forbids = any(effect.get("allow") is False for effect in taken_effects) or any(denied for *_, denied, _ in missing)
     modes = [
         min(rule[branch]["approval_mode"], maxima.get(rule.get("decision_binding"), "destructive"), key=_LADDER.index)
         for _, branch, rule in effects
@@ -75,9 +73,11 @@ def decided(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mappin
         "missing": missing,
         "spoken": spoken,
         "mode": max(modes, key=_LADDER.index, default=None),
-        "requires": _all_of(did, "requires"),
-        "prohibits": _all_of(did, "prohibits"),
-        "gates": _once([one["requires_approval_gate"] for one in did if "requires_approval_gate" in one]),
+        "requires": _all_of(taken_effects, "requires"),
+        "prohibits": _all_of(taken_effects, "prohibits"),
+        "gates": _once(
+            [effect["requires_approval_gate"] for effect in taken_effects if "requires_approval_gate" in effect]
+        ),
         "bounds": [
             [argument, f"rule:{name[0]}#{name[1]}"]
             for name, branch, rule in effects
@@ -86,9 +86,11 @@ def decided(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mappin
     }
 
 
-def surfaced(tooling: Mapping[str, Json], decision: Mapping[str, Json], ceiling: str) -> tuple[list[Json], list[Json]]:
-    """The tools that are surfaced, each with its mode and gates; and those left out, each with all of its reasons."""
-    kept, left_out = [], []
+def surface_tools(
+    tooling: Mapping[str, Json], decision: Mapping[str, Json], ceiling: str
+) -> tuple[list[Json], list[Json]]:
+    """The surfaced tools with mode and gates, and the omitted ones with all of their reasons."""
+    tools, left_out = [], []
     for adapter, capability, permissions in _candidates(tooling):
         name = f"{permissions[0]['adapter_id'] if adapter is None else adapter['adapter_id']}.{capability}"
         mode = "destructive" if adapter is None else adapter["approval_mode"]
@@ -108,7 +110,7 @@ def surfaced(tooling: Mapping[str, Json], decision: Mapping[str, Json], ceiling:
         if reasons:
             left_out.append([name, reasons])
         else:
-            asked = decision["mode"] or mode
+            requested = decision["mode"] or mode
             gates = _once(
                 [
                     permission["requires_approval_gate"]
@@ -116,21 +118,21 @@ def surfaced(tooling: Mapping[str, Json], decision: Mapping[str, Json], ceiling:
                     if "requires_approval_gate" in permission
                 ]
             )
-            kept.append([name, min(asked, mode, key=_LADDER.index), gates])
-    return kept, left_out
+            tools.append([name, min(requested, mode, key=_LADDER.index), gates])
+    return tools, left_out
 
 
-def gates_active(
+def find_active_gates(
     policy: Mapping[str, Json], decision: Mapping[str, Json], kept: list[Json], facts: Mapping[str, Json]
 ) -> list[str]:
-    """The approval gates that stand in the way."""
-    facts = _present(facts)
+    """The approval gates that are active."""
+    facts = _without_nulls(facts)
     named = {gate for _, _, gates in kept for gate in gates}
     active = []
     for gate in policy["approval_gates"]:
         holds: Json = True
         if "when" in gate:
-            answer, not_found = _judged(gate["when"], facts)
+            answer, not_found = _judge(gate["when"], facts)
             holds = answer is not False or bool(not_found)
         if gate["gate_id"] in decision["gates"] or (gate["gate_id"] in named and holds):
             active.append(gate["gate_id"])
@@ -138,22 +140,22 @@ def gates_active(
 
 
 def _applies(rule: Mapping[str, Json], facts: Mapping[str, Json]) -> tuple[bool, list[str]]:
-    """Whether nothing that is given is another than the rule is for; and what it is for and is not given."""
-    untold = []
-    for key, wanted in sorted(rule["applies_to"].items()):
+    """Whether no given fact is outside the rule's scope; and the missing facts of its scope."""
+    missing = []
+    for key, names in sorted(rule["applies_to"].items()):
         _, value = look_up(_SCOPE[key], facts)
         if value is None:
-            untold.append(_SCOPE[key])
-        elif value not in ([wanted] if isinstance(wanted, str) else wanted):
+            missing.append(_SCOPE[key])
+        elif value not in ([names] if isinstance(names, str) else names):
             return False, []
-    return True, untold
+    return True, missing
 
 
-def _judged(expression: Json, facts: Mapping[str, Json]) -> tuple[Json, set[str]]:
-    """True, false or "error"; and the facts that were read and not found. On an error, all that could have been."""
+def _judge(expression: Json, facts: Mapping[str, Json]) -> tuple[Json, set[str]]:
+    """True, false or "error"; and the missing facts that were read. On an error, all it could read."""
     not_found: set[str] = set()
     try:
-        answer = answer_of(expression, facts, not_found)
+        answer = evaluate(expression, facts, not_found)
     except Unanswerable:
         answer = "error"
     if answer is True or answer is False:
@@ -171,16 +173,16 @@ def _allows(effect: Mapping[str, Json] | None) -> bool:
 
 def _guardrails(policy: Mapping[str, Json]) -> Iterator[tuple[str, str, Json]]:
     for kind in ("must_refuse", "must_escalate"):
-        for one in policy["guardrails"].get(kind, []):
-            yield kind, one if isinstance(one, str) else one["id"], one
+        for guardrail in policy["guardrails"].get(kind, []):
+            yield kind, guardrail if isinstance(guardrail, str) else guardrail["id"], guardrail
 
 
-def _spoken(one: Json, label: str, facts: Mapping[str, Json]) -> tuple[list[str], set[str]]:
-    """Every way in which a guardrail is triggered, and what its condition missed."""
+def _triggers(guardrail: Json, label: str, facts: Mapping[str, Json]) -> tuple[list[str], set[str]]:
+    """Every way in which a guardrail is triggered, and the missing facts of its condition."""
     ways: list[str] = []
     not_found: set[str] = set()
-    if isinstance(one, dict) and "when" in one:
-        answer, not_found = _judged(one["when"], facts)
+    if isinstance(guardrail, dict) and "when" in guardrail:
+        answer, not_found = _judge(guardrail["when"], facts)
         if answer is False and not_found:
             ways.append("missing")
         elif answer is not False:
@@ -199,15 +201,15 @@ def _candidates(tooling: Mapping[str, Json]) -> Iterator[tuple[Json, str, list[J
     for adapter in tooling["adapter_registry"]:
         for capability in adapter["capabilities"]:
             seen.add((adapter["adapter_id"], capability))
-            yield adapter, capability, _granting(tooling, adapter["adapter_id"], capability)
+            yield adapter, capability, _permissions_of(tooling, adapter["adapter_id"], capability)
     for permission in tooling["permissions"]:
         pair = (permission["adapter_id"], permission["capability"])
         if pair not in seen:
             seen.add(pair)
-            yield None, permission["capability"], _granting(tooling, *pair)
+            yield None, permission["capability"], _permissions_of(tooling, *pair)
 
 
-def _granting(tooling: Mapping[str, Json], adapter: str, capability: str) -> list[Json]:
+def _permissions_of(tooling: Mapping[str, Json], adapter: str, capability: str) -> list[Json]:
     return [
         permission
         for permission in tooling["permissions"]
@@ -223,8 +225,8 @@ def _once(names: list[str]) -> list[str]:
     return [name for n, name in enumerate(names) if name not in names[:n]]
 
 
-def _present(value: Json) -> Json:
-    """The same without members that are null: they count as missing."""
+def _without_nulls(value: Json) -> Json:
+    """The value without members that are null: they count as missing."""
     if isinstance(value, dict):
-        return {key: _present(one) for key, one in value.items() if one is not None}
-    return [_present(one) for one in value] if isinstance(value, list) else value
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+    return [_without_nulls(part) for part in value] if isinstance(value, list) else value

@@ -1,9 +1,9 @@
-"""What values are to the second JSONLogic: their kinds, when they are equal, which number and which text they are."""
+"""Values in the second JSONLogic: their kinds, equality, and conversions to number and text."""
 
 import math
 from typing import Any
 
-__all__ = ["Unanswerable", "as_number", "kind", "loosely_equal", "strictly_equal", "sure_number", "text_of"]
+__all__ = ["Unanswerable", "as_number", "kind", "loosely_equal", "require_number", "strictly_equal", "text_of"]
 
 Unanswerable = ArithmeticError
 """There is no such value."""
@@ -40,12 +40,12 @@ def loosely_equal(a: Any, b: Any) -> bool:  # noqa: ANN401, PLR0911  one line pe
         return bool(text == ("true" if truth else "false"))
     if pair == {"number", "text"}:
         text, number = (a, b) if isinstance(a, str) else (b, a)
-        return bool(_spelled(text) == number)
+        return bool(_parse_number(text) == number)
     return bool((a or 0) == (b or 0))
 
 
-def _spelled(text: str) -> float:
-    """The number that a text spells; not a number where it spells none."""
+def _parse_number(text: str) -> float:
+    """The number that a text spells; NaN where it spells none."""
     if text != text.strip() or "_" in text:
         return math.nan
     try:
@@ -55,15 +55,15 @@ def _spelled(text: str) -> float:
 
 
 def as_number(value: Any) -> float:  # noqa: ANN401
-    """The number that something is taken for. Truths, lists and objects are none, and nothing is nought."""
+    """The number of a value. Booleans, lists and objects have none; null is 0."""
     if isinstance(value, bool | list | dict):
         raise Unanswerable
     if isinstance(value, str):
-        return _spelled(value)
+        return _parse_number(value)
     return value or 0
 
 
-def sure_number(value: Any) -> float:  # noqa: ANN401
+def require_number(value: Any) -> float:  # noqa: ANN401
     number = as_number(value)
     if math.isnan(number):
         raise Unanswerable

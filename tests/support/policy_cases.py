@@ -1,7 +1,7 @@
-"""Drawn policies, tools and requests: small, and rich in what rules disagree about. They know no code of ours.
+"""Drawn policies, tools and requests: small, and rich in disagreement between rules.
 
-All of it is drawn by dice. Seeded dice are fast and give the same again for the same seed; dice that hypothesis throws
-are slow, and shrink what fails.
+Everything is drawn by dice. Seeded dice are fast and repeatable; dice that hypothesis throws are slow, and shrink what
+fails. No code of the package is used.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
-"""A store exactly as the reference program makes it, to adopt and to share: written from its observed behaviour.
+"""A store exactly as the reference program makes it, written from its observed behaviour.
 
-It is the other program here, so it uses none of our own code that it is meant to test.
+It stands for the other program, so it uses none of our code that it is meant to test.
 """
 
 import hashlib
@@ -110,6 +110,6 @@ def _part(value: object, fields: tuple[str, ...] | None) -> object:
     if fields is None:
         return value
     if isinstance(value, list):
-        return [_part(one, fields) for one in value]
+        return [_part(part, fields) for part in value]
     assert isinstance(value, dict)
     return {field: value[field] for field in fields}

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
+from tests.patience import PATIENCE
 from tests.surfaces.running import Result, child_environment
 
 __all__ = ["DOCUMENT", "SERVER", "Agent", "environment", "says", "serving", "sources", "talk"]
 
 SERVER = str(Path(sys.executable).with_name("mcp-context-pack"))
-_PATIENCE = 30
 _ASTRAY = ("CONTEXT_PACK_", "CTX_")
 
 DOCUMENT: dict[str, Any] = {
@@ -48,7 +48,7 @@ def says(method: str, params: object = None, *, ident: object = 1) -> bytes:
 def talk(data: bytes, *, cwd: Path, env: Mapping[str, str] | None = None, command: Sequence[str] = (SERVER,)) -> Result:
     """Send all this at once, then leave."""
     done = subprocess.run(
-        command, cwd=cwd, env=environment(env), input=data, capture_output=True, check=False, timeout=_PATIENCE
+        command, cwd=cwd, env=environment(env), input=data, capture_output=True, check=False, timeout=PATIENCE
     )
     return Result(status=done.returncode, raw=done.stdout, err=done.stderr.decode(errors="backslashreplace"))
 
@@ -125,7 +125,7 @@ def serving(cwd: Path, env: Mapping[str, str] | None = None, *, stderr: int = su
         yield Agent(process)
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(_PATIENCE) == 0
+        assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
         process.wait()

@@ -12,7 +12,7 @@ from contextplane.adapters.files.archive import archive_header
 from contextplane.app.execution.archive import export_packs
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import Platform, opened
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.archive import HEADER_NAME, Header, entry_bytes, entry_name, header_bytes, object_name
 from contextplane.model.ids import Digest
@@ -43,7 +43,7 @@ def log(output: str, **also: object) -> bytes:
 def store_in(folder: Path) -> Iterator[Platform]:
     folder.mkdir()
     init(Settings(cwd=str(folder)), ".")
-    with opened(Settings(cwd=str(folder))) as platform:
+    with open_platform(Settings(cwd=str(folder))) as platform:
         yield platform
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import msgspec
 
-from contextplane.app.execution.pack import Packed, pack_log
+from contextplane.app.execution.pack import PackResult, pack_log
 from contextplane.app.execution.sidecars import WrittenSidecars, write_sidecars
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.surfaces.running import Result
@@ -49,10 +49,10 @@ def log(*outputs: str) -> bytes:
     )
 
 
-def packed(folder: Path, *outputs: str) -> Packed:
+def packed(folder: Path, *outputs: str) -> PackResult:
     """A store in `folder` with one run that put out these files."""
     init(Settings(cwd=str(folder)), ".")
-    with opened(Settings(cwd=str(folder))) as platform:
+    with open_platform(Settings(cwd=str(folder))) as platform:
         return pack_log(platform, log(*outputs), root=str(folder))
 
 
@@ -63,8 +63,8 @@ def put_out(folder: Path, name: str, data: bytes = REPORT) -> Path:
     return path
 
 
-def sidecars(folder: Path, run: Packed) -> WrittenSidecars:
-    with opened(Settings(cwd=str(folder))) as platform:
+def sidecars(folder: Path, run: PackResult) -> WrittenSidecars:
+    with open_platform(Settings(cwd=str(folder))) as platform:
         return write_sidecars(platform, run, str(folder))
 
 

@@ -15,10 +15,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from tests.surfaces.in_process import AT_START
+
 __all__ = ["forked"]
 
 _MOST_INPUT = 32 << 10  # so much a pipe takes before anybody reads
-_AT_START = ("PYTHON", "LC_", "LANG", "TZ", "COV", "LD_")
 _PATIENCE = 30
 
 # Modules that a command without rights cannot read any more are loaded, too: those that are imported when it is late.
@@ -33,10 +34,6 @@ for room in ("adapters", "app", "cli", "handoff", "mcp", "model", "store"):
         except Exception:
             pass  # the command that needs it will say so
 contextplane.adapters.sqlite.connection.migrations()
-measured = sys.modules["coverage"].Coverage.current() if "coverage" in sys.modules else None
-if measured is not None:
-    measured.save()  # what loading covered is written down once, and not by every command;
-    measured._post_save_work = lambda: None  # and what was never executed is looked for once
 calls = socket.socket(fileno=int(sys.argv[1]))
 
 def run(call, streams):
@@ -70,7 +67,7 @@ while True:
             status = end.code or 0
         except BaseException:
             sys.excepthook(*sys.exc_info())
-        atexit._run_exitfuncs()  # what is measured is written down
+        atexit._run_exitfuncs()
         sys.stderr.flush()
         os._exit(status)
     for stream in streams:
@@ -85,7 +82,7 @@ def forked(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], given: bytes | None, *, user: int | None = None
 ) -> tuple[int, bytes, bytes] | None:
     """Exit status, output and errors of a command; None where only a new interpreter will do."""
-    settings = {key: value for key, value in env.items() if key.startswith(_AT_START)}
+    settings = {key: value for key, value in env.items() if key.startswith(AT_START)}
     if len(given or b"") > _MOST_INPUT or any(os.environ.get(key) != value for key, value in settings.items()):
         return None
     return _parent(threading.get_native_id(), frozenset(settings.items())).run(
@@ -98,9 +95,9 @@ class _Parent:
 
     def __init__(self, settings: dict[str, str]) -> None:
         self._calls, theirs = socket.socketpair()
-        self._calls.settimeout(_PATIENCE)
+        self._calls.settimeout(PATIENCE)
         with theirs:
-            kept = {key: value for key, value in os.environ.items() if not key.startswith(_AT_START)}
+            kept = {key: value for key, value in os.environ.items() if not key.startswith(AT_START)}
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PARENT, str(theirs.fileno())],
                 env=kept | settings,

@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from contextplane.adapters.system import SystemIds
-from contextplane.app.handoff.store import Desk, opened_desk
+from contextplane.app.handoff.session import HandoffSession, open_handoffs
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
 from contextplane.handoff.document import read_document
-from contextplane.handoff.writer import Shelf
+from contextplane.handoff.writer import HandoffRepository
 from contextplane.model.handoff import HandoffPack
 from contextplane.model.ids import Digest, HandoffId
+from contextplane.store.pending_objects import flush_pending
 from tests.surfaces.running import Result, ctx
 
 __all__ = ["CODE", "HandedOn", "document", "json_of"]
@@ -60,39 +61,40 @@ class HandedOn:
         init(Settings(cwd=str(folder)), ".")
 
     @contextmanager
-    def desk(self) -> Iterator[Desk]:
-        with opened_desk(Settings(cwd=str(self.folder))) as desk:
+    def desk(self) -> Iterator[HandoffSession]:
+        with open_handoffs(Settings(cwd=str(self.folder))) as desk:
             yield desk
 
     def write(self, identity: str | None = None, *, revision: int | None = None, **given: object) -> HandoffPack:
         """A new pack, or the next revision of one."""
         with self.desk() as desk:
             handoff_document = read_document(document(**given))
-            return desk.shelf.write(handoff_document, identity=identity, expected_revision=revision).pack
+            return desk.repository.write(handoff_document, identity=identity, expected_revision=revision).pack
 
     def write_long_ago(self, at: datetime, **given: object) -> HandoffPack:
         """A new pack of another time."""
         with self.desk() as desk:
-            desk.reading  # noqa: B018  it opens the store
+            desk.pack_reader  # noqa: B018  it opens the store
             assert desk.platform is not None
-            shelf = Shelf(
+            repository = HandoffRepository(
                 desk.platform.catalog,
                 desk.platform.objects,
                 clock=_Stopped(at),
                 ids=SystemIds(),
-                reader_factory=desk.reader,
+                reader_factory=desk.source_reader,
                 limits=desk.limits,
+                flush_pending=flush_pending,
             )
-            return shelf.write(read_document(document(**given))).pack
+            return repository.write(read_document(document(**given))).pack
 
     def delete(self, identity: str) -> None:
         with self.desk() as desk:
-            assert desk.shelf.delete(identity).deleted
+            assert desk.repository.delete(identity).deleted
 
     def object_of(self, pack: HandoffPack) -> Path:
         """The file that a revision is."""
         with self.desk() as desk:
-            digest: Digest = desk.reading.at(HandoffId(pack.id), pack.revision).digest
+            digest: Digest = desk.pack_reader.get_revision(HandoffId(pack.id), pack.revision).digest
         return self.folder / ".ctx" / "objects" / digest.hex[:2] / digest.hex[2:]
 
     def ctx(self, *args: str, env: dict[str, str] | None = None, input: bytes | None = None) -> Result:  # noqa: A002

@@ -13,7 +13,7 @@ import pytest
 
 from contextplane.app.execution.record import Recorder
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.surfaces.handed_on import HandedOn
@@ -146,7 +146,7 @@ class _Damaged:
         self.second = _json("pack", "changed.json", "--parent", self.first, cwd=folder)["ref"]
         for content in (b"soon lost", b"soon gone"):
             place(folder, Digest.of(content).hex).unlink()
-        with opened(Settings(cwd=str(folder))) as platform:
+        with open_platform(Settings(cwd=str(folder))) as platform:
             platform.objects.put(b"nobody refers to it")
 
     def told(self) -> dict[str, list[Any]]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from contextplane.adapters.ed25519 import pem
 from contextplane.adapters.system import SystemClock
-from contextplane.app.platform import opened
-from contextplane.app.registry.keys import KeyDesk
-from contextplane.app.registry.session import RegistryDesk
+from contextplane.app.platform import open_platform
+from contextplane.app.registry.keys import KeyStore
+from contextplane.app.registry.session import RegistrySession
 from contextplane.app.settings import Settings
 from contextplane.model.keys import OWNER
 from tests.unit.registry.desk import ISSUER, NARROWER, ROLES, Office, version
@@ -38,8 +38,8 @@ def pack_file(folder: Path, name: str, number: str, *changes: Mapping[str, Any])
 @contextmanager
 def at_office(folder: Path) -> Iterator[Office]:
     """Everybody at a desk in the store of a folder, by the time of this machine."""
-    with opened(Settings(cwd=str(folder))) as platform:
-        yield Office(RegistryDesk(KeyDesk(platform, lambda: None)), SystemClock())
+    with open_platform(Settings(cwd=str(folder))) as platform:
+        yield Office(RegistrySession(KeyStore(platform, lambda: None)), SystemClock())
 
 
 def prepared(folder: Path) -> None:
@@ -51,7 +51,7 @@ def prepared(folder: Path) -> None:
         key_file(folder, name)
     with at_office(folder) as here:
         here.trust("root", OWNER)
-        trusting = here.desk.keys.trusting
+        trusting = here.desk.keys.key_trust
         here.change_keys(*(trusting(key_of(name).public_key, ISSUER, roles=roles) for name, roles in ROLES.items()))
         here.release()
         for number in ("1.1.0", "1.2.0", "1.3.0"):

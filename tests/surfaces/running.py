@@ -1,4 +1,7 @@
-"""Running `ctx` as its users do: a process of its own, judged by its exit status and by what it wrote."""
+"""Run `ctx` and judge it by its exit status and by what it wrote.
+
+Within this process where another one would show nothing more; forked, or started as users do, where it would.
+"""
 
 import os
 import subprocess
@@ -9,14 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.patience import PATIENCE
 from tests.surfaces.forking import forked
+from tests.surfaces.in_process import run_in_process
 
 __all__ = ["COMMAND", "Result", "child_environment", "ctx", "ctx_as_nobody", "ctx_started", "in_public", "is_root"]
 
 COMMAND = str(Path(sys.executable).with_name("ctx"))
 NOBODY = 65534
 _ASTRAY = frozenset({"CTX_DATABASE_URL", "CTX_DIR", "NO_COLOR", "PYTHONUNBUFFERED"})
-_PATIENCE = 30  # a command that waits for ever is a failure, not a hanging suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +40,12 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def child_environment(env: Mapping[str, str] | None = None, *, measured: bool = True) -> dict[str, str]:
-    """Our environment without what leads `ctx` or its output astray. `measured`: coverage may look into the child."""
-    kept = {key: value for key, value in os.environ.items() if key not in _ASTRAY}
-    if not measured:
-        kept = {key: value for key, value in kept.items() if not key.startswith("COV")}
-    if "PYTHONPATH" in kept:  # the child works in another folder
-        kept["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, kept["PYTHONPATH"].split(os.pathsep)))
-    return kept | dict(env or {})
+def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Our environment without what leads `ctx` or its output astray, and without measuring the child."""
+    ours = {key: value for key, value in os.environ.items() if key not in _ASTRAY and not key.startswith("COV")}
+    if "PYTHONPATH" in ours:  # the child works in another folder
+        ours["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, ours["PYTHONPATH"].split(os.pathsep)))
+    return ours | dict(env or {})
 
 
 def ctx(
@@ -70,7 +72,7 @@ def ctx_as_nobody(
     """Run `ctx` as somebody for whom file modes count: as nobody when we are root, else as ourselves."""
     if not is_root():
         return ctx(*args, cwd=cwd, env=env, input=input)
-    return _run(args, cwd, child_environment(env, measured=False), input, user=NOBODY)
+    return _run(args, cwd, child_environment(env), input, user=NOBODY)
 
 
 @contextmanager
@@ -84,7 +86,9 @@ def in_public() -> Iterator[Path]:
 def _run(
     args: Sequence[str], cwd: Path, env: dict[str, str], given: bytes | None, *, user: int | None = None
 ) -> Result:
-    done = forked([COMMAND, *args], cwd, env, given, user=user)
+    done = run_in_process([COMMAND, *args], cwd, env, given) if user is None else None
+    if done is None:
+        done = forked([COMMAND, *args], cwd, env, given, user=user)
     if done is None:
         assert user is None, "a command as somebody else is always forked"
         return _started(args, cwd, env, given)
@@ -101,6 +105,6 @@ def _started(args: Sequence[str], cwd: Path, env: dict[str, str], given: bytes |
         stdin=subprocess.DEVNULL if given is None else None,
         capture_output=True,
         check=False,
-        timeout=_PATIENCE,
+        timeout=PATIENCE,
     )
     return Result(status=done.returncode, raw=done.stdout, err=done.stderr.decode(errors="backslashreplace"))

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import Result
@@ -26,7 +26,7 @@ class Store:
         self.large = other.blob(LARGE)
         os.utime(other.path / "packs", (1000, 1000))
         init(Settings(cwd=str(folder)), ".")
-        with opened(Settings(cwd=str(folder))):
+        with open_platform(Settings(cwd=str(folder))):
             pass
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
@@ -131,7 +131,7 @@ def test_packs_that_the_reference_adds_and_removes_are_followed(other: Reference
 @pytest.mark.parametrize("data", [b"", REPORT, bytes(range(256)) * 5000], ids=["empty", "small", "large"])
 def test_a_blob_lies_under_its_hash_as_its_own_bytes(tmp_path: Path, data: bytes) -> None:
     init(Settings(cwd=str(tmp_path)), ".")
-    with opened(Settings(cwd=str(tmp_path))) as platform:
+    with open_platform(Settings(cwd=str(tmp_path))) as platform:
         digits = platform.objects.put(data).hex
         assert platform.objects.put_stream([data]).digest.hex == digits
     place = tmp_path / ".ctx" / "objects" / digits[:2] / digits[2:]
@@ -144,7 +144,7 @@ def test_a_blob_lies_under_its_hash_as_its_own_bytes(tmp_path: Path, data: bytes
 def test_packs_that_share_a_prompt_and_an_input_share_one_blob_of_each(tmp_path: Path) -> None:
     init(Settings(cwd=str(tmp_path)), ".")
     prompt, order = b"You are careful.", b"order 881"
-    with opened(Settings(cwd=str(tmp_path))) as platform:
+    with open_platform(Settings(cwd=str(tmp_path))) as platform:
         for n in range(3):
             with platform.objects.batch() as batch:
                 refs = [str(batch.put(data)) for data in (prompt, order, b"output %d" % n)]

@@ -8,7 +8,7 @@ import pytest
 
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.surfaces.running import ctx
@@ -48,7 +48,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A store, and the digits of the pack in it. Nothing here changes either."""
     folder = tmp_path_factory.mktemp("cat")
     init(Settings(cwd=str(folder)), ".")
-    with opened(Settings(cwd=str(folder))) as platform:
+    with open_platform(Settings(cwd=str(folder))) as platform:
         return folder, pack_log(platform, json.dumps(LOG).encode(), root=str(folder)).digest.hex
 
 

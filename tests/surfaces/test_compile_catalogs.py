@@ -9,7 +9,7 @@ from contextplane.model.keys import OWNER
 from tests.surfaces.registries import KEYS, at_office, key_file
 from tests.surfaces.running import Result, ctx
 from tests.surfaces.sample import Store, one_error_line
-from tests.unit.app.casing import SHOWN, pack_file, written
+from tests.unit.compiler.case_files import SHOWN, pack_file, write_json
 from tests.unit.compiler.scenario import put
 from tests.unit.registry.desk import CATALOG, ISSUER, ROLES
 from tests.unit.trust.world import key_of
@@ -25,10 +25,10 @@ NAMING = {"/request/context_pack_refs": [PACK, SHARED]}
 def files(tmp_path: Path) -> Path:
     """A pack that draws on a catalog, the catalog, a request that names both, and the same as a golden case."""
     pack_file(tmp_path, {BINDING: "support.refund.review"})
-    written(tmp_path, "shared.json", CATALOG)
-    written(tmp_path, "request.json", put(SHOWN, NAMING))
+    write_json(tmp_path, "shared.json", CATALOG)
+    write_json(tmp_path, "request.json", put(SHOWN, NAMING))
     (tmp_path / "golden").mkdir()
-    written(tmp_path / "golden", "refund.json", put(SHOWN, NAMING))
+    write_json(tmp_path / "golden", "refund.json", put(SHOWN, NAMING))
     return tmp_path
 
 
@@ -75,7 +75,7 @@ def test_a_published_pack_keeps_its_catalogs_and_is_compiled_with_them(files: Pa
         key_file(files, name)
     with at_office(store.folder) as here:
         here.trust("root", OWNER)
-        trusting = here.desk.keys.trusting
+        trusting = here.desk.keys.key_trust
         here.change_keys(*(trusting(key_of(name).public_key, ISSUER, roles=roles) for name, roles in ROLES.items()))
         here.release(CATALOG)
     done(ctx("golden", "record", "golden", "pack.json", "--catalog", SHARED, cwd=files))
@@ -99,7 +99,7 @@ def test_a_published_pack_keeps_its_catalogs_and_is_compiled_with_them(files: Pa
     context = json.loads(done(ctx("compile", PACK, *of_registry, cwd=files)))
     assert [one["ref"] for one in context["context_ledger"]["lineage"]] == [PACK, SHARED]
     assert context["context_ledger"]["lineage"][0]["digest"] == digest
-    written(files / "golden", "alone.json", SHOWN)
+    write_json(files / "golden", "alone.json", SHOWN)
     recorded = done(ctx("golden", "record", "golden", PACK, "--environment", "prod", cwd=files))
     assert recorded == "alone: recorded\nrefund: as it was recorded\n"
     file = json.loads(

@@ -11,7 +11,7 @@ import pytest
 
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.support.reference_store import ReferenceStore
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def pack(folder: Path) -> Pack:
     def packed(**fields: object) -> str:
-        with opened(Settings(cwd=str(folder))) as platform:
+        with open_platform(Settings(cwd=str(folder))) as platform:
             return pack_log(platform, json.dumps({**LOG, **fields}).encode(), root=str(folder)).digest.hex
 
     return packed

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from contextplane.app.execution.archive import export_packs
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.archive import ArchiveTooLarge
 from contextplane.model.ids import Digest
@@ -99,8 +99,8 @@ def test_an_archive_is_not_written_to_a_terminal(pair_once: Pair) -> None:
 
 
 def test_more_members_than_the_limit_are_not_written(pair_once: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("contextplane.app.execution.archive.MEMBERS_MOST", 10)
-    with opened(Settings(cwd=str(pair_once.here))) as platform, pytest.raises(ArchiveTooLarge):
+    monkeypatch.setattr("contextplane.app.execution.archive.MAX_MEMBERS", 10)
+    with open_platform(Settings(cwd=str(pair_once.here))) as platform, pytest.raises(ArchiveTooLarge):
         export_packs(platform, [pair_once.pack], str(pair_once.folder / "x.tar"))
     assert not (pair_once.folder / "x.tar").exists()
 

@@ -16,15 +16,15 @@ import pytest
 from contextplane.app.execution.fork import finalize, fork
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
-from contextplane.model.catalog import BLOB, Recorded
-from contextplane.model.execution.manifest import MANIFEST_MOST
+from contextplane.model.catalog import BLOB, IndexedObject
+from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES
 from contextplane.model.ids import Digest
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.parse import parse
 from contextplane.model.timestamp import Timestamp
-from contextplane.record.draft import DRAFT_MOST, InvalidDraft
+from contextplane.record.draft import MAX_DRAFT_BYTES, InvalidDraft
 from contextplane.store.fsck import fsck
 from contextplane.testing.proofs import proves
 from tests.support.reference_store import ReferenceStore
@@ -47,7 +47,7 @@ REFUSED = 10
 def run(tmp_path: Path) -> str:
     """A store in the test's folder with one run; its digits."""
     init(Settings(cwd=str(tmp_path)), ".")
-    with opened(Settings(cwd=str(tmp_path))) as platform:
+    with open_platform(Settings(cwd=str(tmp_path))) as platform:
         return pack_log(platform, msgspec.json.encode(LOG), root=str(tmp_path)).digest.hex
 
 
@@ -113,7 +113,7 @@ def test_the_command_that_is_told_can_be_pasted_whatever_the_folder_is_called(tm
     folder = tmp_path / "my runs"
     folder.mkdir()
     init(Settings(cwd=str(folder)), ".")
-    with opened(Settings(cwd=str(folder))) as platform:
+    with open_platform(Settings(cwd=str(folder))) as platform:
         digest = pack_log(platform, msgspec.json.encode(LOG), root=str(folder)).digest
     told_line = ctx("fork", digest.hex, cwd=folder).out.splitlines()[1]
     (draft,) = (folder / ".ctx" / "drafts").iterdir()
@@ -193,7 +193,7 @@ def test_a_broken_draft_is_refused_with_every_place_and_nothing_is_stored(tmp_pa
     draft = forked(tmp_path, run)
     edit(draft, another_model)
     edited, before = draft.read_bytes(), stored(tmp_path)
-    with opened(Settings(cwd=str(tmp_path))) as platform:
+    with open_platform(Settings(cwd=str(tmp_path))) as platform:
         for name, (change, places) in BROKEN.items():
             draft.write_bytes(edited)
             edit(draft, change)
@@ -214,7 +214,7 @@ def test_what_is_wrong_with_the_json_of_a_draft_is_told_with_its_form_and_what_d
     draft = forked(tmp_path, run)
     edit(draft, lambda value: value.update(foo=1, system_prompt=NOWHERE))
     draft.write_bytes(draft.read_bytes().rstrip()[:-1] + b', "model": {}, "hash": 9007199254740993}')
-    with opened(Settings(cwd=str(tmp_path))) as platform, pytest.raises(JsonRefused) as caught:
+    with open_platform(Settings(cwd=str(tmp_path))) as platform, pytest.raises(JsonRefused) as caught:
         finalize(platform, str(draft))
     assert caught.value.code == "json_duplicate_key"
     assert [other.at for other in caught.value.others] == ["/hash", "/hash", "/foo", "/system_prompt"]
@@ -224,14 +224,14 @@ def test_what_is_wrong_with_the_json_of_a_draft_is_told_with_its_form_and_what_d
 def test_what_is_no_json_is_refused_with_its_place(tmp_path: Path, run: str) -> None:
     draft = tmp_path / f"{run[:4]}.json"
     assert ctx("finalize", str(draft), cwd=tmp_path).status == 13
-    with opened(Settings(cwd=str(tmp_path))) as platform:
+    with open_platform(Settings(cwd=str(tmp_path))) as platform:
         for text in (b"", b"{", b'{"a":1,"a":1}', b"\xff"):
             draft.write_bytes(text)
             with pytest.raises(JsonRefused) as caught:
                 finalize(platform, str(draft))
             assert str(caught.value.at).partition("#")[0] == str(draft)
         with draft.open("r+b") as file:
-            file.truncate(DRAFT_MOST + 1)
+            file.truncate(MAX_DRAFT_BYTES + 1)
         with pytest.raises(InvalidDraft, match="larger than any draft"):
             finalize(platform, str(draft))
     draft.write_bytes(b"{")
@@ -243,14 +243,14 @@ def test_what_is_no_json_is_refused_with_its_place(tmp_path: Path, run: str) -> 
 def test_a_run_whose_manifest_is_nearly_as_large_as_one_may_be_can_be_forked_finalized_and_checked(
     tmp_path: Path, run: str
 ) -> None:
-    with opened(Settings(cwd=str(tmp_path))) as platform:
+    with open_platform(Settings(cwd=str(tmp_path))) as platform:
         size = platform.objects.size(Digest(run))
         # What a fork has more is its parent; each field is on a line of its own in the draft.
-        room = MANIFEST_MOST - size - 100
+        room = MAX_MANIFEST_BYTES - size - 100
         log = LOG | {"model": {"identifier": "m-1", "parameters": {"long": "x" * room}}}
         large = pack_log(platform, msgspec.json.encode(log), root=str(tmp_path)).digest
         draft = Path(fork(platform, large))
-        assert draft.stat().st_size > MANIFEST_MOST
+        assert draft.stat().st_size > MAX_MANIFEST_BYTES
         draft.write_bytes(draft.read_bytes().replace(b'"m-1"', b'"m-2"', 1))
         done = finalize(platform, str(draft))
         assert done.manifest.parent == str(large)
@@ -295,10 +295,10 @@ def test_a_run_of_the_reference_is_forked_and_finalized_as_well(tmp_path: Path) 
 
 def test_what_a_finalized_fork_refers_to_is_not_collected(tmp_path: Path, run: str) -> None:
     draft = forked(tmp_path, run)
-    with opened(Settings(cwd=str(tmp_path))) as platform:
+    with open_platform(Settings(cwd=str(tmp_path))) as platform:
         digest = platform.objects.put(b"You are bold.")
         with platform.catalog.write() as tx:
-            tx.objects.record(Recorded(digest=digest, kind=BLOB, size=13, traced=True))
+            tx.objects.record(IndexedObject(digest=digest, kind=BLOB, size=13, traced=True))
     edit(draft, lambda value: value.update(system_prompt=str(digest)))
     done = told(ctx("finalize", str(draft), "--json", cwd=tmp_path))
     assert told(ctx("gc", "--grace", "0s", "--json", cwd=tmp_path))["removed"] == []
@@ -346,7 +346,7 @@ def test_a_finalize_that_was_killed_is_done_again_to_the_same_pack(tmp_path: Pat
     edit(draft, another_model)
     for nth in range(1, 100):
         command = [sys.executable, "-c", KILLED, str(tmp_path), str(draft), str(nth)]
-        if subprocess.run(command, check=False, env=child_environment(measured=False)).returncode != -signal.SIGKILL:
+        if subprocess.run(command, check=False, env=child_environment()).returncode != -signal.SIGKILL:
             break
     assert nth > 5
     assert len(packs(tmp_path)) == 2

@@ -8,7 +8,7 @@ import pytest
 
 from contextplane.app.execution.fork import DraftDamaged, finalize, fork
 from contextplane.app.execution.pack import pack_log
-from contextplane.app.platform import Platform, opened
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.model.problems import DocumentInvalid
@@ -34,7 +34,7 @@ class Forked:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         assert ctx("init", cwd=folder).status == 0
-        with opened(Settings(cwd=str(folder))) as platform:
+        with open_platform(Settings(cwd=str(folder))) as platform:
             self.run = pack_log(platform, LOG, root=str(folder)).digest
             self.draft = Path(fork(platform, self.run))
         self.write(b"m-1", b"m-2")
@@ -86,7 +86,7 @@ def test_what_is_missing_and_was_here_has_the_same_way_out(
     forked: Forked, what: Callable[[Forked], Digest], told: str
 ) -> None:
     place(forked.folder, what(forked)).unlink()
-    with opened(Settings(cwd=str(forked.folder))) as platform:
+    with open_platform(Settings(cwd=str(forked.folder))) as platform:
         error = forked.refused(platform)
         assert (error.code, error.family, error.hint) == ("draft_invalid", "refused", HEALS)
         assert f"{forked.name}{told}" in error.message
@@ -97,7 +97,7 @@ def test_what_is_missing_and_was_here_has_the_same_way_out(
 def test_what_never_was_here_is_a_mistake_of_the_draft(forked: Forked) -> None:
     nowhere = Digest.of(b"never stored")
     forked.write(str(ORDER).encode(), str(nowhere).encode())
-    with opened(Settings(cwd=str(forked.folder))) as platform:
+    with open_platform(Settings(cwd=str(forked.folder))) as platform:
         error = forked.refused(platform)
         assert (error.code, error.message) == ("draft_invalid", f"missing in this store: {nowhere}")
         assert error.hint == InvalidDraft.way_out
@@ -107,7 +107,7 @@ def test_damage_is_told_with_what_else_is_wrong(forked: Forked) -> None:
     damage(place(forked.folder, ORDER))
     nowhere = Digest.of(b"never stored")
     forked.write(str(Digest.of(b"You are careful.")).encode(), str(nowhere).encode())
-    with opened(Settings(cwd=str(forked.folder))) as platform:
+    with open_platform(Settings(cwd=str(forked.folder))) as platform:
         error = forked.refused(platform)
         assert isinstance(error, DraftDamaged)
         assert [problem.at for problem in error.problems] == ["/system_prompt", "/inputs/0/content_ref"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.surfaces.artifacts import damage, packed, place
@@ -30,12 +30,12 @@ def an_entry(folder: Path, run: Digest) -> None:
 
 
 def the_index(folder: Path, run: Digest) -> None:
-    with opened(Settings(cwd=str(folder))) as platform, platform.catalog.write() as tx:
+    with open_platform(Settings(cwd=str(folder))) as platform, platform.catalog.write() as tx:
         tx.packs.remove(run)
 
 
 def of_no_run(folder: Path, _run: Digest) -> None:
-    with opened(Settings(cwd=str(folder))) as platform, platform.catalog.write() as tx:
+    with open_platform(Settings(cwd=str(folder))) as platform, platform.catalog.write() as tx:
         tx.objects.keep("handoff/pk_abcd2345/1", Digest.of(b"never stored"))
 
 

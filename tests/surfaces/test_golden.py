@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.surfaces.registries import prepared
 from tests.surfaces.running import ctx
 from tests.surfaces.sample import Store, one_error_line
-from tests.unit.app.casing import SHOWN, pack_file, written
+from tests.unit.compiler.case_files import SHOWN, pack_file, write_json
 from tests.unit.compiler.scenario import put
 from tests.unit.registry.desk import version
 
@@ -16,7 +16,7 @@ REFUSED, DRIFT, NOT_FOUND = 10, 12, 13
 def test_what_is_recorded_is_checked_and_a_drift_is_named(tmp_path: Path) -> None:
     pack_file(tmp_path)
     (tmp_path / "golden").mkdir()
-    written(tmp_path / "golden", "refund.json", SHOWN)
+    write_json(tmp_path / "golden", "refund.json", SHOWN)
     done = ctx("golden", "check", "golden", "pack.json", cwd=tmp_path)
     told = "not recorded refund: 'ctx golden record' writes it\n1 case, 0 drifted, 1 not recorded\n"
     assert (done.status, done.out) == (DRIFT, told)
@@ -33,12 +33,12 @@ def test_what_is_recorded_is_checked_and_a_drift_is_named(tmp_path: Path) -> Non
     assert (answer["passed"], answer["cases"][0]["stage"]) == (False, "tools")
     done = ctx("golden", "record", "golden", other, cwd=tmp_path)
     assert "refund: recorded anew, otherwise from tools on\n    - tool adp_payments.issue_refund: " in done.out
-    written(tmp_path / "golden", "other.json", put(SHOWN, {"/request/context_pack_refs/0": "ctxpack.other@1.0.0"}))
+    write_json(tmp_path / "golden", "other.json", put(SHOWN, {"/request/context_pack_refs/0": "ctxpack.other@1.0.0"}))
     # A case of another pack tries nothing of this one.
     for verb in ("record", "check"):
         done = ctx("golden", verb, "golden", other, cwd=tmp_path)
         assert "golden/other.json:" in one_error_line(done, REFUSED, "compile_pack_not_requested")
-    written(tmp_path / "golden", "other.json", put(SHOWN, {"/request/input/intent": "support.unknown"}))
+    write_json(tmp_path / "golden", "other.json", put(SHOWN, {"/request/input/intent": "support.unknown"}))
     done = ctx("golden", "record", "golden", other, cwd=tmp_path)
     assert "other: recorded; it is refused with compile_intent_mismatch\n" in done.out
     one_error_line(ctx("golden", "check", "none", "pack.json", cwd=tmp_path), NOT_FOUND, "document_unreadable")
@@ -48,8 +48,8 @@ def test_a_publication_asks_the_golden_cases(tmp_path: Path) -> None:
     store = Store(tmp_path)
     prepared(store.folder)
     (tmp_path / "golden").mkdir()
-    written(tmp_path / "golden", "refund.json", SHOWN)
-    written(tmp_path, "pack.json", version("5.0.0"))
+    write_json(tmp_path / "golden", "refund.json", SHOWN)
+    write_json(tmp_path, "pack.json", version("5.0.0"))
     publish = ("publish", "ctxpack.support@5.0.0", "--golden", "golden", "--key", "./pub.pem")
     line = one_error_line(ctx(*publish, cwd=tmp_path), REFUSED, "publish_golden_failed")
     assert "refund drifted at record" in line
@@ -64,7 +64,7 @@ def test_a_publication_asks_the_golden_cases(tmp_path: Path) -> None:
     other = ctx("golden", "check", "golden", "--environment", "staging", cwd=tmp_path)
     assert (other.status, "ctxpack.support@1.0.0" in other.err) == (REFUSED, True), other
     document = json.loads((tmp_path / "golden" / "refund.json").read_text())
-    written(
+    write_json(
         tmp_path / "golden", "refund.json", put(document, {"/request/context_pack_refs/0": "ctxpack.support@5.0.0"})
     )
     assert ctx("golden", "record", "golden", "--environment", "staging", cwd=tmp_path).status == 0

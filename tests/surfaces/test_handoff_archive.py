@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from contextplane.app.execution.archive import import_packs
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
-from contextplane.model.archive import Carried, Header
-from contextplane.model.handoff import HandoffPack, Kept, pack_bytes
+from contextplane.model.archive import ArchivedHandoff, Header
+from contextplane.model.handoff import HandoffPack, KeptRevision, pack_bytes
 from contextplane.model.ids import Digest, HandoffId
 from tests.surfaces.archives import archive, log, refused
 from tests.surfaces.handed_on import HandedOn, json_of
@@ -63,7 +63,7 @@ def test_taking_it_again_changes_nothing_and_a_later_one_goes_on(two: Two) -> No
 def test_a_revision_that_waits_to_become_a_file_was_never_lost(two: Two, tmp_path: Path) -> None:
     file = str(tmp_path / "pack.tar")
     assert two.here.ctx("export", two.id, "-o", file).status == 0
-    with opened(Settings(cwd=str(two.here.folder))) as platform:
+    with open_platform(Settings(cwd=str(two.here.folder))) as platform:
         data = platform.objects.get(Digest.of(two.here.ctx("cat", f"{two.id}@1").raw))
         (two.here.folder / ".ctx" / "objects" / Digest.of(data).hex[:2] / Digest.of(data).hex[2:]).unlink()
         with platform.catalog.write() as tx:
@@ -163,8 +163,8 @@ def forged(
     """An archive of one pack whose header may say something else than its object."""
     data = data or pack_bytes(pack)
     digest = Digest.of(data)
-    kept = Kept(revision=revision or pack.revision, digest=digest)
-    carried = Carried(id=HandoffId(handoff_id or pack.id), revisions=(kept,))
+    kept = KeptRevision(revision=revision or pack.revision, digest=digest)
+    carried = ArchivedHandoff(id=HandoffId(handoff_id or pack.id), revisions=(kept,))
     return archive(Header(roots=(), handoffs=(carried,)), data)
 
 
@@ -192,7 +192,7 @@ def test_what_is_not_the_revision_that_it_says_is_refused_and_nothing_is_taken(t
 
 def test_a_header_without_its_revisions_is_refused(two: Two) -> None:
     digest = Digest.of(b"nobody has this")
-    carried = Carried(id=HandoffId(two.id), revisions=(Kept(revision=1, digest=digest),))
+    carried = ArchivedHandoff(id=HandoffId(two.id), revisions=(KeptRevision(revision=1, digest=digest),))
     data = archive(Header(roots=(), handoffs=(carried,)))
     assert f"{two.id}@1 is not in it" in refused(two.there.ctx("import", "-", input=data), 10, "archive_invalid")
 

@@ -6,22 +6,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.app.handoff.store import opened_desk
+from contextplane.app.handoff.session import open_handoffs
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
-from contextplane.handoff.reader import Written
+from contextplane.handoff.reader import WriteResult
 from contextplane.model.handoff import HandoffDocument
 from tests.surfaces.running import Result, ctx
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> list[Written]:
+def written(tmp_path: Path) -> list[WriteResult]:
     """Two packs, of which the second is deleted."""
     settings = Settings(cwd=str(tmp_path))
     init(settings, ".")
-    with opened_desk(settings) as desk:
-        packs = [desk.shelf.write(HandoffDocument(sections=(), name=f"pack {n}")) for n in range(2)]
-        desk.shelf.delete("pack 1")
+    with open_handoffs(settings) as desk:
+        packs = [desk.repository.write(HandoffDocument(sections=(), name=f"pack {n}")) for n in range(2)]
+        desk.repository.delete("pack 1")
         return packs
 
 
@@ -30,7 +30,7 @@ def told(result: Result) -> dict[str, object]:
     return msgspec.json.decode(result.raw, type=dict[str, object])
 
 
-def test_a_store_with_handoff_packs_is_sound_and_can_be_rebuilt(tmp_path: Path, written: list[Written]) -> None:
+def test_a_store_with_handoff_packs_is_sound_and_can_be_rebuilt(tmp_path: Path, written: list[WriteResult]) -> None:
     assert told(ctx("fsck", "--json", cwd=tmp_path))["counts"] == {
         "missing": 0,
         "corrupt": 0,
@@ -51,7 +51,7 @@ def test_a_store_with_handoff_packs_is_sound_and_can_be_rebuilt(tmp_path: Path, 
     assert ctx("cat", str(written[0].digest), cwd=tmp_path).status == 0
 
 
-def test_a_damaged_revision_is_found(tmp_path: Path, written: list[Written]) -> None:
+def test_a_damaged_revision_is_found(tmp_path: Path, written: list[WriteResult]) -> None:
     digits = written[0].digest.hex
     path = tmp_path / ".ctx" / "objects" / digits[:2] / digits[2:]
     path.chmod(0o644)
@@ -61,7 +61,7 @@ def test_a_damaged_revision_is_found(tmp_path: Path, written: list[Written]) -> 
     assert f"needed by handoff/{written[0].pack.id}/1" in result.out
 
 
-def test_a_deleted_pack_is_collected_and_a_living_one_is_not(tmp_path: Path, written: list[Written]) -> None:
+def test_a_deleted_pack_is_collected_and_a_living_one_is_not(tmp_path: Path, written: list[WriteResult]) -> None:
     for path in (tmp_path / ".ctx" / "objects").glob("??/*"):
         os.utime(path, (0, 0))
     assert told(ctx("gc", "--json", cwd=tmp_path))["removed"] == []
@@ -69,5 +69,5 @@ def test_a_deleted_pack_is_collected_and_a_living_one_is_not(tmp_path: Path, wri
         done = told(ctx("gc", "--grace", "0s", "--json", *flags, cwd=tmp_path))
         assert done["removed"] == [str(written[1].digest)]
     assert ctx("fsck", cwd=tmp_path).status == 0
-    with opened_desk(Settings(cwd=str(tmp_path))) as desk:
-        assert desk.shelf.get("pack 0").pack == written[0].pack
+    with open_handoffs(Settings(cwd=str(tmp_path))) as desk:
+        assert desk.repository.get("pack 0").pack == written[0].pack

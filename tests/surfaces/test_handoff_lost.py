@@ -4,15 +4,15 @@ from pathlib import Path
 
 import msgspec
 
-from contextplane.app.handoff.store import opened_desk
+from contextplane.app.handoff.session import open_handoffs
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import HandoffSettings, Settings
 from contextplane.model.handoff import (
-    MOST_GRACE_SECONDS,
+    MAX_GRACE_SECONDS,
     HandoffDocument,
     HandoffPack,
-    grace_body,
+    grace_event_body,
     longest_grace,
     pack_bytes,
 )
@@ -67,16 +67,16 @@ def test_what_a_server_still_serves_is_not_collected_by_somebody_who_knows_no_su
 def test_every_pack_that_is_collected_is_named_also_by_a_dry_run(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     init(settings, ".")
-    with opened_desk(settings) as desk:
-        kept, gone = (desk.shelf.write(HandoffDocument(sections=(), name=name)) for name in ("kept", "gone"))
-        desk.shelf.write(HandoffDocument(sections=()), identity="gone", expected_revision=1)
-        desk.shelf.delete("gone")
+    with open_handoffs(settings) as desk:
+        kept, gone = (desk.repository.write(HandoffDocument(sections=(), name=name)) for name in ("kept", "gone"))
+        desk.repository.write(HandoffDocument(sections=()), identity="gone", expected_revision=1)
+        desk.repository.delete("gone")
     named = [{"id": gone.pack.id, "revisions": [1, 2], "why": "deleted"}]
     for flags in (["--dry-run"], ["--dry-run"], []):
         assert told(ctx("gc", "--grace", "0s", "--json", *flags, cwd=tmp_path))["handoffs"] == named
     assert told(ctx("gc", "--grace", "0s", "--json", cwd=tmp_path))["handoffs"] == []
-    with opened_desk(settings) as desk:
-        desk.shelf.delete("kept")
+    with open_handoffs(settings) as desk:
+        desk.repository.delete("kept")
     result = ctx("gc", "--grace", "0s", "--dry-run", cwd=tmp_path)
     assert f"would remove  {kept.pack.id}  a handoff pack with 1 revision, deleted" in result.out
 
@@ -84,14 +84,14 @@ def test_every_pack_that_is_collected_is_named_also_by_a_dry_run(tmp_path: Path)
 def test_the_longest_grace_time_that_was_ever_told_counts_and_is_told_once(tmp_path: Path) -> None:
     init(Settings(cwd=str(tmp_path)), ".")
     for seconds in (900, 5000, 0, 5000, 10**20, 7000, 10**20):
-        with opened_desk(settings_of(tmp_path, seconds)) as desk:
-            assert desk.shelf.list().total == 0
-    with opened(Settings(cwd=str(tmp_path))) as platform, platform.catalog.read() as view:
+        with open_handoffs(settings_of(tmp_path, seconds)) as desk:
+            assert desk.repository.list().total == 0
+    with open_platform(Settings(cwd=str(tmp_path))) as platform, platform.catalog.read() as view:
         bodies = [event.body for event in view.streams.read("handoff_grace")]
-    assert [msgspec.json.decode(body)["grace_seconds"] for body in bodies] == [5000, MOST_GRACE_SECONDS]
+    assert [msgspec.json.decode(body)["grace_seconds"] for body in bodies] == [5000, MAX_GRACE_SECONDS]
     assert longest_grace([]) == 900
-    assert longest_grace([grace_body(1000, NOW), grace_body(10, NOW)]) == 1000
-    assert longest_grace([b"\xff", b"{}"]) == MOST_GRACE_SECONDS
+    assert longest_grace([grace_event_body(1000, NOW), grace_event_body(10, NOW)]) == 1000
+    assert longest_grace([b"\xff", b"{}"]) == MAX_GRACE_SECONDS
 
 
 # --- a lost catalog ---------------------------------------------------------------------------------------------------
@@ -105,11 +105,11 @@ def lose_the_catalog(folder: Path) -> None:
 def test_the_packs_of_a_lost_catalog_are_found_again_among_the_objects(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     init(settings, ".")
-    with opened_desk(settings) as desk:
-        first = desk.shelf.write(HandoffDocument(sections=(), name="plan", title="\u00e9"))
+    with open_handoffs(settings) as desk:
+        first = desk.repository.write(HandoffDocument(sections=(), name="plan", title="\u00e9"))
         large = HandoffDocument(sections=(), brief="x" * 70_000)
-        second = desk.shelf.write(large, identity="plan", expected_revision=1)
-        other = desk.shelf.write(HandoffDocument(sections=()))
+        second = desk.repository.write(large, identity="plan", expected_revision=1)
+        other = desk.repository.write(HandoffDocument(sections=()))
     lose_the_catalog(tmp_path)
     report = told(ctx("fsck", "--rebuild", "--json", cwd=tmp_path), status=1)
     rebuilt = report["rebuilt"]
@@ -117,13 +117,13 @@ def test_the_packs_of_a_lost_catalog_are_found_again_among_the_objects(tmp_path:
     named = [f"{first.pack.id}@1", f"{first.pack.id}@2", f"{other.pack.id}@1"]
     assert (rebuilt["handoffs"], rebuilt["adopted"], rebuilt["unclear"]) == (2, sorted(named), [])
     assert report["sound"]
-    with opened_desk(settings) as desk:
-        assert desk.shelf.get("plan").pack == second.pack
-        assert desk.shelf.revision(first.pack.handoff_id, 1) == first.pack
-        assert desk.shelf.page_key() == desk.shelf.page_key()
-        history = desk.shelf.history(HandoffId(first.pack.id))
-        assert [(event.kind, event.revision) for event in history.happened] == [("imported", 1), ("imported", 2)]
-        third = desk.shelf.write(HandoffDocument(sections=()), identity="plan", expected_revision=2)
+    with open_handoffs(settings) as desk:
+        assert desk.repository.get("plan").pack == second.pack
+        assert desk.repository.revision(first.pack.handoff_id, 1) == first.pack
+        assert desk.repository.page_key() == desk.repository.page_key()
+        history = desk.repository.history(HandoffId(first.pack.id))
+        assert [(event.kind, event.revision) for event in history.events] == [("imported", 1), ("imported", 2)]
+        third = desk.repository.write(HandoffDocument(sections=()), identity="plan", expected_revision=2)
         assert third.pack.revision == 3
     # Nothing was lost this time, so nothing is looked for.
     assert "adopted" not in ctx("fsck", "--rebuild", cwd=tmp_path).out
@@ -142,7 +142,7 @@ def test_only_what_is_exactly_a_revision_is_adopted_and_only_once(tmp_path: Path
         b'{"brief":',
         b"",
     ]
-    with opened(Settings(cwd=str(tmp_path))) as platform:
+    with open_platform(Settings(cwd=str(tmp_path))) as platform:
         for data in (*map(pack_bytes, (good, twin, lone, a_pack(id=OLD, title="another"))), *others):
             platform.objects.put(data)
     lose_the_catalog(tmp_path)
@@ -151,16 +151,16 @@ def test_only_what_is_exactly_a_revision_is_adopted_and_only_once(tmp_path: Path
     adopted = [line.split()[1] for line in result.out.splitlines() if line.startswith("adopted")]
     assert adopted == [f"{ONE}@1", "pk_bbbbbbbb@7"]
     assert f"not adopted  {OLD}" in result.out
-    with opened_desk(Settings(cwd=str(tmp_path))) as desk:
-        assert desk.shelf.list().total == 2
+    with open_handoffs(Settings(cwd=str(tmp_path))) as desk:
+        assert desk.repository.list().total == 2
 
 
 def test_a_check_counts_the_revisions_that_are_no_files_yet(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     init(settings, ".")
     obstacle = tmp_path / ".ctx" / "objects" / ".staging"
-    with opened_desk(settings) as desk:
-        desk.shelf.write(HandoffDocument(sections=(), brief="small"))
+    with open_handoffs(settings) as desk:
+        desk.repository.write(HandoffDocument(sections=(), brief="small"))
         obstacle.rename(tmp_path / "aside")  # so that nothing can become a file
         obstacle.write_bytes(b"")
     report = told(ctx("fsck", "--json", cwd=tmp_path))

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.handoff.store import HeldIds, opened_desk
+from contextplane.app.handoff.session import ProcessIds, open_handoffs
 from contextplane.app.settings import HandoffSettings, Settings
 from contextplane.model.handoff import HandoffDocument
 from tests.surfaces.agents import says
@@ -77,8 +77,8 @@ def test_the_packs_of_a_read_only_reference_root_can_be_read_without_any_store(f
 
 def test_a_read_only_store_shows_its_packs_and_the_new_ones_beside_it(folder: Path) -> None:
     there = ReferencePacks(folder)
-    with opened_desk(Settings(cwd=str(folder), handoff=HandoffSettings(root=str(folder)))) as desk:
-        mine = desk.shelf.write(HandoffDocument(sections=(), name="mine")).pack
+    with open_handoffs(Settings(cwd=str(folder), handoff=HandoffSettings(root=str(folder)))) as desk:
+        mine = desk.repository.write(HandoffDocument(sections=(), name="mine")).pack
     there.write(ONE, name="plan")
     sealed(folder)
     assert listed(handoff(folder, "list", "--json")) == sorted([ONE, mine.id])
@@ -87,7 +87,7 @@ def test_a_read_only_store_shows_its_packs_and_the_new_ones_beside_it(folder: Pa
 
 
 def test_a_page_token_of_such_a_place_is_good_for_the_next_call() -> None:
-    assert HeldIds().secret() == HeldIds().secret()
+    assert ProcessIds().secret() == ProcessIds().secret()
 
 
 def test_a_folder_of_packs_that_cannot_be_listed_is_reported_and_everything_else_works(folder: Path) -> None:
@@ -96,8 +96,8 @@ def test_a_folder_of_packs_that_cannot_be_listed_is_reported_and_everything_else
     there.folder.chmod(0)
     folder.chmod(0o777)
     assert listed(handoff(folder, "list", "--json")) == []
-    with opened_desk(Settings(cwd=str(folder), handoff=HandoffSettings(root=str(folder)))) as desk:
-        mine = desk.make().write(HandoffDocument(sections=(), name="mine")).pack
+    with open_handoffs(Settings(cwd=str(folder), handoff=HandoffSettings(root=str(folder)))) as desk:
+        mine = desk.create_store().write(HandoffDocument(sections=(), name="mine")).pack
     for path in (folder / ".ctx", *(folder / ".ctx").rglob("*")):
         path.chmod(0o777)
     for _ in range(2):

@@ -60,7 +60,7 @@ def test_a_diff_without_a_number_is_with_the_newest_and_its_status_can_tell(plac
     one_error_line(place.ctx("diff", f"{pack.id}@1", f"{pack.id}@9"), 13, "handoff_not_found")
     one_error_line(place.ctx("diff", f"{pack.id}@1", "0" * 64), 2, "usage")
     with place.desk() as desk:
-        desk.shelf.ttl(pack.id, expected_revision=3, extend_minutes=5)
+        desk.repository.ttl(pack.id, expected_revision=3, extend_minutes=5)
     (one,) = json_of(place.ctx("diff", f"{pack.id}@3", pack.id, "--json"))["entries"]
     assert one["at"] == "expires_at"
 

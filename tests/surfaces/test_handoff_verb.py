@@ -165,7 +165,7 @@ def test_the_log_tells_everything_also_of_a_deleted_pack_until_it_is_collected(p
     pack = place.write(name="login-bug")
     place.write(pack.id, revision=1, status="finalized")
     with place.desk() as desk:
-        desk.shelf.ttl(pack.id, expected_revision=2, extend_minutes=5)
+        desk.repository.ttl(pack.id, expected_revision=2, extend_minutes=5)
     place.delete(pack.id)
     one_error_line(place.ctx("handoff", "read", pack.id), 13, "handoff_not_found")
     told = json_of(place.ctx("handoff", "log", pack.id, "--json"))

@@ -8,6 +8,7 @@ from contextplane import __version__
 from contextplane.cli.exit import LEGEND
 from contextplane.cli.parser import top_help
 from contextplane.cli.table import VERBS
+from tests.support.cases import cases
 from tests.surfaces.running import Result, ctx
 from tests.surfaces.sample import Store, one_error_line
 
@@ -43,7 +44,7 @@ def test_an_unknown_verb_suggests_the_one_that_was_meant(tmp_path: Path, typed: 
     assert f"did you mean 'ctx {meant}'?" in one_error_line(ctx(typed, cwd=tmp_path), 2, "usage")
 
 
-@pytest.mark.parametrize(
+@cases(
     "args",
     [
         ["xyzzy"],

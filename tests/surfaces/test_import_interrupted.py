@@ -8,11 +8,11 @@ import pytest
 
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.app.execution.archive import import_packs
-from contextplane.app.platform import Platform, opened
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
-from contextplane.store.gc import Collected, gc
+from contextplane.store.gc import GcResult, gc
 from contextplane.testing.faults import Faults, FaultyDisk
 from tests.surfaces.archives import Pair, contents, store_in
 
@@ -29,7 +29,7 @@ def import_on(platform: Platform, faults: Faults, file: Path) -> None:
         platform.objects = real
 
 
-def collected(platform: Platform) -> Collected:
+def collected(platform: Platform) -> GcResult:
     return gc(platform.catalog, platform.entries, platform.objects, older_than=FAR_AHEAD, dry_run=False)
 
 
@@ -60,7 +60,7 @@ def left(folder: Path) -> set[str]:
 
 
 def test_what_a_killed_import_staged_is_named_until_it_is_old_and_then_removed(pair: Pair) -> None:
-    with opened(Settings(cwd=str(pair.there))) as platform:
+    with open_platform(Settings(cwd=str(pair.there))) as platform:
         staging = Path(platform.home.objects, ".staging")
         staging.mkdir(exist_ok=True)
         (staging / "12-0123456789abcdef").write_bytes(b"half")

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from contextplane.adapters.files.archive import archive_header
 from contextplane.app.execution.archive import import_packs
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.archive import HEADER_NAME, Header, entry_name, header_bytes, object_name
-from contextplane.model.execution.manifest import MANIFEST_MOST
+from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES
 from contextplane.model.ids import Digest
+from tests.support.cases import cases
 from tests.surfaces.archives import ABSENT, Pair, archive, contents, manifest, member, refused
 from tests.surfaces.running import ctx
 
@@ -35,7 +36,7 @@ def test_no_byte_of_an_archive_can_be_another(pair_once: Pair, data: st.DataObje
     broken = whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]
     file = pair_once.file.with_name("broken.tar")
     file.write_bytes(broken)
-    with opened(Settings(cwd=str(pair_once.there))) as platform, pytest.raises(ContextPlaneError):
+    with open_platform(Settings(cwd=str(pair_once.there))) as platform, pytest.raises(ContextPlaneError):
         import_packs(platform, str(file))
     assert contents(pair_once.there) == {}
 
@@ -61,7 +62,7 @@ def _header(*roots: bytes, parents: tuple[bytes, ...] = ()) -> Header:
     return Header(roots=tuple(sorted(map(Digest.of, roots))), parents=tuple(map(Digest.of, parents)))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "code"),
     [
         (archive(_header(LONE)), "archive_invalid"),
@@ -102,12 +103,12 @@ def test_an_archive_that_says_otherwise_than_it_holds_is_refused(pair_once: Pair
 
 def test_a_manifest_beyond_its_limit_is_refused_before_it_is_read(pair_once: Pair) -> None:
     first = member(HEADER_NAME, header_bytes(_header(LONE)))
-    large = archive_header(object_name(Digest.of(LONE)), MANIFEST_MOST + 1)
+    large = archive_header(object_name(Digest.of(LONE)), MAX_MANIFEST_BYTES + 1)
     assert "larger than any manifest" in refused(pair_once.take(first + large), 10, "archive_invalid")
 
 
 def test_a_pack_is_whole_when_the_store_has_what_the_archive_has_not(pair: Pair) -> None:
-    with opened(Settings(cwd=str(pair.there))) as platform:
+    with open_platform(Settings(cwd=str(pair.there))) as platform:
         prompt = platform.objects.put(b"prompt")
     assert pair.take(archive(_header(NEEDY), NEEDY)).status == 0
     place = pair.there / ".ctx" / "objects" / prompt.hex[:2] / prompt.hex[2:]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, keys, states
 from tests.surfaces.running import COMMAND, child_environment, ctx, ctx_as_nobody, in_public, is_root
 from tests.surfaces.sample import one_error_line
@@ -84,7 +85,7 @@ def test_a_passphrase_comes_from_a_descriptor(store: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=PATIENCE,
     )
     os.close(read)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -138,4 +139,4 @@ def typed(args: list[str], answers: list[str], *, cwd: Path) -> tuple[str, int]:
         pass
     finally:
         os.close(ours)
-    return shown.decode(), child.wait(timeout=30)
+    return shown.decode(), child.wait(timeout=PATIENCE)

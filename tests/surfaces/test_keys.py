@@ -9,18 +9,20 @@ import msgspec
 import pytest
 
 from contextplane.adapters.ed25519 import pem
-from contextplane.app.platform import opened
-from contextplane.app.registry.keys import KeyDesk
+from contextplane.app.platform import open_platform
+from contextplane.app.registry.keys import KeyStore
 from contextplane.app.settings import Settings
 from contextplane.model.timestamp import Timestamp
 from contextplane.trust.clock import LAST_MOMENT
 from contextplane.trust.verify import sign, verify
+from tests.patience import PATIENCE
+from tests.support.cases import cases
 from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, keys, listed, states
 from tests.surfaces.running import COMMAND, child_environment, ctx
 from tests.surfaces.sample import one_error_line
 from tests.surfaces.test_startup import imported
 from tests.unit.trust.world import PACK, key_of, statement
-from tests.unit.trust.world import grounds as grounds_of
+from tests.unit.trust.world import trust_context as grounds_of
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def test_a_store_without_keys_says_how_to_begin_and_the_first_key_says_for_whom(
     assert not list((tmp_path / ".ctx" / "keys").iterdir())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("args", "status", "code"),
     [
         (["new", "alice"], 14, "key_exists"),
@@ -87,8 +89,8 @@ def test_what_cannot_be_done_is_refused_with_one_line_and_changes_nothing(
 ) -> None:
     """All of them in one store: had one changed it, the count of events would say so."""
     one_error_line(keys(*args, cwd=keyring_once), status, code)
-    with opened(Settings(cwd=str(keyring_once))) as platform:
-        assert KeyDesk(platform, HUSH.encode).keyring.seq == 2
+    with open_platform(Settings(cwd=str(keyring_once))) as platform:
+        assert KeyStore(platform, HUSH.encode).keyring.seq == 2
 
 
 def test_a_threshold_a_rotation_and_a_revocation(store: Path) -> None:
@@ -193,20 +195,20 @@ class Still:
 
 
 def test_a_change_by_a_clock_that_went_backwards_comes_after_those_before_it(store: Path) -> None:
-    with opened(Settings(cwd=str(store))) as platform:
+    with open_platform(Settings(cwd=str(store))) as platform:
         platform.clock = Still(2001)
-        desk = KeyDesk(platform, HUSH.encode)
+        desk = KeyStore(platform, HUSH.encode)
         before = desk.keyring.as_of
-        after = desk.change([desk.trusting(key_of("x").public_key, "acme")], desk.signer("alice"))
+        after = desk.change([desk.key_trust(key_of("x").public_key, "acme")], desk.signer("alice"))
     assert after.as_of == Timestamp(seconds=before.seconds, nanos=before.nanos + 1000)
     assert desk.behind > 20 * 365 * 86_400
 
 
 def test_where_little_time_is_left_an_overlap_ends_with_it(store: Path) -> None:
-    with opened(Settings(cwd=str(store))) as platform:
+    with open_platform(Settings(cwd=str(store))) as platform:
         platform.clock = Still(9999)
-        desk = KeyDesk(platform, HUSH.encode)
-        desk.change([desk.trusting(key_of("x").public_key, "acme")], desk.signer("alice"))
+        desk = KeyStore(platform, HUSH.encode)
+        desk.change([desk.key_trust(key_of("x").public_key, "acme")], desk.signer("alice"))
     assert keys("rotate", "bob", "carol", "--overlap", "3650", "--key", "alice", cwd=store).status == 0
     ends = [key["valid_until"] for issuer in listed(store)["issuers"] for key in issuer["keys"] if key["name"] == "bob"]
     assert ends == [str(LAST_MOMENT)]
@@ -266,12 +268,12 @@ def test_quietly_a_new_key_is_its_id_and_a_list_is_all_ids_once(store: Path) -> 
 
 
 def test_what_a_trusted_key_signs_is_verified_by_the_keyring_of_the_store(store: Path) -> None:
-    with opened(Settings(cwd=str(store))) as platform:
-        desk = KeyDesk(platform, HUSH.encode)
+    with open_platform(Settings(cwd=str(store))) as platform:
+        desk = KeyStore(platform, HUSH.encode)
         bob = desk.signer("bob")
         envelope = sign(statement(), bob)
         grounds = grounds_of(desk.keyring, desk.now)
-        assert verify(envelope, PACK, issuer="acme", grounds=grounds).signed_by == (bob.public_key.key_id,)
+        assert verify(envelope, PACK, issuer="acme", trust_context=grounds).signed_by == (bob.public_key.key_id,)
 
 
 def test_of_two_first_keys_at_once_exactly_one_owns_the_keyring(tmp_path: Path) -> None:
@@ -287,7 +289,7 @@ def test_of_two_first_keys_at_once_exactly_one_owns_the_keyring(tmp_path: Path) 
         )
         for name in ("one", "two")
     ]
-    ends = sorted(child.wait(timeout=60) for child in children)
+    ends = sorted(child.wait(timeout=PATIENCE) for child in children)
     assert ends[0] == 0
     assert ends[1] in {2, 11, 14}
     (acme,) = listed(tmp_path)["issuers"]

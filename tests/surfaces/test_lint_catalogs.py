@@ -55,7 +55,7 @@ def test_a_pack_is_recorded_and_published_with_a_catalog_of_the_registry(tmp_pat
         key_file(tmp_path, name)
     with at_office(tmp_path) as here:
         here.trust("root", OWNER)
-        trusting = here.desk.keys.trusting
+        trusting = here.desk.keys.key_trust
         here.change_keys(*(trusting(key_of(name).public_key, ISSUER, roles=roles) for name, roles in ROLES.items()))
         here.release(CATALOG)
     assert lint(tmp_path, BOUND, "--catalog", SHARED).status == 0

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextplane import __version__
+from tests.patience import PATIENCE
 from tests.surfaces.agents import DOCUMENT, SERVER, environment, says, serving, talk
 from tests.surfaces.running import COMMAND
 
@@ -197,16 +198,25 @@ def test_a_client_that_never_introduces_itself_ends_the_process_though_its_end_i
         assert process.stderr is not None
         process.stdin.write(sent)
         process.stdin.flush()
-        assert process.wait(30) == 1
+        assert process.wait(PATIENCE) == 1
         assert process.stderr.read().endswith(b"no initialize request came in time\n")
 
 
 def test_a_client_that_introduced_itself_may_take_its_time(tmp_path: Path) -> None:
-    with serving(tmp_path, {"CONTEXT_PACK_INITIALIZE_TIMEOUT_MS": "400"}) as agent:
-        agent.asks("initialize", {"protocolVersion": "2025-11-25"})
-        with pytest.raises(subprocess.TimeoutExpired):
-            agent.process.wait(0.6)
-        assert agent.asks("ping")["result"] == {}
+    env = environment({"CONTEXT_PACK_INITIALIZE_TIMEOUT_MS": "400"})
+    theirs, ours = os.pipe()
+    with os.fdopen(ours, "wb", buffering=0) as requests:
+        requests.write(says("initialize", {"protocolVersion": "2025-11-25"}))  # it is there before the time runs
+        with subprocess.Popen([SERVER], cwd=tmp_path, env=env, stdin=theirs, stdout=subprocess.PIPE) as process:
+            os.close(theirs)
+            assert process.stdout is not None
+            assert msgspec.json.decode(process.stdout.readline())["id"] == 1
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.6)
+            requests.write(says("ping", ident=2))
+            assert msgspec.json.decode(process.stdout.readline())["result"] == {}
+            requests.close()
+            assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -214,7 +224,7 @@ def test_a_signal_is_an_orderly_end(tmp_path: Path, number: signal.Signals) -> N
     with serving(tmp_path) as agent:
         agent.asks("initialize", {})
         agent.process.send_signal(number)
-        assert agent.process.wait(30) == 0
+        assert agent.process.wait(PATIENCE) == 0
 
 
 def test_a_client_that_reads_no_more_is_left_in_peace(tmp_path: Path) -> None:
@@ -227,7 +237,7 @@ def test_a_client_that_reads_no_more_is_left_in_peace(tmp_path: Path) -> None:
         process.stdout.close()
         process.stdin.write(HELLO)
         process.stdin.flush()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
         assert process.stderr.read() == b""
 
 
@@ -241,7 +251,7 @@ def test_an_output_that_cannot_be_written_is_logged_and_no_success(tmp_path: Pat
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,
-            timeout=30,
+            timeout=PATIENCE,
         )
     assert done.returncode == 1
     assert done.stderr == b"mcp-context-pack: error: the output cannot be written: No space left on device\n"
@@ -261,7 +271,7 @@ def test_a_signal_ends_it_though_the_client_does_not_read(tmp_path: Path) -> Non
             agent.send(says("tools/list", ident=n))  # much more than a pipe holds
         assert agent.receive()["id"] == 0
         agent.process.send_signal(signal.SIGTERM)
-        assert agent.process.wait(30) == 0
+        assert agent.process.wait(PATIENCE) == 0
 
 
 def test_streams_that_do_not_block_are_waited_for(tmp_path: Path) -> None:
@@ -276,7 +286,7 @@ def test_streams_that_do_not_block_are_waited_for(tmp_path: Path) -> None:
             for n in range(many):
                 requests.write(says("tools/list", ident=n))
             told = [msgspec.json.decode(answers_.readline())["id"] for _ in range(many)]
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
     assert told == list(range(many))
 
 
@@ -290,7 +300,7 @@ def test_closed_standard_streams_are_an_end_like_any_other(tmp_path: Path) -> No
             stdin=subprocess.DEVNULL if closed == "<&-" else None,
             capture_output=True,
             check=False,
-            timeout=30,
+            timeout=PATIENCE,
         )
         assert (done.returncode, done.stderr) == (0, b""), closed
 
@@ -344,7 +354,7 @@ def test_until_the_first_call_nothing_of_the_store_is_imported(tmp_path: Path) -
 
 def test_a_list_imports_no_object_store_and_nothing_that_writes(tmp_path: Path) -> None:
     modules = imported(HELLO + LIST, tmp_path)
-    assert "contextplane.app.handoff.store" in modules
+    assert "contextplane.app.handoff.session" in modules
     unwanted = {"hashlib", "threading", "contextplane.handoff.writer", "contextplane.handoff.source"}
     assert modules & (unwanted | {"contextplane.adapters.files.objects"}) == set()
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ import rfc8785
 
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import Platform, opened
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
 from contextplane.cli.exit import EXIT_OF
 from contextplane.errors import ContextPlaneError
@@ -79,7 +79,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     (folder / "root" / "here.txt").write_bytes(b"here")
     (folder / "root" / "link").symlink_to(folder)
     init(Settings(cwd=str(folder)), ".")
-    with opened(Settings(cwd=str(folder))) as platform:
+    with open_platform(Settings(cwd=str(folder))) as platform:
         yield platform
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.surfaces.handed_on import HandedOn
@@ -85,7 +85,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     overwrite(folder, tampered)
     draft = Path(json.loads(ctx("fork", whole, "--json", cwd=folder).out)["draft"])
     (folder / "draft.json").write_text(draft.read_text().replace("model-x", "model-y"))
-    with opened(Settings(cwd=str(folder))) as platform:
+    with open_platform(Settings(cwd=str(folder))) as platform:
         stray = platform.objects.put(b"nobody refers to it")
         with platform.catalog.write() as tx:
             tx.objects.record_blobs([(stray, 19)])

@@ -15,6 +15,7 @@ from contextplane.app.init import init
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.model.reference import InvalidReference
+from tests.patience import PATIENCE
 from tests.surfaces.running import Result, child_environment, ctx
 
 KEY = "AKIA" + "ABCDEFGHIJKLMNOP"
@@ -184,7 +185,7 @@ def recording_process(folder: Path) -> Iterator["Popen[str]"]:
 
 
 def goes_on(child: "Popen[str]") -> list[str]:
-    out, _ = child.communicate("\n", timeout=30)
+    out, _ = child.communicate("\n", timeout=PATIENCE)
     assert child.returncode == 0
     return out.splitlines()
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.cases import cases
 from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import ctx
 from tests.surfaces.sample import REPORT, Store, one_error_line
@@ -56,7 +57,7 @@ def forms(digits: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("form", forms("0" * 64))
+@cases("form", forms("0" * 64))
 def test_every_form_names_the_same_pack(sample: Store, form: str) -> None:
     shown = ctx("show", forms(sample.pack)[form], "--json", cwd=sample.folder)
     assert (shown.status, msgspec.json.decode(shown.raw)["hash"]) == (0, f"sha256:{sample.pack}")
@@ -71,7 +72,7 @@ def test_every_verb_understands_them(sample: Store, verb: str) -> None:
         assert ctx(*words, forms(sample.pack)[form], "--json", cwd=sample.folder) == usual
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ref", "code"),
     [
         ("", "reference_invalid"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.registry.keys import name_of
+from contextplane.app.registry.keys import keyring_name
 from tests.surfaces.registries import at_office, key_file, pack_file, prepared
 from tests.surfaces.running import ctx
 from tests.surfaces.sample import one_error_line
@@ -69,7 +69,7 @@ def test_a_version_is_not_exported_and_the_way_out_is_told(store: Path, ref: str
 
 def test_the_history_tells_what_the_keyring_calls_whoever_acted(store: Path) -> None:
     with at_office(store) as here:
-        trusting = here.desk.keys.trusting
+        trusting = here.desk.keys.key_trust
         here.change_keys(trusting(key_of("ops").public_key, ISSUER, roles=("operator",), name="olga"))
     key_id = key_of("ops").public_key.key_id
     lines = ctx("log", f"{SUPPORT}@1.0.0", cwd=store).out.splitlines()
@@ -104,7 +104,7 @@ def test_a_quiet_history_is_one_event_a_line_by_its_place(store: Path) -> None:
     ],
 )
 def test_a_key_is_called_as_it_is_here_or_as_its_file_is(which: str, name: str) -> None:
-    assert name_of(which) == name
+    assert keyring_name(which) == name
 
 
 def test_whoever_revokes_a_key_signs_the_registry_anew_and_is_told_so(store: Path) -> None:

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from contextplane.registry.authority import RIGHTS
-from contextplane.registry.refresh import ACTIONS, REQUIRED
+from contextplane.registry.refresh import ACTIONS, REQUIRED_ACTIONS
 from tests.surfaces.running import ctx
 
 PAGE = (Path(__file__).parents[2] / "docs" / "registry.md").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def test_the_table_of_refreshes_is_that_of_the_code() -> None:
     told = {trigger: re.findall(r"[a-z_]{6,}\*?", actions.partition(":")[0]) for trigger, actions in rows}
     assert told == {
         trigger: [f"{action}*" if ACTIONS[action].absent else action for action in actions]
-        for trigger, actions in REQUIRED.items()
+        for trigger, actions in REQUIRED_ACTIONS.items()
     }
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
-from contextplane.audit.replay import Drift, Replayed
+from contextplane.audit.replay import RunDrift, ReplayedPart
 from contextplane.model.ids import Digest
 from contextplane.model.value import Document
 from tests.spec.manifest import ROOT
@@ -50,7 +50,7 @@ def packed(folder: Path, *steps: Mapping[str, object], versions: Mapping[str, st
         "outputs": [{"name": "report.md", "content": "done"}],
         "environment": {"os": "plan9", "runtime": "go1.22", "tool_versions": versions},
     }
-    with opened(Settings(cwd=str(folder))) as platform:
+    with open_platform(Settings(cwd=str(folder))) as platform:
         return pack_log(platform, msgspec.json.encode(log), root=str(folder)).digest.hex
 
 
@@ -66,8 +66,8 @@ class Answer(Document, frozen=True):
     mode: str
     confinement: str | None
     fidelity: str
-    parts: list[Replayed]
-    drift: list[Drift]
+    parts: list[ReplayedPart]
+    drift: list[RunDrift]
 
 
 def told(result: Result) -> Answer:
@@ -311,7 +311,7 @@ def test_a_plug_in_is_a_tool_of_its_package_and_is_loaded_only_when_a_step_names
     (folder / "mark").unlink()
     answer = told(ctx("replay", pack, "--json", cwd=folder, env=env))
     assert [part.outcome for part in answer.parts] == ["matched", "failed"]
-    assert answer.drift[-1] == Drift(kind="tool_version", what="shout", recorded="2.4", now="2.5")
+    assert answer.drift[-1] == RunDrift(kind="tool_version", what="shout", recorded="2.4", now="2.5")
     assert told(ctx("replay", pack, "--json", cwd=folder)).parts[0].code == "tool_unknown"
 
 
@@ -325,7 +325,7 @@ def test_a_step_that_hangs_is_ended_at_its_time_limit(folder: Path) -> None:
     (folder / "work881.py").write_text("def hang():\n    while True:\n        pass\n")
     hang = {**READ, "tool": "python", "parameters": {"function": "work881:hang"}}
     pack = packed(folder, hang, READ)
-    result = ctx("replay", pack, "--allow-python", "work881", "--timeout", "1", "--json", cwd=folder)
+    result = ctx("replay", pack, "--allow-python", "work881", "--timeout", "5", "--json", cwd=folder)
     assert [(part.outcome, part.code) for part in told(result).parts] == [
         ("failed", "tool_timed_out"),
         ("matched", ""),

@@ -10,8 +10,9 @@ import pytest
 
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
+from tests.patience import PATIENCE
 from tests.surfaces.running import COMMAND, Result, child_environment, ctx
 
 MODULE = """
@@ -67,7 +68,7 @@ def packed(folder: Path, *steps: Mapping[str, object]) -> str:
         "steps": [{"deterministic": True, **step} for step in steps],
         "environment": {"os": "linux", "runtime": "py3.11"},
     }
-    with opened(Settings(cwd=str(folder))) as platform:
+    with open_platform(Settings(cwd=str(folder))) as platform:
         return pack_log(platform, msgspec.json.encode(log), root=str(folder)).digest.hex
 
 
@@ -81,7 +82,7 @@ def without_wall(*args: str, cwd: Path) -> Result:
     if sys.platform != "linux":
         return ctx(*args, cwd=cwd)
     command = [sys.executable, "-c", WITHOUT_WALL, COMMAND, *args]
-    done = subprocess.run(command, cwd=cwd, env=child_environment(), capture_output=True, check=False, timeout=30)
+    done = subprocess.run(command, cwd=cwd, env=child_environment(), capture_output=True, check=False, timeout=PATIENCE)
     if done.returncode == 77:
         pytest.skip("nothing can be kept from a process here")
     return Result(status=done.returncode, raw=done.stdout, err=done.stderr.decode())

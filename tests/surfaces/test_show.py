@@ -13,10 +13,11 @@ import pytest
 
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.support.reference_store import ReferenceStore
+from tests.patience import PATIENCE
 from tests.surfaces.running import COMMAND, child_environment, ctx
 
 LOG: dict[str, Any] = {
@@ -48,7 +49,7 @@ def store(tmp_path: Path) -> Path:
 
 def packed(store: Path, parent: str = "", **fields: object) -> str:
     data = json.dumps({**LOG, **fields}).encode()
-    with opened(Settings(cwd=str(store))) as platform:
+    with open_platform(Settings(cwd=str(store))) as platform:
         return pack_log(platform, data, root=str(store), parent=Digest(parent) if parent else None).digest.hex
 
 
@@ -299,7 +300,7 @@ def on_terminal(*args: str, cwd: Path, env: Mapping[str, str]) -> str:
         pass
     finally:
         os.close(ours)
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     return seen.decode().replace("\r\n", "\n")
 
 

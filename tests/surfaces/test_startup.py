@@ -9,7 +9,7 @@ import pytest
 from contextplane.cli.table import VERBS
 from tests.surfaces.running import child_environment
 from tests.surfaces.sample import Store
-from tests.unit.app.casing import SHOWN, pack_file, written
+from tests.unit.compiler.case_files import SHOWN, pack_file, write_json
 
 NAMES = [verb.name for verb in VERBS]
 
@@ -18,7 +18,7 @@ def imported(*args: str, cwd: Path) -> set[str]:
     """The modules that a command imports beyond those that Python needs to start."""
 
     def seen(code: str) -> set[str]:
-        env = child_environment(measured=False)
+        env = child_environment()
         command = [sys.executable, "-X", "importtime", "-c", code, *args]
         done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=True)
         lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
@@ -87,7 +87,7 @@ def test_a_pack_that_nobody_waits_for_at_a_terminal_imports_no_bar(sample: Store
 
 def test_a_compile_of_json_files_imports_no_store_no_yaml_and_no_validator(tmp_path: Path) -> None:
     pack_file(tmp_path)
-    written(tmp_path, "request.json", SHOWN)
+    write_json(tmp_path, "request.json", SHOWN)
     modules = imported("compile", "pack.json", "--request", "request.json", cwd=tmp_path)
     assert "contextplane.compiler.compile" in modules
     unwanted = {"sqlite3", "yaml", "jsonschema_rs", "cryptography", "json", "dataclasses", "tempfile", "difflib"}

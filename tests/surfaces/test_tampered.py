@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from contextplane.app.execution.archive import export_packs
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from tests.surfaces.artifacts import MODIFIED, UNCHECKED, damage, log, packed, place, put_out, sidecars
 from tests.surfaces.running import ctx
@@ -26,7 +26,7 @@ class Tampered:
         self.child = ctx("pack", "log.json", "--parent", self.pack, cwd=folder).out.strip()
         draft = Path(msgspec.json.decode(ctx("fork", self.pack, "--json", cwd=folder).raw)["draft"])
         (folder / "draft.json").write_bytes(draft.read_bytes().replace(b"m-1", b"m-2"))
-        with opened(Settings(cwd=str(folder))) as platform:
+        with open_platform(Settings(cwd=str(folder))) as platform:
             export_packs(platform, [run.digest], str(folder / "whole.tar"))
         damage(self.manifest)
 

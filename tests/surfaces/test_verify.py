@@ -9,7 +9,7 @@ import msgspec
 from contextplane.app.execution.sidecars import WrittenSidecars
 from contextplane.app.execution.verify import verify_artifact
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
@@ -134,7 +134,7 @@ def test_an_artifact_is_verified_until_it_is_changed(tmp_path: Path) -> None:
 
 def answer_of(folder: Path, path: Path) -> tuple[str, str]:
     """What the same code that the command runs says, and why."""
-    with opened(Settings(cwd=str(folder))) as platform:
+    with open_platform(Settings(cwd=str(folder))) as platform:
         verdict = verify_artifact(platform, str(path))
     return verdict.answer, verdict.why
 

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -107,7 +108,8 @@ def test_a_working_folder_that_is_gone_is_told_in_one_line(sample: Store, tmp_pa
 
     def run(*args: str, env: dict[str, str] | None = None) -> Result:
         gone.mkdir(exist_ok=True)
-        command = ["sh", "-c", leave, "sh", str(gone), COMMAND, *args]
+        # Where the path of the checkout has spaces, COMMAND is a script of the shell, which would speak up as well.
+        command = ["sh", "-c", leave, "sh", str(gone), sys.executable, COMMAND, *args]
         done = subprocess.run(command, cwd=tmp_path, env=child_environment(env), capture_output=True, check=False)
         return Result(status=done.returncode, raw=done.stdout, err=done.stderr.decode())
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.surfaces.running import ctx
 from tests.surfaces.sample import one_error_line
-from tests.unit.app.casing import SHOWN, pack_file, written
+from tests.unit.compiler.case_files import SHOWN, pack_file, write_json
 
 REFUND = "adp_payments.issue_refund"
 NOT_FOUND = 13
@@ -15,7 +15,7 @@ NOT_FOUND = 13
 
 def test_it_is_told_for_people_and_for_machines(tmp_path: Path) -> None:
     pack_file(tmp_path)
-    written(tmp_path, "request.json", SHOWN)
+    write_json(tmp_path, "request.json", SHOWN)
     asked = ("why", "pack.json", REFUND, "--request", "request.json", "--safety-mode", "read_only")
     shown = ctx(*asked, cwd=tmp_path)
     assert (shown.status, shown.err) == (0, "")
@@ -53,7 +53,7 @@ def test_it_is_told_for_people_and_for_machines(tmp_path: Path) -> None:
 )
 def test_each_kind_is_told_in_words_of_its_own(tmp_path: Path, item: str, first: str, turned: str) -> None:
     pack_file(tmp_path)
-    written(tmp_path, "request.json", SHOWN)
+    write_json(tmp_path, "request.json", SHOWN)
     lines = ctx("why", "pack.json", item, "--request", "request.json", cwd=tmp_path).out.splitlines()
     assert lines[0] == first
     assert turned in lines
@@ -61,6 +61,6 @@ def test_each_kind_is_told_in_words_of_its_own(tmp_path: Path, item: str, first:
 
 def test_a_name_of_nothing_is_not_found(tmp_path: Path) -> None:
     pack_file(tmp_path)
-    written(tmp_path, "request.json", SHOWN)
+    write_json(tmp_path, "request.json", SHOWN)
     done = ctx("why", "pack.json", "adp_payments.issue_refnd", "--request", "request.json", cwd=tmp_path)
     assert REFUND in one_error_line(done, NOT_FOUND, "why_item_unknown")

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from contextplane.authoring.checklist import STEPS
-from contextplane.authoring.environment import Surroundings
+from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates.table import EVERY_LAW, GATES
-from contextplane.authoring.overlay.apply import resolved_view
+from contextplane.authoring.overlay.resolved_view import resolve_view
 from contextplane.authoring.yaml_reader import read_yaml_file
 from contextplane.model.artifact import Overlay
 from contextplane.model.context_pack import ContextPack
+from tests.support.cases import cases
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, findings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "context-packs.md").read_text(encoding="utf-8")
@@ -43,7 +43,7 @@ def test_the_page_has_every_layer_in_the_order_of_the_contract() -> None:
     assert list(LAYERS) == [field.encode_name for field in msgspec.structs.fields(ContextPack)]
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@cases("layer", LAYERS)
 def test_the_page_names_every_field_of_a_layer(layer: str) -> None:
     kind = next(field.type for field in msgspec.structs.fields(ContextPack) if field.name == layer)
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", LAYERS[layer]))))
@@ -66,9 +66,9 @@ def test_the_page_has_the_gates_and_the_lines_of_the_checklist_in_their_order() 
 
 def test_the_examples_of_the_page_are_documents_that_hold() -> None:
     environment, overlay = (read_yaml_file(text.encode()).value for text in EXAMPLES)
-    assert msgspec.convert(environment, type=Surroundings) == msgspec.structs.replace(
+    assert msgspec.convert(environment, type=EnvironmentDescription) == msgspec.structs.replace(
         ENVIRONMENT, tenants=("tenant_acme_prod",)
     )
-    view = resolved_view(EXAMPLE, [msgspec.convert(overlay, type=Overlay)])
+    view = resolve_view(EXAMPLE, [msgspec.convert(overlay, type=Overlay)])
     assert len(view.applied) == 2
     assert findings(view.value) == []

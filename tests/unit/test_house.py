@@ -14,6 +14,7 @@ import pytest
 from docs.generate import import_everything
 from tests.house import RULES, SOURCES, violations
 from tests.house_exceptions import EXCEPTIONS
+from tests.support.cases import cases
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,7 +76,7 @@ def test_there_are_these_rooms_and_no_others() -> None:
     assert sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py")) == sorted(ROOMS)
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@cases("room", ROOMS)
 def test_a_room_says_what_it_is_and_that_it_is_empty_when_it_is(room: str) -> None:
     sign = " ".join(docstring(PACKAGE / room / "__init__.py").split())
     assert len(sign) >= 120
@@ -83,7 +84,7 @@ def test_a_room_says_what_it_is_and_that_it_is_empty_when_it_is(room: str) -> No
     assert (EMPTY in sign) == (not others), "the sign and the room do not agree"
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(SOURCES).as_posix())
+@cases("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(SOURCES).as_posix())
 def test_a_module_says_what_it_is_and_imports_no_test(path: Path) -> None:
     assert docstring(path).strip()
     assert not {name for name in imported(path) if name.partition(".")[0] in {"tests", "docs", "scripts", "bench"}}

@@ -1,9 +1,10 @@
-"""Keys that sign and keys that check, and their PEM forms (RFC 8410, PKCS #8). No error shows what it was given.
+"""Ed25519 keys that sign and verify, and their PEM forms (RFC 8410, PKCS #8).
 
-Encrypting a private key at rest: PKCS #8 with PBES2, scrypt and AES-256-CBC (RFC 8018, RFC 7914).
+No error quotes its input, which may be a private key.
 
-`cryptography` reads this form and writes only one with PBKDF2 at 2,048 rounds, which costs a guesser next to nothing;
-so the few bytes of DER around the ciphertext are written here. OpenSSL reads the result.
+A private key is encrypted at rest as PKCS #8 with PBES2, scrypt and AES-256-CBC (RFC 8018, RFC 7914). `cryptography`
+reads this form but writes only PBKDF2 with 2,048 rounds, which is cheap to guess. So the DER around the ciphertext is
+written here. OpenSSL reads the result.
 """
 
 import os
@@ -34,14 +35,14 @@ __all__ = [
     "PassphraseNeeded",
     "PassphraseWrong",
     "PrivateKeyInvalid",
-    "generated",
+    "encrypt_key",
+    "generate_key",
     "pem",
-    "protected",
     "public_from_pem",
     "signer_from_pem",
 ]
 
-# 16 MiB and five rounds: as costly to guess as 128 MiB and one, and within what OpenSSL allows itself.
+# 16 MiB and five rounds: as costly to guess as 128 MiB and one round, and within the memory limit of OpenSSL.
 _N, _R, _P = 2**14, 8, 5
 _BLOCK = 16
 _SHORT = 128
@@ -51,38 +52,38 @@ _SCRYPT = bytes.fromhex("06092b06010401da47040b")
 _AES_256_CBC = bytes.fromhex("060960864801650304012a")
 
 
-def protected(key: bytes, passphrase: bytes) -> bytes:
-    """The PEM of a PKCS #8 key under a passphrase."""
+def encrypt_key(key: bytes, passphrase: bytes) -> bytes:
+    """Encrypt a PKCS #8 key with a passphrase; return it as PEM."""
     salt, iv = os.urandom(_BLOCK), os.urandom(_BLOCK)
-    secret = Scrypt(salt=salt, length=32, n=_N, r=_R, p=_P).derive(passphrase)
+    cipher_key = Scrypt(salt=salt, length=32, n=_N, r=_R, p=_P).derive(passphrase)
     padder = PKCS7(_BLOCK * 8).padder()
-    encryptor = Cipher(AES256(secret), CBC(iv)).encryptor()
-    sealed = encryptor.update(padder.update(key) + padder.finalize()) + encryptor.finalize()
+    encryptor = Cipher(AES256(cipher_key), CBC(iv)).encryptor()
+    ciphertext = encryptor.update(padder.update(key) + padder.finalize()) + encryptor.finalize()
     kdf = _sequence(_SCRYPT, _sequence(_octets(salt), _integer(_N), _integer(_R), _integer(_P)))
     cipher = _sequence(_AES_256_CBC, _octets(iv))
-    return pem("ENCRYPTED PRIVATE KEY", _sequence(_sequence(_PBES2, _sequence(kdf, cipher)), _octets(sealed)))
+    return pem("ENCRYPTED PRIVATE KEY", _sequence(_sequence(_PBES2, _sequence(kdf, cipher)), _octets(ciphertext)))
 
 
 def pem(label: str, der: bytes) -> bytes:
-    """DER as lines of text between a BEGIN and an END (RFC 7468)."""
+    """Format DER as PEM: base64 lines between BEGIN and END (RFC 7468)."""
     text = b64encode(der).decode()
     lines = [text[at : at + 64] for at in range(0, len(text), 64)]
     return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""]).encode()
 
 
 def _sequence(*parts: bytes) -> bytes:
-    return _tagged(_SEQUENCE, b"".join(parts))
+    return _der_element(_SEQUENCE, b"".join(parts))
 
 
 def _octets(data: bytes) -> bytes:
-    return _tagged(_OCTETS, data)
+    return _der_element(_OCTETS, data)
 
 
 def _integer(number: int) -> bytes:
-    return _tagged(_INTEGER, number.to_bytes(number.bit_length() // 8 + 1))
+    return _der_element(_INTEGER, number.to_bytes(number.bit_length() // 8 + 1))
 
 
-def _tagged(tag: int, data: bytes) -> bytes:
+def _der_element(tag: int, data: bytes) -> bytes:
     size = len(data)
     length = bytes([size]) if size < _SHORT else bytes([_SHORT + 1, size])
     return bytes([tag]) + length + data
@@ -96,7 +97,7 @@ class PrivateKeyInvalid(ContextPlaneError):
 
 
 class PassphraseNeeded(ContextPlaneError):
-    """A private key is encrypted, and nobody gave its passphrase."""
+    """A private key is encrypted, and no passphrase was given."""
 
     code: ClassVar[str] = "key_passphrase_needed"
     family: ClassVar[Family] = "refused"
@@ -127,7 +128,10 @@ class Ed25519Signer:
 
 
 class Ed25519Check:
-    """RFC 8032 by OpenSSL, which takes only one form of a signature: its scalar is below the group's order."""
+    """Verifies signatures by RFC 8032, with OpenSSL.
+
+    A signature has one valid form: OpenSSL rejects a scalar that is not below the order of the group.
+    """
 
     def holds(self, key: PublicKey, signature: bytes, message: bytes) -> bool:
         try:
@@ -137,15 +141,15 @@ class Ed25519Check:
         return True
 
 
-def generated(passphrase: bytes) -> tuple[bytes, Ed25519Signer]:
-    """A new key: encrypted PEM to be kept, and the key itself."""
+def generate_key(passphrase: bytes) -> tuple[bytes, Ed25519Signer]:
+    """Generate a key; return its encrypted PEM, to be stored, and its signer."""
     private = Ed25519PrivateKey.generate()
     plain = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-    return protected(plain, passphrase), Ed25519Signer(private)
+    return encrypt_key(plain, passphrase), Ed25519Signer(private)
 
 
 def signer_from_pem(pem: bytes, passphrase: bytes | None, *, at: str) -> Ed25519Signer:
-    """The key in a PEM, encrypted or not. `at`: where it comes from, for errors."""
+    """Read a private key from PEM, encrypted or not. `at` names its source in errors."""
     hint = "it must be an Ed25519 key in PKCS #8, such as 'openssl genpkey -algorithm ed25519' makes"
     encrypted = b"BEGIN ENCRYPTED " in pem
     if encrypted and passphrase is None:
@@ -153,7 +157,7 @@ def signer_from_pem(pem: bytes, passphrase: bytes | None, *, at: str) -> Ed25519
     try:
         private = load_pem_private_key(pem, passphrase if encrypted else None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        # The cause is left out: it quotes what it could not read.
+        # Without the cause: it quotes the input.
         if encrypted:
             raise PassphraseWrong(
                 "the passphrase does not open the key", at=at, hint="try again; else the key is damaged"
@@ -165,7 +169,7 @@ def signer_from_pem(pem: bytes, passphrase: bytes | None, *, at: str) -> Ed25519
 
 
 def public_from_pem(pem: bytes, *, at: str) -> PublicKey:
-    """The key in a PEM of a public key."""
+    """Read a public key from PEM. `at` names its source in errors."""
     hint = "it must be a PEM that begins with BEGIN PUBLIC KEY, of an Ed25519 key"
     try:
         public = load_pem_public_key(pem)

@@ -1,4 +1,4 @@
-"""The real clock and real chance. The only module that reads either."""
+"""The system clock and the system's random numbers. The only module that reads either."""
 
 import os
 from datetime import UTC, datetime

@@ -1,7 +1,6 @@
-"""The composition root.
+"""The composition root: from settings to a platform.
 
-From settings to a platform: the one room that knows both the ports and the adapters chosen for them, and the one that
-reads the environment. The platform holds ports and has no behaviour of its own; the rules stay in the rooms below. It
-may import everything but the surfaces, and it may import late, inside functions, so that a command loads only what it
-needs.
+The only package that knows both the ports and the adapters chosen for them, and the only one that reads the
+environment. The platform holds ports and has no behaviour of its own; the rules stay in the packages below. It may
+import everything but the surfaces. Imports inside functions are deliberate: a command loads only what it needs.
 """

@@ -1,4 +1,4 @@
-"""Reading a document that a person named on the command line: a file, or what is piped in."""
+"""Reads a document named on the command line: a file, a pipe, or standard input."""
 
 import mmap
 import os
@@ -10,14 +10,13 @@ from typing import ClassVar
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.large import Buffer
 
-__all__ = ["DocumentUnreadable", "document", "file_in"]
+__all__ = ["DocumentUnreadable", "open_document", "path_in_folder"]
 
-_MAPPED = 16 << 20
-_PIPED_MOST = 1 << 30
+_MAP_ABOVE = 16 << 20
+_MAX_PIPED = 1 << 30
 _STANDARD_INPUT = 0
-_HANDED_OVER = ("/dev/fd/", "/dev/stdin")
-"""How a shell names what it opened itself: nobody waits there for a writer who never comes."""
-
+_OPENED_BY_SHELL = ("/dev/fd/", "/dev/stdin")
+"""How a shell names what it opened itself: reading there never waits for a writer that does not come."""
 
 _KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
@@ -30,49 +29,49 @@ class DocumentUnreadable(ContextPlaneError):
 
 
 @contextmanager
-def document(path: str, *, piped: bool = True) -> Iterator[Buffer]:
-    """The bytes of a file, or of standard input for `-`. A very large file is looked at where it lies, not read in.
+def open_document(path: str, *, piped: bool = True) -> Iterator[Buffer]:
+    """Yield the bytes of a file, or of standard input for `-`. A very large file is mapped, not read.
 
-    `piped`: it may be a pipe with a name, and whoever reads it waits for its writer. Else only a file is read.
+    `piped`: a named pipe is accepted too, and reading it waits for its writer. Otherwise only a file is.
     """
-    waits = piped or path.startswith(_HANDED_OVER)
-    how = os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK)
+    waits = piped or path.startswith(_OPENED_BY_SHELL)
+    flags = os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK)
     try:
-        fd = _STANDARD_INPUT if path == "-" else os.open(path, how)
+        fd = _STANDARD_INPUT if path == "-" else os.open(path, flags)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DocumentUnreadable(f"cannot be read: {reason}", at=path, hint="check the path") from error
     try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            if path != "-" and (not waits or stat.S_ISDIR(found.st_mode)):
-                raise _no_file(found.st_mode, path)
-            yield _piped(fd, path)
-        elif found.st_size > _MAPPED:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            if path != "-" and (not waits or stat.S_ISDIR(status.st_mode)):
+                raise _not_a_file(status.st_mode, path)
+            yield _read_pipe(fd, path)
+        elif status.st_size > _MAP_ABOVE:
             with mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as mapped:
                 yield mapped
         else:
-            yield _whole(fd, path)
+            yield _read_file(fd, path)
     finally:
         if path != "-":
             os.close(fd)
 
 
-def file_in(folder: str, name: str) -> str:
-    """The path of a file of a folder. A link that leads out of the folder is refused."""
+def path_in_folder(folder: str, name: str) -> str:
+    """Return the path of a file in a folder. A link that leads out of the folder is refused."""
     path, root = os.path.join(folder, name), os.path.realpath(folder)
     if os.path.commonpath((os.path.realpath(path), root)) != root:
         raise DocumentUnreadable("is a link that leads out of its folder", at=path, hint="put the file itself there")
     return path
 
 
-def _no_file(mode: int, path: str) -> DocumentUnreadable:
-    what = next((name for is_it, name in _KINDS if is_it(mode)), "a device")
-    return DocumentUnreadable(f"is {what}, not a file", at=path, hint="name a file, or - for standard input")
+def _not_a_file(mode: int, path: str) -> DocumentUnreadable:
+    kind = next((name for matches, name in _KINDS if matches(mode)), "a device")
+    return DocumentUnreadable(f"is {kind}, not a file", at=path, hint="name a file, or - for standard input")
 
 
-def _whole(fd: int, path: str) -> bytes:
-    """In one piece: a list of pieces and their sum would take the memory twice."""
+def _read_file(fd: int, path: str) -> bytes:
+    """Read in one piece: a list of chunks and their sum would take the memory twice."""
     try:
         with open(fd, "rb", buffering=0, closefd=False) as file:
             return file.readall()
@@ -82,14 +81,14 @@ def _whole(fd: int, path: str) -> bytes:
         ) from error
 
 
-def _piped(fd: int, path: str) -> bytes:
+def _read_pipe(fd: int, path: str) -> bytes:
     chunks: list[bytes] = []
     size = 0
     try:
         while chunk := os.read(fd, 1 << 20):
             chunks.append(chunk)
             size += len(chunk)
-            if size > _PIPED_MOST:
+            if size > _MAX_PIPED:
                 raise DocumentUnreadable("more than 1 GiB came through", at=path, hint="give it as a file")
     except OSError as error:
         raise DocumentUnreadable(f"cannot be read: {error.strerror or error}", at=path, hint="give a file") from error

@@ -1,18 +1,18 @@
-"""What stands behind a name that `ctx lint` prints: a gate with its laws, a law, or an error of `ctx` itself."""
+"""Explains a name that `ctx lint` prints: a gate with its laws, a law, or an error of `ctx` itself."""
 
 from typing import Any, get_args
 
-from contextplane.app.packs.lint import LawUnknown
-from contextplane.authoring.artifacts import LAWS_OF
-from contextplane.authoring.finding import Gate, Law
+from contextplane.authoring.artifacts import LAWS_OF, LawUnknown
+from contextplane.authoring.law import Gate, Law
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.suggestion import closest_name
 from contextplane.model.value import Value
 
-__all__ = ["ErrorExplained", "GateExplained", "LawExplained", "explained"]
+__all__ = ["ErrorExplanation", "GateExplanation", "LawExplanation", "find_explanation"]
 
 
-class LawExplained(Value, frozen=True):
-    """One law: its gate, its code, how grave it is to break it, and what it says."""
+class LawExplanation(Value, frozen=True):
+    """One law: its gate, its code, the severity of breaking it, and its text."""
 
     gate: Gate
     code: str
@@ -20,14 +20,14 @@ class LawExplained(Value, frozen=True):
     law: str
 
 
-class GateExplained(Value, frozen=True):
-    """A gate, and every law of it, whichever kind of document it is for."""
+class GateExplanation(Value, frozen=True):
+    """A gate and all of its laws, for every kind of document."""
 
     gate: Gate
-    laws: tuple[LawExplained, ...]
+    laws: tuple[LawExplanation, ...]
 
 
-class ErrorExplained(Value, frozen=True):
+class ErrorExplanation(Value, frozen=True):
     """An error of `ctx` itself: a document that could not be read, compared or applied."""
 
     code: str
@@ -35,44 +35,44 @@ class ErrorExplained(Value, frozen=True):
     means: str
 
 
-def explained(name: str) -> GateExplained | LawExplained | ErrorExplained:
-    """What a gate, a law or an error of this name is. An unknown one is answered with what there is."""
+def find_explanation(name: str) -> GateExplanation | LawExplanation | ErrorExplanation:
+    """Explain the gate, law or error of this name. For an unknown name the hint lists the known ones."""
     laws = {law.code: law for of_kind in LAWS_OF.values() for law in of_kind}
     for gate in get_args(Gate):
         if name in {gate, f"{gate}/"}:
-            return GateExplained(gate=gate, laws=tuple(map(_told, (law for law in laws.values() if law.gate == gate))))
+            return GateExplanation(
+                gate=gate, laws=tuple(map(_explain_law, (law for law in laws.values() if law.gate == gate)))
+            )
     code = name.rpartition("/")[2]  # as lint prints it: risk/destructive_without_gate
     if code in laws:
-        return _told(laws[code])
-    errors = _errors()
+        return _explain_law(laws[code])
+    errors = _error_classes()
     if code in errors:
-        found = errors[code]
-        return ErrorExplained(code=code, family=found.family, means=" ".join((found.__doc__ or "").split()))
+        error = errors[code]
+        return ErrorExplanation(code=code, family=error.family, means=" ".join((error.__doc__ or "").split()))
     raise LawUnknown(f"no gate, law or error has the name {name[:60]!r}", hint=_hint(code, {*laws, *errors}))
 
 
-def _told(law: Law[Any]) -> LawExplained:
-    return LawExplained(gate=law.gate, code=law.code, severity=law.severity, law=law.text)
+def _explain_law(law: Law[Any]) -> LawExplanation:
+    return LawExplanation(gate=law.gate, code=law.code, severity=law.severity, law=law.text)
 
 
 def _hint(code: str, known: set[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(code, sorted(known), n=1)
+    near = closest_name(code, known)
     gates = f"the gates are {', '.join(get_args(Gate))}; each, explained, lists its laws"
-    return f"did you mean {near[0]}?" if near else f"{gates}; docs/errors.md has the errors of every command"
+    return f"did you mean {near}?" if near else f"{gates}; docs/errors.md has the errors of every command"
 
 
-def _errors() -> dict[str, type[ContextPlaneError]]:
-    """The errors that judging, checking and comparing files can end in."""
+def _error_classes() -> dict[str, type[ContextPlaneError]]:
+    """Map each code to its error class, of all errors that lint, check and diff can end in."""
     import contextplane.app.compile.check
     import contextplane.app.packs.diff
     import contextplane.app.packs.files
-    import contextplane.authoring.overlay.apply
+    import contextplane.authoring.overlay.resolved_view
     import contextplane.authoring.yaml_reader
     import contextplane.model.json.explain  # noqa: F401  all of them for the classes that they define
 
-    def below(one: type[ContextPlaneError]) -> list[type[ContextPlaneError]]:
-        return [one, *(deeper for child in one.__subclasses__() for deeper in below(child))]
+    def subclasses(base: type[ContextPlaneError]) -> list[type[ContextPlaneError]]:
+        return [cls for child in base.__subclasses__() for cls in (child, *subclasses(child))]
 
-    return {one.code: one for one in below(ContextPlaneError) if one is not ContextPlaneError}
+    return {cls.code: cls for cls in subclasses(ContextPlaneError)}

@@ -1,4 +1,4 @@
-"""The composition root: settings in, ports with their adapters out. It has no behaviour of its own."""
+"""The platform: the ports of an opened store, each with its adapter. It has no behaviour of its own."""
 
 import os
 from collections.abc import Iterator
@@ -6,8 +6,8 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from contextplane.adapters.files.disk import guarded
-from contextplane.adapters.files.store_dir import FORMAT, Home, StoreConfig, discover
+from contextplane.adapters.files.disk import hold_lock
+from contextplane.adapters.files.store_dir import FORMAT, StoreConfig, StoreDirectory, discover_store
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connection import BUSY_SECONDS, MEMORY
 from contextplane.adapters.system import SystemClock
@@ -21,15 +21,18 @@ if TYPE_CHECKING:
     from contextplane.ports.pack_entries import ExecutionEntries
     from contextplane.ports.world import Clock
 
-__all__ = ["Platform", "blind_objects", "bring_in_step", "opened", "settle_waiting"]
+__all__ = ["Platform", "flush_pending_objects", "objects_without_catalog", "open_platform", "update_index"]
 
 
 class Platform:
-    """Everything a verb may need, each behind its port. `adopted`: the store was another program's until now."""
+    """All that a verb may need of a store, each behind its port.
+
+    `adopted`: the store belonged to another program until this process opened it.
+    """
 
     format = FORMAT
 
-    def __init__(self, home: Home, store_id: str, catalog: Catalog, *, adopted: bool = False) -> None:
+    def __init__(self, home: StoreDirectory, store_id: str, catalog: Catalog, *, adopted: bool = False) -> None:
         self.home = home
         self.store_id = store_id
         self.catalog = catalog
@@ -38,73 +41,73 @@ class Platform:
 
     @cached_property
     def entries(self) -> "ExecutionEntries":
-        """Made when first asked for, like the objects."""
+        """The registered packs. Created on first use, like the objects."""
         from contextplane.adapters.files.pack_entries import FileExecutionEntries
 
         return FileExecutionEntries(self.home.packs, self.home.staging, self.clock)
 
     @cached_property
     def objects(self) -> Objects:
-        """Made when first asked for: verbs that only look at the catalog do not load it."""
+        """The object store. Created on first use: verbs that only read the catalog do not load it."""
         from contextplane.adapters.files.objects import FileObjects
 
         return FileObjects(self.home.objects)
 
 
 @contextmanager
-def opened(settings: Settings, *, following: bool = True) -> Iterator[Platform]:
-    """Open the store that the settings lead to; `following`: its index brought in step with its packs.
+def open_platform(settings: Settings, *, following: bool = True) -> Iterator[Platform]:
+    """Open the store that the settings lead to; `following`: bring its index up to date with its packs.
 
-    A store that the reference program made has no catalog and says so by having no store id: it is adopted here, or
-    where nothing can be written, indexed in memory for as long as it is open.
+    A store that the reference program made has no store id, and so no catalog. It is adopted here, or indexed in
+    memory for as long as it is open if nothing can be written.
     """
-    home = discover(settings.cwd, settings.ctx_dir)
+    home = discover_store(settings.cwd, settings.ctx_dir)
     config = home.config()
-    with guarded(home.guard, alone=False, patience=BUSY_SECONDS):
-        platform = _platform(home, config, settings.database_url)
+    with hold_lock(home.catalog_lock, exclusive=False, timeout=BUSY_SECONDS):
+        platform = _make_platform(home, config, settings.database_url)
         try:
-            settle_waiting(platform)
+            flush_pending_objects(platform)
             if following:
-                _follow(platform)
+                _ensure_index_current(platform)
             yield platform
         finally:
             platform.catalog.close()
 
 
-def settle_waiting(platform: Platform) -> None:
-    """Make files of the small objects that wait in the catalog. Where that fails, they wait on: nothing is lost."""
+def flush_pending_objects(platform: Platform) -> None:
+    """Write the small objects that are pending in the catalog to files. On failure they stay pending."""
     with suppress(ContextPlaneError):
         with platform.catalog.read() as view:
-            waiting = view.pending.count()
-        if waiting:
-            from contextplane.handoff.storage import settle
+            pending = view.pending.count()
+        if pending:
+            from contextplane.store.pending_objects import flush_pending
 
-            settle(platform.catalog, platform.objects)
-
-
-def _follow(platform: Platform) -> None:
-    from contextplane.store.find import in_step
-
-    if not in_step(platform.catalog, platform.entries):
-        bring_in_step(platform)
+            flush_pending(platform.catalog, platform.objects)
 
 
-def bring_in_step(platform: Platform) -> None:
-    """Index what came since last time, on disk or in memory."""
-    from contextplane.store.index import follow
+def _ensure_index_current(platform: Platform) -> None:
+    from contextplane.store.find import index_is_current
+
+    if not index_is_current(platform.catalog, platform.entries):
+        update_index(platform)
+
+
+def update_index(platform: Platform) -> None:
+    """Index the packs that were added since last time: on disk, or in memory if the catalog is read-only."""
+    from contextplane.store.index import catch_up
 
     try:
-        follow(platform.catalog, platform.entries, platform.objects)
+        catch_up(platform.catalog, platform.entries, platform.objects)
     except CatalogReadOnly:
         if not isinstance(platform.catalog, SqliteCatalog):
             raise  # a database is not copied into memory
-        # Packs came to a store that cannot be written: they are indexed in memory, for as long as it is open.
+        # New packs in a store that cannot be written are indexed in memory, for as long as it is open.
         on_disk, platform.catalog = platform.catalog, platform.catalog.copy()
         on_disk.close()
-        follow(platform.catalog, platform.entries, platform.objects)
+        catch_up(platform.catalog, platform.entries, platform.objects)
 
 
-def _platform(home: Home, config: StoreConfig, database_url: str | None) -> Platform:
+def _make_platform(home: StoreDirectory, config: StoreConfig, database_url: str | None) -> Platform:
     if config.store_id:
         return Platform(home, config.store_id, open_catalog(home, config, database_url))
     if not os.access(home.path, os.W_OK):
@@ -115,8 +118,8 @@ def _platform(home: Home, config: StoreConfig, database_url: str | None) -> Plat
     return Platform(home, store_id, open_catalog(home, home.config(), database_url), adopted=True)
 
 
-def blind_objects(settings: Settings) -> Objects:
-    """The objects of a store by themselves, when its catalog cannot be used."""
+def objects_without_catalog(settings: Settings) -> Objects:
+    """Open only the objects of a store, for when its catalog cannot be used."""
     from contextplane.adapters.files.objects import FileObjects
 
-    return FileObjects(discover(settings.cwd, settings.ctx_dir).objects)
+    return FileObjects(discover_store(settings.cwd, settings.ctx_dir).objects)

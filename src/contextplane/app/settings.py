@@ -1,18 +1,18 @@
-"""What the environment says. The only module that reads environment variables; everyone else is handed a `Settings`."""
+"""Settings from environment variables. Only this module reads them; all others get a `Settings`."""
 
 import os
 
 from contextplane.model.value import Value
 
-__all__ = ["HandoffSettings", "Settings", "from_environment", "key_passphrase", "passed_on", "signing_key"]
+__all__ = ["HandoffSettings", "Settings", "from_environment", "key_passphrase", "signing_key", "tool_environment"]
 
 _DIGITS = 20
-_PASSED_ON = frozenset({"LANG", "TZ", "PYTHONPATH"})
-_HERE = frozenset({"", ".", "cwd", "session_cwd", "__session_cwd__"})
+_TOOL_VARIABLES = frozenset({"LANG", "TZ", "PYTHONPATH"})
+_WORKING_FOLDER_NAMES = frozenset({"", ".", "cwd", "session_cwd", "__session_cwd__"})
 
 
 class HandoffSettings(Value, frozen=True):
-    """What handoff packs are told; the names and the defaults are those of the reference server."""
+    """Settings of handoff packs. Names and defaults are those of the reference server."""
 
     root: str | None = None
     source_root: str | None = None
@@ -24,7 +24,7 @@ class HandoffSettings(Value, frozen=True):
 
 
 class Settings(Value, frozen=True):
-    """Where we are and what we were told."""
+    """The working folder, and what the environment asks for."""
 
     cwd: str
     ctx_dir: str | None = None
@@ -37,11 +37,14 @@ class Settings(Value, frozen=True):
 
 
 def from_environment() -> Settings:
-    """`CTX_DIR` names the store's folder; `NO_COLOR` asks for plain output; `CTX_DEBUG` for the place of a defect.
+    """Read the settings from the environment.
 
-    `CTX_DATABASE_URL` names the PostgreSQL database that holds the catalog instead of a file in that folder. `PAGER`
-    names what shows long answers on a terminal; nothing does when it is empty. `CTX_REGISTRY_MAX_AGE` says how many
-    seconds old the registry's newest checkpoint may be for new traffic. `CONTEXT_PACK_*` are for handoff packs.
+    - `CTX_DIR`: the store's folder.
+    - `CTX_DATABASE_URL`: the PostgreSQL database that holds the catalog, instead of a file in that folder.
+    - `CTX_REGISTRY_MAX_AGE`: how many seconds old the registry's newest checkpoint may be for new traffic.
+    - `NO_COLOR`: plain output. `CTX_DEBUG`: show where a defect is.
+    - `PAGER`: the program that shows long answers on a terminal; none if empty.
+    - `CONTEXT_PACK_*`: settings of handoff packs.
     """
     return Settings(
         cwd=_working_folder(),
@@ -51,32 +54,35 @@ def from_environment() -> Settings:
         debug=bool(os.environ.get("CTX_DEBUG")),
         pager=os.environ.get("PAGER", "less -FRX"),
         registry_max_age=_max_age(),
-        handoff=_handoff(),
+        handoff=_handoff_settings(),
     )
 
 
-def passed_on() -> dict[str, str]:
-    """All that tools learn of the environment: language, time zone, and where Python finds what is installed."""
-    return {name: value for name, value in os.environ.items() if name in _PASSED_ON or name.startswith("LC_")}
+def tool_environment() -> dict[str, str]:
+    """Return the environment variables that tools receive: language, time zone and `PYTHONPATH`."""
+    return {name: value for name, value in os.environ.items() if name in _TOOL_VARIABLES or name.startswith("LC_")}
 
 
 def signing_key() -> bytes | None:
-    """`CTX_SIGNING_KEY`: a private key in PEM form. No part of `Settings`, which may be shown."""
+    """Read `CTX_SIGNING_KEY`, a private key in PEM form. Not part of `Settings`, which may be shown."""
     return os.environ.get("CTX_SIGNING_KEY", "").encode(errors="surrogateescape") or None
 
 
 def key_passphrase() -> bytes | None:
-    """`CTX_KEY_PASSPHRASE`: what opens an encrypted private key. No part of `Settings`, either."""
+    """Read `CTX_KEY_PASSPHRASE`, which decrypts a private key. Not part of `Settings`, either."""
     return os.environ.get("CTX_KEY_PASSPHRASE", "").encode(errors="surrogateescape") or None
 
 
-def _handoff() -> HandoffSettings:
-    """The working folder has several names here; a number that is none, or too small, is the default."""
+def _handoff_settings() -> HandoffSettings:
+    """Read `CONTEXT_PACK_*`. A number that is invalid or too small counts as the default.
+
+    The working folder has several names there, as in the reference server.
+    """
     default = HandoffSettings()
     source_root = os.environ.get("CONTEXT_PACK_SOURCE_ROOT", "").strip()
     return HandoffSettings(
         root=os.environ.get("CONTEXT_PACK_ROOT") or None,
-        source_root=None if source_root.lower() in _HERE else source_root,
+        source_root=None if source_root.lower() in _WORKING_FOLDER_NAMES else source_root,
         log=os.environ.get("CONTEXT_PACK_LOG", ""),
         initialize_timeout_ms=_number("CONTEXT_PACK_INITIALIZE_TIMEOUT_MS", default.initialize_timeout_ms),
         max_pack_bytes=_number("CONTEXT_PACK_MAX_PACK_BYTES", default.max_pack_bytes),
@@ -86,7 +92,7 @@ def _handoff() -> HandoffSettings:
 
 
 def _max_age() -> int | None:
-    """A text that is no number allows no age at all: a slip of the pen must not switch the check off."""
+    """Read `CTX_REGISTRY_MAX_AGE`. An invalid number counts as 0: a typo must not switch the check off."""
     text = os.environ.get("CTX_REGISTRY_MAX_AGE", "").strip()
     return _number("CTX_REGISTRY_MAX_AGE", 0, least=0) if text else None
 
@@ -99,7 +105,7 @@ def _number(name: str, default: int, *, least: int = 1) -> int:
 
 
 def _working_folder() -> str:
-    """Where we are; nowhere, when that folder was removed under us. What is looked for there is not found, then."""
+    """Return the working folder; if it was removed meanwhile, a path at which nothing exists."""
     try:
         return os.getcwd()
     except FileNotFoundError:

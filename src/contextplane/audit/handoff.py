@@ -1,17 +1,16 @@
-"""Two revisions of handoff packs side by side: what they say of themselves, their sections, refs and diagrams.
+"""Compares two revisions of handoff packs, and verifies a handoff pack.
 
-Parts are matched by their keys. Numbers of revisions and times of writing always differ and are not compared.
-
-Whether a handoff pack is what was written: its history whole, and every revision the bytes that its event names.
+Comparing matches sections, refs and diagrams by their keys. Revision numbers and times of writing always differ and are
+not compared. Verifying checks that the history is whole, and that every revision has the bytes that its event names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, assert_never
 
 from msgspec import UNSET, UnsetType
 
-from contextplane.audit.text_diff import TextDiff, compared
-from contextplane.audit.verify import Answer, Trouble, answer_of
+from contextplane.audit.text_diff import TextDiff, diff_texts
+from contextplane.audit.verify import Answer, VerificationProblem, gravest_answer
 from contextplane.errors import ContextPlaneError
 from contextplane.handoff.errors import HandoffNotFound
 from contextplane.handoff.reader import not_found
@@ -20,10 +19,10 @@ from contextplane.model.catalog import HandoffRow
 from contextplane.model.handoff import (
     SCHEMA_VERSION,
     Diagram,
+    HandoffEvent,
     HandoffHistory,
     HandoffPack,
-    Happened,
-    Kept,
+    KeptRevision,
     Ref,
     Section,
     pack_bytes,
@@ -37,34 +36,34 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog
 from contextplane.ports.objects import ObjectCorrupt, Objects
 
-__all__ = ["HandoffChange", "HandoffVerdict", "handoff_diff", "verify_handoff"]
+__all__ = ["HandoffChange", "HandoffVerdict", "diff_handoffs", "verify_handoff"]
 
-Side = str | list[str] | None
+FieldValue = str | list[str] | None
 P = TypeVar("P", Section, Ref, Diagram)
 
-_LONG = 80
-_TEXTS = 100
-_LEFT_OUT = TextDiff(state="left_out", why=f"only the first {_TEXTS} texts are compared line by line")
+_LONG_LINE = 80
+_MAX_TEXTS = 100
+_LEFT_OUT = TextDiff(state="left_out", why=f"only the first {_MAX_TEXTS} texts are compared line by line")
 
 
 class HandoffChange(Value, frozen=True, omit_defaults=True):
-    """One difference. `at` is its place, by keys; `a` and `b` what each has there; `text` how long texts differ."""
+    """A difference. `at`: its place, by keys; `a` and `b`: the values; `text`: how long texts differ."""
 
     type: Literal["added", "removed", "changed", "reordered"]
     at: str
     description: str
-    a: Side | UnsetType = UNSET
-    b: Side | UnsetType = UNSET
+    a: FieldValue | UnsetType = UNSET
+    b: FieldValue | UnsetType = UNSET
     text: TextDiff | UnsetType = UNSET
 
 
-def handoff_diff(a: HandoffPack, b: HandoffPack) -> tuple[HandoffChange, ...]:
-    """Every difference: first of the packs, then of each section in the order of `a`, then what only `b` has."""
-    return tuple(_Comparing().packs(a, b))
+def diff_handoffs(a: HandoffPack, b: HandoffPack) -> tuple[HandoffChange, ...]:
+    """Every difference: of the packs, then of each section in the order of `a`, then of those only in `b`."""
+    return tuple(_HandoffComparison().packs(a, b))
 
 
-class _Comparing:
-    """Compares, and counts the texts that were compared line by line."""
+class _HandoffComparison:
+    """A comparison of two packs. It counts the texts that were compared line by line."""
 
     def __init__(self) -> None:
         self._texts = 0
@@ -79,18 +78,18 @@ class _Comparing:
         yield from self._fields({"expires_at": a.expires_at}, {"expires_at": b.expires_at}, at="", of="")
         yield from self._lists(a.sections, b.sections, at="sections", what="section")
 
-    def _within(self, a: Section, b: Section, at: str) -> Iterator[HandoffChange]:
+    def _section(self, a: Section, b: Section, at: str) -> Iterator[HandoffChange]:
         yield from self._lists(a.refs, b.refs, at=f"{at}/refs", what="ref")
         yield from self._lists(a.diagrams, b.diagrams, at=f"{at}/diagrams", what="diagram")
 
     def _lists(self, a: Sequence[P], b: Sequence[P], *, at: str, what: str) -> Iterator[HandoffChange]:
-        """What was removed, changed and added among parts with keys, and whether the rest stands in another order."""
-        ours, theirs = {one.key: one for one in a}, {one.key: one for one in b}
-        for key, one in ours.items():
+        """Yield what was removed, changed and added among parts with keys, and whether the order differs."""
+        ours, theirs = {part.key: part for part in a}, {part.key: part for part in b}
+        for key, part in ours.items():
             if key not in theirs:
                 yield HandoffChange(type="removed", at=f"{at}/{key}", description=f"{what} {key} was removed")
             else:
-                yield from self._part(one, theirs[key], at=f"{at}/{key}", of=f"{what} {key}")
+                yield from self._part(part, theirs[key], at=f"{at}/{key}", of=f"{what} {key}")
         for key in theirs:
             if key not in ours:
                 yield HandoffChange(type="added", at=f"{at}/{key}", description=f"{what} {key} was added")
@@ -102,145 +101,151 @@ class _Comparing:
     def _part(self, a: P, b: P, *, at: str, of: str) -> Iterator[HandoffChange]:
         if a == b:
             return
-        yield from self._fields(_told(a), _told(b), at=f"{at}/", of=of)
+        yield from self._fields(_part_fields(a), _part_fields(b), at=f"{at}/", of=of)
         match a, b:
             case Section(), Section():
-                yield from self._within(a, b, at)
+                yield from self._section(a, b, at)
 
-    def _fields(self, a: Mapping[str, Side], b: Mapping[str, Side], *, at: str, of: str) -> Iterator[HandoffChange]:
+    def _fields(
+        self, a: Mapping[str, FieldValue], b: Mapping[str, FieldValue], *, at: str, of: str
+    ) -> Iterator[HandoffChange]:
         for name, ours in a.items():
             theirs = b[name]
             if ours == theirs:
                 continue
-            called = f"{name} of {of}" if of else name
+            label = f"{name} of {of}" if of else name
             if name == "anchor":
                 words = f"{of} is anchored to other lines of code than before"
                 yield HandoffChange(type="changed", at=f"{at}{name}", description=words, a=ours, b=theirs)
             elif ours is None or theirs is None:
-                words = f"{called} was {'added' if ours is None else 'removed'}"
+                words = f"{label} was {'added' if ours is None else 'removed'}"
                 yield HandoffChange(
                     type="added" if ours is None else "removed", at=f"{at}{name}", description=words, a=ours, b=theirs
                 )
             else:
                 text = self._text(ours, theirs)
                 yield HandoffChange(
-                    type="changed", at=f"{at}{name}", description=f"{called} differs", a=ours, b=theirs, text=text
+                    type="changed", at=f"{at}{name}", description=f"{label} differs", a=ours, b=theirs, text=text
                 )
 
-    def _text(self, a: Side, b: Side) -> TextDiff | UnsetType:
-        """How two texts differ that are too long to be told in one line."""
-        if not (isinstance(a, str) and isinstance(b, str)) or (max(len(a), len(b)) <= _LONG and "\n" not in a + b):
+    def _text(self, a: FieldValue, b: FieldValue) -> TextDiff | UnsetType:
+        """How two texts differ that are too long for one line."""
+        if not (isinstance(a, str) and isinstance(b, str)) or (max(len(a), len(b)) <= _LONG_LINE and "\n" not in a + b):
             return UNSET
         self._texts += 1
-        return compared(a, b) if self._texts <= _TEXTS else _LEFT_OUT
+        return diff_texts(a, b) if self._texts <= _MAX_TEXTS else _LEFT_OUT
 
 
-def _told(part: Section | Ref | Diagram) -> dict[str, Side]:
-    """What a part says of itself, in the order in which it is told."""
+def _part_fields(part: Section | Ref | Diagram) -> dict[str, FieldValue]:
+    """The fields of a part that are compared, in the order in which differences are listed."""
     match part:
         case Section():
             return {"title": part.title, "description": part.description}
         case Ref():
             lines, anchor = f"{part.lines.start}-{part.lines.end}", part.anchor.digest if part.anchor else None
-            told: dict[str, Side] = {"path": part.path, "lines": lines, "title": part.title, "why": part.why}
-            return {**told, "group": part.group, "anchor": anchor}
+            fields: dict[str, FieldValue] = {"path": part.path, "lines": lines, "title": part.title, "why": part.why}
+            return {**fields, "group": part.group, "anchor": anchor}
         case Diagram():
             return {"title": part.title, "why": part.why, "mermaid": part.mermaid}
+        case unreachable:
+            assert_never(unreachable)
 
 
 class HandoffVerdict(Value, frozen=True):
-    """What checking showed. `revisions`: those whose bytes are what their events say."""
+    """The result of verifying a handoff pack. `revisions`: those whose bytes match their events."""
 
     id: HandoffId
     answer: Answer
-    revisions: tuple[Kept, ...]
+    revisions: tuple[KeptRevision, ...]
     events: int
     size: int
-    troubles: tuple[Trouble, ...]
+    problems: tuple[VerificationProblem, ...]
 
 
 def verify_handoff(
     handoff_id: HandoffId, revision: int | None, *, catalog: Catalog, objects: Objects
 ) -> HandoffVerdict:
-    """Check all that is kept of a pack, or one of its revisions; of its history always all of it."""
+    """Verify all kept revisions of a pack, or one of them; and always its whole history."""
     with catalog.read() as view:
         history = history_of(view.streams, handoff_id)
         seqs = [event.seq for event in view.streams.read(stream_name(handoff_id))]
         row = view.handoffs.row(handoff_id)
         roots = dict(view.objects.roots(f"{stream_name(handoff_id)}/"))
-    if not history.happened:
+    if not history.events:
         raise not_found(handoff_id.text)
-    wanted = [one for one in history.revisions if revision in (None, one.revision)]
-    if not wanted and revision is not None:
+    selected = [kept for kept in history.revisions if revision in (None, kept.revision)]
+    if not selected and revision is not None:
         raise HandoffNotFound(
             "this revision was collected" if history.collected and revision <= history.last else "no such revision",
             at=f"{handoff_id}@{revision}",
             hint=f"'ctx handoff log {handoff_id}' lists them",
         )
-    check = _Check(catalog, objects, handoff_id)
-    check.troubles += _chain(handoff_id, history, seqs)
-    check.troubles += _listed(handoff_id, history, row)
-    times = {event.revision: event.at for event in history.happened if event.digest is not None}
-    for one in wanted:
-        if roots.get(root_name(handoff_id, one.revision)) != one.digest:
-            check.note("unchecked", f"{handoff_id}@{one.revision}", "nothing keeps it from being collected")
-        check.revision(one, times[one.revision])
-    if not wanted:
+    check = _HandoffCheck(catalog, objects, handoff_id)
+    check.problems += _check_history(handoff_id, history, seqs)
+    check.problems += _check_listing(handoff_id, history, row)
+    times = {event.revision: event.at for event in history.events if event.digest is not None}
+    for kept in selected:
+        if roots.get(root_name(handoff_id, kept.revision)) != kept.digest:
+            check.note("unchecked", f"{handoff_id}@{kept.revision}", "nothing keeps it from being collected")
+        check.revision(kept, times[kept.revision])
+    if not selected:
         check.note("unknown", str(handoff_id), "all its revisions were collected")
     return HandoffVerdict(
         id=handoff_id,
-        answer=answer_of(check.troubles),
+        answer=gravest_answer(check.problems),
         revisions=tuple(check.whole),
-        events=len(history.happened),
+        events=len(history.events),
         size=check.size,
-        troubles=tuple(check.troubles),
+        problems=tuple(check.problems),
     )
 
 
-def _chain(handoff_id: HandoffId, history: HandoffHistory, seqs: list[int]) -> Iterator[Trouble]:
-    """No event is missing: they are numbered without a gap, and every write made the revision after the last one."""
+def _check_history(handoff_id: HandoffId, history: HandoffHistory, seqs: list[int]) -> Iterator[VerificationProblem]:
+    """Check that no event is missing: event numbers and revision numbers must have no gap."""
     if seqs != list(range(1, len(seqs) + 1)):
-        yield Trouble(answer="modified", what=f"history of {handoff_id}", why="events are missing from it")
+        yield VerificationProblem(answer="modified", what=f"history of {handoff_id}", why="events are missing from it")
     last, before = 0, None
-    for event in history.happened:
+    for event in history.events:
         if event.digest is None:
             continue
         if event.kind != "imported" and event.revision != last + 1:
-            yield Trouble(answer="modified", what=f"history of {handoff_id}", why=_gap(event, last))
+            yield VerificationProblem(answer="modified", what=f"history of {handoff_id}", why=_gap(event, last))
         if before is not None and event.at < before:
-            yield Trouble(
+            yield VerificationProblem(
                 answer="modified", what=f"{handoff_id}@{event.revision}", why="it is older than the one before"
             )
         last, before = event.revision, event.at
 
 
-def _listed(handoff_id: HandoffId, history: HandoffHistory, row: HandoffRow | None) -> Iterator[Trouble]:
-    """The list shows the newest revision. One that it shows and that no event made was cut off from the history."""
+def _check_listing(
+    handoff_id: HandoffId, history: HandoffHistory, row: HandoffRow | None
+) -> Iterator[VerificationProblem]:
+    """Check that the catalog lists the newest revision. If it lists a later one, events were cut off."""
     newest = history.newest if history.alive else None
     if row is not None and row.revision > history.last:
-        yield Trouble(answer="modified", what=f"history of {handoff_id}", why="its last events are missing")
+        yield VerificationProblem(answer="modified", what=f"history of {handoff_id}", why="its last events are missing")
     elif (row and (row.revision, row.digest)) != (newest and (newest.revision, newest.digest)):
-        yield Trouble(
+        yield VerificationProblem(
             answer="unchecked", what=str(handoff_id), why="it is listed otherwise than its history says: see 'ctx fsck'"
         )
 
 
-def _gap(event: Happened, last: int) -> str:
+def _gap(event: HandoffEvent, last: int) -> str:
     return f"revision {event.revision} was written after {last}: what is between them is missing"
 
 
-class _Check:
-    """Looks at revisions, and notes what is wrong instead of stopping."""
+class _HandoffCheck:
+    """Checks revisions, and collects problems instead of stopping."""
 
     def __init__(self, catalog: Catalog, objects: Objects, handoff_id: HandoffId) -> None:
         self._catalog = catalog
         self._objects = objects
         self._id = handoff_id
-        self.troubles: list[Trouble] = []
-        self.whole: list[Kept] = []
+        self.problems: list[VerificationProblem] = []
+        self.whole: list[KeptRevision] = []
         self.size = 0
 
-    def revision(self, kept: Kept, at: Timestamp) -> None:
+    def revision(self, kept: KeptRevision, at: Timestamp) -> None:
         what = f"{self._id}@{kept.revision} {kept.digest}"
         try:
             data = revision_bytes(self._catalog, self._objects, kept.digest)
@@ -252,11 +257,11 @@ class _Check:
             self.size += len(data)
             self._pack(what, kept, data, at)
 
-    def _pack(self, what: str, kept: Kept, data: bytes, at: Timestamp) -> None:
-        """Look at bytes that have the right digest."""
+    def _pack(self, what: str, kept: KeptRevision, data: bytes, at: Timestamp) -> None:
+        """Check bytes that have the right digest."""
         try:
             pack = read_pack(data)
-            why = self._differs(pack, data, kept.revision, at)
+            why = self._mismatch(pack, data, kept.revision, at)
         except (ValueError, ContextPlaneError) as error:
             why = f"not a handoff pack: {error}"
         else:
@@ -268,8 +273,8 @@ class _Check:
         else:
             self.whole.append(kept)
 
-    def _differs(self, pack: HandoffPack, data: bytes, revision: int, at: Timestamp) -> str:
-        """Why a pack is not this revision; empty when it is."""
+    def _mismatch(self, pack: HandoffPack, data: bytes, revision: int, at: Timestamp) -> str:
+        """Why a pack is not this revision; empty if it is."""
         if (pack.id, pack.revision) != (self._id.text, revision):
             return f"its object is {pack.id}@{pack.revision}"
         if pack.updated != at:
@@ -277,4 +282,4 @@ class _Check:
         return "" if pack_bytes(pack) == data else "its bytes are not in the one form that a pack has"
 
     def note(self, answer: Literal["modified", "unchecked", "unknown"], what: str, why: str) -> None:
-        self.troubles.append(Trouble(answer=answer, what=what, why=why))
+        self.problems.append(VerificationProblem(answer=answer, what=what, why=why))

@@ -1,47 +1,46 @@
-"""Why something is in or out of a compiled context: the parts of the pack that had a say, and the facts they read.
+"""Finds the reasons why an item is in or out: the parts of the pack, and the facts that they read.
 
-Why a piece of evidence, a memory, a required name, a block or a bucket is in or out: what is known of it.
+Items of content (evidence, memories, required names, blocks, buckets) are explained from the case and the result; items
+of policy (decision, rules, gates, guardrails, tools) by evaluating the policy again.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 import msgspec
 
 from contextplane.compiler.budget import NEVER_DROPPED
 from contextplane.compiler.case import CompileCase
 from contextplane.compiler.draft import Draft
-from contextplane.compiler.inputs import read
-from contextplane.compiler.policy import policy
-from contextplane.compiler.report import Item, ItemKind, account_of
-from contextplane.compiler.scope import intent, scope
+from contextplane.compiler.inputs import read_inputs
+from contextplane.compiler.policy import evaluate_policy
+from contextplane.compiler.report import ContextItem, list_items
+from contextplane.compiler.scope import resolve_intent, resolve_scope
 from contextplane.compiler.source import PackSource
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import CompiledContext
-from contextplane.model.context_pack import Guardrail, Rule
 from contextplane.model.evidence import Evidence
 from contextplane.model.json.canonical import Json
+from contextplane.model.policy_layer import Guardrail, Rule
 from contextplane.model.tokens import APPROX4
 from contextplane.policy.approval_gates import active_gates
+from contextplane.policy.decision import TriggeredGuardrail, TriggerKind
 from contextplane.policy.detect.secrets import secret_shapes
 from contextplane.policy.facts import Facts
 from contextplane.policy.logic.expression import variables
 
 __all__ = [
-    "full_account",
-    "never_turned",
-    "of_block",
-    "of_bucket",
-    "of_evidence",
-    "of_memory",
-    "of_requirement",
-    "reasons_of",
+    "find_reasons",
+    "is_fixed",
+    "list_all_items",
 ]
 
-_MOST = 20
+_LISTED_LINES = 20
+_VALUE_LENGTH = 300
 
 
-def of_requirement(case: CompileCase, draft: Draft, compiled: CompiledContext, name: str) -> Iterator[str]:
-    """Who asks for it, and every piece of evidence of this name that does not answer it; of very many, the first."""
+def _requirement_reasons(case: CompileCase, draft: Draft, compiled: CompiledContext, name: str) -> Iterator[str]:
+    """Yield what requires a name, and the pieces of that name that do not answer it."""
     decisions = (draft.inputs.view.intent(case.request.input.intent)).decisions
     for spec in decisions:
         if name in spec.required_evidence:
@@ -50,31 +49,31 @@ def of_requirement(case: CompileCase, draft: Draft, compiled: CompiledContext, n
         if name in effect.effect.requires:
             yield f"rule {effect.rule_id} requires it"
     gate = compiled.evidence_gate
-    pieces = [one for open_ in gate.unresolved if open_.name == name for one in open_.evidence] if gate else []
-    for piece in pieces[:_MOST]:
+    unresolved = gate.unresolved if gate else ()
+    pieces = [piece for requirement in unresolved if requirement.name == name for piece in requirement.evidence]
+    for piece in pieces[:_LISTED_LINES]:
         yield f"{piece.evidence_ref} does not answer it: {piece.reason} (/{piece.at.replace('#', '')})"
-    if len(pieces) > _MOST:
-        yield f"and {len(pieces) - _MOST} more"
+    if len(pieces) > _LISTED_LINES:
+        yield f"and {len(pieces) - _LISTED_LINES} more"
 
 
-def of_evidence(case: CompileCase, draft: Draft, compiled: CompiledContext, ref: str) -> Iterator[str]:
-    """What is said of it, at which moment that was judged, and what it answers."""
-    del draft
+def _evidence_reasons(case: CompileCase, compiled: CompiledContext, ref: str) -> Iterator[str]:
+    """Yield the type, source, trust and age of a piece of evidence, and the names that it answers."""
     for n, evidence in enumerate(case.evidence):
         if isinstance(evidence, Evidence):
             if evidence.evidence_ref == ref:
                 source = f"of type {evidence.type}, from {evidence.source}, trust {evidence.trust}"
                 yield f"{source}, {evidence.classification} (/evidence/{n})"
-                yield _aged(evidence, case)
+                yield _describe_age(evidence, case)
         elif evidence == ref:
             yield f"a bare reference: it is shown, and can answer nothing (/evidence/{n})"
     gate = compiled.evidence_gate
-    answered = [met.name for met in gate.satisfied if met.by == ref] if gate else []
+    answered = [satisfied.name for satisfied in gate.satisfied if satisfied.by == ref] if gate else []
     if answered:
         yield f"it answers {', '.join(answered)}"
 
 
-def _aged(evidence: Evidence, case: CompileCase) -> str:
+def _describe_age(evidence: Evidence, case: CompileCase) -> str:
     judged = f"judged at {case.as_of}" if case.as_of is not None else "and no as_of to judge that by"
     if evidence.freshness is None:
         return f"nobody says when it was observed; {judged}"
@@ -82,13 +81,13 @@ def _aged(evidence: Evidence, case: CompileCase) -> str:
     return f"observed at {evidence.freshness.observed_at}, {until}; {judged}"
 
 
-def of_memory(case: CompileCase, draft: Draft, compiled: CompiledContext, ref: str) -> Iterator[str]:
-    """What is said of it."""
-    del draft, compiled
+def _memory_reasons(case: CompileCase, ref: str) -> Iterator[str]:
+    """Yield the state, tier, subject and limits of a memory."""
     for n, memory in enumerate(case.memories):
         if memory.memory_ref == ref:
-            whose = f", of {memory.subject}" if memory.subject else ""
-            yield f"{memory.state}, {memory.tier} {memory.write_class}{whose}, {memory.classification} (/memories/{n})"
+            kind = f"{memory.state}, {memory.tier} {memory.write_class}"
+            subject = f", of {memory.subject}" if memory.subject else ""
+            yield f"{kind}{subject}, {memory.classification} (/memories/{n})"
             for what, names in (("intents", memory.intents), ("roles", memory.roles)):
                 if names:
                     yield f"only for the {what} {', '.join(names)}"
@@ -96,29 +95,27 @@ def of_memory(case: CompileCase, draft: Draft, compiled: CompiledContext, ref: s
                 yield f"it holds until {memory.expires_at}"
 
 
-def of_block(case: CompileCase, draft: Draft, compiled: CompiledContext, name: str) -> Iterator[str]:
-    """What it shows, and what it is weighed by."""
-    del case, draft
-    found = [
-        (context_block.priority, context_block.provenance_refs)
-        for context_block in compiled.compiled_prompt.context_blocks
-        if context_block.block_id == name
+def _block_reasons(compiled: CompiledContext, name: str) -> Iterator[str]:
+    """Yield the priority of a block and its sources."""
+    blocks = [
+        (block.priority, block.provenance_refs)
+        for block in compiled.compiled_prompt.context_blocks
+        if block.block_id == name
     ] + [
         (omission.priority, omission.source_refs)
         for omission in compiled.manifests.omission_manifest
         if omission.kind == "block" and omission.id == name
     ]
-    for priority, refs in found:
+    for priority, refs in blocks:
         yield f"priority {priority}, from {', '.join(refs)}"
     if name in NEVER_DROPPED:
         yield "it holds the non-negotiables, and is never dropped"
 
 
-def of_bucket(case: CompileCase, draft: Draft, compiled: CompiledContext, name: str) -> Iterator[str]:
-    """Every block of it with its size; of very many, the first."""
-    del case, draft
-    kept = [context_block for context_block in compiled.compiled_prompt.context_blocks if context_block.bucket == name]
-    gone = [
+def _bucket_reasons(compiled: CompiledContext, name: str) -> Iterator[str]:
+    """Yield the blocks of a bucket with their sizes; of very many, the first."""
+    kept = [block for block in compiled.compiled_prompt.context_blocks if block.bucket == name]
+    dropped = [
         omission
         for omission in compiled.manifests.omission_manifest
         if omission.kind == "block" and omission.bucket == name
@@ -129,48 +126,50 @@ def of_bucket(case: CompileCase, draft: Draft, compiled: CompiledContext, name: 
         for block in kept
     ]
     lines += [
-        f"{omission.id} takes {omission.tokens or 0:,} tokens, and is dropped: {omission.reason}" for omission in gone
+        f"{omission.id} takes {omission.tokens or 0:,} tokens, and is dropped: {omission.reason}"
+        for omission in dropped
     ]
-    yield from lines[:_MOST]
-    if len(lines) > _MOST:
-        yield f"and {len(lines) - _MOST} more"
+    yield from lines[:_LISTED_LINES]
+    if len(lines) > _LISTED_LINES:
+        yield f"and {len(lines) - _LISTED_LINES} more"
 
 
-_LONGEST = 300
-_ALWAYS: Mapping[ItemKind, str] = {
-    "redaction": "the redactions of a pack hold for every request",
-    "setting": "it is that of the request, else that of the run, else that of the pack",
-    "task": "every prompt ends with it",
-}
-"""What no request turns round, and why."""
-
-
-def full_account(source: PackSource, compiled: CompiledContext) -> tuple[Item, ...]:
-    """The account, and the gates of the pack that are not active, each with what was noticed of it."""
-    items = account_of(compiled)
+def list_all_items(source: PackSource, compiled: CompiledContext) -> tuple[ContextItem, ...]:
+    """List the items of a compiled context, and the inactive gates of the pack, each with the note on it."""
+    items = list_items(compiled)
     active = {item.id for item in items if item.kind == "gate"}
-    idle = [
-        approval_gate.gate_id
-        for approval_gate in source.pack.policy_layer.approval_gates
-        if approval_gate.gate_id not in active
-    ]
-    noticed = [note for stage in compiled.context_ledger.stages for note in stage.notes]
-    said = {one: next((note for note in noticed if note.startswith(f"{one} is not active")), "") for one in idle}
-    words = {one: note.removeprefix(f"{one} is ") or "not active" for one, note in said.items()}
-    return (*items, *(Item(kind="gate", id=one, inside=False, words=words[one], stage="tools") for one in idle))
+    inactive = [gate.gate_id for gate in source.pack.policy_layer.approval_gates if gate.gate_id not in active]
+    notes = [note for stage in compiled.context_ledger.stages for note in stage.notes]
+    return (*items, *(_inactive_gate(gate_id, notes) for gate_id in inactive))
 
 
-def never_turned(item: Item) -> bool:
-    """Whether no request can turn it round, so that nothing has to be tried."""
-    if item.kind == "bucket":
-        return item.id == "business"  # it holds nothing but what is never dropped
-    return item.kind in _ALWAYS or (item.kind == "block" and item.id in NEVER_DROPPED)
+def _inactive_gate(gate_id: str, notes: Sequence[str]) -> ContextItem:
+    note = next((note for note in notes if note.startswith(f"{gate_id} is not active")), "")
+    words = note.removeprefix(f"{gate_id} is ") or "not active"
+    return ContextItem(kind="gate", id=gate_id, inside=False, words=words, stage="tools")
 
 
-def reasons_of(source: PackSource, case: CompileCase, compiled: CompiledContext, item: Item) -> tuple[str, ...]:
-    """What had a say in it, a line each; nothing where the account says all there is."""
+def is_fixed(item: ContextItem) -> bool:
+    """Whether no request can flip the item, so that no counterfactual has to be tried."""
+    match item.kind:
+        case "redaction" | "setting" | "task":
+            return True
+        case "bucket":
+            return item.id == "business"  # it holds only blocks that are never dropped
+        case "block":
+            return item.id in NEVER_DROPPED
+        case "decision" | "tool" | "rule" | "gate" | "guardrail" | "evidence" | "memory" | "requirement":
+            return False
+        case unreachable:
+            assert_never(unreachable)
+
+
+def find_reasons(
+    source: PackSource, case: CompileCase, compiled: CompiledContext, item: ContextItem
+) -> tuple[str, ...]:
+    """The reasons for an item, a line each; empty if the item itself says everything."""
     view = source.view(case.environment)
-    inputs = read(
+    inputs = read_inputs(
         view,
         case.run_context,
         case.request,
@@ -179,125 +178,148 @@ def reasons_of(source: PackSource, case: CompileCase, compiled: CompiledContext,
         tokens=APPROX4,
         as_of=case.as_of,
     )
-    draft = policy(intent(scope(Draft(inputs=inputs))))
-    if item.kind in _OF_CONTENT:
-        return tuple(_OF_CONTENT[item.kind](case, draft, compiled, item.id))
-    if item.kind in _OF_POLICY:
-        return tuple(_OF_POLICY[item.kind](view, draft, item.id))
-    return (_ALWAYS[item.kind],)
+    draft = evaluate_policy(resolve_intent(resolve_scope(Draft(inputs=inputs))))
+    return tuple(_reasons(case, draft, compiled, item))
 
 
-def _of_decision(view: PackView, draft: Draft, name: str) -> Iterator[str]:
-    """Every denial; of what is allowed, the rules that allow it."""
-    del view, name
+def _reasons(  # noqa: C901, PLR0912  one branch for each kind of item
+    case: CompileCase, draft: Draft, compiled: CompiledContext, item: ContextItem
+) -> Iterator[str]:
+    view = draft.inputs.view
+    match item.kind:
+        case "requirement":
+            yield from _requirement_reasons(case, draft, compiled, item.id)
+        case "evidence":
+            yield from _evidence_reasons(case, compiled, item.id)
+        case "memory":
+            yield from _memory_reasons(case, item.id)
+        case "block":
+            yield from _block_reasons(compiled, item.id)
+        case "bucket":
+            yield from _bucket_reasons(compiled, item.id)
+        case "decision":
+            yield from _decision_reasons(draft)
+        case "rule":
+            yield from _rule_reasons(view, draft, item.id)
+        case "gate":
+            yield from _gate_reasons(view, draft, item.id)
+        case "guardrail":
+            yield from _guardrail_reasons(view, draft, item.id)
+        case "tool":
+            yield from _tool_reasons(view, draft, item.id)
+        case "redaction":
+            yield "the redactions of a pack hold for every request"
+        case "setting":
+            yield "it is that of the request, else that of the run, else that of the pack"
+        case "task":
+            yield "every prompt ends with it"
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _decision_reasons(draft: Draft) -> Iterator[str]:
+    """Yield every denial, or why the request is allowed; and the missing facts."""
     verdict = draft.policy.verdict
     yield from verdict.denials
     if verdict.allowed and verdict.reason:
         yield verdict.reason
-    yield from (f"{missing_fact} is missing" for missing_fact in verdict.missing_facts)
+    yield from (f"{path} is missing" for path in verdict.missing_facts)
 
 
-def _of_guardrail(view: PackView, draft: Draft, name: str) -> Iterator[str]:
-    """In which ways it was triggered, or which there are."""
+def _guardrail_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
+    """Yield how a guardrail was triggered, or how it can be."""
     rails = view.pack.policy_layer.guardrails
-    triggered = {one.id: one for one in draft.decision.guardrails.triggered}
-    idle = ""
+    triggered = {guardrail.id: guardrail for guardrail in draft.decision.guardrails.triggered}
+    when_words = ""
     for kind, entries in (("refuse", rails.must_refuse), ("escalate", rails.must_escalate)):
         for entry in entries:
             if (entry.id if isinstance(entry, Guardrail) else entry) != name:
                 continue
             yield f"a request that triggers it is one to {kind}"
             if isinstance(entry, Guardrail) and entry.when is not None:
-                idle = "its when does not hold, and "
-                yield f"when {_shown(entry.when)}"
-                yield from _read(entry.when, draft.facts)
+                when_words = "its when does not hold, and "
+                yield f"when {_format_value(entry.when)}"
+                yield from _describe_facts(entry.when, draft.facts)
     if name not in triggered:
-        yield f"nothing triggers it: {idle}neither request.context.{name} nor request.context.signals does"
+        yield f"nothing triggers it: {when_words}neither request.context.{name} nor request.context.signals does"
         return
     guardrail = triggered[name]
-    told = {
-        "when": "its when holds",
-        "error": f"its when cannot be judged: {guardrail.error}",
-        "missing": f"its when could hold: {', '.join(guardrail.missing)} is missing",
-        "signal": "request.context.signals names it",
-        "label": f"request.context.{name} is given, and not false",
-    }
-    yield from (f"triggered: {told[way]}" for way in guardrail.by)
+    yield from (f"triggered: {_describe_trigger(guardrail, trigger)}" for trigger in guardrail.by)
 
 
-def _of_rule(view: PackView, draft: Draft, name: str) -> Iterator[str]:
+def _describe_trigger(guardrail: TriggeredGuardrail, trigger: TriggerKind) -> str:
+    match trigger:
+        case "when":
+            return "its when holds"
+        case "error":
+            return f"its when cannot be judged: {guardrail.error}"
+        case "missing":
+            return f"its when could hold: {', '.join(guardrail.missing)} is missing"
+        case "signal":
+            return "request.context.signals names it"
+        case "label":
+            return f"request.context.{guardrail.id} is given, and not false"
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _rule_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
     bundle_id, _, rule_id = name.partition("#")
     for bundle in view.pack.policy_layer.policy_bundles:
         for rule in bundle.policy_dsl.rules:
             if (bundle.bundle_id, rule.rule_id) == (bundle_id, rule_id):
-                yield from _said(rule, draft.facts)
+                yield from _describe_rule(rule, draft.facts)
 
 
-def _said(rule: Rule, facts: Facts) -> Iterator[str]:
-    for key, wanted in rule.applies_to.items():
-        names = wanted if isinstance(wanted, str) else ", ".join(wanted)
-        yield f"applies to {key} {names}; here it is {_shown(facts.matched(key))}"
-    yield f"if {_shown(rule.condition)}"
-    yield from _read(rule.condition, facts)
+def _describe_rule(rule: Rule, facts: Facts) -> Iterator[str]:
+    for key, scope in rule.applies_to.items():
+        names = scope if isinstance(scope, str) else ", ".join(scope)
+        yield f"applies to {key} {names}; here it is {_format_value(facts.scope_value(key))}"
+    yield f"if {_format_value(rule.condition)}"
+    yield from _describe_facts(rule.condition, facts)
 
 
-def _of_gate(view: PackView, draft: Draft, name: str) -> Iterator[str]:
+def _gate_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
     surface = view.tooling.surface(draft.decision, draft.facts.safety_mode)
     verdict = active_gates(view.policy, draft.decision, surface, draft.facts)
     for active in verdict.active:
         if active.gate_id == name:
-            yield from (f"{one} asks for it" for one in active.because)
+            yield from (f"{reason} asks for it" for reason in active.because)
             if active.undecided:
                 yield active.undecided
-    yield from (inactive_gate.why for inactive_gate in verdict.inactive if inactive_gate.gate_id == name)
+    yield from (gate.why for gate in verdict.inactive if gate.gate_id == name)
     when = view.policy.gates[name].when
     if when is not None:
-        yield f"when {_shown(when)}"
-        yield from _read(when, draft.facts)
+        yield f"when {_format_value(when)}"
+        yield from _describe_facts(when, draft.facts)
 
 
-def _of_tool(view: PackView, draft: Draft, name: str) -> Iterator[str]:
+def _tool_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
     surface = view.tooling.surface(draft.decision, draft.facts.safety_mode)
     for tool in surface.tools:
         if tool.capability_id == name:
             yield f"permitted by {', '.join(tool.permission_ids)}"
             yield f"it is {tool.declared_mode}, and the run's ceiling is {draft.facts.safety_mode}"
-    for out in surface.left_out:
-        if out.capability_id == name:
-            for reason in out.reasons:
+    for omitted in surface.left_out:
+        if omitted.capability_id == name:
+            for reason in omitted.reasons:
                 by = f" (by {', '.join(reason.by)})" if reason.by and reason.kind != "above_ceiling" else ""
                 yield f"{reason.kind}: {reason.message}{by}"
     yield from (f"policy: {denial}" for denial in draft.policy.verdict.denials)
 
 
-def _read(condition: Json, facts: Facts) -> Iterator[str]:
+def _describe_facts(condition: Json, facts: Facts) -> Iterator[str]:
     for path in sorted(variables(condition)):
         here: Json = facts.data
         for step in path.split("."):
             here = here.get(step) if isinstance(here, dict) else None
-        yield f"{path} is {_shown(here) if here is not None else 'missing'}"
+        yield f"{path} is {_format_value(here) if here is not None else 'missing'}"
 
 
-def _shown(value: object) -> str:
-    """A value in a line: short, and no secret."""
+def _format_value(value: object) -> str:
+    """Format a value for a line: shortened, and never a secret."""
     data = msgspec.json.encode(value)
     if secret_shapes(data):
         return "something that looks like a secret"
-    text = msgspec.json.format(data, indent=0).decode()  # on one line, with blanks at which it can be broken
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-_OF_POLICY: Mapping[ItemKind, Callable[[PackView, Draft, str], Iterator[str]]] = {
-    "decision": _of_decision,
-    "rule": _of_rule,
-    "gate": _of_gate,
-    "guardrail": _of_guardrail,
-    "tool": _of_tool,
-}
-_OF_CONTENT: Mapping[ItemKind, Callable[[CompileCase, Draft, CompiledContext, str], Iterator[str]]] = {
-    "requirement": of_requirement,
-    "evidence": of_evidence,
-    "memory": of_memory,
-    "block": of_block,
-    "bucket": of_bucket,
-}
+    text = msgspec.json.format(data, indent=0).decode()  # on one line, with blanks at which it can be wrapped
+    return text if len(text) <= _VALUE_LENGTH else f"{text[:_VALUE_LENGTH]}..."

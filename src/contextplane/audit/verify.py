@@ -1,13 +1,9 @@
-"""Verifying: whether a stored run is what its name says, and whether a file is what a run put out.
+"""Verifies whether a stored run is what its digest says, and which output of a run a file should be.
 
-Four answers. `verified`: everything was checked and is right. `modified`: something is not what it was. `unchecked`:
-nothing is known to have changed, and not everything could be checked, or a manifest says what cannot be so. `unknown`:
-there is nothing to check against.
-
-What a stored manifest says besides its references, as far as it can be held against what is there.
-
-Others wrote manifests too, and whoever makes one by hand can say anything in it: its hash proves who said it, not that
-it is so.
+There are four answers. `verified`: everything was checked and is right. `modified`: something is not what it was.
+`unchecked`: no change is known, but not everything could be checked, or the manifest contradicts the stored objects.
+`unknown`: there is nothing to check against. A manifest may come from another program or be made by hand: its hash
+proves its bytes, not its claims, so its claims are compared with the objects.
 """
 
 import posixpath
@@ -17,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from contextplane.audit.load import LoadedPack, load
+from contextplane.audit.load import LoadedPack, load_pack
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution.manifest import (
     Environment,
@@ -29,11 +25,11 @@ from contextplane.model.execution.manifest import (
     Step,
     contents_of,
     digests_in,
-    references,
-    same_but_hash,
+    find_references,
+    is_entry_of,
 )
 from contextplane.model.ids import Digest
-from contextplane.model.json.parse import repeats_a_key
+from contextplane.model.json.parse import has_duplicate_key
 from contextplane.model.value import Value
 from contextplane.ports.objects import Objects
 from contextplane.ports.pack_entries import ExecutionEntries
@@ -41,12 +37,12 @@ from contextplane.store.damage import Damage, damage_by, damage_in
 
 __all__ = [
     "Answer",
-    "Expected",
+    "ExpectedOutput",
     "PackVerdict",
-    "Trouble",
-    "answer_of",
-    "contradictions",
-    "expected_of",
+    "VerificationProblem",
+    "expected_output",
+    "gravest_answer",
+    "manifest_contradictions",
     "unknown_refs",
     "verify_pack",
 ]
@@ -55,48 +51,48 @@ _LISTS: dict[str, type[Value]] = {"prompts": Prompt, "inputs": Input, "steps": S
 _OBJECTS: dict[str, type[Value]] = {"model": Model, "environment": Environment}
 
 
-def contradictions(raw: bytes, sizes: Mapping[Digest, int]) -> Iterator[tuple[str, str]]:
-    """What of a manifest cannot be so, each with its reason. `sizes`: of the contents that were found whole."""
+def manifest_contradictions(raw: bytes, sizes: Mapping[Digest, int]) -> Iterator[tuple[str, str]]:
+    """Yield the claims of a manifest that contradict the stored objects. `sizes`: those of whole contents."""
     value = msgspec.json.decode(raw)
-    if repeats_a_key(raw, value):
+    if has_duplicate_key(raw, value):
         yield "a key", "it stands twice in one object, and readers differ in which value they keep"
-    for number, one in enumerate(_entries(value, "inputs")):
-        said = one.get("size")
-        for digest in digests_in(one.get("content_ref")):
-            if said is not None and digest in sizes and said != sizes[digest]:
-                yield f"inputs/{number} {digest}", f"its size is said to be {said!r:.20}, and it is {sizes[digest]}"
+    for number, entry in enumerate(_entries(value, "inputs")):
+        size = entry.get("size")
+        for digest in digests_in(entry.get("content_ref")):
+            if size is not None and digest in sizes and size != sizes[digest]:
+                yield f"inputs/{number} {digest}", f"its size is said to be {size!r:.20}, and it is {sizes[digest]}"
 
 
 def unknown_refs(raw: bytes) -> tuple[Digest, ...]:
-    """The digests in fields that are not of the form of a manifest: parts of the pack, for whoever wrote them."""
+    """The digests in fields that the form of a manifest does not have: the writer may count them as parts."""
     value = msgspec.json.decode(raw)
-    others = [_besides(value, Manifest)]
-    others += [_besides(value.get(name), kind) for name, kind in _OBJECTS.items()]
-    others += [_besides(entry, kind) for name, kind in _LISTS.items() for entry in _entries(value, name)]
+    others = [_unknown_values(value, Manifest)]
+    others += [_unknown_values(value.get(name), kind) for name, kind in _OBJECTS.items()]
+    others += [_unknown_values(entry, kind) for name, kind in _LISTS.items() for entry in _entries(value, name)]
     return tuple(dict.fromkeys(digest for other in others for digest in digests_in(other)))
 
 
-def _besides(value: object, kind: type[Value]) -> list[object]:
+def _unknown_values(value: object, kind: type[Value]) -> list[object]:
     """The values of the fields that an object of this kind does not have."""
     known = kind.__struct_fields__
-    return [one for name, one in value.items() if name not in known] if isinstance(value, dict) else []
+    return [member for name, member in value.items() if name not in known] if isinstance(value, dict) else []
 
 
 def _entries(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    listed = value.get(name)
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    entries = value.get(name)
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 Answer = Literal["verified", "modified", "unchecked", "unknown"]
-Seen = Callable[[int, int], None]
-"""Is told, after each object, its size and that it was one."""
+OnObject = Callable[[int, int], None]
+"""Called after each object with its size, and 1."""
 
 
-class Trouble(Value, frozen=True):
-    """One thing that is wrong with a pack, or that could not be checked: what it is, and why.
+class VerificationProblem(Value, frozen=True):
+    """A problem of a pack, or something that could not be checked: what it is, and why.
 
-    Of an execution pack `part` is the manifest, its entry, a parent, or what a reference calls a content, and `digest`
-    the object that is meant. `damage` is said of one that is not kept whole.
+    In an execution pack `part` is the manifest, its entry, a parent or the selector of a content, and `digest` its
+    object. `damage` is set if the object is not whole.
     """
 
     answer: Literal["modified", "unchecked", "unknown"]
@@ -108,7 +104,7 @@ class Trouble(Value, frozen=True):
 
 
 class PackVerdict(Value, frozen=True):
-    """What checking a pack showed. `parents`: those that are here and whole, the nearest first."""
+    """The result of verifying a pack. `parents`: those that are present and whole, the nearest first."""
 
     digest: Digest
     answer: Answer
@@ -116,30 +112,30 @@ class PackVerdict(Value, frozen=True):
     objects: int
     size: int
     parents: tuple[Digest, ...]
-    troubles: tuple[Trouble, ...]
+    problems: tuple[VerificationProblem, ...]
 
 
-def verify_pack(digest: Digest, entries: ExecutionEntries, objects: Objects, *, seen: Seen) -> PackVerdict:
-    """Check a pack: its manifest, its entry, every blob that it refers to, and its line of parents.
+def verify_pack(digest: Digest, entries: ExecutionEntries, objects: Objects, *, seen: OnObject) -> PackVerdict:
+    """Verify a pack: its manifest, its entry, every blob that it refers to, and its line of parents.
 
-    Damage is an answer here and not an error. Of parents the manifests are checked, not what those refer to.
+    Damage is an answer here, not an error. Only the manifests of parents are checked, not their contents.
     """
-    check = _Check(entries, objects, seen)
+    check = _PackCheck(entries, objects, seen)
     pack = check.pack(digest)
     return PackVerdict(
         digest=digest,
-        answer=answer_of(check.troubles),
+        answer=gravest_answer(check.problems),
         manifest=pack.manifest if pack is not None else None,
         objects=check.count,
         size=check.size,
         parents=tuple(check.parents),
-        troubles=tuple(check.troubles),
+        problems=tuple(check.problems),
     )
 
 
-def answer_of(troubles: Iterable[Trouble]) -> Answer:
-    """The one answer to several troubles: the gravest."""
-    answers = {trouble.answer for trouble in troubles}
+def gravest_answer(problems: Iterable[VerificationProblem]) -> Answer:
+    """The answer of the gravest problem; `verified` if there is none."""
+    answers = {problem.answer for problem in problems}
     if "modified" in answers:
         return "modified"
     if "unknown" in answers:
@@ -147,18 +143,19 @@ def answer_of(troubles: Iterable[Trouble]) -> Answer:
     return "unchecked" if answers else "verified"
 
 
-class Expected(Value, frozen=True):
+class ExpectedOutput(Value, frozen=True):
     """The output that a file should be: its name in the pack, and the digest of its bytes."""
 
     name: str
     digest: Digest
 
 
-def expected_of(manifest: Manifest, path: str, named: str = "") -> Expected | str:
-    """What a file at `path`, relative to the workspace, should be; or why that cannot be told.
+def expected_output(manifest: Manifest, path: str, named: str = "") -> ExpectedOutput | str:
+    """The output that a file at `path`, relative to the workspace, should be; or why that is unknown.
 
-    The one that its sidecar names, unless it lies where another output belongs. Without that, the output of the same
-    base name, if it is the only one or all such hold the same bytes. Of several outputs of one name the last counts.
+    It is the output that its sidecar names, unless the file lies where another output belongs. Without a sidecar it is
+    the output of the same base name, if it is the only one or all such outputs have the same bytes. Of several outputs
+    of the same name the last counts.
     """
     outputs = {posixpath.normpath(output.name): output for output in manifest.outputs if output.name}
     base = posixpath.basename(path)
@@ -174,12 +171,14 @@ def expected_of(manifest: Manifest, path: str, named: str = "") -> Expected | st
     if len(fits) > 1:
         return f"{len(fits)} outputs of the pack are named {base}: {', '.join(sorted(fit.name for fit in fits))}"
     if not fits:
-        called = f"; its sidecar calls it {named}: was it renamed?" if named and _base(named) != base else ""
-        return f"the pack has no output named {base}{called}"
+        renamed = f"; its sidecar calls it {named}: was it renamed?" if named and _base(named) != base else ""
+        return f"the pack has no output named {base}{renamed}"
     (output,) = fits
-    digest = _digest(output.content_ref)
+    digest = _parse_digest(output.content_ref)
     return (
-        f"the hash of {output.name} is not understood" if digest is None else Expected(name=output.name, digest=digest)
+        f"the hash of {output.name} is not understood"
+        if digest is None
+        else ExpectedOutput(name=output.name, digest=digest)
     )
 
 
@@ -187,21 +186,21 @@ def _base(name: str) -> str:
     return posixpath.basename(name)
 
 
-def _digest(text: str) -> Digest | None:
+def _parse_digest(text: str) -> Digest | None:
     try:
         return Digest.parse(text)
     except ContextPlaneError:
         return None
 
 
-class _Check:
-    """Looks at one pack, and notes what is wrong instead of stopping."""
+class _PackCheck:
+    """Checks a pack, and collects problems instead of stopping."""
 
-    def __init__(self, entries: ExecutionEntries, objects: Objects, seen: Seen) -> None:
+    def __init__(self, entries: ExecutionEntries, objects: Objects, seen: OnObject) -> None:
         self._entries = entries
         self._objects = objects
         self._seen = seen
-        self.troubles: list[Trouble] = []
+        self.problems: list[VerificationProblem] = []
         self.parents: list[Digest] = []
         self.count = self.size = 0
         self._sizes: dict[Digest, int] = {}
@@ -218,7 +217,7 @@ class _Check:
         self, digest: Digest, what: str, *, absent: Literal["unchecked", "unknown"] = "unchecked"
     ) -> LoadedPack | None:
         try:
-            pack = load(digest, self._objects)
+            pack = load_pack(digest, self._objects)
         except ContextPlaneError as error:
             damage = damage_by(error)
             why = str(error.details["why"]) if damage is not None else error.message
@@ -237,28 +236,28 @@ class _Check:
             return
         if copy is None:
             self._note("unchecked", part, "this pack was registered, and its entry is gone", name=name)
-        elif not same_but_hash(copy, pack.raw, pack.digest):
+        elif not is_entry_of(copy, pack.raw, pack.digest):
             self._note("modified", part, "the entry is not a copy of the manifest", name=name)
 
     def _blobs(self, pack: LoadedPack) -> None:
-        refs = references(pack.raw)
+        refs = find_references(pack.raw)
         if refs is None:
             self._object("manifest", pack.digest, None, "what it refers to is not understood")
             return
         for role, text in refs.unreadable:
             if role != "parent":
                 self._note("unchecked", role, f"not a reference that is understood: {text}")
-        # Of several parts with the same bytes the first.
+        # Of several parts with the same bytes, the first gives the name.
         parts = {ref: part for part, ref in reversed(list(contents_of(pack.manifest)))}
         roles: dict[Digest, str] = {}
-        for role, digest in refs.found:
+        for role, digest in refs.objects:
             if role != "parent":
                 roles.setdefault(digest, parts.get(str(digest), role))
         for digest in unknown_refs(pack.raw):
             roles.setdefault(digest, "unknown field")
         for digest, role in roles.items():
             self._blob(role, digest)
-        for what, why in contradictions(pack.raw, self._sizes):
+        for what, why in manifest_contradictions(pack.raw, self._sizes):
             self._note("unchecked", "manifest", why, name=f" {what}")
 
     def _blob(self, role: str, digest: Digest) -> None:
@@ -274,10 +273,10 @@ class _Check:
             self._object(role, digest, damage_in(condition), condition.why)
 
     def _line(self, pack: LoadedPack) -> None:
-        """Every parent in turn, up to one that is not whole. It ends: no bytes can contain their own hash."""
+        """Check each parent in turn, up to one that is not whole. It ends: no bytes contain their own hash."""
         here: LoadedPack | None = pack
         while here is not None and (text := here.manifest.parent):
-            parent = _digest(text)
+            parent = _parse_digest(text)
             if parent is None:
                 why = f"not a reference that is understood: {text[:80]!r}"
                 self._note("unchecked", "parent", why, name=f" of {here.digest}")
@@ -301,8 +300,8 @@ class _Check:
         absent: Literal["unchecked", "unknown"] = "unchecked",
     ) -> None:
         answer = "modified" if damage == "tampered" else absent if damage == "missing" else "unchecked"
-        self.troubles.append(
-            Trouble(
+        self.problems.append(
+            VerificationProblem(
                 answer=answer,
                 what=f"{part} {digest}",
                 why="it is not in the store" if damage == "missing" else why,
@@ -313,4 +312,4 @@ class _Check:
         )
 
     def _note(self, answer: Literal["modified", "unchecked"], part: str, why: str, *, name: str = "") -> None:
-        self.troubles.append(Trouble(answer=answer, what=part + name, why=why, part=part))
+        self.problems.append(VerificationProblem(answer=answer, what=part + name, why=why, part=part))

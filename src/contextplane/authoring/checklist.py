@@ -1,17 +1,31 @@
-"""The checklist for a change of a pack: eight lines in the order of the contract, each with a verdict and its reason.
+"""The release checklist of a pack: eight steps, each with a verdict and a reason.
 
-A line that cannot be told is no pass: the whole passes when every line does.
+A step that cannot be decided is no pass: the checklist passes when every step does. The docstring of a step is printed
+as the text of its line.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from contextplane.authoring.finding import Finding, Gate, Severity
+import msgspec
+
 from contextplane.authoring.gates.table import Report
+from contextplane.authoring.law import Finding, Gate, Severity
 from contextplane.authoring.version_class import Comparison
+from contextplane.model.context_pack import ContextPack
+from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 
-__all__ = ["STEPS", "Asked", "Cases", "Checklist", "Line", "Verdict", "checklist"]
+__all__ = [
+    "STEPS",
+    "Checklist",
+    "ChecklistInput",
+    "ChecklistLine",
+    "GoldenCaseResults",
+    "Verdict",
+    "exposed_tools",
+    "run_checklist",
+]
 
 Verdict = Literal["passed", "failed", "unknown"]
 Outcome = Literal["passed", "failed", "incomplete"]
@@ -22,10 +36,11 @@ _SEVERITY: dict[Verdict, Severity] = {"failed": "error", "unknown": "unknown"}
 _WORDS: dict[Verdict, str] = {"failed": "failed", "unknown": "cannot be told"}
 
 
-class Cases(Value, frozen=True):
-    """What golden cases say: how many there are, those that drifted in words, those whose tools are others.
+class GoldenCaseResults(Value, frozen=True):
+    """The results of the golden cases: their number, and the names of those that are not as recorded.
 
-    Of those that are `unrecorded` nobody can tell which tools they should be given.
+    `drifted`: they compile to something else, each in words. `surface`: they are given other tools. `unrecorded`: no
+    tools are recorded for them, so their surface cannot be checked.
     """
 
     count: int
@@ -34,29 +49,29 @@ class Cases(Value, frozen=True):
     unrecorded: tuple[str, ...] = ()
 
 
-class Asked(Value, frozen=True):
-    """What is known of a change. None: the form is wrong, so there is no surface; nobody gave it, for the others.
+class ChecklistInput(Value, frozen=True):
+    """The facts that the steps judge. A field is None when it was not given.
 
-    `surface` is every tool that the pack exposes, whatever the request: no run is given any other. `cases` is what the
-    golden cases say; None: there is no folder, or nothing can be compiled.
+    `surface` is every tool that the pack exposes to any request; None when the form of the pack is wrong. `cases` are
+    the results of the golden cases; None when there is no folder, or nothing can be compiled.
     """
 
     report: Report
     surface: frozenset[str] | None
     expected: frozenset[str] | None
     comparison: Comparison | None
-    cases: Cases | None = None
+    cases: GoldenCaseResults | None = None
 
 
-class Told(Value, frozen=True):
-    """What one step says, and why."""
+class ChecklistVerdict(Value, frozen=True):
+    """The verdict of one step, and its reason."""
 
     verdict: Verdict
     reason: str
 
 
-class Line(Value, frozen=True):
-    """One line of the checklist, from 1. `says` is what it asks for."""
+class ChecklistLine(Value, frozen=True):
+    """One line of the checklist. `number` counts from 1, `says` is the text of the step."""
 
     number: int
     step: str
@@ -66,9 +81,9 @@ class Line(Value, frozen=True):
 
 
 class Checklist(Value, frozen=True):
-    """All lines. `incomplete`: none failed, and of some it cannot be told."""
+    """All lines. Its outcome is `incomplete` when none failed and some cannot be decided."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[ChecklistLine, ...]
 
     @property
     def outcome(self) -> Outcome:
@@ -78,75 +93,81 @@ class Checklist(Value, frozen=True):
         return "incomplete" if "unknown" in verdicts else "passed"
 
 
-def the_form_is_right(asked: Asked) -> Told:
+def the_form_is_right(inputs: ChecklistInput) -> ChecklistVerdict:
     """The file is parsed, and valid against the JSON Schema."""
-    return _of_gate(asked, "schema", "every layer and every field has its form")
+    return _gate_verdict(inputs, "schema", "every layer and every field has its form")
 
 
-def the_references_resolve(asked: Asked) -> Told:
+def the_references_resolve(inputs: ChecklistInput) -> ChecklistVerdict:
     """Every internal reference resolves."""
-    return _of_gate(asked, "integrity", "every name that a part uses is declared")
+    return _gate_verdict(inputs, "integrity", "every name that a part uses is declared")
 
 
-def the_surface_is_minimal(asked: Asked) -> Told:
+def the_surface_is_minimal(inputs: ChecklistInput) -> ChecklistVerdict:
     """The tool manifest is the expected minimal surface."""
-    if asked.surface is None:
-        return Told(verdict="unknown", reason="the form is wrong, so there is no surface")
-    beyond, absent = _apart(asked.surface, asked.expected)
+    if inputs.surface is None:
+        return ChecklistVerdict(verdict="unknown", reason="the form is wrong, so there is no surface")
+    beyond, absent = _surface_difference(inputs.surface, inputs.expected)
     if beyond or absent:
         parts = (("not expected", beyond), ("expected and not exposed", absent))
         reason = "; ".join(f"{what}: {', '.join(sorted(tools))}" for what, tools in parts if tools)
-        return Told(verdict="failed", reason=reason)
-    if asked.cases is not None and asked.cases.surface:
-        return Told(verdict="failed", reason=f"other tools than recorded in: {', '.join(asked.cases.surface[:_NAMED])}")
-    if asked.cases is None or not asked.cases.count:
-        known = f"the pack exposes the {len(asked.surface)} expected tools and no other; " if asked.expected else ""
-        return Told(verdict="unknown", reason=f"{known}what a request is given of them needs golden cases")
-    if asked.cases.unrecorded:
-        return Told(verdict="unknown", reason=f"nothing is recorded of {', '.join(asked.cases.unrecorded[:_NAMED])}")
-    return Told(verdict="passed", reason=f"as recorded in all golden requests: {asked.cases.count}")
+        return ChecklistVerdict(verdict="failed", reason=reason)
+    if inputs.cases is not None and inputs.cases.surface:
+        return ChecklistVerdict(
+            verdict="failed", reason=f"other tools than recorded in: {', '.join(inputs.cases.surface[:_NAMED])}"
+        )
+    if inputs.cases is None or not inputs.cases.count:
+        known = f"the pack exposes the {len(inputs.surface)} expected tools and no other; " if inputs.expected else ""
+        return ChecklistVerdict(verdict="unknown", reason=f"{known}what a request is given of them needs golden cases")
+    if inputs.cases.unrecorded:
+        return ChecklistVerdict(
+            verdict="unknown", reason=f"nothing is recorded of {', '.join(inputs.cases.unrecorded[:_NAMED])}"
+        )
+    return ChecklistVerdict(verdict="passed", reason=f"as recorded in all golden requests: {inputs.cases.count}")
 
 
-def golden_requests_compile(asked: Asked) -> Told:
+def golden_requests_compile(inputs: ChecklistInput) -> ChecklistVerdict:
     """The golden requests compile."""
-    if asked.cases is None:
-        missing = "nothing is compiled from a pack that is refused" if not asked.report.passed else _NO_GOLDEN
-        return Told(verdict="unknown", reason=missing)
-    if asked.cases.drifted:
-        more = f"; and {len(asked.cases.drifted) - _NAMED} more" if len(asked.cases.drifted) > _NAMED else ""
-        return Told(verdict="failed", reason="; ".join(asked.cases.drifted[:_NAMED]) + more)
-    if not asked.cases.count:
-        return Told(verdict="unknown", reason="the golden folder holds no case: 'ctx golden record' makes them")
-    return Told(verdict="passed", reason=f"all compile to what was recorded: {asked.cases.count}")
+    if inputs.cases is None:
+        missing = "nothing is compiled from a pack that is refused" if not inputs.report.passed else _NO_GOLDEN
+        return ChecklistVerdict(verdict="unknown", reason=missing)
+    if inputs.cases.drifted:
+        more = f"; and {len(inputs.cases.drifted) - _NAMED} more" if len(inputs.cases.drifted) > _NAMED else ""
+        return ChecklistVerdict(verdict="failed", reason="; ".join(inputs.cases.drifted[:_NAMED]) + more)
+    if not inputs.cases.count:
+        return ChecklistVerdict(
+            verdict="unknown", reason="the golden folder holds no case: 'ctx golden record' makes them"
+        )
+    return ChecklistVerdict(verdict="passed", reason=f"all compile to what was recorded: {inputs.cases.count}")
 
 
-def incidents_replay(_: Asked) -> Told:
+def incidents_replay(_: ChecklistInput) -> ChecklistVerdict:
     """Earlier incidents and corrections replay."""
-    return Told(verdict="unknown", reason="needs recorded runs")
+    return ChecklistVerdict(verdict="unknown", reason="needs recorded runs")
 
 
-def evaluators_agree(_: Asked) -> Told:
+def evaluators_agree(_: ChecklistInput) -> ChecklistVerdict:
     """The evaluators of policy, safety, utility, latency and cost reach their targets."""
-    return Told(verdict="unknown", reason="needs the evaluators")
+    return ChecklistVerdict(verdict="unknown", reason="needs the evaluators")
 
 
-def the_difference_is_shown(asked: Asked) -> Told:
+def the_difference_is_shown(inputs: ChecklistInput) -> ChecklistVerdict:
     """The difference to the version before is shown by layer, and the new number says as much."""
-    comparison = asked.comparison
+    comparison = inputs.comparison
     if comparison is None:
-        missing = "the form is wrong" if asked.surface is None else "give the version before with --against"
-        return Told(verdict="unknown", reason=missing)
+        missing = "the form is wrong" if inputs.surface is None else "give the version before with --against"
+        return ChecklistVerdict(verdict="unknown", reason=missing)
     if comparison.refusal:
-        return Told(verdict="failed", reason=comparison.refusal)
+        return ChecklistVerdict(verdict="failed", reason=comparison.refusal)
     if comparison.same:
-        return Told(verdict="passed", reason=f"nothing changed since {comparison.old}")
-    return Told(
+        return ChecklistVerdict(verdict="passed", reason=f"nothing changed since {comparison.old}")
+    return ChecklistVerdict(
         verdict="passed",
         reason=f"{comparison.old} to {comparison.new}; the least version class is {comparison.bump.least}",
     )
 
 
-STEPS: tuple[tuple[str, Callable[[Asked], Told]], ...] = (
+STEPS: tuple[tuple[str, Callable[[ChecklistInput], ChecklistVerdict]], ...] = (
     ("schema", the_form_is_right),
     ("references", the_references_resolve),
     ("tool_surface", the_surface_is_minimal),
@@ -155,62 +176,83 @@ STEPS: tuple[tuple[str, Callable[[Asked], Told]], ...] = (
     ("evaluators", evaluators_agree),
     ("diff", the_difference_is_shown),
 )
-"""All lines but the last, which looks at these."""
+"""All steps but the last, which judges these."""
 
 _LEFT_TO_CASES = "golden_cases_unstable"
 _NO_GOLDEN = "give the folder of the golden cases with --golden"
 _SIGN = "It may be signed and published: every gate, and every line above, has passed."
 
 
-def checklist(asked: Asked) -> Checklist:
-    """Walk the list. Every line is told, whatever became of those before it."""
-    lines = [_line(n, step, check.__doc__ or "", check(asked)) for n, (step, check) in enumerate(STEPS, 1)]
-    lines.append(_line(len(lines) + 1, "sign", _SIGN, _may_be_signed(asked, lines)))
+def run_checklist(inputs: ChecklistInput) -> Checklist:
+    """Run every step, also after one that failed."""
+    lines = [_line(n, step, check.__doc__ or "", check(inputs)) for n, (step, check) in enumerate(STEPS, 1)]
+    lines.append(_line(len(lines) + 1, "sign", _SIGN, _may_be_signed(inputs, lines)))
     return Checklist(lines=tuple(lines))
 
 
-def _may_be_signed(asked: Asked, lines: list[Line]) -> Told:
+def _may_be_signed(inputs: ChecklistInput, lines: list[ChecklistLine]) -> ChecklistVerdict:
     for verdict in _NO_PASS:
         numbers = ", ".join(str(line.number) for line in lines if line.verdict == verdict)
         reasons = [f"{_WORDS[verdict]} above: {numbers}"] if numbers else []
-        reasons += _reasons(_open(asked), verdict)
+        reasons += _reasons(_open_findings(inputs), verdict)
         if reasons:
-            return Told(verdict=verdict, reason="; ".join(reasons))
-    return Told(verdict="passed", reason="nothing stands against it")
+            return ChecklistVerdict(verdict=verdict, reason="; ".join(reasons))
+    return ChecklistVerdict(verdict="passed", reason="nothing stands against it")
 
 
-def _open(asked: Asked) -> list[Finding]:
-    """What the gates found, without what they left to the golden cases when these have passed."""
-    answered = asked.cases is not None and asked.cases.count > 0 and not asked.cases.drifted
-    return [finding for finding in asked.report.findings if not (answered and finding.code == _LEFT_TO_CASES)]
+def _open_findings(inputs: ChecklistInput) -> list[Finding]:
+    """Return the findings of the gates, without the one that golden cases settle when they passed."""
+    settled = inputs.cases is not None and inputs.cases.count > 0 and not inputs.cases.drifted
+    return [finding for finding in inputs.report.findings if not (settled and finding.code == _LEFT_TO_CASES)]
 
 
-def _apart(surface: frozenset[str], expected: frozenset[str] | None) -> tuple[frozenset[str], frozenset[str]]:
-    """The tools that are not expected, and those that are and are not there. Nothing expected, nothing apart."""
+def _surface_difference(
+    surface: frozenset[str], expected: frozenset[str] | None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the unexpected tools and the missing ones; none of either when nothing is expected."""
     return (surface - expected, expected - surface) if expected is not None else (frozenset(), frozenset())
 
 
-def _of_gate(asked: Asked, gate: Gate, good: str) -> Told:
-    """What the findings of one gate come to."""
-    if gate in asked.report.not_run:
-        return Told(verdict="unknown", reason="the form is wrong, so this gate could not look")
-    findings = [finding for finding in asked.report.findings if finding.gate == gate]
+def _gate_verdict(inputs: ChecklistInput, gate: Gate, good: str) -> ChecklistVerdict:
+    """Return the verdict that follows from the findings of one gate."""
+    if gate in inputs.report.not_run:
+        return ChecklistVerdict(verdict="unknown", reason="the form is wrong, so this gate could not look")
+    findings = [finding for finding in inputs.report.findings if finding.gate == gate]
     for verdict in _NO_PASS:
         for reason in _reasons(findings, verdict):
-            return Told(verdict=verdict, reason=reason)
-    return Told(verdict="passed", reason=good)
+            return ChecklistVerdict(verdict=verdict, reason=reason)
+    return ChecklistVerdict(verdict="passed", reason=good)
 
 
 def _reasons(findings: Iterable[Finding], verdict: Verdict) -> list[str]:
-    """The laws that stand against a pass, the first of them by code and place; nothing when there are none."""
-    found = [
+    """Return the findings that cause a verdict, the first by code and place, as one reason; or no reason."""
+    causes = [
         f"{finding.code} at {finding.at or 'the whole pack'}"
         for finding in findings
         if finding.severity == _SEVERITY[verdict]
     ]
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return [f"{_WORDS[verdict]} by law: {', '.join(found[:_NAMED])}{more}"] if found else []
+    more = f" and {len(causes) - _NAMED} more" if len(causes) > _NAMED else ""
+    return [f"{_WORDS[verdict]} by law: {', '.join(causes[:_NAMED])}{more}"] if causes else []
 
 
-def _line(number: int, step: str, says: str, told: Told) -> Line:
-    return Line(number=number, step=step, says=says, verdict=told.verdict, reason=told.reason)
+def _line(number: int, step: str, says: str, verdict: ChecklistVerdict) -> ChecklistLine:
+    return ChecklistLine(number=number, step=step, says=says, verdict=verdict.verdict, reason=verdict.reason)
+
+
+def exposed_tools(value: Json, report: Report) -> frozenset[str] | None:
+    """List every tool that an allowed permission exposes and its adapter declares.
+
+    None when the form of the pack is wrong.
+    """
+    if report.not_run:
+        return None
+    tooling = msgspec.convert(value, type=ContextPack).tooling_layer
+    declared = {
+        f"{adapter.adapter_id}.{capability}"
+        for adapter in tooling.adapter_registry
+        for capability in adapter.capabilities
+    }
+    allowed = (
+        f"{permission.adapter_id}.{permission.capability}" for permission in tooling.permissions if permission.allow
+    )
+    return frozenset(tool for tool in allowed if tool in declared)

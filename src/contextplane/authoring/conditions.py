@@ -1,53 +1,49 @@
-"""Every condition in a pack or a catalog, with its place: what makes a rule fire, a gate close, a guardrail speak.
+"""The conditions of a pack or a catalog, each with its place: of rules, gates, guardrails, decisions.
 
-Where a rule applies, as conditions on the facts: what `applies_to` matches, and what a fact can be at all.
-
-The facts that a run has, and that conditions and plans can read. There are no others.
-
-Whether a condition comes to true or false. To anything else a run has no answer, and takes that for a denial.
+Beside them, what the gates ask of a condition: which facts it may read, which values the scope of a rule leaves to a
+fact, whether it can take effect there, and whether it evaluates to true or false. A run takes anything else for a
+denial.
 """
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Literal
 
-from contextplane.authoring.subject import Deciding, Subject
-from contextplane.model.context_pack import Guardrail
+from contextplane.authoring.subject import DecisionDocument, Subject
 from contextplane.model.json.canonical import Json, canonical
+from contextplane.model.policy_layer import Guardrail
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
-from contextplane.policy.facts import MATCHED
-from contextplane.policy.logic.expression import LogicFailed, LogicProblem, compiled, examined
-from contextplane.policy.logic.solver import Answer, Tries, can_be, solve, turns_freely
-from contextplane.policy.logic.strict import COMPARING, ORDERING, PER_ELEMENT, operation
+from contextplane.policy.facts import SCOPE_FACTS
+from contextplane.policy.logic.expression import LogicFailed, LogicProblem, compile_expression, examine
+from contextplane.policy.logic.solver import Answer, TryBudget, can_be, is_clearly_contingent, solve
+from contextplane.policy.logic.strict import COMPARISONS, ORDERINGS, PER_ELEMENT, operation
 
 __all__ = [
-    "MATCHED",
     "PATHS",
     "AppliesTo",
-    "Condition",
-    "answers",
+    "PlacedCondition",
     "can_take_effect",
     "conditions",
-    "conditions_at",
+    "conditions_by_place",
     "facts_read",
+    "invalid_condition_places",
     "is_fact",
-    "known_within",
-    "unsound",
+    "returns_boolean",
+    "scope_constraints",
     "values_of",
 ]
 
 Kind = Literal["rule", "gate", "guardrail", "decision"]
 
 
-class Condition(Value, frozen=True):
-    """An expression, what it is the condition of, and its JSON Pointer.
+class PlacedCondition(Value, frozen=True):
+    """An expression, the kind and the name of what it is the condition of, and its JSON Pointer.
 
-    A `plain` one compares facts with constants, and does nothing else. A `free` one can be true and can be false: its
-    form tells that already.
+    A `plain` one only compares facts with constants. A `free` one can be true and can be false, by its form alone.
     """
 
-    of: Kind
+    kind: Kind
     name: str
     at: str
     expression: Json
@@ -57,15 +53,15 @@ class Condition(Value, frozen=True):
     free: bool
 
 
-def conditions(subject: Deciding) -> tuple[Condition, ...]:
-    """All of them, in the order of the document."""
-    conditions = []
-    for of, name, at, expression in _placed(subject):
-        plain, problems, reads = examined(expression)
-        free = not problems and turns_freely(expression)
-        conditions.append(
-            Condition(
-                of=of,
+def conditions(subject: DecisionDocument) -> tuple[PlacedCondition, ...]:
+    """Return every condition, in the order of the document."""
+    placed_conditions = []
+    for kind, name, at, expression in _expressions(subject):
+        plain, problems, reads = examine(expression)
+        free = not problems and is_clearly_contingent(expression)
+        placed_conditions.append(
+            PlacedCondition(
+                kind=kind,
                 name=name,
                 at=at,
                 expression=expression,
@@ -75,116 +71,125 @@ def conditions(subject: Deciding) -> tuple[Condition, ...]:
                 free=free,
             )
         )
-    return tuple(conditions)
+    return tuple(placed_conditions)
 
 
-def unsound(subject: Deciding) -> frozenset[str]:
-    """The places of conditions that cannot be evaluated: what follows from them cannot be asked."""
-    return frozenset(condition.at for condition in subject.once(conditions) if condition.problems)
+def invalid_condition_places(subject: DecisionDocument) -> frozenset[str]:
+    """Return the places of conditions that cannot be evaluated. Other laws leave those out."""
+    return frozenset(condition.at for condition in subject.compute_once(conditions) if condition.problems)
 
 
-def facts_read(subject: Deciding) -> frozenset[str]:
-    """Every fact that a condition of the pack reads."""
-    return frozenset[str]().union(*[condition.reads for condition in subject.once(conditions)])
+def facts_read(subject: DecisionDocument) -> frozenset[str]:
+    """Return every fact that some condition reads."""
+    return frozenset[str]().union(*[condition.reads for condition in subject.compute_once(conditions)])
 
 
-def conditions_at(subject: Deciding) -> Mapping[str, Condition]:
-    """All of them by their places."""
-    return {condition.at: condition for condition in subject.once(conditions)}
+def conditions_by_place(subject: DecisionDocument) -> Mapping[str, PlacedCondition]:
+    """Map the place of each condition to the condition."""
+    return {condition.at: condition for condition in subject.compute_once(conditions)}
 
 
-def _placed(subject: Deciding) -> list[tuple[Kind, str, str, Json]]:
-    found = _of_policy(subject) if isinstance(subject, Subject) else []
+def _expressions(subject: DecisionDocument) -> list[tuple[Kind, str, str, Json]]:
+    expressions = _policy_expressions(subject) if isinstance(subject, Subject) else []
     for at, spec in subject.decisions.values():
         if spec.eligibility_rules is not None:
-            found.append(("decision", spec.decision_key, f"{at}/eligibility_rules", spec.eligibility_rules))
-    return found
+            expressions.append(("decision", spec.decision_key, f"{at}/eligibility_rules", spec.eligibility_rules))
+    return expressions
 
 
-def _of_policy(subject: Subject) -> list[tuple[Kind, str, str, Json]]:
-    found: list[tuple[Kind, str, str, Json]] = [
+def _policy_expressions(subject: Subject) -> list[tuple[Kind, str, str, Json]]:
+    expressions: list[tuple[Kind, str, str, Json]] = [
         ("rule", placed.rule.rule_id, f"{placed.at}/if", placed.rule.condition) for placed in subject.rules
     ]
     guardrails = subject.pack.policy_layer.guardrails
-    for kind, entries in (("must_refuse", guardrails.must_refuse), ("must_escalate", guardrails.must_escalate)):
+    for field, entries in (("must_refuse", guardrails.must_refuse), ("must_escalate", guardrails.must_escalate)):
         for n, guardrail in enumerate(entries):
             if isinstance(guardrail, Guardrail) and guardrail.when is not None:
-                found.append(("guardrail", guardrail.id, f"/policy_layer/guardrails/{kind}/{n}/when", guardrail.when))
+                at = f"/policy_layer/guardrails/{field}/{n}/when"
+                expressions.append(("guardrail", guardrail.id, at, guardrail.when))
     for at, gate in subject.gates.values():
         if gate.when is not None:
-            found.append(("gate", gate.gate_id, f"{at}/when", gate.when))
-    return found
+            expressions.append(("gate", gate.gate_id, f"{at}/when", gate.when))
+    return expressions
 
 
-_MATCHED_FACTS = frozenset(MATCHED.values())
-"""All of which something can be known."""
+# --- where a condition is evaluated ---
+
+_SCOPE_PATHS = frozenset(SCOPE_FACTS.values())
+"""The facts that `applies_to` can restrict."""
 
 AppliesTo = Mapping[str, str | tuple[str, ...]]
-"""What a rule is matched by, and of each the values that it is for: one, or any of several."""
+"""The scope of a rule: by key, the value or the values that a run must have."""
 
 
-def can_take_effect(condition: Condition, applies_to: AppliesTo, tries: Tries, *, wanted: bool = True) -> Answer:
-    """Whether a condition can be as wanted where it is asked at all."""
+def can_take_effect(
+    condition: PlacedCondition, applies_to: AppliesTo, tries: TryBudget, *, outcome: bool = True
+) -> Answer:
+    """Whether the condition can evaluate to `outcome` for any facts within `applies_to`."""
     if not condition.reads and b'"var"' not in canonical(condition.expression):
-        return _constantly(condition.expression, wanted=wanted)
-    within = () if _MATCHED_FACTS.isdisjoint(condition.reads) else tuple(known_within(applies_to, condition.reads))
+        return _constant_answer(condition.expression, outcome=outcome)
+    within = () if _SCOPE_PATHS.isdisjoint(condition.reads) else tuple(scope_constraints(applies_to, condition.reads))
     if not within:
-        return "yes" if condition.free else can_be(condition.expression, wanted, tries)
-    return solve([(condition.expression, wanted), *((known, True) for _, known in within)], tries).answer
+        return "yes" if condition.free else can_be(condition.expression, outcome, tries)
+    return solve([(condition.expression, outcome), *((constraint, True) for _, constraint in within)], tries).answer
 
 
-def _constantly(condition: Json, *, wanted: bool) -> Answer:
-    """The same of a condition that reads nothing: it comes to the same in every run."""
+def _constant_answer(condition: Json, *, outcome: bool) -> Answer:
+    """Whether a condition that reads no fact evaluates to `outcome`: it does so in every run or in none."""
     try:
-        return "yes" if compiled(condition).holds({}) is wanted else "no"
+        return "yes" if compile_expression(condition).holds({}) is outcome else "no"
     except LogicFailed:
         return "no"
 
 
-def known_within(applies_to: AppliesTo, reads: frozenset[str] = _MATCHED_FACTS) -> Iterator[tuple[str, Json]]:
-    """What is known of these facts wherever it is asked, each with the fact that it is known of."""
+def scope_constraints(applies_to: AppliesTo, reads: frozenset[str] = _SCOPE_PATHS) -> Iterator[tuple[str, Json]]:
+    """Yield a condition on each of these facts that holds wherever the rule applies, after the fact."""
     if "safety_mode" in reads:
         yield "safety_mode", {"in": [{"var": "safety_mode"}, list(APPROVAL_MODES)]}
     for key, named in applies_to.items():
-        if key in MATCHED and MATCHED[key] in reads:
-            yield MATCHED[key], {"in": [{"var": MATCHED[key]}, [*sorted(values_of(named))]]}
+        if key in SCOPE_FACTS and SCOPE_FACTS[key] in reads:
+            yield SCOPE_FACTS[key], {"in": [{"var": SCOPE_FACTS[key]}, [*sorted(values_of(named))]]}
 
 
 def values_of(named: str | tuple[str, ...]) -> frozenset[str]:
     return frozenset((named,) if isinstance(named, str) else named)
 
 
+# --- facts ---
+
 _FACT_ROOTS = frozenset({"request", "user", "agent", "tenant_id", "intent", "safety_mode", "run"})
-"""What JSONLogic sees, and nothing else."""
+"""The first steps of all facts that JSONLogic can read."""
 
-_INPUT = ("context", "intent", "message", "channel", "locale", "attachments")
-"""What a request holds."""
+_REQUEST_FIELDS = ("context", "intent", "message", "channel", "locale", "attachments")
+"""The fields of a request."""
 
-_WHOLE = (
+_TEXT_FACTS = (
     *("tenant_id.", "intent.", "safety_mode."),
     *("request.intent.", "request.message.", "request.channel.", "request.locale."),
 )
-"""Facts that are a text: nothing lies below them."""
+"""Facts that are a text: no path leads below them."""
 
-_ROOTS = (*(f"request.{name}" for name in _INPUT), *sorted(_FACT_ROOTS - {"request"}))
+_ROOTS = (*(f"request.{name}" for name in _REQUEST_FIELDS), *sorted(_FACT_ROOTS - {"request"}))
 PATHS = f"a path begins with one of: {', '.join(_ROOTS)}"
 
 
 @lru_cache(1024)
 def is_fact(path: str) -> bool:
-    """Whether a run can have something there. The empty path is all of them."""
-    root, *rest = path.split(".")
-    if not path.isascii() or path.startswith(_WHOLE):
+    """Whether a run can have a value at this path. The empty path leads to all facts."""
+    root, *steps = path.split(".")
+    if not path.isascii() or path.startswith(_TEXT_FACTS):
         return False
-    return not path or (root in _FACT_ROOTS and (root != "request" or not rest or rest[0] in _INPUT))
+    return not path or (root in _FACT_ROOTS and (root != "request" or not steps or steps[0] in _REQUEST_FIELDS))
 
 
-_DECIDES = COMPARING | {"!", "!!", "in", "all", "none", "some"}
+# --- true or false ---
+
+_DECIDES = COMPARISONS | {"!", "!!", "in", "all", "none", "some"}
 _MAY_DECIDE = frozenset({"var", "reduce"})
 
 
-def answers(expression: Json) -> Answer:
-    """By its form alone: always, never, or as the facts are."""
+def returns_boolean(expression: Json) -> Answer:
+    """Whether an expression evaluates to a boolean, by its form alone. "unknown": the facts decide."""
     operator, operands = operation(expression)
     if not operator:
         return "yes" if isinstance(expression, bool) else "no"
@@ -193,27 +198,27 @@ def answers(expression: Json) -> Answer:
     if operator in _MAY_DECIDE:
         return "unknown"
     if operator in {"and", "or"}:
-        # Each of them may be what it comes to: the first that decides it, or the last.
-        return _together([answers(operand) for operand in operands])
+        # Each operand may be the result: the first that decides it, or the last.
+        return _combine_answers([returns_boolean(operand) for operand in operands])
     if operator in {"if", "?:"}:
-        return _together([answers(end) for end in _ends(operands)])
+        return _combine_answers([returns_boolean(branch) for branch in _branches(operands)])
     return "no"
 
 
 def _always_fails(operator: str, operands: list[Json]) -> bool:
-    """True and false have no order, and only a list can be gone through."""
-    if operator in ORDERING:
+    """Whether an operation fails for all facts: booleans have no order, and only a list has elements."""
+    if operator in ORDERINGS:
         return any(isinstance(operand, bool) for operand in operands[:2])
     return operator in PER_ELEMENT and any(isinstance(operand, str | bool | int | float) for operand in operands[:1])
 
 
-def _ends(operands: list[Json]) -> list[Json]:
-    """What an `if` may come to: every second part, and the last. Without a last one it may be nothing."""
-    ends = operands[1::2]
-    return [*ends, operands[-1] if len(operands) % 2 else None]
+def _branches(operands: list[Json]) -> list[Json]:
+    """Return the possible results of an `if`: every second operand, and the last, or null without one."""
+    branches = operands[1::2]
+    return [*branches, operands[-1] if len(operands) % 2 else None]
 
 
-def _together(parts: list[Answer]) -> Answer:
+def _combine_answers(parts: list[Answer]) -> Answer:
     if all(part == "yes" for part in parts) and parts:
         return "yes"
     return "no" if all(part == "no" for part in parts) else "unknown"

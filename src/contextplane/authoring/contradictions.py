@@ -1,54 +1,64 @@
-"""Rules that cannot both be meant: one allows only where another denies, and a denial holds at any priority."""
+"""Contradictory rules: one allows only where another denies, and a denial holds at any priority."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from contextplane.authoring.conditions import MATCHED, Condition, conditions_at, known_within, unsound, values_of
+from contextplane.authoring.conditions import (
+    PlacedCondition,
+    conditions_by_place,
+    invalid_condition_places,
+    scope_constraints,
+    values_of,
+)
 from contextplane.authoring.subject import PlacedEffect, Subject
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
-from contextplane.policy.logic.expression import Expression, LogicFailed, compiled
-from contextplane.policy.logic.solver import Answer, Outcome, Solution, Tries, can_be, solve_outcomes
+from contextplane.policy.facts import SCOPE_FACTS
+from contextplane.policy.logic.expression import Expression, LogicFailed, compile_expression
+from contextplane.policy.logic.solver import Answer, Outcome, Solution, TryBudget, can_be, solve_outcomes
 
-__all__ = ["Contradiction", "Uncompared", "applies_within", "contradictions"]
+__all__ = ["Contradiction", "UncomparedPairs", "applies_within", "find_contradictions"]
 
 _TRIES_PER_RULE = 50
 _SOLVES_PER_RULE = 5
 _FACTS_TRIED = 60_000
-_MATCHED = frozenset(MATCHED.values())
+_SCOPE_PATHS = frozenset(SCOPE_FACTS.values())
 _TOGETHER = 12
-"""So many denials are asked about together at most; of more it cannot be told."""
+"""How many denials are solved together at most; for more the answer is unknown."""
 
-_FEW = 64
-"""So many pairs are looked at one by one."""
+_FEW_PAIRS = 64
+"""So many pairs are compared one by one."""
 
-_EVERY = ""
-"""Stands for every intent: the key of rules that name none."""
+_ANY_INTENT = ""
+"""The key of rules that name no intent and apply to every one."""
 
 
 class Contradiction(Value, frozen=True):
-    """`allows` takes effect only where one of `denies` does as well. Not `sure`: it cannot be told whether it does."""
+    """A branch `allows` that takes effect only where one of `denies` does too. Not `sure`: it may be so."""
 
     allows: PlacedEffect
     denies: tuple[PlacedEffect, ...]
     sure: bool = True
 
 
-class Uncompared(Value, frozen=True):
-    """How many pairs of rules were left, so that the work stays in proportion to the pack; the place of the first."""
+class UncomparedPairs(Value, frozen=True):
+    """The number of pairs of rules that the budget did not cover, and the place of the first."""
 
     pairs: int
     at: str
 
 
 class _Budget:
-    """What may still be done for all rules: conditions evaluated, questions solved, facts tried."""
+    """The work left for all rules: conditions to evaluate, questions to solve, facts to try.
+
+    It keeps the work in proportion to the pack.
+    """
 
     def __init__(self, rules: int) -> None:
         self.tries = _TRIES_PER_RULE * max(1, rules)
         self.solves = _SOLVES_PER_RULE * max(1, rules)
-        self.facts = Tries(_FACTS_TRIED)
+        self.facts = TryBudget(_FACTS_TRIED)
 
     @property
     def spent(self) -> bool:
@@ -56,67 +66,77 @@ class _Budget:
 
 
 class _Branch:
-    """An effect, when it takes effect, and the facts that this depends on."""
+    """An effect, the condition for it, and the facts that the condition reads."""
 
     def __init__(
-        self, placed: PlacedEffect, condition: Json, reads: frozenset[str], budget: Tries, within: Sequence[Json] = ()
+        self,
+        placed: PlacedEffect,
+        condition: Json,
+        reads: frozenset[str],
+        budget: TryBudget,
+        within: Sequence[Json] = (),
     ) -> None:
         self.placed = placed
         self.condition = condition
         self.reads = reads
         self.budget = budget
         self.within = within
-        """What else is known of the facts wherever its rule applies."""
+        """Further conditions that hold wherever its rule applies."""
 
     @cached_property
     def rule(self) -> Expression:
-        return compiled(self.condition)
+        return compile_expression(self.condition)
 
     def beyond(self, others: "Sequence[_Branch]") -> Solution:
-        """Facts of which it takes effect and none of the others does."""
-        wanted = [(self.condition, frozenset[Outcome]({self.placed.branch}))]
-        wanted += [(one, frozenset[Outcome]({True})) for one in self.within]
-        wanted += [(other.condition, frozenset[Outcome]({not other.placed.branch})) for other in others]
-        return solve_outcomes(wanted, self.budget)
+        """Search facts for which this branch takes effect and none of the others does."""
+        outcomes = [(self.condition, frozenset[Outcome]({self.placed.branch}))]
+        outcomes += [(constraint, frozenset[Outcome]({True})) for constraint in self.within]
+        outcomes += [(other.condition, frozenset[Outcome]({not other.placed.branch})) for other in others]
+        return solve_outcomes(outcomes, self.budget)
 
     def denies(self, facts: Mapping[str, Json]) -> bool:
-        """Whether it denies there. What cannot be evaluated counts as a denial."""
+        """Whether this branch denies for these facts. A condition that cannot be evaluated denies."""
         try:
             return self.rule.holds(facts) is self.placed.branch
         except LogicFailed:
             return True
 
 
-def contradictions(subject: Subject) -> Iterator[Contradiction | Uncompared]:
-    """Among rules that apply together, whatever their bundles: by intent, then by the facts that they read."""
+def find_contradictions(subject: Subject) -> Iterator[Contradiction | UncomparedPairs]:
+    """Yield the contradictions among rules that apply together, also across bundles.
+
+    Rules are matched by intent, then by the facts that they read.
+    """
     budget = _Budget(len(subject.rules))
     left, first = 0, ""
-    for allows, denying in _compared(subject, budget.facts):
+    for allows, denying in _comparable_branches(subject, budget.facts):
         if budget.spent:
             left, first = left + len(denying), first or allows.placed.at
         else:
-            yield from _contradicted(allows, denying, budget)
+            yield from _contradictions_of(allows, denying, budget)
     if left:
-        yield Uncompared(pairs=left, at=first)
+        yield UncomparedPairs(pairs=left, at=first)
 
 
-def _contradicted(allows: _Branch, denying: Sequence[_Branch], budget: _Budget) -> Iterator[Contradiction]:
-    """What leaves nothing to allow: each that does so alone; where none does, those that do so together."""
-    answer, against = _allowed(allows, denying, budget)
+def _contradictions_of(allows: _Branch, denying: Sequence[_Branch], budget: _Budget) -> Iterator[Contradiction]:
+    """Yield each branch that alone leaves nothing to allow; if none does, those that do together."""
+    answer, against = _can_allow(allows, denying, budget)
     if answer == "yes" or not against:
         return
-    alone = [one for one in against if allows.beyond([one]).answer == "no"]
+    alone = [branch for branch in against if allows.beyond([branch]).answer == "no"]
     for branch in alone:
         yield Contradiction(allows=allows.placed, denies=(branch.placed,))
     if not alone:
-        yield Contradiction(allows=allows.placed, denies=tuple(one.placed for one in against), sure=answer == "no")
+        yield Contradiction(
+            allows=allows.placed, denies=tuple(branch.placed for branch in against), sure=answer == "no"
+        )
 
 
-def _allowed(allows: _Branch, denying: Sequence[_Branch], budget: _Budget) -> tuple[Answer, list[_Branch]]:
-    """Whether it allows where nothing denies, and what stands against that.
+def _can_allow(allows: _Branch, denying: Sequence[_Branch], budget: _Budget) -> tuple[Answer, list[_Branch]]:
+    """Whether a branch ever allows where nothing denies, and the denying branches that were considered.
 
-    Facts are looked for of which it allows. What denies there is taken in, and others are looked for, until there are
-    some where nothing denies, or none.
+    Searches facts for which it allows. Branches that deny there are added, and the search is repeated, until it finds
+    facts for which nothing denies, or none are left.
     """
     against: list[_Branch] = []
     solution = allows.beyond(against)
@@ -136,76 +156,81 @@ def _allowed(allows: _Branch, denying: Sequence[_Branch], budget: _Budget) -> tu
     return solution.answer, against
 
 
-def _compared(subject: Subject, budget: Tries) -> Iterator[tuple[_Branch, list[_Branch]]]:
-    """An allowing branch, and those of other rules that deny, where it decides on all that they read.
+def _comparable_branches(subject: Subject, budget: TryBudget) -> Iterator[tuple[_Branch, list[_Branch]]]:
+    """Yield each allowing branch with the denying branches of other rules to compare it with.
 
-    The rules that deny apply wherever the one that allows does.
+    Those apply wherever the allowing rule does, and read no fact that it does not read.
     """
-    found_each = [_denier(placed, subject, budget) for placed in _sound(subject, allow=False)]
-    branches = [branch for branch in found_each if branch is not None]
-    allowing = _sound(subject, allow=True) if branches else []
-    if len(branches) * len(allowing) <= _FEW and not _may_meet(allowing, branches, subject):
+    candidates = [_denying_branch(placed, subject, budget) for placed in _sound_effects(subject, allow=False)]
+    branches = [branch for branch in candidates if branch is not None]
+    allowing = _sound_effects(subject, allow=True) if branches else []
+    if len(branches) * len(allowing) <= _FEW_PAIRS and not _may_meet(allowing, branches, subject):
         return
     denying = _by_intent_and_fact(branches)
-    asked = {fact for branch in branches for fact in branch.reads} & _MATCHED
+    scope_facts = {fact for branch in branches for fact in branch.reads} & _SCOPE_PATHS
     for placed in allowing:
-        known = list(known_within(placed.of.rule.applies_to)) if asked else []
+        known = list(scope_constraints(placed.of.rule.applies_to)) if scope_facts else []
         reads = _reads(placed, subject).union([fact for fact, _ in known])
-        # What denies it for all of its intents denies it for the first.
+        # A rule that denies all of its intents also denies the first.
         near = (
             denies
-            for intent in (_EVERY, *placed.of.intents[:1])
+            for intent in (_ANY_INTENT, *placed.of.intents[:1])
             for fact in ("", *sorted(reads))
             for denies in denying.get((intent, fact), ())
         )
         others = [branch for branch in near if branch.reads <= reads and branch.placed.of.at != placed.of.at]
         if within := [other for other in others if applies_within(placed, other.placed)]:
-            yield _Branch(placed, placed.of.rule.condition, reads, budget, [one for _, one in known]), within
+            yield (
+                _Branch(placed, placed.of.rule.condition, reads, budget, [constraint for _, constraint in known]),
+                within,
+            )
 
 
 def _may_meet(allowing: Sequence[PlacedEffect], denying: Sequence[_Branch], subject: Subject) -> bool:
-    """Whether any that denies reads nothing but what an allowing one of another rule does, or what both are matched by.
+    """Whether a denying branch reads only facts that an allowing branch of another rule reads or matches.
 
-    Of few it is asked of each pair: most packs have no such pair, and nothing else has to be made for them.
+    Asked for few pairs only: most packs have no such pair, and then need no index of branches.
     """
     for branch in denying:
-        asked = branch.reads - _MATCHED
+        facts = branch.reads - _SCOPE_PATHS
         for placed in allowing:
-            if placed.of is not branch.placed.of and asked <= _reads(placed, subject):
+            if placed.of is not branch.placed.of and facts <= _reads(placed, subject):
                 return True
     return False
 
 
 def _by_intent_and_fact(branches: Sequence[_Branch]) -> Mapping[tuple[str, str], list[_Branch]]:
-    """The branches that deny, by intent, and by the fact among those they read that the fewest read."""
+    """Group denying branches by intent, and by the fact among those they read that the fewest read."""
     readers: dict[str, int] = {}
     for fact in (fact for branch in branches for fact in branch.reads):
         readers[fact] = readers.get(fact, 0) + 1
-    found: dict[tuple[str, str], list[_Branch]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[_Branch]] = defaultdict(list)
     for branch in branches:
         rarest = min(branch.reads, key=lambda fact: (readers[fact], fact), default="")
-        for intent in branch.placed.of.intents or (_EVERY,):
-            found[intent, rarest].append(branch)
-    return found
+        for intent in branch.placed.of.intents or (_ANY_INTENT,):
+            groups[intent, rarest].append(branch)
+    return groups
 
 
-def _denier(placed: PlacedEffect, subject: Subject, budget: Tries) -> _Branch | None:
-    """A branch that denies; None when the other one denies as well, and stands for both.
+def _denying_branch(placed: PlacedEffect, subject: Subject, budget: TryBudget) -> _Branch | None:
+    """Return a branch that denies; None when the other branch denies as well and stands for both.
 
-    One that denies in any case reads nothing, whatever its condition names.
+    One that denies in any case reads nothing, although its condition may name facts.
     """
     rule = placed.of.rule
     if rule.otherwise is not None and rule.then.allow is False and rule.otherwise.allow is False:
-        return _always(placed, budget) if placed.branch else None
+        return _unconditional_branch(placed, budget) if placed.branch else None
     condition = _condition(placed, subject)
     branch = _Branch(placed, rule.condition, condition.reads, budget)
-    # Most are seen to be no such rule by their form, or do not deny where nothing is known: that costs little.
+    # Cheap checks first: most can be false by their form, or do not deny without facts.
     if condition.free or not branch.denies({}):
         return branch
-    return _always(placed, budget) if can_be(rule.condition, not placed.branch, budget) == "no" else branch
+    return (
+        _unconditional_branch(placed, budget) if can_be(rule.condition, not placed.branch, budget) == "no" else branch
+    )
 
 
-def _always(placed: PlacedEffect, budget: Tries) -> _Branch:
+def _unconditional_branch(placed: PlacedEffect, budget: TryBudget) -> _Branch:
     return _Branch(placed, placed.branch, frozenset(), budget)
 
 
@@ -213,23 +238,18 @@ def _reads(placed: PlacedEffect, subject: Subject) -> frozenset[str]:
     return _condition(placed, subject).reads
 
 
-def _condition(placed: PlacedEffect, subject: Subject) -> Condition:
-    return subject.once(conditions_at)[f"{placed.of.at}/if"]
+def _condition(placed: PlacedEffect, subject: Subject) -> PlacedCondition:
+    return subject.compute_once(conditions_by_place)[f"{placed.of.at}/if"]
 
 
-def _sound(subject: Subject, *, allow: bool) -> list[PlacedEffect]:
-    placed_effects, unsure = (
-        [effect for effect in subject.effects if effect.effect.allow is allow],
-        subject.once(unsound),
-    )
-    return (
-        [placed_effect for placed_effect in placed_effects if f"{placed_effect.of.at}/if" not in unsure]
-        if unsure
-        else placed_effects
-    )
+def _sound_effects(subject: Subject, *, allow: bool) -> list[PlacedEffect]:
+    """Return the effects that allow, or deny, of rules whose condition can be evaluated."""
+    effects = [placed for placed in subject.effects if placed.effect.allow is allow]
+    invalid = subject.compute_once(invalid_condition_places)
+    return [placed for placed in effects if f"{placed.of.at}/if" not in invalid] if invalid else effects
 
 
 def applies_within(inner: PlacedEffect, outer: PlacedEffect) -> bool:
-    """Whether the rule of the second applies wherever that of the first does."""
+    """Whether the rule of `outer` applies wherever that of `inner` does."""
     mine, theirs = inner.of.rule.applies_to, outer.of.rule.applies_to
     return all(name in mine and values_of(mine[name]) <= values_of(theirs[name]) for name in theirs)

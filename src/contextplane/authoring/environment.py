@@ -1,17 +1,17 @@
-"""What is known of the environment that a pack is meant for. What is not known is never taken for granted."""
+"""The description of the environment that a pack is meant for. Unknown is never taken for granted."""
 
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.value import Document
 
-__all__ = ["Surroundings"]
+__all__ = ["EnvironmentDescription"]
 
 
-class Surroundings(Document, frozen=True):
-    """An environment as its operators describe it. None: nobody said, so what depends on it cannot be told.
+class EnvironmentDescription(Document, frozen=True):
+    """An environment as its operators describe it. A field that is None is not described.
 
-    `endpoints` are the entries of the endpoint registry, `roles` those that somebody holds, `ontologies` the versions
+    `endpoints` are the entries of the endpoint registry, `roles` the roles that are assigned, `ontologies` the versions
     that are present (`ont.support@1.0.0`), `snapshots` the aliases and snapshots of the graph that the tenant may read
-    (`alias:prod`), `approval_ceiling` the most that any tool may do there.
+    (`alias:prod`), `approval_ceiling` the highest approval mode of any tool there.
     """
 
     endpoints: tuple[str, ...] | None = None

@@ -1,9 +1,7 @@
-"""The names of timezones, as IANA lists them: data, so that a pack is judged alike on every machine.
+"""The names of timezones of IANA and the codes of currencies of ISO 4217, as data.
 
-The database of the machine is not read: it differs from one to the next, and some have none. A name that is newer than
-this list is not here, which is why not to be in it is no error.
-
-The codes of currencies, as ISO 4217 lists them: data, like the names of timezones.
+The database of the machine is not read, so that a pack is judged alike on every machine: databases differ, and some
+machines have none. A name that is newer than these lists is missing here, so an unknown name is a warning, no error.
 """
 
 from functools import cache
@@ -11,7 +9,7 @@ from functools import cache
 __all__ = ["RELEASE", "currencies", "timezones"]
 
 RELEASE = "2025b"
-"""Of the IANA database, whose names these are, links to older names included."""
+"""The release of the IANA database that has these names, links to older names included."""
 
 _NAMES = {
     "": (
@@ -94,12 +92,12 @@ _NAMES = {
         "Alaska Aleutian Arizona Central East-Indiana Eastern Hawaii Indiana-Starke Michigan Mountain Pacific Samoa"
     ),
 }
-"""By what stands before the last slash."""
+"""The last steps of the names, by what stands before the last slash."""
 
 
 @cache
 def timezones() -> frozenset[str]:
-    """Every name."""
+    """Return every name of a timezone."""
     return frozenset(f"{area}/{name}".lstrip("/") for area, names in _NAMES.items() for name in names.split())
 
 
@@ -111,10 +109,10 @@ _CODES = (
     "PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY "
     "TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAF XCD XCG XDR XOF XPF YER ZAR ZMW ZWG"
 )
-"""Without metals, and without what stands for a test or for none."""
+"""Without metals, and without the codes for tests and for no currency."""
 
 
 @cache
 def currencies() -> frozenset[str]:
-    """Every code."""
+    """Return every code of a currency."""
     return frozenset(_CODES.split())

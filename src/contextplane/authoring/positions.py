@@ -1,4 +1,4 @@
-"""Line and column of the parts of an author's file, for findings that point into it."""
+"""Line and column of every part of a JSON file, for findings that point into it."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -7,15 +7,11 @@ from contextplane.model.json.parse import parse
 from contextplane.model.json.pointer import pointer
 from contextplane.model.value import Value
 
-__all__ = ["Lines", "Place", "json_offsets"]
+__all__ = ["LineTable", "Place", "json_offsets"]
 
 
 _TOKEN = re.compile(rb'[ \t\r\n]*(?:([{\[])|([}\]])|(,)|("(?:[^"\\]|\\.)*")|([^\s,:{}\[\]"]+))[ \t\r\n]*(:?)')
-
-
 _BREAK = re.compile(rb"\n")
-
-
 _INNER = re.compile(rb"[\x80-\xbf]")
 
 
@@ -26,12 +22,12 @@ class Place(Value, frozen=True):
     column: int
 
 
-class Lines:
-    """The lines of a UTF-8 text: finding a place costs the same wherever it is, and however long its line."""
+class LineTable:
+    """The starts of the lines of a UTF-8 text. A lookup costs the same anywhere, however long the line."""
 
     def __init__(self, data: bytes) -> None:
         self._starts = [0, *(match.end() for match in _BREAK.finditer(data))]
-        # The bytes after the first of a character: not counted, for a column is one of characters.
+        # The bytes after the first of a character: not counted, because columns count characters.
         self._inner = [] if data.isascii() else [match.start() for match in _INNER.finditer(data)]
 
     def place(self, offset: int) -> Place:
@@ -42,30 +38,30 @@ class Lines:
 
 
 def json_offsets(data: bytes) -> dict[str, int]:
-    """Where every part begins, by its JSON Pointer. The text is one that the strict parser accepted.
+    """Map the JSON Pointer of every part to its offset. The text is one that the strict parser accepted.
 
-    Of a member it is where its key stands, of an element where its value does.
+    A member begins at its key, an element at its value.
     """
     places: dict[str, int] = {}
-    way: list[str | int] = []
+    path: list[str | int] = []
     pending: tuple[str, int] | None = None
     for match in _TOKEN.finditer(data):
         opens, closes, comma, text, _, colon = match.groups()
         if comma:
             continue
         if closes:
-            way.pop()
+            path.pop()
             continue
         start = match.start(1 if opens else 4 if text else 5)
         if colon:
             pending = (str(parse(text).value), start)
             continue
         if pending is not None:
-            way[-1], start = pending
+            path[-1], start = pending
             pending = None
-        elif way and isinstance(way[-1], int):
-            way[-1] += 1
-        places[pointer(way)] = start
+        elif path and isinstance(path[-1], int):
+            path[-1] += 1
+        places[pointer(path)] = start
         if opens:
-            way.append("" if opens == b"{" else -1)
+            path.append("" if opens == b"{" else -1)
     return places

@@ -1,8 +1,7 @@
-"""What the gates look at: a pack whose form is right, its parts by id with their places, and its environment.
+"""The subjects of the gates: a pack or a decision catalog of valid form, with the place of each part.
 
-What laws about decisions and plans look at, in a pack and in a catalog alike.
-
-What the gates look at in a decision catalog whose form is right.
+A subject holds its document twice, as JSON and typed, and the description of its environment. It only gives access:
+every judgement is a law of a gate.
 """
 
 from abc import ABC, abstractmethod
@@ -10,68 +9,69 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 
-from contextplane.authoring.environment import Surroundings
-from contextplane.authoring.texts import Identify, Texts, kept
+from contextplane.authoring.environment import EnvironmentDescription
+from contextplane.authoring.texts import DocumentTexts, Identify, lazy_property
 from contextplane.model.artifact import DecisionCatalog, Intent
-from contextplane.model.context_pack import ContextPack, DecisionSpec, Effect, PolicyBundle, Rule, TaskTemplate, Tenant
+from contextplane.model.context_pack import ContextPack, DecisionSpec, TaskTemplate, Tenant
 from contextplane.model.json.canonical import Json
+from contextplane.model.policy_layer import Effect, PolicyBundle, Rule
 from contextplane.model.value import Value
 
 __all__ = [
     "CatalogSubject",
-    "Deciding",
-    "Listed",
+    "DecisionDocument",
+    "IdList",
     "PlacedEffect",
     "PlacedRule",
     "Subject",
-    "by_id",
-    "place_in",
-    "with_places",
+    "enumerate_places",
+    "first_by_id",
+    "id_place",
 ]
 
 T = TypeVar("T")
 Placed = tuple[tuple[str, T], ...]
 """Parts, each with its JSON Pointer before it."""
 
-Listed = tuple[Sequence[Any], str | Sequence[str], str]
+IdList = tuple[Sequence[Any], str | Sequence[str], str]
 """Parts, the list that they stand in or the place of each, and the field that holds the id.
 
-Without a field, a part is its own id, or has it in `id`; then the place of the part is told.
+Without a field, a part is its own id, or has it in `id`; the place of the id is then that of the part.
 """
 
-_NOWHERE = Surroundings()
-"""An environment of which nothing is known."""
+_UNKNOWN_ENVIRONMENT = EnvironmentDescription()
+"""An environment without a description."""
 
 
-class Deciding(Texts, ABC):
-    """A document with typed decisions, and with plans that lead to them. `value` is it as it was written."""
+class DecisionDocument(DocumentTexts, ABC):
+    """A document with typed decisions and task templates. `value` is its JSON as written."""
 
-    ASKS: ClassVar[tuple[str, ...]] = Surroundings.__struct_fields__
-    """What must be known of the environment before all laws about it can be told."""
+    ENVIRONMENT_FIELDS: ClassVar[tuple[str, ...]] = EnvironmentDescription.__struct_fields__
+    """The fields of the environment description that the laws about this document need."""
 
     def __init__(
-        self, value: Json, surroundings: Surroundings | None = None, *, identify: Identify | None = None
+        self, value: Json, environment: EnvironmentDescription | None = None, *, identify: Identify | None = None
     ) -> None:
         super().__init__(value, identify=identify)
-        self.surroundings = surroundings or _NOWHERE
-        self._made: dict[object, Any] = {}
+        self.environment = environment or _UNKNOWN_ENVIRONMENT
+        self._results: dict[object, Any] = {}
 
-    def once(self, make: Callable[[Self], T]) -> T:
-        """What a function makes of this subject; however many laws ask for it, it is made once."""
-        found: T | None = self._made.get(make)
-        if found is None:
-            found = self._made[make] = make(self)
-        return found
+    def compute_once(self, compute: Callable[[Self], T]) -> T:
+        """Return what a function computes from this subject. It runs once, however many laws ask."""
+        result: T | None = self._results.get(compute)
+        if result is None:
+            result = self._results[compute] = compute(self)
+        return result
 
     @property
     @abstractmethod
     def tenant(self) -> tuple[str, Tenant]:
-        """Whose document it is, with the place that says so."""
+        """The tenant that owns the document, after its place."""
 
     @property
     @abstractmethod
     def decisions(self) -> Mapping[str, tuple[str, DecisionSpec]]:
-        """Decisions by key, each with its place; of two with one key, the first."""
+        """Decisions by key, each after its place; of two with one key, the first."""
 
     @property
     @abstractmethod
@@ -79,42 +79,42 @@ class Deciding(Texts, ABC):
 
     @property
     @abstractmethod
-    def permitted(self) -> frozenset[str] | None:
-        """The tools that a plan may call. None: each pack that the plan comes to says so for itself."""
+    def permitted_tools(self) -> frozenset[str] | None:
+        """The tools that a task template may call. None: it depends on the pack that uses the template."""
 
     @property
     @abstractmethod
     def roles(self) -> Placed[str]:
-        """Every role that somebody must hold."""
+        """Every owner and approver role that the document names."""
 
     @property
     @abstractmethod
-    def ids(self) -> Mapping[str, Listed]:
-        """The parts of each kind that have an id."""
+    def ids(self) -> Mapping[str, IdList]:
+        """The parts with an id, by the name of the id in messages."""
 
 
-def with_places(at: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
-    """The parts of a list, each with its place."""
-    return ((f"{at}/{n}", one) for n, one in enumerate(parts))
+def enumerate_places(at: str, parts: Iterable[T]) -> Iterator[tuple[str, T]]:
+    """Yield the parts of the list at `at`, each after its place."""
+    return ((f"{at}/{n}", part) for n, part in enumerate(parts))
 
 
-def place_in(found: Listed, n: int) -> str:
-    """Where the id of the n-th of some parts stands."""
-    _, at, field = found
+def id_place(parts: IdList, n: int) -> str:
+    """Return the place of the id of the n-th part."""
+    _, at, field = parts
     place = f"{at}/{n}" if isinstance(at, str) else at[n]
     return f"{place}/{field}" if field else place
 
 
-def by_id(at: str, parts: Iterable[T], identity: Callable[[T], str]) -> dict[str, tuple[str, T]]:
-    """The parts of a list by their ids, each with its place; of two with one id, the first."""
-    found: dict[str, tuple[str, T]] = {}
-    for n, one in enumerate(parts):
-        found.setdefault(identity(one), (f"{at}/{n}", one))
-    return found
+def first_by_id(at: str, parts: Iterable[T], identity: Callable[[T], str]) -> dict[str, tuple[str, T]]:
+    """Map ids to the parts of the list at `at`, each after its place; of two with one id, the first."""
+    placed: dict[str, tuple[str, T]] = {}
+    for n, part in enumerate(parts):
+        placed.setdefault(identity(part), (f"{at}/{n}", part))
+    return placed
 
 
 class PlacedRule(Value, frozen=True):
-    """A rule, the bundle it is of, its JSON Pointer, and the intents it applies to; none: to every one."""
+    """A rule, its bundle, its JSON Pointer, and the intents it applies to; none means every intent."""
 
     rule: Rule
     bundle: PolicyBundle
@@ -123,7 +123,7 @@ class PlacedRule(Value, frozen=True):
 
 
 class PlacedEffect(Value, frozen=True):
-    """The `then` or the `else` of a rule, with its JSON Pointer."""
+    """The `then` or the `else` of a rule, with its JSON Pointer. `branch`: it is the `then`."""
 
     effect: Effect
     of: PlacedRule
@@ -131,60 +131,60 @@ class PlacedEffect(Value, frozen=True):
     branch: bool
 
 
-class Subject(Deciding):
-    """A pack to be judged. `value` is the document as it was written; `pack` the same, typed.
+class Subject(DecisionDocument):
+    """A context pack of valid form. `value` is its JSON as written, `pack` the same, typed.
 
-    `gates` and `adapters` are by id, each with its place; of two with one id, the first.
+    `gates` and `adapters` are by id, each after its place; of two with one id, the first.
     """
 
     def __init__(
         self,
         pack: ContextPack,
         value: Json,
-        surroundings: Surroundings | None = None,
+        environment: EnvironmentDescription | None = None,
         *,
         identify: Identify | None = None,
     ) -> None:
-        super().__init__(value, surroundings, identify=identify)
+        super().__init__(value, environment, identify=identify)
         self.pack = pack
-        # What almost every law asks for is there from the beginning.
+        # Computed at once, because almost every law reads them.
         tooling, gates = pack.tooling_layer, pack.policy_layer.approval_gates
         self.rules = tuple(_rules(pack))
         self.effects = tuple(_effects(self.rules))
-        self.gates = by_id("/policy_layer/approval_gates", gates, lambda gate: gate.gate_id)
-        self.adapters = by_id(
+        self.gates = first_by_id("/policy_layer/approval_gates", gates, lambda gate: gate.gate_id)
+        self.adapters = first_by_id(
             "/tooling_layer/adapter_registry", tooling.adapter_registry, lambda adapter: adapter.adapter_id
         )
-        self.permissions = tuple(with_places("/tooling_layer/permissions", tooling.permissions))
+        self.permissions = tuple(enumerate_places("/tooling_layer/permissions", tooling.permissions))
 
     @property
     def tenant(self) -> tuple[str, Tenant]:
         return "/pack_meta/tenant", self.pack.pack_meta.tenant
 
-    @kept
+    @lazy_property
     def decisions(self) -> Mapping[str, tuple[str, DecisionSpec]]:
         specs = self.pack.decision_layer.decision_specs
-        return by_id("/decision_layer/decision_specs", specs, lambda spec: spec.decision_key)
+        return first_by_id("/decision_layer/decision_specs", specs, lambda spec: spec.decision_key)
 
-    @kept
+    @lazy_property
     def intents(self) -> Mapping[str, str]:
         """Every intent that the pack names, with the first place that names it."""
-        found: dict[str, str] = {}
+        places: dict[str, str] = {}
         for placed in self.rules:
             for intent in placed.intents:
-                found.setdefault(intent, f"{placed.at}/applies_to/intent")
+                places.setdefault(intent, f"{placed.at}/applies_to/intent")
         for at, template in self.templates:
-            found.setdefault(template.intent, f"{at}/intent")
+            places.setdefault(template.intent, f"{at}/intent")
         for n, target in enumerate(self.pack.evaluation_layer.eval_targets):
-            found.setdefault(target.intent, f"/evaluation_layer/eval_targets/{n}/intent")
-        return found
+            places.setdefault(target.intent, f"/evaluation_layer/eval_targets/{n}/intent")
+        return places
 
-    @kept
+    @lazy_property
     def templates(self) -> tuple[tuple[str, TaskTemplate], ...]:
-        return tuple(with_places("/task_layer/task_templates", self.pack.task_layer.task_templates))
+        return tuple(enumerate_places("/task_layer/task_templates", self.pack.task_layer.task_templates))
 
-    @kept
-    def permitted(self) -> frozenset[str] | None:
+    @lazy_property
+    def permitted_tools(self) -> frozenset[str] | None:
         return frozenset(
             f"{permission.adapter_id}.{permission.capability}" for _, permission in self.permissions if permission.allow
         )
@@ -196,7 +196,7 @@ class Subject(Deciding):
         return (*owners, *approvers)
 
     @property
-    def ids(self) -> Mapping[str, Listed]:
+    def ids(self) -> Mapping[str, IdList]:
         policy, tooling, evaluation = self.pack.policy_layer, self.pack.tooling_layer, self.pack.evaluation_layer
         guardrails, rules = policy.guardrails, self.rules
         return {
@@ -240,20 +240,20 @@ def _effects(rules: Iterable[PlacedRule]) -> list[PlacedEffect]:
     return placed_effects
 
 
-class CatalogSubject(Deciding):
-    """A catalog to be judged. `value` is the document as it was written; `catalog` the same, typed."""
+class CatalogSubject(DecisionDocument):
+    """A decision catalog of valid form. `value` is its JSON as written, `catalog` the same, typed."""
 
-    ASKS: ClassVar[tuple[str, ...]] = ("roles", "tenants")
+    ENVIRONMENT_FIELDS: ClassVar[tuple[str, ...]] = ("roles", "tenants")
 
     def __init__(
         self,
         catalog: DecisionCatalog,
         value: Json,
-        surroundings: Surroundings | None = None,
+        environment: EnvironmentDescription | None = None,
         *,
         identify: Identify | None = None,
     ) -> None:
-        super().__init__(value, surroundings, identify=identify)
+        super().__init__(value, environment, identify=identify)
         self.catalog = catalog
 
     @property
@@ -262,20 +262,20 @@ class CatalogSubject(Deciding):
 
     @cached_property
     def decisions(self) -> Mapping[str, tuple[str, DecisionSpec]]:
-        return by_id("/decision_specs", self.catalog.decision_specs, lambda spec: spec.decision_key)
+        return first_by_id("/decision_specs", self.catalog.decision_specs, lambda spec: spec.decision_key)
 
     @cached_property
     def templates(self) -> tuple[tuple[str, TaskTemplate], ...]:
-        return tuple(with_places("/task_templates", self.catalog.task_templates))
+        return tuple(enumerate_places("/task_templates", self.catalog.task_templates))
 
     @property
-    def permitted(self) -> frozenset[str] | None:
+    def permitted_tools(self) -> frozenset[str] | None:
         return None
 
     @cached_property
     def intents(self) -> Mapping[str, tuple[str, Intent]]:
-        """Intents by id, each with its place; of two with one id, the first."""
-        return by_id("/intents", self.catalog.intents, lambda intent: intent.intent_id)
+        """Intents by id, each after its place; of two with one id, the first."""
+        return first_by_id("/intents", self.catalog.intents, lambda intent: intent.intent_id)
 
     @property
     def roles(self) -> tuple[tuple[str, str], ...]:
@@ -283,7 +283,7 @@ class CatalogSubject(Deciding):
         return (*decisions, *((f"{at}/owner_role", intent.owner_role) for at, intent in self.intents.values()))
 
     @property
-    def ids(self) -> Mapping[str, Listed]:
+    def ids(self) -> Mapping[str, IdList]:
         catalog = self.catalog
         return {
             "decision_key": (catalog.decision_specs, "/decision_specs", "decision_key"),

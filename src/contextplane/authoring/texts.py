@@ -1,9 +1,7 @@
-"""Every text of a document with its place, for laws about what may not be written anywhere in it.
+"""Every text of a document with its place, for laws about content that may not be written anywhere.
 
-Almost every document holds nothing of the kind, and is told so fast: it is written as JSON once, and looked at as a
-whole. Only where something may be wrong are its texts looked at one by one, with their places.
-
-A property that is worked out once.
+Almost every document keeps these laws, and is passed fast: it is encoded as JSON once, and searched as a whole. Only
+where something may be wrong are its texts checked one by one, with their places.
 """
 
 import re
@@ -14,21 +12,21 @@ import msgspec
 
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
-from contextplane.policy.detect.invisible_text import plain
+from contextplane.policy.detect.invisible_text import normalize
 from contextplane.policy.detect.personal_data import may_hold_number
 from contextplane.policy.detect.secrets import LONG_PIECE
-from contextplane.policy.lazy_regex import Expression
+from contextplane.policy.lazy_regex import LazyPattern
 
-__all__ = ["Identify", "Texts", "kept"]
+__all__ = ["DocumentTexts", "Identify", "lazy_property"]
 
 T = TypeVar("T")
 O = TypeVar("O")  # noqa: E741  an owner
 
 
-class kept(Generic[O, T]):  # noqa: N801  it reads like `property`
-    """A property that is worked out when it is first asked for, and kept.
+class lazy_property(Generic[O, T]):  # noqa: N801  it reads like `property`
+    """A property that is computed on first access, then stored on its owner.
 
-    As `functools.cached_property`, without its lock: that takes longer than most of what is kept here.
+    As `functools.cached_property`, without its lock: the lock takes longer than most properties here.
     """
 
     def __init__(self, make: Callable[[O], T]) -> None:
@@ -37,10 +35,10 @@ class kept(Generic[O, T]):  # noqa: N801  it reads like `property`
         self.__doc__ = make.__doc__
 
     @overload
-    def __get__(self, owner: None, kind: type[Any]) -> "kept[O, T]": ...
+    def __get__(self, owner: None, kind: type[Any]) -> "lazy_property[O, T]": ...
     @overload
     def __get__(self, owner: O, kind: type[Any]) -> T: ...
-    def __get__(self, owner: O | None, kind: type[Any]) -> "T | kept[O, T]":
+    def __get__(self, owner: O | None, kind: type[Any]) -> "T | lazy_property[O, T]":
         if owner is None:
             return self
         value = owner.__dict__[self.name] = self.make(owner)
@@ -48,17 +46,17 @@ class kept(Generic[O, T]):  # noqa: N801  it reads like `property`
 
 
 Identify = Callable[[str], str | None]
-"""Which official number a text is, such as an Aadhaar or a PAN; None when it is none."""
+"""Returns the kind of official number that a text is, such as an Aadhaar or a PAN; None when it is none."""
 
 _LONG_NAME = 20
-"""No name of a field that we know is so long and a secret; from here on a name is looked at like a text."""
+"""A shorter identifier is the name of a field and no secret; a longer name is checked like a text."""
 
 _LONG_NUMBER = 10**11
-"""From here on a number may be one that stands for a card or a person, and is looked at like a text."""
+"""From here on a number may be that of a card or a person, and is checked like a text."""
 
-# A text with one of these is more than a name: a character that tells it anywhere, or one and how it stands there. That
-# colons and equals signs follow a letter keeps addresses, times and ranges out, and the ends of names in JSON. Such an
-# expression begins with its character: it is searched for several times as fast as any other.
+# A text with one of these signs is more than a name: a character anywhere, or a character in a certain context. Colons
+# and equals signs count after a letter only, which excludes addresses, times, ranges and the ends of names in JSON.
+# Each pattern begins with its character: such a search is several times as fast as any other.
 _BARE = (" ", "(")
 _SIGNS = tuple(
     (char, re.compile(pattern))
@@ -68,94 +66,95 @@ _SIGNS = tuple(
     )
 )
 _MASK = bytes(ord("x") if bytes([byte]).isalnum() else ord(" ") for byte in range(256))
-"""Letters and digits of ASCII, and all else."""
+"""Turns each letter and digit of ASCII into an x, and every other byte into a blank."""
 
 _LONG = b"x" * LONG_PIECE
 _ENCODER = msgspec.json.Encoder()
 
 
-class Texts:
-    """The texts of a document, and the names in it that are no plain names.
+class DocumentTexts:
+    """The texts of a document, and those names of members that may hold content.
 
-    `identify` tells which official number a text is; handed in, because whoever knows them all is slow to load.
+    `identify` recognises official numbers. It is passed in, because the library that knows them is slow to load.
     """
 
     def __init__(self, value: Json, *, identify: Identify | None = None) -> None:
         self.value = value
         self.identify = identify
 
-    @kept
+    @lazy_property
     def _json(self) -> str:
         return _ENCODER.encode(self.value).decode()
 
-    @kept
+    @lazy_property
     def is_simple(self) -> bool:
-        """Whether every text stands in the JSON of the document as it is: all is ASCII, and nothing is escaped."""
+        """Whether the JSON of the document is plain ASCII without escapes, so that it holds every text as is."""
         return self._json.isascii() and "\\" not in self._json and "\x7f" not in self._json
 
-    @kept
-    def written(self) -> str:
-        """The whole document as a reader takes it, each text in quotes: what is not in it is in none of them."""
+    @lazy_property
+    def full_text(self) -> str:
+        """The whole document as a reader sees it, each text in quotes. What it lacks, every text lacks."""
         if self.is_simple:
             return self._json
         return "".join(f'"{at.rpartition("/")[2]}":"{text}"' for at, text in self.texts)
 
-    @kept
+    @lazy_property
     def texts(self) -> tuple[tuple[str, str], ...]:
-        """Each as a reader takes it, with its JSON Pointer, in the order of the document."""
+        """Each text as a reader sees it, after its JSON Pointer, in the order of the document."""
         if self.is_simple:
-            return self.as_written
-        return tuple((at, plain(text)) for at, text in self.as_written)
+            return self.raw_texts
+        return tuple((at, normalize(text)) for at, text in self.raw_texts)
 
-    @kept
-    def as_written(self) -> tuple[tuple[str, str], ...]:
-        """The same, with every character that was written."""
-        return tuple(_placed(self.value))
+    @lazy_property
+    def raw_texts(self) -> tuple[tuple[str, str], ...]:
+        """The same texts with every character that was written, invisible ones included."""
+        return tuple(_texts_with_places(self.value))
 
-    @kept
+    @lazy_property
     def sentences(self) -> tuple[str, ...]:
         """The texts that are more than a name, without their places."""
         if self.is_simple:
-            return tuple(_quoted_with_signs(self.written))
+            return tuple(_quoted_with_signs(self.full_text))
         return tuple(text for _, text in self.texts if not text.isprintable() or _is_sentence(text))
 
-    @kept
+    @lazy_property
     def prose(self) -> str:
-        """All of these in small letters, one after the other."""
+        """All sentences in small letters, one per line."""
         return "\n".join(self.sentences).lower()
 
-    @kept
+    @lazy_property
     def pieces(self) -> tuple[str, ...]:
-        """What is of letters and digits without a break, and long."""
-        data = self.written.encode(errors="replace")
-        mask, found = data.translate(_MASK), []
+        """The long runs of letters and digits."""
+        data = self.full_text.encode(errors="replace")
+        mask, pieces = data.translate(_MASK), []
         at = mask.find(_LONG)
         while at >= 0:
             end = mask.find(b" ", at)
             end = end if end >= 0 else len(mask)
-            found.append(data[at:end].decode())
+            pieces.append(data[at:end].decode())
             at = mask.find(_LONG, end)
-        return tuple(found)
+        return tuple(pieces)
 
-    @kept
+    @lazy_property
     def may_hold_number(self) -> bool:
-        """Whether the number of a card, of an account, of a person or of a telephone may stand in one of them."""
-        return may_hold_number(self.written)
+        """Whether a text may hold the number of a card, an account, a person or a telephone."""
+        return may_hold_number(self.full_text)
 
-    def sentences_with(self, pattern: Expression, *needs: str) -> Iterator[tuple[str, str]]:
-        """The sentences in which a pattern is found. What `needs` lists is in small letters: without any, none is.
+    def sentences_with(self, pattern: LazyPattern, *needs: str) -> Iterator[tuple[str, str]]:
+        """Yield the sentences that match a pattern, each after its place.
 
-        A pattern is slow and a needle fast: a document without mistakes pays for needles.
+        `needs` are texts in small letters of which every match holds one. Searching them is fast and a pattern is slow:
+        a document without mistakes pays for `needs` only.
         """
         prose = self.prose
         for need in needs:
             if need in prose:
-                return self.placed({text for text in self.sentences if pattern().search(text)})
+                return self.places_of({text for text in self.sentences if pattern().search(text)})
         return iter(())
 
-    def placed(self, found: Collection[str]) -> Iterator[tuple[str, str]]:
-        """These texts, each with every place where it stands."""
-        return ((at, text) for at, text in self.texts if text in found) if found else iter(())
+    def places_of(self, texts: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield every occurrence of these texts, each after its place."""
+        return ((at, text) for at, text in self.texts if text in texts) if texts else iter(())
 
 
 def _is_sentence(text: str) -> bool:
@@ -163,34 +162,34 @@ def _is_sentence(text: str) -> bool:
 
 
 def _quoted_with_signs(json: str) -> dict[str, None]:
-    """The texts between quotes that hold a sign, each once."""
-    found: dict[str, None] = {}
+    """Return the texts between quotes that hold a sign, each once."""
+    quoted: dict[str, None] = {}
     for char in _BARE:
         at = json.find(char)
         while at >= 0:
             end = json.index('"', at)
-            found[json[json.rindex('"', 0, at) + 1 : end]] = None
+            quoted[json[json.rindex('"', 0, at) + 1 : end]] = None
             at = json.find(char, end)
     for char, sign in _SIGNS:
         match = sign.search(json) if char in json else None
         while match:
             end = json.index('"', match.start())
-            found[json[json.rindex('"', 0, match.start()) + 1 : end]] = None
+            quoted[json[json.rindex('"', 0, match.start()) + 1 : end]] = None
             match = sign.search(json, end)
-    return found
+    return quoted
 
 
-def _placed(value: Json) -> Iterator[tuple[str, str]]:
+def _texts_with_places(value: Json) -> Iterator[tuple[str, str]]:
     todo: list[tuple[str, Json]] = [("", value)]
     while todo:
-        at, one = todo.pop()
-        if isinstance(one, str):
-            yield at, one
-        elif isinstance(one, dict):
-            names = (name for name in one if len(name) >= _LONG_NAME or not name.isidentifier() or not name.isascii())
+        at, part = todo.pop()
+        if isinstance(part, str):
+            yield at, part
+        elif isinstance(part, dict):
+            names = (name for name in part if len(name) >= _LONG_NAME or not name.isidentifier() or not name.isascii())
             yield from ((at + pointer([name]), name) for name in names)
-            todo += [(at + pointer([key]), part) for key, part in reversed(one.items())]
-        elif isinstance(one, list | tuple):
-            todo += [(f"{at}/{n}", part) for n, part in reversed(list(enumerate(one)))]
-        elif isinstance(one, int | float) and abs(one) >= _LONG_NUMBER:
-            yield at, f"{one:.0f}"
+            todo += [(at + pointer([key]), member) for key, member in reversed(part.items())]
+        elif isinstance(part, list | tuple):
+            todo += [(f"{at}/{n}", element) for n, element in reversed(list(enumerate(part)))]
+        elif isinstance(part, int | float) and abs(part) >= _LONG_NUMBER:
+            yield at, f"{part:.0f}"

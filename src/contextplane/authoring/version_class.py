@@ -1,15 +1,16 @@
-"""The least version class of a change, and whether a version number says at least that.
+"""The least version class of a change, and whether the number of the newer version allows it.
 
-Two packs side by side: what changed, the least version class of it, and whether the newer number says as much.
+`required_bump` derives the class from the changes, `check_bump` checks a number against it, and `compare_versions` does
+both for two packs.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 from contextplane.authoring.diff.change import Change, Effect
-from contextplane.authoring.diff.walk import compared
-from contextplane.authoring.finding import Finding
+from contextplane.authoring.diff.walk import compare_packs
 from contextplane.authoring.gates.table import Report
+from contextplane.authoring.law import Finding
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import PackRef
@@ -20,11 +21,11 @@ __all__ = [
     "CLASSES",
     "Bump",
     "BumpTooSmall",
+    "ComparedPack",
     "Comparison",
-    "Side",
     "VersionClass",
     "check_bump",
-    "comparison",
+    "compare_versions",
     "least_class",
     "required_bump",
 ]
@@ -32,9 +33,9 @@ __all__ = [
 VersionClass = Literal["patch", "minor", "major", "reject"]
 
 CLASSES: tuple[VersionClass, ...] = ("patch", "minor", "major", "reject")
-"""From nothing at run time to what may not be published at all."""
+"""From a change without effect at run time to one that may not be published at all."""
 
-_OF_EFFECT: dict[Effect, VersionClass] = {
+_CLASS_OF_EFFECT: dict[Effect, VersionClass] = {
     "metadata": "patch",
     "narrows": "minor",
     "wording": "minor",
@@ -56,52 +57,24 @@ class BumpTooSmall(ContextPlaneError):
 
 
 class Bump(Value, frozen=True):
-    """The least class, and for every change the class that it asks for."""
+    """The least version class of a set of changes, and the class of each change."""
 
     least: VersionClass
     reasons: tuple[tuple[VersionClass, Change], ...]
 
 
-def least_class(change: Change) -> VersionClass:
-    """What one change asks for. An identity that changes is no new version of the same pack."""
-    return "reject" if change.at in _STABLE else _OF_EFFECT[change.effect]
-
-
-def required_bump(changes: Iterable[Change], *, unsafe: Sequence[str] = ()) -> Bump:
-    """The highest class that any change asks for; `unsafe`: why the new pack may not be published at all."""
-    reasons = tuple((least_class(change), change) for change in changes)
-    least: VersionClass = max((one for one, _ in reasons), key=CLASSES.index, default="patch")
-    return Bump(least="reject" if unsafe else least, reasons=reasons)
-
-
-def check_bump(old: PackRef, new: PackRef, bump: Bump) -> None:
-    """Refuse a number that is too small for the change, or that does not come after the old one."""
-    if new.release <= old.release:
-        raise BumpTooSmall(f"{new} does not come after {old}", hint="published versions never change: raise the number")
-    given = _given(old.release, new.release)
-    if CLASSES.index(given) < CLASSES.index(bump.least):
-        worst = [change.words for one, change in bump.reasons if one == bump.least]
-        raise BumpTooSmall(
-            f"{old} to {new} is a {given} version, and the change is {bump.least}: {'; '.join(worst[:3])}",
-            hint=f"raise the {bump.least} number" if bump.least != "reject" else "redesign the change",
-        )
-
-
-def _given(old: tuple[int, int, int], new: tuple[int, int, int]) -> VersionClass:
-    if new[0] != old[0]:
-        return "major"
-    return "minor" if new[1] != old[1] else "patch"
-
-
-class Side(Value, frozen=True):
-    """A pack as it was written, and typed."""
+class ComparedPack(Value, frozen=True):
+    """One of two packs to compare: its JSON as written, and the same, typed."""
 
     value: Json
     pack: ContextPack
 
 
 class Comparison(Value, frozen=True):
-    """`unsafe`: the errors for which the newer pack may not be published. `refusal`: why its number will not do."""
+    """The comparison of two versions of a pack.
+
+    `unsafe`: the errors for which the newer pack may not be published. `refusal`: why its number is refused, else "".
+    """
 
     old: PackRef
     new: PackRef
@@ -111,11 +84,42 @@ class Comparison(Value, frozen=True):
     refusal: str
 
 
-def comparison(old: Side, new: Side, report: Report) -> Comparison:
-    """Compare two packs; `report` is what the gates say of the newer one."""
+def least_class(change: Change) -> VersionClass:
+    """Return the least version class of one change. A pack whose identity changes is no new version of it."""
+    return "reject" if change.at in _STABLE else _CLASS_OF_EFFECT[change.effect]
+
+
+def required_bump(changes: Iterable[Change], *, unsafe: Sequence[str] = ()) -> Bump:
+    """Return the highest class of any change. `unsafe`: why the new pack may not be published at all."""
+    reasons = tuple((least_class(change), change) for change in changes)
+    least: VersionClass = max((version_class for version_class, _ in reasons), key=CLASSES.index, default="patch")
+    return Bump(least="reject" if unsafe else least, reasons=reasons)
+
+
+def check_bump(old: PackRef, new: PackRef, bump: Bump) -> None:
+    """Refuse a version number that is too small for the change, or not after the old one."""
+    if new.release <= old.release:
+        raise BumpTooSmall(f"{new} does not come after {old}", hint="published versions never change: raise the number")
+    step = _version_step(old.release, new.release)
+    if CLASSES.index(step) < CLASSES.index(bump.least):
+        worst = [change.words for version_class, change in bump.reasons if version_class == bump.least]
+        raise BumpTooSmall(
+            f"{old} to {new} is a {step} version, and the change is {bump.least}: {'; '.join(worst[:3])}",
+            hint=f"raise the {bump.least} number" if bump.least != "reject" else "redesign the change",
+        )
+
+
+def _version_step(old: tuple[int, int, int], new: tuple[int, int, int]) -> VersionClass:
+    if new[0] != old[0]:
+        return "major"
+    return "minor" if new[1] != old[1] else "patch"
+
+
+def compare_versions(old: ComparedPack, new: ComparedPack, report: Report) -> Comparison:
+    """Compare two packs. `report` holds the findings of the gates in the newer one."""
     unsafe = tuple(finding for finding in report.findings if finding.severity == "error")
     bump = required_bump(
-        compared(old.value, new.value), unsafe=[f"{finding.code} at {finding.at}" for finding in unsafe]
+        compare_packs(old.value, new.value), unsafe=[f"{finding.code} at {finding.at}" for finding in unsafe]
     )
     same = canonical(old.value) == canonical(new.value)
     refs = old.pack.ref, new.pack.ref

@@ -1,7 +1,7 @@
-"""YAML as an author may write it: one document of plain data, read as YAML 1.2 does, with the place of every part.
+"""The reader of YAML files: one document of plain data in YAML 1.2, with the place of every part.
 
-No tags, no anchors and no aliases: what they stand for would have to be guessed, or grows without bound. `on`, `no`
-and dates are texts, as YAML 1.2 has it and the library's own constructor does not.
+Tags, anchors and aliases are refused: their meaning would have to be guessed, or grows without bound. `on`, `no` and
+dates are texts, as in YAML 1.2, and not as in the constructor of the library.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 import yaml
 
 from contextplane.authoring.positions import Place
-from contextplane.authoring.source_file import MOST_PARTS, AuthorFile, bounded, too_many_parts
+from contextplane.authoring.source_file import MAX_PARTS, AuthorFile, check_size, too_many_parts
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.json.errors import MAX_DEPTH, JsonRefused
@@ -28,12 +28,12 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _LARGEST_INTEGER = 2**53 - 1
 _MOST_DIGITS = 40
-"""No integer that may stand here is written with more, and Python converts no text of thousands of digits."""
+"""No integer in range is written with more, and Python converts no text of thousands of digits."""
 _EXACT = 2.0**53
 
 
 class _Mark(Protocol):
-    """Where an event or an error stands, counted from 0."""
+    """The place of an event or an error, counted from 0."""
 
     @property
     def line(self) -> int: ...
@@ -53,26 +53,26 @@ def read_yaml_file(data: bytes) -> AuthorFile:
     """Read one YAML document."""
     reader = _Reader()
     try:
-        text = bounded(data).decode()
-        for event in yaml.parse(text, Loader=_LOADER):
+        check_size(data)
+        for event in yaml.parse(data.decode(), Loader=_LOADER):
             reader.take(event)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise _refused("not UTF-8", Place(line=line, column=1), "save it as UTF-8") from error
+        raise _refusal("not UTF-8", Place(line=line, column=1), "save it as UTF-8") from error
     except yaml.MarkedYAMLError as error:
         place = _at(error.problem_mark or error.context_mark)
-        raise _refused(error.problem or "not YAML", place, "mend the text there") from error
+        raise _refusal(error.problem or "not YAML", place, "mend the text there") from error
     except yaml.YAMLError as error:
-        raise _refused(
+        raise _refusal(
             "not YAML: a character that may not stand there", Place(line=1, column=1), "remove it"
         ) from error
     if not reader.documents:
-        raise _refused("the file is empty", Place(line=1, column=1), "write one document")
+        raise _refusal("the file is empty", Place(line=1, column=1), "write one document")
     return AuthorFile(reader.value, _canonical(reader), reader.places)
 
 
 def _canonical(reader: "_Reader") -> bytes:
-    """The artifact. What has no canonical form is refused with its place in the file, as of JSON."""
+    """Return the canonical bytes. A value without a canonical form is refused with its place in the file."""
     try:
         return canonical(reader.value)
     except JsonRefused as error:
@@ -89,43 +89,43 @@ class _Reader:
         self.places: dict[str, Place] = {}
         self.documents = 0
         self._open: list[list[Json] | dict[str, Json]] = []
-        self._way: list[str | int | None] = []  # per open one: the key or the index that comes next
+        self._path: list[str | int | None] = []  # per open collection: the key or the index that comes next
 
     def take(self, event: yaml.Event) -> None:
         place = _at(event.start_mark)
-        if len(self.places) > MOST_PARTS:
+        if len(self.places) > MAX_PARTS:
             raise too_many_parts()
         if isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
             if self.documents > 1:
-                raise _refused("a second document begins here", place, "keep one document per file")
+                raise _refusal("a second document begins here", place, "keep one document per file")
         elif isinstance(event, yaml.AliasEvent):
-            raise _refused("an alias stands here", place, "write the value out")
+            raise _refusal("an alias stands here", place, "write the value out")
         elif isinstance(event, yaml.NodeEvent):
             self._node(event, place)
         elif isinstance(event, yaml.CollectionEndEvent):
             self._open.pop()
-            self._way.pop()
+            self._path.pop()
 
     def _node(self, event: yaml.NodeEvent, place: Place) -> None:
         if event.anchor is not None:
-            raise _refused("an anchor stands here", place, "write the value out where it is used")
+            raise _refusal("an anchor stands here", place, "write the value out where it is used")
         tag = event.tag if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) else None
         if tag is not None:
-            raise _refused(f"the tag {tag[:40]!r} stands here", place, "plain data needs no tag")
+            raise _refusal(f"the tag {tag[:40]!r} stands here", place, "plain data needs no tag")
         if isinstance(event, yaml.ScalarEvent):
             self._scalar(event, place)
             return
         if len(self._open) == MAX_DEPTH:
-            raise _refused(f"nested more than {MAX_DEPTH} deep", place, "flatten it")
+            raise _refusal(f"nested more than {MAX_DEPTH} deep", place, "flatten it")
         made: list[Json] | dict[str, Json] = [] if isinstance(event, yaml.SequenceStartEvent) else {}
         self._put(made, place)
         self._open.append(made)
-        self._way.append(0 if isinstance(made, list) else None)
+        self._path.append(0 if isinstance(made, list) else None)
 
     def _scalar(self, event: yaml.ScalarEvent, place: Place) -> None:
         plain = event.style is None or event.style == ""
-        if self._open and isinstance(self._open[-1], dict) and self._way[-1] is None:
+        if self._open and isinstance(self._open[-1], dict) and self._path[-1] is None:
             self._key(event.value, place)
         else:
             self._put(_plain(event.value, place) if plain else event.value, place)
@@ -133,8 +133,8 @@ class _Reader:
     def _key(self, key: str, place: Place) -> None:
         within = self._open[-1]
         if isinstance(within, dict) and key in within:
-            raise _refused(f"the key {key[:40]!r} stands here again", place, "keep one of them")
-        self._way[-1] = key
+            raise _refusal(f"the key {key[:40]!r} stands here again", place, "keep one of them")
+        self._path[-1] = key
         self.places[pointer(self._tokens())] = place
 
     def _put(self, value: Json, place: Place) -> None:
@@ -142,20 +142,20 @@ class _Reader:
             self.value = value
             self.places[""] = place
             return
-        within, at = self._open[-1], self._way[-1]
+        within, at = self._open[-1], self._path[-1]
         if isinstance(within, list):
             self.places[pointer(self._tokens())] = place
             within.append(value)
-            self._way[-1] = len(within)
+            self._path[-1] = len(within)
         elif isinstance(at, str):
             within[at] = value
-            self._way[-1] = None
+            self._path[-1] = None
         else:
-            raise _refused("a key that is no text stands here", place, "use a text as key")
+            raise _refusal("a key that is no text stands here", place, "use a text as key")
 
     def _tokens(self) -> Iterator[str | int]:
-        """The way to the part that is being read: of the open ones outside, the index has moved on already."""
-        for depth, (within, at) in enumerate(zip(self._open, self._way, strict=True)):
+        """Yield the steps to the part that is being read. In outer lists, the index has moved on already."""
+        for depth, (within, at) in enumerate(zip(self._open, self._path, strict=True)):
             inner = depth + 1 < len(self._open)
             if isinstance(within, list):
                 yield len(within) - 1 if inner else len(within)
@@ -164,13 +164,13 @@ class _Reader:
 
 
 def _plain(text: str, place: Place) -> Json:
-    """A scalar without quotes, as the core schema of YAML 1.2 reads it."""
+    """Return the value of a scalar without quotes, by the core schema of YAML 1.2."""
     if text in _NULL:
         return None
     if text in _BOOL:
         return _BOOL[text]
     if _NOT_FINITE.fullmatch(text):
-        raise _refused("a number that is not finite", place, "leave it out, or write it as text")
+        raise _refusal("a number that is not finite", place, "leave it out, or write it as text")
     if _INTEGER.fullmatch(text):
         return _integer(text, 10, place)
     if _BASED.fullmatch(text):
@@ -179,15 +179,15 @@ def _plain(text: str, place: Place) -> Json:
 
 
 def _integer(text: str, base: int, place: Place) -> int:
-    """An integer, whole or not at all: no reader of doubles would keep a greater one."""
+    """Return an integer that a reader of doubles keeps exactly; refuse a greater one."""
     number = int(text, base) if len(text) <= _MOST_DIGITS else None
     if number is None or abs(number) > _LARGEST_INTEGER:
-        raise _refused("an integer beyond 2^53-1 stands here", place, "write it as text, in quotes")
+        raise _refusal("an integer beyond 2^53-1 stands here", place, "write it as text, in quotes")
     return number
 
 
 def _number(text: str) -> int | float:
-    """As the JSON reader has it: a float without a fraction is that integer."""
+    """Return a number as the JSON reader does: a float without a fraction is an integer."""
     number = float(text)
     return int(number) if number.is_integer() and abs(number) < _EXACT else number
 
@@ -196,7 +196,7 @@ def _at(mark: _Mark | None) -> Place:
     return Place(line=mark.line + 1, column=mark.column + 1) if mark else Place(line=1, column=1)
 
 
-def _refused(message: str, place: Place, hint: str) -> YamlRefused:
+def _refusal(message: str, place: Place, hint: str) -> YamlRefused:
     error = YamlRefused(message, at=f"line {place.line}, column {place.column}", hint=hint)
     error.details |= {"line": place.line, "column": place.column}
     return error

@@ -3,24 +3,24 @@
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contextplane.authoring.source_file import Authored
-    from contextplane.compiler.overrides import Knob
+    from contextplane.authoring.source_file import NamedFile
+    from contextplane.compiler.overrides import Override
     from contextplane.compiler.source import PackSource
     from contextplane.model.ids import PackRef
     from contextplane.model.json.canonical import Json
 
-__all__ = ["add_asking", "add_knobs", "asked_case", "knobs_of", "source_of"]
+__all__ = ["add_pack_arguments", "add_request_arguments", "read_request", "parse_overrides", "load_source"]
 
 _MODES = ("read_only", "local_write", "network", "delegated", "destructive")
 _BUCKETS = ("business", "policy", "tool", "evidence", "memory", "session")
 
 
-def add_asking(parser: ArgumentParser, *, default: str = "") -> None:
+def add_pack_arguments(parser: ArgumentParser, *, default: str = "") -> None:
     """The pack; `default`: which one it is when none is named."""
     said = "a published version (id@X.Y.Z), or the author's file"
     if default:
@@ -36,7 +36,7 @@ def add_asking(parser: ArgumentParser, *, default: str = "") -> None:
     )
 
 
-def add_knobs(parser: ArgumentParser) -> None:
+def add_request_arguments(parser: ArgumentParser) -> None:
     """The request, and what is changed in it."""
     parser.add_argument("--request", metavar="FILE", required=True, help="the request and what is compiled with it")
     knobs = parser.add_argument_group("knobs: change a value of the request")
@@ -50,70 +50,70 @@ def add_knobs(parser: ArgumentParser) -> None:
     )
 
 
-def knobs_of(args: Namespace) -> tuple["Knob", ...]:
+def parse_overrides(args: Namespace) -> tuple["Override", ...]:
     """All knobs, in the order in which they are turned."""
-    from contextplane.compiler.overrides import Knob, knob_of
+    from contextplane.compiler.overrides import Override, parse_override
 
-    knobs = [knob_of(one) for one in args.set]
+    knobs = [parse_override(one) for one in args.set]
     if args.role is not None:
-        knobs.append(Knob(name="user.role", at="/run_context/user/role", value=args.role))
+        knobs.append(Override(name="user.role", at="/run_context/user/role", value=args.role))
     if args.safety_mode is not None:
-        knobs.append(Knob(name="safety_mode", at="/run_context/safety_mode", value=args.safety_mode))
-    return (*knobs, *map(_bucket, args.bucket))
+        knobs.append(Override(name="safety_mode", at="/run_context/safety_mode", value=args.safety_mode))
+    return (*knobs, *map(_bucket_override, args.bucket))
 
 
-def _bucket(text: str) -> "Knob":
-    from contextplane.compiler.overrides import Knob, KnobInvalid
+def _bucket_override(text: str) -> "Override":
+    from contextplane.compiler.overrides import Override, OverrideInvalid
 
     name, _, tokens = text.partition("=")
     if name not in _BUCKETS or not (tokens.isascii() and tokens.isdecimal()) or len(tokens) > len("1000000000"):
         hint = f"such as evidence=100; the buckets are {', '.join(_BUCKETS)}"
-        raise KnobInvalid("write NAME=TOKENS", at=f"--bucket {text[:80]}", hint=hint)
+        raise OverrideInvalid("write NAME=TOKENS", at=f"--bucket {text[:80]}", hint=hint)
     at = f"/run_context/run_budget/bucket_tokens/{name}"
-    return Knob(name=f"run.budget.bucket_tokens.{name}", at=at, value=int(tokens))
+    return Override(name=f"run.budget.bucket_tokens.{name}", at=at, value=int(tokens))
 
 
-def asked_case(args: Namespace) -> "Authored":
+def read_request(args: Namespace) -> "NamedFile":
     """The file of the request."""
-    from contextplane.app.packs.files import case_from
+    from contextplane.app.packs.files import read_case_file
     from contextplane.cli.parser import Usage
 
     if args.request == "-" and args.pack == "-":
         raise Usage("pack and request cannot both come from standard input", hint="name a file for one of them")
-    return case_from(args.request)
+    return read_case_file(args.request)
 
 
-def source_of(
-    args: Namespace, screen: Screen, case: "Authored", asked: "Callable[[PackRef], Json] | None" = None
+def load_source(
+    args: Namespace, output: CommandOutput, case: "NamedFile", asked: "Callable[[PackRef], Json] | None" = None
 ) -> "PackSource":
     """The pack: a published version as it is pinned in an environment, or a file that passes every gate.
 
     `asked`: what is asked of that version, where it is not the case as its file has it.
     """
-    from contextplane.app.compile.sources import from_file
+    from contextplane.app.compile.sources import source_from_file
+    from contextplane.app.references import FileTarget, resolve_document
     from contextplane.cli.parser import Usage
-    from contextplane.cli.registry.act import names_version
-    from contextplane.compiler.source import placed_in
+    from contextplane.compiler.source import place_errors
 
-    if not names_version(args.pack):
+    if isinstance(resolve_document(args.pack), FileTarget):
         if args.environment is not None:
             raise Usage("--environment is for a published version", hint="a FILE is compiled as it is")
-        from contextplane.cli.pack_args import catalogs_of
+        from contextplane.cli.pack_args import read_catalogs
 
-        return from_file(args.pack, tuple(args.overlay), catalogs_of(args, screen))
+        return source_from_file(args.pack, tuple(args.overlay), read_catalogs(args, output))
     if args.environment is None or args.overlay or args.catalog:
         raise Usage(
             "a published version is compiled as an environment pins it, with the catalogs that the request names",
             hint="name it with --environment ENV, and neither overlay nor catalog",
         )
-    from contextplane.app.compile.sources import from_registry
+    from contextplane.app.compile.sources import source_from_registry
     from contextplane.app.settings import from_environment
-    from contextplane.cli.registry.act import at_desk
+    from contextplane.cli.registry.act import registry_session
     from contextplane.compiler.case import read_case
     from contextplane.model.ids import PackRef
 
     ref = PackRef.parse(args.pack)
-    with placed_in(case):
+    with place_errors(case):
         read = read_case(asked(ref) if asked is not None else case.file.value)
-    with at_desk(args, screen) as desk:
-        return from_registry(desk, ref, read, args.environment, max_age=from_environment().registry_max_age)
+    with registry_session(args, output) as session:
+        return source_from_registry(session, ref, read, args.environment, max_age=from_environment().registry_max_age)

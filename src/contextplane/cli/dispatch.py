@@ -5,7 +5,7 @@ from typing import ClassVar, TextIO
 
 from contextplane.app.settings import from_environment
 from contextplane.cli.exit import EXIT_OF, FAILED, OK
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 from contextplane.cli.parser import Usage, Verb, parser_of, top_help, whole_parser
 from contextplane.cli.table import VERBS
 from contextplane.errors import ContextPlaneError
@@ -29,11 +29,11 @@ def run(argv: list[str]) -> int:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-    screen = Screen(json="--json" in argv, color=_colored(argv, sys.stderr))
+    output = CommandOutput(json="--json" in argv, color=_colored(argv, sys.stderr))
     try:
         return _run(argv)
     except ContextPlaneError as error:
-        screen.error(error)
+        output.error(error)
         return EXIT_OF[error.family]
     except (BrokenPipeError, KeyboardInterrupt):
         raise
@@ -41,11 +41,11 @@ def run(argv: list[str]) -> int:
         # A path may be of any bytes. Of what is text, only the place where it is used knows that it is.
         wrong = [one for one in argv if not _is_text(one)]
         if not wrong:
-            return _defect(error, screen)
-        screen.error(Usage(f"not UTF-8, and only a path may be: {ascii(wrong[0])[:80]}"))
+            return _defect(error, output)
+        output.error(Usage(f"not UTF-8, and only a path may be: {ascii(wrong[0])[:80]}"))
         return EXIT_OF[Usage.family]
     except Exception as error:  # noqa: BLE001  the last resort: what nobody foresaw ends in one line, too
-        return _defect(error, screen)
+        return _defect(error, output)
 
 
 def _is_text(argument: str) -> bool:
@@ -56,13 +56,13 @@ def _is_text(argument: str) -> bool:
     return True
 
 
-def _defect(error: Exception, screen: Screen) -> int:
+def _defect(error: Exception, output: CommandOutput) -> int:
     if from_environment().debug:
         raise error
     # Writing to a full disk that standard output leads to, for example, is no defect of ours.
     if isinstance(error, OSError):
         raise error
-    screen.error(Defect(f"{type(error).__name__}: {error}", hint="please report it; CTX_DEBUG=1 shows where"))
+    output.error(Defect(f"{type(error).__name__}: {error}", hint="please report it; CTX_DEBUG=1 shows where"))
     return FAILED
 
 
@@ -81,7 +81,7 @@ def _run(argv: list[str]) -> int:
     args = parser.parse_args(rest)
     args.whole_parser = lambda: whole_parser(VERBS)  # what no verb can know by itself: all the others
     color = not args.json and _colored(argv, sys.stdout)
-    return verb.load().run(args, Screen(json=args.json, quiet=args.quiet, color=color))
+    return verb.load().run(args, CommandOutput(json=args.json, quiet=args.quiet, color=color))
 
 
 def _colored(argv: list[str], stream: TextIO) -> bool:
@@ -104,8 +104,8 @@ def _verb(name: str) -> Verb:
     for verb in VERBS:
         if verb.name == name:
             return verb
-    import difflib
+    from contextplane.model.suggestion import closest_name
 
-    near = difflib.get_close_matches(name, [verb.name for verb in VERBS], n=1)
-    hint = f"did you mean 'ctx {near[0]}'?" if near else "see 'ctx --help'"
+    near = closest_name(name, (verb.name for verb in VERBS))
+    hint = f"did you mean 'ctx {near}'?" if near else "see 'ctx --help'"
     raise Usage(f"no such verb: {name[:80]!r}", hint=hint)

@@ -13,17 +13,15 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 
-__all__ = ["Screen", "clean", "clean_lines", "counted", "human_size", "second", "shortened", "tells_time", "told_time"]
+__all__ = ["CommandOutput", "clean", "clean_lines", "quantity", "human_size", "format_second", "shorten", "has_time", "format_created"]
 
 _COLORS = {"red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36", "bold": "1", "dim": "2"}
 _UNIT = 1024
 _LONGEST = 2000
-# DEL, C1 controls, the soft hyphen, and the format characters of Unicode: bidirectional, zero-width, tags.
-_UNSEEN = "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 _encoder = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 
-class Screen(Value, frozen=True):
+class CommandOutput(Value, frozen=True):
     """One command's output."""
 
     json: bool = False
@@ -32,7 +30,7 @@ class Screen(Value, frozen=True):
     out: TextIO = msgspec.field(default_factory=lambda: sys.stdout)
     err: TextIO = msgspec.field(default_factory=lambda: sys.stderr)
 
-    def say(self, text: str = "") -> None:
+    def line(self, text: str = "") -> None:
         """A line for people: not when a machine reads, not when silence was asked for."""
         if not self.json and not self.quiet:
             print(text, file=self.out)
@@ -49,29 +47,29 @@ class Screen(Value, frozen=True):
         if self.quiet and problem:
             print(f"ctx: {identity}: {problem}", file=self.err)
 
-    def failure(self, text: str) -> None:
+    def failure_line(self, text: str) -> None:
         """A line for people about what is wrong with what was asked for: silence does not hide it."""
         if not self.json:
-            print(_unspoken(text), file=self.out)
+            print(_redact(text), file=self.out)
 
     def note(self, text: str) -> None:
         """Something that people should know and that is not the answer, on standard error."""
         if not self.json and not self.quiet:
-            print(f"ctx: {_unspoken(text)}", file=self.err)
+            print(f"ctx: {_redact(text)}", file=self.err)
 
     def warn(self, text: str) -> None:
         """The same of what silence must not hide: that an answer is not the whole one."""
         if not self.json:
-            print(f"ctx: {_unspoken(text)}", file=self.err)
+            print(f"ctx: {_redact(text)}", file=self.err)
 
     def answer(self, value: object) -> None:
         """The answer for machines, as one JSON document."""
         if self.json:
-            self.json_text(msgspec.json.format(_encoded(value), indent=2).decode())
+            self.json_text(msgspec.json.format(_encode(value), indent=2).decode())
 
     def json_text(self, text: str) -> None:
         """A JSON document. What could speak to a terminal stands in it as escapes, which mean the same."""
-        self.out.write(_harmless(text) + "\n")
+        self.out.write(_escape_controls(text) + "\n")
 
     def error(self, error: ContextPlaneError) -> None:
         """One line on standard error; one JSON document when a machine reads."""
@@ -84,14 +82,14 @@ class Screen(Value, frozen=True):
                 "hint": error.hint,
                 "details": error.details,
             }
-            plain = _each_text(msgspec.json.decode(_encoded(told)), _unspoken)
-            self.err.write(_harmless(_encoded({"error": plain}).decode()) + "\n")
+            plain = _map_strings(msgspec.json.decode(_encode(told)), _redact)
+            self.err.write(_escape_controls(_encode({"error": plain}).decode()) + "\n")
             return
-        line = shortened(clean(f"ctx: {error.code}: {_unspoken(str(error))}"))
+        line = shorten(clean(f"ctx: {error.code}: {_redact(str(error))}"))
         self.err.write(self.paint("red", line) + "\n")
 
     @property
-    def watched(self) -> bool:
+    def interactive(self) -> bool:
         """Whether somebody sits at a terminal and did not ask for silence."""
         return self.err.isatty() and not self.quiet and not self.json
 
@@ -99,22 +97,22 @@ class Screen(Value, frozen=True):
         return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if self.color else text
 
 
-def _unspoken(text: str) -> str:
+def _redact(text: str) -> str:
     """What is told of something may repeat what somebody wrote, and ends in logs, where no secret belongs."""
     # Only those need it who tell of something.
-    from contextplane.policy.detect.secrets import without_shapes
+    from contextplane.policy.detect.secrets import redact_shapes
 
-    return without_shapes(text)
+    return redact_shapes(text)
 
 
-def _each_text(value: object, change: Callable[[str], str]) -> object:
+def _map_strings(value: object, change: Callable[[str], str]) -> object:
     """A JSON value with every text in it changed; names of members stay."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [_each_text(one, change) for one in value]
+        return [_map_strings(one, change) for one in value]
     if isinstance(value, dict):
-        return {name: _each_text(one, change) for name, one in value.items()}
+        return {name: _map_strings(one, change) for name, one in value.items()}
     return value
 
 
@@ -128,23 +126,26 @@ def clean_lines(text: str) -> str:
     return "\n".join("\t".join(map(clean, line.split("\t"))) for line in text.split("\n"))
 
 
-def shortened(line: str) -> str:
+def shorten(line: str) -> str:
     """A line that is still one: the middle of a very long one is left out."""
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} [...] {line[-_LONGEST // 2 :]}"
 
 
-def counted(number: int, noun: str) -> str:
+def quantity(number: int, noun: str) -> str:
     """1 object, 2 objects."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _harmless(text: str) -> str:
+def _escape_controls(text: str) -> str:
     """A JSON text without control characters and without those that turn around or hide what is beside them."""
     if text.isascii() and "\x7f" not in text:
         return text
     import re
 
-    return re.sub(_UNSEEN, lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), text)
+    from contextplane.model.invisible_characters import CONTROLS, FORMATTING, JOINERS, LINE_SEPARATORS
+
+    unsafe = f"[{CONTROLS}{FORMATTING}{LINE_SEPARATORS}{JOINERS}]"
+    return re.sub(unsafe, lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), text)
 
 
 def _utf16(char: str) -> list[int]:
@@ -152,20 +153,20 @@ def _utf16(char: str) -> list[int]:
     return [int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2)]
 
 
-def _encoded(value: object) -> bytes:
+def _encode(value: object) -> bytes:
     """JSON, also of names that are not text: their bytes are shown escaped."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
-        return _encoder.encode(_escaped(msgspec.to_builtins(value, enc_hook=str)))
+        return _encoder.encode(_escape_surrogates(msgspec.to_builtins(value, enc_hook=str)))
 
 
-def _escaped(value: object) -> object:
+def _escape_surrogates(value: object) -> object:
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
-        return {_escaped(key): _escaped(one) for key, one in value.items()}
-    return [_escaped(one) for one in value] if isinstance(value, list | tuple) else value
+        return {_escape_surrogates(key): _escape_surrogates(one) for key, one in value.items()}
+    return [_escape_surrogates(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def human_size(size: int) -> str:
@@ -184,16 +185,16 @@ _SECOND = len("2026-05-04 09:31:42")
 _NONE = "no time"
 
 
-def tells_time(created: str) -> bool:
+def has_time(created: str) -> bool:
     """Whether a manifest says when its run was; the year 1 stands for that it does not."""
     return created != str(NO_TIME)
 
 
-def told_time(created: str) -> str:
+def format_created(created: str) -> str:
     """The time in a manifest, as it stands there."""
-    return clean(created) if tells_time(created) else _NONE
+    return clean(created) if has_time(created) else _NONE
 
 
-def second(moment: Timestamp) -> str:
+def format_second(moment: Timestamp) -> str:
     """A moment to the second, in UTC and marked so, always as wide as any other."""
     return str(moment)[:_SECOND].replace("T", " ") + "Z" if moment != NO_TIME else _NONE.ljust(_SECOND + 1)

@@ -6,23 +6,23 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.output import Screen
-from contextplane.cli.registry.act import names_file
+from contextplane.cli.output import CommandOutput
+from contextplane.model.reference import names_file
 
 if TYPE_CHECKING:
-    from contextplane.authoring.source_file import Authored
+    from contextplane.authoring.source_file import NamedFile
     from contextplane.registry.artifacts import Candidate
 
-__all__ = ["catalogs_of", "older"]
+__all__ = ["read_catalogs", "read_older"]
 
 
-def catalogs_of(args: Namespace, screen: Screen) -> "tuple[Candidate, ...]":
+def read_catalogs(args: Namespace, output: CommandOutput) -> "tuple[Candidate, ...]":
     """The catalogs that are named; without one from the registry, no store is opened."""
     if not args.catalog:
         return ()
-    from contextplane.app.packs.files import author_file
+    from contextplane.app.packs.files import read_author_file
     from contextplane.app.registry.catalogs import published_catalogs
-    from contextplane.cli.registry.act import at_desk
+    from contextplane.cli.registry.act import registry_session
     from contextplane.errors import ContextPlaneError
     from contextplane.registry.artifacts import candidate
 
@@ -30,27 +30,27 @@ def catalogs_of(args: Namespace, screen: Screen) -> "tuple[Candidate, ...]":
     for name in args.catalog:
         if names_file(name):
             try:
-                candidates.append(candidate(author_file(name).value))
+                candidates.append(candidate(read_author_file(name).value))
             except ContextPlaneError as error:
                 raise (error if (error.at or "").startswith(name) else error.under(f"{name}: ")) from None
             continue
-        with at_desk(args, screen) as desk:
-            candidates.extend(published_catalogs(desk, [desk.named_version(name)]))
+        with registry_session(args, output) as session:
+            candidates.extend(published_catalogs(session, [session.named_version(name)]))
     return tuple(candidates)
 
 
-def older(args: Namespace, screen: Screen) -> "Authored | None":
+def read_older(args: Namespace, output: CommandOutput) -> "NamedFile | None":
     """The pack that --against names; without one, no store and no file is opened."""
     if args.against is None:
         return None
-    from contextplane.cli.registry.act import names_file
+    from contextplane.model.reference import names_file
 
     if names_file(args.against):
-        from contextplane.app.packs.files import pack_from
+        from contextplane.app.packs.files import read_pack_file
 
-        return pack_from(args.against)
-    from contextplane.app.registry.view import version_from
-    from contextplane.cli.registry.act import at_desk
+        return read_pack_file(args.against)
+    from contextplane.app.registry.view import read_version
+    from contextplane.cli.registry.act import registry_session
 
-    with at_desk(args, screen) as desk:
-        return version_from(desk, args.against)
+    with registry_session(args, output) as session:
+        return read_version(session, args.against)

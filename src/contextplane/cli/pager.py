@@ -2,19 +2,19 @@
 
 import sys
 
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 
 __all__ = ["page"]
 
 
-def page(text: str, screen: Screen) -> None:
+def page(text: str, output: CommandOutput) -> None:
     """Say `text`, through the pager when it is longer than the terminal. `PAGER` names it, as for other commands."""
     from contextplane.app.settings import from_environment
 
     pager = from_environment().pager
-    too_long = sys.stdout.isatty() and not screen.quiet and text.count("\n") >= _lines()
+    too_long = sys.stdout.isatty() and not output.quiet and text.count("\n") >= _lines()
     if not (too_long and pager and _paged(text, pager)):
-        screen.say(text)
+        output.line(text)
 
 
 def _lines() -> int:

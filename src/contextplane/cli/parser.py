@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, NoReturn, Protocol
 
 from contextplane.cli.exit import LEGEND
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.value import Value
 
@@ -21,7 +21,7 @@ class VerbModule(Protocol):
 
     def add_arguments(self, parser: ArgumentParser, /) -> None: ...
 
-    def run(self, args: Namespace, screen: Screen, /) -> int: ...
+    def run(self, args: Namespace, output: CommandOutput, /) -> int: ...
 
 
 class Verb(Value, frozen=True):
@@ -58,18 +58,18 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, "its value is empty")
         if action.choices is not None and value not in action.choices:
             self._refuse_near(action, str(value))
-        super()._check_value(action, value)
+            # The words of argparse differ between releases of the same Python: some quote the choices, some do not.
+            choices = ", ".join(map(repr, action.choices))
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {choices})")
 
     def _refuse_near(self, action: argparse.Action, value: str) -> None:
         """Refuse what is nearly one of the choices with the one that was meant."""
-        import difflib
+        from contextplane.model.suggestion import closest_name
 
-        near = difflib.get_close_matches(value, [str(choice) for choice in action.choices or ()], n=1)
+        near = closest_name(value, (str(choice) for choice in action.choices or ()))
         if near:
             option = "".join(f"{name} " for name in action.option_strings[-1:])
-            raise Usage(
-                f"no such choice: {option}{value[:80]!r}", hint=f"did you mean '{self.prog} {option}{near[0]}'?"
-            )
+            raise Usage(f"no such choice: {option}{value[:80]!r}", hint=f"did you mean '{self.prog} {option}{near}'?")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -77,6 +77,13 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=_WIDTH)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """Write `-o, --output FILE`, which Python before 3.13 writes as `-o FILE, --output FILE`."""
+        if action.nargs == 0 or len(action.option_strings) < 2:  # noqa: PLR2004  with one name both are the same
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
 
 
 def add_globals(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 import time
 from _thread import allocate_lock
 
-from contextplane.cli.output import Screen, counted, human_size
+from contextplane.cli.output import CommandOutput, quantity, human_size
 
 __all__ = ["Bar"]
 
@@ -20,9 +20,9 @@ class Bar:
     and no bar pretends to know more.
     """
 
-    def __init__(self, screen: Screen, objects: int = 0) -> None:
-        self._screen = screen
-        self._on = screen.watched
+    def __init__(self, output: CommandOutput, objects: int = 0) -> None:
+        self._output = output
+        self._on = output.interactive
         self._objects_expected = objects
         self._size_expected = 0
         self.objects = self.bytes = 0
@@ -48,20 +48,20 @@ class Bar:
     def clear(self) -> None:
         """Take the bar away, so that a line can be printed where it stood."""
         if self._drawn:
-            self._screen.err.write("\r\x1b[K")
-            self._screen.err.flush()
+            self._output.err.write("\r\x1b[K")
+            self._output.err.flush()
             self._drawn = False
 
     def _draw(self) -> None:
         whole = f" of {human_size(self._size_expected)}" if self._size_expected else ""
-        told = f"{counted(self.objects, 'object')}, {human_size(self.bytes)}{whole}"
+        told = f"{quantity(self.objects, 'object')}, {human_size(self.bytes)}{whole}"
         # Heavy, and seldom needed.
         from shutil import get_terminal_size
 
         # A line that wraps could not be taken away again.
         line = f"{self._bar()}{told}"[: get_terminal_size().columns - 1]
-        self._screen.err.write(f"\r\x1b[K{line}")
-        self._screen.err.flush()
+        self._output.err.write(f"\r\x1b[K{line}")
+        self._output.err.flush()
         self._drawn = True
 
     def _bar(self) -> str:

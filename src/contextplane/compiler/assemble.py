@@ -1,8 +1,7 @@
-"""Stage `assemble`: prompt, manifests, controls and evidence gate, from what was kept.
+"""Stage `assemble`: builds prompt, manifests, controls and evidence gate from the kept blocks.
 
-The evidence gate: which required names are answered, by what, and whether a decision may rest on it.
-
-The texts around the blocks: what the model must honor, and what it is asked.
+The evidence gate says which required names are answered, by what, and whether a decision may rest on it. The texts
+around the blocks are what the model must honor, and its task.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from contextplane.authoring.evidence import POLICY_EVAL
-from contextplane.compiler.draft import Admitted, AssemblePart, Draft, EvidencePart
-from contextplane.compiler.hashing import text_digest
-from contextplane.compiler.prompt import SYSTEM, prefix_of
-from contextplane.compiler.quoting import quoted
+from contextplane.compiler.digests import text_digest
+from contextplane.compiler.draft import AdmittedEvidence, AssemblePart, Draft, EvidencePart
+from contextplane.compiler.prompt import SYSTEM, prompt_prefix
+from contextplane.compiler.quotation import quote
 from contextplane.model.compiled_context import (
     CompiledPrompt,
     EvidenceManifestEntry,
@@ -27,36 +26,39 @@ from contextplane.model.compiled_context import (
 from contextplane.model.evidence import EvidenceGate, RejectedEvidence, Satisfied, Sufficiency, Unanswering, Unresolved
 from contextplane.model.value import Value
 
-__all__ = ["Answers", "assemble", "developer_text", "evidence_gate", "task_text"]
+__all__ = ["EvidenceSources", "assemble", "developer_text", "evidence_gate", "task_text"]
+
+_HONOR = "Honor the policy_manifest, tool_manifest, runtime_controls, and required_evidence at every step."
 
 
-class Answers(Value, frozen=True):
-    """What can answer a name: the request, policy that was evaluated without error, evidence; and tools, later on."""
+class EvidenceSources(Value, frozen=True):
+    """What can answer a required name: the request's context, the policy, evidence; and tools, later on."""
 
-    said: Mapping[str, object]
+    context: Mapping[str, object]
     policy_evaluated: bool
-    evidence: tuple[Admitted, ...]
+    evidence: tuple[AdmittedEvidence, ...]
     obtainable: Mapping[str, tuple[str, ...]]
 
 
-def evidence_gate(part: EvidencePart, answers: Answers, omitted: Iterable[Omission]) -> EvidenceGate:
-    """A name is satisfied by a true value of the request, by the policy engine, or by evidence that closes it.
+def evidence_gate(part: EvidencePart, sources: EvidenceSources, omitted: Iterable[Omission]) -> EvidenceGate:
+    """Build the evidence gate: the request, the policy engine or evidence satisfies each required name.
 
-    No request speaks for the policy engine. A tool that can produce a name does not satisfy it: only its result will.
+    The request satisfies a name by the value true, but never that of the policy engine. A tool that can produce a name
+    does not satisfy it: only its result will.
     """
-    by_name = {one.closes: one.evidence_ref for one in reversed(answers.evidence) if one.closes is not None}
+    by_name = {piece.closes: piece.evidence_ref for piece in reversed(sources.evidence) if piece.closes is not None}
     satisfied: list[Satisfied] = []
     unresolved: list[Unresolved] = []
-    lost = _lost(part, omitted)
+    dropped = _find_dropped(part, omitted)
     for name in part.required:
-        if name == POLICY_EVAL and answers.policy_evaluated:
+        if name == POLICY_EVAL and sources.policy_evaluated:
             satisfied.append(Satisfied(name=name, by="policy"))
-        elif name != POLICY_EVAL and answers.said.get(name) is True:
+        elif name != POLICY_EVAL and sources.context.get(name) is True:
             satisfied.append(Satisfied(name=name, by="request"))
         elif name in by_name:
             satisfied.append(Satisfied(name=name, by=by_name[name]))
         else:
-            unresolved.append(_unresolved(name, part, lost, answers))
+            unresolved.append(_unresolved_name(name, part, dropped, sources))
     is_open = any(conflict.required and conflict.selected is None for conflict in part.conflicts)
     return EvidenceGate(
         required=part.required,
@@ -73,9 +75,11 @@ def evidence_gate(part: EvidencePart, answers: Answers, omitted: Iterable[Omissi
     )
 
 
-def _unresolved(name: str, part: EvidencePart, lost: Mapping[str, list[Unanswering]], answers: Answers) -> Unresolved:
-    """Why nothing answers a name. What came nearest to it gives the reason, and every piece of that name its own."""
-    nearest = (*part.doubtful.get(name, ()), *lost.get(name, ()))
+def _unresolved_name(
+    name: str, part: EvidencePart, dropped: Mapping[str, list[Unanswering]], sources: EvidenceSources
+) -> Unresolved:
+    """Why nothing answers a name. The nearest piece gives the reason; every piece has its own as well."""
+    nearest = (*part.doubtful.get(name, ()), *dropped.get(name, ()))
     pieces = (*nearest, *part.refused.get(name, ()))
     if nearest:
         reason = nearest[0].reason
@@ -84,19 +88,19 @@ def _unresolved(name: str, part: EvidencePart, lost: Mapping[str, list[Unansweri
     elif name == POLICY_EVAL:
         reason = "policy_failed"
     else:
-        reason = "not_true" if name in answers.said else "no_evidence"
-    return Unresolved(name=name, reason=reason, obtainable_by=answers.obtainable.get(name, ()), evidence=pieces)
+        reason = "not_true" if name in sources.context else "no_evidence"
+    return Unresolved(name=name, reason=reason, obtainable_by=sources.obtainable.get(name, ()), evidence=pieces)
 
 
-def _lost(part: EvidencePart, omitted: Iterable[Omission]) -> dict[str, list[Unanswering]]:
-    """Names that evidence would have closed, had it not been left out afterwards, and that evidence."""
-    gone = {omission.at: omission.reason for omission in omitted if omission.kind == "evidence"}
-    found: dict[str, list[Unanswering]] = {}
-    for one in part.admitted:
-        if one.closes is not None and one.at in gone:
-            piece = Unanswering(evidence_ref=one.evidence_ref, reason=gone[one.at], at=one.at)
-            found.setdefault(one.closes, []).append(piece)
-    return found
+def _find_dropped(part: EvidencePart, omitted: Iterable[Omission]) -> dict[str, list[Unanswering]]:
+    """Find the evidence that would have closed a name, had it not been omitted afterwards."""
+    reasons = {omission.at: omission.reason for omission in omitted if omission.kind == "evidence"}
+    dropped: dict[str, list[Unanswering]] = {}
+    for piece in part.admitted:
+        if piece.closes is not None and piece.at in reasons:
+            unanswering = Unanswering(evidence_ref=piece.evidence_ref, reason=reasons[piece.at], at=piece.at)
+            dropped.setdefault(piece.closes, []).append(unanswering)
+    return dropped
 
 
 def _sufficiency(unresolved: list[Unresolved], *, is_open: bool) -> Sufficiency:
@@ -107,18 +111,15 @@ def _sufficiency(unresolved: list[Unresolved], *, is_open: bool) -> Sufficiency:
     )
 
 
-_HONOR = "Honor the policy_manifest, tool_manifest, runtime_controls, and required_evidence at every step."
-
-
 def developer_text(draft: Draft, controls: RuntimeControls) -> str:
-    """What holds for this run: the verdict, the controls, the evidence that is needed, and how to speak."""
-    controlled = _controls(controls, may_wait=draft.policy.verdict.allowed)
-    return "\n".join([_HONOR, *_verdict(draft), *controlled, *_decisions(draft), draft.inputs.view.tone])
+    """The developer message: the verdict, the controls, the required evidence, and how to speak."""
+    control_lines = _controls(controls, may_wait=draft.policy.verdict.allowed)
+    return "\n".join([_HONOR, *_verdict(draft), *control_lines, *_decisions(draft), draft.inputs.view.tone])
 
 
 def task_text(draft: Draft) -> str:
-    """What is asked, quoted, and its intent."""
-    return f"Handle: {quoted(draft.inputs.request.input.message)} (intent={draft.intent.intent})."
+    """The task: the message of the request, quoted, and its intent."""
+    return f"Handle: {quote(draft.inputs.request.input.message)} (intent={draft.intent.intent})."
 
 
 def _verdict(draft: Draft) -> Iterator[str]:
@@ -126,12 +127,12 @@ def _verdict(draft: Draft) -> Iterator[str]:
     if verdict.allowed:
         yield "Policy: allowed, within the controls below."
     else:
-        why = f": {quoted(verdict.reason)}" if verdict.reason else ""
+        why = f": {quote(verdict.reason)}" if verdict.reason else ""
         yield f"Policy: denied{why}. Do not carry it out; explain, or escalate."
 
 
 def _controls(controls: RuntimeControls, *, may_wait: bool) -> Iterator[str]:
-    """For what is denied there is nothing to wait for."""
+    """Yield the lines of the controls. A denied request has no approval to wait for."""
     for words, names in (
         ("Refuse on", controls.must_refuse),
         ("Escalate on", controls.must_escalate),
@@ -150,7 +151,10 @@ def _decisions(draft: Draft) -> Iterator[str]:
 
 
 def assemble(draft: Draft) -> Draft:
-    """What the budget dropped is in no manifest: what a model cannot see it may neither call nor rest on."""
+    """Assemble the prompt and the manifests. A dropped block is in no manifest.
+
+    What a model cannot see, it may neither call nor rest on.
+    """
     controls = RuntimeControls(
         must_refuse=draft.decision.guardrails.must_refuse,
         must_escalate=draft.decision.guardrails.must_escalate,
@@ -163,7 +167,7 @@ def assemble(draft: Draft) -> Draft:
         task=task_text(draft),
         context_blocks=draft.blocks,
     )
-    prefix = prefix_of(prompt)
+    prefix = prompt_prefix(prompt)
     dropped = {omission.id: omission.reason for omission in draft.budget.omitted}
     manifests = _manifests(draft, dropped)
     part = AssemblePart(
@@ -171,7 +175,7 @@ def assemble(draft: Draft) -> Draft:
         task=prompt.task,
         manifests=manifests,
         controls=controls,
-        gate=evidence_gate(draft.evidence, _answers(draft, manifests, dropped), manifests.omission_manifest),
+        gate=evidence_gate(draft.evidence, _evidence_sources(draft, manifests, dropped), manifests.omission_manifest),
         fixed_tokens=sum(map(draft.inputs.tokens.count, (prompt.system, prompt.developer, prompt.task))),
         prefix_hash=text_digest(prefix),
         prefix_length=len(prefix.encode()),
@@ -183,15 +187,15 @@ def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:
     tools: list[ToolManifestEntry] = []
     evidence: list[EvidenceManifestEntry] = []
     memories: list[MemoryManifestEntry] = []
-    gone: list[Omission] = []
+    omissions: list[Omission] = []
     for adapter, block in zip(draft.tools.manifest, draft.tools.blocks, strict=True):
         if block.block_id in dropped:
-            gone += _dropped("tool", block.provenance_refs, dropped[block.block_id])
+            omissions += _omissions("tool", block.provenance_refs, dropped[block.block_id])
         else:
             tools.append(adapter)
     for piece, block in zip(draft.evidence.admitted, draft.evidence.blocks, strict=True):
         if block.block_id in dropped:
-            gone += _dropped("evidence", (piece.evidence_ref,), dropped[block.block_id], piece.at)
+            omissions += _omissions("evidence", (piece.evidence_ref,), dropped[block.block_id], piece.at)
         else:
             entry = EvidenceManifestEntry(
                 evidence_ref=piece.evidence_ref, source_id=piece.source, hash=piece.hash or block.content_hash
@@ -199,7 +203,7 @@ def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:
             evidence.append(entry)
     for recalled, block in zip(draft.memory.recalled, draft.memory.blocks, strict=True):
         if block.block_id in dropped:
-            gone += _dropped("memory", (recalled.entry.memory_ref,), dropped[block.block_id], recalled.at)
+            omissions += _omissions("memory", (recalled.entry.memory_ref,), dropped[block.block_id], recalled.at)
         else:
             memories.append(recalled.entry)
     earlier = (draft.policy, draft.tools, draft.evidence, draft.memory, draft.budget)
@@ -208,24 +212,20 @@ def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:
         tool_manifest=tuple(tools),
         evidence_manifest=tuple(evidence),
         memory_manifest=tuple(memories),
-        omission_manifest=(*(omission for part in earlier for omission in part.omitted), *gone),
+        omission_manifest=(*(omission for part in earlier for omission in part.omitted), *omissions),
     )
 
 
-def _dropped(kind: OmissionKind, ids: tuple[str, ...], reason: str, at: str | None = None) -> Iterator[Omission]:
-    return (Omission(kind=kind, id=identity, stage="budget", reason=reason, at=at) for identity in ids)
+def _omissions(kind: OmissionKind, ids: tuple[str, ...], reason: str, at: str | None = None) -> Iterator[Omission]:
+    return (Omission(kind=kind, id=item_id, stage="budget", reason=reason, at=at) for item_id in ids)
 
 
-def _answers(draft: Draft, manifests: Manifests, dropped: dict[str, str]) -> Answers:
+def _evidence_sources(draft: Draft, manifests: Manifests, dropped: dict[str, str]) -> EvidenceSources:
     pairs = zip(draft.evidence.admitted, draft.evidence.blocks, strict=True)
-    surfaced = {
-        f"{manifest_entry.adapter_id}.{name}"
-        for manifest_entry in manifests.tool_manifest
-        for name in manifest_entry.capabilities
-    }
+    surfaced = {f"{adapter.adapter_id}.{name}" for adapter in manifests.tool_manifest for name in adapter.capabilities}
     producers = draft.inputs.view.producers
-    return Answers(
-        said=draft.inputs.request.input.context,
+    return EvidenceSources(
+        context=draft.inputs.request.input.context,
         policy_evaluated=not draft.decision.errors,
         evidence=tuple(piece for piece, block in pairs if block.block_id not in dropped),
         obtainable={

@@ -1,26 +1,27 @@
-"""Stage `budget`: which blocks fit. A block is kept whole or not at all, and what does not fit is listed.
+"""Stage `budget`: keeps the blocks that fit. A block is kept whole, or omitted and listed.
 
-The two blocks that every compiled context has: the business from the pack, the session from the request.
+Two blocks that every compiled context has are made here: the business from the pack, the session from the request.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import assert_never
 
 from msgspec.structs import replace
 
 from contextplane.compiler.draft import BudgetPart, Draft, Inputs
-from contextplane.compiler.errors import BudgetInvalid, told
+from contextplane.compiler.errors import BudgetInvalid, describe_value
 from contextplane.compiler.prompt import data_block, instruction_block
-from contextplane.compiler.quoting import quoted, quoted_json
+from contextplane.compiler.quotation import quote, quote_json
 from contextplane.model.compiled_context import BUCKETS, Bucket, BudgetReport, ContextBlock, EnvironmentValue, Omission
 from contextplane.model.invoke import RunBudget
 from contextplane.model.json.pointer import pointer
 
-__all__ = ["NEVER_DROPPED", "budget", "business_block", "session_block"]
+__all__ = ["NEVER_DROPPED", "business_block", "fit_budget", "session_block"]
 
 
 def business_block(inputs: Inputs) -> ContextBlock:
-    """What the business does and never does. Nothing of a single request stands in it."""
+    """The block of the business text. It depends on the pack only, not on the request."""
     pack = inputs.view.pack
     return instruction_block(
         "biz_summary",
@@ -33,15 +34,15 @@ def business_block(inputs: Inputs) -> ContextBlock:
 
 
 def session_block(inputs: Inputs, environment: dict[str, EnvironmentValue]) -> ContextBlock:
-    """What the request says besides its message, and where it takes place."""
+    """The block of the request's context and environment, without its message."""
     invoke_input = inputs.request.input
-    lines = [f"{name}: {quoted(environment_value.value)}" for name, environment_value in environment.items()]
+    lines = [f"{name}: {quote(setting.value)}" for name, setting in environment.items()]
     if invoke_input.channel is not None:
-        lines.append(f"channel: {quoted(invoke_input.channel)}")
+        lines.append(f"channel: {quote(invoke_input.channel)}")
     if inputs.run_context.user.role is not None:
-        lines.append(f"user role: {quoted(inputs.run_context.user.role)}")
+        lines.append(f"user role: {quote(inputs.run_context.user.role)}")
     if invoke_input.context:
-        lines.append(f"request context: {quoted_json(invoke_input.context)}")
+        lines.append(f"request context: {quote_json(invoke_input.context)}")
     return data_block(
         "session",
         "session",
@@ -53,53 +54,52 @@ def session_block(inputs: Inputs, environment: dict[str, EnvironmentValue]) -> C
 
 
 NEVER_DROPPED = frozenset({"biz_summary"})
-"""It holds the non-negotiables, which always reach the model."""
+"""The business block holds the non-negotiables, which always reach the model."""
 
 _OVER_BUCKET, _OVER_TOTAL = "over_budget", "over_total_budget"
 
 
-def budget(draft: Draft) -> Draft:
-    """Every block is kept, or omitted with its size. Within a bucket the first blocks that fit are kept.
+def fit_budget(draft: Draft) -> Draft:
+    """Keep or omit every block. Within a bucket the first blocks that fit are kept.
 
-    Then, should all together exceed the total, the last blocks of the lowest priority go first.
+    Then, if all together exceed the total, the last blocks of the lowest priority are omitted first.
     """
-    allotted = _allotted(draft.inputs.run_context.run_budget)
-    candidates = _candidates(draft)
+    allotted = _bucket_tokens(draft.inputs.run_context.run_budget)
     omitted: list[Omission] = []
     kept: list[ContextBlock] = []
     for bucket in BUCKETS:
         room = allotted[bucket]
-        for block in candidates[bucket]:
+        for block in _candidates(draft, bucket):
             size = block.tokens or 0
             if size <= room or block.block_id in NEVER_DROPPED:
                 kept.append(block)
                 room -= size
             else:
                 omitted.append(_omission(block, _OVER_BUCKET))
-    kept, over = _within(kept, draft.inputs.run_context.run_budget.total_tokens)
-    omitted += [_omission(one, _OVER_TOTAL) for one in over]
+    kept, over = _fit_total(kept, draft.inputs.run_context.run_budget.total_tokens)
+    omitted += [_omission(block, _OVER_TOTAL) for block in over]
     part = BudgetPart(
-        kept=tuple(one.block_id for one in kept), report=_report(allotted, kept, omitted), omitted=tuple(omitted)
+        kept=tuple(block.block_id for block in kept), report=_report(allotted, kept, omitted), omitted=tuple(omitted)
     )
     return replace(draft, blocks=tuple(kept), budget=part)
 
 
-def _allotted(given: RunBudget) -> dict[Bucket, int]:
-    """The tokens of each bucket; a budget that does not speak of exactly the six is refused."""
-    wrong = [name for name in given.bucket_tokens if name not in BUCKETS]
-    if wrong:
-        raise _invalid("/bucket_tokens" + pointer(wrong[:1]), f"there is no bucket {told(wrong[0])}")
+def _bucket_tokens(budget: RunBudget) -> dict[Bucket, int]:
+    """The tokens of each bucket. A budget that does not name exactly the six buckets is refused."""
+    unknown = [name for name in budget.bucket_tokens if name not in BUCKETS]
+    if unknown:
+        raise _invalid("/bucket_tokens" + pointer(unknown[:1]), f"there is no bucket {describe_value(unknown[0])}")
     for name in BUCKETS:
-        if name not in given.bucket_tokens:
+        if name not in budget.bucket_tokens:
             raise _invalid("/bucket_tokens", f"nothing is said of the bucket {name}")
-    for place, tokens in (("/total_tokens", given.total_tokens), *_placed(given.bucket_tokens)):
+    for place, tokens in (("/total_tokens", budget.total_tokens), *_bucket_places(budget.bucket_tokens)):
         if type(tokens) is not int or tokens < 0:
-            raise _invalid(place, f"{told(tokens)} is no number of tokens")
-    return {name: given.bucket_tokens[name] for name in BUCKETS}
+            raise _invalid(place, f"{describe_value(tokens)} is no number of tokens")
+    return {name: budget.bucket_tokens[name] for name in BUCKETS}
 
 
-def _placed(tokens: Mapping[str, int]) -> Iterable[tuple[str, int]]:
-    return ((f"/bucket_tokens/{name}", given) for name, given in tokens.items())
+def _bucket_places(bucket_tokens: Mapping[str, int]) -> Iterable[tuple[str, int]]:
+    return ((f"/bucket_tokens/{name}", tokens) for name, tokens in bucket_tokens.items())
 
 
 def _invalid(at: str, message: str) -> BudgetInvalid:
@@ -108,20 +108,27 @@ def _invalid(at: str, message: str) -> BudgetInvalid:
     )
 
 
-def _candidates(draft: Draft) -> dict[Bucket, tuple[ContextBlock, ...]]:
-    return {
-        "business": (business_block(draft.inputs),),
-        "policy": draft.policy.blocks,
-        "tool": draft.tools.blocks,
-        "evidence": draft.evidence.blocks,
-        "memory": draft.memory.blocks,
-        "session": (session_block(draft.inputs, draft.scope.environment),),
-    }
+def _candidates(draft: Draft, bucket: Bucket) -> tuple[ContextBlock, ...]:
+    match bucket:
+        case "business":
+            return (business_block(draft.inputs),)
+        case "policy":
+            return draft.policy.blocks
+        case "tool":
+            return draft.tools.blocks
+        case "evidence":
+            return draft.evidence.blocks
+        case "memory":
+            return draft.memory.blocks
+        case "session":
+            return (session_block(draft.inputs, draft.scope.environment),)
+        case unreachable:
+            assert_never(unreachable)
 
 
-def _within(blocks: list[ContextBlock], total: int) -> tuple[list[ContextBlock], list[ContextBlock]]:
-    """What fits the total, and what does not. The blocks stand by descending priority."""
-    used = sum(one.tokens or 0 for one in blocks)
+def _fit_total(blocks: list[ContextBlock], total: int) -> tuple[list[ContextBlock], list[ContextBlock]]:
+    """Split blocks into those that fit the total and the others. They are sorted by descending priority."""
+    used = sum(block.tokens or 0 for block in blocks)
     over: list[ContextBlock] = []
     kept: list[ContextBlock] = []
     for block in reversed(blocks):
@@ -151,9 +158,9 @@ def _report(allotted: dict[Bucket, int], kept: list[ContextBlock], omitted: list
     for block in kept:
         used[block.bucket] += block.tokens or 0
     dropped: dict[Bucket, list[str]] = {}
-    for gone in omitted:
-        if gone.bucket is not None:
-            dropped.setdefault(gone.bucket, []).append(gone.id)
+    for omission in omitted:
+        if omission.bucket is not None:
+            dropped.setdefault(omission.bucket, []).append(omission.id)
     exceeded = Counter(
         f"{omission.bucket} bucket" if omission.reason == _OVER_BUCKET else "the total" for omission in omitted
     )

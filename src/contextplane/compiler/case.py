@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from contextplane.authoring.finding import without_secrets
-from contextplane.authoring.suggest import nearest
-from contextplane.compiler.errors import InputInvalid, invalid, problems_of, said_by
+from contextplane.authoring.law import redact_secrets
+from contextplane.compiler.errors import InputInvalid, find_problems, input_error, type_problem
 from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.evidence import EvidenceInput, Memory
 from contextplane.model.invoke import InvokeRequest, RunContext
 from contextplane.model.json.canonical import Json
 from contextplane.model.problems import type_name
+from contextplane.model.suggestion import did_you_mean
 from contextplane.model.timestamp import InvalidTimestamp, Timestamp
 from contextplane.model.value import Document, Value
 
@@ -28,16 +28,10 @@ __all__ = ["CaseEnvironment", "CaseInvalid", "CompileCase", "read_case"]
 
 
 _REQUIRED = ("request", "run_context", "environment")
-
-
 _MEMBERS = (*_REQUIRED, "evidence", "memories", "as_of")
-
-
-_TOLD = 3
-
-
-_MOST = 50
-"""So many unknown members are looked at one by one."""
+_SHOWN_PROBLEMS = 3
+_LISTED_MEMBERS = 50
+"""At most so many unknown members are listed one by one."""
 
 
 class CaseInvalid(ContextPlaneError):
@@ -48,14 +42,14 @@ class CaseInvalid(ContextPlaneError):
 
 
 class CaseEnvironment(Document, frozen=True):
-    """What is known of the environment: ontologies as `ont.support@1.0.0`, and the snapshot that is read."""
+    """The environment of a case: the ontologies that are present, and the snapshot of the graph."""
 
     ontologies: tuple[str, ...]
     snapshot: str | None = None
 
 
 class CompileCase(Value, frozen=True):
-    """All inputs of a compile but the pack."""
+    """All inputs of a compile except the pack."""
 
     request: InvokeRequest
     run_context: RunContext
@@ -66,18 +60,18 @@ class CompileCase(Value, frozen=True):
 
 
 def read_case(value: Json) -> CompileCase:
-    """The case that a document holds. Every part is read, and what is wrong with each is told together."""
+    """Read a compile case from a document, or raise `CaseInvalid` with the problems of all parts."""
     if not isinstance(value, dict):
         raise _invalid([("", f"must be an object, not {type_name(value)}", f"with {', '.join(_REQUIRED)}")])
     if "pack_meta" in value:
         raise _invalid([("", "is a context pack, and no request", "'ctx new FILE --request' writes a request")])
     unknown = sorted(value.keys() - set(_MEMBERS))
     problems = [
-        (without_secrets(f"/{name}", is_pointer=True), _unknown(name), nearest(name, _MEMBERS, "remove it"))
-        for name in unknown[:_MOST]
+        (redact_secrets(f"/{name}", is_pointer=True), _unknown_member(name), did_you_mean(name, _MEMBERS, "remove it"))
+        for name in unknown[:_LISTED_MEMBERS]
     ]
-    if len(unknown) > _MOST:
-        problems.append(("", f"{len(unknown) - _MOST} more are no part of a compile case", "remove them"))
+    if len(unknown) > _LISTED_MEMBERS:
+        problems.append(("", f"{len(unknown) - _LISTED_MEMBERS} more are no part of a compile case", "remove them"))
     problems += [(f"/{name}", f"{name} is missing", f"add {name}") for name in _REQUIRED if name not in value]
     parts: dict[str, Any] = {}
     for name, read in _READERS.items():
@@ -91,20 +85,20 @@ def read_case(value: Json) -> CompileCase:
     return CompileCase(**parts)
 
 
-def _unknown(name: str) -> str:
-    return without_secrets(f"{name[:60]!r} is no part of a compile case")
+def _unknown_member(name: str) -> str:
+    return redact_secrets(f"{name[:60]!r} is no part of a compile case")
 
 
-def _environment(value: Json) -> CaseEnvironment:
+def _read_environment(value: Json) -> CaseEnvironment:
     try:
         return msgspec.convert(value, type=CaseEnvironment)
     except msgspec.ValidationError as error:
-        raise invalid(problems_of(value, CaseEnvironment) or [said_by(error)], "environment") from error
+        raise input_error(find_problems(value, CaseEnvironment) or [type_problem(error)], "environment") from error
 
 
-def _moment(value: Json) -> Timestamp | None:
+def _read_moment(value: Json) -> Timestamp | None:
     if value is None:
-        return None  # as with facts: what is null is not there
+        return None  # as with facts: null is absent
     try:
         return Timestamp.parse(value if isinstance(value, str) else "")
     except InvalidTimestamp as error:
@@ -114,17 +108,17 @@ def _moment(value: Json) -> Timestamp | None:
 _READERS = {
     "request": read_request,
     "run_context": read_run_context,
-    "environment": _environment,
+    "environment": _read_environment,
     "evidence": read_evidence,
     "memories": read_memories,
-    "as_of": _moment,
+    "as_of": _read_moment,
 }
 
 
 def _invalid(problems: list[tuple[str, str, str]]) -> CaseInvalid:
     (at, message, hint), *more = problems
-    also = "".join(f"; {place}: {words}" for place, words, _ in more[:_TOLD])
-    cut = f"; and {len(more) - _TOLD} more" if len(more) > _TOLD else ""
+    also = "".join(f"; {place}: {words}" for place, words, _ in more[:_SHOWN_PROBLEMS])
+    cut = f"; and {len(more) - _SHOWN_PROBLEMS} more" if len(more) > _SHOWN_PROBLEMS else ""
     return CaseInvalid(
         f"{message}{also}{cut}",
         at=at,

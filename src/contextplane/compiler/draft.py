@@ -1,4 +1,4 @@
-"""What the stages pass on: the inputs, and what each stage before made of them."""
+"""The draft that the stages of a compile pass on: the inputs, and the part that each stage added."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from contextplane.policy.decision import PolicyDecision
 from contextplane.policy.facts import Facts
 
 __all__ = [
-    "Admitted",
+    "AdmittedEvidence",
     "AssemblePart",
     "BudgetPart",
     "Draft",
@@ -36,19 +36,19 @@ __all__ = [
     "Inputs",
     "IntentPart",
     "MemoryPart",
-    "Part",
     "PolicyPart",
-    "Recalled",
+    "RecalledMemory",
     "ScopePart",
+    "StagePart",
     "ToolsPart",
 ]
 
-_LATER: Any = None
-"""What a stage further down the table will produce; the order of the table is what makes it safe to read."""
+_UNSET: Any = None
+"""A part that a later stage adds. The order of the table of stages makes it safe to read."""
 
 
 class Inputs(Value, frozen=True):
-    """All that a context is compiled from, each with its digest. Only `request_id` still connects records."""
+    """All inputs of a compile, each with its digest. Of the correlation ids only `request_id` is left."""
 
     view: PackView
     run_context: RunContext
@@ -61,42 +61,45 @@ class Inputs(Value, frozen=True):
     digests: dict[str, str]
 
 
-class Part(Value, frozen=True, kw_only=True):
-    """What one stage produced. Its hash is taken over all of it, what it left out and what it noticed included."""
+class StagePart(Value, frozen=True, kw_only=True):
+    """What one stage produced. Its hash covers all fields, `omitted` and `notes` included.
+
+    So the names of the fields of every part are part of the stage hashes.
+    """
 
     notes: tuple[str, ...] = ()
     omitted: tuple[Omission, ...] = ()
 
 
-class ScopePart(Part, frozen=True, kw_only=True):
+class ScopePart(StagePart, frozen=True, kw_only=True):
     scope: IntelligenceScope
     environment: dict[str, EnvironmentValue]
 
 
-class IntentPart(Part, frozen=True, kw_only=True):
+class IntentPart(StagePart, frozen=True, kw_only=True):
     intent: str
     decisions: tuple[str, ...]
     required_evidence: tuple[str, ...]
 
 
-class PolicyPart(Part, frozen=True, kw_only=True):
+class PolicyPart(StagePart, frozen=True, kw_only=True):
     verdict: PolicyVerdict
     manifest: tuple[PolicyManifestEntry, ...]
     blocks: tuple[ContextBlock, ...]
 
 
-class ToolsPart(Part, frozen=True, kw_only=True):
-    """One block for each entry of the manifest, in the same order."""
+class ToolsPart(StagePart, frozen=True, kw_only=True):
+    """The tool surface. There is one block for each entry of the manifest, in the same order."""
 
     manifest: tuple[ToolManifestEntry, ...]
     blocks: tuple[ContextBlock, ...]
     gates_active: tuple[str, ...]
 
 
-class Admitted(Value, frozen=True):
-    """Evidence that may be shown. `closes` is the required name that it answers, None when it can answer none.
+class AdmittedEvidence(Value, frozen=True):
+    """Evidence that may be shown. `closes`: the required name that it answers, None if it answers none.
 
-    `hash` is that of something which is only referred to; of all else, what is shown is hashed.
+    `hash`: the digest of an attachment, of which only a reference is shown; None if the shown content is hashed.
     """
 
     evidence_ref: str
@@ -106,42 +109,42 @@ class Admitted(Value, frozen=True):
     hash: str | None = None
 
 
-class EvidencePart(Part, frozen=True, kw_only=True):
-    """One block for each piece that was admitted, in the same order.
+class EvidencePart(StagePart, frozen=True, kw_only=True):
+    """The evidence of a compile. There is one block for each admitted piece, in the same order.
 
-    `doubtful`: required names, and the pieces of that name that are shown and cannot close the gate. `refused`: the
-    same of those that are not shown.
+    `doubtful`: for each required name, the shown pieces of that name that cannot close the gate. `refused`: the same
+    for pieces that are not shown.
     """
 
     required: tuple[str, ...]
-    admitted: tuple[Admitted, ...]
+    admitted: tuple[AdmittedEvidence, ...]
     blocks: tuple[ContextBlock, ...]
     conflicts: tuple[EvidenceConflictMarker, ...]
     doubtful: dict[str, tuple[Unanswering, ...]]
     refused: dict[str, tuple[Unanswering, ...]]
 
 
-class Recalled(Value, frozen=True):
-    """A memory that may be shown."""
+class RecalledMemory(Value, frozen=True):
+    """A memory that may be shown, and its place in the input."""
 
     entry: MemoryManifestEntry
     at: str
 
 
-class MemoryPart(Part, frozen=True, kw_only=True):
-    recalled: tuple[Recalled, ...]
+class MemoryPart(StagePart, frozen=True, kw_only=True):
+    recalled: tuple[RecalledMemory, ...]
     blocks: tuple[ContextBlock, ...]
 
 
-class BudgetPart(Part, frozen=True, kw_only=True):
-    """The ids of the blocks that fit, in the order of the prompt, and the report."""
+class BudgetPart(StagePart, frozen=True, kw_only=True):
+    """The budget: the ids of the blocks that fit, in the order of the prompt, and the report."""
 
     kept: tuple[str, ...]
     report: BudgetReport
 
 
-class AssemblePart(Part, frozen=True, kw_only=True):
-    """All of the compiled context but its blocks, which stages before it hashed, and its ledger."""
+class AssemblePart(StagePart, frozen=True, kw_only=True):
+    """The compiled context without its blocks, which earlier stages hashed, and without its ledger."""
 
     developer: str
     task: str
@@ -154,20 +157,20 @@ class AssemblePart(Part, frozen=True, kw_only=True):
 
 
 class Draft(Value, frozen=True):
-    """What is known so far. A stage reads what the ones before it left, and adds the part of its own name."""
+    """A compile in progress. A stage reads the parts of earlier stages, and adds the part of its own name."""
 
     inputs: Inputs
     stages: tuple[StageRecord, ...] = ()
-    scope: ScopePart = _LATER
-    intent: IntentPart = _LATER
-    facts: Facts = _LATER
-    decision: PolicyDecision = _LATER
-    policy: PolicyPart = _LATER
-    tools: ToolsPart = _LATER
-    evidence: EvidencePart = _LATER
-    memory: MemoryPart = _LATER
+    scope: ScopePart = _UNSET
+    intent: IntentPart = _UNSET
+    facts: Facts = _UNSET
+    decision: PolicyDecision = _UNSET
+    policy: PolicyPart = _UNSET
+    tools: ToolsPart = _UNSET
+    evidence: EvidencePart = _UNSET
+    memory: MemoryPart = _UNSET
     blocks: tuple[ContextBlock, ...] = ()
-    budget: BudgetPart = _LATER
-    prompt: CompiledPrompt = _LATER
-    assemble: AssemblePart = _LATER
-    seal: CompiledContext = _LATER
+    budget: BudgetPart = _UNSET
+    prompt: CompiledPrompt = _UNSET
+    assemble: AssemblePart = _UNSET
+    seal: CompiledContext = _UNSET

@@ -1,9 +1,7 @@
-"""Why nothing is compiled. Every refusal has a code of its own, names the stage, and the place in the input.
+"""The errors of a compile, each with a code, a stage and a place; and the form check of inputs.
 
-What is wrong with an input that is not of its form: all of it, each with its place and a way out.
-
-A request holds what people say and know. So a wrong value is repeated only where it is a short plain word, as one that
-was meant to be the name of something is; of any other it is told what kind of value it is.
+`find_problems` lists everything in which an input is not of its form. A request holds what people say and know, so
+messages repeat a wrong value only if it is a short plain word; otherwise they say what kind of value it is.
 """
 
 import re
@@ -13,8 +11,8 @@ from typing import ClassVar
 
 import msgspec
 
-from contextplane.authoring.finding import looks_secret, without_secrets
-from contextplane.authoring.gates.schema import form_problems, said_by_types
+from contextplane.authoring.gates.schema import schema_violations, type_violation
+from contextplane.authoring.law import looks_secret, redact_secrets
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json
 from contextplane.model.terms import APPROVAL_MODES
@@ -23,7 +21,9 @@ from contextplane.model.value import Value
 __all__ = [
     "BudgetInvalid",
     "ChatToolsTooMany",
+    "CompileOntologyMissing",
     "CompileRefused",
+    "CompileTenantMismatch",
     "DocumentNotGiven",
     "EvidenceOfAnotherTenant",
     "InputInvalid",
@@ -31,21 +31,19 @@ __all__ = [
     "IntentMismatch",
     "IntentUnknown",
     "MemoryOfAnotherTenant",
-    "OntologyMissing",
     "PackNotRequested",
     "PrincipalMismatch",
-    "TenantMismatch",
-    "invalid",
-    "problems_of",
-    "said_by",
-    "told",
+    "describe_value",
+    "find_problems",
+    "input_error",
+    "type_problem",
 ]
 
 
 class CompileRefused(ContextPlaneError):
     """A context that is not compiled. `details.stage` names the stage that refused.
 
-    What is said names things of the request, and repeats no secret that somebody made a name of.
+    Messages name things of the request, and redact a secret that was used as a name.
     """
 
     code: ClassVar[str] = "compile_refused"
@@ -54,15 +52,15 @@ class CompileRefused(ContextPlaneError):
 
     def __init__(self, message: str, *, at: str, hint: str) -> None:
         super().__init__(
-            without_secrets(message),
-            at=without_secrets(at, is_pointer=True),
+            redact_secrets(message),
+            at=redact_secrets(at, is_pointer=True),
             hint=hint,
             details={"stage": self.stage},
         )
 
 
 class InputProblem(Value, frozen=True):
-    """One thing that is wrong with an input: its JSON Pointer there, what, and the way out."""
+    """A problem of an input: its JSON Pointer, the message, and the way out."""
 
     at: str
     message: str
@@ -70,7 +68,10 @@ class InputProblem(Value, frozen=True):
 
 
 class InputInvalid(CompileRefused):
-    """An input that is not of its form, or that has no canonical form. `details.problems` lists all that is wrong."""
+    """An input that is not of its form, or that has no canonical form.
+
+    `details.problems` lists all that is wrong.
+    """
 
     code: ClassVar[str] = "compile_input_invalid"
     stage: ClassVar[str] = "read"
@@ -83,7 +84,7 @@ class InputInvalid(CompileRefused):
         ]
 
 
-class TenantMismatch(CompileRefused):
+class CompileTenantMismatch(CompileRefused):
     """Request, run and pack do not belong to one tenant, and the pack is not shared with this one."""
 
     code: ClassVar[str] = "compile_tenant_mismatch"
@@ -111,7 +112,7 @@ class DocumentNotGiven(CompileRefused):
     stage: ClassVar[str] = "scope"
 
 
-class OntologyMissing(CompileRefused):
+class CompileOntologyMissing(CompileRefused):
     """The environment does not hold the version of the ontology that the pack pins."""
 
     code: ClassVar[str] = "compile_ontology_missing"
@@ -133,14 +134,14 @@ class IntentMismatch(CompileRefused):
 
 
 class EvidenceOfAnotherTenant(CompileRefused):
-    """Evidence of another tenant: whoever gathered it read across the boundary, so nothing of it is used."""
+    """Evidence of another tenant: it was gathered across the boundary, so nothing of it is used."""
 
     code: ClassVar[str] = "compile_evidence_of_another_tenant"
     stage: ClassVar[str] = "evidence"
 
 
 class MemoryOfAnotherTenant(CompileRefused):
-    """A memory of another tenant: whoever recalled it read across the boundary, so nothing of it is used."""
+    """A memory of another tenant: it was recalled across the boundary, so nothing of it is used."""
 
     code: ClassVar[str] = "compile_memory_of_another_tenant"
     stage: ClassVar[str] = "memory"
@@ -163,11 +164,11 @@ class BudgetInvalid(CompileRefused):
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,23}")
 _NUMBER = re.compile(r"-?[0-9]{1,6}(?:\.[0-9]{1,3})?")
 _LADDER = f"the ceiling is one of {', '.join(APPROVAL_MODES)}, from the lowest up"
-_MOST = 50
+_LISTED_PROBLEMS = 50
 
 
-def problems_of(value: Json, form: type[msgspec.Struct], at: str = "") -> tuple[InputProblem, ...]:
-    """Everything in which a value is not of its form; nothing when it is, or when it is no JSON."""
+def find_problems(value: Json, form: type[msgspec.Struct], at: str = "") -> tuple[InputProblem, ...]:
+    """Find everything in which a value is not of its form. Empty if it is of its form, or no JSON."""
     try:
         return tuple(_problems(value, form, at))
     except (TypeError, ValueError, RecursionError):
@@ -175,37 +176,37 @@ def problems_of(value: Json, form: type[msgspec.Struct], at: str = "") -> tuple[
 
 
 def _problems(value: Json, form: type[msgspec.Struct], at: str) -> Iterator[InputProblem]:
-    for _, violation in form_problems(value, form, told):
-        place = without_secrets(at + violation.at, is_pointer=True)
+    for _, violation in schema_violations(value, form, describe_value):
+        place = redact_secrets(at + violation.at, is_pointer=True)
         hint = _LADDER if violation.at == "/safety_mode" else violation.cure
-        yield InputProblem(at=place, message=without_secrets(violation.cause), hint=hint)
+        yield InputProblem(at=place, message=redact_secrets(violation.cause), hint=hint)
 
 
-def said_by(error: msgspec.ValidationError) -> InputProblem:
-    """The one thing that the types say, for what only they refuse."""
-    violation = said_by_types(error)
-    return InputProblem(at=without_secrets(violation.at, is_pointer=True), message=violation.cause, hint=violation.cure)
+def type_problem(error: msgspec.ValidationError) -> InputProblem:
+    """The problem that the decoder reports, for values that only the decoder refuses."""
+    violation = type_violation(error)
+    return InputProblem(at=redact_secrets(violation.at, is_pointer=True), message=violation.cause, hint=violation.cure)
 
 
-def invalid(problems: Iterable[InputProblem], name: str) -> InputInvalid:
-    """The refusal of an input, with its first problem in front and all of them in its details; of very many, the first.
+def input_error(problems: Iterable[InputProblem], name: str) -> InputInvalid:
+    """The error for an input: the first problem is its message, and its details list up to 50 problems.
 
     `name` is what the input is called.
     """
-    input_problems = tuple(islice(problems, _MOST + 1))
-    first, *more = input_problems
+    listed = tuple(islice(problems, _LISTED_PROBLEMS + 1))
+    first, *more = listed
     count = f"; and {len(more)} more" if more else ""
-    if len(input_problems) > _MOST:
-        input_problems = (
-            *input_problems[:_MOST],
+    if len(listed) > _LISTED_PROBLEMS:
+        listed = (
+            *listed[:_LISTED_PROBLEMS],
             InputProblem(at="", message="and more than these", hint="mend these first"),
         )
-        count = f"; and at least {_MOST} more"
-    return InputInvalid(first.message + count, at=f"{name}#{first.at}", hint=first.hint, problems=input_problems)
+        count = f"; and at least {_LISTED_PROBLEMS} more"
+    return InputInvalid(first.message + count, at=f"{name}#{first.at}", hint=first.hint, problems=listed)
 
 
-def told(value: object) -> str:
-    """A value in a message."""
+def describe_value(value: object) -> str:
+    """Describe a value in a message: repeat a short plain word, else say what kind of value it is."""
     if isinstance(value, str):
         return f"'{value}'" if _WORD.fullmatch(value) and not looks_secret(value) else "this text"
     if isinstance(value, bool) or value is None:

@@ -1,4 +1,4 @@
-"""Stage `policy`: what guardrails and rules decide of this request."""
+"""Stage `policy`: evaluates guardrails and rules for the request."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -8,22 +8,22 @@ from msgspec.structs import replace
 
 from contextplane.compiler.draft import Draft, Inputs, PolicyPart
 from contextplane.compiler.prompt import instruction_block
-from contextplane.compiler.quoting import quoted
+from contextplane.compiler.quotation import quote
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import Omission, PolicyManifestEntry, PolicyVerdict
-from contextplane.model.context_pack import Effect
+from contextplane.model.policy_layer import Effect
 from contextplane.policy.decision import PolicyDecision, RuleEffect, RuleError, RuleIdle
 from contextplane.policy.facts import Facts
 
-__all__ = ["policy"]
+__all__ = ["evaluate_policy"]
 
-_SHOWN = 120
-_OF_ONE_RUN = ("run_id", "claim_hash")
-"""Of an identity claim. They were taken away; as facts they are missing, and not empty texts."""
+_SIGNAL_LENGTH = 120
+_CLAIM_IDS = ("run_id", "claim_hash")
+"""Fields of an identity claim that were stripped. As facts they are missing, not empty texts."""
 
 
-def policy(draft: Draft) -> Draft:
-    """Every rule of the pack is in the manifest, or omitted with its reason."""
+def evaluate_policy(draft: Draft) -> Draft:
+    """Evaluate the policy. Every rule of the pack is in the manifest, or omitted with its reason."""
     inputs = draft.inputs
     try:
         facts = _facts(inputs)
@@ -40,33 +40,33 @@ def policy(draft: Draft) -> Draft:
             instruction_block(
                 f"pol_{n}",
                 "policy",
-                _told(inputs, effect),
+                _describe_effect(inputs, effect),
                 inputs.tokens,
                 classification=classification,
                 refs=(f"policy:{effect.bundle_id}#{effect.rule_id}",),
             )
             for n, effect in enumerate(decision.effects)
         ),
-        omitted=tuple(_omitted(decision)),
+        omitted=tuple(_omissions(decision)),
         notes=(*_notes(decision, facts),),
     )
     return replace(draft, facts=facts, decision=decision, policy=part)
 
 
 def _facts(inputs: Inputs) -> Facts:
-    """The seven facts. No id that only connects records is among them."""
-    run, asked = inputs.run_context, inputs.request.input
+    """The seven facts that rules read. No correlation id is among them."""
+    run, request_input = inputs.run_context, inputs.request.input
     user: dict[str, Any] = msgspec.to_builtins(run.user)
     user.pop("further", None)
     agent: dict[str, Any] = msgspec.to_builtins(run.agent)
-    for name in _OF_ONE_RUN:
+    for name in _CLAIM_IDS:
         agent.get("identity_claim", {}).pop(name, None)
     return Facts.of(
-        request=msgspec.to_builtins(asked),
+        request=msgspec.to_builtins(request_input),
         user={**run.user.further, **user},
         agent=agent,
         tenant_id=run.tenant_id,
-        intent=asked.intent,
+        intent=request_input.intent,
         safety_mode=run.safety_mode,
         run={"budget": msgspec.to_builtins(run.run_budget), "metadata": run.metadata},
     )
@@ -86,20 +86,20 @@ def _verdict(decision: PolicyDecision) -> PolicyVerdict:
             denial.reason if denial.by in denial.reason else f"{denial.by}: {denial.reason}"
             for denial in decision.denials
         ),
-        missing_facts=tuple(dict.fromkeys(_missing(decision))),
+        missing_facts=tuple(dict.fromkeys(_missing_paths(decision))),
         refused=decision.guardrails.refusals,
         escalated=decision.guardrails.escalations,
     )
 
 
-def _missing(decision: PolicyDecision) -> Iterator[str]:
-    """Of guardrails first: they are judged first."""
+def _missing_paths(decision: PolicyDecision) -> Iterator[str]:
+    """Yield the paths of missing facts. Guardrails come first, because they are evaluated first."""
     for guardrail in decision.guardrails.triggered:
         yield from guardrail.missing
     yield from (fact.path for fact in decision.missing_facts)
 
 
-def _omitted(decision: PolicyDecision) -> Iterator[Omission]:
+def _omissions(decision: PolicyDecision) -> Iterator[Omission]:
     rules: tuple[RuleIdle | RuleError, ...] = (*decision.idle, *decision.errors)
     for rule in rules:
         yield Omission(
@@ -113,7 +113,7 @@ def _omitted(decision: PolicyDecision) -> Iterator[Omission]:
 
 
 def _notes(decision: PolicyDecision, facts: Facts) -> Iterator[str]:
-    """What was missed, and signals that no guardrail answers to: a label that is misspelt must not go unnoticed."""
+    """Yield notes on missing facts, and on signals that match no guardrail: a label may be misspelt."""
     for guardrail in decision.guardrails.triggered:
         for path in guardrail.missing:
             yield f"{guardrail.kind} {guardrail.id} read {path}, which is missing"
@@ -123,26 +123,26 @@ def _notes(decision: PolicyDecision, facts: Facts) -> Iterator[str]:
     labels = {*decision.guardrails.must_refuse, *decision.guardrails.must_escalate} if signals else set()
     for name in dict.fromkeys(signals):
         if name not in labels:
-            yield f"the signal {quoted(name[:_SHOWN])} names no guardrail"
+            yield f"the signal {quote(name[:_SIGNAL_LENGTH])} names no guardrail"
 
 
-def _told(inputs: Inputs, taken: RuleEffect) -> str:
-    """A rule that took effect, in one line: the model is told what was decided, and does not decide it."""
-    rationale = inputs.view.rationale(taken.bundle_id, taken.rule_id)
-    parts = [_consequence(taken.effect)]
+def _describe_effect(inputs: Inputs, applied: RuleEffect) -> str:
+    """Describe a rule that took effect in one line. The model reads the decision, and does not make it."""
+    rationale = inputs.view.rationale(applied.bundle_id, applied.rule_id)
+    parts = [_consequence(applied.effect)]
     if rationale:
-        parts.append(f"because {quoted(rationale)}")
-    if taken.effect.reason:
-        parts.append(f"tell the user {quoted(taken.effect.reason)}")
-    if taken.effect.requires:
-        parts.append(f"needs evidence {', '.join(taken.effect.requires)}")
-    if taken.effect.prohibits:
-        parts.append(f"never use {', '.join(taken.effect.prohibits)}")
-    if taken.approval_mode:
-        parts.append(f"approval mode {taken.approval_mode}")
-    if taken.effect.requires_approval_gate:
-        parts.append(f"wait for {taken.effect.requires_approval_gate}")
-    return f"{taken.rule_id}: {'; '.join(parts)}"
+        parts.append(f"because {quote(rationale)}")
+    if applied.effect.reason:
+        parts.append(f"tell the user {quote(applied.effect.reason)}")
+    if applied.effect.requires:
+        parts.append(f"needs evidence {', '.join(applied.effect.requires)}")
+    if applied.effect.prohibits:
+        parts.append(f"never use {', '.join(applied.effect.prohibits)}")
+    if applied.approval_mode:
+        parts.append(f"approval mode {applied.approval_mode}")
+    if applied.effect.requires_approval_gate:
+        parts.append(f"wait for {applied.effect.requires_approval_gate}")
+    return f"{applied.rule_id}: {'; '.join(parts)}"
 
 
 def _consequence(effect: Effect) -> str:

@@ -1,16 +1,16 @@
-"""The text that a model reads. What never changes in a run stands first, and data is quoted as data.
+"""Makes the blocks of a prompt, and renders the text that a model reads.
 
-Each block stands between two lines that carry the same code, made from the block's own hash, which its content does not
-hold: so no content can close its block. Tools are sorted by id, so that moving them in the pack moves nothing here.
-
-Making blocks: content, its hash, and its size as it will stand in the prompt.
+What never changes in a run comes first, and data is quoted as data. Each block is enclosed by two lines that carry the
+same code, made from the block's own hash and absent from its content: so no content can close its block. Tools are
+sorted by id, so that their order in the pack does not matter. The size of a block is that of its rendered text.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import assert_never
 
-from contextplane.compiler.hashing import text_digest
-from contextplane.compiler.quoting import fence, quoted
+from contextplane.compiler.digests import text_digest
+from contextplane.compiler.quotation import fence, quote
 from contextplane.model.compiled_context import PRIORITIES, Bucket, CompiledPrompt, ContextBlock
 from contextplane.model.evidence import Trust
 from contextplane.model.terms import DataClassification
@@ -18,14 +18,14 @@ from contextplane.model.tokens import Tokens
 
 __all__ = [
     "SYSTEM",
-    "data",
     "data_block",
-    "instruction",
     "instruction_block",
-    "prefix_of",
-    "rendered",
-    "suffix_of",
-    "text_of",
+    "prompt_prefix",
+    "prompt_suffix",
+    "prompt_text",
+    "render_block",
+    "render_data",
+    "render_instruction",
 ]
 
 SYSTEM = (
@@ -37,55 +37,67 @@ SYSTEM = (
     "Call only the tools that are listed. When something needed is missing, say so; do not guess."
 )
 
-_STATIC = frozenset({"business", "policy", "tool"})
 
-
-def rendered(block: ContextBlock) -> str:
-    """A block with its delimiters, as it stands in the prompt."""
+def render_block(block: ContextBlock) -> str:
+    """A block with its delimiters, as in the prompt."""
     content_hash = block.content_hash or text_digest(block.content)
-    if block.instruction_treatment == "instruction":
-        return instruction(block.bucket, block.content, content_hash)
-    return data(
-        block.bucket, block.content, content_hash, block.provenance_refs, kind=block.evidence_type, trust=block.trust
-    )
+    match block.instruction_treatment:
+        case "instruction":
+            return render_instruction(block.bucket, block.content, content_hash)
+        case "data_only" | None:
+            refs, kind, trust = block.provenance_refs, block.evidence_type, block.trust
+            return render_data(block.bucket, block.content, content_hash, refs, kind=kind, trust=trust)
+        case unreachable:
+            assert_never(unreachable)
 
 
 @lru_cache(maxsize=2048)
-def instruction(bucket: Bucket, content: str, content_hash: str) -> str:
-    """What the pack says. It is the same for every request, and kept."""
+def render_instruction(bucket: Bucket, content: str, content_hash: str) -> str:
+    """The text of an instruction block. It is the same for every request, so it is cached."""
     code = fence(content, content_hash)
     return f"<<{bucket} {code}>>\n{content}\n<<end {code}>>"
 
 
-def data(  # noqa: PLR0913  what is known of it
+def render_data(  # noqa: PLR0913  what is known of it
     bucket: Bucket, content: str, content_hash: str, refs: tuple[str, ...], *, kind: str | None, trust: str | None
 ) -> str:
-    """What was gathered, recalled or sent, with what is known of it in the opening line."""
-    known = "".join([f" {quoted(ref)}" for ref in refs])
+    """The text of a data block, with its references, type and trust in the opening line."""
+    attributes = "".join([f" {quote(ref)}" for ref in refs])
     if kind is not None:
-        known += f" type={quoted(kind)}"
+        attributes += f" type={quote(kind)}"
     if trust is not None:
-        known += f" trust={trust}"
-    # What is known of it comes from others as well: it must not hold the mark that closes the block either.
-    code = fence(f"{known}\n{content}", content_hash)
-    return f"<<data {bucket}{known} {code}>>\n{content}\n<<end {code}>>"
+        attributes += f" trust={trust}"
+    # The attributes come from others as well: they must not hold the mark that closes the block either.
+    code = fence(f"{attributes}\n{content}", content_hash)
+    return f"<<data {bucket}{attributes} {code}>>\n{content}\n<<end {code}>>"
 
 
-def prefix_of(prompt: CompiledPrompt) -> str:
-    """The part that stays the same at every step of a run."""
-    static = [block for block in prompt.context_blocks if block.bucket in _STATIC]
-    return "\n\n".join([prompt.system, prompt.developer, *map(rendered, _tools_sorted(static))]) + "\n\n"
+def prompt_prefix(prompt: CompiledPrompt) -> str:
+    """The part of a prompt that is the same at every step of a run."""
+    static = [block for block in prompt.context_blocks if _is_static(block.bucket)]
+    return "\n\n".join([prompt.system, prompt.developer, *map(render_block, _tools_sorted(static))]) + "\n\n"
 
 
-def suffix_of(prompt: CompiledPrompt) -> str:
-    """What follows the prefix: evidence, memory, session, and the task last."""
-    moving = [block for block in prompt.context_blocks if block.bucket not in _STATIC]
-    return "\n\n".join([*map(rendered, moving), prompt.task])
+def prompt_suffix(prompt: CompiledPrompt) -> str:
+    """The part of a prompt after the prefix: evidence, memory, session, and the task last."""
+    variable = [block for block in prompt.context_blocks if not _is_static(block.bucket)]
+    return "\n\n".join([*map(render_block, variable), prompt.task])
 
 
-def text_of(prompt: CompiledPrompt) -> str:
+def _is_static(bucket: Bucket) -> bool:
+    """Whether the blocks of a bucket depend on the pack only, and stay the same in a run."""
+    match bucket:
+        case "business" | "policy" | "tool":
+            return True
+        case "evidence" | "memory" | "session":
+            return False
+        case unreachable:
+            assert_never(unreachable)
+
+
+def prompt_text(prompt: CompiledPrompt) -> str:
     """The whole prompt as one text."""
-    return prefix_of(prompt) + suffix_of(prompt)
+    return prompt_prefix(prompt) + prompt_suffix(prompt)
 
 
 def _tools_sorted(blocks: Iterable[ContextBlock]) -> Iterator[ContextBlock]:
@@ -95,7 +107,7 @@ def _tools_sorted(blocks: Iterable[ContextBlock]) -> Iterator[ContextBlock]:
             tools.append(block)
         else:
             yield block
-    # The content begins with the id of the first capability.
+    # The content of a tool block begins with the id of its first capability.
     yield from sorted(tools, key=lambda block: block.content)
 
 
@@ -109,7 +121,7 @@ def instruction_block(  # noqa: PLR0913  the fields of a block
     classification: DataClassification,
     refs: tuple[str, ...],
 ) -> ContextBlock:
-    """A block of what the pack says. The same ones are made for every request, and are kept."""
+    """An instruction block, from the pack. The same blocks are made for every request, so they are cached."""
     content_hash = text_digest(content)
     return ContextBlock(
         block_id=block_id,
@@ -120,7 +132,7 @@ def instruction_block(  # noqa: PLR0913  the fields of a block
         data_classification=classification,
         instruction_treatment="instruction",
         content_hash=content_hash,
-        tokens=tokens.count(instruction(bucket, content, content_hash)),
+        tokens=tokens.count(render_instruction(bucket, content, content_hash)),
     )
 
 
@@ -135,7 +147,7 @@ def data_block(  # noqa: PLR0913  the fields of a block
     evidence_type: str | None = None,
     trust: Trust | None = None,
 ) -> ContextBlock:
-    """A block of what was gathered, recalled or sent: to be read, and not to be followed."""
+    """A data block, of what was gathered, recalled or sent: to be read, not followed."""
     content_hash = text_digest(content)
     return ContextBlock(
         block_id=block_id,
@@ -148,5 +160,5 @@ def data_block(  # noqa: PLR0913  the fields of a block
         data_classification=classification,
         instruction_treatment="data_only",
         content_hash=content_hash,
-        tokens=tokens.count(data(bucket, content, content_hash, refs, kind=evidence_type, trust=trust)),
+        tokens=tokens.count(render_data(bucket, content, content_hash, refs, kind=evidence_type, trust=trust)),
     )

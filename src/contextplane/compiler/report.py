@@ -1,6 +1,6 @@
-"""An account of a compiled context: everything that it decided on, by name, in or out, with the reason in words.
+"""Reports a compiled context as items: everything it decided on, in or out, with the reason in words.
 
-Two accounts differ exactly in what moved.
+Comparing the items of two contexts gives exactly what changed.
 """
 
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from contextplane.model.compiled_context import ArgumentLimit, CompiledContext
 from contextplane.model.evidence import Unresolved
 from contextplane.model.value import Value
 
-__all__ = ["UNTOLD", "Item", "ItemKind", "Moved", "account_of", "moved", "said_of_limits"]
+__all__ = ["WITHOUT_TEXT", "ContextItem", "ItemChange", "ItemKind", "compare_contexts", "describe_limits", "list_items"]
 
-_TOLD = 3
-"""So many pieces of evidence are named in one line."""
+_NAMED_PIECES = 3
+"""At most so many pieces of evidence are named in a line."""
 
 _IN_EFFECT = "took effect"
 _DROPPED = "took effect; its text does not fit"
-UNTOLD = frozenset({_IN_EFFECT, _DROPPED})
-"""What is said of a rule in effect whose text is not at hand."""
+WITHOUT_TEXT = frozenset({_IN_EFFECT, _DROPPED})
+"""The words of a rule in effect whose text is not in the prompt."""
 
 ItemKind = Literal[
     "decision",
@@ -39,8 +39,8 @@ ItemKind = Literal[
 _KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 
-class Item(Value, frozen=True):
-    """One thing. `inside`: it is in the result, in effect, active, triggered, or satisfied, whatever it is."""
+class ContextItem(Value, frozen=True):
+    """An item of a compiled context. `inside`: it is included, in effect, active, triggered or satisfied."""
 
     kind: ItemKind
     id: str
@@ -49,85 +49,81 @@ class Item(Value, frozen=True):
     stage: str
 
 
-class Moved(Value, frozen=True):
-    """One thing that is otherwise than before. None: it was not there at all."""
+class ItemChange(Value, frozen=True):
+    """A change of an item between two compiled contexts. None: the item did not exist."""
 
     kind: ItemKind
     id: str
-    before: Item | None
-    after: Item | None
+    before: ContextItem | None
+    after: ContextItem | None
 
 
-def account_of(compiled: CompiledContext) -> tuple[Item, ...]:
-    """Every item, each kind and id once: what is in counts before what was left out under the same id."""
-    found: dict[tuple[str, str], Item] = {}
+def list_items(compiled: CompiledContext) -> tuple[ContextItem, ...]:
+    """List every item, each kind and id once. An item that is in wins over one omitted under the same id."""
+    items: dict[tuple[str, str], ContextItem] = {}
     for item in _items(compiled):
-        found.setdefault((item.kind, item.id), item)
-    return tuple(found.values())
+        items.setdefault((item.kind, item.id), item)
+    return tuple(items.values())
 
 
-def moved(before: CompiledContext, after: CompiledContext) -> tuple[Moved, ...]:
-    """What is otherwise, by kind. Blocks follow from the rest, and are left out."""
-    old = {(item.kind, item.id): item for item in account_of(before) if item.kind != "block"}
-    new = {(item.kind, item.id): item for item in account_of(after) if item.kind != "block"}
-    keys = sorted(dict.fromkeys((*old, *new)), key=lambda fromkey: _KINDS.index(fromkey[0]))
+def compare_contexts(before: CompiledContext, after: CompiledContext) -> tuple[ItemChange, ...]:
+    """List the items that differ, by kind. Blocks follow from the other items, and are left out."""
+    old = {(item.kind, item.id): item for item in list_items(before) if item.kind != "block"}
+    new = {(item.kind, item.id): item for item in list_items(after) if item.kind != "block"}
+    keys = sorted(dict.fromkeys((*old, *new)), key=lambda key: _KINDS.index(key[0]))
     return tuple(
-        Moved(kind=kind, id=name, before=old.get((kind, name)), after=new.get((kind, name)))
+        ItemChange(kind=kind, id=name, before=old.get((kind, name)), after=new.get((kind, name)))
         for kind, name in keys
         if old.get((kind, name)) != new.get((kind, name))
     )
 
 
-def _items(compiled: CompiledContext) -> Iterator[Item]:
-    """What is in, and after it what was left out."""
-    yield from _decided(compiled)
-    yield from _surfaced(compiled)
-    yield from _controlled(compiled)
-    yield from _rested_on(compiled)
-    yield from _fitted(compiled)
-    sizes = _sizes_of_dropped(compiled)
+def _items(compiled: CompiledContext) -> Iterator[ContextItem]:
+    """Yield the items that are in, then those that were omitted."""
+    yield from _policy_items(compiled)
+    yield from _tool_items(compiled)
+    yield from _control_items(compiled)
+    yield from _evidence_items(compiled)
+    yield from _budget_items(compiled)
+    sizes = _dropped_sizes(compiled)
     for omission in compiled.manifests.omission_manifest:
         detail = omission.detail
         if omission.stage == "budget":
             detail = sizes.get(omission.id if omission.kind == "block" else f"{omission.kind} {omission.id}")
         why = f"{omission.reason}: {detail}" if detail else omission.reason
-        yield Item(kind=omission.kind, id=omission.id, inside=False, words=why, stage=omission.stage)
+        yield ContextItem(kind=omission.kind, id=omission.id, inside=False, words=why, stage=omission.stage)
 
 
-def _sizes_of_dropped(compiled: CompiledContext) -> dict[str, str]:
-    """Of every block that does not fit, and of what it would have shown: how much it takes, and what is left."""
+def _dropped_sizes(compiled: CompiledContext) -> dict[str, str]:
+    """Describe the size of each block that does not fit, by the id of the block and by its refs."""
     report = compiled.budget_report
-    left = {name: given - report.tokens_used_by_bucket[name] for name, given in report.tokens_allocated.items()}
+    left = {name: tokens - report.tokens_used_by_bucket[name] for name, tokens in report.tokens_allocated.items()}
     blocks = [omission for omission in compiled.manifests.omission_manifest if omission.kind == "block"]
     for block in blocks:
         if block.bucket is not None and block.reason == "over_total_budget":
             left[block.bucket] -= block.tokens or 0  # it did fit its bucket
-    found: dict[str, str] = {}
+    sizes: dict[str, str] = {}
     for block in blocks:
         if block.bucket is not None:
             room = f"{left[block.bucket]:,} of {report.tokens_allocated[block.bucket]:,} are left in {block.bucket}"
-            told = f"takes {block.tokens or 0:,} tokens, and " + (
+            words = f"takes {block.tokens or 0:,} tokens, and " + (
                 room if block.reason == "over_budget" else "all buckets together have no more"
             )
-            found[block.id] = told
-            found |= {f"{block.bucket} {ref}": told for ref in block.source_refs}
-    return found
+            sizes[block.id] = words
+            sizes |= {f"{block.bucket} {ref}": words for ref in block.source_refs}
+    return sizes
 
 
-def _decided(compiled: CompiledContext) -> Iterator[Item]:
+def _policy_items(compiled: CompiledContext) -> Iterator[ContextItem]:
     verdict = compiled.policy_decision
     if verdict is not None:
         mode = f"up to {verdict.effective_approval_mode}" if verdict.effective_approval_mode else ""
-        words = mode if verdict.allowed else "; ".join(verdict.denials) or verdict.reason or ""
+        detail = mode if verdict.allowed else "; ".join(verdict.denials) or verdict.reason or ""
         name = "allowed" if verdict.allowed else "denied"
-        told = f"{name}, {words}" if words else name
-        yield Item(kind="decision", id="request", inside=verdict.allowed, words=told, stage="policy")
-    texts = {
-        ref: context_block.content
-        for context_block in compiled.compiled_prompt.context_blocks
-        for ref in context_block.provenance_refs
-    }
-    untold = {
+        words = f"{name}, {detail}" if detail else name
+        yield ContextItem(kind="decision", id="request", inside=verdict.allowed, words=words, stage="policy")
+    texts = {ref: block.content for block in compiled.compiled_prompt.context_blocks for ref in block.provenance_refs}
+    dropped = {
         ref
         for omission in compiled.manifests.omission_manifest
         if omission.kind == "block"
@@ -136,22 +132,22 @@ def _decided(compiled: CompiledContext) -> Iterator[Item]:
     for bundle in compiled.manifests.policy_manifest:
         for rule in bundle.rule_ids:
             ref = f"policy:{bundle.bundle_id}#{rule}"
-            told = texts.get(ref, "").partition(": ")[2]
-            told = told or (_DROPPED if ref in untold else _IN_EFFECT)
-            yield Item(kind="rule", id=f"{bundle.bundle_id}#{rule}", inside=True, words=told, stage="policy")
+            words = texts.get(ref, "").partition(": ")[2]
+            words = words or (_DROPPED if ref in dropped else _IN_EFFECT)
+            yield ContextItem(kind="rule", id=f"{bundle.bundle_id}#{rule}", inside=True, words=words, stage="policy")
 
 
-def _surfaced(compiled: CompiledContext) -> Iterator[Item]:
+def _tool_items(compiled: CompiledContext) -> Iterator[ContextItem]:
     for entry in compiled.manifests.tool_manifest:
         for name in entry.capabilities:
             metadata = entry.capability_metadata.get(name)
-            words = [metadata.approval_mode if metadata else "", *said_of_limits(entry.constraints.get(name, ()))]
+            words = [metadata.approval_mode if metadata else "", *describe_limits(entry.constraints.get(name, ()))]
             tool = f"{entry.adapter_id}.{name}"
-            yield Item(kind="tool", id=tool, inside=True, words="; ".join(filter(None, words)), stage="tools")
+            yield ContextItem(kind="tool", id=tool, inside=True, words="; ".join(filter(None, words)), stage="tools")
 
 
-def said_of_limits(limits: tuple[ArgumentLimit, ...]) -> Iterator[str]:
-    """What the arguments of a tool must be, in words."""
+def describe_limits(limits: tuple[ArgumentLimit, ...]) -> Iterator[str]:
+    """Describe the limits of a tool's arguments in words."""
     for limit in limits:
         bounds = limit.constraint
         parts = [
@@ -165,55 +161,56 @@ def said_of_limits(limits: tuple[ArgumentLimit, ...]) -> Iterator[str]:
         yield f"{limit.argument} {', '.join(filter(None, parts))}"
 
 
-def _controlled(compiled: CompiledContext) -> Iterator[Item]:
+def _control_items(compiled: CompiledContext) -> Iterator[ContextItem]:
     controls, verdict = compiled.runtime_controls, compiled.policy_decision
     triggered = {*(verdict.refused if verdict else ()), *(verdict.escalated if verdict else ())}
-    for how, labels in (("refuse", controls.must_refuse), ("escalate", controls.must_escalate)):
+    for action, labels in (("refuse", controls.must_refuse), ("escalate", controls.must_escalate)):
         for label in labels:
-            told = f"must {how}, " + ("triggered" if label in triggered else "not triggered")
-            yield Item(kind="guardrail", id=label, inside=label in triggered, words=told, stage="policy")
+            words = f"must {action}, " + ("triggered" if label in triggered else "not triggered")
+            yield ContextItem(kind="guardrail", id=label, inside=label in triggered, words=words, stage="policy")
     for gate in controls.approval_gates_active:
-        yield Item(kind="gate", id=gate, inside=True, words="active", stage="tools")
+        yield ContextItem(kind="gate", id=gate, inside=True, words="active", stage="tools")
     for rule in controls.redaction_rules_active:
-        yield Item(kind="redaction", id=rule, inside=True, words="active", stage="assemble")
+        yield ContextItem(kind="redaction", id=rule, inside=True, words="active", stage="assemble")
 
 
-def _rested_on(compiled: CompiledContext) -> Iterator[Item]:
+def _evidence_items(compiled: CompiledContext) -> Iterator[ContextItem]:
     for piece in compiled.manifests.evidence_manifest:
-        told = f"admitted, from {piece.source_id}" if piece.source_id else "admitted"
-        yield Item(kind="evidence", id=piece.evidence_ref, inside=True, words=told, stage="evidence")
+        words = f"admitted, from {piece.source_id}" if piece.source_id else "admitted"
+        yield ContextItem(kind="evidence", id=piece.evidence_ref, inside=True, words=words, stage="evidence")
     for memory in compiled.manifests.memory_manifest:
-        yield Item(kind="memory", id=memory.memory_ref, inside=True, words="recalled", stage="memory")
+        yield ContextItem(kind="memory", id=memory.memory_ref, inside=True, words="recalled", stage="memory")
     gate = compiled.evidence_gate
-    for met in gate.satisfied if gate else ():
-        yield Item(kind="requirement", id=met.name, inside=True, words=f"satisfied by {met.by}", stage="assemble")
-    for open_ in gate.unresolved if gate else ():
-        ways = f"; {', '.join(open_.obtainable_by)} can produce it" if open_.obtainable_by else ""
-        words = f"{_why_open(open_)}{ways}"
-        yield Item(kind="requirement", id=open_.name, inside=False, words=words, stage="assemble")
+    for satisfied in gate.satisfied if gate else ():
+        words = f"satisfied by {satisfied.by}"
+        yield ContextItem(kind="requirement", id=satisfied.name, inside=True, words=words, stage="assemble")
+    for unresolved in gate.unresolved if gate else ():
+        tools = f"; {', '.join(unresolved.obtainable_by)} can produce it" if unresolved.obtainable_by else ""
+        words = f"{_open_reason(unresolved)}{tools}"
+        yield ContextItem(kind="requirement", id=unresolved.name, inside=False, words=words, stage="assemble")
 
 
-def _why_open(name: Unresolved) -> str:
-    """The reason, and the first pieces that do not answer it, each with its own where that is another one."""
-    told = [
-        one.evidence_ref if one.reason == name.reason else f"{one.evidence_ref} is {one.reason}"
-        for one in name.evidence[:_TOLD]
+def _open_reason(name: Unresolved) -> str:
+    """The reason, and the first pieces that do not answer the name, each with its reason if that differs."""
+    pieces = [
+        piece.evidence_ref if piece.reason == name.reason else f"{piece.evidence_ref} is {piece.reason}"
+        for piece in name.evidence[:_NAMED_PIECES]
     ]
-    more = f" and {len(name.evidence) - _TOLD} more" if len(name.evidence) > _TOLD else ""
-    return f"{name.reason}: {', '.join(told)}{more}" if told else name.reason
+    more = f" and {len(name.evidence) - _NAMED_PIECES} more" if len(name.evidence) > _NAMED_PIECES else ""
+    return f"{name.reason}: {', '.join(pieces)}{more}" if pieces else name.reason
 
 
-def _fitted(compiled: CompiledContext) -> Iterator[Item]:
+def _budget_items(compiled: CompiledContext) -> Iterator[ContextItem]:
     report = compiled.budget_report
     for bucket, allotted in report.tokens_allocated.items():
         dropped = report.dropped_block_ids.get(bucket, ())
-        told = f"{report.tokens_used_by_bucket[bucket]:,} of {allotted:,}"
-        told += f", dropped {', '.join(dropped)}" if dropped else ""
-        yield Item(kind="bucket", id=bucket, inside=not dropped, words=told, stage="budget")
+        words = f"{report.tokens_used_by_bucket[bucket]:,} of {allotted:,}"
+        words += f", dropped {', '.join(dropped)}" if dropped else ""
+        yield ContextItem(kind="bucket", id=bucket, inside=not dropped, words=words, stage="budget")
     for block in compiled.compiled_prompt.context_blocks:
-        told = f"{block.bucket}, {block.tokens or 0:,} tokens"
-        yield Item(kind="block", id=block.block_id, inside=True, words=told, stage="budget")
+        words = f"{block.bucket}, {block.tokens or 0:,} tokens"
+        yield ContextItem(kind="block", id=block.block_id, inside=True, words=words, stage="budget")
     for name, setting in compiled.context_ledger.environment.items():
-        told = f"{setting.value}, from the {setting.source.replace('_', ' ')}"
-        yield Item(kind="setting", id=name, inside=True, words=told, stage="scope")
-    yield Item(kind="task", id="task", inside=True, words=compiled.compiled_prompt.task, stage="assemble")
+        words = f"{setting.value}, from the {setting.source.replace('_', ' ')}"
+        yield ContextItem(kind="setting", id=name, inside=True, words=words, stage="scope")
+    yield ContextItem(kind="task", id="task", inside=True, words=compiled.compiled_prompt.task, stage="assemble")

@@ -1,33 +1,34 @@
-"""Stage `scope`: whose run it is, what gives things their meaning in it, and where it takes place.
+"""Stages `scope` and `intent`.
 
-Stage `intent`: what is asked, and the decisions that it may end in.
+`scope` checks that request, run and pack belong together, and resolves ontology, snapshot and environment. `intent`
+resolves what is requested, and the decisions that it may end in.
 """
 
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from contextplane.authoring.suggest import nearest
 from contextplane.compiler.draft import Draft, Inputs, IntentPart, ScopePart
 from contextplane.compiler.errors import (
+    CompileOntologyMissing,
+    CompileTenantMismatch,
     DocumentNotGiven,
     IntentMismatch,
     IntentUnknown,
-    OntologyMissing,
     PackNotRequested,
     PrincipalMismatch,
-    TenantMismatch,
 )
 from contextplane.model.compiled_context import EnvironmentValue, IntelligenceScope
 from contextplane.model.ids import PackRef, UnpinnedRef
+from contextplane.model.suggestion import did_you_mean
 
-__all__ = ["intent", "scope"]
+__all__ = ["resolve_intent", "resolve_scope"]
 
 _FROM_CONTEXT = ("timezone", "currency", "region")
 
 
-def scope(draft: Draft) -> Draft:
-    """Request, run and pack belong together, the ontology is there, and each default has a source."""
+def resolve_scope(draft: Draft) -> Draft:
+    """Check that request, run and pack belong together, and resolve the ontology and the environment."""
     inputs = draft.inputs
     _refuse_other_tenants(inputs)
     _refuse_other_principals(inputs)
@@ -35,7 +36,7 @@ def scope(draft: Draft) -> Draft:
     refs = inputs.view.pack.intelligence_refs
     ontology = f"{refs.ontology.namespace}@{refs.ontology.version}"
     if ontology not in inputs.view.ontologies:
-        raise OntologyMissing(
+        raise CompileOntologyMissing(
             f"{ontology} is not present in this environment",
             at="pack#/intelligence_refs/ontology",
             hint="publish it there, or pin a version that is present",
@@ -61,13 +62,13 @@ def _refuse_other_tenants(inputs: Inputs) -> None:
     run, request, pack = inputs.run_context, inputs.request, inputs.view.pack
     tenant = pack.pack_meta.tenant
     if request.tenant_id != run.tenant_id:
-        raise TenantMismatch(
+        raise CompileTenantMismatch(
             f"the request is of {request.tenant_id}, the run of {run.tenant_id}",
             at="request#/tenant_id",
             hint="open the run for the tenant of the request",
         )
     if run.tenant_id != tenant.tenant_id and run.tenant_id not in tenant.shared_with:
-        raise TenantMismatch(
+        raise CompileTenantMismatch(
             f"{inputs.view.ref} is of {tenant.tenant_id} and not shared with {run.tenant_id}",
             at="run_context#/tenant_id",
             hint="use a pack of this tenant",
@@ -75,7 +76,7 @@ def _refuse_other_tenants(inputs: Inputs) -> None:
     for name, agent in (("request", request.agent), ("run_context", run.agent)):
         claim = agent.identity_claim
         if claim is not None and claim.tenant_id != run.tenant_id:
-            raise TenantMismatch(
+            raise CompileTenantMismatch(
                 f"the agent's identity claim is of {claim.tenant_id}, the run of {run.tenant_id}",
                 at=f"{name}#/agent/identity_claim/tenant_id",
                 hint="act under a claim for the tenant of the run",
@@ -84,11 +85,11 @@ def _refuse_other_tenants(inputs: Inputs) -> None:
 
 def _refuse_other_principals(inputs: Inputs) -> None:
     run, request = inputs.run_context, inputs.request
-    for place, named, known in (
+    for place, requested, authenticated in (
         ("/user/user_id", request.user.user_id, run.user.user_id),
         ("/agent/agent_id", request.agent.agent_id, run.agent.agent_id),
     ):
-        if named != known:
+        if requested != authenticated:
             raise PrincipalMismatch(
                 "the request names another one than the run",
                 at=f"request#{place}",
@@ -119,7 +120,7 @@ def _refuse_other_documents(inputs: Inputs) -> None:
 
 
 def _environment(inputs: Inputs) -> Iterator[tuple[str, EnvironmentValue]]:
-    """What the request says, else the run, else the defaults of the pack."""
+    """Yield each environment value: from the request, else from the run, else from the pack's defaults."""
     invoke_input, defaults = inputs.request.input, inputs.view.pack.pack_meta.environment_defaults
     if invoke_input.locale is not None:
         yield "language", EnvironmentValue(value=invoke_input.locale, source="request")
@@ -135,8 +136,8 @@ def _environment(inputs: Inputs) -> Iterator[tuple[str, EnvironmentValue]]:
             yield name, EnvironmentValue(value=getattr(defaults, name), source="pack")
 
 
-def intent(draft: Draft) -> Draft:
-    """The intent is one that the pack knows, and the one that the run was opened for."""
+def resolve_intent(draft: Draft) -> Draft:
+    """Check that the pack knows the intent and that the run was opened for it; look up its decisions."""
     view, name = draft.inputs.view, draft.inputs.request.input.intent
     opened_for = draft.inputs.run_context.intent
     if opened_for is not None and opened_for != name:
@@ -149,10 +150,10 @@ def intent(draft: Draft) -> Draft:
         raise IntentUnknown(
             f"{view.ref} knows no intent {name}",
             at="request#/input/intent",
-            hint=nearest(name, view.known_intents, "name an intent of the pack"),
+            hint=did_you_mean(name, view.known_intents, "name an intent of the pack"),
         )
-    found = view.intent(name)
-    keys = tuple(spec.decision_key for spec in found.decisions)
+    intent_view = view.intent(name)
+    keys = tuple(spec.decision_key for spec in intent_view.decisions)
     notes = () if keys else ("no decision is bound to this intent",)
-    part = IntentPart(intent=name, decisions=keys, required_evidence=found.required_evidence, notes=notes)
+    part = IntentPart(intent=name, decisions=keys, required_evidence=intent_view.required_evidence, notes=notes)
     return replace(draft, intent=part)

@@ -1,32 +1,30 @@
-"""Stage `seal`: the ledger, and the hash over everything but itself."""
+"""Stage `seal`: writes the ledger, and the hash over everything except itself."""
 
 from msgspec.structs import replace
 
+from contextplane.compiler.digests import digest, digest_of_plain
 from contextplane.compiler.draft import Draft
-from contextplane.compiler.hashing import digest, digest_of_plain
 from contextplane.model.compiled_context import CompiledContext, ContextLedger, LedgerBudget
 
 __all__ = ["COMPILER_VERSION", "compiled_context_hash", "seal"]
 
 COMPILER_VERSION = "1.2.0"
-"""Moves whenever the same inputs would compile to other bytes."""
+"""Changes whenever the same inputs would compile to other bytes."""
 
 
 def seal(draft: Draft) -> Draft:
-    """The ledger holds a digest of every input, and of what every stage produced."""
+    """Add the ledger, with a digest of every input and stage, and the hash of the compiled context."""
     assembled, report = draft.assemble, draft.budget.report
     manifests = assembled.manifests
     ledger = ContextLedger(
         pack_ref=draft.inputs.view.ref,
         request_id=draft.inputs.request_id,
-        policy_bundles=tuple(manifest_entry.bundle_id for manifest_entry in manifests.policy_manifest),
+        policy_bundles=tuple(bundle.bundle_id for bundle in manifests.policy_manifest),
         tools=tuple(
-            f"{manifest_entry.adapter_id}.{name}"
-            for manifest_entry in manifests.tool_manifest
-            for name in manifest_entry.capabilities
+            f"{adapter.adapter_id}.{name}" for adapter in manifests.tool_manifest for name in adapter.capabilities
         ),
-        evidence_refs=tuple(manifest_entry.evidence_ref for manifest_entry in manifests.evidence_manifest),
-        memory_refs=tuple(manifest_entry.memory_ref for manifest_entry in manifests.memory_manifest),
+        evidence_refs=tuple(entry.evidence_ref for entry in manifests.evidence_manifest),
+        memory_refs=tuple(entry.memory_ref for entry in manifests.memory_manifest),
         budget=LedgerBudget(
             tokens_used_at_compile=report.tokens_used_at_compile, truncated_buckets=tuple(report.bucket_truncations)
         ),
@@ -51,13 +49,13 @@ def seal(draft: Draft) -> Draft:
         policy_decision=draft.policy.verdict,
         evidence_gate=assembled.gate,
     )
-    of = digest_of_plain if draft.inputs.view.is_plain else digest
-    sealed = replace(ledger, compiled_context_hash=of(_without_ids(compiled)))
+    hash_context = digest_of_plain if draft.inputs.view.is_plain else digest
+    sealed = replace(ledger, compiled_context_hash=hash_context(_without_ids(compiled)))
     return replace(draft, seal=replace(compiled, context_ledger=sealed))
 
 
 def compiled_context_hash(compiled: CompiledContext) -> str:
-    """The hash of a compiled context, whatever it says of itself. Its request id only connects records."""
+    """Compute the hash of a compiled context. The hash in its ledger and its request id are not covered."""
     return digest(_without_ids(compiled))
 
 

@@ -1,14 +1,14 @@
-"""Compiles a case from a pack, as its file has it and with overrides; gives a refusal its place."""
+"""Compiles a case file from a pack, with and without overrides, and gives errors their place."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from contextplane.authoring.source_file import Authored
+from contextplane.authoring.source_file import NamedFile
 from contextplane.compiler.case import CaseEnvironment, CaseInvalid, CompileCase, read_case
 from contextplane.compiler.compile import compile_context
 from contextplane.compiler.errors import BudgetInvalid, InputInvalid
-from contextplane.compiler.overrides import Knob, KnobInvalid, fact_at, known_places, turned
-from contextplane.compiler.report import Moved, moved
+from contextplane.compiler.overrides import Override, OverrideInvalid, apply_overrides, fact_pointer, known_places
+from contextplane.compiler.report import ItemChange, compare_contexts
 from contextplane.compiler.view import PackView
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext, Lineage
@@ -16,18 +16,18 @@ from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 
-__all__ = ["Compiled", "PackSource", "compiled_case", "placed", "placed_in"]
+__all__ = ["CompiledCase", "PackSource", "add_place", "compile_case", "place_errors"]
 
 
-_PARTS = frozenset({"request", "run_context", "environment", "evidence", "memories", "as_of"})
+_CASE_MEMBERS = frozenset({"request", "run_context", "environment", "evidence", "memories", "as_of"})
 
 
-_OF_FORM = (CaseInvalid, InputInvalid, BudgetInvalid)
-"""What refuses a value for what it is, whatever the pack says of it."""
+_FORM_ERRORS = (CaseInvalid, InputInvalid, BudgetInvalid)
+"""Errors that refuse a value for its form, whatever the pack is."""
 
 
 class PackSource:
-    """A pack that may be compiled from, and where it came from. It is prepared once for each environment."""
+    """A pack to compile from, and where it came from. It is prepared once for each environment."""
 
     def __init__(self, pack: ContextPack, lineage: tuple[Lineage, ...], where: Callable[[str], str]) -> None:
         self.pack = pack
@@ -53,10 +53,11 @@ class PackSource:
         )
 
 
-class Compiled(Value, frozen=True):
-    """What came of a case, and what comes of it without the knobs: a context, or the code of its refusal.
+class CompiledCase(Value, frozen=True):
+    """The result of compiling a case, and the result without its overrides, for comparison.
 
-    Neither is there when no knob was turned.
+    `before`: the context without the overrides; `refused_before`: the error code if there is none. Both are empty if
+    there were no overrides.
     """
 
     value: Json
@@ -65,71 +66,73 @@ class Compiled(Value, frozen=True):
     refused_before: str = ""
 
     @property
-    def moved(self) -> tuple[Moved, ...]:
-        """What is otherwise than without the knobs."""
-        return moved(self.before, self.context) if self.before is not None else ()
+    def changes(self) -> tuple[ItemChange, ...]:
+        """The items that the overrides changed."""
+        return compare_contexts(self.before, self.context) if self.before is not None else ()
 
     @property
-    def hash_moved(self) -> bool:
+    def hash_changed(self) -> bool:
         return self.before is None or _hash(self.before) != _hash(self.context)
 
 
-def compiled_case(source: PackSource, file: Authored, knobs: Sequence[Knob] = ()) -> Compiled:
-    """Compile a case as its file has it, and with the knobs turned. A refusal is given its place."""
+def compile_case(source: PackSource, file: NamedFile, overrides: Sequence[Override] = ()) -> CompiledCase:
+    """Compile a case with the overrides, and without them for comparison. Errors are given their place."""
     try:
-        value = turned(file.file.value, knobs, known_places(source.pack))
+        value = apply_overrides(file.file.value, overrides, known_places(source.pack))
         context = source.compile(read_case(value))
     except ContextPlaneError as error:
-        raise placed(error, source, file, knobs) from None
-    if not knobs:
-        return Compiled(value=value, context=context)
+        raise add_place(error, source, file, overrides) from None
+    if not overrides:
+        return CompiledCase(value=value, context=context)
     try:
-        return Compiled(value=value, context=context, before=source.compile(read_case(file.file.value)))
+        return CompiledCase(value=value, context=context, before=source.compile(read_case(file.file.value)))
     except ContextPlaneError as error:
-        return Compiled(value=value, context=context, refused_before=error.code)
+        return CompiledCase(value=value, context=context, refused_before=error.code)
 
 
-def placed(
-    error: ContextPlaneError, source: PackSource | None, file: Authored, knobs: Sequence[Knob] = ()
+def add_place(
+    error: ContextPlaneError, source: PackSource | None, file: NamedFile, overrides: Sequence[Override] = ()
 ) -> ContextPlaneError:
-    """The same error, with the place in the file, the knob, or the pack that it speaks of."""
+    """Add the place that an error is about: in the file, in an override, or in the pack."""
     at = _pointer(error.at or "")
     if at is None:
-        name, hash_, rest = (error.at or "").partition("#")
+        name, hash_, place = (error.at or "").partition("#")
         if name == "pack" and hash_ and source is not None:
-            error.at = source.where(rest)
+            error.at = source.where(place)
         return error
     error.details["pointer"] = at
-    turned_here = [
-        knob for knob in knobs if at == knob.at or at.startswith(f"{knob.at}/") or knob.at.startswith(f"{at}/")
+    overridden = [
+        override
+        for override in overrides
+        if at == override.at or at.startswith(f"{override.at}/") or override.at.startswith(f"{at}/")
     ]
-    if turned_here and at:
-        error.at = f"--set {turned_here[0].name}"
-        if isinstance(error, _OF_FORM) and any(
-            at == override.at or at.startswith(f"{override.at}/") for override in turned_here
+    if overridden and at:
+        error.at = f"--set {overridden[0].name}"
+        if isinstance(error, _FORM_ERRORS) and any(
+            at == override.at or at.startswith(f"{override.at}/") for override in overridden
         ):
-            return _not_a_value(error)
+            return _override_error(error)
         return error
     error.at = file.where(at)
     if isinstance(error, CaseInvalid) and at:
-        # A line and a column alone do not say what it is, least of all in a file of one line.
+        # A line and a column alone do not say which value it is, least of all in a file of one line.
         error.message = f"{at}: {error.message}"
     return error
 
 
-def _not_a_value(error: ContextPlaneError) -> KnobInvalid:
-    """What was typed is no value of what it is for: that is wrong with the command, and not with the request."""
+def _override_error(error: ContextPlaneError) -> OverrideInvalid:
+    """The error for a value of an override that has the wrong form: the command is wrong, not the request."""
     message = f"its value is refused: {error.message}"
-    return KnobInvalid(message, at=error.at, hint=error.hint or "write another one", details=error.details)
+    return OverrideInvalid(message, at=error.at, hint=error.hint or "write another one", details=error.details)
 
 
 @contextmanager
-def placed_in(file: Authored) -> Iterator[None]:
-    """Give what is refused its place in the file of the case."""
+def place_errors(file: NamedFile) -> Iterator[None]:
+    """Give errors raised in the block their place in the case file."""
     try:
         yield
     except ContextPlaneError as error:
-        raise placed(error, None, file) from None
+        raise add_place(error, None, file) from None
 
 
 def _hash(compiled: CompiledContext) -> str:
@@ -137,10 +140,10 @@ def _hash(compiled: CompiledContext) -> str:
 
 
 def _pointer(at: str) -> str | None:
-    """The place in the case that an error names; None when it names none."""
+    """The JSON Pointer in the case that an error names; None if it names none."""
     if at.startswith("/") or not at:
         return at
-    name, hash_, rest = at.partition("#")
+    name, hash_, place = at.partition("#")
     if name == "facts" and hash_:
-        return fact_at(rest.strip("/").replace("/", "."))
-    return f"/{name}{rest}" if hash_ and name in _PARTS else None
+        return fact_pointer(place.strip("/").replace("/", "."))
+    return f"/{name}{place}" if hash_ and name in _CASE_MEMBERS else None

@@ -1,17 +1,14 @@
-"""Stage `tools`: which tools the run may see, and what they can do.
-
-What bounds the arguments of a tool, as a model is told of it.
-"""
+"""Stage `tools`: surfaces the tools that the run may see, and describes them and their limits."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, assert_never
 
 import msgspec
 from msgspec.structs import replace
 
 from contextplane.compiler.draft import Draft, ToolsPart
 from contextplane.compiler.prompt import instruction_block
-from contextplane.compiler.quoting import quoted, quoted_json
+from contextplane.compiler.quotation import quote, quote_json
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import (
     ArgumentLimit,
@@ -24,157 +21,164 @@ from contextplane.model.terms import ApprovalMode
 from contextplane.model.tokens import Tokens
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.decision import ArgumentBound
-from contextplane.policy.tool_surface import LeftOut, SurfacedTool
+from contextplane.policy.tool_surface import OmittedTool, SurfacedTool
 
-__all__ = ["Kind", "is_needed", "limits", "told_of", "tools"]
+__all__ = ["ToolKind", "describe_limit", "is_required", "sort_limits", "surface_tools"]
 
-Kind = Literal["read", "write"]
+ToolKind = Literal["read", "write"]
 """Whether a tool can change anything."""
 
 
-def limits(bounds: Iterable[ArgumentBound]) -> tuple[ArgumentLimit, ...]:
-    """By argument, then by origin: so the order of permissions and of arguments in the pack does not matter."""
+def sort_limits(bounds: Iterable[ArgumentBound]) -> tuple[ArgumentLimit, ...]:
+    """The limits by argument, then by origin, so that their order in the pack does not matter."""
     return tuple(
         ArgumentLimit(argument=bound.argument, constraint=bound.constraint, origin=bound.origin)
         for bound in sorted(bounds, key=lambda bound: (bound.argument, bound.origin))
     )
 
 
-def is_needed(limit: ArgumentLimit, kind: Kind) -> bool:
-    """Whether a call must give the argument. A rule asks for one only of what can change something.
+def is_required(limit: ArgumentLimit, kind: ToolKind) -> bool:
+    """Whether a call must have the argument. A rule requires one only of tools that write.
 
-    The gateway judges calls by the same law: a lookup does not need the amount of a refund.
+    The gateway checks calls by the same law: a lookup does not need the amount of a refund.
     """
     return limit.constraint.required and (kind == "write" or not limit.origin.startswith("rule:"))
 
 
-def told_of(limit: ArgumentLimit, kind: Kind) -> str | None:
-    """One bound in words; None when it asks nothing of this tool."""
+def describe_limit(limit: ArgumentLimit, kind: ToolKind) -> str | None:
+    """Describe a limit in words; None if it requires nothing of this tool."""
     words = ", ".join(_words(limit, kind))
     return f"{limit.argument} {words}" if words else None
 
 
-def _words(limit: ArgumentLimit, kind: Kind) -> Iterator[str]:
+def _words(limit: ArgumentLimit, kind: ToolKind) -> Iterator[str]:
     constraint = limit.constraint
-    if is_needed(limit, kind):
+    if is_required(limit, kind):
         yield "required"
     elif constraint.required and not _bounds_values(limit):
         return
     if constraint.min is not None:
-        yield f"at least {quoted_json(constraint.min)}"
+        yield f"at least {quote_json(constraint.min)}"
     if constraint.max is not None:
-        yield f"at most {quoted_json(constraint.max)}"
+        yield f"at most {quote_json(constraint.max)}"
     if constraint.enum is not None:
-        yield f"one of {quoted_json(constraint.enum)}"
+        yield f"one of {quote_json(constraint.enum)}"
     if constraint.pattern is not None:
-        yield f"matching {quoted(constraint.pattern)}"
+        yield f"matching {quote(constraint.pattern)}"
     if constraint.unless_approved:
         yield "unless approved"
 
 
 def _bounds_values(limit: ArgumentLimit) -> bool:
     constraint = limit.constraint
-    return any(one is not None for one in (constraint.min, constraint.max, constraint.enum, constraint.pattern))
+    return any(bound is not None for bound in (constraint.min, constraint.max, constraint.enum, constraint.pattern))
 
 
-_RISKS: dict[ApprovalMode, str] = {
-    "read_only": "read",
-    "local_write": "write_reversible",
-    "network": "write_external",
-    "delegated": "write_on_behalf",
-    "destructive": "write_irreversible",
-}
+def _risk_level(mode: ApprovalMode) -> str:
+    match mode:
+        case "read_only":
+            return "read"
+        case "local_write":
+            return "write_reversible"
+        case "network":
+            return "write_external"
+        case "delegated":
+            return "write_on_behalf"
+        case "destructive":
+            return "write_irreversible"
+        case unreachable:
+            assert_never(unreachable)
 
 
-def tools(draft: Draft) -> Draft:
-    """Every capability of the registry, and every permission without one, is surfaced or omitted with its reason."""
+def surface_tools(draft: Draft) -> Draft:
+    """Surface or omit every capability of the registry, and every permission without a capability."""
     inputs = draft.inputs
     view = inputs.view
     surface = view.tooling.surface(draft.decision, draft.facts.safety_mode)
     gates = active_gates(view.policy, draft.decision, surface, draft.facts)
     active = tuple(gate.gate.gate_id for gate in gates.active)
-    shown = view.kept(
-        (surface.tools, active, inputs.tokens), lambda: _shown(view, surface.tools, active, inputs.tokens)
+    descriptions = view.memoize(
+        (surface.tools, active, inputs.tokens), lambda: _describe_tools(view, surface.tools, active, inputs.tokens)
     )
     part = ToolsPart(
-        manifest=tuple(map(_own, shown.manifest)),
-        blocks=shown.blocks,
+        manifest=tuple(map(_copy_entry, descriptions.manifest)),
+        blocks=descriptions.blocks,
         gates_active=active,
-        omitted=tuple(map(_omitted, surface.left_out)),
-        notes=tuple(f"{inactive_gate.gate_id} is not active: {inactive_gate.why}" for inactive_gate in gates.inactive),
+        omitted=tuple(map(_omission, surface.left_out)),
+        notes=tuple(f"{gate.gate_id} is not active: {gate.why}" for gate in gates.inactive),
     )
     return replace(draft, tools=part)
 
 
-class _Shown(NamedTuple):
+class _ToolDescriptions(NamedTuple):
     manifest: tuple[ToolManifestEntry, ...]
     blocks: tuple[ContextBlock, ...]
 
 
-def _shown(view: PackView, surfaced: Iterable[SurfacedTool], active: tuple[str, ...], tokens: Tokens) -> _Shown:
-    """An entry and a block for each adapter, in the order of the document."""
+def _describe_tools(
+    view: PackView, surfaced: Iterable[SurfacedTool], active: tuple[str, ...], tokens: Tokens
+) -> _ToolDescriptions:
+    """A manifest entry and a block for each adapter, in the order of the document."""
     adapters = _by_adapter(surfaced)
-    return _Shown(
-        manifest=tuple(_entry(view, adapter_id, tools_) for adapter_id, tools_ in adapters.items()),
+    return _ToolDescriptions(
+        manifest=tuple(_entry(view, adapter_id, tools) for adapter_id, tools in adapters.items()),
         blocks=tuple(
             instruction_block(
                 f"tool_{n}",
                 "tool",
-                "\n".join(sorted(_told(view, surfaced_tool, active) for surfaced_tool in tools_)),
+                "\n".join(sorted(_describe_tool(view, tool, active) for tool in tools)),
                 tokens,
                 classification=view.pack.pack_meta.data_classification,
-                refs=tuple(surfaced_tool.capability_id for surfaced_tool in tools_),
+                refs=tuple(tool.capability_id for tool in tools),
             )
-            for n, tools_ in enumerate(adapters.values())
+            for n, tools in enumerate(adapters.values())
         ),
     )
 
 
 def _by_adapter(surfaced: Iterable[SurfacedTool]) -> dict[str, list[SurfacedTool]]:
-    found: dict[str, list[SurfacedTool]] = {}
-    for surfaced_tool in surfaced:
-        found.setdefault(surfaced_tool.adapter_id, []).append(surfaced_tool)
-    return found
+    by_adapter: dict[str, list[SurfacedTool]] = {}
+    for tool in surfaced:
+        by_adapter.setdefault(tool.adapter_id, []).append(tool)
+    return by_adapter
 
 
-def _entry(view: PackView, adapter_id: str, surfaced: list[SurfacedTool]) -> ToolManifestEntry:
+def _entry(view: PackView, adapter_id: str, tools: list[SurfacedTool]) -> ToolManifestEntry:
     return ToolManifestEntry(
         adapter_id=adapter_id,
-        capabilities=tuple(surfaced_tool.capability for surfaced_tool in surfaced),
-        constraints={
-            surfaced_tool.capability: limits(surfaced_tool.bounds) for surfaced_tool in surfaced if surfaced_tool.bounds
-        },
+        capabilities=tuple(tool.capability for tool in tools),
+        constraints={tool.capability: sort_limits(tool.bounds) for tool in tools if tool.bounds},
         capability_metadata={
-            surfaced_tool.capability: CapabilityMetadata(
-                kind=_kind(surfaced_tool),
-                risk_level=_RISKS[surfaced_tool.declared_mode],
-                approval_mode=surfaced_tool.declared_mode,
+            tool.capability: CapabilityMetadata(
+                kind=_kind(tool),
+                risk_level=_risk_level(tool.declared_mode),
+                approval_mode=tool.declared_mode,
                 source="adapter_registry",
-                input_schema=view.input_schema(surfaced_tool.adapter_id, surfaced_tool.capability),
+                input_schema=view.input_schema(tool.adapter_id, tool.capability),
             )
-            for surfaced_tool in surfaced
+            for tool in tools
         },
     )
 
 
-def _own(entry: ToolManifestEntry) -> ToolManifestEntry:
-    """The same for one compile alone. What is kept is shared by many, and whoever holds one may change its objects."""
+def _copy_entry(entry: ToolManifestEntry) -> ToolManifestEntry:
+    """Copy an entry for one compile: the memoized one is shared, and a caller may change its objects."""
     metadata = {
-        name: capability_metadata
-        if capability_metadata.input_schema is None
-        else replace(capability_metadata, input_schema=_copied(capability_metadata.input_schema))
-        for name, capability_metadata in entry.capability_metadata.items()
+        name: capability
+        if capability.input_schema is None
+        else replace(capability, input_schema=_copy_schema(capability.input_schema))
+        for name, capability in entry.capability_metadata.items()
     }
     return replace(entry, constraints={**entry.constraints}, capability_metadata=metadata)
 
 
-def _copied(schema: dict[str, Any]) -> dict[str, Any]:
-    # It was read from JSON, so writing and reading it gives the same, in a tenth of the time of a deep copy.
-    made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
-    return made
+def _copy_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    # It was read from JSON, so encoding and decoding gives the same, in a tenth of the time of a deep copy.
+    copied: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
+    return copied
 
 
-def _omitted(left_out: LeftOut) -> Omission:
+def _omission(left_out: OmittedTool) -> Omission:
     first = left_out.reasons[0]
     return Omission(
         kind="tool",
@@ -186,19 +190,19 @@ def _omitted(left_out: LeftOut) -> Omission:
     )
 
 
-def _told(view: PackView, tool: SurfacedTool, active: tuple[str, ...]) -> str:
-    """One capability in one line, its id first. Gates stand in the order of the pack's gates."""
+def _describe_tool(view: PackView, tool: SurfacedTool, active: tuple[str, ...]) -> str:
+    """Describe a capability in one line, its id first. Gates are in the order of the pack's gates."""
     kind = _kind(tool)
     parts = [f"{tool.capability_id}: {kind}, {tool.declared_mode}"]
     parts += [f"wait for {gate}" for gate in active if gate in tool.gate_ids]
-    if gives := view.given_by.get(tool.capability_id):
-        parts.append(f"gives {', '.join(gives)}")
-    parts += [told for limit in limits(tool.bounds) if (told := told_of(limit, kind)) is not None]
+    if evidence := view.evidence_by_tool.get(tool.capability_id):
+        parts.append(f"gives {', '.join(evidence)}")
+    parts += filter(None, (describe_limit(limit, kind) for limit in sort_limits(tool.bounds)))
     schema = view.input_schema(tool.adapter_id, tool.capability)
     if schema is not None:
-        parts.append(f"input {quoted_json(schema)}")
+        parts.append(f"input {quote_json(schema)}")
     return "; ".join(parts)
 
 
-def _kind(tool: SurfacedTool) -> Kind:
+def _kind(tool: SurfacedTool) -> ToolKind:
     return "read" if tool.declared_mode == "read_only" else "write"

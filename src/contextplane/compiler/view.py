@@ -1,6 +1,6 @@
-"""What is compiled from: a resolved pack, with all that can be prepared once and used for every request.
+"""The view of a resolved pack: everything that can be prepared once and used for every request.
 
-Texts that only the pack decides: what the business does, and how the agent speaks.
+It includes the texts that only the pack decides: what the business does, and how the agent speaks.
 """
 
 from collections.abc import Callable, Hashable
@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from contextplane.authoring.evidence import spelled
-from contextplane.compiler.errors import invalid, said_by
-from contextplane.compiler.hashing import canonical_input, digest_of_input, named
-from contextplane.compiler.quoting import listed, quoted
+from contextplane.authoring.evidence import default_evidence_name
+from contextplane.compiler.digests import canonical_input, digest_of_bytes, digest_of_input
+from contextplane.compiler.errors import input_error, type_problem
+from contextplane.compiler.quotation import quote, quote_list
 from contextplane.model.compiled_context import Lineage
-from contextplane.model.context_pack import Audience, BusinessContext, ContextPack, DecisionSpec, Rule, ToneAndComms
-from contextplane.model.json.canonical import survey
+from contextplane.model.context_pack import Audience, BusinessContext, ContextPack, DecisionSpec, ToneAndComms
+from contextplane.model.json.canonical import collect_floats
+from contextplane.model.policy_layer import Rule
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.tool_surface import ToolProgram
 
@@ -23,43 +24,43 @@ __all__ = ["IntentView", "PackView", "business_text", "tone_text"]
 
 
 def business_text(business: BusinessContext) -> str:
-    """What the business does, for whom, and what it never does."""
+    """The business text: what it does, for whom, and what it never does."""
     summary = business.summary
-    lines = [f"What we do: {quoted(summary.what_we_do)}"]
+    lines = [f"What we do: {quote(summary.what_we_do)}"]
     if summary.who_we_serve:
-        lines.append(f"Whom we serve: {listed(summary.who_we_serve)}")
+        lines.append(f"Whom we serve: {quote_list(summary.who_we_serve)}")
     if summary.differentiators:
-        lines.append(f"What sets us apart: {listed(summary.differentiators)}")
+        lines.append(f"What sets us apart: {quote_list(summary.differentiators)}")
     if business.non_negotiables:
         lines.append("Non-negotiable:")
-        lines += [f"- {quoted(non_negotiable)}" for non_negotiable in business.non_negotiables]
+        lines += [f"- {quote(non_negotiable)}" for non_negotiable in business.non_negotiables]
     return "\n".join(lines)
 
 
 def tone_text(tone: ToneAndComms) -> str:
-    """How to speak. It never stands above policy, and says so."""
-    lines = [f"Voice: {listed(tone.voice_attributes)}."] if tone.voice_attributes else []
+    """The text on how the agent speaks. It says that policy overrides it."""
+    lines = [f"Voice: {quote_list(tone.voice_attributes)}."] if tone.voice_attributes else []
     lines += _habits("", Audience(do=tone.do, dont=tone.dont))
     lines += _habits("To customers: ", tone.customer_facing)
     lines += _habits("To operators: ", tone.operator_facing)
     return "\n".join(["How you speak never overrides policy or controls.", *lines])
 
 
-def _habits(whom: str, habits: Audience | None) -> list[str]:
+def _habits(audience: str, habits: Audience | None) -> list[str]:
     if habits is None:
         return []
-    lines = [f"{whom}Do: {listed(habits.do)}."] if habits.do else []
-    return lines + ([f"{whom}Do not: {listed(habits.dont)}."] if habits.dont else [])
+    lines = [f"{audience}Do: {quote_list(habits.do)}."] if habits.do else []
+    return lines + ([f"{audience}Do not: {quote_list(habits.dont)}."] if habits.dont else [])
 
 
 T = TypeVar("T")
 
-_KEPT = 256
-_READ = msgspec.json.Decoder(ContextPack)
+_MEMO_LIMIT = 256
+_DECODER = msgspec.json.Decoder(ContextPack)
 
 
 class IntentView(NamedTuple):
-    """What the pack says of one intent: the decisions it may end in, and the evidence that these require."""
+    """The decisions that an intent may end in, and the evidence that they require."""
 
     decisions: tuple[DecisionSpec, ...]
     required_evidence: tuple[str, ...]
@@ -68,11 +69,11 @@ class IntentView(NamedTuple):
 class PackView:
     """A pack with its overlays and catalogs merged in, and what is known of its environment.
 
-    The pack is read back from its canonical form: so the order of the keys in its file shapes nothing, a pack that is
-    not of its form is refused however it was made, and nobody else holds a part of it that could be changed.
-    `lineage` names the documents that it was made from, the base pack first, the rest in the order in which they were
-    applied. `ontologies` are the versions that are present (`ont.support@1.0.0`), `snapshot` is the one that the
-    pack's rule leads to; None: nobody resolved it. A view never changes; what it prepares, it keeps.
+    The pack is decoded from its canonical form. So the order of the keys in its file does not matter, a pack that is
+    not of its form is refused however it was made, and no other code holds a part of it that could be changed.
+    `lineage` names the documents that it was made from: the base pack, then the others in the order in which they were
+    applied. `ontologies`: the versions that are present (`ont.support@1.0.0`). `snapshot`: the one that the pack's rule
+    resolves to; None if it was not resolved. A view never changes, and memoizes what it prepares.
     """
 
     def __init__(
@@ -83,19 +84,19 @@ class PackView:
         snapshot: str | None = None,
         lineage: tuple[Lineage, ...] | None = None,
     ) -> None:
-        self._given = pack
+        self._source_pack = pack
         self.ontologies = ontologies
         self._snapshot = snapshot
         self._lineage = lineage
         self._intents: dict[str, IntentView] = {}
-        self._kept: dict[Hashable, object] = {}
+        self._memo: dict[Hashable, object] = {}
 
     @cached_property
     def pack(self) -> ContextPack:
         try:
-            return _READ.decode(self._written)
+            return _DECODER.decode(self._canonical)
         except msgspec.ValidationError as error:
-            raise invalid([said_by(error)], "pack") from error
+            raise input_error([type_problem(error)], "pack") from error
 
     @cached_property
     def ref(self) -> str:
@@ -104,31 +105,31 @@ class PackView:
     @cached_property
     def digest(self) -> str:
         """The digest of the resolved pack."""
-        return named(self._written)
+        return digest_of_bytes(self._canonical)
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether no bound of an argument and no schema has a float, as is nearly always so."""
-        return survey([self.pack.tooling_layer, self.pack.policy_layer]) == []
+        """Whether no bound of an argument and no schema has a float, which is nearly always true."""
+        return collect_floats([self.pack.tooling_layer, self.pack.policy_layer]) == []
 
     @cached_property
     def lineage(self) -> tuple[Lineage, ...]:
-        """Without any given, the pack stands for itself."""
+        """The lineage given, else the pack's own ref and digest."""
         return self._lineage or (Lineage(ref=self.ref, digest=self.digest),)
 
     @cached_property
     def documents(self) -> frozenset[str]:
-        """What it was made from, by name."""
+        """The refs of the documents that the pack was made from, its own included."""
         return frozenset({self.ref, *(lineage.ref for lineage in self.lineage)})
 
     @cached_property
     def surroundings_digest(self) -> str:
-        """The digest of what is known besides the pack itself."""
+        """The digest of the environment and the lineage, which are no part of the pack."""
         return digest_of_input([[*self.ontologies], self._snapshot, *self.lineage], "surroundings")
 
     @cached_property
     def snapshot(self) -> str | None:
-        """The snapshot of the graph; a rule that names one needs nobody to resolve it."""
+        """The snapshot of the graph: the one that the pin rule names, else the resolved one."""
         kind, _, name = self.pack.intelligence_refs.knowledge_graph.snapshot_pin_rule.partition(":")
         return name if kind == "snapshot" else self._snapshot
 
@@ -136,40 +137,40 @@ class PackView:
     def known_intents(self) -> frozenset[str]:
         """Every intent that a rule, an evaluator target or a task template names."""
         pack = self.pack
-        named = {target.intent for target in pack.evaluation_layer.eval_targets}
-        named |= {template.intent for template in pack.task_layer.task_templates}
-        return frozenset(named.union(*(_intents(rule) for rule in self._rules)))
+        intents = {target.intent for target in pack.evaluation_layer.eval_targets}
+        intents |= {template.intent for template in pack.task_layer.task_templates}
+        return frozenset(intents.union(*(_intents(rule) for rule in self._rules)))
 
     @cached_property
     def producers(self) -> dict[str, tuple[str, ...]]:
-        """The tools whose result is evidence of a name."""
-        found: dict[str, list[str]] = {}
+        """The tools that produce each name of evidence."""
+        producers: dict[str, list[str]] = {}
         for permission in self.pack.tooling_layer.permissions:
             tool = f"{permission.adapter_id}.{permission.capability}"
-            for name in permission.produces or (spelled(permission.adapter_id, permission.capability),):
-                found.setdefault(name, []).append(tool)
-        return {name: tuple(tools) for name, tools in found.items()}
+            for name in permission.produces or (default_evidence_name(permission.adapter_id, permission.capability),):
+                producers.setdefault(name, []).append(tool)
+        return {name: tuple(tools) for name, tools in producers.items()}
 
     @cached_property
-    def given_by(self) -> dict[str, tuple[str, ...]]:
-        """For each tool the names of evidence that its result is and that some decision or rule asks for, in order."""
-        asked = {name for spec in self.pack.decision_layer.decision_specs for name in spec.required_evidence}
+    def evidence_by_tool(self) -> dict[str, tuple[str, ...]]:
+        """The names of evidence that each tool produces and that a decision or rule requires, sorted."""
+        required = {name for spec in self.pack.decision_layer.decision_specs for name in spec.required_evidence}
         for rule in self._rules:
-            asked.update(rule.then.requires, rule.otherwise.requires if rule.otherwise is not None else ())
-        found: dict[str, list[str]] = {}
-        for name in sorted(asked):
+            required.update(rule.then.requires, rule.otherwise.requires if rule.otherwise is not None else ())
+        by_tool: dict[str, list[str]] = {}
+        for name in sorted(required):
             for tool in dict.fromkeys(self.producers.get(name, ())):
-                found.setdefault(tool, []).append(name)
-        return {tool: tuple(names) for tool, names in found.items()}
+                by_tool.setdefault(tool, []).append(name)
+        return {tool: tuple(names) for tool, names in by_tool.items()}
 
     @cached_property
     def business(self) -> str:
-        """What the business does and never does."""
+        """The business text of the pack."""
         return business_text(self.pack.business_context)
 
     @cached_property
     def tone(self) -> str:
-        """How the agent speaks."""
+        """The text on how the agent speaks."""
         return tone_text(self.pack.tone_and_comms)
 
     @cached_property
@@ -182,17 +183,17 @@ class PackView:
 
     @cached_property
     def tooling(self) -> ToolProgram:
-        """Registry and permissions, joined."""
+        """The adapter registry joined with the permissions."""
         return ToolProgram.of(self.pack.tooling_layer, self.policy)
 
-    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What was made for this key before. The last few hundred are kept, because requests are much alike."""
-        found = self._kept.get(key)
-        if found is None:
-            if len(self._kept) >= _KEPT:
-                self._kept.clear()
-            found = self._kept[key] = make()
-        return cast("T", found)
+    def memoize(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value made for this key before, else a new one. A few hundred are kept: requests are much alike."""
+        value = self._memo.get(key)
+        if value is None:
+            if len(self._memo) >= _MEMO_LIMIT:
+                self._memo.clear()
+            value = self._memo[key] = make()
+        return cast("T", value)
 
     def rationale(self, bundle_id: str, rule_id: str) -> str | None:
         return self._rationales[bundle_id, rule_id]
@@ -203,24 +204,20 @@ class PackView:
     def intent(self, intent: str) -> IntentView:
         """The decisions that rules or templates bind to the intent, in the order of the document."""
         if intent not in self._intents:
-            self._intents[intent] = self._looked_up(intent)
+            self._intents[intent] = self._build_intent(intent)
         return self._intents[intent]
 
-    def _looked_up(self, intent: str) -> IntentView:
+    def _build_intent(self, intent: str) -> IntentView:
         rules = (rule for rule in self._rules if "intent" not in rule.applies_to or intent in _intents(rule))
         keys = {rule.decision_binding for rule in rules}
-        keys |= {
-            task_template.decision_key
-            for task_template in self.pack.task_layer.task_templates
-            if task_template.intent == intent
-        }
+        keys |= {template.decision_key for template in self.pack.task_layer.task_templates if template.intent == intent}
         decisions = tuple(spec for spec in self.pack.decision_layer.decision_specs if spec.decision_key in keys)
         required = dict.fromkeys(name for spec in decisions for name in spec.required_evidence)
         return IntentView(decisions=decisions, required_evidence=tuple(required))
 
     @cached_property
-    def _written(self) -> bytes:
-        return canonical_input(self._given, "pack")
+    def _canonical(self) -> bytes:
+        return canonical_input(self._source_pack, "pack")
 
     @cached_property
     def _rationales(self) -> dict[tuple[str, str], str | None]:
@@ -245,5 +242,5 @@ class PackView:
 
 
 def _intents(rule: Rule) -> tuple[str, ...]:
-    named = rule.applies_to.get("intent", ())
-    return (named,) if isinstance(named, str) else named
+    intents = rule.applies_to.get("intent", ())
+    return (intents,) if isinstance(intents, str) else intents

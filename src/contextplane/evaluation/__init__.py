@@ -1,6 +1,5 @@
-"""Judging runs and releases.
+"""Evaluates runs and releases. Today it has golden cases.
 
-The room for evaluators, scorecards, golden sets, release gates and metrics. It measures and reports; whoever asked
-decides what follows, so a release gate is handed to the registry and never imported by it. It may import `audit`,
-`runtime` and what stands below those. Golden cases are here; the rest is not built yet.
+It measures and reports, and the caller decides what follows: a release gate is passed to the registry, which never
+imports it. It may import `audit`, `runtime` and the packages below those.
 """

@@ -1,47 +1,49 @@
-"""Golden cases: compile cases with what they must compile to, and the comparison of both.
+"""Golden cases: compile cases with their recorded outcome, and the comparison with the actual outcome.
 
-A case runs against the version at hand, whatever version of the same pack or catalog its request names, so that it
-stays valid when the number rises.
+A case runs against the given version, even if its request names another version of the same pack or catalog, so that it
+stays valid for later versions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
 import msgspec
 
-from contextplane.authoring.source_file import Authored, AuthorFile
+from contextplane.authoring.source_file import AuthorFile, NamedFile
 from contextplane.compiler.case import read_case
 from contextplane.compiler.errors import DocumentNotGiven, PackNotRequested
-from contextplane.compiler.overrides import put
-from contextplane.compiler.report import Moved, moved
-from contextplane.compiler.source import PackSource, placed
+from contextplane.compiler.overrides import put_value
+from contextplane.compiler.report import ItemChange, compare_contexts
+from contextplane.compiler.source import PackSource, add_place
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.evaluation.golden_case import Expected, Refused, as_expected, comparable, differing
+from contextplane.evaluation.golden_case import (
+    GoldenContext,
+    GoldenOutcome,
+    GoldenRefusal,
+    describe_difference,
+    read_outcome,
+    to_compiled_context,
+)
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 
 __all__ = [
     "SURFACE",
+    "CaseResult",
     "GoldenCaseInvalid",
     "GoldenFile",
-    "Ran",
-    "asked_by_all",
-    "check",
+    "check_cases",
+    "combined_case",
     "golden_documents",
-    "version_asked_for",
+    "requested_version",
 ]
 
 
 SURFACE = "tool_surface.json"
 """The one file of the folder that is no case: the tools that the pack is expected to expose."""
 
-
 _NEVER = "nothing is recorded of it: 'ctx golden record' writes it"
-
-
 _STAGE = "it is refused by another stage than before"
-
-
 _BY_HAND = "the case, or what is expected of it, was changed since it was recorded"
 
 
@@ -53,30 +55,30 @@ class GoldenCaseInvalid(ContextPlaneError):
 
 
 class GoldenFile(Value, frozen=True):
-    """A case by its name, where it stands, and what was recorded of it."""
+    """A golden case: its name, its file, the compile case, and the recorded outcome."""
 
     name: str
-    file: Authored
+    file: NamedFile
     case: dict[str, Json]
-    expected: Expected | Refused | None
+    expected: GoldenOutcome | None
 
 
-class Ran(Value, frozen=True):
-    """What came of one case. `stage` is the first that drifted, empty when none did.
+class CaseResult(Value, frozen=True):
+    """The result of a golden case. `stage`: the first that drifted, empty if none did.
 
-    `moved` is all that is otherwise by name, `notes` what else is wrong. `elsewhere`: every stage is the same, and the
-    pack is not the one that was recorded, so that the hash of the whole is another. `otherwise_refused`: it is refused
-    and was not, or the reverse.
+    `changes`: the items that differ; `notes`: what else is wrong. `other_version`: every stage is the same, but the
+    pack is not the recorded one, so that the hash of the whole differs. `refusal_changed`: the case is refused and was
+    not, or the reverse.
     """
 
     name: str
-    found: Expected | Refused
+    actual: GoldenOutcome
     stage: str = ""
     notes: tuple[str, ...] = ()
-    moved: tuple[Moved, ...] = ()
-    elsewhere: bool = False
+    changes: tuple[ItemChange, ...] = ()
+    other_version: bool = False
     recorded: bool = True
-    otherwise_refused: bool = False
+    refusal_changed: bool = False
 
     @property
     def passed(self) -> bool:
@@ -85,86 +87,87 @@ class Ran(Value, frozen=True):
     @property
     def words(self) -> str:
         """What is wrong, in one line."""
-        return "; ".join((*(f"{difference.kind} {difference.id}" for difference in self.moved), *self.notes))
+        return "; ".join((*(f"{change.kind} {change.id}" for change in self.changes), *self.notes))
 
     @property
     def refused(self) -> str:
-        """The code with which it is refused, which may be what is expected; empty when it compiles."""
-        return self.found.refused if isinstance(self.found, Refused) else ""
+        """The error code if the case is refused, which may be expected; empty if it compiles."""
+        return self.actual.refused if isinstance(self.actual, GoldenRefusal) else ""
 
 
 def golden_documents(documents: Iterable[Json]) -> tuple[GoldenFile, ...]:
-    """Cases as a registry kept them: each has its name, and the document of its file."""
+    """Read cases as a registry keeps them: each has its name, and the document of its file."""
     return tuple(
-        golden_file(str(document["name"]), document["case"])
+        read_golden(str(document["name"]), document["case"])
         for document in documents
         if isinstance(document, dict) and "case" in document
     )
 
 
-def check(source: PackSource, files: Iterable[GoldenFile]) -> tuple[Ran, ...]:
-    """Compile every case, and compare it with what was recorded."""
+def check_cases(source: PackSource, files: Iterable[GoldenFile]) -> tuple[CaseResult, ...]:
+    """Compile every case, and compare it with its recorded outcome."""
     return tuple(compare_golden(file, compile_golden(source, file)) for file in files)
 
 
-def golden_file(name: str, value: Json, file: Authored | None = None, *, anew: bool = False) -> GoldenFile:
+def read_golden(name: str, value: Json, file: NamedFile | None = None, *, anew: bool = False) -> GoldenFile:
+    """Read a golden case. `anew`: drop an outcome that cannot be read: it will be recorded again."""
     where = file.where("/expected") if file is not None else name
     if not isinstance(value, dict):
         raise GoldenCaseInvalid("must be an object", at=where, hint="put a request there; 'ctx new FILE --request'")
-    case = {key: one for key, one in value.items() if key != "expected"}
+    case = {key: member for key, member in value.items() if key != "expected"}
     try:
-        expected = as_expected(value["expected"]) if "expected" in value else None
+        expected = read_outcome(value["expected"]) if "expected" in value else None
     except msgspec.ValidationError as error:
         if not anew:
             words = "what is expected has not its form, or was recorded by an older compiler"
             raise GoldenCaseInvalid(words, at=where, hint="'ctx golden record' writes it anew") from error
         expected = None
-    return GoldenFile(name=name, file=file or _kept(name, value), case=case, expected=expected)
+    return GoldenFile(name=name, file=file or _document_file(name, value), case=case, expected=expected)
 
 
-def _kept(name: str, value: Json) -> Authored:
-    return Authored(path=name, file=AuthorFile(value, b"", {}))
+def _document_file(name: str, value: Json) -> NamedFile:
+    return NamedFile(path=name, file=AuthorFile(value, b"", {}))
 
 
-def compile_golden(source: PackSource, one: GoldenFile) -> Expected | Refused:
-    """What the case comes to now. That it is refused may be what is expected; that it is no case may not."""
+def compile_golden(source: PackSource, golden: GoldenFile) -> GoldenOutcome:
+    """Compile a golden case. A refusal is an outcome; a file that is no compile case is an error."""
     try:
-        case = read_case(_for_version(one, [lineage.ref for lineage in source.lineage]))
+        case = read_case(_for_version(golden, [lineage.ref for lineage in source.lineage]))
     except ContextPlaneError as error:
-        raise placed(error, source, one.file) from None
+        raise add_place(error, source, golden.file) from None
     try:
         compiled = source.compile(case)
     except (PackNotRequested, DocumentNotGiven) as error:
-        raise placed(error, source, one.file) from None  # a case of another pack: nothing of this one is tried by it
+        raise add_place(error, source, golden.file) from None  # a case of another pack, which tests nothing of this one
     except ContextPlaneError as error:
-        return Refused(refused=error.code, stage=str(error.details.get("stage", ""))).recorded_of(one.case)
-    return Expected.of(compiled, one.case)
+        return GoldenRefusal(refused=error.code, stage=str(error.details.get("stage", ""))).record_for(golden.case)
+    return GoldenContext.of(compiled, golden.case)
 
 
 def _for_version(case: GoldenFile, own: Iterable[str]) -> Json:
-    """The case, naming these versions of pack and catalogs instead of any others."""
+    """The case with these versions of pack and catalogs in place of others."""
     refs = _refs(case)
     if refs is None:
         return case.case
     here = {ref.partition("@")[0]: ref for ref in own}
     same = [here.get(ref.partition("@")[0], ref) if isinstance(ref, str) else ref for ref in refs]
-    return put(case.case, "/request/context_pack_refs", same)
+    return put_value(case.case, "/request/context_pack_refs", same)
 
 
-def asked_by_all(files: Sequence[GoldenFile], own: str) -> Json:
-    """The first case, naming this version of the pack, and every catalog that any of them names."""
+def combined_case(files: Sequence[GoldenFile], own: str) -> Json:
+    """The first case, with this version of the pack, and every catalog that any of the cases names."""
     first = _for_version(files[0], [own])
     if _refs(files[0]) is None:
         return first
-    named = [ref for file in files for ref in _refs(file) or () if isinstance(ref, str)]
-    others = [ref for ref in named if ref.partition("@")[0] != own.partition("@")[0]]
-    return put(first, "/request/context_pack_refs", [own, *dict.fromkeys(others)])
+    refs = [ref for file in files for ref in _refs(file) or () if isinstance(ref, str)]
+    others = [ref for ref in refs if ref.partition("@")[0] != own.partition("@")[0]]
+    return put_value(first, "/request/context_pack_refs", [own, *dict.fromkeys(others)])
 
 
-def version_asked_for(files: Sequence[GoldenFile]) -> str:
+def requested_version(files: Sequence[GoldenFile]) -> str:
     """The version that every case names first."""
-    named = {str(refs[0]) if (refs := _refs(file)) else "" for file in files}
-    version = named.pop() if len(named) == 1 else ""
+    versions = {str(refs[0]) if (refs := _refs(file)) else "" for file in files}
+    version = versions.pop() if len(versions) == 1 else ""
     if not version:
         raise GoldenCaseInvalid(
             "the cases do not all name one version", at=files[0].file.path, hint="say which pack: REF or FILE"
@@ -173,58 +176,82 @@ def version_asked_for(files: Sequence[GoldenFile]) -> str:
 
 
 def _refs(case: GoldenFile) -> list[Json] | None:
-    """What the request of a case names; None when it is of no form."""
+    """The documents that the request of a case names; None if it has no such list."""
     request = case.case.get("request")
     refs = request.get("context_pack_refs") if isinstance(request, dict) else None
     return refs if isinstance(refs, list) else None
 
 
-def compare_golden(case: GoldenFile, found: Expected | Refused) -> Ran:
+def compare_golden(case: GoldenFile, actual: GoldenOutcome) -> CaseResult:
+    """Compare the actual outcome of a case with its recorded one."""
     expected = case.expected
     if expected is None:
-        return Ran(name=case.name, found=found, stage="record", notes=(_NEVER,), recorded=False)
-    if found == expected:
-        return Ran(name=case.name, found=found)
-    if isinstance(found, Refused) and isinstance(expected, Refused) and found.refused == expected.refused:
-        return Ran(name=case.name, found=found, stage="record", notes=tuple(_by_hand(case, expected)) or (_STAGE,))
-    if isinstance(found, Refused):
-        was = f"{expected.refused} was expected" if isinstance(expected, Refused) else "it was compiled"
-        notes = (f"refused with {found.refused}; {was}", *_by_hand(case, expected))
-        return Ran(
-            name=case.name,
-            found=found,
-            stage=found.stage or "read",
-            notes=notes,
-            otherwise_refused=isinstance(expected, Expected),
-        )
-    if isinstance(expected, Refused):
-        was = f"compiled; {expected.refused} was expected"
-        return Ran(name=case.name, found=found, stage=expected.stage or "read", notes=(was,), otherwise_refused=True)
-    return _compared(case, expected, found)
+        return CaseResult(name=case.name, actual=actual, stage="record", notes=(_NEVER,), recorded=False)
+    if actual == expected:
+        return CaseResult(name=case.name, actual=actual)
+    match actual:
+        case GoldenRefusal():
+            return _compare_refusal(case, expected, actual)
+        case GoldenContext():
+            return _compare_context(case, expected, actual)
+        case unreachable:
+            assert_never(unreachable)
 
 
-def _compared(case: GoldenFile, expected: Expected, found: Expected) -> Ran:
-    """Two that compiled and are not the same. The number of the pack alone may be another."""
-    otherwise = moved(comparable(expected), comparable(found))
-    stage = next(_drifted(expected, found), "")
-    notes = [*_by_hand(case, expected)]
-    if expected.compiler_version != found.compiler_version:
-        notes.append(f"compiler {expected.compiler_version[:20]} recorded it, and this is {found.compiler_version}")
-    elif notes and not stage and not otherwise:
-        return Ran(name=case.name, found=found, stage="record", notes=tuple(notes))
-    if not stage and not otherwise and not notes and expected.lineage != found.lineage:
-        return Ran(name=case.name, found=found, elsewhere=True)
-    if not otherwise and not notes:
-        notes.append(f"nothing by name; {differing(expected, found)}")
-    return Ran(name=case.name, found=found, stage=stage or "seal", notes=tuple(notes), moved=otherwise)
+def _compare_refusal(case: GoldenFile, expected: GoldenOutcome, actual: GoldenRefusal) -> CaseResult:
+    edits = tuple(_edit_notes(case, expected))
+    match expected:
+        case GoldenRefusal() if expected.refused == actual.refused:
+            return CaseResult(name=case.name, actual=actual, stage="record", notes=edits or (_STAGE,))
+        case GoldenRefusal():
+            before = f"{expected.refused} was expected"
+        case GoldenContext():
+            before = "it was compiled"
+        case unreachable:
+            assert_never(unreachable)
+    return CaseResult(
+        name=case.name,
+        actual=actual,
+        stage=actual.stage or "read",
+        notes=(f"refused with {actual.refused}; {before}", *edits),
+        refusal_changed=isinstance(expected, GoldenContext),
+    )
 
 
-def _by_hand(case: GoldenFile, expected: Expected | Refused) -> Iterator[str]:
-    """What says of itself that it was changed after it was recorded."""
-    if expected.recorded != expected.digest_with(case.case):
+def _compare_context(case: GoldenFile, expected: GoldenOutcome, actual: GoldenContext) -> CaseResult:
+    match expected:
+        case GoldenContext():
+            return _compare_contexts(case, expected, actual)
+        case GoldenRefusal():
+            note, stage = f"compiled; {expected.refused} was expected", expected.stage or "read"
+            return CaseResult(name=case.name, actual=actual, stage=stage, notes=(note,), refusal_changed=True)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _compare_contexts(case: GoldenFile, expected: GoldenContext, actual: GoldenContext) -> CaseResult:
+    """Compare two different contexts. Only the version of the pack may differ without drift."""
+    changes = compare_contexts(to_compiled_context(expected), to_compiled_context(actual))
+    stage = next(_drifted_stages(expected, actual), "")
+    notes = [*_edit_notes(case, expected)]
+    if expected.compiler_version != actual.compiler_version:
+        notes.append(f"compiler {expected.compiler_version[:20]} recorded it, and this is {actual.compiler_version}")
+    elif notes and not stage and not changes:
+        return CaseResult(name=case.name, actual=actual, stage="record", notes=tuple(notes))
+    if not stage and not changes and not notes and expected.lineage != actual.lineage:
+        return CaseResult(name=case.name, actual=actual, other_version=True)
+    if not changes and not notes:
+        notes.append(f"nothing by name; {describe_difference(expected, actual)}")
+    return CaseResult(name=case.name, actual=actual, stage=stage or "seal", notes=tuple(notes), changes=changes)
+
+
+def _edit_notes(case: GoldenFile, expected: GoldenOutcome) -> Iterator[str]:
+    """Yield a note if the case or its outcome was edited after it was recorded."""
+    if expected.recorded != expected.digest_for(case.case):
         yield _BY_HAND
 
 
-def _drifted(expected: Expected, found: Expected) -> Iterator[str]:
-    """The stages whose hash is another, in their order."""
-    return (name for name in {**found.stages, **expected.stages} if found.stages.get(name) != expected.stages.get(name))
+def _drifted_stages(expected: GoldenContext, actual: GoldenContext) -> Iterator[str]:
+    """Yield the stages whose hash differs, in their order."""
+    names = {**actual.stages, **expected.stages}
+    return (name for name in names if actual.stages.get(name) != expected.stages.get(name))

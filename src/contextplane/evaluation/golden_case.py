@@ -1,7 +1,7 @@
-"""What a golden case must compile to: manifests, controls, budget and hashes, or the refusal that it must meet."""
+"""The outcome of a golden case: manifests, controls, budget and hashes, or the refusal."""
 
 from collections.abc import Iterator
-from typing import Self, cast
+from typing import Self, TypeAlias, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -22,10 +22,17 @@ from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.value import Document
 
-__all__ = ["Expected", "Refused", "as_expected", "comparable", "differing"]
+__all__ = [
+    "GoldenContext",
+    "GoldenOutcome",
+    "GoldenRefusal",
+    "describe_difference",
+    "read_outcome",
+    "to_compiled_context",
+]
 
 _HASHES = frozenset({"lineage", "compiled_context_hash", "stages", "recorded"})
-_TOLD = 3
+_NAMED_PLACES = 3
 
 _NO_PROMPT = CompiledPrompt(system="", developer="", task="", context_blocks=())
 _NO_LEDGER = ContextLedger(
@@ -40,29 +47,29 @@ _NO_LEDGER = ContextLedger(
 )
 
 
-class _Recorded(Document, frozen=True, kw_only=True):
-    """`recorded` is the digest of the case and of all the rest: so nobody changes either by hand unnoticed."""
+class _RecordedOutcome(Document, frozen=True, kw_only=True):
+    """An outcome. `recorded`: the digest of the case and all other fields, so that edits are noticed."""
 
     recorded: str = ""
 
-    def recorded_of(self, case: Json) -> Self:
-        """The same, with the digest that it has when it was recorded of this case."""
-        return replace(self, recorded=self.digest_with(case))
+    def record_for(self, case: Json) -> Self:
+        """The outcome with the digest for this case."""
+        return replace(self, recorded=self.digest_for(case))
 
-    def digest_with(self, case: Json) -> str:
-        """What `recorded` is, when this was recorded of the case."""
+    def digest_for(self, case: Json) -> str:
+        """The value of `recorded` for this case."""
         return str(Digest.of(canonical([case, cast("Json", msgspec.to_builtins(replace(self, recorded="")))])))
 
 
-class Refused(_Recorded, frozen=True, kw_only=True):
-    """The code of the error that refuses the case, and the stage."""
+class GoldenRefusal(_RecordedOutcome, frozen=True, kw_only=True):
+    """A refusal: the code of the error, and the stage."""
 
     refused: str
     stage: str
 
 
-class Expected(_Recorded, frozen=True, kw_only=True):
-    """What was compiled. `lineage` names the documents, `stages` the hash of what each stage produced."""
+class GoldenContext(_RecordedOutcome, frozen=True, kw_only=True):
+    """A compiled context. `lineage`: the documents; `stages`: the hash of what each stage produced."""
 
     compiler_version: str
     lineage: tuple[Lineage, ...]
@@ -87,42 +94,45 @@ class Expected(_Recorded, frozen=True, kw_only=True):
             runtime_controls=compiled.runtime_controls,
             evidence_gate=compiled.evidence_gate,
             budget_report=compiled.budget_report,
-        ).recorded_of(case)
+        ).record_for(case)
 
 
-def as_expected(value: Json) -> Expected | Refused:
-    """What a file says; msgspec's error when it has neither form."""
+GoldenOutcome: TypeAlias = GoldenContext | GoldenRefusal
+
+
+def read_outcome(value: Json) -> GoldenOutcome:
+    """Read a recorded outcome. A value that has neither form raises msgspec's error."""
     if isinstance(value, dict) and "refused" in value:
-        return msgspec.convert(value, type=Refused)
-    return msgspec.convert(value, type=Expected)
+        return msgspec.convert(value, type=GoldenRefusal)
+    return msgspec.convert(value, type=GoldenContext)
 
 
-def comparable(expected: Expected) -> CompiledContext:
-    """A compiled context of what is recorded, so that two can be told apart by name."""
+def to_compiled_context(outcome: GoldenContext) -> CompiledContext:
+    """A compiled context of what is recorded, so that the items of two can be compared."""
     return CompiledContext(
         compiled_prompt=_NO_PROMPT,
-        manifests=expected.manifests,
-        runtime_controls=expected.runtime_controls,
-        budget_report=expected.budget_report,
+        manifests=outcome.manifests,
+        runtime_controls=outcome.runtime_controls,
+        budget_report=outcome.budget_report,
         context_ledger=_NO_LEDGER,
-        policy_decision=expected.policy_decision,
-        evidence_gate=expected.evidence_gate,
+        policy_decision=outcome.policy_decision,
+        evidence_gate=outcome.evidence_gate,
     )
 
 
-def differing(one: Expected, other: Expected) -> str:
-    """In which members two differ that are the same by name: of many the first, and hashes only when they alone do."""
-    places = list(_differing(msgspec.to_builtins(one), msgspec.to_builtins(other), ""))
+def describe_difference(expected: GoldenContext, actual: GoldenContext) -> str:
+    """Name the first members in which two outcomes with equal items differ; hashes only if nothing else."""
+    places = list(_differing_places(msgspec.to_builtins(expected), msgspec.to_builtins(actual), ""))
     shown = [place for place in places if place.partition(".")[0] not in _HASHES] or [
         place for place in places if place != "recorded"
     ]
-    more = f" and {len(shown) - _TOLD} more" if len(shown) > _TOLD else ""
-    return f"{', '.join(shown[:_TOLD])}{more} {'is' if len(shown) == 1 else 'are'} not as recorded"
+    more = f" and {len(shown) - _NAMED_PLACES} more" if len(shown) > _NAMED_PLACES else ""
+    return f"{', '.join(shown[:_NAMED_PLACES])}{more} {'is' if len(shown) == 1 else 'are'} not as recorded"
 
 
-def _differing(one: object, other: object, at: str) -> Iterator[str]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for name in {**one, **other}:
-            yield from _differing(one.get(name), other.get(name), f"{at}.{name}" if at else str(name))
-    elif one != other:
+def _differing_places(a: object, b: object, at: str) -> Iterator[str]:
+    if isinstance(a, dict) and isinstance(b, dict):
+        for name in {**a, **b}:
+            yield from _differing_places(a.get(name), b.get(name), f"{at}.{name}" if at else str(name))
+    elif a != b:
         yield at

@@ -1,15 +1,11 @@
-"""Lines that are found again: what a ref's lines were when it was written, and where they are in the file now.
+"""Anchors of refs: making one from the lines of a file, and locating those lines later.
 
 It reads no file; a file is the tuple of its lines, without their ends. An anchor's `digest` is the SHA-256 of the
-lines, each with one line feed, so that `sed -n 3,7p FILE | sha256sum` gives it. Its contexts and its probe are marks of
-single lines, which only say where to look: nothing counts as found before its digest agrees.
+lines, each with one line feed, so that `sed -n 3,7p FILE | sha256sum` gives it. Its contexts and its probe are marks: a
+mark is the CRC-32 of one line. Marks narrow the search and prove nothing: no block counts before its digest agrees.
 
-The law: other lines are never shown as if they were the old ones. Code repeats itself, so a block is known by its
-neighbours. Where they leave a doubt it counts as changed or gone, and not as moved or current.
-
-Where lines stand in a file, by their marks: made once for a file, however many refs lead into it.
-
-A mark is the CRC-32 of one line. It says where to look and proves nothing.
+The law: other lines are never shown as if they were the old ones. Code repeats itself, so a block is identified by its
+neighbours. Where they leave a doubt, the block is reported as changed or gone, not as moved or current.
 """
 
 import hashlib
@@ -20,41 +16,40 @@ from itertools import islice
 from typing import Literal
 from zlib import crc32
 
-from contextplane.model.handoff import Anchor, Lines, Ref
+from contextplane.model.handoff import Anchor, LineRange, Ref
 from contextplane.model.value import Value
 
 __all__ = [
     "AROUND",
     "CANDIDATES",
     "NO_LINE",
-    "Located",
+    "BlockLocation",
+    "LineIndex",
+    "LineState",
     "Neighbours",
-    "Standing",
-    "State",
-    "anchored",
-    "located",
+    "is_in_place",
+    "locate_block",
+    "make_anchor",
     "mark_of",
     "marks_of",
-    "stands",
-    "written",
+    "marks_text",
 ]
 
 AROUND = 3
-"""So many lines on either side are an anchor's context."""
+"""Lines on either side of a block that are its context in the anchor."""
 NO_LINE = -1
 """No line has this mark."""
-_DIGITS = 8
-"""Of a mark."""
 CANDIDATES = 1024
-"""So many places of a line are looked at, and no more."""
+"""How many places of one line are tried at most."""
+_DIGITS = 8  # of a mark, in hex
 
 
 def mark_of(line: str) -> int:
     return crc32(line.encode())
 
 
-def written(lines: Sequence[str]) -> str:
-    """The marks of some lines as an anchor keeps them."""
+def marks_text(lines: Sequence[str]) -> str:
+    """The marks of these lines, concatenated as an anchor stores them."""
     return "".join(f"{mark_of(line):0{_DIGITS}x}" for line in lines)
 
 
@@ -65,25 +60,25 @@ def marks_of(text: str) -> tuple[int, ...]:
         return (NO_LINE,)
 
 
-class Standing:
-    """The lines of one file and where each of them stands, which is found out when it is first asked for."""
+class LineIndex:
+    """The lines of one file, and an index of their places by mark, which is built on first use."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self._places: dict[int, list[int]] | None = None
 
     def places(self, mark: int) -> Sequence[int]:
-        """All places of a line, from the top."""
+        """All places of the line with this mark, from the top."""
         if self._places is None:
             self._places = self._by_mark()
         return self._places.get(mark, ())
 
     def nearest(self, mark: int, at: int) -> Iterator[int]:
-        """The places of a line from `at` outwards; of a line that stands everywhere, only the nearest."""
+        """The places of a line from `at` outwards, at most `CANDIDATES` of them."""
         return islice(_outwards(self.places(mark), at), CANDIDATES)
 
     def runs(self, marks: Sequence[int], at: int) -> list[int]:
-        """Where these lines stand one after the other, the nearest first. The rarest of them is looked for."""
+        """Where these lines follow each other, the nearest first. The search goes by the rarest of them."""
         rarest = min(range(len(marks)), key=lambda n: len(self.places(marks[n])))
         starts = (place - rarest for place in self.nearest(marks[rarest], at + rarest))
         return [start for start in starts if start >= 0 and self._is_run(marks, start)]
@@ -92,11 +87,11 @@ class Standing:
         by_text: dict[str, list[int]] = {}
         for at, line in enumerate(self.lines):
             by_text.setdefault(line, []).append(at)
-        found: dict[int, list[int]] = {}
+        by_mark: dict[int, list[int]] = {}
         for line, places in by_text.items():
             mark = mark_of(line)
-            found[mark] = sorted(found[mark] + places) if mark in found else places
-        return found
+            by_mark[mark] = sorted(by_mark[mark] + places) if mark in by_mark else places
+        return by_mark
 
     def _is_run(self, marks: Sequence[int], start: int) -> bool:
         if start + len(marks) > len(self.lines):
@@ -105,7 +100,7 @@ class Standing:
 
 
 class Neighbours(Value, frozen=True):
-    """The marks of the lines above and below a block. One that stood at an edge of its file has that as neighbour."""
+    """The marks of the lines above and below a block. An edge of the file counts as a neighbour."""
 
     above: tuple[int, ...]
     below: tuple[int, ...]
@@ -114,47 +109,45 @@ class Neighbours(Value, frozen=True):
     def of(cls, anchor: Anchor) -> "Neighbours":
         return cls(above=marks_of(anchor.before), below=marks_of(anchor.after))
 
-    def agreeing(self, lines: Sequence[str], start: int, end: int) -> int:
+    def count_matches(self, lines: Sequence[str], start: int, end: int) -> int:
         """How many of the lines around a place are the old ones, each at its old distance."""
         alike = sum(at < len(lines) and mark_of(lines[at]) == mark for mark, at in self._at(start, end))
         return alike + AROUND * (self._at_top(start) + self._at_bottom(lines, end))
 
     def over(self, lines: Sequence[str], start: int) -> bool:
-        """Whether all that was above stands directly above a place."""
+        """Whether all lines that were above the block are directly above this place."""
         first = start - len(self.above)
         if not self.above or first < 0 or start > len(lines):
             return self._at_top(start)
         return all(mark_of(lines[first + n]) == mark for n, mark in enumerate(self.above))
 
     def under(self, lines: Sequence[str], end: int) -> bool:
-        """Whether all that was below stands directly below a place."""
+        """Whether all lines that were below the block are directly below this place."""
         if not self.below or end + len(self.below) > len(lines):
             return self._at_bottom(lines, end)
         return all(mark_of(lines[end + n]) == mark for n, mark in enumerate(self.below))
 
     def around(self, lines: Sequence[str], start: int, end: int) -> bool:
-        """Whether they all stand directly around a place."""
+        """Whether all neighbours are directly around this place."""
         return self.over(lines, start) and self.under(lines, end)
 
-    def pin(self, standing: Standing, start: int, end: int) -> bool:
-        """Whether a line that stands nowhere else in the file is as far from a place as it was."""
-        return any(
-            len(standing.places(mark)) == 1 and standing.places(mark)[0] == at for mark, at in self._at(start, end)
-        )
+    def pin(self, index: LineIndex, start: int, end: int) -> bool:
+        """Whether a neighbour that is unique in the file is at its old distance from this place."""
+        return any(len(index.places(mark)) == 1 and index.places(mark)[0] == at for mark, at in self._at(start, end))
 
-    def hold(self, standing: Standing, start: int, end: int) -> bool:
-        """Whether such a line is close by on either side, and one of them as far away as it was."""
-        lines = standing.lines
+    def hold(self, index: LineIndex, start: int, end: int) -> bool:
+        """Whether a neighbour that is unique in the file is close by on either side, one at its old distance."""
+        lines = index.lines
         over = {mark_of(line) for line in lines[max(0, start - AROUND) : start]} & {*self.above}
         under = {mark_of(line) for line in lines[end : end + AROUND]} & {*self.below}
         return (
-            (self._at_top(start) or _has_lone(standing, over))
-            and (self._at_bottom(lines, end) or _has_lone(standing, under))
-            and self.pin(standing, start, end)
+            (self._at_top(start) or _has_unique(index, over))
+            and (self._at_bottom(lines, end) or _has_unique(index, under))
+            and self.pin(index, start, end)
         )
 
     def _at(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Each of them, and where it would be around a place."""
+        """Each neighbour, and where it would be around this place."""
         yield from zip(reversed(self.above), range(start - 1, -1, -1), strict=False)
         yield from zip(self.below, range(end, end + AROUND), strict=False)
 
@@ -165,8 +158,8 @@ class Neighbours(Value, frozen=True):
         return not self.below and end == len(lines)
 
 
-def _has_lone(standing: Standing, marks: set[int]) -> bool:
-    return any(len(standing.places(mark)) == 1 for mark in marks)
+def _has_unique(index: LineIndex, marks: set[int]) -> bool:
+    return any(len(index.places(mark)) == 1 for mark in marks)
 
 
 def _outwards(places: Sequence[int], at: int) -> Iterator[int]:
@@ -181,28 +174,28 @@ def _outwards(places: Sequence[int], at: int) -> Iterator[int]:
             left -= 1
 
 
-State = Literal["current", "moved", "changed", "gone", "unanchored"]
+LineState = Literal["current", "moved", "changed", "gone", "unanchored"]
 
-_TELLING = 32
-"""A block with fewer characters than this may stand anywhere by chance: alone it tells nothing."""
+_DISTINCTIVE = 32
+"""A block with fewer characters than this may occur by chance: its text alone identifies nothing."""
 _SHIFTS = tuple(shift for distance in range(1, 33) for shift in (distance, -distance))
 _HASHED_LINES = 1 << 17
 _WIDER = 100
-"""By so many lines, and twice its own, a block may have grown and still be the one between its neighbours."""
+"""A block may grow to twice its length plus this many lines and still be the one between its neighbours."""
 
 _OTHERS = "the lines are no longer in their place; there are equal ones, but not among their old neighbours"
 
 
-class Located(Value, frozen=True):
-    """Where the lines of a ref are now, None when nowhere; `why` is said of whatever is not current."""
+class BlockLocation(Value, frozen=True):
+    """Where the lines of a ref are now, None when nowhere. `why`: the reason when they are not current."""
 
-    state: State
-    lines: Lines | None
+    state: LineState
+    lines: LineRange | None
     why: str = ""
 
 
-def anchored(lines: Sequence[str], span: Lines) -> Anchor | None:
-    """What is kept of those lines of the file, None when the file does not reach that far."""
+def make_anchor(lines: Sequence[str], span: LineRange) -> Anchor | None:
+    """Make the anchor of these lines of a file; None when the file ends before them."""
     if span.end > len(lines):
         return None
     start, end = span.start - 1, span.end
@@ -210,77 +203,85 @@ def anchored(lines: Sequence[str], span: Lines) -> Anchor | None:
     probe_at = max(range(len(block)), key=lambda n: (len(block[n].strip()), -n))
     return Anchor(
         digest=_digest(block),
-        before=written(lines[max(0, start - AROUND) : start]),
-        after=written(lines[end : end + AROUND]),
-        probe=written(block[probe_at : probe_at + 1]),
+        before=marks_text(lines[max(0, start - AROUND) : start]),
+        after=marks_text(lines[end : end + AROUND]),
+        probe=marks_text(block[probe_at : probe_at + 1]),
         probe_at=probe_at,
     )
 
 
-def located(lines: Sequence[str], ref: Ref, standing: Standing | None = None) -> Located:
-    """Find the lines of a ref. `standing` is of the same lines, for whoever looks for several refs in one file.
+def locate_block(lines: Sequence[str], ref: Ref, index: LineIndex | None = None) -> BlockLocation:
+    """Locate the lines of a ref. `index` is of the same lines, to be shared by several refs into one file.
 
     The cost grows with the file, never with the file times the block.
     """
     span, anchor = ref.lines, ref.anchor
     if anchor is None:
-        return Located(state="unanchored", lines=span) if span.end <= len(lines) else _gone(_past_end(span, lines))
-    if stands(lines, ref):
-        return Located(state="current", lines=span)
-    return _Hunt(standing or Standing(lines), span, anchor).found()
+        return (
+            BlockLocation(state="unanchored", lines=span)
+            if span.end <= len(lines)
+            else _as_gone(_past_end(span, lines))
+        )
+    if is_in_place(lines, ref):
+        return BlockLocation(state="current", lines=span)
+    return _BlockSearch(index or LineIndex(lines), span, anchor).locate()
 
 
-def stands(lines: Sequence[str], ref: Ref) -> bool:
-    """Whether an anchored block is at its place, all its neighbours around it. Lines beyond those do not matter."""
+def is_in_place(lines: Sequence[str], ref: Ref) -> bool:
+    """Whether an anchored block is at its old place among all its neighbours. Other lines do not matter."""
     start, end, anchor = ref.lines.start - 1, ref.lines.end, ref.anchor
     if anchor is None or end > len(lines) or _digest(lines[start:end]) != anchor.digest:
         return False
     return Neighbours.of(anchor).around(lines, start, end)
 
 
-class _Hunt:
-    """The search for one block that does not stand at its place among all its old neighbours."""
+class _BlockSearch:
+    """The search for a block that is not at its old place among all its old neighbours.
 
-    def __init__(self, standing: Standing, span: Lines, anchor: Anchor) -> None:
-        self._standing = standing
-        self._lines = standing.lines
+    Strategies are tried from the strongest evidence to the weakest: all neighbours, lines that are unique in the file,
+    then the block alone. The first that decides wins.
+    """
+
+    def __init__(self, index: LineIndex, span: LineRange, anchor: Anchor) -> None:
+        self._index = index
+        self._lines = index.lines
         self._anchor = anchor
         self._neighbours = Neighbours.of(anchor)
         self._at = span.start - 1
         self._length = len(span)
         self._probe = next(iter(marks_of(anchor.probe)), NO_LINE) if 0 <= anchor.probe_at < len(span) else NO_LINE
 
-    def found(self) -> Located:
-        """What the best witness says: all neighbours, then lines that stand nowhere else, then the block itself."""
-        witnesses = (self._at_the_old_place, self._among_all, self._between, self._held, self._alone)
-        said = (witness() for witness in witnesses)
-        return next((one for one in said if one is not None), None) or self._lost()
+    def locate(self) -> BlockLocation:
+        """Where the block is now, by the first strategy that decides."""
+        strategies = (self._at_the_old_place, self._among_all, self._between, self._near_unique_lines, self._alone)
+        results = (strategy() for strategy in strategies)
+        return next((result for result in results if result is not None), None) or self._no_match()
 
-    def _at_the_old_place(self) -> Located | None:
-        """Its neighbours are where they were, and it is not: whatever equals it elsewhere is another block."""
+    def _at_the_old_place(self) -> BlockLocation | None:
+        """Its neighbours are at their old place and it is not: an equal block elsewhere is another one."""
         start, end = self._at, self._at + self._length
         edges = not self._neighbours.above and not self._neighbours.below
         if edges or not self._neighbours.over(self._lines, start):
             return None
         if self._neighbours.under(self._lines, start):
-            return _gone("the lines were removed")
-        return _changed(start, end) if end <= len(self._lines) and self._neighbours.under(self._lines, end) else None
+            return _as_gone("the lines were removed")
+        return _as_changed(start, end) if end <= len(self._lines) and self._neighbours.under(self._lines, end) else None
 
-    def _among_all(self) -> Located | None:
-        """It stands elsewhere among all its neighbours. A little up or down is the usual case, and needs no search."""
+    def _among_all(self) -> BlockLocation | None:
+        """It is elsewhere among all its neighbours. A small shift is the usual case, and needs no search."""
         at = self._at + self._anchor.probe_at
         for shift in _SHIFTS if self._probe != NO_LINE else ():
             start = self._at + shift
             if not (0 <= start <= len(self._lines) - self._length) or mark_of(self._lines[at + shift]) != self._probe:
                 continue
             if self._is_whole(start) and self._is_block(start):
-                return self._is_at(start)
-        return next((self._is_at(start) for start in self._places if self._is_whole(start)), None)
+                return self._location(start)
+        return next((self._location(start) for start in self._places if self._is_whole(start)), None)
 
-    def _between(self) -> Located | None:
-        """Its neighbours stand elsewhere or wider apart. Lines may have been put beside it, or in its place."""
+    def _between(self) -> BlockLocation | None:
+        """Its neighbours are elsewhere or wider apart: lines were added beside it, or took its place."""
         if not self._neighbours.above and not self._neighbours.below:  # it was the whole file: some of it must be left
-            return self._within(0, len(self._lines)) if self._standing.places(self._probe) else None
+            return self._within(0, len(self._lines)) if self._index.places(self._probe) else None
         if not self._starts or not self._ends:
             return None
         ends, widest = sorted(self._ends), 2 * self._length + _WIDER
@@ -295,85 +296,85 @@ class _Hunt:
         _, _, start, end = min(gaps)
         return self._within(start, end)
 
-    def _within(self, start: int, end: int) -> Located:
-        """What stands at a place between all neighbours: the block with new lines beside it, or something else."""
+    def _within(self, start: int, end: int) -> BlockLocation:
+        """What is between all its neighbours: the block with new lines beside it, or other lines."""
         inside = [place for place in self._places if start <= place and place + self._length <= end]
         ends = [place for place in inside if place == start or place + self._length == end]
         above, below = self._neighbours.above, self._neighbours.below
         beside = [at for at in ends if (above and at == start) or (below and at + self._length == end)]
-        if beside or (len(inside) == 1 and (self._tells or (ends and self._is_only))):
-            return self._is_at(self._at if self._at in beside else (beside or inside)[0])
-        return _changed(start, end) if end > start else _gone("the lines were removed")
+        if beside or (len(inside) == 1 and (self._is_distinctive or (ends and self._is_only))):
+            return self._location(self._at if self._at in beside else (beside or inside)[0])
+        return _as_changed(start, end) if end > start else _as_gone("the lines were removed")
 
-    def _held(self) -> Located | None:
-        """A line that stands nowhere else is close to it on either side, as it was."""
-        held = [place for place in self._places if self._neighbours.hold(self._standing, place, place + self._length)]
-        return self._is_at(held[0]) if len(held) == 1 else None
+    def _near_unique_lines(self) -> BlockLocation | None:
+        """A neighbour that is unique in the file is close to it on either side, as before."""
+        places = [place for place in self._places if self._neighbours.hold(self._index, place, place + self._length)]
+        return self._location(places[0]) if len(places) == 1 else None
 
-    def _alone(self) -> Located | None:
-        """It is at the place with the most of its neighbours, which is its old one, or the only one there is."""
-        most = max(self._places, key=lambda place: (self._agreeing(place), place == self._at), default=None)
-        if most is None or (most != self._at and 0 < self._agreeing(self._at) >= self._agreeing(most)):
+    def _alone(self) -> BlockLocation | None:
+        """It is at the place with most of its neighbours, which is its old place or the only one."""
+        most = max(self._places, key=lambda place: (self._count_matches(place), place == self._at), default=None)
+        if most is None or (most != self._at and 0 < self._count_matches(self._at) >= self._count_matches(most)):
             return None
         start, end, neighbours = most, most + self._length, self._neighbours
         over, under = neighbours.over(self._lines, start), neighbours.under(self._lines, end)
-        half = most == self._at and self._agreeing(most) >= AROUND
-        if half and (self._is_only or neighbours.pin(self._standing, start, end)):
-            return self._is_at(most)
+        half = most == self._at and self._count_matches(most) >= AROUND
+        if half and (self._is_only or neighbours.pin(self._index, start, end)):
+            return self._location(most)
         if (neighbours.above and self._starts and not over) or (neighbours.below and self._ends and not under):
-            return None  # what stood beside it stands elsewhere
+            return None  # its neighbours are elsewhere
         beside = over or under
-        known = (beside or self._tells) if self._is_only else (beside and most == self._at)
-        return self._is_at(most) if known else None
+        is_identified = (beside or self._is_distinctive) if self._is_only else (beside and most == self._at)
+        return self._location(most) if is_identified else None
 
-    def _lost(self) -> Located:
-        """Nothing tells where it is. One neighbour at its place tells where it was."""
+    def _no_match(self) -> BlockLocation:
+        """No strategy matched: `changed` if the lines on one side are still in place, else `gone`."""
         end = self._at + self._length
         beside = (self._neighbours.above and self._neighbours.over(self._lines, self._at)) or (
             self._neighbours.below and self._neighbours.under(self._lines, end)
         )
         if beside and end <= len(self._lines):
-            return _changed(self._at, end)
-        return _gone(_OTHERS if self._places else "the lines are no longer in the file")
+            return _as_changed(self._at, end)
+        return _as_gone(_OTHERS if self._places else "the lines are no longer in the file")
 
     @cached_property
     def _candidates(self) -> list[int]:
-        """Where the line of the block that tells most stands, as far as it could be in its place there."""
+        """Where the block would start, for each place of its probe line that leaves room for it."""
         probe_at, last = self._anchor.probe_at, len(self._lines) - self._length
-        starts = (at - probe_at for at in self._standing.nearest(self._probe, self._at + probe_at))
+        starts = (at - probe_at for at in self._index.nearest(self._probe, self._at + probe_at))
         return [start for start in starts if 0 <= start <= last]
 
     @cached_property
     def _places(self) -> list[int]:
-        """Where the block stands, the nearest first. Where it may stand too often, only the likeliest are looked at."""
-        most, tried = max(1, _HASHED_LINES // self._length), self._candidates
-        if len(tried) > most:
-            tried = sorted(tried, key=lambda start: (-self._agreeing(start), abs(start - self._at)))[:most]
-        return [start for start in tried if self._is_block(start)]
+        """Where the block is, the nearest first. Of too many candidates only the likeliest are hashed."""
+        most, starts = max(1, _HASHED_LINES // self._length), self._candidates
+        if len(starts) > most:
+            starts = sorted(starts, key=lambda start: (-self._count_matches(start), abs(start - self._at)))[:most]
+        return [start for start in starts if self._is_block(start)]
 
     @property
     def _is_only(self) -> bool:
-        """Whether it stands at one place, and all were looked at."""
-        seen = max(1, _HASHED_LINES // self._length) >= len(self._candidates)
-        return len(self._places) == 1 and seen and len(self._standing.places(self._probe)) <= CANDIDATES
+        """Whether it is at exactly one place, and all candidates were hashed."""
+        all_hashed = max(1, _HASHED_LINES // self._length) >= len(self._candidates)
+        return len(self._places) == 1 and all_hashed and len(self._index.places(self._probe)) <= CANDIDATES
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where the lines end that stood above it."""
+        """Where the lines that were above it end now."""
         above = self._neighbours.above
-        return [at + len(above) for at in self._standing.runs(above, self._at - len(above))] if above else [0]
+        return [at + len(above) for at in self._index.runs(above, self._at - len(above))] if above else [0]
 
     @cached_property
     def _ends(self) -> list[int]:
-        """Where the lines begin that stood below it."""
+        """Where the lines that were below it begin now."""
         below = self._neighbours.below
-        return self._standing.runs(below, self._at + self._length) if below else [len(self._lines)]
+        return self._index.runs(below, self._at + self._length) if below else [len(self._lines)]
 
     @cached_property
-    def _tells(self) -> bool:
-        """Whether the block is long enough not to stand somewhere by chance."""
+    def _is_distinctive(self) -> bool:
+        """Whether the block is too long to occur somewhere by chance."""
         block = self._lines[self._places[0] : self._places[0] + self._length] if self._places else ()
-        return sum(len("".join(line.split())) for line in block) >= _TELLING
+        return sum(len("".join(line.split())) for line in block) >= _DISTINCTIVE
 
     def _is_block(self, start: int) -> bool:
         return _digest(self._lines[start : start + self._length]) == self._anchor.digest
@@ -381,32 +382,34 @@ class _Hunt:
     def _is_whole(self, start: int) -> bool:
         return self._neighbours.around(self._lines, start, start + self._length)
 
-    def _agreeing(self, start: int) -> int:
-        return self._neighbours.agreeing(self._lines, start, start + self._length)
+    def _count_matches(self, start: int) -> int:
+        return self._neighbours.count_matches(self._lines, start, start + self._length)
 
-    def _is_at(self, start: int) -> Located:
-        now = Lines(start=start + 1, end=start + self._length)
+    def _location(self, start: int) -> BlockLocation:
+        now = LineRange(start=start + 1, end=start + self._length)
         if start == self._at:
-            return Located(state="current", lines=now)
-        return Located(state="moved", lines=now, why=f"the lines moved, they are now {now.start}-{now.end}")
+            return BlockLocation(state="current", lines=now)
+        return BlockLocation(state="moved", lines=now, why=f"the lines moved, they are now {now.start}-{now.end}")
 
 
-def _closest(ends: Sequence[int], wanted: int) -> Sequence[int]:
-    """Those on either side of it."""
-    at = bisect_left(ends, wanted)
+def _closest(ends: Sequence[int], expected: int) -> Sequence[int]:
+    """The ends on either side of the expected one."""
+    at = bisect_left(ends, expected)
     return ends[max(0, at - 1) : at + 1]
 
 
-def _changed(start: int, end: int) -> Located:
-    now = Lines(start=start + 1, end=end)
-    return Located(state="changed", lines=now, why=f"the lines changed, at their place are now {now.start}-{now.end}")
+def _as_changed(start: int, end: int) -> BlockLocation:
+    now = LineRange(start=start + 1, end=end)
+    return BlockLocation(
+        state="changed", lines=now, why=f"the lines changed, at their place are now {now.start}-{now.end}"
+    )
 
 
-def _gone(why: str) -> Located:
-    return Located(state="gone", lines=None, why=why)
+def _as_gone(why: str) -> BlockLocation:
+    return BlockLocation(state="gone", lines=None, why=why)
 
 
-def _past_end(span: Lines, lines: Sequence[str]) -> str:
+def _past_end(span: LineRange, lines: Sequence[str]) -> str:
     return f"lines {span.start}-{span.end} are past the end of the file, which has {len(lines)}"
 
 

@@ -1,20 +1,19 @@
-"""Reading the document that an agent writes: everything that is wrong with it is told at once.
+"""Reading the document that an agent writes.
 
-What `get`, `write` and `ttl` answer is such a document: their read-only fields are known by name and ignored. Any other
-field that is not known is refused. It looks at no file and at no store.
-
-How large the parts of a document may be, and what answers add to one.
-
-Reading what an agent sent: what is wrong is noted with its place and guidance, and all of it is told at once.
+An invalid document is refused once, with all its problems and guidance for each. The answers of `get`, `write` and
+`ttl` are such documents: the read-only fields they add are known and ignored. Any other unknown field is a problem. It
+reads no file and no store.
 """
 
 import re
 from typing import Protocol, TypeVar
 
 from contextplane.handoff.errors import HandoffInvalid
-from contextplane.model.handoff import Diagram, HandoffDocument, Lines, Ref, Section, Status
+from contextplane.model.handoff import Diagram, HandoffDocument, LineRange, Ref, Section, Status
 from contextplane.model.ids import HandoffId
 from contextplane.model.json.canonical import Json
+from contextplane.model.problems import Problem, ProblemCollector
+from contextplane.model.suggestion import most_alike_name
 
 __all__ = [
     "MAX_SPAN",
@@ -22,10 +21,9 @@ __all__ = [
     "NAME_BYTES",
     "PATH_BYTES",
     "READ_ONLY",
-    "Noting",
-    "nearest",
+    "HandoffInputReader",
+    "quote_short",
     "read_document",
-    "shown",
 ]
 
 NAME_BYTES = (3, 120)
@@ -49,15 +47,13 @@ READ_ONLY = (
     "moved_refs",
     "unanchored_refs",
 )
-"""What `get`, `write` and `ttl` add to a document; `write` takes no notice of it."""
-
+"""The fields that `get`, `write` and `ttl` add to a document; `write` ignores them."""
 
 T = TypeVar("T")
 
 _TYPES = {str: "string", int: "integer", bool: "boolean", list: "array", dict: "object", float: "number"}
-_LISTED = 100  # problems that are listed one by one
+_LISTED = 100  # problems that details.problems lists
 _SHOWN = 60
-_ALIKE = 0.55
 
 
 class _Keyed(Protocol):
@@ -68,95 +64,88 @@ class _Keyed(Protocol):
 P = TypeVar("P", bound=_Keyed)
 
 
-def nearest(name: str, known: tuple[str, ...]) -> str | None:
-    """The known name that was probably meant: the one with most letters and pairs of letters in common."""
-    given = _parts(name[:_SHOWN].lower())
-    alike = {one: 2 * len(given & _parts(one)) / (len(given) + len(_parts(one))) for one in known}
-    best = max(known, key=alike.__getitem__)
-    return best if alike[best] >= _ALIKE else None
-
-
-def _parts(name: str) -> set[str]:
-    return {*name, *(name[n : n + 2] for n in range(len(name) - 1))}
-
-
-def shown(text: str) -> str:
-    """A text from outside, quoted and cut to what fits into a message."""
+def quote_short(text: str) -> str:
+    """A text from outside, quoted and cut to fit into a message."""
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
 
 
-class Noting:
-    """Reads values, and notes what is wrong instead of stopping. What it returns counts only when nothing was noted."""
+class HandoffInputReader(ProblemCollector):
+    """Reads the values of one call of a tool. The details of its problems are guidance for the agent."""
 
     def __init__(self, tool: str, action: str) -> None:
+        super().__init__()
         self._tool, self._action = tool, action
-        self._problems: list[dict[str, object]] = []
 
-    def check(self) -> None:
-        """Refuse when something was noted. `details` repeats the guidance of the first problem at its top."""
-        if not self._problems:
+    def raise_problems(self) -> None:
+        """Raise `HandoffInvalid` when there are problems. `details` begins with the guidance of the first."""
+        if not self.problems:
             return
-        first = self._problems[0]
-        required = [problem["path"] for problem in self._problems if problem.get("missing")]
-        more = f" (and {len(self._problems) - 1} more)" if len(self._problems) > 1 else ""
-        extra = {key: value for key, value in first.items() if key not in {"path", "message", "missing"}}
-        listed = [
-            {key: value for key, value in problem.items() if key != "missing"} for problem in self._problems[:_LISTED]
-        ]
-        details = {"tool": self._tool, "action": self._action, "field": first["path"], **extra}
+        first, *more = self.problems
+        also = f" (and {len(more)} more)" if more else ""
+        details = {"tool": self._tool, "action": self._action, "field": first.at, **_guidance(first)}
+        required = [problem.at for problem in self.problems if problem.details.get("missing")]
         if required:
             details["required_fields"] = required
+        listed = [
+            {"path": problem.at, "message": problem.message, **_guidance(problem)}
+            for problem in self.problems[:_LISTED]
+        ]
         raise HandoffInvalid(
-            f"{first['message']}{more}",
-            at=str(first["path"]),
+            f"{first.message}{also}",
+            at=first.at,
             hint="mend what details.problems lists",
-            details={**details, "problems": listed, "problems_total": len(self._problems)},
+            details={**details, "problems": listed, "problems_total": len(self.problems)},
         )
 
     def members(
         self, value: Json, place: str, known: tuple[str, ...], ignored: tuple[str, ...] = ()
     ) -> dict[str, Json] | None:
-        entry = self.typed(value, dict, place)
+        """The members of an object, each unknown one noted as a problem; None when it is no object."""
+        entry = self.of_type(value, dict, place)
         for name in sorted(entry.keys() - {*known, *ignored}) if entry else ():
-            near = nearest(name, known) if len(self._problems) < _LISTED else None
+            near = most_alike_name(name, known) if len(self.problems) < _LISTED else None
             meant = f"; did you mean {near}?" if near else f" (known: {', '.join(known)})"
             guidance: dict[str, object] = {"supported_field": near} if near else {}
             self.note(f"{place}.{name[:_SHOWN]}", f"is not known{meant}", unsupported_field=name[:_SHOWN], **guidance)
         return entry
 
     def entries(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> list[tuple[Json, str]]:
+        """The items of a list in `entry`, each with its place."""
         value = entry.get(key)
         if value is None and not (required and key in entry):
             if required:
-                self.missing(f"{at}{key}", required_type="array")
+                self.note_missing(f"{at}{key}", required_type="array")
             return []
-        return [(one, f"{at}{key}[{n}]") for n, one in enumerate(self.typed(value, list, f"{at}{key}") or [])]
+        return [(item, f"{at}{key}[{n}]") for n, item in enumerate(self.of_type(value, list, f"{at}{key}") or [])]
 
     def unique(self, parts: list[P | None], entries: list[tuple[Json, str]]) -> tuple[P, ...]:
+        """The parts that could be read. Two of the same key are a problem."""
         first: dict[str, str] = {}
         for part, (_, place) in zip(parts, entries, strict=True):
             if part is not None and part.key and first.setdefault(part.key, place) != place:
-                self.note(f"{place}.key", f"is that of {first[part.key]} as well: {shown(part.key)}")
+                self.note(f"{place}.key", f"is that of {first[part.key]} as well: {quote_short(part.key)}")
         return tuple(part for part in parts if part is not None)
 
-    def needed(self, entry: dict[str, Json], key: str, at: str) -> str:
+    def required_text(self, entry: dict[str, Json], key: str, at: str) -> str:
         if key not in entry:
-            self.missing(f"{at}{key}", required_type="string")
+            self.note_missing(f"{at}{key}", required_type="string")
             return ""
-        return self.typed(entry[key], str, f"{at}{key}") or ""
+        return self.of_type(entry[key], str, f"{at}{key}") or ""
 
     def text(self, entry: dict[str, Json], key: str, at: str) -> str | None:
         value = entry.get(key)
-        return None if value is None else self.typed(value, str, f"{at}{key}")
+        return None if value is None else self.of_type(value, str, f"{at}{key}")
 
-    def typed(self, value: object, kind: type[T], place: str) -> T | None:
+    def of_type(self, value: object, kind: type[T], place: str) -> T | None:
+        """The value if it has exactly this type; else note a problem and return None."""
         if type(value) is kind:
             return value
-        wanted = _TYPES[kind]
-        self.note(place, f"must be of type {wanted}, not {_type_of(value)}", required_type=wanted)
+        expected = _TYPES[kind]
+        self.note(place, f"must be of type {expected}, not {_type_of(value)}", required_type=expected)
         return None
 
     def within(self, value: Json, low: int, high: int | None, place: str) -> int:
+        """The number, or a problem when it is out of its bounds."""
         number = value if type(value) is int else low
         if number < low or (high is not None and number > high):
             bounds = f"at least {low}" if high is None else f"{low} to {high}"
@@ -164,11 +153,12 @@ class Noting:
             self.note(place, f"must be {bounds}, not {number}", **limits)
         return number
 
-    def missing(self, place: str, **guidance: object) -> None:
+    def note_missing(self, place: str, **guidance: object) -> None:
         self.note(place, "is required", missing=True, **guidance)
 
-    def note(self, place: str, message: str, **guidance: object) -> None:
-        self._problems.append({"path": place, "message": message, **guidance})
+
+def _guidance(problem: Problem) -> dict[str, object]:
+    return {key: value for key, value in problem.details.items() if key != "missing"}
 
 
 def _type_of(value: object) -> str:
@@ -187,15 +177,15 @@ _STATUS: dict[str, Status] = {"draft": "draft", "finalized": "finalized"}
 
 
 def read_document(value: Json) -> HandoffDocument:
-    """The document that a value is, or `HandoffInvalid` with all its problems in `details.problems`."""
+    """Read a document, or raise `HandoffInvalid` with all its problems in `details.problems`."""
     reader = _Reader("input", "write")
     document = reader.document(value)
-    reader.check()
+    reader.raise_problems()
     return document
 
 
-class _Reader(Noting):
-    """A document and its parts. What it returns counts only when nothing was noted."""
+class _Reader(HandoffInputReader):
+    """Reads a document and its parts."""
 
     def document(self, value: Json) -> HandoffDocument:
         entry = self.members(value, "document", _DOCUMENT, READ_ONLY)
@@ -210,7 +200,7 @@ class _Reader(Noting):
             tags=self._tags(entry),
             ttl_minutes=self._ttl(entry),
             status=self._status(entry),
-            sections=self.unique([self._section(one, place) for one, place in sections], sections),
+            sections=self.unique([self._section(item, place) for item, place in sections], sections),
         )
 
     # --- its parts ---------------------------------------------------------------------------------------------------
@@ -224,10 +214,10 @@ class _Reader(Noting):
         diagrams = self.entries(entry, "diagrams", at)
         return Section(
             key=self._key(entry, at),
-            title=self.needed(entry, "title", at),
+            title=self.required_text(entry, "title", at),
             description=self.text(entry, "description", at),
-            refs=self.unique([self._ref(one, there) for one, there in refs], refs),
-            diagrams=self.unique([self._diagram(one, there) for one, there in diagrams], diagrams),
+            refs=self.unique([self._ref(item, there) for item, there in refs], refs),
+            diagrams=self.unique([self._diagram(item, there) for item, there in diagrams], diagrams),
         )
 
     def _ref(self, value: Json, place: str) -> Ref | None:
@@ -251,8 +241,8 @@ class _Reader(Noting):
         at = f"{place}."
         return Diagram(
             key=self._key(entry, at),
-            title=self.needed(entry, "title", at),
-            mermaid=self.needed(entry, "mermaid", at),
+            title=self.required_text(entry, "title", at),
+            mermaid=self.required_text(entry, "mermaid", at),
             why=self.text(entry, "why", at),
         )
 
@@ -269,64 +259,64 @@ class _Reader(Noting):
         return name
 
     def _tags(self, entry: dict[str, Json]) -> tuple[str, ...]:
-        tags = self.typed(entry.get("tags", []), list, "document.tags") or []
-        return tuple(self.typed(one, str, f"document.tags[{n}]") or "" for n, one in enumerate(tags))
+        tags = self.of_type(entry.get("tags", []), list, "document.tags") or []
+        return tuple(self.of_type(tag, str, f"document.tags[{n}]") or "" for n, tag in enumerate(tags))
 
     def _ttl(self, entry: dict[str, Json]) -> int | None:
         minutes = entry.get("ttl_minutes")
-        if minutes is None or self.typed(minutes, int, "document.ttl_minutes") is None:
+        if minutes is None or self.of_type(minutes, int, "document.ttl_minutes") is None:
             return None
         return self.within(minutes, 1, MAX_TTL_MINUTES, "document.ttl_minutes")
 
     def _status(self, entry: dict[str, Json]) -> Status:
-        given = self.typed(entry.get("status", "draft"), str, "document.status")
-        status = None if given is None else _STATUS.get(given.strip().lower())
-        if given is not None and status is None:
-            self.note("document.status", f"is none of {', '.join(_STATUS)}: {shown(given)}", allowed=[*_STATUS])
+        text = self.of_type(entry.get("status", "draft"), str, "document.status")
+        status = None if text is None else _STATUS.get(text.strip().lower())
+        if text is not None and status is None:
+            self.note("document.status", f"is none of {', '.join(_STATUS)}: {quote_short(text)}", allowed=[*_STATUS])
         return status or "draft"
 
     def _key(self, entry: dict[str, Json], at: str) -> str:
-        key = self.needed(entry, "key", at).strip()
+        key = self.required_text(entry, "key", at).strip()
         if "key" in entry and type(entry["key"]) is str and _KEY.fullmatch(key) is None:
             form = "2 to 64 of a-z, 0-9, '_' and '-', the first a letter or digit"
-            self.note(f"{at}key", f"must be {form}: {shown(key)}", pattern=f"^{_KEY.pattern}$")
+            self.note(f"{at}key", f"must be {form}: {quote_short(key)}", pattern=f"^{_KEY.pattern}$")
         return key
 
     def _path(self, entry: dict[str, Json], at: str) -> str:
-        path = self.needed(entry, "path", at).strip().replace("\\", "/")
+        path = self.required_text(entry, "path", at).strip().replace("\\", "/")
         if type(entry.get("path")) is str and (problem := _path_problem(path)):
             self.note(f"{at}path", problem, guidance="write a path below the source root, such as src/app.py")
         return path
 
-    def _lines(self, entry: dict[str, Json], place: str) -> Lines:
-        """The range, in either form: `line_start` and `line_end`, or `lines`. When both are there they agree."""
-        lineses: list[Lines] = []
+    def _lines(self, entry: dict[str, Json], place: str) -> LineRange:
+        """The range of lines, as `line_start` and `line_end` or as `lines`. If both are there they must agree."""
+        ranges: list[LineRange] = []
         flat = [entry.get("line_start"), entry.get("line_end")]
         nested = entry.get("lines")
         if nested is None or flat != [None, None]:
-            lineses.append(self._range(flat, (f"{place}.line_start", f"{place}.line_end")))
+            ranges.append(self._range(flat, (f"{place}.line_start", f"{place}.line_end")))
         lines = None if nested is None else self.members(nested, f"{place}.lines", _LINES)
         if lines is not None:
-            ends = [lines.get(one) for one in _LINES]
-            lineses.append(self._range(ends, (f"{place}.lines.start", f"{place}.lines.end")))
-        if len(lineses) > 1 and lineses[0] != lineses[1]:
+            ends = [lines.get(name) for name in _LINES]
+            ranges.append(self._range(ends, (f"{place}.lines.start", f"{place}.lines.end")))
+        if len(ranges) > 1 and ranges[0] != ranges[1]:
             self.note(f"{place}.lines", "says something else than line_start and line_end")
-        return lineses[-1] if lineses else Lines(start=1, end=1)
+        return ranges[-1] if ranges else LineRange(start=1, end=1)
 
-    def _range(self, ends: list[Json], places: tuple[str, str]) -> Lines:
-        for one, place in zip(ends, places, strict=True):
-            if one is None:
-                self.missing(place)
-            elif self.typed(one, int, place) is not None:
-                self.within(one, 1, None, place)
+    def _range(self, ends: list[Json], places: tuple[str, str]) -> LineRange:
+        for number, place in zip(ends, places, strict=True):
+            if number is None:
+                self.note_missing(place)
+            elif self.of_type(number, int, place) is not None:
+                self.within(number, 1, None, place)
         start, end = (end if type(end) is int else 1 for end in ends)
         if not all(type(end) is int and end >= 1 for end in ends):
-            return Lines(start=1, end=1)
+            return LineRange(start=1, end=1)
         if end < start:
             self.note(places[1], f"must not be before the first line, {start}", minimum=start)
         elif end - start >= MAX_SPAN:
             self.note(places[1], f"leads over more than {MAX_SPAN} lines", maximum=start + MAX_SPAN - 1)
-        return Lines(start=start, end=end)
+        return LineRange(start=start, end=end)
 
 
 def _path_problem(path: str) -> str | None:
@@ -337,7 +327,7 @@ def _path_problem(path: str) -> str | None:
     if "\0" in path:
         return "holds a NUL character"
     if path.startswith("/"):
-        return f"is absolute: {shown(path)}"
+        return f"is absolute: {quote_short(path)}"
     if _DRIVE.match(path):
-        return f"names a drive: {shown(path)}"
-    return f"leads out of the source root: {shown(path)}" if ".." in path.split("/") else None
+        return f"names a drive: {quote_short(path)}"
+    return f"leads out of the source root: {quote_short(path)}" if ".." in path.split("/") else None

@@ -1,4 +1,4 @@
-"""Why something cannot be done with a handoff pack. `answer` is the kind and the code that clients know it by."""
+"""Errors of handoff packs. `answer` is the kind and the code that clients know an error by."""
 
 from typing import ClassVar
 
@@ -48,7 +48,7 @@ class HandoffNameTaken(HandoffRefusal):
 
 
 class HandoffAmbiguous(HandoffRefusal):
-    """A name that several packs have, and nothing decides between them. `details.candidate_ids` lists them."""
+    """A name of several packs, and nothing decides between them. `details.candidate_ids` lists them."""
 
     code: ClassVar[str] = "handoff_ambiguous"
     family: ClassVar[Family] = "conflict"
@@ -56,7 +56,7 @@ class HandoffAmbiguous(HandoffRefusal):
 
 
 class RevisionConflict(HandoffRefusal):
-    """Somebody wrote first. `details` says what changed since the expected revision, and how to go on."""
+    """Another writer was first. `details` says what changed since the expected revision, and how to go on."""
 
     code: ClassVar[str] = "handoff_revision_conflict"
     family: ClassVar[Family] = "conflict"

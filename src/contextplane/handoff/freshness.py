@@ -1,6 +1,6 @@
-"""How long a handoff pack is good for. Pure: the time now is handed in.
+"""Freshness and deadlines of handoff packs. Pure: the current time is a parameter.
 
-Deadlines: when a pack ends, and how that is moved. Pure.
+A pack is fresh, expires soon, or has expired. After its deadline it can still be read during the grace time.
 """
 
 from typing import Literal
@@ -13,14 +13,16 @@ from contextplane.model.value import Value
 __all__ = [
     "DEFAULT_TTL_MINUTES",
     "SOON",
-    "Freshness",
     "FreshnessState",
-    "available",
+    "PackFreshness",
     "deadline",
-    "filter_for",
+    "deadline_range",
     "freshness",
+    "is_available",
     "moved_deadline",
 ]
+
+DEFAULT_TTL_MINUTES = 24 * 60
 
 SOON = 900
 """With this many seconds left or fewer, a pack is about to expire."""
@@ -36,8 +38,8 @@ _WARNINGS: dict[FreshnessState, str | None] = {
 }
 
 
-class Freshness(Value, frozen=True):
-    """A pack's state at a moment; `seconds` are the whole seconds that are left, 0 when none are."""
+class PackFreshness(Value, frozen=True):
+    """The state of a pack at a moment. `seconds`: the whole seconds that are left, at least 0."""
 
     state: FreshnessState
     seconds: int
@@ -45,25 +47,28 @@ class Freshness(Value, frozen=True):
     warning: str | None
 
 
-def freshness(expires: Timestamp, now: Timestamp) -> Freshness:
-    """By whole seconds: in the last fraction of a second a pack is expired already."""
+def freshness(expires: Timestamp, now: Timestamp) -> PackFreshness:
+    """The freshness of a pack, by whole seconds: in the last fraction of a second it has expired already."""
     seconds = max(0, (_nanos(expires) - _nanos(now)) // _SECOND)
     state: FreshnessState = "expired" if seconds == 0 else "expiring_soon" if seconds <= SOON else "fresh"
-    return Freshness(state=state, seconds=seconds, human=_human(seconds), warning=_WARNINGS[state])
+    return PackFreshness(state=state, seconds=seconds, human=_human(seconds), warning=_WARNINGS[state])
 
 
-def available(expires: Timestamp, now: Timestamp, grace_seconds: int) -> bool:
-    """Whether a pack can still be had: until its deadline and the grace time behind it are over."""
+def is_available(expires: Timestamp, now: Timestamp, grace_seconds: int) -> bool:
+    """Whether a pack can still be read: until the grace time after its deadline is over."""
     return _nanos(now) <= _nanos(expires) + grace_seconds * _SECOND
 
 
-def filter_for(
-    wanted: FreshnessState | None, now: Timestamp, grace_seconds: int
+def deadline_range(
+    state: FreshnessState | None, now: Timestamp, grace_seconds: int
 ) -> tuple[Timestamp | None, Timestamp | None]:
-    """The deadlines that are meant, as (after, until): after < expires <= until. None means whatever is not expired."""
+    """The deadlines of packs in a state, as (after, until): after < expires <= until.
+
+    A state of None means all packs that have not expired.
+    """
     expired_until = _moment(_nanos(now) + _SECOND - 1)
     soon_until = _moment(_nanos(now) + (SOON + 1) * _SECOND - 1)
-    match wanted:
+    match state:
         case None:
             return expired_until, None
         case "fresh":
@@ -93,14 +98,17 @@ def _moment(nanos: int) -> Timestamp:
     return Timestamp(seconds=nanos // _SECOND, nanos=nanos % _SECOND)
 
 
-DEFAULT_TTL_MINUTES = 24 * 60
+# --- deadlines --------------------------------------------------------------------------------------------------------
 
 _LAST = Timestamp.parse("9999-12-31T23:59:59Z").seconds
 _FIELDS = ["ttl_minutes", "extend_minutes"]
 
 
 def deadline(start: Timestamp, minutes: int, *, field: str) -> Timestamp:
-    """So many minutes after `start`. What lies beyond the year 9999 is refused, and so is what is no span at all."""
+    """The deadline this many minutes after `start`.
+
+    `HandoffInvalid` when the minutes are out of bounds or the deadline is beyond the year 9999.
+    """
     if not 1 <= minutes <= MAX_TTL_MINUTES:
         raise HandoffInvalid(
             f"{field} must be between 1 and {MAX_TTL_MINUTES}",
@@ -122,7 +130,10 @@ def deadline(start: Timestamp, minutes: int, *, field: str) -> Timestamp:
 def moved_deadline(
     expires: Timestamp, now: Timestamp, *, ttl_minutes: int | None, extend_minutes: int | None
 ) -> Timestamp:
-    """From now, or from the deadline; from now as well when that has passed. Exactly one of both must be given."""
+    """The new deadline: `ttl_minutes` from now, or `extend_minutes` after the current one.
+
+    A deadline that has passed is extended from now. Exactly one of both must be given.
+    """
     if ttl_minutes is not None and extend_minutes is None:
         return deadline(now, ttl_minutes, field="ttl_minutes")
     if extend_minutes is not None and ttl_minutes is None:

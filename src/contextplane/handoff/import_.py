@@ -1,6 +1,6 @@
-"""Taking in the packs of another server: what is understood and new is stored, everything else is reported.
+"""Importing the packs of another server: what is valid and new is stored, everything else is reported.
 
-A pack keeps its id, its revision and its times. Taking the same ones in again changes nothing.
+A pack keeps its id, its revision and its times. Importing the same packs again changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import msgspec
 from contextplane.errors import ContextPlaneError
 from contextplane.handoff.document import read_document
 from contextplane.handoff.errors import HandoffInvalid
-from contextplane.handoff.freshness import available
+from contextplane.handoff.freshness import is_available
 from contextplane.handoff.reader import HandoffLimits
 from contextplane.handoff.storage import append_revision, ensure_page_key, history_of, record_revision
 from contextplane.model.handoff import SCHEMA_VERSION, HandoffPack, pack_bytes
@@ -22,30 +22,30 @@ from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.ports.objects import Objects
 from contextplane.ports.world import Ids
 
-__all__ = ["Offer", "Taken", "read_offer", "take"]
+__all__ = ["ImportCandidate", "ImportResult", "import_candidates", "read_candidate"]
 
 _AT_ONCE = 64
 _MOST_REVISION = 2**53 - 1
 _Verdict = Literal["new", "known"]
 
 
-class Offer(Value, frozen=True):
-    """A pack that was understood, and the bytes that it will be stored as."""
+class ImportCandidate(Value, frozen=True):
+    """A valid pack, and the bytes that it will be stored as."""
 
     pack: HandoffPack
     data: bytes
     digest: Digest
 
 
-class Taken(Value, frozen=True):
-    """The ids of the packs that were stored, and why each of the others was not, by its name."""
+class ImportResult(Value, frozen=True):
+    """The ids of the packs that were stored, and for each refused one, by name, why it was not."""
 
     stored: tuple[str, ...] = ()
     refused: Mapping[str, str] = {}
 
 
 class _Meta(Value, frozen=True):
-    """What a file says of a pack beside its document."""
+    """The fields of a pack in a file beside its document."""
 
     id: str
     revision: int
@@ -55,8 +55,8 @@ class _Meta(Value, frozen=True):
     schema_version: int
 
 
-def read_offer(handoff_id: HandoffId, data: bytes, *, now: Timestamp, limits: HandoffLimits) -> Offer:
-    """A pack from a file of another server. `HandoffInvalid` says why it is none, or is not taken."""
+def read_candidate(handoff_id: HandoffId, data: bytes, *, now: Timestamp, limits: HandoffLimits) -> ImportCandidate:
+    """Read a pack from a file of another server. `HandoffInvalid` says why it cannot be imported."""
     if len(data) > limits.max_pack_bytes:
         raise HandoffInvalid(f"larger than {limits.max_pack_bytes} bytes")
     try:
@@ -73,7 +73,7 @@ def read_offer(handoff_id: HandoffId, data: bytes, *, now: Timestamp, limits: Ha
         raise HandoffInvalid("the id in it is not that of its file")
     if not 1 <= meta.revision < _MOST_REVISION:
         raise HandoffInvalid("its revision is not a number that can be counted on")
-    if not available(times[2], now, limits.grace_seconds):
+    if not is_available(times[2], now, limits.grace_seconds):
         raise HandoffInvalid(f"expired at {meta.expires_at}")
     document = read_document(value)
     pack = HandoffPack(
@@ -90,60 +90,67 @@ def read_offer(handoff_id: HandoffId, data: bytes, *, now: Timestamp, limits: Ha
         expires_at=meta.expires_at,
     )
     stored = pack_bytes(pack)
-    return Offer(pack=pack, data=stored, digest=Digest.of(stored))
+    return ImportCandidate(pack=pack, data=stored, digest=Digest.of(stored))
 
 
-def take(catalog: Catalog, objects: Objects, offers: Sequence[Offer], ids: Ids) -> Taken:
-    """Store what is new of these packs, durably."""
+def import_candidates(
+    catalog: Catalog, objects: Objects, candidates: Sequence[ImportCandidate], ids: Ids
+) -> ImportResult:
+    """Store those of these packs that are new, durably."""
     stored: list[str] = []
     refused: dict[str, str] = {}
-    for start in range(0, len(offers), _AT_ONCE):
-        some = _sorted_out(catalog, offers[start : start + _AT_ONCE], refused)
-        if not some:
+    for start in range(0, len(candidates), _AT_ONCE):
+        new = _new_candidates(catalog, candidates[start : start + _AT_ONCE], refused)
+        if not new:
             continue
         with objects.batch() as batch:
-            for offer in some:
-                batch.put(offer.data)
+            for candidate in new:
+                batch.put(candidate.data)
             # Before anything is visible: what a killed process leaves behind is then known, and can be collected.
             with catalog.write(survives="crash") as tx:
-                for offer in some:
-                    record_revision(tx, offer.digest, len(offer.data))
+                for candidate in new:
+                    record_revision(tx, candidate.digest, len(candidate.data))
             batch.commit()
-            # Within the batch: until an event speaks of them, nothing else keeps them from being collected.
+            # Within the batch: until an event names them, nothing else keeps them from being collected.
             with catalog.write() as tx:
-                for offer in some:
-                    # Another process may have taken it in, or written to it, since we looked.
-                    if _verdict(tx, offer) == "new":
-                        append_revision(tx, pack=offer.pack, digest=offer.digest, size=len(offer.data), kind="imported")
-                        stored.append(offer.pack.id)
+                for candidate in new:
+                    # Another process may have imported it, or written to it, since it was checked.
+                    if _verdict(tx, candidate) == "new":
+                        append_revision(
+                            tx, pack=candidate.pack, digest=candidate.digest, size=len(candidate.data), kind="imported"
+                        )
+                        stored.append(candidate.pack.id)
                 ensure_page_key(tx, ids)
-    return Taken(stored=tuple(stored), refused=refused)
+    return ImportResult(stored=tuple(stored), refused=refused)
 
 
-def _sorted_out(catalog: Catalog, offers: Sequence[Offer], refused: dict[str, str]) -> list[Offer]:
+def _new_candidates(
+    catalog: Catalog, candidates: Sequence[ImportCandidate], refused: dict[str, str]
+) -> list[ImportCandidate]:
+    """The candidates that are not in the store yet. Why others are refused is added to `refused`."""
     new = []
     with catalog.read() as view:
-        for offer in offers:
-            verdict = _verdict(view, offer)
+        for candidate in candidates:
+            verdict = _verdict(view, candidate)
             if verdict == "new":
-                new.append(offer)
+                new.append(candidate)
             elif verdict != "known":
-                refused[offer.pack.id] = verdict
+                refused[candidate.pack.id] = verdict
     return new
 
 
-def _verdict(view: View | Transaction, offer: Offer) -> _Verdict | str:
-    """Whether it is new or known; else why ours stays."""
+def _verdict(view: View | Transaction, candidate: ImportCandidate) -> _Verdict | str:
+    """Whether a candidate is `new` or `known`; else why it conflicts with the pack in this store."""
     try:
-        history = history_of(view.streams, offer.pack.handoff_id)
+        history = history_of(view.streams, candidate.pack.handoff_id)
     except ContextPlaneError as error:
         return error.message
-    revision = offer.pack.revision
+    revision = candidate.pack.revision
     if revision <= history.last:
-        others = {event.digest for event in history.happened if event.revision == revision} - {None}
-        return f"conflict: another revision {revision} is kept here" if others - {offer.digest} else "known"
-    if history.happened and not history.alive:
+        others = {event.digest for event in history.events if event.revision == revision} - {None}
+        return f"conflict: another revision {revision} is kept here" if others - {candidate.digest} else "known"
+    if history.events and not history.alive:
         return "deleted here"
-    if history.happened and history.happened[-1].kind != "imported":
+    if history.events and history.events[-1].kind != "imported":
         return f"conflict: it went on to revision {revision} there and to {history.last} here"
     return "new"

@@ -1,23 +1,22 @@
-"""Foreign text inside a page: it can say anything and forge nothing.
+"""Escaping of foreign text in a markdown page, so that it cannot forge any part of the page.
 
-A page is lines; what an agent wrote must neither be one of our own lines nor end one of our fences, nor leave open a
-fence that swallows what follows.
+Text of an agent must not look like one of our own lines, must not end one of our fences, and must not leave a fence
+open that swallows what follows.
 """
 
 import re
 from collections.abc import Iterator
 
-__all__ = ["block", "code_block", "fenced", "one_line", "shortened"]
+from contextplane.model.invisible_characters import CONTROLS, FORMATTING, LINE_SEPARATORS
+
+__all__ = ["block", "code_block", "fenced_block", "one_line", "shorten"]
 
 _LONGEST = 140
-# Whatever some reader takes for the end of a line.
+# Everything that some reader takes for the end of a line.
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-# Control characters, those that turn the direction of writing, and those that nobody sees and a model may read: they
-# show another text than the one that is there.
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    r"\ud800-\udfff\U000e0000-\U000e007f]"
-)
+# Control characters, those that change the direction of writing, and invisible ones that a model may read: with them a
+# person sees another text than the one that is there.
+_CONTROL = re.compile(f"[{CONTROLS}\r{FORMATTING}{LINE_SEPARATORS}\ud800-\udfff]")
 _MARKER = re.compile(r"(?mi)^([^\S\n]*)(?=\[(?:LEGEND|CONTENT)\][^\S\n]*$)")
 _FENCE = re.compile(r"(?P<indent> {0,3})(?P<run>`{3,}|~{3,})(?P<info>.*)")
 _HTML = re.compile(r"( {0,3})(?=<[A-Za-z/!?])")
@@ -25,31 +24,32 @@ _TICKS = re.compile(r"`{3,}")
 
 
 def one_line(text: str) -> str:
-    """The text on one line: breaks and tabs become a space, control characters are shown escaped."""
-    if text.isprintable():
+    """Put a text on one line: breaks and tabs become a space, control characters are escaped."""
+    # Some invisible characters are printable to Python, none of them in ASCII.
+    if text.isascii() and text.isprintable():
         return text.strip()
-    return _escaped(_BREAK.sub(" ", text).replace("\t", " ")).strip()
+    return _escape_controls(_BREAK.sub(" ", text).replace("\t", " ")).strip()
 
 
-def shortened(text: str) -> str:
-    """The text on one line of at most 140 characters, its white space collapsed."""
+def shorten(text: str) -> str:
+    """Put a text on one line of at most 140 characters, its white space collapsed."""
     line = " ".join(one_line(text).split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "\u2026"
 
 
 def block(text: str) -> str:
-    """Markdown of several lines, which keeps to itself.
+    """Markdown of several lines, made safe to stand in a page.
 
-    A fence that it leaves open is closed, HTML at the start of a line is shown and not obeyed (a comment could hide
-    what follows), and no line of it is a marker of ours.
+    An open fence is closed, HTML at the start of a line is escaped (a comment could hide what follows), and no line is
+    one of our markers.
     """
     text = _lines(text).strip("\n")
     if "```" in text or "~~~" in text or "<" in text:
-        text = "\n".join(_closed(text))
+        text = "\n".join(_close_fences(text))
     return text
 
 
-def fenced(text: str, language: str) -> str:
+def fenced_block(text: str, language: str) -> str:
     """A code block whose fence is longer than any run of backticks inside."""
     inside = _lines(text).rstrip("\n")
     fence = "`" * max((len(run) + 1 for run in _TICKS.findall(inside)), default=3)
@@ -57,23 +57,24 @@ def fenced(text: str, language: str) -> str:
 
 
 def code_block(lines: tuple[str, ...], first: int, language: str) -> str:
-    """Numbered lines of code. Their numbers keep them from being a fence or a marker."""
-    if not "".join(lines).replace("\t", "").isprintable():
-        lines = tuple(map(_escaped, lines))
+    """A fenced block of numbered lines of code. The numbers keep a line from being a fence or a marker."""
+    text = "".join(lines).replace("\t", "")
+    if not (text.isascii() and text.isprintable()):
+        lines = tuple(map(_escape_controls, lines))
     numbered = "\n".join([f"{number:4}: {line}" for number, line in enumerate(lines, first)])
     return f"```{language}\n{numbered}\n```"
 
 
 def _lines(text: str) -> str:
-    """The same lines, all ended by a line feed, none of them a marker."""
-    return _MARKER.sub(r"\1\\", _escaped(_BREAK.sub("\n", text)))
+    """The text with line feeds as its only breaks, and no line that is a marker of ours."""
+    return _MARKER.sub(r"\1\\", _escape_controls(_BREAK.sub("\n", text)))
 
 
-def _closed(text: str) -> Iterator[str]:
-    """The lines, and what closes a fence among them that is not closed, by the rules of CommonMark.
+def _close_fences(text: str) -> Iterator[str]:
+    """The lines, with every open fence closed by the rules of CommonMark.
 
-    An indented fence may stand in a list, which ends at the first line that is indented less, and the fence with it; or
-    it may not. So it is closed there, whichever it is.
+    An indented fence may be in a list, which ends, and the fence with it, at the first line that is indented less; or
+    it may not be. It is closed there in either case.
     """
     indent, run = "", ""
     for line in text.split("\n"):
@@ -95,5 +96,5 @@ def _closed(text: str) -> Iterator[str]:
         yield indent + run
 
 
-def _escaped(text: str) -> str:
+def _escape_controls(text: str) -> str:
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)

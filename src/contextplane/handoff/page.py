@@ -1,11 +1,4 @@
-"""Which part of a pack a reader asks for, and how much of it each kind of reader gets.
-
-Page tokens: where a read goes on, signed with a key of the store, good for one revision of one pack and one query.
-
-A token is base64url of a few numbers, the text that was searched for, and 80 bits of an HMAC over all of it.
-
-The list of packs as markdown: one line for each.
-"""
+"""Pages of a pack: the requested part, how much each profile shows, and the list of packs."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -17,13 +10,13 @@ from contextplane.model.handoff import Status
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 
-__all__ = ["PROFILES", "PageArguments", "PageQuery", "Profile", "ProfileRule", "first_page", "listed"]
+__all__ = ["PROFILES", "PageArguments", "PageQuery", "Profile", "ProfileRule", "first_page", "list_markdown"]
 
 Profile = Literal["orchestrator", "reviewer", "executor"]
 
 
 class ProfileRule(Value, frozen=True):
-    """What a profile shows: compact without code, and at most `limit` chunks where nothing else is asked for."""
+    """How much a profile shows. `compact`: without code. `limit`: chunks per page by default."""
 
     compact: bool
     limit: int | None
@@ -37,7 +30,7 @@ PROFILES: dict[Profile, ProfileRule] = {
 
 
 class PageArguments(Value, frozen=True):
-    """What the caller said of the page; None is what was not said."""
+    """The arguments of a request for a page; None for each that was left out."""
 
     profile: Profile | None = None
     limit: int | None = None
@@ -47,12 +40,15 @@ class PageArguments(Value, frozen=True):
 
     @property
     def needle(self) -> str | None:
-        """The text that is searched for; blanks search for nothing."""
+        """The text to search for; None when it is blank."""
         return (self.contains or "").strip() or None
 
 
 class PageQuery(Value, frozen=True):
-    """A page of a pack: `limit` chunks from `offset` on, of those that contain a text. No limit is the profile's."""
+    """A page of a pack: `limit` chunks from `offset` on, of those that contain a text.
+
+    Without a limit that of the profile counts.
+    """
 
     profile: Profile = "orchestrator"
     limit: int | None = None
@@ -66,43 +62,39 @@ class PageQuery(Value, frozen=True):
 
     @property
     def most(self) -> int | None:
-        """How many chunks the page may have, None for all."""
+        """The most chunks on the page, None for all."""
         return PROFILES[self.profile].limit if self.limit is None else self.limit
 
     @property
     def paged(self) -> bool:
-        """Whether the page says that it is one."""
+        """Whether the LEGEND shows the paging fields."""
         return self.most is not None or self.offset > 0
 
 
-def first_page(given: PageArguments) -> PageQuery:
-    """The page that is asked for without a page token."""
+def first_page(arguments: PageArguments) -> PageQuery:
+    """The query of a request without a page token."""
     return PageQuery(
-        profile=given.profile or "orchestrator",
-        limit=given.limit,
-        offset=given.offset or 0,
-        contains=given.needle,
-        status=given.status,
+        profile=arguments.profile or "orchestrator",
+        limit=arguments.limit,
+        offset=arguments.offset or 0,
+        contains=arguments.needle,
+        status=arguments.status,
     )
 
 
-_PROFILES: tuple[Profile, ...] = tuple(PROFILES)
-_STATUSES: tuple[Status | None, ...] = (None, "draft", "finalized")
-
-
-def listed(rows: Iterable[HandoffRow], now: Timestamp) -> str:
-    """What `output list` shows."""
+def list_markdown(rows: Iterable[HandoffRow], now: Timestamp) -> str:
+    """The list of packs as `output list` shows it: one line for each."""
     lines = [_line(row, now) for row in rows]
     return "# Context packs\n\n" + "".join(lines) if lines else "No context packs found."
 
 
 def _line(row: HandoffRow, now: Timestamp) -> str:
     fresh = freshness(row.expires, now)
-    called = one_line(row.title or row.name or "") or "Untitled"
+    title = one_line(row.title or row.name or "") or "Untitled"
     warning = f" [warning: {fresh.warning}]" if fresh.warning else ""
     expires = str(row.expires).removesuffix("Z") + "+00:00"
-    # What the reference server tells comes first and as it tells it, for whoever takes its lines apart.
+    # The fields of the reference server come first and in its form, for clients that parse its lines.
     return (
-        f"- `{row.id}` \u2014 {called} (revision `{row.revision}`, ttl `{fresh.human}`, freshness `{fresh.state}`)"
+        f"- `{row.id}` \u2014 {title} (revision `{row.revision}`, ttl `{fresh.human}`, freshness `{fresh.state}`)"
         f"{warning} (status `{row.status}`, expires_at `{expires}`)\n"
     )

@@ -1,30 +1,31 @@
-"""Page tokens: signed claims of which page of which revision comes next."""
+"""Page tokens: signed claims of where a read goes on, good for one query on one revision of one pack.
+
+A token is base64url of a few numbers, the text that was searched for, and 80 bits of an HMAC over all of it, with a key
+of the store.
+"""
 
 import base64
 import binascii
 import hmac
 
 from contextplane.handoff.errors import HandoffInvalid
-from contextplane.handoff.page import _PROFILES, _STATUSES, PageArguments, PageQuery
+from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, Profile
+from contextplane.model.handoff import Status
 from contextplane.model.value import Value
 
 __all__ = ["issue", "redeem"]
 
-
+# The order is that of the numbers in a token.
+_PROFILES: tuple[Profile, ...] = tuple(PROFILES)
+_STATUSES: tuple[Status | None, ...] = (None, "draft", "finalized")
 _PURPOSE = b"contextplane handoff page 1\0"
-
-
 _MAC = 10
-
-
 _ID_BYTES = 5
-
-
 _START_AGAIN = "read the first page again, without page_token"
 
 
 class _Claim(Value, frozen=True):
-    """What a token says."""
+    """The content of a token."""
 
     pack_id: str
     revision: int
@@ -32,7 +33,7 @@ class _Claim(Value, frozen=True):
 
 
 def issue(key: bytes, query: PageQuery, *, pack_id: str, revision: int, next_offset: int) -> str:
-    """The token that goes on with the query at that offset."""
+    """Issue the token that continues the query at `next_offset`."""
     kind = _PROFILES.index(query.profile) * len(_STATUSES) + _STATUSES.index(query.status)
     payload = bytes([kind]) + base64.b32decode(pack_id.removeprefix("pk_").upper())
     payload += _number(revision) + _number(query.most or 0) + _number(next_offset)
@@ -40,38 +41,43 @@ def issue(key: bytes, query: PageQuery, *, pack_id: str, revision: int, next_off
     return base64.urlsafe_b64encode(payload + _mac(key, payload)).rstrip(b"=").decode()
 
 
-def redeem(key: bytes, token: str, *, pack_id: str, revision: int, given: PageArguments) -> PageQuery:
-    """The query of a token of ours. What is given beside it must be what the token says; what is not comes from it."""
-    if given.offset is not None:
-        raise _refused("provide either 'offset' or 'page_token', not both", "leave out offset: the token holds it")
-    claim = _opened(key, token)
+def redeem(key: bytes, token: str, *, pack_id: str, revision: int, arguments: PageArguments) -> PageQuery:
+    """The query of a token of this store, or `HandoffInvalid`.
+
+    Arguments beside the token must agree with it; those that are left out come from it.
+    """
+    if arguments.offset is not None:
+        raise _token_refusal(
+            "provide either 'offset' or 'page_token', not both", "leave out offset: the token holds it"
+        )
+    claim = _verify_claim(key, token)
     if claim.pack_id != pack_id:
-        raise _refused("pack id mismatch", "use the token with the pack whose page gave it")
+        raise _token_refusal("pack id mismatch", "use the token with the pack whose page gave it")
     if claim.revision != revision:
-        raise _refused(f"pack revision changed: {claim.revision} is now {revision}", _START_AGAIN)
+        raise _token_refusal(f"pack revision changed: {claim.revision} is now {revision}", _START_AGAIN)
     query = claim.query
-    told = {
-        "profile": (given.profile, query.profile),
-        "limit": (given.limit, query.limit),
-        "contains": (given.needle, query.contains),
-        "status": (given.status, query.status),
+    pairs = {
+        "profile": (arguments.profile, query.profile),
+        "limit": (arguments.limit, query.limit),
+        "contains": (arguments.needle, query.contains),
+        "status": (arguments.status, query.status),
     }
-    other = [name for name, (now, then) in told.items() if now is not None and now != then]
+    other = [name for name, (now, then) in pairs.items() if now is not None and now != then]
     if other:
         guidance = f"give {', '.join(other)} as on the first page or not at all, or {_START_AGAIN}"
-        raise _refused(f"request fingerprint mismatch: {', '.join(other)}", guidance)
+        raise _token_refusal(f"request fingerprint mismatch: {', '.join(other)}", guidance)
     return query
 
 
-def _opened(key: bytes, token: str) -> _Claim:
-    """What a token says, once its signature agrees; nothing is read before."""
+def _verify_claim(key: bytes, token: str) -> _Claim:
+    """The content of a token whose signature is valid; nothing is parsed before that is checked."""
     try:
         data = base64.b64decode(token.encode() + b"=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
-        raise _refused("malformed", _START_AGAIN) from error
+        raise _token_refusal("malformed", _START_AGAIN) from error
     payload, mac = data[:-_MAC], data[-_MAC:]
     if not payload or not hmac.compare_digest(mac, _mac(key, payload)):
-        raise _refused("not issued by this store, or altered", "use next_page_token of the LEGEND as it is")
+        raise _token_refusal("not issued by this store, or altered", "use next_page_token of the LEGEND as it is")
     profile, status = divmod(payload[0], len(_STATUSES))
     name = base64.b32encode(payload[1 : 1 + _ID_BYTES]).decode().lower()
     revision, at = _read_number(payload, 1 + _ID_BYTES)
@@ -92,12 +98,12 @@ def _mac(key: bytes, payload: bytes) -> bytes:
 
 
 def _number(value: int) -> bytes:
-    """Seven bits a byte, the low ones first; the eighth says that more follow."""
-    bytearray_ = bytearray()
+    """A number in seven bits a byte, the low ones first; the eighth bit says that more follow."""
+    encoded = bytearray()
     while value >> 7:
-        bytearray_.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*bytearray_, value])
+    return bytes([*encoded, value])
 
 
 def _read_number(data: bytes, at: int) -> tuple[int, int]:
@@ -108,7 +114,7 @@ def _read_number(data: bytes, at: int) -> tuple[int, int]:
     return value | data[at] << shift, at + 1
 
 
-def _refused(reason: str, guidance: str) -> HandoffInvalid:
+def _token_refusal(reason: str, guidance: str) -> HandoffInvalid:
     return HandoffInvalid(
         f"invalid data: invalid_page_token: {reason}",
         hint=guidance,

@@ -1,22 +1,19 @@
-"""Reading the shelf: what can be had, and what once was.
+"""Reading handoff packs: list, get and history, and the selection of a pack by its id or name.
 
-A pack can be had until its grace time is over; its revisions can be read until they are collected.
-
-What is asked of the shelf, and what it answers with.
-
-Which pack a name or an id means. The same rows always give the same answer, or none.
+A pack is available until its grace time is over; its revisions can be read until they are collected. The same rows
+always select the same pack, or none.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from contextplane.handoff.document import nearest
 from contextplane.handoff.errors import HandoffAmbiguous, HandoffNotFound, HandoffUnreadable
-from contextplane.handoff.freshness import FreshnessState, available, filter_for
+from contextplane.handoff.freshness import FreshnessState, deadline_range, is_available
 from contextplane.handoff.storage import history_of, page_key, read_revision, revision_bytes
 from contextplane.model.catalog import HandoffFilter, HandoffPage, HandoffRow
-from contextplane.model.handoff import HandoffHistory, HandoffPack, Kept, Status
+from contextplane.model.handoff import HandoffHistory, HandoffPack, KeptRevision, Status
 from contextplane.model.ids import Digest, HandoffId
+from contextplane.model.suggestion import most_alike_name
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, Transaction, View
@@ -31,19 +28,22 @@ if TYPE_CHECKING:
     from contextplane.handoff.source import SourceReader
 
 __all__ = [
-    "Chosen",
-    "Deleted",
-    "Found",
+    "DeleteResult",
     "HandoffLimits",
-    "ReadingShelf",
+    "HandoffReader",
     "SelectedBy",
-    "Written",
+    "SelectedPack",
+    "Selection",
+    "WriteResult",
     "as_id",
-    "chosen",
-    "holders",
     "not_found",
-    "nothing_named",
+    "not_found_by_name",
+    "packs_named",
+    "select_row",
 ]
+
+_SHOWN = 60
+_COMPARED = 50  # packs among which a similar name is searched
 
 SelectedBy = Literal[
     "exact_id",
@@ -53,25 +53,25 @@ SelectedBy = Literal[
 
 
 class HandoffLimits(Value, frozen=True):
-    """How long a pack can be had after its deadline, how large it may be, and how large a file that it refers to."""
+    """The grace time after a deadline, and the largest size of a pack and of a file that a ref points at."""
 
     grace_seconds: int = 900
     max_pack_bytes: int = 512 * 1024
     max_source_bytes: int = 2 * 1024 * 1024
 
 
-class Found(Value, frozen=True):
-    """The newest revision of a pack, the digest of its object, and why it is this one that was found."""
+class SelectedPack(Value, frozen=True):
+    """A revision of a pack, the digest of its object, and the rule that selected the pack."""
 
     pack: HandoffPack
     digest: Digest
     selected_by: SelectedBy
 
 
-class Written(Value, frozen=True):
-    """A new revision. One that is not `stored` was only checked; `moved` refs stand elsewhere than they say.
+class WriteResult(Value, frozen=True):
+    """A new revision. One that is not `stored` was only checked.
 
-    `unanchored` refs speak of lines that are not there.
+    `moved` refs have their lines elsewhere now; the lines of `unanchored` refs do not exist.
     """
 
     pack: HandoffPack
@@ -81,38 +81,35 @@ class Written(Value, frozen=True):
     unanchored: "tuple[UnanchoredRef, ...]" = ()
 
 
-class Deleted(Value, frozen=True):
-    """Which pack was meant, and whether it was there to be deleted."""
+class DeleteResult(Value, frozen=True):
+    """The pack that was selected, and whether it existed and was deleted."""
 
     id: HandoffId
     deleted: bool
 
 
-_SHOWN = 60
-_LOOKED_AT = 50
-
-
-class Chosen(Value, frozen=True):
-    """The pack that is meant, and by which rule."""
+class Selection(Value, frozen=True):
+    """The row of the selected pack, and the rule that selected it."""
 
     row: HandoffRow
     selected_by: SelectedBy
 
 
 def as_id(identity: str) -> HandoffId | None:
-    """The id that a text is; None when it is a name. What looks like an id is never a name."""
+    """The id that a text is; None when it is a name. A text of the form of an id is never a name."""
     return HandoffId(identity) if HandoffId.PATTERN.fullmatch(identity) else None
 
 
-def holders(index: HandoffIndexView, name: str, now: Timestamp, *, grace_seconds: int) -> tuple[HandoffRow, ...]:
-    """Every pack that has this name now. One whose grace time is over has given it back."""
-    return tuple(row for row in index.named(name) if available(row.expires, now, grace_seconds))
+def packs_named(index: HandoffIndexView, name: str, now: Timestamp, *, grace_seconds: int) -> tuple[HandoffRow, ...]:
+    """The packs that have this name now. A pack whose grace time is over has lost it."""
+    return tuple(row for row in index.find_by_name(name) if is_available(row.expires, now, grace_seconds))
 
 
-def chosen(name: str, rows: Sequence[HandoffRow]) -> Chosen:
-    """Finalized before draft, then the latest, then the highest revision; nothing decides between equals.
+def select_row(name: str, rows: Sequence[HandoffRow]) -> Selection:
+    """Select one of the packs of a name.
 
-    There is at least one row.
+    Finalized before draft, then the latest, then the highest revision; `HandoffAmbiguous` between equals. There is at
+    least one row.
     """
     finalized = [row for row in rows if row.status == "finalized"]
     tier = finalized or rows
@@ -127,15 +124,15 @@ def chosen(name: str, rows: Sequence[HandoffRow]) -> Chosen:
     by: SelectedBy = (
         "name_latest_finalized_updated_at_then_revision" if finalized else "name_latest_draft_updated_at_then_revision"
     )
-    return Chosen(row=equal[0], selected_by=by)
+    return Selection(row=equal[0], selected_by=by)
 
 
-def nothing_named(index: HandoffIndexView, name: str, now: Timestamp, *, grace_seconds: int) -> HandoffNotFound:
-    """What whoever asked for this name is told. The name that was probably meant is one of the latest packs'."""
-    after, until = filter_for(None, now, grace_seconds)
-    latest = index.page(HandoffFilter(after=after, until=until), limit=_LOOKED_AT).rows
+def not_found_by_name(index: HandoffIndexView, name: str, now: Timestamp, *, grace_seconds: int) -> HandoffNotFound:
+    """The error for a name without a pack. It suggests the most similar name among the latest packs."""
+    after, until = deadline_range(None, now, grace_seconds)
+    latest = index.page(HandoffFilter(after=after, until=until), limit=_COMPARED).rows
     known = tuple(row.name for row in latest if row.name)
-    return not_found(name, near=nearest(name, known) if known else None)
+    return not_found(name, near=most_alike_name(name, known) if known else None)
 
 
 def not_found(identity: str, *, near: str | None = None) -> HandoffNotFound:
@@ -151,8 +148,8 @@ def not_found(identity: str, *, near: str | None = None) -> HandoffNotFound:
     )
 
 
-class ReadingShelf:
-    """Not for two threads at once; any number of processes may have one on the same store."""
+class HandoffReader:
+    """Reads the handoff packs of one store. Not thread-safe; many processes may read the same store."""
 
     def __init__(  # noqa: PLR0913  one port each, all by name
         self,
@@ -180,70 +177,70 @@ class ReadingShelf:
         limit: int | None = None,
         offset: int = 0,
     ) -> HandoffPage:
-        """The packs that can be had, newest first. Expired ones are shown only to whoever asks for them."""
-        after, until = filter_for(freshness, self._now(), self._limits.grace_seconds)
+        """The available packs, newest first. Expired ones are listed only when `freshness` asks for them."""
+        after, until = deadline_range(freshness, self._now(), self._limits.grace_seconds)
         handoff_filter = HandoffFilter(status=status, after=after, until=until, query=query)
         with self._catalog.read() as view:
             return view.handoffs.page(handoff_filter, limit=limit, offset=offset)
 
-    def get(self, identity: str) -> Found:
-        """The newest revision of the pack that an id or a name means."""
+    def get(self, identity: str) -> SelectedPack:
+        """The newest revision of the pack with this id or name."""
         with self._catalog.read() as view:
-            chosen = self._chosen(view, identity.strip(), self._now())
-        row = chosen.row
+            selection = self._select(view, identity.strip(), self._now())
+        row = selection.row
         pack = read_revision(self._catalog, self._objects, row.digest, handoff_id=row.id, revision=row.revision)
-        return Found(pack=pack, digest=row.digest, selected_by=chosen.selected_by)
+        return SelectedPack(pack=pack, digest=row.digest, selected_by=selection.selected_by)
 
     def history(self, handoff_id: HandoffId) -> HandoffHistory:
-        """All that happened to a pack, whether it can still be had or not."""
+        """The events of a pack, whether it is still available or not."""
         with self._catalog.read() as view:
             history = history_of(view.streams, handoff_id)
-        if not history.happened:
+        if not history.events:
             raise not_found(handoff_id.text)
         return history
 
     def revision(self, handoff_id: HandoffId, revision: int) -> HandoffPack:
-        """One frozen revision, whether the pack can still be had or not."""
-        return self.at(handoff_id, revision).pack
+        """One revision, whether the pack is still available or not."""
+        return self.get_revision(handoff_id, revision).pack
 
-    def at(self, handoff_id: HandoffId, revision: int) -> Found:
-        """The same, with the digest of its object."""
+    def get_revision(self, handoff_id: HandoffId, revision: int) -> SelectedPack:
+        """One revision with the digest of its object, whether the pack is still available or not."""
         history = self.history(handoff_id)
-        kept = next((one for one in history.revisions if one.revision == revision), None)
+        kept = next((kept for kept in history.revisions if kept.revision == revision), None)
         if kept is None:
             gone = history.collected and 1 <= revision <= history.last
             raise HandoffNotFound(
                 "this revision was collected" if gone else "there is no such revision",
                 at=f"{handoff_id}@{revision}",
-                details={"kept_revisions": [revision.revision for revision in history.revisions]},
+                details={"kept_revisions": [kept.revision for kept in history.revisions]},
             )
-        return Found(pack=self.kept(handoff_id, kept), digest=kept.digest, selected_by="exact_id")
+        return SelectedPack(pack=self.read_kept(handoff_id, kept), digest=kept.digest, selected_by="exact_id")
 
-    def kept(self, handoff_id: HandoffId, kept: Kept) -> HandoffPack:
-        """A revision that a history keeps, for whoever has read the history already."""
+    def read_kept(self, handoff_id: HandoffId, kept: KeptRevision) -> HandoffPack:
+        """Read a revision of a history that the caller has already."""
         return read_revision(self._catalog, self._objects, kept.digest, handoff_id=handoff_id, revision=kept.revision)
 
-    def bytes_of(self, found: Found) -> bytes:
-        """The bytes of a revision, as they are stored: they have its digest."""
-        return revision_bytes(self._catalog, self._objects, found.digest)
+    def bytes_of(self, selected: SelectedPack) -> bytes:
+        """The bytes of a revision as they are stored: they have its digest."""
+        return revision_bytes(self._catalog, self._objects, selected.digest)
 
     def page_key(self) -> bytes:
-        """The key that page tokens are signed with. Without any pack none was ever signed, and any key will do."""
+        """The key that page tokens are signed with; a random one while the store has no pack, hence no token."""
         with self._catalog.read() as view:
             return page_key(view.streams) or self._ids.secret()
 
     def _now(self) -> Timestamp:
         return Timestamp.of(self._clock.now())
 
-    def _chosen(self, view: View | Transaction, identity: str, now: Timestamp) -> Chosen:
-        """The pack that is meant, if it can be had."""
+    def _select(self, view: View | Transaction, identity: str, now: Timestamp) -> Selection:
+        """Select an available pack by its id or name."""
         handoff_id = as_id(identity)
         if handoff_id is None:
             grace = self._limits.grace_seconds
-            rows = holders(view.handoffs, identity, now, grace_seconds=grace)
+            rows = packs_named(view.handoffs, identity, now, grace_seconds=grace)
             if not rows:
-                raise nothing_named(view.handoffs, identity, now, grace_seconds=grace)
-            return chosen(identity, rows)
+                raise not_found_by_name(view.handoffs, identity, now, grace_seconds=grace)
+            return select_row(identity, rows)
         row = view.handoffs.row(handoff_id)
         if row is None and history_of(view.streams, handoff_id).alive:
             raise HandoffUnreadable(
@@ -252,6 +249,6 @@ class ReadingShelf:
                 hint="'ctx fsck' tells what is damaged; when that is mended, 'ctx fsck --rebuild'",
                 details={"id": handoff_id.text},
             )
-        if row is None or not available(row.expires, now, self._limits.grace_seconds):
+        if row is None or not is_available(row.expires, now, self._limits.grace_seconds):
             raise not_found(identity)
-        return Chosen(row=row, selected_by="exact_id")
+        return Selection(row=row, selected_by="exact_id")

@@ -1,15 +1,18 @@
-"""The code that refs point at: each file is read at most once, and a bad one is a reason, never the end of a page."""
+"""Reads the code that refs point at. Each file is read at most once.
+
+A file that cannot be read is a state of its refs with a reason; it never fails a page.
+"""
 
 from typing import ClassVar, Literal
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.handoff.anchors import AROUND, Standing, State, located, stands
-from contextplane.model.handoff import Lines, Ref
+from contextplane.handoff.anchors import AROUND, LineIndex, LineState, is_in_place, locate_block
+from contextplane.model.handoff import LineRange, Ref
 from contextplane.model.value import Value
 from contextplane.ports.objects import SourceUnreadable
 from contextplane.ports.world import InsideStore, OutsideRoot, Sources
 
-__all__ = ["Looked", "SourceReader", "SourceRefused"]
+__all__ = ["LocatedRef", "SourceReader", "SourceRefused"]
 
 _STALE = frozenset({"changed", "gone", "unreadable"})
 
@@ -21,81 +24,81 @@ class SourceRefused(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-class Looked(Value, frozen=True):
-    """What is at a ref's place now: the state of its lines, where they are, and the lines themselves."""
+class LocatedRef(Value, frozen=True):
+    """The lines of a ref as they are now: their state, where they are, and their text."""
 
-    state: State | Literal["unreadable"]
-    lines: Lines | None
+    state: LineState | Literal["unreadable"]
+    lines: LineRange | None
     code: tuple[str, ...] = ()
     why: str = ""
 
     @property
     def stale(self) -> bool:
-        """What was found is no longer what the ref was written about."""
+        """Whether the lines are no longer those that the ref was written about."""
         return self.state in _STALE
 
 
 class SourceReader:
-    """Files of one source root, as they are while it lives. Lines end with LF or CRLF, which are no part of them."""
+    """Reads files below one source root, each once. Lines end with LF or CRLF, which are not part of them."""
 
     def __init__(self, sources: Sources, most_bytes: int) -> None:
         self._sources = sources
         self._most_bytes = most_bytes
         self._texts: dict[str, str | SourceRefused] = {}
         self._lines: dict[str, tuple[str, ...]] = {}
-        self._standing: dict[str, Standing] = {}
+        self._indexes: dict[str, LineIndex] = {}
 
     def lines(self, path: str) -> tuple[str, ...]:
-        """The lines of a file. `SourceRefused` when it is missing, no text, too large, or not below the root."""
+        """The lines of a file. `SourceRefused` when it is missing, not text, too large, or outside the root."""
         if path not in self._lines:
             self._lines[path] = _split(self._text(path))
         return self._lines[path]
 
-    def look(self, ref: Ref) -> Looked:
-        """Find the ref's lines in its file. A file that cannot be read is a state of its own."""
+    def locate(self, ref: Ref) -> LocatedRef:
+        """Locate the ref's lines in its file. For a file that cannot be read the state is `unreadable`."""
         try:
-            at_its_place = self._at_its_place(ref)
-            lines = () if at_its_place else self.lines(ref.path)
+            in_place = self._lines_in_place(ref)
+            lines = () if in_place else self.lines(ref.path)
         except SourceRefused as refused:
-            return Looked(state="unreadable", lines=None, why=refused.message)
-        if at_its_place:
-            return Looked(state="current", lines=ref.lines, code=at_its_place)
-        standing = self._standing.setdefault(ref.path, Standing(lines))
-        found = located(lines, ref, standing)
-        code = lines[found.lines.start - 1 : found.lines.end] if found.lines else ()
-        return Looked(state=found.state, lines=found.lines, code=code, why=found.why)
+            return LocatedRef(state="unreadable", lines=None, why=refused.message)
+        if in_place:
+            return LocatedRef(state="current", lines=ref.lines, code=in_place)
+        index = self._indexes.setdefault(ref.path, LineIndex(lines))
+        location = locate_block(lines, ref, index)
+        code = lines[location.lines.start - 1 : location.lines.end] if location.lines else ()
+        return LocatedRef(state=location.state, lines=location.lines, code=code, why=location.why)
 
-    def _at_its_place(self, ref: Ref) -> tuple[str, ...]:
-        """The ref's lines when they are where they were, cut from the top of a file that nobody looked at before.
+    def _lines_in_place(self, ref: Ref) -> tuple[str, ...]:
+        """The ref's lines if they are at their old place in a file that is read for the first time, else none.
 
-        Most refs are at their place, and most files have one: there is no need to make lines of all the rest.
+        Most refs are in place, and most files have one ref: there is no need to split the rest of the file into lines.
         """
-        seen = ref.path in self._texts
+        was_read = ref.path in self._texts
         text = self._text(ref.path)
-        if seen:
+        if was_read:
             return ()
         enough = ref.lines.end + AROUND
         *top, _ = pieces = text.split("\n", enough)
-        if len(pieces) <= enough or not stands(top, ref):
+        if len(pieces) <= enough or not is_in_place(top, ref):
             return ()
         return tuple(top[ref.lines.start - 1 : ref.lines.end])
 
     def _text(self, path: str) -> str:
         """The text of a file with LF alone at the ends of its lines."""
-        read = self._texts.get(path)
-        if read is None:
+        text = self._texts.get(path)
+        if text is None:
             try:
-                read = self._bytes(path).decode()
+                text = self._bytes(path).decode()
             except UnicodeDecodeError:
-                read = SourceRefused("the file is not UTF-8 text", at=path)
+                text = SourceRefused("the file is not UTF-8 text", at=path)
             except SourceRefused as refused:
-                read = refused
-            if isinstance(read, str) and "\r" in read:
-                read = read.replace("\r\n", "\n")
-            self._texts[path] = read
-        if isinstance(read, SourceRefused):
-            raise read
-        return read
+                text = refused
+            if isinstance(text, str) and "\r" in text:
+                text = text.replace("\r\n", "\n")
+            self._texts[path] = text
+        if isinstance(text, SourceRefused):
+            raise text
+        return text
 
     def _bytes(self, path: str) -> bytes:
         chunks, size = [], 0

@@ -1,6 +1,7 @@
-"""The shelf of handoff packs: list, get, write, ttl and delete on one store, through ports alone.
+"""The repository of handoff packs: write, ttl and delete on one store, through ports alone.
 
-What a new revision is: from a document, the one before it, and the files that it refers to. It stores nothing.
+A new revision is made from a document, the revision before it and the files that it refers to, checked in full, and
+then stored if the pack is still at the revision that the writer expected.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,18 +9,27 @@ from typing import Literal
 
 import msgspec
 
-from contextplane.handoff.anchors import anchored
+from contextplane.handoff.anchors import make_anchor
 from contextplane.handoff.errors import HandoffInvalid, HandoffNameTaken, HandoffRefusal, RevisionConflict
-from contextplane.handoff.finalize import MovedRef, checked, unanchored
-from contextplane.handoff.freshness import DEFAULT_TTL_MINUTES, available, deadline, moved_deadline
-from contextplane.handoff.reader import Deleted, Found, ReadingShelf, Written, as_id, holders, not_found
+from contextplane.handoff.finalize import MovedRef, check_finalizable, unanchored_refs
+from contextplane.handoff.freshness import DEFAULT_TTL_MINUTES, deadline, is_available, moved_deadline
+from contextplane.handoff.reader import (
+    DeleteResult,
+    HandoffLimits,
+    HandoffReader,
+    SelectedPack,
+    WriteResult,
+    as_id,
+    not_found,
+    packs_named,
+)
 from contextplane.handoff.source import SourceReader, SourceRefused
-from contextplane.handoff.storage import AT_ONCE, append_deleted, ensure_page_key, history_of, keep, settle
+from contextplane.handoff.storage import MAX_PENDING, append_deleted, ensure_page_key, history_of, store_revision
 from contextplane.model.handoff import (
     Anchor,
     HandoffDocument,
     HandoffPack,
-    Lines,
+    LineRange,
     Ref,
     Section,
     pack_bytes,
@@ -29,9 +39,18 @@ from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.json.canonical import canonical
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import StreamConflict, Transaction, View
+from contextplane.ports.catalog import Catalog, StreamConflict, Transaction, View
+from contextplane.ports.objects import Objects
+from contextplane.ports.world import Clock, Ids
 
-__all__ = ["Shelf", "conflict", "first_revision", "next_revision", "sized_bytes"]
+__all__ = [
+    "HandoffRepository",
+    "UninitializedRepository",
+    "encode_revision",
+    "first_revision",
+    "next_revision",
+    "revision_conflict",
+]
 
 _KEYS = 12
 
@@ -39,7 +58,7 @@ _KEYS = 12
 def first_revision(
     document: HandoffDocument, handoff_id: HandoffId, *, now: Timestamp, reader: SourceReader
 ) -> HandoffPack:
-    """A new pack. Without a ttl it is good for 24 hours."""
+    """Make a new pack. Without a ttl it expires after 24 hours."""
     minutes = DEFAULT_TTL_MINUTES if document.ttl_minutes is None else document.ttl_minutes
     return HandoffPack(
         id=handoff_id.text,
@@ -48,7 +67,7 @@ def first_revision(
         brief=document.brief,
         status=document.status,
         tags=document.tags,
-        sections=_anchored(document.sections, (), reader),
+        sections=_with_anchors(document.sections, (), reader),
         revision=1,
         created_at=str(now),
         updated_at=str(now),
@@ -59,7 +78,10 @@ def first_revision(
 def next_revision(
     document: HandoffDocument, before: HandoffPack, *, now: Timestamp, reader: SourceReader
 ) -> HandoffPack:
-    """The whole content replaced. The name stays; without a ttl, so does the deadline. Time never goes back."""
+    """Make the next revision, with the whole content replaced.
+
+    The name stays; without a ttl, so does the deadline. `updated_at` never goes back.
+    """
     if document.name is not None and document.name != before.name:
         raise HandoffInvalid(
             "name is immutable",
@@ -75,17 +97,17 @@ def next_revision(
         brief=document.brief,
         status=document.status,
         tags=document.tags,
-        sections=_anchored(document.sections, before.sections, reader),
+        sections=_with_anchors(document.sections, before.sections, reader),
         revision=before.revision + 1,
         updated_at=str(max(now, before.updated)),
         expires_at=str(expires),
     )
 
 
-def sized_bytes(pack: HandoffPack, max_pack_bytes: int) -> bytes:
-    """The object that a revision is, unless it is too large, or holds what cannot be stored.
+def encode_revision(pack: HandoffPack, max_pack_bytes: int) -> bytes:
+    """Encode a revision as its object, or raise `HandoffInvalid` when it is too large or cannot be stored.
 
-    Its size is that of what was written: anchors, which we add to it, do not count.
+    The limit is on what the agent wrote: anchors, which are added here, do not count.
     """
     try:
         data = pack_bytes(pack)
@@ -103,9 +125,12 @@ def sized_bytes(pack: HandoffPack, max_pack_bytes: int) -> bytes:
     return data
 
 
-def conflict(expected: int, current: HandoffPack, before: HandoffPack | None) -> RevisionConflict:
-    """Somebody wrote first. `before` is the expected revision, None when there never was one or it cannot be read."""
-    changed = _changed(before.sections if before else (), current.sections)
+def revision_conflict(expected: int, current: HandoffPack, before: HandoffPack | None) -> RevisionConflict:
+    """The error of a writer whose expected revision is not the current one.
+
+    `before` is the expected revision, None when it never existed or cannot be read.
+    """
+    changed = _changed_keys(before.sections if before else (), current.sections)
     return RevisionConflict(
         f"expected revision {expected}, and the pack is at {current.revision}",
         at=current.id,
@@ -124,28 +149,28 @@ def conflict(expected: int, current: HandoffPack, before: HandoffPack | None) ->
     )
 
 
-def _changed(before: Sequence[Section], after: Sequence[Section]) -> list[str]:
+def _changed_keys(before: Sequence[Section], after: Sequence[Section]) -> list[str]:
     old, new = {section.key: section for section in before}, {section.key: section for section in after}
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 
 
 def _anchors_size(pack: HandoffPack) -> int:
-    """How many bytes of a pack its anchors are, each with its name and a comma."""
+    """The bytes of a pack that are its anchors, each with its name and a comma."""
     anchors = (ref.anchor for section in pack.sections for ref in section.refs)
     return sum(len(canonical({"anchor": msgspec.to_builtins(anchor)})) - 1 for anchor in anchors)
 
 
-def _anchored(sections: Sequence[Section], before: Sequence[Section], reader: SourceReader) -> tuple[Section, ...]:
-    """Each ref with what its lines are now; one that leads to the same lines as before keeps what they were then.
+def _with_anchors(sections: Sequence[Section], before: Sequence[Section], reader: SourceReader) -> tuple[Section, ...]:
+    """Anchor each ref to its lines as they are now; a ref to the same lines as before keeps its anchor.
 
-    Those who edit what is said of a ref have not looked at its lines again. Another key or other lines are a new ref.
+    An author who edits the text of a ref has not looked at its lines again. Another key or other lines are a new ref.
     """
-    known = _Known(before)
+    earlier = _EarlierAnchors(before)
     return tuple(
         msgspec.structs.replace(
             section,
             refs=tuple(
-                msgspec.structs.replace(ref, anchor=known.anchor(section.key, ref) or _anchor(ref, reader))
+                msgspec.structs.replace(ref, anchor=earlier.anchor(section.key, ref) or _anchor(ref, reader))
                 for ref in section.refs
             ),
         )
@@ -153,40 +178,58 @@ def _anchored(sections: Sequence[Section], before: Sequence[Section], reader: So
     )
 
 
-class _Known:
-    """The anchors of the revision before, by the key, the path and the lines of their refs."""
+class _EarlierAnchors:
+    """The anchors of the revision before, by the key, path and lines of their refs."""
 
     def __init__(self, sections: Sequence[Section]) -> None:
         refs = [(section.key, ref) for section in sections for ref in section.refs]
-        self._here = {(key, *_leads(ref)): ref.anchor for key, ref in refs}
-        # A ref that was put into another section is still the same.
-        self._anywhere = {_leads(ref): ref.anchor for _, ref in refs}
+        self._here = {(key, *_target(ref)): ref.anchor for key, ref in refs}
+        # A ref that moved to another section is still the same ref.
+        self._anywhere = {_target(ref): ref.anchor for _, ref in refs}
 
     def anchor(self, section_key: str, ref: Ref) -> Anchor | None:
-        return self._here.get((section_key, *_leads(ref))) or self._anywhere.get(_leads(ref))
+        return self._here.get((section_key, *_target(ref))) or self._anywhere.get(_target(ref))
 
 
-def _leads(ref: Ref) -> tuple[str, str, Lines]:
+def _target(ref: Ref) -> tuple[str, str, LineRange]:
     return ref.key, ref.path, ref.lines
 
 
 def _anchor(ref: Ref, reader: SourceReader) -> Anchor | None:
-    """None where there is nothing to hold on to: a draft may speak of files that are not there yet."""
+    """Anchor a ref; None when its lines do not exist: a draft may refer to files that are not written yet."""
     try:
         lines = reader.lines(ref.path)
     except SourceRefused:
         return None
-    return anchored(lines, ref.lines)
+    return make_anchor(lines, ref.lines)
 
 
 _TRIES = 16
 _ANY_SIZE = 1 << 62
 
-_Permitted = Callable[[Transaction], None]
+_Check = Callable[[Transaction], None]
+"""Raises when the revision must not be stored. It is called in the transaction that would store it."""
 
 
-class Shelf(ReadingShelf):
-    """All of it. Of two writers with the same expected revision exactly one wins."""
+class HandoffRepository(HandoffReader):
+    """Reads and writes handoff packs. Of two writers with the same expected revision exactly one wins.
+
+    `flush_pending` makes files of the small revisions that wait in the catalog: `store.pending.flush_pending`.
+    """
+
+    def __init__(  # noqa: PLR0913  one port each, all by name
+        self,
+        catalog: Catalog,
+        objects: Objects,
+        *,
+        clock: Clock,
+        ids: Ids,
+        reader_factory: Callable[[], SourceReader],
+        limits: HandoffLimits,
+        flush_pending: Callable[[Catalog, Objects], None],
+    ) -> None:
+        super().__init__(catalog, objects, clock=clock, ids=ids, reader_factory=reader_factory, limits=limits)
+        self._flush_pending = flush_pending
 
     def write(
         self,
@@ -195,8 +238,8 @@ class Shelf(ReadingShelf):
         identity: str | None = None,
         expected_revision: int | None = None,
         validate_only: bool = False,
-    ) -> Written:
-        """Replace the whole content of a pack, or make a new one; `validate_only` does all of it but storing."""
+    ) -> WriteResult:
+        """Replace the whole content of a pack, or make a new one. `validate_only`: check all, store nothing."""
         if identity is None:
             if expected_revision is not None:
                 raise HandoffInvalid(
@@ -207,8 +250,8 @@ class Shelf(ReadingShelf):
         now, reader = self._now(), self._reader_factory()
         before = self._at_revision(identity, expected_revision).pack
         pack = next_revision(document, before, now=now, reader=reader)
-        made = self._made(pack, reader)
-        return made if validate_only else self._advance(made, "written")
+        checked = self._check(pack, reader)
+        return checked if validate_only else self._advance(checked, "written")
 
     def ttl(
         self,
@@ -217,7 +260,7 @@ class Shelf(ReadingShelf):
         expected_revision: int | None,
         ttl_minutes: int | None = None,
         extend_minutes: int | None = None,
-    ) -> Written:
+    ) -> WriteResult:
         """Move the deadline, which makes a new revision with the same content."""
         now = self._now()
         before = self._at_revision(identity, expected_revision).pack
@@ -225,27 +268,27 @@ class Shelf(ReadingShelf):
         pack = msgspec.structs.replace(
             before, revision=before.revision + 1, updated_at=str(max(now, before.updated)), expires_at=str(expires)
         )
-        # A pack that is here already is not too large to live longer.
-        made = Written(pack=pack, digest=Digest.of(sized_bytes(pack, _ANY_SIZE)), stored=False)
-        return self._advance(made, "ttl")
+        # A pack that is stored already is not too large to get a later deadline.
+        checked = WriteResult(pack=pack, digest=Digest.of(encode_revision(pack, _ANY_SIZE)), stored=False)
+        return self._advance(checked, "ttl")
 
-    def delete(self, identity: str) -> Deleted:
-        """Delete a pack, whatever its revision, and whether it can be read or not. It is not found from then on."""
+    def delete(self, identity: str) -> DeleteResult:
+        """Delete a pack at any revision, readable or not. From then on it is not found."""
         identity, now = identity.strip(), self._now()
         with self._catalog.write() as tx:
-            handoff_id = as_id(identity) or self._chosen(tx, identity, now).row.id
+            handoff_id = as_id(identity) or self._select(tx, identity, now).row.id
             row = tx.handoffs.row(handoff_id)
             history = history_of(tx.streams, handoff_id)
-            there = history.alive and (row is None or available(row.expires, now, self._limits.grace_seconds))
-            if there:
+            exists = history.alive and (row is None or is_available(row.expires, now, self._limits.grace_seconds))
+            if exists:
                 append_deleted(tx, handoff_id, revision=history.last, at=now)
-        return Deleted(id=handoff_id, deleted=there)
+        return DeleteResult(id=handoff_id, deleted=exists)
 
-    def settle(self) -> None:
+    def flush_pending(self) -> None:
         """Make files of the revisions that wait in the catalog."""
-        settle(self._catalog, self._objects)
+        self._flush_pending(self._catalog, self._objects)
 
-    def _create(self, document: HandoffDocument, *, validate_only: bool) -> Written:
+    def _create(self, document: HandoffDocument, *, validate_only: bool) -> WriteResult:
         reader = self._reader_factory()
         for _ in range(_TRIES):
             now, handoff_id = self._now(), self._ids.handoff_id()
@@ -254,24 +297,24 @@ class Shelf(ReadingShelf):
                 clash = view.streams.head(stream_name(handoff_id)) > 0
             if clash:
                 continue
-            made = self._made(first_revision(document, handoff_id, now=now, reader=reader), reader)
+            checked = self._check(first_revision(document, handoff_id, now=now, reader=reader), reader)
             if validate_only:
-                return made
+                return checked
             try:
-                return self._stored(made, "written", lambda tx: self._refuse_taken(tx, document.name, self._now()))
+                return self._store(checked, "written", lambda tx: self._refuse_taken(tx, document.name, self._now()))
             except StreamConflict:
                 continue  # another process made a pack of this id a moment ago
         raise HandoffInvalid("no free id was found", hint="try again", details={"guidance": "try again"})
 
-    def _made(self, pack: HandoffPack, reader: SourceReader) -> Written:
-        """A revision that may be stored, checked in every respect but who is faster."""
-        moved: tuple[MovedRef, ...] = checked(pack, reader.look) if pack.status == "finalized" else ()
-        data = sized_bytes(pack, self._limits.max_pack_bytes)
-        loose = unanchored(pack, reader.look)
-        return Written(pack=pack, digest=Digest.of(data), stored=False, moved=moved, unanchored=loose)
+    def _check(self, pack: HandoffPack, reader: SourceReader) -> WriteResult:
+        """Check a revision in every respect but whether another writer is faster."""
+        moved: tuple[MovedRef, ...] = check_finalizable(pack, reader.locate) if pack.status == "finalized" else ()
+        data = encode_revision(pack, self._limits.max_pack_bytes)
+        unanchored = unanchored_refs(pack, reader.locate)
+        return WriteResult(pack=pack, digest=Digest.of(data), stored=False, moved=moved, unanchored=unanchored)
 
-    def _at_revision(self, identity: str, expected: int | None) -> Found:
-        """The pack, if it is at the revision that the writer knows."""
+    def _at_revision(self, identity: str, expected: int | None) -> SelectedPack:
+        """The pack, if it is at the revision that the writer expects; else raise `RevisionConflict`."""
         if expected is None:
             raise HandoffInvalid(
                 "expected_revision is required to change a pack",
@@ -280,16 +323,16 @@ class Shelf(ReadingShelf):
                     "guidance": ["call input get for the current revision", "retry with expected_revision set to it"],
                 },
             )
-        pack = self.get(identity)
-        if pack.pack.revision != expected:
-            raise self._conflict(expected, pack.pack)
-        return pack
+        selected = self.get(identity)
+        if selected.pack.revision != expected:
+            raise self._conflict(expected, selected.pack)
+        return selected
 
-    def _advance(self, made: Written, kind: Literal["written", "ttl"]) -> Written:
+    def _advance(self, checked: WriteResult, kind: Literal["written", "ttl"]) -> WriteResult:
         """Store the next revision of a pack, if it is still at the one before."""
-        pack, expected = made.pack, made.pack.revision - 1
+        pack, expected = checked.pack, checked.pack.revision - 1
 
-        def permitted(tx: Transaction) -> None:
+        def check_revision(tx: Transaction) -> None:
             row = tx.handoffs.row(pack.handoff_id)
             if row is None:
                 raise not_found(pack.id)
@@ -297,35 +340,72 @@ class Shelf(ReadingShelf):
                 raise StreamConflict("another writer was faster", at=stream_name(pack.handoff_id))
 
         try:
-            return self._stored(made, kind, permitted)
+            return self._store(checked, kind, check_revision)
         except StreamConflict as error:
             raise self._conflict(expected, self.get(pack.id).pack) from error
 
-    def _stored(self, made: Written, kind: Literal["written", "ttl"], permitted: _Permitted) -> Written:
-        def settled(tx: Transaction) -> None:
-            permitted(tx)
+    def _store(self, checked: WriteResult, kind: Literal["written", "ttl"], check: _Check) -> WriteResult:
+        def prepare(tx: Transaction) -> None:
+            check(tx)
             ensure_page_key(tx, self._ids)
 
-        waiting = keep(self._catalog, self._objects, pack=made.pack, kind=kind, permitted=settled)
-        if waiting >= AT_ONCE:
-            self.settle()
-        return msgspec.structs.replace(made, stored=True)
+        pending = store_revision(self._catalog, self._objects, pack=checked.pack, kind=kind, prepare=prepare)
+        if pending >= MAX_PENDING:
+            self.flush_pending()
+        return msgspec.structs.replace(checked, stored=True)
 
     def _conflict(self, expected: int, current: HandoffPack) -> HandoffRefusal:
         try:
             before = self.revision(current.handoff_id, expected)
         except HandoffRefusal:
             before = None
-        return conflict(expected, current, before)
+        return revision_conflict(expected, current, before)
 
     def _refuse_taken(self, view: View | Transaction, name: str | None, now: Timestamp) -> None:
         if name is None:
             return
-        taken = holders(view.handoffs, name, now, grace_seconds=self._limits.grace_seconds)
-        if taken:
+        holders = packs_named(view.handoffs, name, now, grace_seconds=self._limits.grace_seconds)
+        if holders:
             raise HandoffNameTaken(
                 "another pack has this name",
                 at="document.name",
                 hint="write to that one by its id, or choose another name",
-                details={"field": "document.name", "name": name, "taken_by": [row.id.text for row in taken]},
+                details={"field": "document.name", "name": name, "taken_by": [row.id.text for row in holders]},
             )
+
+
+class UninitializedRepository(HandoffRepository):
+    """The empty repository of a place without a store. The first valid write makes a store with `make`."""
+
+    def __init__(  # noqa: PLR0913  one port each, all by name
+        self,
+        catalog: Catalog,
+        objects: Objects,
+        *,
+        clock: Clock,
+        ids: Ids,
+        reader_factory: Callable[[], SourceReader],
+        limits: HandoffLimits,
+        make: Callable[[], HandoffRepository],
+    ) -> None:
+        super().__init__(
+            catalog,
+            objects,
+            clock=clock,
+            ids=ids,
+            reader_factory=reader_factory,
+            limits=limits,
+            flush_pending=lambda _catalog, _objects: None,  # nothing is ever stored here
+        )
+        self._make = make
+
+    def write(
+        self,
+        document: HandoffDocument,
+        *,
+        identity: str | None = None,
+        expected_revision: int | None = None,
+        validate_only: bool = False,
+    ) -> WriteResult:
+        checked = super().write(document, identity=identity, expected_revision=expected_revision, validate_only=True)
+        return checked if validate_only else self._make().write(document)

@@ -1,6 +1,6 @@
-"""The surface for coding agents, over the Model Context Protocol.
+"""The server for coding agents, over the Model Context Protocol.
 
-A small loop on standard input and output: parse, one call, answer. It holds no rule of its own, and the client side of
-the protocol is an adapter. It may import `app` and what stands below that except `adapters`; like `cli` it may import
-late, and until the first answer it does: an agent waits for that.
+A small loop on standard input and output: parse a message, make one call, write the answer. It has no rule of its own,
+and the client side of the protocol is an adapter. It may import `app` and the layers below it except `adapters`. Like
+`cli` it may import lazily, and until the first answer it does, because an agent waits for that.
 """

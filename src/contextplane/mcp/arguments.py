@@ -1,24 +1,27 @@
-"""The arguments of both tools, read strictly: what is mistyped, unknown or out of place is refused, never ignored.
+"""The arguments of both tools, read strictly.
 
-Null counts as left out for every argument that the schema names, as many clients send it so; but `validate_only`
-decides whether something is stored, and must be true or false when it is there. Any other name is refused, null or not.
-
-Calls of earlier versions of the contract: each is refused with its new form, so that a client can mend itself.
+A mistyped, unknown or misplaced argument is refused, never ignored. Null counts as left out for every argument that the
+schema names, because many clients send it so. `validate_only` decides whether something is stored, and must be true or
+false when it is there. Any other name is refused, null or not. A call of an earlier version of the contract is refused
+with its new form, so that a client can correct itself.
 """
 
 from collections.abc import Mapping
 from typing import cast
 
-from contextplane.handoff.document import Noting, nearest, shown
+from contextplane.handoff.document import HandoffInputReader, quote_short
 from contextplane.handoff.errors import HandoffInvalid
 from contextplane.handoff.freshness import FreshnessState
 from contextplane.model.handoff import Status
 from contextplane.model.json.canonical import Json
+from contextplane.model.suggestion import most_alike_name
 
-__all__ = ["FIELDS", "INPUT_ACTIONS", "OUTPUT_ACTIONS", "Arguments", "arguments_of", "refuse_legacy"]
+__all__ = ["FIELDS", "INPUT_ACTIONS", "OUTPUT_ACTIONS", "Arguments", "read_arguments", "refuse_legacy"]
 
 INPUT_ACTIONS = ("list", "get", "write", "ttl", "delete")
 OUTPUT_ACTIONS = ("list", "read")
+
+# --- calls of earlier versions ----------------------------------------------------------------------------------------
 
 CONTRACT = "document_full_replace"
 _WRITE: dict[str, object] = {"action": "write", "required_fields": ["document"], "contract": CONTRACT}
@@ -68,10 +71,10 @@ _STILL = ("ttl_minutes", "status")  # of these, arguments of other actions
 _PROFILES = {"full": "reviewer", "compact": "orchestrator"}
 
 
-def refuse_legacy(tool: str, action: str, given: Mapping[str, Json]) -> None:
-    """Refuse an action or a field that the contract does not have any more, and say what took its place."""
-    if tool == "output" and "format" in given:
-        raise _refused(
+def refuse_legacy(tool: str, action: str, arguments: Mapping[str, Json]) -> None:
+    """Refuse an action or a field that the contract no longer has, and name its replacement."""
+    if tool == "output" and "format" in arguments:
+        raise _legacy_refusal(
             "format is not supported: output is always markdown",
             tool=tool,
             action=action,
@@ -82,43 +85,44 @@ def refuse_legacy(tool: str, action: str, given: Mapping[str, Json]) -> None:
         )
     actions = INPUT_ACTIONS if tool == "input" else OUTPUT_ACTIONS
     if action not in actions:
-        raise _no_action(tool, action, actions, given)
+        raise _no_action(tool, action, actions, arguments)
     if tool == "input":
-        _refuse_granular(action, given)
+        _refuse_granular(action, arguments)
     elif action == "read":
-        _refuse_old_reading(given)
+        _refuse_old_read(arguments)
 
 
-def _no_action(tool: str, action: str, actions: tuple[str, ...], given: Mapping[str, Json]) -> HandoffInvalid:
+def _no_action(tool: str, action: str, actions: tuple[str, ...], arguments: Mapping[str, Json]) -> HandoffInvalid:
     instead = _MAPPING[tool].get(action)
-    near = nearest(action, actions)
-    told: dict[str, object] = {"requested_action": action[:60], "allowed_actions": list(actions), **_ops(given)}
+    near = most_alike_name(action, actions)
+    details: dict[str, object] = {"requested_action": action[:60], "allowed_actions": list(actions), **_ops(arguments)}
     if instead is None:
         meant = f"; did you mean {near!r}?" if near else f"; use one of {', '.join(actions)}"
-        return _refused(f"unknown action {shown(action)}{meant}", tool=tool, action="unknown", **told)
+        return _legacy_refusal(f"unknown action {quote_short(action)}{meant}", tool=tool, action="unknown", **details)
     if tool == "output":
-        told["replacement"] = _reading(given)
-    return _refused(
+        details["replacement"] = _new_read_call(arguments)
+    return _legacy_refusal(
         f"action {action!r} is not supported any more: use action='{instead['action']}'",
         tool=tool,
         action="unsupported",
-        **told,
+        **details,
         legacy_mapping=instead,
     )
 
 
-def _ops(given: Mapping[str, Json]) -> dict[str, object]:
-    """With an `op`, which ones are left: none, for the document says it all."""
-    return {"requested_op": given["op"], "allowed_ops": []} if "op" in given else {}
+def _ops(arguments: Mapping[str, Json]) -> dict[str, object]:
+    """The details of a call with an `op`: no op is left, because a write replaces the whole document."""
+    return {"requested_op": arguments["op"], "allowed_ops": []} if "op" in arguments else {}
 
 
-def _refuse_granular(action: str, given: Mapping[str, Json]) -> None:
-    if action != "write" and "op" not in given:
+def _refuse_granular(action: str, arguments: Mapping[str, Json]) -> None:
+    """Refuse a field that changed one part of a pack at a time."""
+    if action != "write" and "op" not in arguments:
         return
     for name, instead in _GRANULAR.items():
-        # Null is what some clients send for every argument of the schema that they leave out. The rest is not there.
-        if name in given and (given[name] is not None or name not in _STILL):
-            raise _refused(
+        # Some clients send null for every argument of the schema that they leave out. Other names are not in it.
+        if name in arguments and (arguments[name] is not None or name not in _STILL):
+            raise _legacy_refusal(
                 f"{name} is not supported any more: write takes one whole document (action='write', {instead})",
                 tool="input",
                 action=action,
@@ -128,8 +132,8 @@ def _refuse_granular(action: str, given: Mapping[str, Json]) -> None:
                 replacement=instead,
                 contract=CONTRACT,
                 allowed_actions=list(INPUT_ACTIONS),
-                **_ops(given),
-                legacy_mapping=_mapped_op(given.get("op")),
+                **_ops(arguments),
+                legacy_mapping=_mapped_op(arguments.get("op")),
             )
 
 
@@ -137,38 +141,41 @@ def _mapped_op(op: Json) -> dict[str, object]:
     return _MAPPING["input"].get(op, _WRITE) if type(op) is str else _WRITE
 
 
-def _refuse_old_reading(given: Mapping[str, Json]) -> None:
+def _refuse_old_read(arguments: Mapping[str, Json]) -> None:
     for name, instead in (("mode", ["profile"]), ("cursor", ["page_token"]), ("match", ["contains"])):
-        if name in given:
+        if name in arguments:
             fields: dict[str, object] = {"supported_field": instead[0], "supported_fields": instead}
-            raise _refused(
+            raise _legacy_refusal(
                 f"{name} is not supported any more: use {instead[0]}",
                 tool="output",
                 action="read",
                 requested_field=name,
                 unsupported_field=name,
                 **fields,
-                replacement=_reading(given),
+                replacement=_new_read_call(arguments),
             )
 
 
-def _reading(given: Mapping[str, Json]) -> dict[str, object]:
-    """The whole call in its new form."""
-    told: dict[str, object] = {"action": "read"}
-    told |= {name: given[name] for name in ("id", "name", "profile", "limit") if type(given.get(name)) in {str, int}}
-    mode = given.get("mode")
+def _new_read_call(arguments: Mapping[str, Json]) -> dict[str, object]:
+    """The arguments of an old `read` in their new form."""
+    still = ("id", "name", "profile", "limit")
+    call: dict[str, object] = {"action": "read"}
+    call |= {name: arguments[name] for name in still if type(arguments.get(name)) in {str, int}}
+    mode = arguments.get("mode")
     if type(mode) is str and mode in _PROFILES:
-        told["profile"] = _PROFILES[mode]
-    if given.get("cursor") is not None:
-        told["page_token"] = "<next_page_token of the LEGEND>"  # noqa: S105  it is a placeholder
-    if type(given.get("match")) is str:
-        told["contains"] = given["match"]
-    return told
+        call["profile"] = _PROFILES[mode]
+    if arguments.get("cursor") is not None:
+        call["page_token"] = "<next_page_token of the LEGEND>"  # noqa: S105  it is a placeholder
+    if type(arguments.get("match")) is str:
+        call["contains"] = arguments["match"]
+    return call
 
 
-def _refused(message: str, **details: object) -> HandoffInvalid:
+def _legacy_refusal(message: str, **details: object) -> HandoffInvalid:
     return HandoffInvalid(message, hint="details has the new form", details=details)
 
+
+# --- arguments --------------------------------------------------------------------------------------------------------
 
 _LIST = ("action", "status", "freshness", "query", "limit", "offset")
 _IDENTITY = ("id", "name")
@@ -185,49 +192,52 @@ FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
         "read": ("action", *_IDENTITY, "status", "freshness", "profile", "contains", "page_token", "limit", "offset"),
     },
 }
-"""Which arguments each action takes."""
+"""The arguments of each action of each tool."""
 
 _DECIDING = "validate_only"
-_ALIAS = "identifier"  # of `write`, from the reference server, which never wrote it down
+_ALIAS = "identifier"  # of `write`: an undocumented argument of the reference server
 
 STATUSES = ("draft", "finalized")
 FRESHNESS = ("fresh", "expiring_soon", "expired")
 _SHOWN = 60
 
 
-def arguments_of(tool: str, given: Mapping[str, Json]) -> "Arguments":
-    """The arguments of a call, and which action is meant: without one `input` lists, `output` reads what is named."""
-    action = given.get("action")
+def read_arguments(tool: str, values: Mapping[str, Json]) -> "Arguments":
+    """The arguments of a call, and its action.
+
+    Without an action `input` lists; `output` reads when a pack is named, and else lists.
+    """
+    action = values.get("action")
     if action is None:
-        named = any(type(given.get(name)) is str for name in _IDENTITY)
+        named = any(type(values.get(name)) is str for name in _IDENTITY)
         action = "read" if tool == "output" and named else "list"
     if type(action) is not str:
         raise HandoffInvalid(
             "action must be of type string",
             details={"tool": tool, "field": "action", "required_type": "string", "allowed_actions": [*FIELDS[tool]]},
         )
-    refuse_legacy(tool, action, given)
-    arguments = Arguments(tool, action, given)
-    arguments.refuse_strangers()
+    refuse_legacy(tool, action, values)
+    arguments = Arguments(tool, action, values)
+    arguments.note_unknown()
     return arguments
 
 
-class Arguments(Noting):
-    """The arguments of one action. Each is read once; `check` refuses when one of those was wrong."""
+class Arguments(HandoffInputReader):
+    """The arguments of one action. Each is read once; `raise_problems` raises when one was invalid."""
 
-    def __init__(self, tool: str, action: str, given: Mapping[str, Json]) -> None:
+    def __init__(self, tool: str, action: str, values: Mapping[str, Json]) -> None:
         super().__init__(tool, action)
         self.tool, self.action = tool, action
-        self._given = given
+        self._values = values
 
-    def refuse_strangers(self) -> None:
-        """Note each argument that this action does not take, with the one that was probably meant."""
+    def note_unknown(self) -> None:
+        """Note each argument that this action does not take, with the name that was probably meant."""
         allowed = FIELDS[self.tool][self.action]
         elsewhere = {name for fields in FIELDS[self.tool].values() for name in fields}
-        for name in sorted(self._given.keys() - {*allowed, *((_ALIAS,) if self.action == "write" else ())}):
-            if name in elsewhere and name != _DECIDING and self._given[name] is None:
+        for name in sorted(self._values.keys() - {*allowed, *((_ALIAS,) if self.action == "write" else ())}):
+            if name in elsewhere and name != _DECIDING and self._values[name] is None:
                 continue
-            near = nearest(name, allowed)
+            near = most_alike_name(name, allowed)
             what = f"is no argument of action {self.action!r}" if name in elsewhere else "is not known"
             guidance: dict[str, object] = {"supported_field": near} if near and name not in elsewhere else {}
             meant = f"; did you mean {near}?" if guidance else f" (allowed: {', '.join(allowed)})"
@@ -241,31 +251,34 @@ class Arguments(Noting):
             )
 
     def words(self, name: str) -> str | None:
-        """A text, trimmed; None when there is none."""
-        value = self._given.get(name)
-        return None if value is None else (self.typed(value, str, name) or "").strip() or None
+        """A text without surrounding white space; None when it is empty or left out."""
+        value = self._values.get(name)
+        return None if value is None else (self.of_type(value, str, name) or "").strip() or None
 
     def token(self) -> str | None:
-        """The page token: one that is empty is no token of ours, and not the same as none."""
-        value = self._given.get("page_token")
-        return None if value is None else (self.typed(value, str, "page_token") or "").strip()
+        """The page token. An empty one is not the same as none: it is refused."""
+        value = self._values.get("page_token")
+        return None if value is None else (self.of_type(value, str, "page_token") or "").strip()
 
     def number(self, name: str, *, low: int, high: int | None = None) -> int | None:
-        value = self._given.get(name)
-        if value is None or self.typed(value, int, name) is None:
+        value = self._values.get(name)
+        if value is None or self.of_type(value, int, name) is None:
             return None
         return self.within(value, low, high, name)
 
     def flag(self, name: str) -> bool:
-        """True or false; false when it is not there at all."""
-        return name in self._given and self.typed(self._given[name], bool, name) is True
+        """A boolean, false when the argument is left out."""
+        return name in self._values and self.of_type(self._values[name], bool, name) is True
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str | None:
         value = self.words(name)
         if value is None or value.lower() in allowed:
             return value and value.lower()
         self.note(
-            name, f"is none of {', '.join(allowed)}: {shown(value)}", requested=value[:_SHOWN], allowed=list(allowed)
+            name,
+            f"is none of {', '.join(allowed)}: {quote_short(value)}",
+            requested=value[:_SHOWN],
+            allowed=list(allowed),
         )
         return None
 
@@ -276,14 +289,14 @@ class Arguments(Noting):
         return cast("FreshnessState | None", self.choice("freshness", FRESHNESS))
 
     def identity(self) -> str | None:
-        """The pack that is meant: the id, or else the name. Either may hold the other."""
-        found = [self.words(name) for name in (*_IDENTITY, *((_ALIAS,) if self.action == "write" else ()))]
-        return next((one for one in found if one is not None), None)
+        """The pack: its `id`, or else its `name`. Either argument may hold the other."""
+        texts = [self.words(name) for name in (*_IDENTITY, *((_ALIAS,) if self.action == "write" else ()))]
+        return next((text for text in texts if text is not None), None)
 
-    def needed_identity(self) -> str:
+    def require_identity(self) -> str:
         identity = self.identity()
         if identity is None:
-            self.check()
+            self.raise_problems()
             raise HandoffInvalid(
                 f"{self.tool} {self.action} needs the pack: id or name",
                 details={
@@ -296,4 +309,4 @@ class Arguments(Noting):
         return identity
 
     def value(self, name: str) -> Json:
-        return self._given.get(name)
+        return self._values.get(name)

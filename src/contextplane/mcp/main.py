@@ -1,4 +1,7 @@
-"""Where `mcp-context-pack` and `ctx mcp` begin. Until the first tool is called, nothing of the store is imported."""
+"""The entry points of `mcp-context-pack` and `ctx mcp`.
+
+Until the first tool is called, nothing of the store is imported.
+"""
 
 import gc
 import sys
@@ -35,19 +38,19 @@ def _main(argv: list[str]) -> int:
 
         sys.stdout.write(f"mcp-context-pack {__version__}\n")
         return 0
-    asked = argv == ["--help"]
-    (sys.stdout if asked else sys.stderr).write(_USAGE)
-    return 0 if asked else 2
+    is_help = argv == ["--help"]
+    (sys.stdout if is_help else sys.stderr).write(_USAGE)
+    return 0 if is_help else 2
 
 
 def run() -> int:
-    """Serve standard input until the client leaves; the exit status."""
+    """Serve standard input until the client leaves; return the exit status."""
     gc.disable()  # what is imported stays: looking through it for garbage would only delay the first answers
     from contextplane.app.settings import from_environment
     from contextplane.mcp.log import Log
-    from contextplane.mcp.methods import Work
+    from contextplane.mcp.methods import Methods
     from contextplane.mcp.server import serve
 
     settings = from_environment()
     log = Log(settings.handoff.log)
-    return serve(Work(settings, log), log=log, patience=settings.handoff.initialize_timeout_ms / 1000)
+    return serve(Methods(settings, log), log=log, patience=settings.handoff.initialize_timeout_ms / 1000)

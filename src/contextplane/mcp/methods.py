@@ -1,4 +1,4 @@
-"""What the methods of the server do beyond the protocol, each imported when it is first asked for."""
+"""The methods of the server beyond the protocol itself. Each is imported when it is first called."""
 
 import gc
 from contextlib import ExitStack
@@ -10,25 +10,26 @@ from contextplane.mcp.protocol import Method, Request, RequestRefused
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from contextplane.app.handoff.store import Desk
+    from contextplane.app.handoff.session import HandoffSession
     from contextplane.app.settings import Settings
     from contextplane.mcp.log import Log
 
-__all__ = ["Work"]
+__all__ = ["Methods"]
 
 
-class Work:
-    """The store is open from the first call that needs it until there is nothing to do: others wait for it then."""
+class Methods:
+    """Opens the store on first use and closes it when idle, because other processes wait for its lock."""
 
     def __init__(self, settings: "Settings", log: "Log") -> None:
         self._settings = settings
         self._log = log
         self._stack = ExitStack()
-        self._desk: Desk | None = None
-        self._told: Mapping[str, str] = {}
+        self._handoffs: HandoffSession | None = None
+        self._reported: Mapping[str, str] = {}
 
     @property
-    def methods(self) -> dict[str, Method]:
+    def by_name(self) -> dict[str, Method]:
+        """The methods of this class as the protocol names them."""
         return {
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
@@ -38,23 +39,23 @@ class Work:
         }
 
     @property
-    def desk(self) -> "Desk":
-        """The packs, opened."""
-        if self._desk is None:
-            from contextplane.app.handoff.store import opened_desk
+    def handoffs(self) -> "HandoffSession":
+        """The handoff packs, whose store is opened now if need be."""
+        if self._handoffs is None:
+            from contextplane.app.handoff.session import open_handoffs
 
-            self._desk = self._stack.enter_context(opened_desk(self._settings))
-        return self._desk
+            self._handoffs = self._stack.enter_context(open_handoffs(self._settings))
+        return self._handoffs
 
-    def rest(self) -> None:
-        """Close the store until it is needed again."""
-        if self._desk is None:
+    def close_store(self) -> None:
+        """Close the store until it is needed again, and log which packs could not be imported."""
+        if self._handoffs is None:
             return
-        taken, self._desk = self._desk.taken, None
+        result, self._handoffs = self._handoffs.import_result, None
         self._stack.close()
-        if taken is not None and taken.refused != self._told:
-            self._told = taken.refused
-            for name, why in sorted(taken.refused.items()):
+        if result is not None and result.refused != self._reported:
+            self._reported = result.refused
+            for name, why in sorted(result.refused.items()):
                 self._log("warn", f"not taken in, and left as it is: {name}: {why}")
 
     def _list_tools(self, _request: Request) -> object:
@@ -66,16 +67,16 @@ class Work:
         from contextplane.mcp.tools import call
 
         try:
-            return call(request, desk=lambda: self.desk, rest=self.rest)
+            return call(request, handoffs=lambda: self.handoffs, close_store=self.close_store)
         finally:
             if not gc.isenabled():
                 gc.freeze()
                 gc.enable()
 
     def _list_resources(self, request: Request) -> object:
-        from contextplane.mcp.resources import listed
+        from contextplane.mcp.resources import list_resources
 
-        return self._of_store(listed, request)
+        return self._from_store(list_resources, request)
 
     def _list_templates(self, _request: Request) -> object:
         from contextplane.mcp.resources import TEMPLATES
@@ -83,18 +84,18 @@ class Work:
         return {"resourceTemplates": TEMPLATES}
 
     def _read_resource(self, request: Request) -> object:
-        from contextplane.mcp.resources import read
+        from contextplane.mcp.resources import read_resource
 
-        return self._of_store(read, request)
+        return self._from_store(read_resource, request)
 
-    def _of_store(self, resource: "Callable[[Request, Desk], object]", request: Request) -> object:
-        """What a resource tells. A store that cannot be used is closed, so that the next request opens it anew."""
+    def _from_store(self, resource: "Callable[[Request, HandoffSession], object]", request: Request) -> object:
+        """The answer of a resource. A store that fails is closed, so that the next request opens it again."""
         try:
-            return resource(request, self.desk)
+            return resource(request, self.handoffs)
         except RequestRefused:
             raise
         except (ContextPlaneError, OSError) as error:
             from contextplane.mcp.resources import unavailable
 
-            self.rest()
+            self.close_store()
             raise unavailable(error) from error

@@ -1,7 +1,7 @@
-"""JSON-RPC as the Model Context Protocol uses it: one message in, at most one answer out. It does no input or output.
+"""JSON-RPC as the Model Context Protocol uses it: one message in, at most one answer out.
 
-Both eras are spoken: with the `initialize` handshake, and (2026-07-28) with the version in each request's `_meta`.
-Nothing is refused before the handshake; after `shutdown` everything but `exit` is.
+It does no I/O. It supports versions with the `initialize` handshake, and (2026-07-28) with the version in each
+request's `_meta`. Nothing is refused before the handshake; after `shutdown` everything but `exit` is.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ import msgspec
 from contextplane import __version__
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json
-from contextplane.model.json.errors import JsonRefused
+from contextplane.model.json.errors import MAX_DEPTH, JsonRefused
 from contextplane.model.json.parse import parse
 from contextplane.model.value import Value
 
@@ -36,8 +36,8 @@ PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -326
 _SHUT_DOWN, _UNSUPPORTED_VERSION = -32000, -32022
 _META = "io.modelcontextprotocol/"
 _HOUR = 3_600_000
-# What may be kept, by whom and how long, in milliseconds. The rest may change at any time.
-_KEPT = {
+# Which results may be cached, by whom and for how many milliseconds. All others may change at any time.
+_CACHEABLE = {
     "server/discover": ("public", _HOUR),
     "tools/list": ("public", _HOUR),
     "resources/templates/list": ("public", _HOUR),
@@ -46,6 +46,7 @@ _KEPT = {
 }
 _ACKNOWLEDGED = frozenset({"initialized", "notifications/initialized"})
 _SHOWN, _PLACE, _IDENT = 80, 200, 4096
+_DEEPEST = MAX_DEPTH + 2  # the message itself, its params, and still one more than is allowed
 
 
 class RequestRefused(ContextPlaneError):
@@ -77,7 +78,7 @@ Method: TypeAlias = Callable[[Request], object]
 
 
 class _Envelope(Value, frozen=True):
-    """The members of a message, not looked into yet."""
+    """The members of a message, not decoded yet."""
 
     id: msgspec.Raw = msgspec.Raw(b"null")
     method: msgspec.Raw = msgspec.Raw()
@@ -92,7 +93,7 @@ _NOT_READ = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class Session:
-    """The state of one connection. `begun`: the client introduced itself. `ended`: it said that it leaves."""
+    """The state of one connection. `begun`: the client introduced itself. `ended`: it sent `exit`."""
 
     def __init__(self, methods: Mapping[str, Method]) -> None:
         self.begun = False
@@ -101,14 +102,14 @@ class Session:
         self._methods = {"initialize": _initialize, "server/discover": _discover, "ping": _pong, **methods}
 
     def answer(self, data: bytes) -> bytes | None:
-        """The answer to one message; None when it needs none. What is no request is answered with the id null."""
+        """The answer to one message; None when it needs none. An invalid request is answered with the id null."""
         try:
             envelope = _read(data)
             ident = _ident(bytes(envelope.id))
         except RequestRefused as error:
             return refusal(error)
         if not bytes(envelope.method) and (bytes(envelope.result) or bytes(envelope.error)):
-            return None  # an answer, though nothing was asked
+            return None  # an answer, though no request was sent
         try:
             method = _method(bytes(envelope.method))
         except RequestRefused as error:
@@ -141,14 +142,14 @@ class Session:
             result = serve(request)
         except RequestRefused:
             raise
-        except Exception as error:  # what nobody foresaw must not end the others' work
-            told = {"error": type(error).__name__, "at": _place(error)}
-            raise RequestRefused("internal error", number=INTERNAL, data=told) from error
+        except Exception as error:  # a defect must not end the connection
+            data = {"error": type(error).__name__, "at": _place(error)}
+            raise RequestRefused("internal error", number=INTERNAL, data=data) from error
         return _modern(method, result) if request.modern else result
 
 
 def _place(error: BaseException) -> str:
-    """Where it happened, as file and line: enough for a report, and nothing of what was sent."""
+    """The file and line where an error happened: enough for a report, and nothing of the request."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -156,28 +157,47 @@ def _place(error: BaseException) -> str:
 
 
 def refusal(error: RequestRefused, ident: bytes = b"null") -> bytes:
-    """The answer to what cannot be answered."""
-    told: dict[str, object] = {"code": error.number, "message": error.message}
+    """The answer to a request that is refused."""
+    answer: dict[str, object] = {"code": error.number, "message": error.message}
     if error.details:
-        told["data"] = error.details
-    return _encoder.encode({"jsonrpc": "2.0", "id": msgspec.Raw(ident), "error": told})
+        answer["data"] = error.details
+    return _encoder.encode({"jsonrpc": "2.0", "id": msgspec.Raw(ident), "error": answer})
 
 
 def unreadable(why: str) -> bytes:
-    """The answer to something that is no message at all."""
+    """The answer to input that is no message."""
     return refusal(RequestRefused(f"parse error: {why}", number=PARSE_ERROR))
 
 
 def _read(data: bytes) -> _Envelope:
     try:
-        return _opened(data)
+        return _decode_envelope(data)
     except RecursionError:
-        from contextplane.mcp.depth import cut
-
-        return _opened(cut(data))
+        return _decode_envelope(_cut_depth(data))  # the client still waits for an answer with its id
 
 
-def _opened(data: bytes) -> _Envelope:
+def _cut_depth(data: bytes) -> bytes:
+    """The message without the parts that are nested too deep to be decoded. Its depth is refused later."""
+    import re
+
+    # A text, also one that does not end, or a bracket. Possessive, hence linear. Compiled only when it is needed.
+    tokens = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+    pieces, depth, start = [], 0, 0
+    for token in tokens.finditer(data):
+        bracket = token[0]
+        if bracket in {b"[", b"{"}:
+            depth += 1
+            if depth == _DEEPEST + 1:
+                pieces.append(data[start : token.start()])
+        elif bracket in {b"]", b"}"}:
+            if depth == _DEEPEST + 1:
+                pieces.append(b"0")
+                start = token.end()
+            depth -= 1
+    return b"".join(pieces) if depth > _DEEPEST else b"".join([*pieces, data[start:]])
+
+
+def _decode_envelope(data: bytes) -> _Envelope:
     try:
         return _envelope.decode(data)
     except (msgspec.DecodeError, ValueError) as error:
@@ -191,7 +211,7 @@ def _opened(data: bytes) -> _Envelope:
 
 
 def _ident(raw: bytes) -> bytes:
-    """The id as it was sent: text, a number, or null, which is none."""
+    """The id as it was sent: text, a number, or null, which means no id."""
     if len(raw) > _IDENT:
         raise RequestRefused(f"invalid request: an id of more than {_IDENT} bytes", number=INVALID_REQUEST)
     try:
@@ -227,7 +247,10 @@ def _request(method: str, envelope: _Envelope, ident: bytes) -> Request:
 
 
 def _is_modern(params: Mapping[str, Json]) -> bool:
-    """Whether the request says itself which version it is of. One that we do not speak is refused with those we do."""
+    """Whether the request names its protocol version itself.
+
+    A version that is not supported is refused, with the supported ones in the data.
+    """
     meta = params.get("_meta")
     if type(meta) is not dict or f"{_META}protocolVersion" not in meta:
         return False
@@ -242,15 +265,15 @@ def _is_modern(params: Mapping[str, Json]) -> bool:
 
 
 def _modern(method: str, result: object) -> dict[str, object]:
-    """A result as the newest version wants it: with its type, who made it, and how long it may be kept."""
-    told: dict[str, object] = dict(result) if isinstance(result, dict) else {}
-    told |= {"resultType": "complete", "_meta": {f"{_META}serverInfo": SERVER}}
-    if method in _KEPT:
-        told["cacheScope"], told["ttlMs"] = _KEPT[method]
-    return told
+    """A result in the form of the newest version: with its type, the server, and its cache lifetime."""
+    answer: dict[str, object] = dict(result) if isinstance(result, dict) else {}
+    answer |= {"resultType": "complete", "_meta": {f"{_META}serverInfo": SERVER}}
+    if method in _CACHEABLE:
+        answer["cacheScope"], answer["ttlMs"] = _CACHEABLE[method]
+    return answer
 
 
-# --- who we are -------------------------------------------------------------------------------------------------------
+# --- the server -------------------------------------------------------------------------------------------------------
 
 CAPABILITIES: dict[str, object] = {"tools": {}, "resources": {}}
 INSTRUCTIONS = (
@@ -264,11 +287,11 @@ INSTRUCTIONS = (
 
 
 def _initialize(request: Request) -> object:
-    """The handshake: the client's version when we speak it, else our newest."""
-    asked = request.params.get("protocolVersion")
-    if asked is not None and type(asked) is not str:
+    """The handshake: the client's version if it is supported, else our newest."""
+    requested = request.params.get("protocolVersion")
+    if requested is not None and type(requested) is not str:
         raise RequestRefused("invalid params: protocolVersion must be text", number=INVALID_PARAMS)
-    version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+    version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     return {
         "protocolVersion": version,
         "capabilities": CAPABILITIES,

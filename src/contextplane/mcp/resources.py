@@ -1,24 +1,27 @@
-"""Resources, to read only: `ctx://handoff/pk_...` is a pack as a reviewer sees it, `ctx://executions` what ran."""
+"""Read-only resources: handoff packs as a reviewer sees them, and the recorded runs.
+
+`ctx://handoff/pk_...` is a pack, `ctx://executions` the list of runs, `ctx://executions/<hash>` one manifest.
+"""
 
 from typing import TYPE_CHECKING
 
 from contextplane.errors import ContextPlaneError
 from contextplane.handoff.errors import HandoffNotFound
 from contextplane.handoff.freshness import freshness
-from contextplane.handoff.markdown import one_line, shortened
+from contextplane.handoff.markdown import one_line, shorten
 from contextplane.handoff.page import PageQuery
 from contextplane.handoff.reader import as_id
 from contextplane.mcp.protocol import INTERNAL, INVALID_PARAMS, Request, RequestRefused
 from contextplane.mcp.results import MAX_TEXT
-from contextplane.mcp.tools import page_of
+from contextplane.mcp.tools import render_selected
 
 if TYPE_CHECKING:
-    from contextplane.app.handoff.store import Desk
+    from contextplane.app.handoff.session import HandoffSession
     from contextplane.app.platform import Platform
     from contextplane.model.catalog import HandoffRow
     from contextplane.model.timestamp import Timestamp
 
-__all__ = ["TEMPLATES", "listed", "read", "unavailable"]
+__all__ = ["TEMPLATES", "list_resources", "read_resource", "unavailable"]
 
 _PAGE = 50
 _HANDOFF, _EXECUTIONS = "ctx://handoff/", "ctx://executions"
@@ -44,19 +47,19 @@ TEMPLATES = (
 )
 
 
-def listed(request: Request, desk: "Desk") -> object:
-    """A page of the packs that can be had, newest first; before them what was recorded, if anything was."""
+def list_resources(request: Request, handoffs: "HandoffSession") -> object:
+    """A page of the available packs, newest first. The first page begins with the recorded runs, if any."""
     offset = _offset(request)
-    page = desk.reading.list(limit=_PAGE, offset=offset)
-    now = desk.now()
+    page = handoffs.pack_reader.list(limit=_PAGE, offset=offset)
+    now = handoffs.now()
     resources = [_resource(row, now) for row in page.rows]
-    if offset == 0 and desk.platform is not None and _newest(desk.platform, 1):
-        resources.insert(0, _RECORDED)
+    if offset == 0 and handoffs.platform is not None and _newest(handoffs.platform, 1):
+        resources.insert(0, _EXECUTIONS_RESOURCE)
     seen = offset + len(page.rows)
     return {"resources": resources, **({"nextCursor": str(seen)} if page.rows and seen < page.total else {})}
 
 
-_RECORDED = {
+_EXECUTIONS_RESOURCE = {
     "uri": _EXECUTIONS,
     "name": "executions",
     "title": "Execution packs",
@@ -80,19 +83,19 @@ def _resource(row: "HandoffRow", now: "Timestamp") -> dict[str, str]:
     return {
         "uri": f"{_HANDOFF}{row.id}",
         "name": name or row.id.text,
-        "title": shortened(row.title or "") or name or "Untitled",
+        "title": shorten(row.title or "") or name or "Untitled",
         "description": f"{row.status}, revision {row.revision}, {state.state}, {state.human} left",
         "mimeType": _MARKDOWN,
     }
 
 
-def read(request: Request, desk: "Desk") -> object:
+def read_resource(request: Request, handoffs: "HandoffSession") -> object:
     """The contents of one resource."""
     uri = request.params.get("uri")
     if type(uri) is not str:
         raise RequestRefused("invalid params: uri must be text", number=INVALID_PARAMS)
     try:
-        kind, text = _contents(uri, desk)
+        kind, text = _contents(uri, handoffs)
     except (HandoffNotFound, LookupError) as error:
         number = INVALID_PARAMS if request.modern else _NOT_FOUND
         raise RequestRefused("resource not found", number=number, data={"uri": uri[:_SHOWN]}) from error
@@ -102,33 +105,33 @@ def read(request: Request, desk: "Desk") -> object:
 
 
 def unavailable(error: ContextPlaneError | OSError) -> RequestRefused:
-    """What a client is told of a store or a pack that cannot be used: the reason, and the way out."""
+    """The error for a store or a pack that cannot be used: the reason, and the way out."""
     data: dict[str, object] = {"reason": "io_error"}
     if isinstance(error, ContextPlaneError):
         data = {"reason": error.code, **({"hint": error.hint} if error.hint else {}), **error.details}
     return RequestRefused(f"the resource cannot be read: {error}", number=INTERNAL, data=data)
 
 
-def _contents(uri: str, desk: "Desk") -> tuple[str, str]:
+def _contents(uri: str, handoffs: "HandoffSession") -> tuple[str, str]:
     """The type and the text of a resource; `LookupError` when there is none."""
     name = uri.removeprefix(_HANDOFF)
     if name != uri and as_id(name):
-        return _MARKDOWN, page_of(desk.reading.get(name), PageQuery(profile="reviewer"), desk).text
-    desk.reading  # noqa: B018  it opens the store, if there is one
-    if desk.platform is None or not uri.startswith(_EXECUTIONS):
+        return _MARKDOWN, render_selected(handoffs.pack_reader.get(name), PageQuery(profile="reviewer"), handoffs).text
+    handoffs.pack_reader  # noqa: B018  it opens the store, if there is one
+    if handoffs.platform is None or not uri.startswith(_EXECUTIONS):
         raise LookupError(uri)
     if uri == _EXECUTIONS:
-        return _JSON, _recorded(desk.platform)
-    return _JSON, _manifest(uri.removeprefix(f"{_EXECUTIONS}/"), desk.platform)
+        return _JSON, _executions_json(handoffs.platform)
+    return _JSON, _manifest(uri.removeprefix(f"{_EXECUTIONS}/"), handoffs.platform)
 
 
 def _newest(platform: "Platform", limit: int) -> list[dict[str, object]]:
-    from contextplane.app.platform import bring_in_step
+    from contextplane.app.platform import update_index
     from contextplane.model.catalog import PackFilter
-    from contextplane.store.find import in_step
+    from contextplane.store.find import index_is_current
 
-    if not in_step(platform.catalog, platform.entries):
-        bring_in_step(platform)
+    if not index_is_current(platform.catalog, platform.entries):
+        update_index(platform)
     with platform.catalog.read() as view:
         rows = view.packs.page(PackFilter(), limit)
     return [
@@ -145,7 +148,7 @@ def _newest(platform: "Platform", limit: int) -> list[dict[str, object]]:
     ]
 
 
-def _recorded(platform: "Platform") -> str:
+def _executions_json(platform: "Platform") -> str:
     from contextplane.model.json.canonical import SORTED
 
     rows = _newest(platform, _PAGE + 1)
@@ -155,8 +158,8 @@ def _recorded(platform: "Platform") -> str:
 
 
 def _manifest(name: str, platform: "Platform") -> str:
-    from contextplane.audit.load import load
-    from contextplane.model.execution.manifest import filled_in
+    from contextplane.audit.load import load_pack
+    from contextplane.model.execution.manifest import fill_in_hash
     from contextplane.model.ids import ExecutionRef, InvalidId
 
     try:
@@ -166,5 +169,5 @@ def _manifest(name: str, platform: "Platform") -> str:
     with platform.catalog.read() as view:
         if view.packs.row(digest) is None:
             raise LookupError(name)
-    pack = load(digest, platform.objects)
-    return filled_in(pack.raw, pack.digest).decode()
+    pack = load_pack(digest, platform.objects)
+    return fill_in_hash(pack.raw, pack.digest).decode()

@@ -1,7 +1,7 @@
-"""What a tool answers: a text, the same for machines beside it, and errors in the one shape that clients know.
+"""Results of tools: a text and the same as structured content; errors in the form that clients know.
 
-The text has its limit, and the whole answer, encoded, has another one. What the structured content only repeats is left
-out before that is passed, and `left_out` names it then.
+The text has a limit, and the whole encoded answer another one. Before that is exceeded, the parts of the structured
+content that only repeat the text are left out, and `left_out` names them.
 """
 
 import msgspec
@@ -11,13 +11,13 @@ from contextplane.handoff.errors import HandoffInvalid, HandoffRefusal
 from contextplane.model.json.canonical import SORTED
 from contextplane.model.value import Value
 
-__all__ = ["MAX_ANSWER", "MAX_TEXT", "Answer", "done", "failed", "shown_as", "told"]
+__all__ = ["MAX_ANSWER", "MAX_TEXT", "Answer", "error_answer", "json_answer", "markdown_answer", "to_result"]
 
 MAX_TEXT = 10 << 20
 """The longest text of a result, in bytes."""
 
 MAX_ANSWER = 24 << 20
-"""The most that text and structured content may have together as they go out. A text alone at most doubles."""
+"""The most bytes of text and structured content together, encoded. A text alone at most doubles."""
 
 _INVALID = "invalid data: "
 _WIDEST = 6  # bytes that one character may need in JSON
@@ -25,7 +25,7 @@ _SHOWN = 200
 
 
 class Answer(Value, frozen=True):
-    """The text of a result, and its structured content as JSON; `shorter`: the same with less of what repeats it."""
+    """The text of a result, and its structured content as JSON. `shorter`: the same with less repetition."""
 
     text: str
     structured: bytes
@@ -33,16 +33,16 @@ class Answer(Value, frozen=True):
     is_error: bool = False
 
 
-def done(action: str, payload: object) -> Answer:
+def json_answer(action: str, payload: object) -> Answer:
     """The answer of `input`: compact JSON with sorted keys, and the same as structured content."""
     data = SORTED.encode({"action": action, "payload": payload})
     return Answer(text=data.decode(), structured=data, shorter=(_without(action, "payload"),))
 
 
-def shown_as(text: str, action: str, payload: object) -> Answer:
+def markdown_answer(text: str, action: str, payload: object) -> Answer:
     """The answer of `output`: the text is markdown and nothing else.
 
-    Some clients show a model the structured content alone, so that it has the markdown as well.
+    Some clients show a model the structured content alone, so the markdown is in it as well.
     """
     structured = SORTED.encode({"action": action, "markdown": text, "payload": payload})
     shorter: tuple[bytes, ...] = ()
@@ -51,12 +51,12 @@ def shown_as(text: str, action: str, payload: object) -> Answer:
     return Answer(text=text, structured=structured, shorter=shorter)
 
 
-def _without(action: str, *left_out: str, **told: object) -> bytes:
-    return SORTED.encode({"action": action, "left_out": left_out, **told})
+def _without(action: str, *left_out: str, **members: object) -> bytes:
+    return SORTED.encode({"action": action, "left_out": left_out, **members})
 
 
-def failed(error: ContextPlaneError | OSError, request_id: str) -> Answer:
-    """An error as clients know it. What is invalid always has details."""
+def error_answer(error: ContextPlaneError | OSError, request_id: str) -> Answer:
+    """An error in the form that clients know. One for invalid data always has details."""
     kind, code, message, details = _parts(error)
     answer: dict[str, object] = {
         "error": True,
@@ -86,8 +86,8 @@ def _parts(error: ContextPlaneError | OSError) -> tuple[str, str, str, dict[str,
     return kind, code, message, details
 
 
-def told(answer: Answer, request_id: str) -> dict[str, object]:
-    """The result of `tools/call`. One that is too large is an error instead."""
+def to_result(answer: Answer, request_id: str) -> dict[str, object]:
+    """The result of `tools/call`. An answer that is too large becomes an error."""
     if _may_pass(answer.text, answer.structured):
         answer = _within(answer, request_id)
     result: dict[str, object] = {
@@ -98,12 +98,12 @@ def told(answer: Answer, request_id: str) -> dict[str, object]:
 
 
 def _may_pass(text: str, structured: bytes) -> bool:
-    """Whether it is worth measuring: most answers are far below every limit."""
+    """Whether the answer may exceed a limit, so that it is worth measuring. Most are far below."""
     return len(text) * _WIDEST + len(structured) > MAX_TEXT
 
 
 def _within(answer: Answer, request_id: str) -> Answer:
-    """The answer, with no more structured content than there is room for beside its text."""
+    """The answer with as much structured content as fits; an error if its text is too large."""
     size = len(answer.text.encode())
     room = MAX_ANSWER - len(SORTED.encode(answer.text))
     fitting = next((data for data in (answer.structured, *answer.shorter) if len(data) <= room), None)
@@ -115,4 +115,4 @@ def _within(answer: Answer, request_id: str) -> Answer:
         "carried_out": not answer.is_error,
         "guidance": "to see the answer ask for less of it: limit, contains, another profile",
     }
-    return failed(HandoffInvalid("tool output too large", details=details), request_id)
+    return error_answer(HandoffInvalid("tool output too large", details=details), request_id)

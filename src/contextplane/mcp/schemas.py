@@ -1,8 +1,7 @@
-"""What a document and an answer look like, as JSON Schema 2020-12: an agent learns the shape from the tool itself.
+"""The two tools as `tools/list` describes them, with JSON Schemas of their arguments and answers.
 
-The reader in `handoff/document.py` decides; a test holds both together.
-
-The two tools, as `tools/list` tells them. Top-level schemas stay plain objects: many clients take nothing else.
+The reader in `handoff/document.py` decides what is valid; a test compares it with the schema. Top-level schemas are
+plain objects, because many clients accept nothing else.
 """
 
 from typing import Any, TypeAlias
@@ -20,10 +19,10 @@ __all__ = [
     "STATUS",
     "TOOLS",
     "Schema",
-    "closed",
-    "maybe",
+    "closed_object",
+    "integer",
+    "nullable",
     "text",
-    "whole",
 ]
 
 Schema: TypeAlias = dict[str, Any]
@@ -38,88 +37,92 @@ def text(description: str, **more: object) -> Schema:
     return {"type": "string", "description": description, **more}
 
 
-def closed(properties: Schema, *, required: tuple[str, ...] = (), **more: object) -> Schema:
-    """An object with these members and no other."""
-    told: Schema = {"type": "object", "properties": properties, "additionalProperties": False, **more}
-    return {**told, "required": list(required)} if required else told
+def closed_object(properties: Schema, *, required: tuple[str, ...] = (), **more: object) -> Schema:
+    """The schema of an object with these members and no other."""
+    schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False, **more}
+    return {**schema, "required": list(required)} if required else schema
 
 
-def maybe(schema: Schema) -> Schema:
-    """The same, or null, which counts as left out."""
+def nullable(schema: Schema) -> Schema:
+    """The schema, or null, which counts as left out."""
     choices = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
     return {**schema, "type": [schema["type"], "null"], **choices}
 
 
-def _maybe(description: str) -> Schema:
-    return maybe(text(description))
+def _nullable_text(description: str) -> Schema:
+    return nullable(text(description))
 
 
-def whole(description: str, low: int, high: int | None = None) -> Schema:
-    told: Schema = {"type": "integer", "minimum": low, "description": description}
-    return told if high is None else {**told, "maximum": high}
+def integer(description: str, low: int, high: int | None = None) -> Schema:
+    schema: Schema = {"type": "integer", "minimum": low, "description": description}
+    return schema if high is None else {**schema, "maximum": high}
 
 
 def _list(items: Schema, description: str) -> Schema:
     return {"type": "array", "items": items, "description": description}
 
 
-_LINES = closed(
-    {"start": whole("First line.", 1), "end": whole("Last line, included.", 1)},
+# --- documents --------------------------------------------------------------------------------------------------------
+
+_LINES = closed_object(
+    {"start": integer("First line.", 1), "end": integer("Last line, included.", 1)},
     required=("start", "end"),
     description="The same range in the form that get returns; instead of line_start and line_end.",
 )
 _KEY = text("2 to 64 of a-z 0-9 _ -, unique beside its siblings.", pattern=_KEY_FORM)
 
-_REF = closed(
+_REF = closed_object(
     {
         "key": _KEY,
         "path": text(
             f"File below the source root, such as src/app.py; relative, without '..', up to {PATH_BYTES} bytes.",
             minLength=1,
         ),
-        "line_start": maybe(whole("First line of the code, counted from 1.", 1)),
-        "line_end": maybe(whole(f"Last line, included; at most {MAX_SPAN} lines.", 1)),
-        "lines": maybe(_LINES),
-        "title": _maybe("What is there."),
-        "why": _maybe("Why it matters."),
-        "group": _maybe("Refs of one group are shown together."),
+        "line_start": nullable(integer("First line of the code, counted from 1.", 1)),
+        "line_end": nullable(integer(f"Last line, included; at most {MAX_SPAN} lines.", 1)),
+        "lines": nullable(_LINES),
+        "title": _nullable_text("What is there."),
+        "why": _nullable_text("Why it matters."),
+        "group": _nullable_text("Refs of one group are shown together."),
         "anchor": {"description": "Read-only, from get; ignored.", "readOnly": True},
     },
     required=("key", "path"),
     anyOf=[{"required": ["line_start", "line_end"]}, {"required": ["lines"]}],
     description="A finding's place in the code: key, path and lines.",
 )
-_DIAGRAM = closed(
+_DIAGRAM = closed_object(
     {
         "key": _KEY,
         "title": text("Its heading."),
         "mermaid": text("The drawing, in mermaid."),
-        "why": _maybe("Why it matters."),
+        "why": _nullable_text("Why it matters."),
     },
     required=("key", "title", "mermaid"),
     description="A mermaid drawing.",
 )
-_SECTION = closed(
+_SECTION = closed_object(
     {
         "key": {**_KEY, "description": "2 to 64 of a-z 0-9 _ -, unique. Finalizing needs scope, findings and qa."},
         "title": text("Its heading; may be empty."),
-        "description": _maybe("Free markdown."),
-        "refs": maybe(_list(_REF, "Places in the code.")),
-        "diagrams": maybe(_list(_DIAGRAM, "Drawings.")),
+        "description": _nullable_text("Free markdown."),
+        "refs": nullable(_list(_REF, "Places in the code.")),
+        "diagrams": nullable(_list(_DIAGRAM, "Drawings.")),
     },
     required=("key", "title"),
     description="One part of the pack.",
 )
 _low, _high = NAME_BYTES
 
-DOCUMENT: Schema = closed(
+DOCUMENT: Schema = closed_object(
     {
-        "name": _maybe(f"A name to find it by, {_low} to {_high} bytes, unique, not like an id; cannot be changed."),
-        "title": _maybe("The heading."),
-        "brief": _maybe("The scope in a sentence or two."),
+        "name": _nullable_text(
+            f"A name to find it by, {_low} to {_high} bytes, unique, not like an id; cannot be changed."
+        ),
+        "title": _nullable_text("The heading."),
+        "brief": _nullable_text("The scope in a sentence or two."),
         "tags": _list({"type": "string"}, "Free words."),
-        "ttl_minutes": maybe(
-            whole(
+        "ttl_minutes": nullable(
+            integer(
                 "Lifetime from now. A new pack has 24 hours; an update without it keeps the deadline.",
                 1,
                 MAX_TTL_MINUTES,
@@ -175,7 +178,7 @@ PACK: Schema = {
         "validated_only": {"const": True, "description": "Nothing was stored; a new pack has no id."},
         "moved_refs": _list({"type": "object"}, "Refs whose lines stand elsewhere now."),
         "unanchored_refs": _list(
-            closed(
+            closed_object(
                 {"section_key": text("Its section."), "ref_key": text("The ref."), "reason": text("Why.")},
                 required=("section_key", "ref_key", "reason"),
             ),
@@ -199,14 +202,16 @@ ERROR: Schema = {
 }
 
 
+# --- tools ------------------------------------------------------------------------------------------------------------
+
 _IDENTITY = {
-    "id": maybe(text("The pack: its id, pk_ and eight of a-z2-7. Wins over name.")),
-    "name": maybe(text("The pack, by its name. A finalized one is preferred, then the one updated last.")),
+    "id": nullable(text("The pack: its id, pk_ and eight of a-z2-7. Wins over name.")),
+    "name": nullable(text("The pack, by its name. A finalized one is preferred, then the one updated last.")),
 }
 
 
 def _choice(choices: tuple[str, ...], description: str) -> Schema:
-    return maybe(text(description, enum=list(choices)))
+    return nullable(text(description, enum=list(choices)))
 
 
 _FILTER = {
@@ -216,12 +221,12 @@ _FILTER = {
         "list: only packs in this state; expired ones are hidden unless asked for. get, read: refuse a pack in another "
         "state.",
     ),
-    "query": maybe(text("list: a text that title, name or brief contains, whatever its case.")),
+    "query": nullable(text("list: a text that title, name or brief contains, whatever its case.")),
 }
 
 
 def _number(description: str, low: int, high: int | None = None) -> Schema:
-    return maybe(whole(description, low, high))
+    return nullable(integer(description, low, high))
 
 
 INPUT: dict[str, Any] = {
@@ -237,11 +242,11 @@ INPUT: dict[str, Any] = {
         '"title":"Findings","refs":[{"key":"token-check","path":"src/auth.py","line_start":10,'
         '"line_end":24,"why":"expiry is ignored"}]}]}}'
     ),
-    "inputSchema": closed(
+    "inputSchema": closed_object(
         {
             "action": _choice(("list", "get", "write", "ttl", "delete"), "What to do; list when omitted."),
             **_IDENTITY,
-            "document": maybe(DOCUMENT),
+            "document": nullable(DOCUMENT),
             "expected_revision": _number("write (update) and ttl: the revision that you read. Required there.", 1),
             "validate_only": {"type": "boolean", "description": "write: check everything, store nothing."},
             "ttl_minutes": _number("ttl: the new lifetime, from now.", 1, MAX_TTL_MINUTES),
@@ -251,14 +256,14 @@ INPUT: dict[str, Any] = {
             "offset": _number("list: leave out so many first.", 0),
         }
     ),
-    "outputSchema": closed(
+    "outputSchema": closed_object(
         {
             "action": text("What was done."),
             "payload": {
                 "description": "get, write and ttl: the pack. list and delete: as named.",
                 "anyOf": [
                     PACK,
-                    closed(
+                    closed_object(
                         {
                             "count": {"type": "integer", "description": "How many are here."},
                             "total": {"type": "integer", "description": "How many there are."},
@@ -266,7 +271,9 @@ INPUT: dict[str, Any] = {
                         },
                         required=("count", "total", "packs"),
                     ),
-                    closed({"id": text("The pack."), "deleted": {"type": "boolean"}}, required=("id", "deleted")),
+                    closed_object(
+                        {"id": text("The pack."), "deleted": {"type": "boolean"}}, required=("id", "deleted")
+                    ),
                 ],
             },
             "left_out": LEFT_OUT,
@@ -290,20 +297,20 @@ OUTPUT: dict[str, Any] = {
         "profile orchestrator (default, 6 chunks) and executor (12) are compact, reviewer has all, with the code. "
         "The LEGEND tells has_more and next_page_token; send that as page_token for the next page."
     ),
-    "inputSchema": closed(
+    "inputSchema": closed_object(
         {
             "action": _choice(("list", "read"), "What to do; when omitted, read if id or name is given, else list."),
             **_IDENTITY,
             **_FILTER,
             "status": _choice(STATUS, "list: only packs of this status. read: refuse a pack of another one."),
             "profile": _choice(("orchestrator", "reviewer", "executor"), "read: how much is shown."),
-            "contains": maybe(text("read: only chunks with this text, whatever its case.")),
-            "page_token": maybe(text("read: next_page_token of the page before; for the first page leave it out.")),
+            "contains": nullable(text("read: only chunks with this text, whatever its case.")),
+            "page_token": nullable(text("read: next_page_token of the page before; for the first page leave it out.")),
             "limit": _number("read: at most so many chunks, at least 1. list: at most so many packs, at least 0.", 0),
             "offset": _number("Leave out so many first; not together with page_token.", 0),
         }
     ),
-    "outputSchema": closed(
+    "outputSchema": closed_object(
         {
             "action": text("What was done."),
             "markdown": text("The text content once more."),

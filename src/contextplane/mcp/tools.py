@@ -1,10 +1,8 @@
-"""`tools/call`: which tool, with which arguments; what it refuses is a result that says so, not a protocol error.
+"""`tools/call`: the tools `input` and `output`.
 
-The tool `input`: list, get, write, ttl and delete. It reads the arguments, calls the shelf once, and answers.
-
-The tool `output`: list and read, as markdown. It reads the arguments, asks the shelf, and renders one page.
-
-A pack as both tools list it, and how fresh it must be to be read.
+`input` lists, gets, writes and deletes packs and sets their ttl; `output` lists and reads them as markdown. Each reads
+its arguments, makes one call to the repository of handoff packs, and answers. A call that is refused is a result with
+an error, not an error of the protocol.
 """
 
 from typing import TYPE_CHECKING, Any, cast
@@ -15,9 +13,9 @@ from contextplane.errors import ContextPlaneError
 from contextplane.handoff.errors import HandoffInvalid, HandoffRefusal, HandoffStateMismatch
 from contextplane.handoff.freshness import FreshnessState, freshness
 from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, Profile, first_page
-from contextplane.mcp.arguments import arguments_of
+from contextplane.mcp.arguments import read_arguments
 from contextplane.mcp.protocol import INVALID_PARAMS, Request, RequestRefused
-from contextplane.mcp.results import Answer, done, failed, shown_as, told
+from contextplane.mcp.results import Answer, error_answer, json_answer, markdown_answer, to_result
 from contextplane.model.catalog import HandoffRow
 from contextplane.model.handoff import HandoffPack
 from contextplane.model.json.canonical import Json
@@ -26,16 +24,27 @@ from contextplane.model.timestamp import Timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contextplane.app.handoff.store import Desk
-    from contextplane.handoff.reader import Found, Written
-    from contextplane.handoff.render import Rendered
+    from contextplane.app.handoff.session import HandoffSession
+    from contextplane.handoff.reader import SelectedPack, WriteResult
+    from contextplane.handoff.render import RenderedPage
     from contextplane.mcp.arguments import Arguments
 
-__all__ = ["call", "call_input", "call_output", "page_of", "refuse_other_state", "remaining", "row_told"]
+__all__ = [
+    "call",
+    "call_input",
+    "call_output",
+    "lifetime_payload",
+    "render_selected",
+    "require_freshness",
+    "row_payload",
+]
 
 
-def row_told(row: HandoffRow, now: Timestamp) -> dict[str, object]:
-    """One pack of a list."""
+# --- payloads of both tools -------------------------------------------------------------------------------------------
+
+
+def row_payload(row: HandoffRow, now: Timestamp) -> dict[str, object]:
+    """A pack in a list, as both tools return it."""
     return {
         "id": row.id.text,
         "name": row.name,
@@ -44,12 +53,12 @@ def row_told(row: HandoffRow, now: Timestamp) -> dict[str, object]:
         "revision": row.revision,
         "updated_at": str(row.updated),
         "expires_at": str(row.expires),
-        **remaining(row.expires, now),
+        **lifetime_payload(row.expires, now),
     }
 
 
-def remaining(expires: Timestamp, now: Timestamp) -> dict[str, object]:
-    """How long a pack is still good for."""
+def lifetime_payload(expires: Timestamp, now: Timestamp) -> dict[str, object]:
+    """The fields that say how long a pack is still fresh."""
     state = freshness(expires, now)
     return {
         "ttl_remaining_seconds": state.seconds,
@@ -59,56 +68,59 @@ def remaining(expires: Timestamp, now: Timestamp) -> dict[str, object]:
     }
 
 
-def refuse_other_state(pack: HandoffPack, wanted: FreshnessState | None, now: Timestamp) -> None:
-    """Refuse a pack that is in another state than the one that was asked for."""
+def require_freshness(pack: HandoffPack, expected: FreshnessState | None, now: Timestamp) -> None:
+    """Raise `HandoffStateMismatch` for a pack that is in another state than the requested one."""
     state = freshness(pack.expires, now).state
-    if wanted is not None and state != wanted:
+    if expected is not None and state != expected:
         raise HandoffStateMismatch(
-            f"the pack is {state}, and {wanted} was asked for",
+            f"the pack is {state}, and {expected} was asked for",
             at=pack.id,
-            details={"id": pack.id, "freshness_state": state, "requested_freshness": wanted},
+            details={"id": pack.id, "freshness_state": state, "requested_freshness": expected},
         )
 
 
-_REVISION = 2**53 - 1
+# --- the tool input ---------------------------------------------------------------------------------------------------
+
+_MAX_REVISION = 2**53 - 1
 
 
-def call_input(arguments: "Arguments", desk: "Desk") -> Answer:
-    """The answer to one call."""
-    return done(arguments.action, _ACTIONS[arguments.action](arguments, desk))
+def call_input(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
+    """The answer to one call of `input`."""
+    return json_answer(arguments.action, _ACTIONS[arguments.action](arguments, handoffs))
 
 
-def _list_packs(arguments: "Arguments", desk: "Desk") -> object:
+def _list_packs(arguments: "Arguments", handoffs: "HandoffSession") -> object:
     status, fresh, query = arguments.status(), arguments.freshness(), arguments.words("query")
     limit, offset = arguments.number("limit", low=0), arguments.number("offset", low=0)
-    arguments.check()
-    page = desk.reading.list(status=status, freshness=fresh, query=query, limit=limit, offset=offset or 0)
-    now = desk.now()
-    return {"count": len(page.rows), "total": page.total, "packs": [row_told(row, now) for row in page.rows]}
+    arguments.raise_problems()
+    page = handoffs.pack_reader.list(status=status, freshness=fresh, query=query, limit=limit, offset=offset or 0)
+    now = handoffs.now()
+    return {"count": len(page.rows), "total": page.total, "packs": [row_payload(row, now) for row in page.rows]}
 
 
-def _get(arguments: "Arguments", desk: "Desk") -> object:
-    identity, wanted = arguments.needed_identity(), arguments.freshness()
-    arguments.check()
-    pack, now = desk.reading.get(identity), desk.now()
-    refuse_other_state(pack.pack, wanted, now)
-    return {**_pack(pack.pack), "digest": str(pack.digest), **remaining(pack.pack.expires, now)}
+def _get(arguments: "Arguments", handoffs: "HandoffSession") -> object:
+    identity, expected = arguments.require_identity(), arguments.freshness()
+    arguments.raise_problems()
+    selected, now = handoffs.pack_reader.get(identity), handoffs.now()
+    require_freshness(selected.pack, expected, now)
+    lifetime = lifetime_payload(selected.pack.expires, now)
+    return {**_pack(selected.pack), "digest": str(selected.digest), **lifetime}
 
 
 def _pack(pack: "HandoffPack") -> dict[str, Any]:
     return msgspec.structs.asdict(pack)
 
 
-def _write(arguments: "Arguments", desk: "Desk") -> object:
+def _write(arguments: "Arguments", handoffs: "HandoffSession") -> object:
     from contextplane.handoff.document import read_document
 
-    given = arguments.value("document")
-    if given is None:
-        arguments.missing("document", required_type="object", guidance="send the whole pack as one object")
+    value = arguments.value("document")
+    if value is None:
+        arguments.note_missing("document", required_type="object", guidance="send the whole pack as one object")
     identity = arguments.identity()
-    expected = arguments.number("expected_revision", low=1, high=_REVISION)
+    expected = arguments.number("expected_revision", low=1, high=_MAX_REVISION)
     validate_only = arguments.flag("validate_only")
-    arguments.check()
+    arguments.raise_problems()
     if identity is not None and expected is None:
         raise _no_revision("write", "for a new pack leave out id and name here; its name is document.name")
     if identity is None and expected is not None:
@@ -122,9 +134,11 @@ def _write(arguments: "Arguments", desk: "Desk") -> object:
                 "unsupported_field": "expected_revision",
             },
         )
-    document = read_document(given)
-    written = desk.shelf.write(document, identity=identity, expected_revision=expected, validate_only=validate_only)
-    return _written(written, is_new=identity is None)
+    document = read_document(value)
+    result = handoffs.repository.write(
+        document, identity=identity, expected_revision=expected, validate_only=validate_only
+    )
+    return _write_payload(result, is_new=identity is None)
 
 
 def _no_revision(action: str, *also: str) -> HandoffInvalid:
@@ -139,26 +153,26 @@ def _no_revision(action: str, *also: str) -> HandoffInvalid:
     )
 
 
-def _written(written: "Written", *, is_new: bool) -> object:
-    """The resulting pack. One that was only checked says so, and a new one has no id then."""
-    told = _pack(written.pack)
-    if written.moved:
-        told["moved_refs"] = written.moved
-    if written.unanchored:
-        told["unanchored_refs"] = written.unanchored
-    if written.stored:
-        return {**told, "digest": str(written.digest)}
-    return {**told, "validated_only": True, **({"id": None} if is_new else {})}
+def _write_payload(result: "WriteResult", *, is_new: bool) -> object:
+    """The resulting pack. If it was only checked it says so, and a new one has no id."""
+    payload = _pack(result.pack)
+    if result.moved:
+        payload["moved_refs"] = result.moved
+    if result.unanchored:
+        payload["unanchored_refs"] = result.unanchored
+    if result.stored:
+        return {**payload, "digest": str(result.digest)}
+    return {**payload, "validated_only": True, **({"id": None} if is_new else {})}
 
 
-def _ttl(arguments: "Arguments", desk: "Desk") -> object:
+def _ttl(arguments: "Arguments", handoffs: "HandoffSession") -> object:
     from contextplane.handoff.document import MAX_TTL_MINUTES
 
-    identity = arguments.needed_identity()
-    expected = arguments.number("expected_revision", low=1, high=_REVISION)
+    identity = arguments.require_identity()
+    expected = arguments.number("expected_revision", low=1, high=_MAX_REVISION)
     fields = ("ttl_minutes", "extend_minutes")
     ttl, extend = (arguments.number(name, low=1, high=MAX_TTL_MINUTES) for name in fields)
-    arguments.check()
+    arguments.raise_problems()
     provided = [name for name, value in zip(fields, (ttl, extend), strict=True) if value is not None]
     if len(provided) != 1:
         raise HandoffInvalid(
@@ -173,39 +187,44 @@ def _ttl(arguments: "Arguments", desk: "Desk") -> object:
         )
     if expected is None:
         raise _no_revision("ttl")
-    written = desk.shelf.ttl(identity, expected_revision=expected, ttl_minutes=ttl, extend_minutes=extend)
-    return _written(written, is_new=False)
+    result = handoffs.repository.ttl(identity, expected_revision=expected, ttl_minutes=ttl, extend_minutes=extend)
+    return _write_payload(result, is_new=False)
 
 
-def _delete(arguments: "Arguments", desk: "Desk") -> object:
-    identity = arguments.needed_identity()
-    arguments.check()
-    deleted = desk.shelf.delete(identity)
-    return {"id": deleted.id.text, "deleted": deleted.deleted}
+def _delete(arguments: "Arguments", handoffs: "HandoffSession") -> object:
+    identity = arguments.require_identity()
+    arguments.raise_problems()
+    result = handoffs.repository.delete(identity)
+    return {"id": result.id.text, "deleted": result.deleted}
 
 
 _ACTIONS = {"list": _list_packs, "get": _get, "write": _write, "ttl": _ttl, "delete": _delete}
 
 
-def call_output(arguments: "Arguments", desk: "Desk") -> Answer:
-    """The answer to one call."""
-    return _read(arguments, desk) if arguments.action == "read" else _list_page(arguments, desk)
+# --- the tool output --------------------------------------------------------------------------------------------------
 
 
-def _list_page(arguments: "Arguments", desk: "Desk") -> Answer:
-    from contextplane.handoff.page import listed
+def call_output(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
+    """The answer to one call of `output`."""
+    return _read(arguments, handoffs) if arguments.action == "read" else _list_page(arguments, handoffs)
+
+
+def _list_page(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
+    from contextplane.handoff.page import list_markdown
 
     status, fresh, query = arguments.status(), arguments.freshness(), arguments.words("query")
     limit, offset = arguments.number("limit", low=0), arguments.number("offset", low=0)
-    arguments.check()
-    page = desk.reading.list(status=status, freshness=fresh, query=query, limit=limit, offset=offset or 0)
-    now = desk.now()
-    packs = [row_told(row, now) for row in page.rows]
-    return shown_as(listed(page.rows, now), "list", {"count": len(packs), "total": page.total, "packs": packs})
+    arguments.raise_problems()
+    page = handoffs.pack_reader.list(status=status, freshness=fresh, query=query, limit=limit, offset=offset or 0)
+    now = handoffs.now()
+    packs = [row_payload(row, now) for row in page.rows]
+    return markdown_answer(
+        list_markdown(page.rows, now), "list", {"count": len(packs), "total": page.total, "packs": packs}
+    )
 
 
-def _read(arguments: "Arguments", desk: "Desk") -> Answer:
-    identity = arguments.needed_identity()
+def _read(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
+    identity = arguments.require_identity()
     token = arguments.token()
     page_arguments = PageArguments(
         profile=cast("Profile | None", arguments.choice("profile", tuple(PROFILES))),
@@ -214,26 +233,28 @@ def _read(arguments: "Arguments", desk: "Desk") -> Answer:
         contains=arguments.words("contains"),
         status=arguments.status(),
     )
-    wanted = arguments.freshness()
-    arguments.check()
-    found = desk.reading.get(identity)
-    refuse_other_state(found.pack, wanted, desk.now())
+    expected = arguments.freshness()
+    arguments.raise_problems()
+    selected = handoffs.pack_reader.get(identity)
+    require_freshness(selected.pack, expected, handoffs.now())
     if token is None:
         query = first_page(page_arguments)
     else:
         from contextplane.handoff.page_token import redeem
 
-        pack = found.pack
-        query = redeem(desk.reading.page_key(), token, pack_id=pack.id, revision=pack.revision, given=page_arguments)
-    page = page_of(found, query, desk)
-    return shown_as(page.text, "read", page.structured)
+        pack = selected.pack
+        query = redeem(
+            handoffs.pack_reader.page_key(), token, pack_id=pack.id, revision=pack.revision, arguments=page_arguments
+        )
+    page = render_selected(selected, query, handoffs)
+    return markdown_answer(page.text, "read", page.structured)
 
 
-def page_of(found: "Found", query: PageQuery, desk: "Desk") -> "Rendered":
-    """One page of a pack that was found, if it has the status that is asked for."""
-    from contextplane.handoff.render import rendered
+def render_selected(selected: "SelectedPack", query: PageQuery, handoffs: "HandoffSession") -> "RenderedPage":
+    """Render one page of a pack. `HandoffStateMismatch` when it has another status than the requested one."""
+    from contextplane.handoff.render import render_page
 
-    pack = found.pack
+    pack = selected.pack
     if query.status is not None and pack.status != query.status:
         raise HandoffStateMismatch(
             f"the pack is {pack.status}, and {query.status} was asked for",
@@ -244,17 +265,26 @@ def page_of(found: "Found", query: PageQuery, desk: "Desk") -> "Rendered":
     def token(offset: int) -> str:
         from contextplane.handoff.page_token import issue
 
-        key = desk.reading.page_key()
+        key = handoffs.pack_reader.page_key()
         return issue(key, query, pack_id=pack.id, revision=pack.revision, next_offset=offset)
 
-    return rendered(pack, query, now=desk.now(), selected_by=found.selected_by, look=desk.reader().look, token=token)
+    return render_page(
+        pack,
+        query,
+        now=handoffs.now(),
+        selected_by=selected.selected_by,
+        locate=handoffs.source_reader().locate,
+        token=token,
+    )
 
+
+# --- tools/call -------------------------------------------------------------------------------------------------------
 
 _TOOLS = ("input", "output")
 
 
-def call(request: Request, *, desk: "Callable[[], Desk]", rest: "Callable[[], None]") -> object:
-    """The result of one call. `desk` opens the store; `rest` closes it, so that the next call opens it anew."""
+def call(request: Request, *, handoffs: "Callable[[], HandoffSession]", close_store: "Callable[[], None]") -> object:
+    """The result of one call. `handoffs` opens the store; `close_store` makes the next call open it again."""
     name, arguments = request.params.get("name"), request.params.get("arguments")
     if name not in _TOOLS:
         raise RequestRefused(
@@ -263,15 +293,15 @@ def call(request: Request, *, desk: "Callable[[], Desk]", rest: "Callable[[], No
     if arguments is not None and type(arguments) is not dict:
         raise RequestRefused("invalid params: arguments must be an object", number=INVALID_PARAMS)
     try:
-        answer = _called(str(name), arguments or {}, desk)
+        answer = _call(str(name), arguments or {}, handoffs)
     except HandoffRefusal as error:
-        answer = failed(error, request.name)
+        answer = error_answer(error, request.name)
     except (ContextPlaneError, OSError) as error:
-        rest()
-        answer = failed(error, request.name)
-    return told(answer, request.name)
+        close_store()
+        answer = error_answer(error, request.name)
+    return to_result(answer, request.name)
 
 
-def _called(tool: str, given: dict[str, Json], desk: "Callable[[], Desk]") -> Answer:
-    arguments = arguments_of(tool, given)
-    return call_input(arguments, desk()) if tool == "input" else call_output(arguments, desk())
+def _call(tool: str, values: dict[str, Json], handoffs: "Callable[[], HandoffSession]") -> Answer:
+    arguments = read_arguments(tool, values)
+    return call_input(arguments, handoffs()) if tool == "input" else call_output(arguments, handoffs())

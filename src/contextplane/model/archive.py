@@ -1,8 +1,7 @@
-"""The archive of packs: what its members are called, what they may hold, and how many there may be.
+"""The archive of packs: names of its members, the header, and the limits.
 
-Format 1 holds execution packs; format 2 handoff packs as well, and is written only where there are any.
-
-It is a plain tar file; how one is read and written is no matter here. docs/spec/archive.md is the whole of it.
+Format 1 holds execution packs. Format 2 holds handoff packs as well, and is written only when there are any. An archive
+is a plain tar file; reading and writing one is the work of an adapter. The whole format: docs/spec/archive.md.
 """
 
 import re
@@ -12,7 +11,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.handoff import Kept
+from contextplane.model.handoff import KeptRevision
 from contextplane.model.ids import Digest, ExecutionRef, HandoffId
 from contextplane.model.json.canonical import canonical
 from contextplane.model.json.errors import JsonRefused
@@ -20,37 +19,37 @@ from contextplane.model.value import Document, Value
 
 __all__ = [
     "FORMAT",
-    "HEADER_MOST",
     "HEADER_NAME",
-    "MEMBERS_MOST",
-    "MEMBER_MOST",
+    "MAX_HEADER_BYTES",
+    "MAX_MEMBERS",
+    "MAX_MEMBER_BYTES",
     "ArchiveCorrupt",
     "ArchiveInvalid",
     "ArchiveTooLarge",
     "ArchiveTooNew",
-    "Carried",
+    "ArchivedHandoff",
     "Header",
-    "Kind",
+    "MemberKind",
     "entry_bytes",
     "entry_name",
     "header_bytes",
-    "named",
     "object_name",
+    "parse_member_name",
     "read_header",
 ]
 
 FORMAT = 2
 HEADER_NAME = "contextplane-archive.json"
 
-HEADER_MOST = 1 << 20
+MAX_HEADER_BYTES = 1 << 20
 """The most bytes of the first member: some 15,000 packs, or 10,000 revisions of handoff packs."""
 
-MEMBER_MOST = 1 << 40
+MAX_MEMBER_BYTES = 1 << 40
 """The most bytes of one object."""
 
-MEMBERS_MOST = 10_000_000
+MAX_MEMBERS = 10_000_000
 
-Kind = Literal["object", "entry"]
+MemberKind = Literal["object", "entry"]
 
 _OBJECT = re.compile(r"objects/([0-9a-f]{2})/([0-9a-f]{62})")
 _ENTRY = re.compile(r"packs/([0-9a-f]{64})")
@@ -85,30 +84,30 @@ class ArchiveTooLarge(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-class Carried(Value, frozen=True):
-    """A handoff pack in an archive: each revision of it, ascending, with the digest of its object."""
+class ArchivedHandoff(Value, frozen=True):
+    """A handoff pack in an archive: its revisions, ascending, each with the digest of its object."""
 
     id: HandoffId
-    revisions: tuple[Kept, ...]
+    revisions: tuple[KeptRevision, ...]
 
     @property
-    def last(self) -> Kept:
+    def last(self) -> KeptRevision:
         return self.revisions[-1]
 
 
 class Header(Value, frozen=True):
-    """The packs in an archive: those that were asked for, and those that these descend from. Ascending, each once."""
+    """The packs in an archive: the requested ones, and their ancestors. Ascending, each once."""
 
     roots: tuple[Digest, ...]
     parents: tuple[Digest, ...] = ()
-    handoffs: tuple[Carried, ...] = ()
+    handoffs: tuple[ArchivedHandoff, ...] = ()
 
     @property
     def packs(self) -> list[Digest]:
         return sorted((*self.roots, *self.parents))
 
 
-class _Wire(Document, frozen=True):
+class _HeaderV1(Document, frozen=True):
     format: int
     parents: tuple[str, ...]
     roots: tuple[str, ...]
@@ -124,22 +123,22 @@ class _Handoff(Document, frozen=True):
     revisions: tuple[_Revision, ...]
 
 
-class _Wire2(_Wire, frozen=True):
+class _HeaderV2(_HeaderV1, frozen=True):
     handoffs: tuple[_Handoff, ...]
 
 
-class _Versioned(Value, frozen=True):
+class _FormatOnly(Value, frozen=True):
     format: int
 
 
 def header_bytes(header: Header) -> bytes:
-    """The bytes of the first member, canonical JSON."""
-    parents, roots = _written(header.parents), _written(header.roots)
-    wire = _Wire(format=1, parents=parents, roots=roots)
+    """The bytes of the first member, canonical JSON. `ArchiveTooLarge` when there are too many packs."""
+    parents, roots = _reference_texts(header.parents), _reference_texts(header.roots)
+    wire = _HeaderV1(format=1, parents=parents, roots=roots)
     if header.handoffs:
-        wire = _Wire2(format=2, parents=parents, roots=roots, handoffs=tuple(map(_carried, header.handoffs)))
+        wire = _HeaderV2(format=2, parents=parents, roots=roots, handoffs=tuple(map(_wire_handoff, header.handoffs)))
     data = canonical(wire)
-    if len(data) > HEADER_MOST:
+    if len(data) > MAX_HEADER_BYTES:
         packs = len(header.packs) + sum(len(handoff.revisions) for handoff in header.handoffs)
         raise ArchiveTooLarge(
             f"{packs:,} packs and revisions are too many for one archive", hint="write them to several archives"
@@ -148,18 +147,18 @@ def header_bytes(header: Header) -> bytes:
 
 
 def read_header(data: bytes) -> Header:
-    """The first member, read strictly: only what `header_bytes` writes is accepted."""
+    """Parse the first member strictly: only what `header_bytes` writes is accepted."""
     try:
-        version = msgspec.json.decode(data, type=_Versioned).format
+        version = msgspec.json.decode(data, type=_FormatOnly).format
         if version > FORMAT:
             raise ArchiveTooNew(f"an archive of format {version}", hint="a newer contextplane reads it")
-        wire = msgspec.json.decode(data, type=_Wire2 if version == FORMAT else _Wire)
-        handoffs = tuple(map(_handoff, wire.handoffs)) if isinstance(wire, _Wire2) else ()
-        header = Header(roots=_read(wire.roots), parents=_read(wire.parents), handoffs=handoffs)
-        sound = bool(header.roots or handoffs) and _ascending(header.packs) and header_bytes(header) == data
+        wire = msgspec.json.decode(data, type=_HeaderV2 if version == FORMAT else _HeaderV1)
+        handoffs = tuple(map(_parse_handoff, wire.handoffs)) if isinstance(wire, _HeaderV2) else ()
+        header = Header(roots=_parse_references(wire.roots), parents=_parse_references(wire.parents), handoffs=handoffs)
+        sound = bool(header.roots or handoffs) and _is_ascending(header.packs) and header_bytes(header) == data
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, JsonRefused) as error:
         raise ArchiveInvalid(f"not the header of an archive: {error}", at=f"#{HEADER_NAME}") from error
-    if not (sound and _ascending(header.roots) and _ascending(header.parents) and _in_order(handoffs)):
+    if not (sound and _is_ascending(header.roots) and _is_ascending(header.parents) and _are_ordered(handoffs)):
         raise ArchiveInvalid("not the header of an archive as 'ctx export' writes it", at=f"#{HEADER_NAME}")
     return header
 
@@ -173,12 +172,12 @@ def entry_name(digest: Digest) -> str:
 
 
 def entry_bytes(digest: Digest) -> bytes:
-    """What an entry holds. Unpacked, it registers the pack for the reference program, too."""
+    """The content of an entry. Unpacked, it registers the pack for the reference program as well."""
     return str(digest).encode()
 
 
-def named(name: str) -> tuple[Kind, Digest]:
-    """What a member after the first one is, by its name, which has one of two forms and no other."""
+def parse_member_name(name: str) -> tuple[MemberKind, Digest]:
+    """The kind and the digest of a member after the first. Two forms of names exist and no other."""
     match = _OBJECT.fullmatch(name)
     if match:
         return "object", Digest(match[1] + match[2])
@@ -188,43 +187,49 @@ def named(name: str) -> tuple[Kind, Digest]:
     raise ArchiveInvalid(f"a member of another name: {name[:_SHOWN]!r}", hint="nothing of this archive was taken")
 
 
-def _written(packs: tuple[Digest, ...]) -> tuple[str, ...]:
+def _reference_texts(packs: tuple[Digest, ...]) -> tuple[str, ...]:
     return tuple(str(ExecutionRef(pack)) for pack in packs)
 
 
-def _read(texts: tuple[str, ...]) -> tuple[Digest, ...]:
+def _parse_references(texts: tuple[str, ...]) -> tuple[Digest, ...]:
     try:
         return tuple(ExecutionRef.parse(text).digest for text in texts)
     except ContextPlaneError as error:
         raise ArchiveInvalid(error.message, at=f"#{HEADER_NAME}", hint=error.hint) from error
 
 
-def _carried(one: Carried) -> _Handoff:
-    revisions = tuple(_Revision(digest=str(kept.digest), revision=kept.revision) for kept in one.revisions)
-    return _Handoff(id=one.id.text, revisions=revisions)
+def _wire_handoff(handoff: ArchivedHandoff) -> _Handoff:
+    revisions = tuple(
+        _Revision(digest=str(revision.digest), revision=revision.revision) for revision in handoff.revisions
+    )
+    return _Handoff(id=handoff.id.text, revisions=revisions)
 
 
-def _handoff(wire: _Handoff) -> Carried:
+def _parse_handoff(wire: _Handoff) -> ArchivedHandoff:
     try:
-        kept = tuple(
-            Kept(revision=revision.revision, digest=Digest.parse(revision.digest)) for revision in wire.revisions
+        revisions = tuple(
+            KeptRevision(revision=revision.revision, digest=Digest.parse(revision.digest))
+            for revision in wire.revisions
         )
-        return Carried(id=HandoffId(wire.id), revisions=kept)
+        return ArchivedHandoff(id=HandoffId(wire.id), revisions=revisions)
     except ContextPlaneError as error:
         raise ArchiveInvalid(error.message, at=f"#{HEADER_NAME}", hint=error.hint) from error
 
 
-def _in_order(handoffs: tuple[Carried, ...]) -> bool:
-    """Whether packs and their revisions ascend from 1 at the least, each with a revision, and no object is two."""
-    digests = [kept.digest for handoff in handoffs for kept in handoff.revisions]
+def _are_ordered(handoffs: tuple[ArchivedHandoff, ...]) -> bool:
+    """Whether packs and their revisions ascend and no object occurs twice.
+
+    Every pack has a revision, and revisions begin at 1 or later.
+    """
+    digests = [revision.digest for handoff in handoffs for revision in handoff.revisions]
     return (
-        all(one.id < other.id for one, other in pairwise(handoffs))
+        all(handoff.id < other.id for handoff, other in pairwise(handoffs))
         and all(handoff.revisions and handoff.revisions[0].revision >= 1 for handoff in handoffs)
         and all(a.revision < b.revision for handoff in handoffs for a, b in pairwise(handoff.revisions))
         and len(set(digests)) == len(digests)
     )
 
 
-def _ascending(packs: list[Digest] | tuple[Digest, ...]) -> bool:
-    """Whether each is larger than the one before it: in order, and none twice."""
+def _is_ascending(packs: list[Digest] | tuple[Digest, ...]) -> bool:
+    """Whether each digest is larger than the one before it: sorted, and none twice."""
     return all(digest < other for digest, other in pairwise(packs))

@@ -1,8 +1,7 @@
-"""What is signed, published and pinned: three kinds of documents with one grammar of names, `id@X.Y.Z`.
+"""The artifacts that are signed, published and pinned, each named `id@X.Y.Z`.
 
-The Overlay `overlay_id@X.Y.Z`: declared changes to a pack for one environment. It may only constrain.
-
-The DecisionCatalog `catalog_id@X.Y.Z`: intents, plans and typed decisions that several packs share.
+Three kinds: the ContextPack; the Overlay, declared changes to a pack for one environment, which may only constrain; and
+the DecisionCatalog, intents, plans and typed decisions that several packs share.
 """
 
 from collections.abc import Mapping
@@ -87,9 +86,9 @@ Artifact = ContextPack | Overlay | DecisionCatalog
 FORMS: Mapping[ArtifactKind, type[Artifact]] = MappingProxyType(
     {"context_pack": ContextPack, "overlay": Overlay, "decision_catalog": DecisionCatalog}
 )
-"""Each kind, and the document that it is."""
+"""The document type of each kind."""
 
 
 def issuer_of(artifact: Artifact) -> str:
-    """Who answers for it."""
+    """The issuer, who answers for the artifact."""
     return artifact.contract_meta.issuer if isinstance(artifact, ContextPack) else artifact.issuer

@@ -1,4 +1,7 @@
-"""Values that the store keeps and returns: objects, events, and the rows of the indexes."""
+"""Values that the catalog and the object store keep and return: objects, events, rows of indexes.
+
+The text query at the end is read the same way by every index.
+"""
 
 import re
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -15,39 +18,42 @@ __all__ = [
     "BLOB",
     "MAX_INLINE",
     "ROOT",
-    "Condition",
+    "Durability",
     "Event",
     "HandoffFilter",
     "HandoffPage",
     "HandoffRow",
-    "Hit",
+    "IndexedObject",
     "NothingToFind",
+    "ObjectCondition",
     "PackFilter",
     "PackRow",
-    "Recorded",
-    "Stored",
+    "SearchHit",
+    "SearchTerm",
     "StoredEvent",
+    "StoredObject",
     "Stray",
-    "Survives",
     "Table",
     "Tally",
-    "Term",
     "TextPart",
-    "terms",
+    "search_terms",
 ]
 
 
-class Stored(Value, frozen=True):
-    """What was put: its name and how many bytes it has."""
+# --- Objects ---
+
+
+class StoredObject(Value, frozen=True):
+    """An object that was put: its digest and its size in bytes."""
 
     digest: Digest
     size: int
 
 
-class Condition(Value, frozen=True):
-    """What re-hashing one object showed. `why` is said only of what is not whole.
+class ObjectCondition(Value, frozen=True):
+    """The result of re-hashing one object. `why` is empty when it is whole.
 
-    `corrupt` is not what its name says. Of what is `unreadable` nobody knows: the storage would not hand it out.
+    `corrupt`: its bytes do not match its digest. `unreadable`: the storage did not return them, so nothing is known.
     """
 
     state: Literal["whole", "corrupt", "missing", "unreadable"]
@@ -56,14 +62,16 @@ class Condition(Value, frozen=True):
 
 
 class Stray(Value, frozen=True):
-    """Something in the store's place that is no object: named, never touched, except our own leftovers by `sweep`.
+    """Something among the objects that is not an object. `sweep` removes only our own leftovers.
 
-    An `obstacle` stands where objects should go, so that they cannot.
+    An `obstacle` occupies the place of an object, so that it cannot be stored.
     """
 
     name: str
     what: Literal["leftover", "foreign", "obstacle"]
 
+
+# --- Events and the database ---
 
 MAX_INLINE = 64 * 1024
 """No larger value is ever stored in the database; it is an object, and the database holds its digest."""
@@ -77,7 +85,7 @@ class Event(Value, frozen=True):
 
 
 class StoredEvent(Value, frozen=True):
-    """An event at its place. Sequence numbers of a stream start at 1 and have no gaps."""
+    """An event at its place in a stream. Sequence numbers start at 1 and have no gaps."""
 
     stream: str
     seq: int
@@ -85,28 +93,30 @@ class StoredEvent(Value, frozen=True):
     body: bytes
 
 
-Survives = Literal["crash", "power_cut"]
-"""What a commit outlives: a killed process, or also a machine that loses its power."""
+Durability = Literal["crash", "power_cut"]
+"""What a commit survives: a killed process, or also a power cut of the machine."""
 
 
 class Table(Value, frozen=True):
-    """One table of the catalog: `truth` is lost when it is lost, an `index` is made again by `ctx fsck --rebuild`."""
+    """One table of the catalog. `ctx fsck --rebuild` restores an `index`; `truth` cannot be restored."""
 
     name: str
     role: Literal["truth", "index"]
     note: str
 
 
+# --- The index of objects ---
+
 BLOB = "blob"
-"""The kind of an object that is only bytes to us."""
+"""The kind of an object whose content is opaque to us."""
 
 
 ROOT = "root"
-"""Among the roles in which something is wanted: a root names it."""
+"""The role, among those of references to an object, of a root that points at it."""
 
 
-class Recorded(Value, frozen=True):
-    """What the index knows of an object. `traced`: the objects that it refers to are recorded as its edges."""
+class IndexedObject(Value, frozen=True):
+    """An object in the index. `traced`: the objects that it refers to are recorded as its edges."""
 
     digest: Digest
     kind: str
@@ -115,15 +125,21 @@ class Recorded(Value, frozen=True):
 
 
 class Tally(Value, frozen=True):
-    """How many objects of one kind are recorded, and their bytes. Kept up to date by every write, never counted."""
+    """The number of recorded objects of one kind, and their bytes.
+
+    Every write keeps it up to date; reading it counts nothing.
+    """
 
     kind: str
     objects: int
     size: int
 
 
+# --- The index of execution packs ---
+
+
 class PackRow(Value, frozen=True):
-    """One line of the list. `problem` is said of a pack whose manifest could not be read when it was indexed."""
+    """One execution pack in the list. `problem`: why its manifest could not be read when it was indexed."""
 
     digest: Digest
     created: Timestamp
@@ -136,7 +152,7 @@ class PackRow(Value, frozen=True):
 
 
 class PackFilter(Value, frozen=True):
-    """Which packs are meant; what is None asks for nothing."""
+    """Which execution packs are listed. A field that is None does not filter."""
 
     since: Timestamp | None = None
     model: str | None = None
@@ -145,25 +161,27 @@ class PackFilter(Value, frozen=True):
 
 
 class TextPart(Value, frozen=True):
-    """Some text of a pack, at most 16 KiB, and where in it that stands: `system_prompt`, `steps/3`, ..."""
+    """A text of a pack, at most 16 KiB, and its part: `system_prompt`, `steps/3`, ..."""
 
     part: str
     text: str
 
 
-class Hit(Value, frozen=True):
-    """A place where the words were found. The words stand between U+0002 and U+0003 in the snippet."""
+class SearchHit(Value, frozen=True):
+    """A place where the words were found. U+0002 and U+0003 enclose them in the snippet."""
 
     pack: Digest
     part: str
     snippet: str
 
 
-_INDEXED = 16_384
+# --- The index of handoff packs ---
+
+_MAX_INDEXED_TEXT = 16_384
 
 
 class HandoffRow(Value, frozen=True):
-    """The newest revision of a pack that was not deleted. `digest` is that of the revision's object."""
+    """The newest revision of a handoff pack that was not deleted. `digest`: the revision's object."""
 
     id: HandoffId
     name: str | None
@@ -177,17 +195,17 @@ class HandoffRow(Value, frozen=True):
 
     @property
     def searched(self) -> str:
-        """The text that a query is looked for in, with its case folded: title, name and brief, one behind the other."""
+        """The text that a query is searched in: title, name and brief, joined, with their case folded."""
         return f"{self.title or ''} {self.name or ''} {self.brief or ''}".casefold()
 
     @classmethod
     def of(cls, pack: "HandoffPack", digest: Digest) -> "HandoffRow":
-        """The row of a revision. A title or brief of more than 16,384 characters is cut: the object has it whole."""
+        """The row of a revision. A long title or brief is cut: the object has it whole."""
         return cls(
             id=pack.handoff_id,
             name=pack.name,
-            title=pack.title[:_INDEXED] if pack.title is not None else None,
-            brief=pack.brief[:_INDEXED] if pack.brief is not None else None,
+            title=pack.title[:_MAX_INDEXED_TEXT] if pack.title is not None else None,
+            brief=pack.brief[:_MAX_INDEXED_TEXT] if pack.brief is not None else None,
             status=pack.status,
             revision=pack.revision,
             digest=digest,
@@ -197,10 +215,10 @@ class HandoffRow(Value, frozen=True):
 
 
 class HandoffFilter(Value, frozen=True):
-    """Which packs are meant; what is None asks for nothing.
+    """Which handoff packs are listed. A field that is None does not filter.
 
-    `after` and `until` bound the deadline: after < expires <= until. `query` is a part of "title name brief", whatever
-    its case.
+    `after` and `until` bound the deadline: after < expires <= until. `query` is a part of "title name brief"; case does
+    not matter.
     """
 
     status: "Status | None" = None
@@ -210,13 +228,15 @@ class HandoffFilter(Value, frozen=True):
 
 
 class HandoffPage(Value, frozen=True):
-    """Some of the packs that are meant, and how many there are in all."""
+    """Some of the matching packs, and the number of all of them."""
 
     rows: tuple[HandoffRow, ...]
     total: int
 
 
-_TERM = r'"([^"]*)"(\*?)|(\S+)'  # compiled by who searches: every verb loads this module
+# --- Text queries ---
+
+_TERM_PATTERN = r'"([^"]*)"(\*?)|(\S+)'  # compiled by a search: every verb loads this module
 
 
 class NothingToFind(ContextPlaneError):
@@ -226,21 +246,25 @@ class NothingToFind(ContextPlaneError):
     family: ClassVar[Family] = "usage"
 
 
-class Term(Value, frozen=True):
-    """Words that follow each other, at least one. `prefix`: the last one may go on."""
+class SearchTerm(Value, frozen=True):
+    """One or more words that follow each other. `prefix`: the last one may be the beginning of a word."""
 
     text: str
     prefix: bool = False
 
 
-def terms(text: str) -> tuple[Term, ...]:
-    """Everything that must be found. What has no letter, digit or underscore in it is passed over."""
+def search_terms(text: str) -> tuple[SearchTerm, ...]:
+    """Parse a text query: every term must be found.
+
+    Words, "several words in quotes", and with a `*` behind it the beginning of a word. A word without a letter, digit
+    or underscore is ignored. `NothingToFind` when no term is left; nothing else is an error.
+    """
     terms = []
-    for match in re.finditer(_TERM, text.replace("\0", " ")):
+    for match in re.finditer(_TERM_PATTERN, text.replace("\0", " ")):
         quoted, star, plain = match.groups()
         words = plain.rstrip("*") if plain else quoted
         if any(word.isalnum() or word == "_" for word in words):
-            terms.append(Term(text=words, prefix=bool(star) or bool(plain and plain.endswith("*"))))
+            terms.append(SearchTerm(text=words, prefix=bool(star) or bool(plain and plain.endswith("*"))))
     if not terms:
         raise NothingToFind("no word to search for", hint="punctuation alone is not indexed; write letters or digits")
     return tuple(terms)

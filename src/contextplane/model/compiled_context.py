@@ -1,16 +1,15 @@
-"""The CompiledContext: what the compiler makes of a pack, a run context, a request, evidence and memory.
+"""The CompiledContext: what the compiler makes of a pack, a run context, a request and evidence.
 
-The pieces of a compiled prompt: each in one bucket, with what is known of its text.
-
-The ledger of a compiled context: what it was made from, stage by stage, and the hash of the whole.
+It consists of the prompt, in blocks that belong to buckets; manifests of what was used and what was left out; the
+controls for the runtime; and the ledger, which holds the hash of every input and of every stage.
 """
 
 from typing import Any, Literal
 
 from msgspec import field
 
-from contextplane.model.context_pack import ArgConstraint
 from contextplane.model.evidence import EvidenceGate, Trust
+from contextplane.model.policy_layer import ArgConstraint
 from contextplane.model.terms import ApprovalMode, DataClassification
 from contextplane.model.value import Document
 
@@ -46,7 +45,7 @@ __all__ = [
 Bucket = Literal["business", "policy", "tool", "evidence", "memory", "session"]
 
 BUCKETS: tuple[Bucket, ...] = ("business", "policy", "tool", "evidence", "memory", "session")
-"""In the order of the prompt: what never changes in a run stands first."""
+"""In the order of the prompt: content that never changes in a run comes first."""
 
 PRIORITIES: dict[Bucket, int] = {
     "business": 90,
@@ -59,7 +58,7 @@ PRIORITIES: dict[Bucket, int] = {
 """Blocks carry the priority of their bucket."""
 
 InstructionTreatment = Literal["instruction", "data_only"]
-"""`data_only`: whatever it says, the model is told to read it and not to follow it."""
+"""`data_only`: the model is told to read it and not to follow any instruction in it."""
 
 
 class ContextBlock(Document, frozen=True, omit_defaults=True):

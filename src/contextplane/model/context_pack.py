@@ -1,39 +1,16 @@
-"""Constraints on the arguments of a call: by a permission, or by a rule.
+"""The context pack: ten layers, and an optional eleventh.
 
-`business_context`: what the business does, and what it never does. No policy: that is evaluated, not read.
-
-`contract_meta`: the identity of the artifact, who issues it, and what it needs to run.
-
-`decision_layer`: the typed decisions that a run can end in.
-
-`evaluation_layer`: what success is, per intent, and which regressions stop a release.
-
-`intelligence_refs`: what pins the meaning of things: ontology, graph snapshot, identities, embeddings.
-
-`memory_layer`: how long memories live, which may be proposed, and when one is promoted.
-
-The whole pack: ten layers, and an optional eleventh.
-
-`pack_meta`: the deployable identity of a pack, its tenant, and the defaults of its environment.
-
-`policy_layer`: rules, guardrails and approval gates. They constrain capabilities and never create one.
-
-`task_layer`, the optional eleventh layer: the plans that the deterministic planner follows.
-
-The closed sets and the shapes of text that several layers share.
-
-`tone_and_comms`: how the final text sounds. It never overrides policy.
-
-`tooling_layer`: what adapters can do, and which of it this pack may use.
-
-The contract between packs and this runtime: what `compatibility.requires` asks for under the name `runtime`.
+Each layer is a document of its own; `policy_layer` and `tooling_layer` have modules of their own. Only the form is
+checked here: what the parts say to each other is for the gates of `authoring`. Docstrings of documents are descriptions
+in the published schema.
 """
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import Meta, field
 
 from contextplane.model.ids import PackRef
+from contextplane.model.policy_layer import PolicyLayer
 from contextplane.model.terms import (
     ApprovalMode,
     DataClassification,
@@ -44,20 +21,14 @@ from contextplane.model.terms import (
     Semver,
     Sentence,
 )
+from contextplane.model.tooling_layer import ToolingLayer
 from contextplane.model.value import Document
 
 __all__ = [
     "RUNTIME_CONTRACT",
-    "Adapter",
-    "AdapterType",
-    "ApprovalGate",
-    "ArgConstraint",
-    "ArgConstraints",
     "Audience",
     "BusinessContext",
     "BusinessSummary",
-    "Capability",
-    "CapabilitySpec",
     "Compatibility",
     "ConsentGating",
     "ContextPack",
@@ -65,12 +36,9 @@ __all__ = [
     "DecisionLayer",
     "DecisionRight",
     "DecisionSpec",
-    "Effect",
     "EnvironmentDefaults",
     "EvalTarget",
     "EvaluationLayer",
-    "Guardrail",
-    "Guardrails",
     "IdentityLayer",
     "IntelligenceRefs",
     "KnowledgeGraph",
@@ -80,38 +48,16 @@ __all__ = [
     "Metric",
     "Ontology",
     "PackMeta",
-    "Permission",
-    "PolicyBundle",
-    "PolicyDsl",
-    "PolicyLayer",
     "PromotionThresholds",
     "ReleaseGate",
-    "Rule",
     "TaskLayer",
     "TaskStep",
     "TaskTemplate",
     "Tenant",
     "TierTtls",
     "ToneAndComms",
-    "ToolingLayer",
     "WriteClass",
 ]
-
-Scalar = str | int | float | bool | None
-
-
-class ArgConstraint(Document, frozen=True, omit_defaults=True):
-    """What one argument must be. `unless_approved`: an approval lifts it."""
-
-    min: int | float | None = None
-    max: int | float | None = None
-    enum: Annotated[tuple[Scalar, ...], Meta(min_length=1)] | None = None
-    required: bool = False
-    pattern: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
-    unless_approved: bool = False
-
-
-ArgConstraints = dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,127}\Z")], ArgConstraint]
 
 
 class BusinessSummary(Document, frozen=True):
@@ -280,8 +226,8 @@ class MemoryLayer(Document, frozen=True):
     promotion_thresholds: PromotionThresholds
 
 
-# A language, what it is a part of, its script, its region, variants, extensions, what is private. Three letters are a
-# part of a language and no country: those have two.
+# Language, extended language, script, region, variants, extensions, private use. Three letters are an extended
+# language and never a country: those have two.
 Language = Annotated[
     str,
     Meta(
@@ -319,76 +265,6 @@ class PackMeta(Document, frozen=True):
     environment_defaults: EnvironmentDefaults
     ttl_seconds: Annotated[int, Meta(ge=1, le=31_536_000)]
     data_classification: DataClassification
-
-
-class Effect(Document, frozen=True, omit_defaults=True):
-    """What a rule does when its condition is decided."""
-
-    allow: bool | UnsetType = UNSET
-    reason: Sentence | None = None
-    requires: Names = ()
-    prohibits: Names = ()
-    approval_mode: ApprovalMode | None = None
-    requires_approval_gate: Identifier | None = None
-    arg_constraints: ArgConstraints = field(default_factory=dict)
-
-
-class Rule(Document, frozen=True, omit_defaults=True):
-    """It applies when every key of `applies_to` matches; then a true `if` gives `then`, a false one `else`."""
-
-    rule_id: Identifier
-    applies_to: dict[str, Identifier | Names]
-    condition: JsonLogic = field(name="if")
-    then: Effect
-    otherwise: Effect | None = field(name="else", default=None)
-    decision_binding: Identifier | None = None
-    rationale: Sentence | None = None
-
-
-class PolicyDsl(Document, frozen=True):
-    """The language is closed: what cannot be evaluated the same way everywhere is refused."""
-
-    language: Literal["jsonlogic"]
-    rules: Annotated[tuple[Rule, ...], Meta(min_length=1)]
-
-
-class PolicyBundle(Document, frozen=True, omit_defaults=True):
-    """Bundles are taken by descending priority, ties by id."""
-
-    bundle_id: Identifier
-    priority: Annotated[int, Meta(ge=0, le=1_000_000)]
-    policy_dsl: PolicyDsl
-
-
-class Guardrail(Document, frozen=True, omit_defaults=True):
-    """A refusal or an escalation with a condition of its own."""
-
-    id: Identifier
-    when: JsonLogic | None = None
-    message: Sentence | None = None
-
-
-class Guardrails(Document, frozen=True):
-    """Evaluated before ordinary policy, and never overridden by it."""
-
-    must_refuse: tuple[Identifier | Guardrail, ...] = ()
-    must_escalate: tuple[Identifier | Guardrail, ...] = ()
-    redaction_rules: Names = ()
-
-
-class ApprovalGate(Document, frozen=True, omit_defaults=True):
-    """Who must approve, and for how long that holds. Without `when` it is always active where it is named."""
-
-    gate_id: Identifier
-    required_approver_role: Identifier
-    ttl_seconds: Annotated[int, Meta(ge=1, le=2_592_000)]
-    when: JsonLogic | None = None
-
-
-class PolicyLayer(Document, frozen=True):
-    policy_bundles: Annotated[tuple[PolicyBundle, ...], Meta(min_length=1)]
-    guardrails: Guardrails
-    approval_gates: tuple[ApprovalGate, ...] = ()
 
 
 ToolName = Annotated[
@@ -443,53 +319,6 @@ class ToneAndComms(Document, frozen=True, omit_defaults=True):
     operator_facing: Audience | None = None
 
 
-AdapterType = Literal["OPENAPI", "INTERNAL", "MCP", "A2A", "FUNCTION", "CUSTOM"]
-Capability = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}\Z", description="One capability: letters, digits, _ and -.")
-]
-EndpointRef = Annotated[str, Meta(min_length=1, max_length=512, description="An entry of the endpoint registry.")]
-JsonSchema = dict[str, Any]
-
-
-class CapabilitySpec(Document, frozen=True, omit_defaults=True):
-    """What the Tool Gateway checks and does for one capability."""
-
-    input_schema: JsonSchema | None = None
-    output_schema: JsonSchema | None = None
-    default_timeout_ms: Annotated[int, Meta(ge=100, le=60_000)] | None = None
-    idempotency_header: Identifier | None = None
-    reversal_op: Capability | None = None
-    reversal_endpoint: EndpointRef | None = None
-
-
-class Adapter(Document, frozen=True, omit_defaults=True):
-    """`approval_mode` is the most that any of its capabilities can do."""
-
-    adapter_id: Identifier
-    type: AdapterType
-    endpoint_ref: EndpointRef
-    capabilities: Annotated[tuple[Capability, ...], Meta(min_length=1)]
-    approval_mode: ApprovalMode
-    capability_specs: dict[Capability, CapabilitySpec] = field(default_factory=dict)
-
-
-class Permission(Document, frozen=True, omit_defaults=True):
-    """Exposes one capability of one adapter. `produces` names the evidence that its result is."""
-
-    permission_id: Identifier
-    adapter_id: Identifier
-    capability: Capability
-    allow: bool
-    requires_approval_gate: Identifier | None = None
-    arg_constraints: ArgConstraints = field(default_factory=dict)
-    produces: Names = ()
-
-
-class ToolingLayer(Document, frozen=True):
-    adapter_registry: Annotated[tuple[Adapter, ...], Meta(min_length=1)]
-    permissions: Annotated[tuple[Permission, ...], Meta(min_length=1)]
-
-
 class ContextPack(Document, frozen=True, omit_defaults=True):
     """Closed at every level. Only its form is checked here; what its parts say to each other is for the gates."""
 
@@ -511,4 +340,4 @@ class ContextPack(Document, frozen=True, omit_defaults=True):
 
 
 RUNTIME_CONTRACT = "1.0.0"
-"""It is no version of the package: that one changes more often."""
+"""The contract with packs: `compatibility.requires` names it `runtime`. The package version changes more often."""

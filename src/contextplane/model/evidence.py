@@ -1,11 +1,9 @@
-"""Evidence that a run may rest on: where it comes from, how far it is trusted, how fresh it is, what contradicts it.
+"""Evidence and memory as inputs of a compilation, and the evidence gate.
 
-A plain text is evidence, too, as older callers give it: a bare reference, of which nothing is known. It can be shown to
-a model and can never close a gate.
-
-What the evidence of a run is enough for. The same shape stands in a compiled context and in a decision record.
-
-A memory as the compiler is given it. Only promoted memory is recalled; what is not says so, and is left out.
+Evidence says where a fact comes from, how far its source is trusted, how fresh it is and what contradicts it. A plain
+text is evidence too, as older callers give it: a bare reference, which can be shown to a model and can never close a
+gate. `EvidenceGate` says what the evidence of a run is enough for; compiled contexts and decision records share it.
+Only promoted memory is recalled; other memory is left out, with the reason.
 """
 
 from typing import Annotated, Literal
@@ -20,10 +18,10 @@ __all__ = [
     "Evidence",
     "EvidenceConflict",
     "EvidenceConflictMarker",
+    "EvidenceFreshness",
     "EvidenceGate",
     "EvidenceInput",
     "EvidenceText",
-    "Freshness",
     "Memory",
     "MemoryState",
     "MemoryTier",
@@ -47,17 +45,17 @@ EvidenceText = Annotated[
 ]
 
 
-class Freshness(Document, frozen=True, omit_defaults=True):
-    """When it was seen, and until when that holds. Without an end it does not age."""
+class EvidenceFreshness(Document, frozen=True, omit_defaults=True):
+    """When it was observed, and until when it is valid. Without an end it does not age."""
 
     observed_at: Moment
     expires_at: Moment | None = None
 
 
 class EvidenceConflict(Document, frozen=True, omit_defaults=True):
-    """Another piece of evidence that says otherwise.
+    """Another piece of evidence that contradicts this one.
 
-    It is resolved when `selected` names one of the two and `resolution_ref` who decided that.
+    It is resolved when `selected` names one of the two and `resolution_ref` names who decided.
     """
 
     evidence_ref: EvidenceText
@@ -66,7 +64,7 @@ class EvidenceConflict(Document, frozen=True, omit_defaults=True):
 
 
 class Evidence(Document, frozen=True, omit_defaults=True):
-    """One typed fact. `type` is the name that a decision requires it by; `content` is what the model is shown."""
+    """One typed fact. A decision requires it by `type`; the model is shown its `content`."""
 
     evidence_ref: EvidenceText
     type: Identifier
@@ -74,7 +72,7 @@ class Evidence(Document, frozen=True, omit_defaults=True):
     source: Identifier
     trust: Trust
     content: Annotated[str, Meta(max_length=1_000_000)]
-    freshness: Freshness | None = None
+    freshness: EvidenceFreshness | None = None
     classification: DataClassification = "INTERNAL"
     content_hash: Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}\Z")] | None = None
     conflicts: tuple[EvidenceConflict, ...] = ()
@@ -83,8 +81,10 @@ class Evidence(Document, frozen=True, omit_defaults=True):
 EvidenceInput = Evidence | str
 
 
+# --- The evidence gate ---
+
 Sufficiency = Literal["sufficient", "obtainable", "insufficient"]
-"""`obtainable`: what is missing can still be had through tools that the run may use."""
+"""`obtainable`: missing evidence can still be obtained through tools that the run may use."""
 
 
 class Satisfied(Document, frozen=True):
@@ -145,12 +145,14 @@ class EvidenceGate(Document, frozen=True):
     commit_allowed: bool
 
 
+# --- Memory ---
+
 MemoryState = Literal["captured", "candidate", "reviewed", "promoted", "rejected"]
 MemoryTier = Literal["working", "episodic", "semantic", "durable"]
 
 
 class Memory(Document, frozen=True, omit_defaults=True):
-    """What was remembered of a subject. Without `intents` it is for every intent, without `roles` for every role."""
+    """Something remembered of a subject. Without `intents` or `roles` it is for every intent or role."""
 
     memory_ref: Annotated[str, Meta(pattern=r"^[!-~]{1,512}\Z", description="ASCII without blanks, at most 512.")]
     tenant_id: Identifier

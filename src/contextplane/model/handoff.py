@@ -1,8 +1,7 @@
-"""Handoff packs: what one agent passes on to another, anchored to lines of code. Frozen values; no rule lives here.
+"""Handoff packs: what one agent passes on to another, anchored to lines of code.
 
-The stream of one handoff pack: what happened to it, and what is left of it. It reads no store.
-
-How long handoff packs of a store can be had after their deadline, as far as it was ever told. It reads no store.
+Frozen values, the bytes of a stored revision, and the event streams: one per pack, and one of grace times. Nothing here
+reads a store.
 """
 
 from collections.abc import Iterable
@@ -21,28 +20,28 @@ __all__ = [
     "GRACE_STREAM",
     "HANDOFFS",
     "HANDOFF_REVISION",
-    "MOST_GRACE_SECONDS",
+    "MAX_GRACE_SECONDS",
     "SCHEMA_VERSION",
     "Anchor",
     "Diagram",
     "HandoffDocument",
+    "HandoffEvent",
+    "HandoffEventKind",
     "HandoffHistory",
     "HandoffHistoryUnreadable",
     "HandoffPack",
-    "Happened",
-    "Kept",
-    "Kind",
-    "Lines",
+    "KeptRevision",
+    "LineRange",
     "Ref",
     "Section",
     "Status",
-    "deleted_body",
-    "folded",
-    "grace_body",
-    "kept_body",
+    "end_event_body",
+    "fold_events",
+    "grace_event_body",
     "longest_grace",
     "pack_bytes",
     "read_pack",
+    "revision_event_body",
     "root_name",
     "stream_name",
 ]
@@ -51,12 +50,12 @@ SCHEMA_VERSION = 2
 """The form of a stored handoff pack, the same as the reference server's."""
 
 HANDOFF_REVISION = "handoff_revision"
-"""The kind of the object that one revision is."""
+"""The kind of the object of a revision."""
 
 Status = Literal["draft", "finalized"]
 
 
-class Lines(Value, frozen=True):
+class LineRange(Value, frozen=True):
     """A range of lines, counted from 1, both ends included."""
 
     start: int
@@ -67,10 +66,10 @@ class Lines(Value, frozen=True):
 
 
 class Anchor(Value, frozen=True):
-    """What the lines of a ref were when it was written, so that they are found again after an edit.
+    """What the lines of a ref were when it was written, to find them again after an edit.
 
     `digest` is of the lines, `before` and `after` of up to three lines on either side (`""` where the file ends).
-    `probe` is the short digest of the line that tells most, `probe_at` its distance from the first line.
+    `probe` is the short digest of the most distinctive line, `probe_at` its distance from the first line.
     """
 
     digest: str
@@ -85,7 +84,7 @@ class Ref(Value, frozen=True):
 
     key: str
     path: str
-    lines: Lines
+    lines: LineRange
     title: str | None = None
     why: str | None = None
     group: str | None = None
@@ -112,7 +111,7 @@ class Section(Value, frozen=True):
 
 
 class HandoffDocument(Value, frozen=True):
-    """What an agent writes: the whole content of a pack. Its refs have no anchors yet."""
+    """The whole content of a pack as an agent writes it. Its refs have no anchors yet."""
 
     sections: tuple[Section, ...]
     name: str | None = None
@@ -153,7 +152,7 @@ class HandoffPack(Value, frozen=True):
 
     @property
     def heading(self) -> str:
-        """What it is called."""
+        """The title, else the name, else "Untitled"."""
         return self.title or self.name or "Untitled"
 
 
@@ -161,20 +160,22 @@ _decoder = msgspec.json.Decoder(HandoffPack)
 
 
 def pack_bytes(pack: HandoffPack) -> bytes:
-    """The canonical bytes of a revision: the object it is."""
+    """The canonical bytes of a revision, which are its object."""
     value: Json = msgspec.to_builtins(pack)
     return canonical(value)
 
 
 def read_pack(data: bytes) -> HandoffPack:
-    """A revision from its stored bytes. `msgspec.DecodeError` when they are none."""
+    """Parse a stored revision. `msgspec.DecodeError` when the bytes are not one."""
     return _decoder.decode(data)
 
 
-HANDOFFS = "handoff/"
-"""The prefix of the streams of handoff packs, and of the roots that their revisions are."""
+# --- The event stream of a pack ---
 
-Kind = Literal["written", "ttl", "imported", "deleted", "collected"]
+HANDOFFS = "handoff/"
+"""The prefix of the streams of handoff packs, and of the roots of their revisions."""
+
+HandoffEventKind = Literal["written", "ttl", "imported", "deleted", "collected"]
 
 
 class HandoffHistoryUnreadable(ContextPlaneError):
@@ -184,57 +185,64 @@ class HandoffHistoryUnreadable(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
-class Happened(Value, frozen=True):
-    """One thing that happened. `digest` is that of the revision it made; deleting and collecting make none."""
+class HandoffEvent(Value, frozen=True):
+    """One event of a pack. `digest`: the revision that it made; deleting and collecting make none."""
 
-    kind: Kind
+    kind: HandoffEventKind
     revision: int
     digest: Digest | None
     at: Timestamp
 
 
-class Kept(Value, frozen=True):
-    """One revision and its object."""
+class KeptRevision(Value, frozen=True):
+    """A revision whose object is kept, and the digest of that object."""
 
     revision: int
     digest: Digest
 
 
 class HandoffHistory(Value, frozen=True):
-    """What a stream says. `revisions` are those whose objects are kept, ascending; `last` is the newest ever made."""
+    """The state of a pack after all events of its stream.
 
-    happened: tuple[Happened, ...]
-    revisions: tuple[Kept, ...]
+    `revisions` are those whose objects are kept, ascending; `last` is the number of the newest ever made.
+    """
+
+    events: tuple[HandoffEvent, ...]
+    revisions: tuple[KeptRevision, ...]
     last: int
     deleted: Timestamp | None
     collected: bool
 
     @property
-    def newest(self) -> Kept | None:
-        """The newest revision of a pack that is still there, deleted or not."""
+    def newest(self) -> KeptRevision | None:
+        """The newest revision that is kept, whether or not the pack is deleted."""
         return self.revisions[-1] if self.revisions else None
 
     @property
     def alive(self) -> bool:
-        """Neither deleted nor collected. Whether its time is over is said by its deadline."""
+        """Neither deleted nor collected. Whether it has expired depends on its deadline."""
         return self.newest is not None and self.deleted is None
 
 
-class _Kept(Document, frozen=True):
+class _RevisionBody(Document, frozen=True):
     revision: int
     digest: str
     at: str
 
 
-class _Ended(Document, frozen=True):
+class _EndBody(Document, frozen=True):
     revision: int
     at: str
 
 
-_kept = msgspec.json.Decoder(_Kept)
-_ended = msgspec.json.Decoder(_Ended)
-_MAKING: dict[str, Literal["written", "ttl", "imported"]] = {"written": "written", "ttl": "ttl", "imported": "imported"}
-_ENDING: dict[str, Literal["deleted", "collected"]] = {"deleted": "deleted", "collected": "collected"}
+_revision_decoder = msgspec.json.Decoder(_RevisionBody)
+_end_decoder = msgspec.json.Decoder(_EndBody)
+_REVISION_KINDS: dict[str, Literal["written", "ttl", "imported"]] = {
+    "written": "written",
+    "ttl": "ttl",
+    "imported": "imported",
+}
+_END_KINDS: dict[str, Literal["deleted", "collected"]] = {"deleted": "deleted", "collected": "collected"}
 
 
 def stream_name(handoff_id: HandoffId) -> str:
@@ -245,50 +253,56 @@ def root_name(handoff_id: HandoffId, revision: int) -> str:
     return f"{HANDOFFS}{handoff_id.text}/{revision}"
 
 
-def kept_body(revision: int, digest: Digest, at: Timestamp) -> bytes:
+def revision_event_body(revision: int, digest: Digest, at: Timestamp) -> bytes:
     """The body of an event that made a revision."""
     return canonical({"revision": revision, "digest": str(digest), "at": str(at)})
 
 
-def deleted_body(revision: int, at: Timestamp) -> bytes:
-    """The body of an event that ended a pack at that revision."""
+def end_event_body(revision: int, at: Timestamp) -> bytes:
+    """The body of an event that deleted or collected a pack at that revision."""
     return canonical({"revision": revision, "at": str(at)})
 
 
-def folded(stream: str, events: Iterable[tuple[str, bytes]]) -> HandoffHistory:
-    """What the (kind, body) events of a stream come to. Revisions rise; nothing is known of what is not understood."""
-    happened: list[Happened] = []
-    revisions: list[Kept] = []
+def fold_events(stream: str, events: Iterable[tuple[str, bytes]]) -> HandoffHistory:
+    """Fold the (kind, body) events of a stream into its history.
+
+    Revision numbers must rise. An event that is not understood is an error: the state after it would be unknown.
+    """
+    history: list[HandoffEvent] = []
+    revisions: list[KeptRevision] = []
     last = 0
     deleted: Timestamp | None = None
     collected = False
     for kind, body in events:
-        event = _happened(stream, kind, body)
-        happened.append(event)
+        event = _parse_event(stream, kind, body)
+        history.append(event)
         if event.digest is not None:
             if event.revision <= last:
                 raise _unreadable(stream, f"revision {event.revision} comes after {last}")
-            revisions.append(Kept(revision=event.revision, digest=event.digest))
+            revisions.append(KeptRevision(revision=event.revision, digest=event.digest))
             last, deleted, collected = event.revision, None, False
         elif event.kind == "deleted":
             deleted = event.at
         else:
             revisions, collected = [], True
     return HandoffHistory(
-        happened=tuple(happened), revisions=tuple(revisions), last=last, deleted=deleted, collected=collected
+        events=tuple(history), revisions=tuple(revisions), last=last, deleted=deleted, collected=collected
     )
 
 
-def _happened(stream: str, kind: str, body: bytes) -> Happened:
+def _parse_event(stream: str, kind: str, body: bytes) -> HandoffEvent:
     try:
-        if making := _MAKING.get(kind):
-            kept = _kept.decode(body)
-            return Happened(
-                kind=making, revision=kept.revision, digest=Digest.parse(kept.digest), at=Timestamp.parse(kept.at)
+        if making := _REVISION_KINDS.get(kind):
+            revision_body = _revision_decoder.decode(body)
+            return HandoffEvent(
+                kind=making,
+                revision=revision_body.revision,
+                digest=Digest.parse(revision_body.digest),
+                at=Timestamp.parse(revision_body.at),
             )
-        if ending := _ENDING.get(kind):
-            ended = _ended.decode(body)
-            return Happened(kind=ending, revision=ended.revision, digest=None, at=Timestamp.parse(ended.at))
+        if ending := _END_KINDS.get(kind):
+            end_body = _end_decoder.decode(body)
+            return HandoffEvent(kind=ending, revision=end_body.revision, digest=None, at=Timestamp.parse(end_body.at))
     except (msgspec.DecodeError, UnicodeDecodeError, ContextPlaneError) as error:
         raise _unreadable(stream, f"an event {kind!r} is not of its form: {error}") from error
     raise _unreadable(stream, f"an event of the unknown kind {kind!r}")
@@ -298,34 +312,42 @@ def _unreadable(stream: str, why: str) -> HandoffHistoryUnreadable:
     return HandoffHistoryUnreadable(why, at=stream, hint="a newer contextplane may understand it")
 
 
+# --- The stream of grace times ---
+
 GRACE_STREAM = "handoff_grace"
-"""The stream of grace times, each longer than the one before: nobody collects what somebody here still serves."""
+"""The stream of grace times, each longer than the one before.
+
+A pack that some process still serves within its grace time is not collected.
+"""
 
 DEFAULT_GRACE_SECONDS = 900
-"""What counts unless somebody said otherwise."""
+"""The grace time where none was recorded."""
 
-MOST_GRACE_SECONDS = 2**53 - 1
-"""For ever: no longer one can be written down."""
+MAX_GRACE_SECONDS = 2**53 - 1
+"""For ever: a longer time has no canonical form."""
 
 
-class _Grace(Document, frozen=True):
+class _GraceBody(Document, frozen=True):
     at: str
     grace_seconds: int
 
 
-_grace = msgspec.json.Decoder(_Grace)
+_grace_decoder = msgspec.json.Decoder(_GraceBody)
 
 
-def grace_body(seconds: int, at: Timestamp) -> bytes:
+def grace_event_body(seconds: int, at: Timestamp) -> bytes:
     return canonical({"at": str(at), "grace_seconds": seconds})
 
 
 def longest_grace(bodies: Iterable[bytes]) -> int:
-    """The longest of all, and at least the default. One that is not understood may be any: then nothing is over."""
+    """The longest grace time in the stream, and at least the default.
+
+    A body that is not understood may mean any time, so then nothing ever expires.
+    """
     longest = DEFAULT_GRACE_SECONDS
     for body in bodies:
         try:
-            longest = max(longest, _grace.decode(body).grace_seconds)
+            longest = max(longest, _grace_decoder.decode(body).grace_seconds)
         except ValueError:  # what msgspec raises
-            return MOST_GRACE_SECONDS
+            return MAX_GRACE_SECONDS
     return longest

@@ -1,7 +1,7 @@
 """Checked identities: each is parsed once, and none can exist unchecked.
 
-Constructing one checks it too, so past the edge nobody asks "is it pinned?" or "is it a hash?": the type says so. What
-a person types on the command line is a *reference*, and `model/reference.py` reads that.
+Constructing one checks it too, so past the edge no code asks "is it pinned?" or "is it a hash?": the type says so. A
+text on the command line is a *reference*; `model/reference.py` parses it.
 """
 
 import re
@@ -61,7 +61,7 @@ class Digest(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def of(cls, data: bytes) -> Self:
-        # Here and not above: it loads OpenSSL, and most commands hash nothing.
+        # Imported here: it loads OpenSSL, and most commands hash nothing.
         import hashlib  # noqa: PLC0415
 
         return cls(hashlib.sha256(data).hexdigest())
@@ -98,7 +98,10 @@ class ExecutionRef(msgspec.Struct, frozen=True, order=True):
 
 
 class PackRef(msgspec.Struct, frozen=True):
-    """A pinned reference to a ContextPack, an Overlay or a DecisionCatalog: `id@X.Y.Z`. No unpinned one can exist."""
+    """A pinned reference `id@X.Y.Z` to a ContextPack, Overlay or DecisionCatalog.
+
+    An unpinned one cannot exist.
+    """
 
     pack_id: str
     version: str
@@ -133,7 +136,7 @@ class PackRef(msgspec.Struct, frozen=True):
 
 
 class _Patterned(msgspec.Struct, frozen=True, order=True):
-    """An identity that is one text of one fixed form."""
+    """An identity that is a text of one fixed form."""
 
     text: str
 
@@ -199,5 +202,5 @@ class EvidenceRef(_Patterned, frozen=True, order=True):
 
     @property
     def source(self) -> str:
-        """Which kind of source it names: `kg`, `tool`, `policy` or `session`."""
+        """The kind of source: `kg`, `tool`, `policy` or `session`."""
         return self.text.partition(":")[0]

@@ -1,6 +1,7 @@
-"""The envelope of a request: what is asked, by whom, and under which pinned packs.
+"""The request that invokes a run, and the RunContext that every layer of it carries.
 
-The RunContext: who acts for whom, under which ceiling and budget. It is carried through every layer of a run.
+`InvokeRequest`: what is asked, by whom, and under which pinned packs. `RunContext`: who acts for whom, under which
+ceiling and budget.
 """
 
 from typing import Annotated, Any, Literal
@@ -25,7 +26,7 @@ __all__ = [
     "Trace",
     "UserClaims",
     "UserDelegation",
-    "claims_lifted",
+    "lift_claims",
 ]
 
 ShortText = Annotated[str, Meta(min_length=1, max_length=512)]
@@ -39,8 +40,11 @@ AgentUrn = Annotated[
 WorkloadIdentity = Annotated[str, Meta(pattern=r"^spiffe://[!-~]{1,2000}\Z", description="spiffe://<trust domain>/...")]
 
 
+# --- Identities and the run context ---
+
+
 class Principal(Document, frozen=True, omit_defaults=True):
-    """One link of the chain from whoever asked to whoever acts."""
+    """One link of the chain from the requester to the acting agent."""
 
     kind: Literal["user", "service", "agent", "automation"]
     id: ShortText
@@ -58,9 +62,9 @@ class UserDelegation(Document, frozen=True, omit_defaults=True):
 
 
 class UserClaims(Document, frozen=True, omit_defaults=True):
-    """What authentication says of the user. Claims that have no field of their own stand in `further`.
+    """The claims of authentication about the user. `further`: claims without a field of their own.
 
-    On the wire they stand beside the others; `claims_lifted` puts them here before the form is checked.
+    On the wire those stand beside the others; `lift_claims` moves them before the form is checked.
     """
 
     user_id: ShortText
@@ -71,7 +75,7 @@ class UserClaims(Document, frozen=True, omit_defaults=True):
 
 
 class IdentityClaim(Document, frozen=True, omit_defaults=True):
-    """The short-lived claim under which the agent acts, by its contents and its hash; never the signed token."""
+    """The short-lived claim of the agent, by its contents and its hash; never the signed token."""
 
     sub: ShortText
     run_id: ShortText
@@ -102,7 +106,7 @@ class AgentIdentity(Document, frozen=True, omit_defaults=True):
 
 
 class RunBudget(Document, frozen=True, omit_defaults=True):
-    """What a run may use. `bucket_tokens` allots tokens to each of the six buckets of the compiled context."""
+    """The limits of a run. `bucket_tokens` allots tokens to the six buckets of a compiled context."""
 
     total_tokens: int
     bucket_tokens: dict[str, int]
@@ -132,17 +136,19 @@ class RunContext(Document, frozen=True, omit_defaults=True):
 
 
 CLAIMS = frozenset(UserClaims.__struct_fields__) - {"further"}
-"""The claims that have a field of their own, and so none of them stands in `further`."""
+"""The claims that have a field of their own; all others go into `further`."""
 
 
-def claims_lifted(user: Any) -> Any:  # noqa: ANN401  whatever a document holds there
-    """The `user` of a document with its further claims put in their place."""
+def lift_claims(user: Any) -> Any:  # noqa: ANN401  any JSON value
+    """The `user` of a document with its further claims moved into `further`."""
     if not isinstance(user, dict):
         return user
     known = {key: value for key, value in user.items() if key in CLAIMS}
     further = {key: value for key, value in user.items() if key not in CLAIMS}
     return {**known, "further": further} if further else known
 
+
+# --- The request ---
 
 PinnedRef = Annotated[
     str,
@@ -153,7 +159,7 @@ Limit = Annotated[int, Meta(ge=0)]
 
 
 class InvokeInput(Document, frozen=True, omit_defaults=True):
-    """What is asked. `context` is what the caller says of it: rules read it as `request.context`."""
+    """The request itself. `context` comes from the caller: rules read it as `request.context`."""
 
     intent: Identifier
     message: Annotated[str, Meta(min_length=1, max_length=1_000_000)]
@@ -163,7 +169,7 @@ class InvokeInput(Document, frozen=True, omit_defaults=True):
 
 
 class RuntimeHints(Document, frozen=True, omit_defaults=True):
-    """What the caller would like to spend; the runtime makes a budget of it."""
+    """The limits that the caller asks for; the runtime makes a budget of them."""
 
     plan_timeout_ms: Limit | None = None
     max_session_duration_ms: Limit | None = None
@@ -173,7 +179,7 @@ class RuntimeHints(Document, frozen=True, omit_defaults=True):
 
 
 class Attachment(Document, frozen=True):
-    """Something large, by reference and digest."""
+    """A large content, by reference and digest."""
 
     artifact_id: ShortText
     media_type: ShortText

@@ -1,5 +1,6 @@
-"""Public keys, and what a keyring says of them: their state, their roles, and the issuers they sign for."""
+"""Public keys, and what a keyring says of them: their state, their roles and their issuers."""
 
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 import msgspec
@@ -12,20 +13,13 @@ from contextplane.model.value import Value
 __all__ = ["OWNER", "Issuer", "KeyState", "PublicKey", "PublicKeyInvalid", "TrustedKey"]
 
 
-# What RFC 8410 puts before the 32 bytes of an Ed25519 key: it is always the same.
+# The constant prefix that RFC 8410 puts before the 32 bytes of an Ed25519 key.
 _SPKI = bytes.fromhex("302a300506032b6570032100")
-
-
 _SIZE = 32
-
-
 _P = 2**255 - 19
 
-
-# The eight points that a multiple of eight takes to zero, by their y: "signatures" of such a key hold for any message.
+# The points of small order, by their y: "signatures" of such a key are valid for any message.
 _EIGHTH = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
-
-
 _WEAK = frozenset({0, 1, _P - 1, _EIGHTH, _P - _EIGHTH})
 
 
@@ -37,7 +31,10 @@ class PublicKeyInvalid(ContextPlaneError):
 
 
 class PublicKey(msgspec.Struct, frozen=True, order=True):
-    """An Ed25519 public key: 32 bytes, in their one spelling, and none of the few with which anything seems signed."""
+    """An Ed25519 public key: 32 bytes, in canonical form, and not a weak one.
+
+    A weak key has "signatures" that are valid for any message.
+    """
 
     raw: bytes
 
@@ -55,8 +52,17 @@ class PublicKey(msgspec.Struct, frozen=True, order=True):
 
     @property
     def key_id(self) -> str:
-        """The SHA-256 of the DER form, as hex: `openssl pkey -pubin -outform DER | sha256sum` says the same."""
-        return Digest.of(self.spki).hex
+        """The SHA-256 of the DER form, as hex.
+
+        The same as `openssl pkey -pubin -outform DER | sha256sum`.
+        """
+        return _key_id(self.raw)
+
+
+# Computed once per key, not per look-up. A field of the key would be stored with every keyring that a client saves.
+@lru_cache(maxsize=1024)
+def _key_id(raw: bytes) -> str:
+    return Digest.of(_SPKI + raw).hex
 
 
 OWNER = "owner"
@@ -67,9 +73,9 @@ KeyState = Literal["valid", "not_yet_valid", "expired", "revoked"]
 
 
 class TrustedKey(Value, frozen=True):
-    """A key of one issuer. It is good in [valid_from, valid_until) and before `revoked_from`; None: there is no end.
+    """A key of one issuer, valid in [valid_from, valid_until) and before `revoked_from`.
 
-    `name`: what whoever trusted it calls it, for people to read.
+    None means no end. `name` is what the owner of the keyring calls it, for people to read.
     """
 
     key: PublicKey
@@ -81,7 +87,7 @@ class TrustedKey(Value, frozen=True):
     name: str = ""
 
     def state_at(self, moment: Timestamp) -> KeyState:
-        """What the key is at a moment. A revocation weighs more than a window."""
+        """The state of the key at a moment. A revocation outweighs the validity window."""
         if self.revoked_from is not None and moment >= self.revoked_from:
             return "revoked"
         if moment < self.valid_from:
@@ -90,7 +96,7 @@ class TrustedKey(Value, frozen=True):
 
 
 class Issuer(Value, frozen=True):
-    """Somebody who signs: a tenant or an authority, with all keys it ever had. `threshold` of them must sign."""
+    """A tenant or an authority that signs, with every key it ever had. `threshold` keys must sign."""
 
     name: str
     threshold: int

@@ -1,8 +1,7 @@
-"""The one grammar of what a person types to name a thing: `ctx show REF`, `ctx cat REF`, and all the rest.
+"""References: the one grammar of what a person types to name a thing, as in `ctx show REF`.
 
-Read in this order: a whole `id@X.Y.Z`, whatever the id begins with; a typed prefix (`ctx://`, `sha256:`, `pk_`, `run_`,
-`rec_`, `dr_`, `kg:`); a part of `id@X.Y.Z`; bare hexadecimal digits; a file. It looks nothing up; a prefix of a hash
-stays a prefix here.
+Tried in this order: a whole `id@X.Y.Z`; a typed prefix (`ctx://`, `sha256:`, `pk_`, `run_`, `rec_`, `dr_`, `kg:`); a
+part of `id@X.Y.Z`; bare hexadecimal digits; a file. Nothing is looked up here: a prefix of a hash stays a prefix.
 """
 
 import re
@@ -29,8 +28,10 @@ __all__ = [
     "FilePath",
     "HandoffRef",
     "InvalidReference",
-    "Named",
     "Reference",
+    "ReferenceTarget",
+    "names_file",
+    "names_version",
     "parse_reference",
 ]
 
@@ -39,6 +40,12 @@ _FULL, _SHORTEST = 64, 4
 _EXTENSION = re.compile(r"[^/]*\.[A-Za-z0-9_-]{1,16}")
 _UNPINNED = re.compile(r"[A-Za-z0-9_.:-]+@[\^~<>=vV]*[0-9*xX]+(?:\.[0-9*xX]+)*(?:[-+][0-9A-Za-z.+-]*)?")
 _WHOLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*@[0-9]+\.[0-9]+\.[0-9]+")
+_VERSION_NAME = re.compile(
+    r"(?!pk_|(?:kg|ctx|sha256|[0-9a-fA-F]+):)[A-Za-z0-9][A-Za-z0-9_.:-]*@[A-Za-z0-9][A-Za-z0-9_.-]*"
+)
+"""A version by an alias or an environment. An id that begins like a handoff pack, evidence or a run is excluded."""
+
+_AUTHOR_EXTENSIONS = (".yaml", ".yml", ".json")
 _SHOWN = 80
 
 
@@ -50,7 +57,7 @@ class InvalidReference(ContextPlaneError):
 
 
 class ExecutionPrefix(Value, frozen=True):
-    """The first digits of an execution pack's hash: four or more. It may fit several packs."""
+    """The first digits of an execution pack's hash, four or more. Several packs may match."""
 
     digits: str
 
@@ -88,7 +95,7 @@ class FilePath(Value, frozen=True):
         return self.path
 
 
-Named = (
+ReferenceTarget = (
     ExecutionRef
     | ExecutionPrefix
     | Digest
@@ -103,61 +110,83 @@ Named = (
 
 
 class Reference(Value, frozen=True):
-    """What was named, and the part of it that was asked for after a colon: `ctx://ab12...:outputs/report.md`."""
+    """A parsed reference: its target, and the selector after a colon, if any.
 
-    named: Named
+    `ctx://ab12...:outputs/report.md` selects an output of a run.
+    """
+
+    target: ReferenceTarget
     selector: str = ""
 
 
 def parse_reference(text: str, *, file: bool = False) -> Reference:
-    """Read a reference. `file`: it is a file whatever it looks like."""
+    """Parse a reference. `file`: read it as a path, even if it looks like something else."""
     if not text or "\0" in text:
         raise InvalidReference("an empty reference" if not text else "a reference with a NUL in it", hint=FORMS)
     if file:
-        return Reference(named=FilePath(path=text))
-    reference = _version(text) or _typed(text) or _versioned(text) or _bare(text) or _file(text)
+        return Reference(target=FilePath(path=text))
+    reference = (
+        _parse_version(text)
+        or _parse_prefixed(text)
+        or _parse_version_part(text)
+        or _parse_hex(text)
+        or _parse_file(text)
+    )
     if reference is None:
         raise InvalidReference(f"not a reference: {text[:_SHOWN]!r}", hint=FORMS)
     return reference
 
 
+def names_version(text: str) -> bool:
+    """Whether a text names a version of an artifact: `id@X.Y.Z`, `id@ALIAS` or `id@ENV`.
+
+    It does not check that the version exists.
+    """
+    return _WHOLE.fullmatch(text) is not None or _VERSION_NAME.fullmatch(text) is not None
+
+
+def names_file(text: str) -> bool:
+    """Whether a text names an author's file, where a version could be meant too: `old@2.yaml`."""
+    return "/" in text or text.endswith(_AUTHOR_EXTENSIONS) or not names_version(text)
+
+
 FORMS = (
     "write ctx://<hash>, sha256:<hash>, pk_<id>, run_<id>, rec_<id>, dr_<id>, kg:<ref>, id@X.Y.Z, hex digits, or a path"
 )
-"""The hint where a text has none of the forms: all of them."""
+"""The hint for a text that has none of the forms."""
 
 
-def _version(text: str) -> Reference | None:
-    """What ends in a version is one: an id may begin like anything else that can be named."""
-    return Reference(named=PackRef.parse(text)) if _WHOLE.fullmatch(text) else None
+def _parse_version(text: str) -> Reference | None:
+    """A text that ends in a version, tried first: an id may begin like any other kind of reference."""
+    return Reference(target=PackRef.parse(text)) if _WHOLE.fullmatch(text) else None
 
 
-def _typed(text: str) -> Reference | None:
+def _parse_prefixed(text: str) -> Reference | None:
     if text.startswith("kg:"):
-        return Reference(named=EvidenceRef(text))
+        return Reference(target=EvidenceRef(text))
     for prefix, read in _PREFIXES.items():
         if text.startswith(prefix):
-            rest, selector = _split(text.removeprefix(prefix))
-            if prefix.endswith("_") and _looks_like_file(rest):
+            body, selector = _split(text.removeprefix(prefix))
+            if prefix.endswith("_") and _looks_like_file(body):
                 return None  # run_tests.py is a file, though it begins like a run
-            return Reference(named=read(rest), selector=selector)
+            return Reference(target=read(body), selector=selector)
     return None
 
 
-def _versioned(text: str) -> Reference | None:
+def _parse_version_part(text: str) -> Reference | None:
     match = re.fullmatch(r"(?P<ref>[A-Za-z0-9_.:-]+@[0-9]+\.[0-9]+\.[0-9]+)(?::(?P<selector>.+))?", text)
-    return Reference(named=PackRef.parse(match["ref"]), selector=match["selector"] or "") if match else None
+    return Reference(target=PackRef.parse(match["ref"]), selector=match["selector"] or "") if match else None
 
 
-def _bare(text: str) -> Reference | None:
-    rest, selector = _split(text)
-    return Reference(named=_execution(rest), selector=selector) if _HEX.fullmatch(rest) else None
+def _parse_hex(text: str) -> Reference | None:
+    digits, selector = _split(text)
+    return Reference(target=_parse_execution(digits), selector=selector) if _HEX.fullmatch(digits) else None
 
 
-def _file(text: str) -> Reference | None:
+def _parse_file(text: str) -> Reference | None:
     if _UNPINNED.fullmatch(text):
         raise UnpinnedRef(f"not a pinned reference: {text[:_SHOWN]!r}", hint="write id@X.Y.Z: no range, no pre-release")
-    return Reference(named=FilePath(path=text)) if _looks_like_file(text) else None
+    return Reference(target=FilePath(path=text)) if _looks_like_file(text) else None
 
 
 def _looks_like_file(text: str) -> bool:
@@ -165,18 +194,18 @@ def _looks_like_file(text: str) -> bool:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """The reference, and the selector behind its first colon."""
+    """The reference, and the selector after its first colon."""
     head, _, selector = text.partition(":")
     return head, selector
 
 
-def _execution(digits: str) -> ExecutionRef | ExecutionPrefix:
+def _parse_execution(digits: str) -> ExecutionRef | ExecutionPrefix:
     if len(digits) == _FULL and _HEX.fullmatch(digits):
         return ExecutionRef(Digest(digits.lower()))
     return ExecutionPrefix(digits=digits.lower())
 
 
-def _digest(digits: str) -> Digest:
+def _parse_digest(digits: str) -> Digest:
     if len(digits) < _FULL and (not digits or _HEX.fullmatch(digits)):
         raise InvalidReference(
             f"not a whole hash: {digits!r}", hint=f"sha256: takes {_FULL} digits; the first digits alone find a pack"
@@ -184,21 +213,21 @@ def _digest(digits: str) -> Digest:
     return Digest.parse(f"sha256:{digits.lower()}")
 
 
-def _handoff(rest: str) -> HandoffRef:
-    head, at, revision = rest.partition("@")
+def _parse_handoff(body: str) -> HandoffRef:
+    head, at, revision = body.partition("@")
     if at and not re.fullmatch(r"[1-9][0-9]{0,9}", revision):
-        place = f"pk_{rest}"[:_SHOWN]
+        place = f"pk_{body}"[:_SHOWN]
         raise InvalidReference(
             f"not a revision: {revision[:_SHOWN]!r}", at=place, hint="write pk_<id>@<number>, or id@X.Y.Z"
         )
     return HandoffRef(id=HandoffId(f"pk_{head}"), revision=int(revision) if at else None)
 
 
-_PREFIXES: dict[str, Callable[[str], Named]] = {
-    "ctx://sha256:": _execution,
-    "ctx://": _execution,
-    "sha256:": _digest,
-    "pk_": _handoff,
+_PREFIXES: dict[str, Callable[[str], ReferenceTarget]] = {
+    "ctx://sha256:": _parse_execution,
+    "ctx://": _parse_execution,
+    "sha256:": _parse_digest,
+    "pk_": _parse_handoff,
     "run_": lambda rest: RunId(f"run_{rest}"),
     "rec_": lambda rest: RecordingId(f"rec_{rest}"),
     "dr_": lambda rest: DecisionRecordId(f"dr_{rest}"),

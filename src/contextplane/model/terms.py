@@ -19,11 +19,11 @@ __all__ = [
 
 
 ApprovalMode = Literal["read_only", "local_write", "network", "delegated", "destructive"]
-"""What a call may do at most, from harmless to irreversible."""
+"""The most that a call may do, from harmless to irreversible."""
 
 
 APPROVAL_MODES: tuple[ApprovalMode, ...] = ("read_only", "local_write", "network", "delegated", "destructive")
-"""The ladder, low to high."""
+"""All approval modes, low to high."""
 
 
 DataClassification = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
@@ -55,7 +55,7 @@ Duration = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,8}[smhd]\Z", description=
 
 
 JsonLogic = dict[str, Any] | bool
-"""An expression over the facts; what it may hold is decided by the policy gate."""
+"""An expression over the facts. The policy gate decides which expressions are allowed."""
 
 
 def at_most(mode: ApprovalMode, ceiling: ApprovalMode) -> bool:

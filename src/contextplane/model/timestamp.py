@@ -34,17 +34,17 @@ class Timestamp(Value, frozen=True, order=True):
     def parse(cls, text: str) -> "Timestamp":
         match = _FORM.fullmatch(text)
         if match is None:
-            raise _refused(text)
+            raise _invalid_timestamp(text)
         try:
             moment = datetime.fromisoformat(match["date"] + match["zone"].replace("Z", "+00:00")).astimezone(UTC)
         except (ValueError, OverflowError) as error:
-            raise _refused(text, str(error)) from error
+            raise _invalid_timestamp(text, str(error)) from error
         nanos = int((match["fraction"] or "0")[:_NANO_DIGITS].ljust(_NANO_DIGITS, "0"))
         return cls(seconds=_since_year_one(moment), nanos=nanos)
 
     @classmethod
     def of(cls, moment: datetime) -> "Timestamp":
-        """From a moment with its zone, as a clock gives it."""
+        """The timestamp of an aware datetime, as a clock returns it."""
         utc = moment.astimezone(UTC)
         return cls(seconds=_since_year_one(utc), nanos=utc.microsecond * 1000)
 
@@ -68,11 +68,11 @@ def _since_year_one(moment: datetime) -> int:
     return (moment.toordinal() - 1) * 86_400 + moment.hour * 3600 + moment.minute * 60 + moment.second
 
 
-def _refused(text: str, why: str = "") -> InvalidTimestamp:
+def _invalid_timestamp(text: str, why: str = "") -> InvalidTimestamp:
     shown = repr(text[:_SHOWN])
     message = f"not a moment: {shown}" + (f" ({why})" if why else "")
     return InvalidTimestamp(message, hint="write it as 2026-05-04T09:31:42Z, with a zone")
 
 
 NO_TIME = Timestamp(seconds=0, nanos=0)
-"""What the reference program writes where there is no time: 0001-01-01T00:00:00Z."""
+"""The time that the reference program writes where there is none: 0001-01-01T00:00:00Z."""

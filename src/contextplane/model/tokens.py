@@ -1,4 +1,7 @@
-"""Counting tokens. The name of the counter is part of what is compiled, because another one keeps other blocks."""
+"""Token counters. The name of the counter is part of a compiled context.
+
+Another counter would keep other blocks.
+"""
 
 from typing import Protocol
 
@@ -6,7 +9,7 @@ __all__ = ["APPROX4", "Approx4", "Tokens"]
 
 
 class Tokens(Protocol):
-    """Counts the tokens of a text. The same name always counts alike."""
+    """Counts the tokens of a text. Counters of the same name always agree."""
 
     @property
     def name(self) -> str: ...
@@ -17,7 +20,7 @@ class Tokens(Protocol):
 
 
 class Approx4:
-    """A token for every four characters, begun ones included. It needs no table, and works offline."""
+    """One token for every four characters, rounded up. It needs no table and works offline."""
 
     name = "approx4"
 

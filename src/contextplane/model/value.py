@@ -1,4 +1,4 @@
-"""The two bases of every value: frozen always, and closed where it stands on the wire."""
+"""The two base classes of every value: frozen always, and closed on the wire."""
 
 import msgspec
 

@@ -1,7 +1,7 @@
-"""Ranges of versions as people write them for npm: the part of that language in which nothing has to be guessed.
+"""Ranges of versions in the notation of npm, restricted to what is unambiguous.
 
-Comparators (`>=1.0.0`, `<2`), `^`, `~`, `=`, `1.2.x`, several of them with blanks between, alternatives with `||`.
-What says nothing (an empty text, `*`, `>=0`), pre-releases and hyphens are refused.
+Comparators (`>=1.0.0`, `<2`), `^`, `~`, `=`, `1.2.x`, several of them separated by blanks, alternatives with `||`. A
+range that constrains nothing (an empty text, `*`, `>=0`), pre-releases and hyphen ranges are refused.
 """
 
 from functools import lru_cache
@@ -14,7 +14,7 @@ __all__ = ["RangeInvalid", "VersionRange"]
 
 Version = tuple[int, int, int]
 Interval = tuple[Version, Version | None]
-"""From a version on, up to but without another; None: no end."""
+"""From a version, up to and excluding another; None: no end."""
 _FIRST: Version = (0, 0, 0)
 _OPERATORS = (">=", "<=", ">", "<", "=", "^", "~")
 _ANY = frozenset("xX*")
@@ -30,13 +30,13 @@ class RangeInvalid(ContextPlaneError):
 
 
 class VersionRange(Value, frozen=True):
-    """The versions X.Y.Z of some intervals."""
+    """The versions X.Y.Z within some intervals."""
 
     intervals: tuple[Interval, ...]
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read one. `RangeInvalid` says what is wrong."""
+        """Parse a range. `RangeInvalid` says what is wrong."""
         return cls(intervals=_intervals(text))
 
     def __contains__(self, version: Version) -> bool:
@@ -45,17 +45,17 @@ class VersionRange(Value, frozen=True):
 
 @lru_cache(maxsize=256)
 def _intervals(text: str) -> tuple[Interval, ...]:
-    intervals = tuple(_interval(one.strip(" "), text) for one in text.split("||"))
-    left = tuple((low, high) for low, high in intervals if high is None or low < high)
-    if not left:
+    intervals = tuple(_interval(alternative.strip(" "), text) for alternative in text.split("||"))
+    nonempty = tuple((low, high) for low, high in intervals if high is None or low < high)
+    if not nonempty:
         raise RangeInvalid(f"no version is in {text!r}", hint="write >=1.0.0, or >=1.0.0 <2.0.0")
-    if _is_everything(left):
+    if _is_everything(nonempty):
         raise RangeInvalid(f"every version is in {text!r}, so it says nothing", hint="write the least that works")
-    return left
+    return nonempty
 
 
 def _is_everything(intervals: tuple[Interval, ...]) -> bool:
-    """Whether no version is left out."""
+    """Whether the intervals leave no version out."""
     end: Version | None = _FIRST
     for low, high in sorted(intervals, key=lambda interval: interval[0]):
         if end is None or low > end:
@@ -65,12 +65,12 @@ def _is_everything(intervals: tuple[Interval, ...]) -> bool:
 
 
 def _interval(text: str, whole: str) -> tuple[Version, Version | None]:
-    """What all comparators of one alternative leave."""
+    """The intersection of all comparators of one alternative."""
     low: Version = _FIRST
     high: Version | None = None
-    comparators = [one for one in _closed_up(text).split(" ") if one]
+    comparators = [part for part in _strip_operator_blanks(text).split(" ") if part]
     for comparator in comparators:
-        operator = next((one for one in _OPERATORS if comparator.startswith(one)), "")
+        operator = next((symbol for symbol in _OPERATORS if comparator.startswith(symbol)), "")
         numbers = _numbers(comparator.removeprefix(operator).split("."))
         if not numbers:
             break
@@ -83,8 +83,8 @@ def _interval(text: str, whole: str) -> tuple[Version, Version | None]:
     raise RangeInvalid(f"{whole[:60]!r} is no range of versions", hint="write >=1.0.0, ^1.2.0 or >=1.0.0 <2.0.0")
 
 
-def _closed_up(text: str) -> str:
-    """Without the blanks after operators: people write `>= 1.0.0`."""
+def _strip_operator_blanks(text: str) -> str:
+    """The text without blanks after operators: people write `>= 1.0.0`."""
     if " " not in text:
         return text
     for operator in _OPERATORS:
@@ -94,22 +94,26 @@ def _closed_up(text: str) -> str:
 
 
 def _numbers(parts: list[str]) -> list[int]:
-    """The numbers of a version that may be cut short, or end in `x`; none when it is no version."""
-    said = parts[: next((n for n, one in enumerate(parts) if one in _ANY), len(parts))]
-    whole = all(one.isascii() and one.isdigit() and len(one) <= _MOST_DIGITS and str(int(one)) == one for one in said)
-    return [int(one) for one in said] if whole and len(parts) <= _PARTS and set(parts[len(said) :]) <= _ANY else []
+    """The numbers of a version that may be shortened or end in `x`; none when it is no version."""
+    numbers = parts[: next((n for n, part in enumerate(parts) if part in _ANY), len(parts))]
+    whole = all(
+        part.isascii() and part.isdigit() and len(part) <= _MOST_DIGITS and str(int(part)) == part for part in numbers
+    )
+    return (
+        [int(part) for part in numbers] if whole and len(parts) <= _PARTS and set(parts[len(numbers) :]) <= _ANY else []
+    )
 
 
-def _bounds(operator: str, given: list[int]) -> tuple[Version, Version | None]:
-    """The interval of one comparator. `1.2` stands for all of 1.2.0, 1.2.1, ..., and is compared as such."""
-    first = _filled(given)
-    after = _filled([*given[:-1], given[-1] + 1])
+def _bounds(operator: str, numbers: list[int]) -> tuple[Version, Version | None]:
+    """The interval of one comparator. `1.2` stands for all of 1.2.0, 1.2.1, ..."""
+    first = _pad_version(numbers)
+    after = _pad_version([*numbers[:-1], numbers[-1] + 1])
     if operator == "^":
-        # Up to the first number that is not zero; of 0.0 and 0 up to the last that was said.
-        fixed = next((n for n, one in enumerate(given) if one), len(given) - 1)
-        return first, _filled([*given[:fixed], given[fixed] + 1])
+        # Up to the first number that is not zero; for 0.0 and 0, up to the last one given.
+        fixed = next((n for n, number in enumerate(numbers) if number), len(numbers) - 1)
+        return first, _pad_version([*numbers[:fixed], numbers[fixed] + 1])
     if operator == "~":
-        return first, _filled([*given[:1], given[1] + 1] if len(given) > 1 else [given[0] + 1])
+        return first, _pad_version([*numbers[:1], numbers[1] + 1] if len(numbers) > 1 else [numbers[0] + 1])
     bounds: dict[str, tuple[Version, Version | None]] = {
         "=": (first, after),
         ">=": (first, None),
@@ -120,6 +124,6 @@ def _bounds(operator: str, given: list[int]) -> tuple[Version, Version | None]:
     return bounds[operator]
 
 
-def _filled(numbers: list[int]) -> Version:
+def _pad_version(numbers: list[int]) -> Version:
     major, minor, patch = (*numbers, 0, 0)[:3]
     return major, minor, patch

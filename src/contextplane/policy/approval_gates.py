@@ -1,22 +1,22 @@
-"""Approval gates: which of them stand between this run and its effects, and which do not, and why."""
+"""Approval gates: which of them a run must pass, which not, and why."""
 
 from collections.abc import Mapping
 
-from contextplane.model.context_pack import ApprovalGate
+from contextplane.model.policy_layer import ApprovalGate
 from contextplane.model.value import Value
 from contextplane.policy.decision import PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
-from contextplane.policy.logic.condition import Condition, Failure
+from contextplane.policy.logic.condition import CompiledCondition, ConditionFailure
 from contextplane.policy.tool_surface import Surface
 
 __all__ = ["ActiveGate", "GateVerdict", "InactiveGate", "active_gates"]
 
 
 class ActiveGate(Value, frozen=True):
-    """A gate that must be passed. `because` names the rules and tools that ask for it.
+    """A gate that must be passed. `because` names the rules and tools that require it.
 
-    `undecided` says why its condition could not be told, when that alone keeps it active.
+    `undecided`: why its condition could not be evaluated, when only that keeps it active.
     """
 
     gate: ApprovalGate
@@ -41,14 +41,14 @@ class GateVerdict(Value, frozen=True):
 
 
 def active_gates(policy: PolicyProgram, decision: PolicyDecision, surface: Surface, facts: Facts) -> GateVerdict:
-    """A gate is active when a rule in effect requires it, or when a surfaced tool names it and its `when` holds.
+    """The active gates: required by a rule in effect, or named by a surfaced tool while `when` holds.
 
-    Without `when` it always holds. When that cannot be judged, or hangs on a fact that is missing, the gate is active:
-    asking once too often costs a person a moment.
+    Without `when` it always holds. When the condition fails, or depends on a missing fact, the gate is active: asking
+    once too often costs a person a moment.
     """
     active: list[ActiveGate] = []
     inactive: list[InactiveGate] = []
-    asking = _asking(decision, surface)
+    asking = _gate_requesters(decision, surface)
     for name, gate in policy.gates.items():
         rules, tools = asking.get(name, ((), ()))
         if not rules and not tools:
@@ -63,8 +63,8 @@ def active_gates(policy: PolicyProgram, decision: PolicyDecision, surface: Surfa
     return GateVerdict(active=tuple(active), inactive=tuple(inactive))
 
 
-def _asking(decision: PolicyDecision, surface: Surface) -> Mapping[str, tuple[list[str], list[str]]]:
-    """For each gate that is asked for, the rules and the tools that ask."""
+def _gate_requesters(decision: PolicyDecision, surface: Surface) -> Mapping[str, tuple[list[str], list[str]]]:
+    """For each requested gate, the rules and the tools that request it."""
     asking: dict[str, tuple[list[str], list[str]]] = {}
     for effect in decision.effects if decision.requires_approval_gates else ():
         if effect.effect.requires_approval_gate is not None:
@@ -75,12 +75,12 @@ def _asking(decision: PolicyDecision, surface: Surface) -> Mapping[str, tuple[li
     return asking
 
 
-def _holds(condition: Condition | None, facts: Facts) -> tuple[bool, str | None]:
-    """Whether a gate's condition holds, or has to be taken to hold, and then why."""
+def _holds(condition: CompiledCondition | None, facts: Facts) -> tuple[bool, str | None]:
+    """Whether a gate's condition holds or must be assumed to hold, and then the reason."""
     if condition is None:
         return True, None
     answer = condition.judge(facts)
-    if isinstance(answer, Failure):
+    if isinstance(answer, ConditionFailure):
         return True, f"its when {answer.why}"
-    missing = [] if answer else condition.missing(facts)
+    missing = [] if answer else condition.missing_facts(facts)
     return answer or bool(missing), f"{', '.join(missing)} is missing" if missing else None

@@ -1,8 +1,8 @@
-"""What policy decides about one request: the verdict, what follows from it, and what became of every single rule."""
+"""The decision of policy about one request: the verdict, its consequences, and every rule's part."""
 
 from typing import Literal
 
-from contextplane.model.context_pack import ArgConstraint, Effect
+from contextplane.model.policy_layer import ArgConstraint, Effect
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.value import Value
 
@@ -31,7 +31,7 @@ TriggerKind = Literal["when", "error", "missing", "signal", "label"]
 
 
 class RuleEffect(Value, frozen=True):
-    """A branch of a rule that took effect. `approval_mode` is what it asks for, at most its decision's maximum."""
+    """A branch of a rule that took effect. `approval_mode` is capped at its decision's maximum."""
 
     bundle_id: str
     rule_id: str
@@ -43,7 +43,7 @@ class RuleEffect(Value, frozen=True):
 
 
 class RuleIdle(Value, frozen=True):
-    """A rule that had no effect: it did not apply, nobody can tell whether it does, or it has no `else`."""
+    """A rule without effect: it does not apply, its scope is unknown, or it has no `else`."""
 
     bundle_id: str
     rule_id: str
@@ -53,7 +53,7 @@ class RuleIdle(Value, frozen=True):
 
 
 class RuleError(Value, frozen=True):
-    """A rule that applies and could not be decided. It counts as a denial."""
+    """A rule that applies and could not be evaluated. It counts as a denial."""
 
     bundle_id: str
     rule_id: str
@@ -63,10 +63,10 @@ class RuleError(Value, frozen=True):
 
 
 class MissingFact(Value, frozen=True):
-    """A fact that a rule read and did not find.
+    """A fact that a rule read and that is missing.
 
-    `denies`: the branch that was not taken would have restricted. `voids`: only the one taken allows, which therefore
-    does not count. With `scope` it is what the rule applies by, and neither of its branches was taken.
+    `denies`: the branch that was not taken would have restricted. `voids`: only the branch that was taken allows, so
+    its allowance does not count. `scope`: the rule applies by this fact, and neither of its branches was taken.
     """
 
     path: str
@@ -79,7 +79,10 @@ class MissingFact(Value, frozen=True):
 
 
 class ArgumentBound(Value, frozen=True):
-    """A constraint on an argument, and who set it: `rule:<bundle>#<rule>` or `permission:<id>`. `at` is its place."""
+    """A constraint on an argument, and its place `at`.
+
+    `origin` is `rule:<bundle>#<rule>` or `permission:<id>`.
+    """
 
     argument: str
     constraint: ArgConstraint
@@ -88,16 +91,17 @@ class ArgumentBound(Value, frozen=True):
 
 
 class BundleEffects(Value, frozen=True):
-    """The rules of one bundle that took effect, in the order of the document: a row of the policy manifest."""
+    """The rules of one bundle that took effect, in document order: a row of the policy manifest."""
 
     bundle_id: str
     rule_ids: tuple[str, ...]
 
 
 class TriggeredGuardrail(Value, frozen=True):
-    """A guardrail that speaks, and every way in which it was triggered. `missing` are the facts that its `when` missed.
+    """A triggered guardrail, and every way `by` which it was triggered.
 
-    By `missing` alone: its `when` does not hold, and could have held if they had been given.
+    `missing` are the missing facts that its `when` read. By `missing` alone: its `when` does not hold, and could have
+    held if they had been given.
     """
 
     id: str
@@ -109,7 +113,7 @@ class TriggeredGuardrail(Value, frozen=True):
 
 
 class GuardrailVerdict(Value, frozen=True):
-    """All declared labels, and those that were triggered."""
+    """All declared guardrails, and those that were triggered."""
 
     must_refuse: tuple[str, ...] = ()
     must_escalate: tuple[str, ...] = ()
@@ -125,7 +129,7 @@ class GuardrailVerdict(Value, frozen=True):
 
 
 class Denial(Value, frozen=True):
-    """One reason why the intent may not be executed. `by` names the rule or guardrail; empty where there is none."""
+    """One reason why the intent is denied. `by`: the rule or guardrail, or empty."""
 
     kind: DenialKind
     by: str
@@ -135,8 +139,8 @@ class Denial(Value, frozen=True):
 class PolicyDecision(Value, frozen=True):
     """The verdict on one request. `allowed` exactly when `denials` is empty.
 
-    Every rule of the pack is in one of `effects`, `idle` and `errors`. `effective_approval_mode` is the strictest
-    that a rule in effect asks for; None when none does, and then a tool's own declared mode holds.
+    Every rule of the pack is in one of `effects`, `idle` and `errors`. `effective_approval_mode` is the strictest one
+    that a rule in effect asks for; when it is None, each tool's own declared mode holds.
     """
 
     policy_decision_id: str

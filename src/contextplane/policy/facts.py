@@ -1,4 +1,4 @@
-"""What conditions see: seven facts about one request, and nothing else."""
+"""The facts that conditions can read: seven about one request, and nothing else."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Self, cast
@@ -7,9 +7,9 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 
-__all__ = ["MATCHED", "Facts", "FactsRefused", "SafetyModeUnknown", "safety_mode"]
+__all__ = ["SCOPE_FACTS", "Facts", "FactsRefused", "SafetyModeUnknown", "parse_safety_mode"]
 
-MATCHED: Mapping[str, str] = {
+SCOPE_FACTS: Mapping[str, str] = {
     "intent": "intent",
     "channel": "request.channel",
     "role": "user.role",
@@ -18,13 +18,13 @@ MATCHED: Mapping[str, str] = {
 }
 """Every key that `applies_to` may have, and the fact that it matches."""
 
-_WAYS = {key: path.split(".") for key, path in MATCHED.items()}
+_SCOPE_PATHS = {key: path.split(".") for key, path in SCOPE_FACTS.items()}
 _SHOWN = 40
 _NULL = b":null"
 
 
 class SafetyModeUnknown(ContextPlaneError):
-    """A safety mode that is no step of the ladder: nobody knows what the run may do at most."""
+    """A safety mode that is no step of the ladder: what the run may do at most is unknown."""
 
     code: ClassVar[str] = "safety_mode_unknown"
     family: ClassVar[Family] = "refused"
@@ -40,9 +40,9 @@ class FactsRefused(ContextPlaneError):
 class Facts:
     """The facts of one request, checked: plain JSON with a canonical form, under exactly seven names.
 
-    `request` is what was asked (`intent`, `message`, `channel`, `locale`, `context`); `user` and `agent` are claims of
-    those who authenticated. A member that is null is missing, and is left out: so a default stands in for both. Whoever
-    holds facts changes nothing in them.
+    `request` is the input (`intent`, `message`, `channel`, `locale`, `context`); `user` and `agent` are authenticated
+    claims. A member that is null is missing and is left out, so that a default applies to both. Facts are not changed
+    after construction.
     """
 
     __slots__ = ("data", "intent", "safety_mode")
@@ -64,8 +64,8 @@ class Facts:
         safety_mode: str,
         run: Mapping[str, Json],
     ) -> Self:
-        """Put the facts together; refuse what is no fact of a run, and numbers or depths without a canonical form."""
-        mode = _known(safety_mode)
+        """Build the facts of a request; refuse wrong types and values without a canonical form."""
+        mode = parse_safety_mode(safety_mode)
         objects: dict[str, object] = {"request": request, "user": user, "agent": agent, "run": run}
         data: dict[str, Json] = {}
         for name, value in objects.items():
@@ -82,16 +82,16 @@ class Facts:
             )
         data["safety_mode"] = mode
         _check_signals(request)
-        _check_matched("/request/channel", request.get("channel"))
-        _check_matched("/user/role", user.get("role"))
+        _check_scope_fact("/request/channel", request.get("channel"))
+        _check_scope_fact("/user/role", user.get("role"))
         if _NULL in canonical(data):
             data = {name: _without_nulls(value) for name, value in data.items()}
         return cls(data, intent, mode)
 
-    def matched(self, key: str) -> Json:
+    def scope_value(self, key: str) -> Json:
         """The fact that a key of `applies_to` matches; None where it is missing."""
         value: Json = self.data
-        for step in _WAYS[key]:
+        for step in _SCOPE_PATHS[key]:
             value = value.get(step) if isinstance(value, dict) else None
         return value
 
@@ -101,12 +101,8 @@ class Facts:
         return cast("Mapping[str, Mapping[str, Json]]", self.data["request"]).get("context") or {}
 
 
-def safety_mode(text: str) -> ApprovalMode:
-    """Read a safety mode, or refuse it."""
-    return _known(text)
-
-
-def _known(text: str) -> ApprovalMode:
+def parse_safety_mode(text: str) -> ApprovalMode:
+    """Parse a safety mode, or raise `SafetyModeUnknown`."""
     for mode in APPROVAL_MODES:
         if text == mode and type(text) is str:
             return mode
@@ -118,18 +114,18 @@ def _known(text: str) -> ApprovalMode:
 
 def _without_nulls(value: Json) -> Json:
     if isinstance(value, dict):
-        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
-    return [_without_nulls(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+    return [_without_nulls(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _check_matched(at: str, value: Json) -> None:
-    """Rules apply by it: given as anything but a text, it would match none of them."""
+def _check_scope_fact(at: str, value: Json) -> None:
+    """Refuse a fact that rules apply by unless it is a text: otherwise it would match none of them."""
     if value is not None and (type(value) is not str or not value):
         raise FactsRefused("must be a text", at=at, hint="rules apply by it: give one, or leave it out")
 
 
 def _check_signals(request: Mapping[str, Json]) -> None:
-    """Guardrails look into the context by name, so its two shapes are held to."""
+    """Refuse a context of the wrong shape: guardrails look into it by name."""
     context = request.get("context")
     if context is not None and type(context) is not dict:
         raise FactsRefused("must be an object", at="/request/context", hint="give named values")

@@ -3,45 +3,45 @@
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from contextplane.model.context_pack import Guardrail, Guardrails
 from contextplane.model.json.canonical import Json
+from contextplane.model.policy_layer import Guardrail, Guardrails
 from contextplane.policy.decision import GuardrailKind, GuardrailVerdict, TriggeredGuardrail, TriggerKind
 from contextplane.policy.facts import Facts
-from contextplane.policy.logic.condition import Condition, Conditions, Failure
+from contextplane.policy.logic.condition import CompiledCondition, ConditionBatch, ConditionFailure
 
 __all__ = ["GuardrailProgram", "placed_guardrails"]
 
 
 class GuardrailProgram:
-    """The guardrails of a pack with their conditions compiled. None of these has a problem."""
+    """The guardrails of a pack with compiled conditions, none of which has a problem."""
 
     def __init__(self, guardrails: Guardrails) -> None:
         self._entries = tuple((kind, guardrail) for kind, _, guardrail in placed_guardrails(guardrails))
         self._conditional = [n for n, (_, guardrail) in enumerate(self._entries) if guardrail.when is not None]
-        self._conditions = Conditions([Condition(self._entries[n][1].when) for n in self._conditional])
+        self._conditions = ConditionBatch([CompiledCondition(self._entries[n][1].when) for n in self._conditional])
         self._quiet = GuardrailVerdict(
             must_refuse=tuple(guardrail.id for kind, guardrail in self._entries if kind == "must_refuse"),
             must_escalate=tuple(guardrail.id for kind, guardrail in self._entries if kind == "must_escalate"),
         )
 
     def judge(self, facts: Facts) -> tuple[GuardrailVerdict, Sequence[Json]]:
-        """Which of them speak; and the values that this was decided by.
+        """The triggered guardrails, and the values that decided it.
 
         A guardrail is triggered when its `when` holds, when `request.context.signals` names it, or when
-        `request.context.<label>` is given and not false. One whose `when` cannot be judged is triggered as well, and so
-        is one that does not hold and missed a fact: nobody escapes it by leaving that out.
+        `request.context.<label>` is given and not false. It is also triggered when its `when` cannot be evaluated, or
+        does not hold and missed a fact: no caller escapes it by leaving that out.
         """
         values: Sequence[Json] = ()
-        answers: dict[int, bool | Failure] = {}
+        answers: dict[int, bool | ConditionFailure] = {}
         missing: dict[int, tuple[str, ...]] = {}
         if self._conditional:
-            judged = self._conditions.judge(facts)
-            values = judged.values
-            for place, (n, answer) in enumerate(zip(self._conditional, judged.answers, strict=True)):
-                answers[n] = judged.failures.get(place, answer)
-            if judged.lacks:
-                missed = self._conditions.missed(range(len(self._conditional)), judged, facts)
-                missing = {self._conditional[place]: tuple(names) for place, names in missed.items()}
+            judgement = self._conditions.judge(facts)
+            values = judgement.values
+            for place, (n, answer) in enumerate(zip(self._conditional, judgement.answers, strict=True)):
+                answers[n] = judgement.failures.get(place, answer)
+            if judgement.has_missing:
+                by_place = self._conditions.missing_facts(range(len(self._conditional)), judgement, facts)
+                missing = {self._conditional[place]: tuple(names) for place, names in by_place.items()}
         context = facts.context
         signals = cast("list[str]", context.get("signals") or [])
         triggered = []
@@ -50,11 +50,11 @@ class GuardrailProgram:
             by = (
                 *_ways(failure, lacks=bool(lacks)),
                 *(("signal",) if guardrail.id in signals else ()),
-                # What is given and is no plain no cannot be judged.
+                # A label that is given and not false triggers it: other values cannot be judged.
                 *(("label",) if context.get(guardrail.id, False) is not False else ()),
             )
             if by:
-                error = failure.why if isinstance(failure, Failure) else None
+                error = failure.why if isinstance(failure, ConditionFailure) else None
                 triggered.append(
                     TriggeredGuardrail(
                         id=guardrail.id, kind=kind, by=by, message=guardrail.message, error=error, missing=lacks
@@ -69,8 +69,8 @@ class GuardrailProgram:
         return verdict, values
 
 
-def _ways(answer: bool | Failure, *, lacks: bool) -> tuple[TriggerKind, ...]:  # noqa: FBT001  an answer
-    """In which way its condition triggers it."""
+def _ways(answer: bool | ConditionFailure, *, lacks: bool) -> tuple[TriggerKind, ...]:  # noqa: FBT001  an answer
+    """How the result of its condition triggers a guardrail."""
     if answer is True:
         return ("when",)
     if answer is not False:
@@ -79,7 +79,7 @@ def _ways(answer: bool | Failure, *, lacks: bool) -> tuple[TriggerKind, ...]:  #
 
 
 def placed_guardrails(guardrails: Guardrails) -> Iterator[tuple[GuardrailKind, str, Guardrail]]:
-    """Every guardrail with its kind and its place; a label alone is one without a condition."""
+    """Every guardrail with its kind and its place; a label alone has no condition."""
     for kind, entries in _kinds(guardrails):
         for n, guardrail in enumerate(entries):
             entry = guardrail if isinstance(guardrail, Guardrail) else Guardrail(id=guardrail)

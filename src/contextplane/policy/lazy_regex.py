@@ -1,6 +1,6 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled on first use.
 
-Those that look for what few documents hold are many and large: to compile them takes as long as starting an
+Those that search for what few documents contain are many and large: compiling them takes as long as starting an
 interpreter, and a document without mistakes needs none of them.
 """
 
@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-__all__ = ["Expression", "expression"]
+__all__ = ["LazyPattern", "lazy_regex"]
 
-Expression = Callable[[], re.Pattern[str]]
+LazyPattern = Callable[[], re.Pattern[str]]
 
 
-def expression(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> Expression:
-    """Say which; call it to have it."""
+def lazy_regex(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> LazyPattern:
+    """A function that compiles the pattern on its first call and returns it."""
     return cache(lambda: re.compile(pattern, flags))

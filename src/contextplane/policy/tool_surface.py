@@ -1,21 +1,22 @@
-"""The tool surface: registry, then allowed by a permission, minus what policy prohibits, then at or below the ceiling.
+"""The tool surface: which capabilities a run may use, and for all others why not.
 
-When the intent is denied, only tools that read are left. Every candidate is either surfaced or left out with all of
-the reasons for it, in the order of the document.
+Surfaced is what the registry declares and a permission allows, unless policy prohibits it or it is above the run's
+ceiling. When the intent is denied, only tools that read are left. Every candidate is either surfaced or omitted with
+all of its reasons, in document order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, Self
 
-from contextplane.model.context_pack import Adapter, Permission, ToolingLayer
 from contextplane.model.json.canonical import canonical
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
+from contextplane.model.tooling_layer import Adapter, Permission, ToolingLayer
 from contextplane.model.value import Value
 from contextplane.policy.decision import ArgumentBound, PolicyDecision
 from contextplane.policy.engine import PolicyProgram
-from contextplane.policy.validation import GateUnknown, Unusable, pattern_problems, refuse_all, twice
+from contextplane.policy.validation import GateUnknown, PolicyProblem, duplicate_ids, pattern_problems, refuse_all
 
-__all__ = ["LeftOut", "Reason", "ReasonKind", "Surface", "SurfacedTool", "ToolProgram"]
+__all__ = ["OmittedTool", "Reason", "ReasonKind", "Surface", "SurfacedTool", "ToolProgram"]
 
 ReasonKind = Literal[
     "not_in_registry", "not_permitted", "permission_denies", "prohibited", "above_ceiling", "intent_denied"
@@ -24,7 +25,10 @@ _READS: ApprovalMode = "read_only"
 
 
 class SurfacedTool(Value, frozen=True):
-    """A capability that this run may use. `declared_mode` is the most it can do; `effective_mode` what policy chose."""
+    """A capability that this run may use.
+
+    `declared_mode` is the most it can do; `effective_mode` is what policy chose.
+    """
 
     adapter_id: str
     capability: str
@@ -42,15 +46,15 @@ class SurfacedTool(Value, frozen=True):
 
 
 class Reason(Value, frozen=True):
-    """Why something is not surfaced; `by` names the rules, permissions or mode that keep it out."""
+    """Why a capability is not surfaced; `by` names the rules, permissions or mode responsible."""
 
     kind: ReasonKind
     by: tuple[str, ...]
     message: str
 
 
-class LeftOut(Value, frozen=True):
-    """A candidate that is not surfaced, with every reason: to flip it, all of them have to go."""
+class OmittedTool(Value, frozen=True):
+    """A candidate that is not surfaced, with every reason: all of them must go to surface it."""
 
     adapter_id: str
     capability: str
@@ -63,14 +67,14 @@ class LeftOut(Value, frozen=True):
 
 
 class Surface(Value, frozen=True):
-    """Candidates are what the registry declares and what permissions name: each is in one of the two."""
+    """Every candidate is in one of the two: what the registry declares and what permissions name."""
 
     tools: tuple[SurfacedTool, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[OmittedTool, ...]
 
 
 class _Candidate:
-    """One capability with everything about it that no request can change."""
+    """A capability with everything about it that no request can change."""
 
     def __init__(
         self, adapter: Adapter | None, capability: str, permissions: Sequence[tuple[str, Permission]], at: str
@@ -103,7 +107,7 @@ class _Candidate:
     def reasons(
         self, decision: PolicyDecision, prohibited: Mapping[str, list[str]], ceiling: ApprovalMode
     ) -> Iterator[Reason]:
-        """Everything that keeps it out, in the order in which the surface is computed."""
+        """Every reason to omit it, in the order in which the surface is computed."""
         yield from self.always_out
         if self.id in prohibited:
             rules = tuple(prohibited[self.id])
@@ -116,13 +120,13 @@ class _Candidate:
             by = tuple(denial.by for denial in decision.denials if denial.by)
             yield Reason(kind="intent_denied", by=by, message="the intent is denied, so only what reads is left")
 
-    def surfaced(self, decision: PolicyDecision) -> SurfacedTool:
-        asked = decision.effective_approval_mode
+    def surface_tool(self, decision: PolicyDecision) -> SurfacedTool:
+        requested = decision.effective_approval_mode
         return SurfacedTool(
             adapter_id=self.adapter_id,
             capability=self.capability,
             declared_mode=self.mode,
-            effective_mode=asked if asked is not None and at_most(asked, self.mode) else self.mode,
+            effective_mode=requested if requested is not None and at_most(requested, self.mode) else self.mode,
             permission_ids=self.permission_ids,
             gate_ids=self.gate_ids,
             bounds=(*self.bounds, *decision.arg_constraints),
@@ -132,22 +136,22 @@ class _Candidate:
 
 
 class ToolProgram:
-    """The tooling layer of one pack, ready to be surfaced."""
+    """The tooling layer of one pack, prepared for many requests."""
 
     def __init__(self, layer: ToolingLayer) -> None:
         self._candidates = tuple(_candidates(layer))
 
     @classmethod
     def of(cls, layer: ToolingLayer, policy: PolicyProgram) -> Self:
-        """Prepare a tooling layer, or refuse it with everything that is wrong with it."""
+        """Prepare a tooling layer, or refuse it with all of its problems."""
         canonical(layer)
         refuse_all(tuple(_problems(layer, policy)))
         return cls(layer)
 
     def surface(self, decision: PolicyDecision, ceiling: ApprovalMode) -> Surface:
-        """What a run under this decision and this ceiling may use, and what not, and why."""
+        """The capabilities that a run under this decision and ceiling may use, and the omitted ones."""
         tools: list[SurfacedTool] = []
-        left_out: list[LeftOut] = []
+        left_out: list[OmittedTool] = []
         prohibited: dict[str, list[str]] = {}
         for effect in decision.effects if decision.prohibits else ():
             for name in effect.effect.prohibits:
@@ -156,7 +160,7 @@ class ToolProgram:
             reasons = tuple(candidate.reasons(decision, prohibited, ceiling))
             if reasons:
                 left_out.append(
-                    LeftOut(
+                    OmittedTool(
                         adapter_id=candidate.adapter_id,
                         capability=candidate.capability,
                         reasons=reasons,
@@ -164,12 +168,12 @@ class ToolProgram:
                     )
                 )
             else:
-                tools.append(candidate.surfaced(decision))
+                tools.append(candidate.surface_tool(decision))
         return Surface(tools=tuple(tools), left_out=tuple(left_out))
 
 
 def _candidates(layer: ToolingLayer) -> Iterator[_Candidate]:
-    """What adapters declare, as it is written; then what only permissions name."""
+    """The capabilities that adapters declare, in document order; then those that only permissions name."""
     granted: dict[tuple[str, str], list[tuple[str, Permission]]] = {}
     for n, permission in enumerate(layer.permissions):
         granted.setdefault((permission.adapter_id, permission.capability), []).append(
@@ -184,7 +188,7 @@ def _candidates(layer: ToolingLayer) -> Iterator[_Candidate]:
 
 
 def _outside(adapter: Adapter | None, permissions: Sequence[tuple[str, Permission]], name: str) -> Iterator[Reason]:
-    """What keeps a capability out of every surface."""
+    """The reasons that keep a capability out of every surface."""
     if adapter is None:
         yield Reason(kind="not_in_registry", by=(), message=f"no adapter declares {name}")
     if not permissions:
@@ -194,15 +198,17 @@ def _outside(adapter: Adapter | None, permissions: Sequence[tuple[str, Permissio
         yield Reason(kind="permission_denies", by=denying, message=f"denied by {', '.join(denying)}")
 
 
-def _problems(layer: ToolingLayer, policy: PolicyProgram) -> Iterator[Unusable]:
+def _problems(layer: ToolingLayer, policy: PolicyProgram) -> Iterator[PolicyProblem]:
     registry = layer.adapter_registry
-    yield from twice("/tooling_layer/adapter_registry", "adapter_id", [adapter.adapter_id for adapter in registry])
+    yield from duplicate_ids(
+        "/tooling_layer/adapter_registry", "adapter_id", [adapter.adapter_id for adapter in registry]
+    )
     for n, adapter in enumerate(registry):
         capabilities = list(adapter.capabilities)
-        yield from twice(f"/tooling_layer/adapter_registry/{n}/capabilities", "", capabilities)
+        yield from duplicate_ids(f"/tooling_layer/adapter_registry/{n}/capabilities", "", capabilities)
     for n, permission in enumerate(layer.permissions):
         at, gate = f"/tooling_layer/permissions/{n}", permission.requires_approval_gate
         if gate is not None and gate not in policy.gates:
             message, hint = f"nobody declared the approval gate {gate}", "declare it in approval_gates"
-            yield Unusable(refusal=GateUnknown, at=f"{at}/requires_approval_gate", message=message, hint=hint)
+            yield PolicyProblem(refusal=GateUnknown, at=f"{at}/requires_approval_gate", message=message, hint=hint)
         yield from pattern_problems(at, permission.arg_constraints)

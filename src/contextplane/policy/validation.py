@@ -1,17 +1,17 @@
-"""Everything that keeps a policy layer from being held to, with its place.
+"""Problems of a policy layer that make it impossible to enforce, each with its place.
 
-Why the policy or the tools of a pack are not taken at all: what a run could not hold to is refused before it.
+A policy or a tooling layer that a run could not enforce is refused before the run.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.context_pack import ArgConstraints, PolicyLayer
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
+from contextplane.model.policy_layer import ArgConstraints, PolicyLayer
 from contextplane.model.value import Value
-from contextplane.policy.facts import MATCHED
+from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.guardrails import placed_guardrails
 from contextplane.policy.logic.expression import computed_names, logic_problems
 from contextplane.policy.regex_safety import pattern_problem
@@ -22,37 +22,46 @@ __all__ = [
     "ConditionUnusable",
     "GateUnknown",
     "PatternUnusable",
+    "PolicyProblem",
     "PolicyRefused",
     "ScopeUnusable",
-    "Unusable",
+    "duplicate_ids",
     "pattern_problems",
     "policy_problems",
     "refuse_all",
-    "twice",
 ]
 
 
 class PolicyRefused(ContextPlaneError):
-    """A policy that cannot be held to. The error is that of its first problem; `details.problems` lists all of them."""
+    """A policy that cannot be held to.
+
+    The error is that of its first problem; `details.problems` lists all of them.
+    """
 
     code: ClassVar[str] = "policy_refused"
     family: ClassVar[Family] = "refused"
 
 
 class ConditionUnusable(PolicyRefused):
-    """A condition with an unknown operator, one that is too large or too deep, or one that computes what it reads."""
+    """A condition that cannot be evaluated safely.
+
+    It has an unknown operator, is too large or too deep, or computes what it reads.
+    """
 
     code: ClassVar[str] = "policy_condition_unusable"
 
 
 class ScopeUnusable(PolicyRefused):
-    """A rule that applies by something that no run is matched by, or to nothing: it would never take effect."""
+    """A rule that would never take effect.
+
+    It applies by something that no run is matched by, or to nothing.
+    """
 
     code: ClassVar[str] = "policy_scope_unusable"
 
 
 class GateUnknown(PolicyRefused):
-    """A rule or a permission asks for an approval gate that nobody declared: nobody could ever approve."""
+    """A rule or a permission asks for an approval gate that is not declared: it could never be approved."""
 
     code: ClassVar[str] = "policy_gate_unknown"
 
@@ -69,8 +78,8 @@ class AmbiguousPart(PolicyRefused):
     code: ClassVar[str] = "policy_part_ambiguous"
 
 
-class Unusable(Value, frozen=True):
-    """One problem: which refusal it is, its place as a JSON Pointer into the pack, what, and the way out."""
+class PolicyProblem(Value, frozen=True):
+    """One problem: its error class, its place as a JSON Pointer into the pack, message and hint."""
 
     refusal: type[PolicyRefused]
     at: str
@@ -78,36 +87,38 @@ class Unusable(Value, frozen=True):
     hint: str
 
 
-def refuse_all(problems: Sequence[Unusable]) -> None:
-    """Refuse, when there is anything to refuse, and tell everything at once."""
+def refuse_all(problems: Sequence[PolicyProblem]) -> None:
+    """Raise the first problem, with all of them in its details; do nothing when there is none."""
     if not problems:
         return
     first, *more = problems
     also = f" (and {len(more)} more)" if more else ""
-    told = [{"code": problem.refusal.code, "at": problem.at, "message": problem.message} for problem in problems]
-    raise first.refusal(f"{first.message}{also}", at=first.at, hint=first.hint, details={"problems": told})
+    problem_details = [
+        {"code": problem.refusal.code, "at": problem.at, "message": problem.message} for problem in problems
+    ]
+    raise first.refusal(f"{first.message}{also}", at=first.at, hint=first.hint, details={"problems": problem_details})
 
 
-_SHOWN = 40
+_MAX_QUOTED = 40
 
 
-def policy_problems(layer: PolicyLayer) -> tuple[Unusable, ...]:
-    """All of them: conditions first, for they are what decides."""
-    return (*_conditions(layer), *_scopes(layer), *_gates(layer), *_patterns(layer), *_twice(layer))
+def policy_problems(layer: PolicyLayer) -> tuple[PolicyProblem, ...]:
+    """Every problem of a policy layer: conditions first, for they decide."""
+    return (*_conditions(layer), *_scopes(layer), *_gates(layer), *_patterns(layer), *_duplicates(layer))
 
 
-def _conditions(layer: PolicyLayer) -> Iterator[Unusable]:
+def _conditions(layer: PolicyLayer) -> Iterator[PolicyProblem]:
     for at, name, expression in _placed_conditions(layer):
         problems = logic_problems(expression)
         for problem in problems:
-            yield Unusable(
+            yield PolicyProblem(
                 refusal=ConditionUnusable,
                 at=at + problem.at,
                 message=f"the condition of {name} {problem.message}",
                 hint="use the operators of JSONLogic, and split what is too large",
             )
         for place in () if problems else computed_names(expression):
-            yield Unusable(
+            yield PolicyProblem(
                 refusal=ConditionUnusable,
                 at=at + place,
                 message=f"the condition of {name} computes which fact it reads, so nobody sees when it is missing",
@@ -126,26 +137,28 @@ def _placed_conditions(layer: PolicyLayer) -> Iterator[tuple[str, str, Json]]:
             yield f"/policy_layer/approval_gates/{n}/when", gate.gate_id, gate.when
 
 
-def _scopes(layer: PolicyLayer) -> Iterator[Unusable]:
+def _scopes(layer: PolicyLayer) -> Iterator[PolicyProblem]:
     for _, rule, at in placed_rules(layer):
-        for key, named in rule.applies_to.items():
+        for key, names in rule.applies_to.items():
             place = f"{at}/applies_to{pointer([key])}"
-            known = f"a run is matched by: {', '.join(MATCHED)}"
-            if key not in MATCHED:
-                message = f"{rule.rule_id} applies by {ascii(key)[:_SHOWN]}, which no run is matched by"
-                yield Unusable(refusal=ScopeUnusable, at=place, message=message, hint=known)
-            elif not named:
+            hint = f"a run is matched by: {', '.join(SCOPE_FACTS)}"
+            if key not in SCOPE_FACTS:
+                message = f"{rule.rule_id} applies by {ascii(key)[:_MAX_QUOTED]}, which no run is matched by"
+                yield PolicyProblem(refusal=ScopeUnusable, at=place, message=message, hint=hint)
+            elif not names:
                 message = f"{rule.rule_id} never applies: it names no {key}"
-                yield Unusable(refusal=ScopeUnusable, at=place, message=message, hint="name one, or leave the key out")
+                yield PolicyProblem(
+                    refusal=ScopeUnusable, at=place, message=message, hint="name one, or leave the key out"
+                )
 
 
-def _gates(layer: PolicyLayer) -> Iterator[Unusable]:
+def _gates(layer: PolicyLayer) -> Iterator[PolicyProblem]:
     declared = {gate.gate_id for gate in layer.approval_gates}
     for _, rule, at in placed_rules(layer):
         for branch, effect in (("then", rule.then), ("else", rule.otherwise)):
             gate = None if effect is None else effect.requires_approval_gate
             if gate is not None and gate not in declared:
-                yield Unusable(
+                yield PolicyProblem(
                     refusal=GateUnknown,
                     at=f"{at}/{branch}/requires_approval_gate",
                     message=f"nobody declared the approval gate {gate}",
@@ -153,21 +166,21 @@ def _gates(layer: PolicyLayer) -> Iterator[Unusable]:
                 )
 
 
-def _patterns(layer: PolicyLayer) -> Iterator[Unusable]:
+def _patterns(layer: PolicyLayer) -> Iterator[PolicyProblem]:
     for _, rule, at in placed_rules(layer):
         yield from pattern_problems(f"{at}/then", rule.then.arg_constraints)
         if rule.otherwise is not None:
             yield from pattern_problems(f"{at}/else", rule.otherwise.arg_constraints)
 
 
-def pattern_problems(at: str, constraints: ArgConstraints) -> Iterator[Unusable]:
-    """The patterns among these constraints that are refused."""
-    for name, arg_constraint in constraints.items():
-        problem = None if arg_constraint.pattern is None else pattern_problem(arg_constraint.pattern)
+def pattern_problems(at: str, constraints: ArgConstraints) -> Iterator[PolicyProblem]:
+    """The problems of the patterns among these constraints."""
+    for name, constraint in constraints.items():
+        problem = None if constraint.pattern is None else pattern_problem(constraint.pattern)
         if problem is not None:
             place = f"{at}/arg_constraints/{name}/pattern"
             message = f"the pattern of {name} {problem}"
-            yield Unusable(
+            yield PolicyProblem(
                 refusal=PatternUnusable,
                 at=place,
                 message=message,
@@ -175,23 +188,24 @@ def pattern_problems(at: str, constraints: ArgConstraints) -> Iterator[Unusable]
             )
 
 
-def _twice(layer: PolicyLayer) -> Iterator[Unusable]:
-    yield from twice(
-        "/policy_layer/policy_bundles", "bundle_id", [policy_bundle.bundle_id for policy_bundle in layer.policy_bundles]
+def _duplicates(layer: PolicyLayer) -> Iterator[PolicyProblem]:
+    yield from duplicate_ids(
+        "/policy_layer/policy_bundles", "bundle_id", [bundle.bundle_id for bundle in layer.policy_bundles]
     )
-    yield from twice(
-        "/policy_layer/approval_gates", "gate_id", [approval_gate.gate_id for approval_gate in layer.approval_gates]
-    )
+    yield from duplicate_ids("/policy_layer/approval_gates", "gate_id", [gate.gate_id for gate in layer.approval_gates])
     for n, bundle in enumerate(layer.policy_bundles):
         ids = [rule.rule_id for rule in bundle.policy_dsl.rules]
-        yield from twice(f"/policy_layer/policy_bundles/{n}/policy_dsl/rules", "rule_id", ids)
+        yield from duplicate_ids(f"/policy_layer/policy_bundles/{n}/policy_dsl/rules", "rule_id", ids)
 
 
-def twice(at: str, field: str, ids: list[str]) -> Iterator[Unusable]:
-    """Ids that an earlier part of the same list has. `field` names the id; none where the part itself is the id."""
+def duplicate_ids(at: str, field: str, ids: list[str]) -> Iterator[PolicyProblem]:
+    """Ids that an earlier part of the same list has.
+
+    `field` names the id; it is empty where the part itself is the id.
+    """
     seen: set[str] = set()
     for n, name in enumerate(ids):
         if name in seen:
             place, message = f"{at}/{n}{pointer([field] if field else [])}", f"{name} is there already"
-            yield Unusable(refusal=AmbiguousPart, at=place, message=message, hint="give it an id of its own")
+            yield PolicyProblem(refusal=AmbiguousPart, at=place, message=message, hint="give it an id of its own")
         seen.add(name)

@@ -1,11 +1,11 @@
-"""What we need of a database: transactions over event streams (truth) and small index tables (made again from truth).
+"""The port to a database: transactions over event streams (truth) and small index tables.
 
-It says nothing of SQL. Each noun has a small protocol of its own; a transaction hands them out together, so that an
-object's kind, its edges and the event that speaks of it are written at once or not at all.
+Index tables can be rebuilt from truth. Nothing here knows SQL. Each noun has a small protocol of its own; a transaction
+hands them out together, so that an object's kind, its edges and the event that speaks of it are written at once or not
+at all.
 
-Event streams, the truth of a store: what happened, in order, never changed and without gaps.
-
-What we need to make small objects durable in the same commit as what refers to them. They become files later.
+Event streams hold what happened, in order, never changed and without gaps. Pending objects are small objects that
+become durable in the same commit as what refers to them, and become files later.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.catalog import Event, StoredEvent, Survives, Table
+from contextplane.model.catalog import Durability, Event, StoredEvent, Table
 from contextplane.model.ids import Digest
 from contextplane.ports.indexes import ObjectIndex, ObjectIndexView, PackIndex, PackIndexView, TextIndex, TextIndexView
 
@@ -57,7 +57,7 @@ class BodyTooLarge(ContextPlaneError):
 
 
 class StreamsView(Protocol):
-    """Reading event streams."""
+    """Reads event streams."""
 
     def head(self, stream: str) -> int:
         """Return the last sequence number, 0 for a stream that does not exist."""
@@ -84,7 +84,10 @@ class Streams(StreamsView, Protocol):
 
 
 class CatalogMissing(ContextPlaneError):
-    """The store has an identity but its catalog is gone: an empty new one would quietly forget what happened."""
+    """The store has an identity but its catalog is gone.
+
+    An empty new one would quietly forget what happened.
+    """
 
     code: ClassVar[str] = "catalog_missing"
     family: ClassVar[Family] = "conflict"
@@ -133,7 +136,7 @@ class SchemaTooNew(ContextPlaneError):
 
 
 class MarksView(Protocol):
-    """Reading where an index last stood."""
+    """Reads marks: how far an index has come."""
 
     def get(self, name: str) -> str | None: ...
 
@@ -143,15 +146,40 @@ class MarksView(Protocol):
 
 
 class Marks(MarksView, Protocol):
-    """Writing it."""
+    """Writes marks."""
 
     def put(self, name: str, value: str) -> None: ...
 
     def drop(self, prefix: str) -> None:
-        """Take away every mark that begins with `prefix`."""
+        """Remove every mark that begins with `prefix`."""
         ...
 
     def clear(self) -> None: ...
+
+
+class PendingView(Protocol):
+    """Reads small objects that are not files yet."""
+
+    def get(self, digest: Digest) -> bytes | None: ...
+
+    def count(self) -> int: ...
+
+    def some(self, limit: int) -> tuple[tuple[Digest, bytes], ...]:
+        """At most `limit` of them, ascending."""
+        ...
+
+
+class Pending(PendingView, Protocol):
+    """Small objects that one commit makes durable together with what refers to them.
+
+    Before one is removed, it must be in the object store, durably.
+    """
+
+    def put(self, digest: Digest, data: bytes) -> None:
+        """`BodyTooLarge` for more than 64 KiB: larger objects go into the object store at once."""
+        ...
+
+    def remove(self, digest: Digest) -> None: ...
 
 
 class View(Protocol):
@@ -176,11 +204,14 @@ class View(Protocol):
     def handoffs(self) -> "HandoffIndexView": ...
 
     @property
-    def pending(self) -> "PendingView": ...
+    def pending(self) -> PendingView: ...
 
 
 class Transaction(Protocol):
-    """The same, to write: all of it takes effect when the block is left, none of it when an exception leaves it."""
+    """A view that can be written to.
+
+    Everything takes effect when the block is left, and nothing when an exception leaves it.
+    """
 
     @property
     def streams(self) -> Streams: ...
@@ -201,7 +232,7 @@ class Transaction(Protocol):
     def handoffs(self) -> "HandoffIndex": ...
 
     @property
-    def pending(self) -> "Pending": ...
+    def pending(self) -> Pending: ...
 
 
 class Catalog(Protocol):
@@ -217,37 +248,12 @@ class Catalog(Protocol):
 
     def read(self) -> AbstractContextManager[View]: ...
 
-    def write(self, *, survives: Survives = "power_cut") -> AbstractContextManager[Transaction]: ...
+    def write(self, *, survives: Durability = "power_cut") -> AbstractContextManager[Transaction]: ...
 
     def tables(self) -> tuple[Table, ...]: ...
 
     def problems(self) -> Iterator[str]:
-        """What the database's own integrity check finds, nothing when it is sound."""
+        """The findings of the database's own integrity check; none when it is sound."""
         ...
 
     def close(self) -> None: ...
-
-
-class PendingView(Protocol):
-    """Reading small objects that are not files yet."""
-
-    def get(self, digest: Digest) -> bytes | None: ...
-
-    def count(self) -> int: ...
-
-    def some(self, limit: int) -> tuple[tuple[Digest, bytes], ...]:
-        """At most so many of them, ascending."""
-        ...
-
-
-class Pending(PendingView, Protocol):
-    """Small objects that one commit makes durable together with what refers to them, until they are files.
-
-    Whoever removes one has put it into the object store before, durably.
-    """
-
-    def put(self, digest: Digest, data: bytes) -> None:
-        """`BodyTooLarge` when they are more than 64 KiB: those go into the object store at once."""
-        ...
-
-    def remove(self, digest: Digest) -> None: ...

@@ -1,13 +1,7 @@
-"""What objects are and what refers to them: an index, made again from the objects themselves.
+"""The ports to the indexes: objects and their references, execution packs, texts, handoff packs.
 
-What we need to list execution packs and to search in them. All of it is index.
-
-What we need to find handoff packs without reading them. All of it is index, made again from their streams.
-
-What people type to search in texts, read the same way for every index.
-
-Words, each of which must be there; "several words in quotes", one after the other; and with a * behind it the beginning
-of a word. Nothing else is syntax, and nothing is an error but to ask for nothing.
+All of it can be rebuilt: from the objects themselves, and of handoff packs from their streams.
+`model.catalog.search_terms` says how a text query is read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,10 +12,10 @@ from contextplane.model.catalog import (
     HandoffFilter,
     HandoffPage,
     HandoffRow,
-    Hit,
+    IndexedObject,
     PackFilter,
     PackRow,
-    Recorded,
+    SearchHit,
     Tally,
     TextPart,
 )
@@ -48,9 +42,9 @@ class KindConflict(ContextPlaneError):
 
 
 class ObjectIndexView(Protocol):
-    """Reading what objects are and what they refer to."""
+    """Reads what objects are and what they refer to."""
 
-    def recorded(self, digest: Digest) -> Recorded | None: ...
+    def lookup(self, digest: Digest) -> IndexedObject | None: ...
 
     def of_kind(self, kind: str) -> Iterator[Digest]:
         """Every recorded object of one kind, ascending."""
@@ -60,8 +54,8 @@ class ObjectIndexView(Protocol):
         """One tally per kind, by kind."""
         ...
 
-    def counted(self) -> tuple[Tally, ...]:
-        """The same, counted row by row: what the tallies must say."""
+    def recount(self) -> tuple[Tally, ...]:
+        """The tallies counted row by row, which `tallies` must equal."""
         ...
 
     def targets(self, source: Digest) -> tuple[tuple[str, Digest], ...]:
@@ -73,42 +67,45 @@ class ObjectIndexView(Protocol):
         ...
 
     def root_count(self, prefix: str = "") -> int:
-        """How many there are; the cost does not grow with their number when `prefix` is that of one kind, `packs/`."""
+        """The number of roots that begin with `prefix`.
+
+        The cost does not grow with their number when `prefix` is that of one kind, such as `packs/`.
+        """
         ...
 
-    def wanted(self) -> Iterator[Digest]:
+    def referenced_digests(self) -> Iterator[Digest]:
         """Every digest that a root or an edge points at, once, ascending."""
         ...
 
-    def reached(self) -> Iterator[Digest]:
+    def reachable(self) -> Iterator[Digest]:
         """Every digest that a chain of edges from some root reaches, once, ascending."""
         ...
 
     def referrers(self, target: Digest) -> tuple[str, ...]:
-        """The roots and the `sha256:` sources that point at an object, at most 5: enough to say who misses it."""
+        """The roots and the `sha256:` sources that point at an object, at most 5, for messages."""
         ...
 
-    def wanted_as(self, target: Digest) -> frozenset[str]:
+    def roles_of(self, target: Digest) -> frozenset[str]:
         """The roles in which other objects refer to an object, and `ROOT` when a root does."""
         ...
 
-    def untraced(self) -> Iterator[Recorded]:
-        """Reached objects whose own references are not wholly known, ascending."""
+    def untraced_objects(self) -> Iterator[IndexedObject]:
+        """Reachable objects whose own references are not completely known, ascending."""
         ...
 
-    def unreachable(self) -> Iterator[Recorded]:
+    def unreachable(self) -> Iterator[IndexedObject]:
         """Recorded objects that no chain of edges from any root reaches, ascending."""
         ...
 
 
 class ObjectIndex(ObjectIndexView, Protocol):
-    """Writing it. All of it is index: a rebuild gives the same again."""
+    """Writes the index. A rebuild gives the same again."""
 
-    def record(self, recorded: Recorded) -> None:
-        """Say what an object is. Once traced, always traced.
+    def record(self, recorded: IndexedObject) -> None:
+        """Record what an object is. Once traced, always traced.
 
-        `blob` is what an object is until we know better: it gives way to any other kind and displaces none. Any other
-        change of kind is a `KindConflict`.
+        `blob` is the kind of an object until more is known: it gives way to any other kind and displaces none. Any
+        other change of kind is a `KindConflict`.
         """
         ...
 
@@ -117,19 +114,19 @@ class ObjectIndex(ObjectIndexView, Protocol):
         ...
 
     def link_all(self, source: Digest, edges: Sequence[tuple[str, Digest]]) -> None:
-        """Say that `source` refers to each target in its role, in this order after those that are there.
+        """Record that `source` refers to each target in its role, in this order after existing edges.
 
-        Who links to an object that it did not put itself checks, within this transaction, that the object is there:
-        collecting takes the same turn.
+        A caller that links to an object that it did not put itself checks, within this transaction, that the object is
+        there: a collector takes the same turn.
         """
         ...
 
     def link(self, source: Digest, role: str, target: Digest) -> None:
-        """The same for one."""
+        """Record one edge."""
         ...
 
     def keep(self, name: str, target: Digest) -> None:
-        """Make `name` a root: what it points at is alive, with all that this reaches."""
+        """Make `name` a root: its target stays alive, with everything reachable from it."""
         ...
 
     def release(self, name: str) -> None:
@@ -141,18 +138,19 @@ class ObjectIndex(ObjectIndexView, Protocol):
         ...
 
     def unlink_all(self, prefix: str) -> None:
-        """Drop every edge and the roots of one kind before a rebuild, and count anew. What objects are stays known.
+        """Drop every edge and the roots of one kind before a rebuild, and recount.
 
-        Only blobs count as traced afterwards: what the others refer to is about to be found out again.
+        The kinds of objects stay known. Only blobs count as traced afterwards: the references of the others are about
+        to be found again.
         """
         ...
 
 
 class PackIndexView(Protocol):
-    """Reading the list."""
+    """Reads the list of execution packs."""
 
-    def page(self, wanted: PackFilter, limit: int) -> tuple[PackRow, ...]:
-        """At most `limit` packs, newest first: by `created`, then by when they were packed, then by digest."""
+    def page(self, pack_filter: PackFilter, limit: int) -> tuple[PackRow, ...]:
+        """At most `limit` packs, newest first: by `created`, then by packing time, then by digest."""
         ...
 
     def row(self, digest: Digest) -> PackRow | None: ...
@@ -163,34 +161,34 @@ class PackIndexView(Protocol):
 
 
 class PackIndex(PackIndexView, Protocol):
-    """Writing it."""
+    """Writes the list of execution packs."""
 
     def add(self, row: PackRow) -> None:
-        """Add a pack, or replace what was said of it."""
+        """Add a pack, or replace its row."""
         ...
 
     def remove(self, digest: Digest) -> None:
-        """Take a pack out of the list, and its texts out of what is searched."""
+        """Remove a pack from the list, and its texts from the text index."""
         ...
 
     def clear(self) -> None:
-        """Take them all out."""
+        """Remove all packs."""
         ...
 
 
 class TextIndexView(Protocol):
-    """Searching."""
+    """Searches the texts of execution packs."""
 
-    def search(self, words: str, limit: int) -> tuple[Hit, ...]:
+    def search(self, words: str, limit: int) -> tuple[SearchHit, ...]:
         """At most `limit` places that have all the words, the pack indexed last first.
 
-        `text_query.terms` says what words are, and that there must be one. Nothing else in them is syntax.
+        `model.catalog.search_terms` says what words are, and that there must be one. Nothing else in them is syntax.
         """
         ...
 
 
 class TextIndex(TextIndexView, Protocol):
-    """Writing what is searched."""
+    """Writes the text index."""
 
     def add(self, pack: Digest, parts: Iterable[TextPart]) -> None:
         """Add texts of a pack that is in the list."""
@@ -198,15 +196,15 @@ class TextIndex(TextIndexView, Protocol):
 
 
 class HandoffIndexView(Protocol):
-    """Reading it. The cost of a page grows with the page, not with the packs that are stored."""
+    """Reads the index of handoff packs. The cost of a page does not grow with the packs stored."""
 
     def row(self, handoff_id: HandoffId) -> HandoffRow | None: ...
 
-    def named(self, name: str) -> tuple[HandoffRow, ...]:
+    def find_by_name(self, name: str) -> tuple[HandoffRow, ...]:
         """Every pack of exactly that name, by id."""
         ...
 
-    def page(self, wanted: HandoffFilter, *, limit: int | None = None, offset: int = 0) -> HandoffPage:
+    def page(self, handoff_filter: HandoffFilter, *, limit: int | None = None, offset: int = 0) -> HandoffPage:
         """Latest `updated` first, then highest revision, then by id."""
         ...
 
@@ -216,10 +214,10 @@ class HandoffIndexView(Protocol):
 
 
 class HandoffIndex(HandoffIndexView, Protocol):
-    """Writing it."""
+    """Writes the index of handoff packs."""
 
     def put(self, row: HandoffRow) -> None:
-        """Say what the newest revision of a pack is."""
+        """Record the newest revision of a pack."""
         ...
 
     def remove(self, handoff_id: HandoffId) -> None: ...

@@ -1,8 +1,6 @@
-"""What we need to know of keys before we trust a signature: whose they are, from when until when, and what for.
+"""The ports to keys and signatures: the keyring, a signer, and a check. Ed25519 (RFC 8032) only.
 
-What we need of signatures: a key that signs, and a check that says whether one did. Ed25519 (RFC 8032), no other.
-
-Private keys are no value here and have no form: whoever holds a `Signer` can sign with it and cannot read it.
+A private key is no value here and has no form: the holder of a `Signer` can sign with it and cannot read it.
 """
 
 from typing import Protocol
@@ -14,7 +12,7 @@ __all__ = ["Keyring", "SignatureCheck", "Signer"]
 
 
 class Signer(Protocol):
-    """One private key. It signs, and shows nothing but its public key."""
+    """One private key. It signs, and reveals nothing but its public key."""
 
     @property
     def public_key(self) -> PublicKey: ...
@@ -25,19 +23,19 @@ class Signer(Protocol):
 
 
 class SignatureCheck(Protocol):
-    """Whether a key signed a message."""
+    """Checks whether a key signed a message."""
 
     def holds(self, key: PublicKey, signature: bytes, message: bytes) -> bool:
-        """True only for the signature of this key over exactly this message. Nothing that is given raises."""
+        """True only for the signature of this key over exactly this message. No input raises."""
         ...
 
 
 class Keyring(Protocol):
-    """Who is trusted, as far as this client knows."""
+    """The trusted issuers, as far as this client knows."""
 
     @property
     def as_of(self) -> Timestamp:
-        """When it last changed: no clock that we believe shows an earlier time."""
+        """When it last changed. A clock that shows an earlier time is not believed."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What we need of a place that keeps bytes under their SHA-256. It knows nothing of what the bytes mean."""
+"""The port to a store of bytes under their SHA-256. It knows nothing of what the bytes mean."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import ClassVar, Protocol
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.catalog import Condition, Stored, Stray
+from contextplane.model.catalog import ObjectCondition, StoredObject, Stray
 from contextplane.model.ids import Digest
 
 __all__ = [
     "Batch",
-    "Collecting",
+    "Collector",
     "ObjectCorrupt",
     "ObjectNotFound",
     "ObjectObstructed",
@@ -33,7 +33,10 @@ class ObjectNotFound(ContextPlaneError):
 
 
 class ObjectCorrupt(ContextPlaneError):
-    """The bytes kept under this digest are not the bytes it names: they were truncated, damaged or tampered with."""
+    """The bytes kept under this digest are not the bytes it names.
+
+    They were truncated, damaged or tampered with.
+    """
 
     code: ClassVar[str] = "object_corrupt"
     family: ClassVar[Family] = "untrusted"
@@ -82,27 +85,27 @@ class StorageFailed(ContextPlaneError):
 
 
 class Batch(Protocol):
-    """Many objects with one durability point. Nothing of it is visible before `commit`, and all of it after.
+    """Many objects with one durability point: invisible before `commit`, all of them visible after.
 
-    Several threads may put at once; whoever commits waits for them first.
+    Several threads may put at once; `commit` waits for them.
     """
 
     def put(self, data: bytes) -> Digest: ...
 
-    def put_stream(self, chunks: Iterable[bytes]) -> Stored: ...
+    def put_stream(self, chunks: Iterable[bytes]) -> StoredObject: ...
 
-    def put_path(self, path: str) -> Stored: ...
+    def put_path(self, path: str) -> StoredObject: ...
 
     def commit(self) -> None:
         """Return when everything put so far is durable and visible. The batch may go on afterwards.
 
-        After one that failed nothing of it is known to be durable: it cannot be committed again.
+        After a commit that failed nothing is known to be durable: the batch cannot be committed again.
         """
         ...
 
 
 class ObjectReader(Protocol):
-    """What `Objects` has for those who only read one object after another."""
+    """The part of `Objects` for callers that only read one object after another."""
 
     def has(self, digest: Digest) -> bool: ...
 
@@ -118,35 +121,35 @@ class Objects(ObjectReader, Protocol):
 
     - The name is the digest; putting the same bytes again changes nothing, succeeds, and heals a damaged copy.
     - `put*` is durable on return; in a batch, at its `commit`.
-    - An object is never visible in part, whatever is killed when.
-    - Reading verifies: `get` hands out nothing that does not match its name; `stream` raises `ObjectCorrupt` after the
+    - An object is never visible in part, even if the process is killed.
+    - Reading verifies: `get` returns nothing that does not match its name; `stream` raises `ObjectCorrupt` after the
       last chunk at the latest, so a consumer that must not act on doubtful bytes waits for the end.
     - Memory does not grow with the size of an object in the `*_stream` and `put_path` forms.
-    - Trouble is an error of this module, whatever the storage itself raises.
+    - Every failure is an error of this module, never one of the storage.
     """
 
     def put(self, data: bytes) -> Digest: ...
 
-    def put_stream(self, chunks: Iterable[bytes]) -> Stored: ...
+    def put_stream(self, chunks: Iterable[bytes]) -> StoredObject: ...
 
-    def put_path(self, path: str) -> Stored:
-        """Put a file. What is hashed is what was written, so a file that changes meanwhile yields a whole object."""
+    def put_path(self, path: str) -> StoredObject:
+        """Put a file. The bytes written are the bytes hashed: a file that changes meanwhile is still whole."""
         ...
 
     def batch(self) -> AbstractContextManager[Batch]:
-        """Leaving the block commits; leaving it by an exception discards what was not committed.
+        """A batch: leaving the block commits; an exception discards what was not committed.
 
-        Within the block nothing at all is collected. So whoever commits, and makes something refer to what was put
-        before the block is left, needs no other protection: also of what was there before.
+        Within the block nothing at all is collected. A caller that commits, and makes something refer to what was put
+        before the block is left, needs no other protection, not even for objects that were there before.
         """
         ...
 
-    def written_at(self, digest: Digest) -> datetime:
+    def write_time(self, digest: Digest) -> datetime:
         """When these bytes were last put, in UTC."""
         ...
 
-    def check(self, digest: Digest) -> Condition:
-        """Re-hash one object. Damage is an answer here and not an error."""
+    def check(self, digest: Digest) -> ObjectCondition:
+        """Re-hash one object. Damage is a result here and not an error."""
         ...
 
     def names(self) -> Iterator[Digest]:
@@ -154,13 +157,13 @@ class Objects(ObjectReader, Protocol):
         ...
 
     def strays(self) -> Iterator[Stray]:
-        """Everything else that lies where objects lie."""
+        """Everything among the objects that is not an object."""
         ...
 
-    def collecting(self) -> AbstractContextManager["Collecting"]:
-        """Within the block objects can be removed, and nobody begins a batch. `ObjectsInUse` when one is open.
+    def collector(self) -> AbstractContextManager["Collector"]:
+        """A collector: within the block objects can be removed, and no batch can begin.
 
-        That is told at once and not waited for: whoever has a batch open may be waiting for a turn that we have.
+        `ObjectsInUse` at once when a batch is open, without waiting: its owner may be waiting for a turn that we have.
         """
         ...
 
@@ -169,9 +172,12 @@ class Objects(ObjectReader, Protocol):
         ...
 
 
-class Collecting(Protocol):
-    """The right to remove objects, for as long as `Objects.collecting` lasts."""
+class Collector(Protocol):
+    """The right to remove objects, within the block of `Objects.collector`."""
 
     def collect(self, digest: Digest, *, older_than: datetime) -> int | None:
-        """Remove one object unless it was put at or after `older_than`; return the bytes freed, None if it was kept."""
+        """Remove one object unless it was put at or after `older_than`.
+
+        Return the bytes freed; None if it was kept.
+        """
         ...

@@ -1,4 +1,4 @@
-"""What we need of the list of execution packs that a store registers, which other programs may write to as well."""
+"""The port to the list of execution packs of a store. Other programs may write to it as well."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,16 +10,16 @@ __all__ = ["ExecutionEntries"]
 
 
 class ExecutionEntries(Protocol):
-    """The registered execution packs: a set of names, each with a copy of the manifest that nobody relies upon."""
+    """The registered execution packs: a set of digests, each with an unverified copy of its manifest."""
 
     def state(self) -> str | None:
-        """A text that differs whenever the set may have changed, or None when that cannot be told yet (look again)."""
+        """A text that differs whenever the set may have changed; None when that is not known yet."""
         ...
 
     def add(self, digest: Digest, copy: bytes) -> bool:
-        """Register a pack whose manifest is stored already, durably. What is there stays; a damaged copy is healed.
+        """Register a pack whose manifest is stored already, durably. Return whether it was new.
 
-        Say whether it was not there before: of several who add it at once, one hears so.
+        An entry that exists stays; a damaged copy is healed. Of several callers that add it at once, one gets True.
         """
         ...
 
@@ -27,16 +27,16 @@ class ExecutionEntries(Protocol):
         """Every registered pack, in ascending order of digest."""
         ...
 
-    def added_at(self, digest: Digest) -> datetime:
-        """When it was registered, in UTC; the beginning of time for an entry that is not there."""
+    def registration_time(self, digest: Digest) -> datetime:
+        """When it was registered, in UTC; the minimum of `datetime` for an entry that does not exist."""
         ...
 
     def strays(self) -> Iterator[str]:
-        """Names of other things that lie among the entries."""
+        """Names of other things among the entries."""
         ...
 
     def read(self, digest: Digest) -> bytes | None:
-        """The copy kept in the entry, None when there is no such entry. It is compared by a check, trusted by nobody.
+        """The copy kept in the entry; None when there is no such entry. Checks compare it, none trusts it.
 
         An entry that is not a file, or larger than any manifest, is an error.
         """

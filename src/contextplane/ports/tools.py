@@ -1,4 +1,4 @@
-"""What we need of the tools that a run called: the same call once more, confined, and its bytes."""
+"""The port to the tools that a run called: the same call once more, confined, and its output."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Protocol, TypeAlias
@@ -8,7 +8,7 @@ from contextplane.errors import ContextPlaneError, Family
 __all__ = ["Confinement", "ToolFailed", "ToolRefused", "ToolTimedOut", "ToolUnknown", "Tools"]
 
 Confinement: TypeAlias = Literal["kernel", "python"]
-"""Who holds tools in their confines: the system itself, or checks in Python that code which means harm gets around."""
+"""What confines tools: the operating system, or checks in Python, which malicious code can get around."""
 
 
 class ToolUnknown(ContextPlaneError):
@@ -33,9 +33,10 @@ class ToolTimedOut(ContextPlaneError):
 
 
 class ToolRefused(ContextPlaneError):
-    """A call that would leave its confines: a file outside the workspace, a host or a module that is not allowed.
+    """A call that would leave its confines.
 
-    What the system itself denies to a tool counts as well: it is where the confines are held.
+    A file outside the workspace, a host or a module that is not allowed. What the system itself denies to a tool counts
+    as well: it is where the confines are held.
     """
 
     code: ClassVar[str] = "tool_refused"
@@ -45,9 +46,10 @@ class ToolRefused(ContextPlaneError):
 class Tools(Protocol):
     """Tools by name.
 
-    - A call ends: with its output, or with an error of this module, within a time limit whatever the tool does.
+    - A call ends within a time limit: with its output, or with an error of this module.
     - An output is of bounded size.
-    - What a call may reach (files, hosts, code) was decided by who made the `Tools`, never by its parameters.
+    - What a call may reach (files, hosts, code) is decided by the code that made the `Tools`, never by its
+      parameters.
     """
 
     def names(self) -> tuple[str, ...]:

@@ -1,10 +1,6 @@
-"""What we need of time, so that nothing else reads a clock.
+"""The ports to the world outside: clock, random ids, progress reports and source files.
 
-What we need of chance, so that nothing else makes up names.
-
-Somebody who waits for what may take long, and wants to know how far it has come.
-
-What we need of the files that a run saw: bytes by a path that cannot leave its root.
+Nothing else reads a clock, draws random numbers or opens the files of a run.
 """
 
 from collections.abc import Iterator
@@ -24,24 +20,24 @@ class Clock(Protocol):
 
 
 class Ids(Protocol):
-    """Fresh identities. Two may be equal by chance: whoever uses one looks whether it is free."""
+    """Fresh identities. Two may be equal by chance: the caller checks that one is free."""
 
     def handoff_id(self) -> HandoffId: ...
 
     def secret(self) -> bytes:
-        """32 bytes that nobody can guess."""
+        """32 bytes that cannot be guessed."""
         ...
 
 
 class Progress(Protocol):
-    """Is told of the work while it is done. It never changes the work, and any thread may tell it."""
+    """Receives progress reports of long work. It never changes the work, and any thread may call it."""
 
     def expect(self, size: int) -> None:
-        """So many bytes there will be. Nobody says so where it is not known."""
+        """Announce the number of bytes. Not called where it is not known."""
         ...
 
     def step(self, size: int, objects: int) -> None:
-        """So many more bytes are done, and so many more objects with them."""
+        """Report that this many more bytes, and objects, are done."""
         ...
 
 
@@ -53,14 +49,17 @@ class OutsideRoot(ContextPlaneError):
 
 
 class InsideStore(ContextPlaneError):
-    """A path that leads into a store, by itself or through a link: its keys and its index are no contents of a run."""
+    """A path that leads into a store, by itself or through a link.
+
+    Its keys and its index are no contents of a run.
+    """
 
     code: ClassVar[str] = "path_inside_store"
     family: ClassVar[Family] = "refused"
 
 
 class Sources(Protocol):
-    """Files below one folder. Links are resolved first; what lies outside is refused, whatever the path looks like."""
+    """Files below one folder. Links are resolved first; everything outside is refused."""
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """The bytes of a regular file. `SourceUnreadable` when it cannot be read."""

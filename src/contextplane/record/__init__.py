@@ -1,6 +1,5 @@
-"""What happened is written down here, and never changed.
+"""Records runs: packs logs, and writes runs while they happen. Append-only.
 
-The room for the recorder, execution packs, step manifests, fault snapshots and decision records. It only appends; it
-does not read back, compare or judge, which `audit` and `evaluation` do. It may import `authoring`, `trust`, `policy`,
-`ports`, `model` and `errors`, and none of the rooms beside it.
+It does not compare or judge what was recorded: `audit` and `evaluation` do. It may import `authoring`, `trust`,
+`policy`, `ports`, `model` and `errors`, and none of the packages beside it.
 """

@@ -1,7 +1,7 @@
-"""Drafts: the manifest of a recorded run as JSON that people edit, and back, checked.
+"""Drafts of forks: the manifest of a recorded run as JSON that people edit, and its strict reader.
 
-Writing is lenient about what others stored. Reading is strict, and reports everything that is wrong at once. It looks
-nothing up: whether what a draft refers to is there, the store must say.
+Writing is lenient about manifests of other programs. Reading is strict, and reports every problem at once. Nothing is
+looked up here: whether the objects that a draft refers to exist is checked by the caller, against the store.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution.log import REASONING
 from contextplane.model.execution.manifest import (
-    MANIFEST_MOST,
+    MAX_MANIFEST_BYTES,
     VERSION,
     Environment,
     Input,
@@ -27,49 +27,52 @@ from contextplane.model.execution.manifest import (
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.errors import JsonRefused
-from contextplane.model.json.parse import decoded, parse
+from contextplane.model.json.parse import decode_leniently, parse
 from contextplane.model.json.pointer import pointer
-from contextplane.model.problems import DocumentInvalid, NotingReader, Problem, type_name
+from contextplane.model.problems import DocumentInvalid, DocumentReader, Problem, type_name
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 
 __all__ = [
-    "DRAFT_MOST",
-    "Draft",
-    "DraftSoFar",
+    "MAX_DRAFT_BYTES",
+    "ForkDraft",
     "InvalidDraft",
-    "draft_so_far",
+    "PartialDraft",
     "draft_text",
+    "fill_input_sizes",
     "fork_key",
+    "is_same_run",
     "read_draft",
-    "same_run",
-    "with_sizes",
+    "read_partial_draft",
 ]
 
 _TOP = (
     *("version", "hash", "created", "model", "system_prompt", "prompts"),
     *("inputs", "steps", "outputs", "environment", "parent"),
 )
-DRAFT_MOST = 2 * MANIFEST_MOST
-"""A larger file is no draft. What would be larger when it is indented is not."""
+MAX_DRAFT_BYTES = 2 * MAX_MANIFEST_BYTES
+"""The size limit of a draft file. A draft that would exceed it with indentation is written without."""
 
 _STEP = ("index", "type", "tool", "parameters", "output_ref", "deterministic", "timestamp")
 
 
 class InvalidDraft(DocumentInvalid):
-    """A draft that cannot become an execution pack. `details.problems` lists everything that is wrong with it."""
+    """A draft that cannot become an execution pack.
+
+    `details.problems` lists everything that is wrong with it.
+    """
 
     code: ClassVar[str] = "draft_invalid"
     way_out: ClassVar[str] = "edit the draft, then finalize it again"
 
     def __init__(self, problems: tuple[Problem, ...], refs: "tuple[tuple[str, Digest], ...]" = ()) -> None:
-        """`refs`: what it refers to all the same, its parent too, each with its place."""
+        """`refs`: the objects that it refers to nevertheless, the parent included, each with its place."""
         super().__init__(problems)
         self.refs = refs
 
 
-class Draft(Value, frozen=True):
-    """A draft whose form is right. `refs`: where each content, and the parent, is referred to, and its digest."""
+class ForkDraft(Value, frozen=True):
+    """A valid draft. `refs`: the place and the digest of every reference, to contents and to the parent."""
 
     manifest: Manifest
     parent: Digest
@@ -77,9 +80,9 @@ class Draft(Value, frozen=True):
 
 
 def draft_text(manifest: Manifest, parent: Digest) -> bytes:
-    """The draft of a run that is like `parent`: in the field order of the reference program, indented.
+    """The draft of a fork of `parent`, indented, in the field order of the reference program.
 
-    Where indenting makes too much of it, it stands in one line: whatever is forked can be read back.
+    A draft that indentation would make too large is one line: every fork can be read back.
     """
     fields = {
         "version": manifest.version,
@@ -88,7 +91,9 @@ def draft_text(manifest: Manifest, parent: Digest) -> bytes:
         "model": {"identifier": manifest.model.identifier, "parameters": manifest.model.parameters},
         "system_prompt": manifest.system_prompt,
         "prompts": [{"role": prompt.role, "content_ref": prompt.content_ref} for prompt in manifest.prompts],
-        "inputs": [{"name": one.name, "content_ref": one.content_ref, "size": one.size} for one in manifest.inputs],
+        "inputs": [
+            {"name": entry.name, "content_ref": entry.content_ref, "size": entry.size} for entry in manifest.inputs
+        ],
         "steps": [{field: getattr(step, field) for field in _STEP} for step in manifest.steps],
         "outputs": [{"name": output.name, "content_ref": output.content_ref} for output in manifest.outputs],
         "environment": {
@@ -98,69 +103,73 @@ def draft_text(manifest: Manifest, parent: Digest) -> bytes:
         },
         "parent": str(parent),
     }
-    plain = msgspec.json.encode(fields)
-    indented = msgspec.json.format(plain, indent=2)
-    return (indented if len(indented) < DRAFT_MOST else plain) + b"\n"
+    compact = msgspec.json.encode(fields)
+    indented = msgspec.json.format(compact, indent=2)
+    return (indented if len(indented) < MAX_DRAFT_BYTES else compact) + b"\n"
 
 
-class DraftSoFar(Value, frozen=True):
-    """What can be told of a draft whose JSON is refused: what is wrong with its form, and what it refers to."""
+class PartialDraft(Value, frozen=True):
+    """What can be read of a draft whose JSON is refused: the problems of its form, and its references."""
 
     problems: tuple[Problem, ...]
     refs: tuple[tuple[str, Digest], ...]
 
 
-def draft_so_far(data: bytes) -> DraftSoFar:
-    value, reader = decoded(data), _Reader()
+def read_partial_draft(data: bytes) -> PartialDraft:
+    """Read as much as possible of a draft whose JSON is refused."""
+    value, reader = decode_leniently(data), _Reader()
     if value is not None:
         reader.manifest(value)
-    return DraftSoFar(problems=tuple(reader.problems), refs=tuple(reader.refs))
+    return PartialDraft(problems=tuple(reader.problems), refs=tuple(reader.refs))
 
 
-def read_draft(data: bytes) -> Draft:
-    """Read an edited draft, or raise `InvalidDraft` with everything that is wrong with it."""
+def read_draft(data: bytes) -> ForkDraft:
+    """Read an edited draft, or raise `InvalidDraft` with all problems."""
     reader = _Reader()
     manifest = reader.manifest(parse(data).value)
     if reader.problems:
         raise InvalidDraft(tuple(reader.problems), tuple(reader.refs))
-    return Draft(manifest=manifest, parent=Digest.parse(manifest.parent), refs=tuple(reader.refs))
+    return ForkDraft(manifest=manifest, parent=Digest.parse(manifest.parent), refs=tuple(reader.refs))
 
 
-def with_sizes(manifest: Manifest, size_of: Callable[[Digest], int]) -> Manifest:
-    """The same, each input with the size that its content has: whoever edits a reference need not count bytes."""
-    inputs = tuple(replace(one, size=size_of(Digest.parse(one.content_ref))) for one in manifest.inputs)
+def fill_input_sizes(manifest: Manifest, size_of: Callable[[Digest], int]) -> Manifest:
+    """Set the size of each input to that of its content, so that editing a reference needs no counting."""
+    inputs = tuple(replace(entry, size=size_of(Digest.parse(entry.content_ref))) for entry in manifest.inputs)
     return replace(manifest, inputs=inputs)
 
 
-def fork_key(draft: Draft) -> Digest:
-    """What a fork is known by: all that it says and whose fork it is, whenever that was said."""
-    return Digest.of(_essence(draft.manifest, str(draft.parent)))
+def fork_key(draft: ForkDraft) -> Digest:
+    """The identity of a fork: its manifest without times and sizes, and its parent."""
+    return Digest.of(_comparable_bytes(draft.manifest, str(draft.parent)))
 
 
-def same_run(manifest: Manifest, other: Manifest) -> bool:
-    """Whether two manifests tell the same run, apart from when they were made and what they were forked from."""
+def is_same_run(manifest: Manifest, other: Manifest) -> bool:
+    """Whether two manifests describe the same run. When they were made, and their parents, do not matter."""
     try:
-        return _essence(manifest) == _essence(other)
+        return _comparable_bytes(manifest) == _comparable_bytes(other)
     except JsonRefused:
-        return False  # one of them was stored by others and has no canonical form; what has one differs from it
+        return False  # a manifest of another program without a canonical form differs from every manifest that has one
 
 
-def _essence(manifest: Manifest, parent: str = "") -> bytes:
-    """Bytes, because to Python `true` and `1` are equal. A size follows from its content and says nothing by itself."""
-    steps = tuple(replace(step, timestamp=_moment(step.timestamp)) for step in manifest.steps)
-    inputs = tuple(replace(one, size=0) for one in manifest.inputs)
+def _comparable_bytes(manifest: Manifest, parent: str = "") -> bytes:
+    """The bytes of a manifest without creation time and sizes.
+
+    Bytes, because `True == 1` in Python. A size follows from its content.
+    """
+    steps = tuple(replace(step, timestamp=_normalize_time(step.timestamp)) for step in manifest.steps)
+    inputs = tuple(replace(entry, size=0) for entry in manifest.inputs)
     return manifest_bytes(replace(manifest, created="", parent=parent, steps=steps, inputs=inputs))
 
 
-def _moment(text: str) -> str:
+def _normalize_time(text: str) -> str:
     try:
         return str(Timestamp.parse(text) if text else NO_TIME)
     except ContextPlaneError:
         return text
 
 
-class _Reader(NotingReader):
-    """Reads a draft, and keeps what it refers to."""
+class _Reader(DocumentReader):
+    """Reads a draft, and collects its references."""
 
     DOCUMENT: ClassVar[str] = "draft"
 
@@ -172,22 +181,22 @@ class _Reader(NotingReader):
         top = self._object(value, "", _TOP)
         version = self._text(top, "version", "", required=True)
         if version not in {"", VERSION}:
-            self._note("/version", f"must be {VERSION!r}")
+            self.note("/version", f"must be {VERSION!r}")
         if self._text(top, "hash", ""):
-            self._note("/hash", "must be empty: a hash cannot contain itself")
+            self.note("/hash", "must be empty: a hash cannot contain itself")
         model = self._object(top.get("model"), "/model", ("identifier", "parameters"))
         environment = self._object(top.get("environment"), "/environment", ("os", "runtime", "tool_versions"))
         return Manifest(
             created=self._time(top, "created", ""),
             model=Model(
                 identifier=self._text(model, "identifier", "/model", required=True),
-                parameters=self._typed(model, "parameters", "/model", dict),
+                parameters=self._typed_field(model, "parameters", "/model", dict),
             ),
             system_prompt=self._ref(top, "system_prompt", ""),
-            prompts=tuple(self._prompt(one, at) for one, at in self._list(top, "prompts")),
-            inputs=tuple(self._input(one, at) for one, at in self._list(top, "inputs")),
-            steps=tuple(self._step(one, at, n) for n, (one, at) in enumerate(self._list(top, "steps"))),
-            outputs=tuple(self._output(one, at) for one, at in self._list(top, "outputs")),
+            prompts=tuple(self._prompt(value, at) for value, at in self._list(top, "prompts")),
+            inputs=tuple(self._input(value, at) for value, at in self._list(top, "inputs")),
+            steps=tuple(self._step(value, at, n) for n, (value, at) in enumerate(self._list(top, "steps"))),
+            outputs=tuple(self._output(value, at) for value, at in self._list(top, "outputs")),
             environment=Environment(
                 os=self._text(environment, "os", "/environment", required=True),
                 runtime=self._text(environment, "runtime", "/environment", required=True),
@@ -202,7 +211,7 @@ class _Reader(NotingReader):
 
     def _input(self, value: Json, at: str) -> Input:
         entry = self._object(value, at, ("name", "content_ref", "size"))
-        self._typed(entry, "size", at, int)  # the content itself says how long it is
+        self._typed_field(entry, "size", at, int)  # the content itself says how long it is
         return Input(name=self._text(entry, "name", at), content_ref=self._ref(entry, "content_ref", at))
 
     def _output(self, value: Json, at: str) -> Output:
@@ -214,19 +223,19 @@ class _Reader(NotingReader):
     def _step(self, value: Json, at: str, position: int) -> Step:
         entry = self._object(value, at, _STEP)
         kind = self._text(entry, "type", at, required=True)
-        index = self._typed(entry, "index", at, int)
+        index = self._typed_field(entry, "index", at, int)
         return Step(
             index=position if index is None else index,
             type=kind,
             tool=self._text(entry, "tool", at, required=kind != REASONING),
-            parameters=self._typed(entry, "parameters", at, dict),
+            parameters=self._typed_field(entry, "parameters", at, dict),
             output_ref=self._ref(entry, "output_ref", at, required=False),
-            deterministic=bool(self._typed(entry, "deterministic", at, bool)),
+            deterministic=bool(self._typed_field(entry, "deterministic", at, bool)),
             timestamp=self._time(entry, "timestamp", at),
         )
 
     def _ref(self, entry: dict[str, Json], key: str, at: str, *, required: bool = True) -> str:
-        """A reference to a content, or to the parent, which is remembered."""
+        """Read a reference to a content or to the parent, and add it to `refs`."""
         text = self._digest(entry, key, at, required=required)
         if text:
             self.refs.append((f"{at}/{key}", Digest.parse(text)))
@@ -237,26 +246,26 @@ class _Reader(NotingReader):
         try:
             return str(Digest.parse(text)) if text else ""
         except ContextPlaneError as error:
-            self._note(f"{at}/{key}", f"{error.message}; the form is sha256:<64 lower-case hex>")
+            self.note(f"{at}/{key}", f"{error.message}; the form is sha256:<64 lower-case hex>")
             return ""
 
     def _text(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> str:
-        found = entry.get(key)
-        if required and (found is None or found == ""):
-            self._note(f"{at}/{key}", "is missing")
-        return self._typed(entry, key, at, str) or ""
+        value = entry.get(key)
+        if required and (value is None or value == ""):
+            self.note(f"{at}/{key}", "is missing")
+        return self._typed_field(entry, key, at, str) or ""
 
     def _time(self, entry: dict[str, Json], key: str, at: str) -> str:
         text = self._text(entry, key, at)
         try:
             return str(Timestamp.parse(text) if text else NO_TIME)
         except ContextPlaneError as error:
-            self._note(f"{at}/{key}", f"{error.message}: {error.hint}")
+            self.note(f"{at}/{key}", f"{error.message}: {error.hint}")
             return ""
 
     def _versions(self, environment: dict[str, Json]) -> dict[str, str] | None:
-        versions = self._typed(environment, "tool_versions", "/environment", dict)
+        versions = self._typed_field(environment, "tool_versions", "/environment", dict)
         for tool, version in (versions or {}).items():
             if type(version) is not str:
-                self._note(f"/environment/tool_versions{pointer([tool])}", f"must be text, not {type_name(version)}")
+                self.note(f"/environment/tool_versions{pointer([tool])}", f"must be text, not {type_name(version)}")
         return cast("dict[str, str] | None", versions)

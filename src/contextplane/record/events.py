@@ -1,49 +1,56 @@
-"""A recording is its events: what has been recorded so far is a fold over them. Pure.
+"""The events of a recording, their fold into a manifest, and the checks of what a program records.
 
-What a log could not say, a recording cannot either: checked call by call, before anything is written.
-
-The contents that a program hands over while it runs: text, bytes, the file at a path, or chunks as they come.
+The state of a recording is a fold over its events. What an execution log could not contain, a recording cannot either:
+`CallCheck` checks the arguments of each call before anything is written. `put_content` is the only function here that
+does I/O: it puts one content into a batch.
 """
 
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, assert_never
 
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.catalog import Stored
+from contextplane.model.catalog import StoredObject
 from contextplane.model.execution.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import canonical
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.pointer import pointer
-from contextplane.model.problems import DocumentInvalid, Problem
+from contextplane.model.problems import DocumentInvalid, Problem, ProblemCollector
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
-from contextplane.policy.detect.secrets import SecretScan, secret_shapes
+from contextplane.policy.detect.secrets import secret_shapes
 from contextplane.ports.objects import Batch
 from contextplane.ports.world import Sources
-from contextplane.record.pack_log import PutContent
+from contextplane.record.pack_log import StoredContent, put_chunks
 
 __all__ = [
-    "Began",
-    "Checking",
-    "Finished",
-    "Given",
-    "Noted",
+    "CallCheck",
+    "ContentLike",
+    "ItemRecorded",
     "RecordingBroken",
+    "RecordingClosed",
     "RecordingEvent",
     "RecordingRefused",
-    "SoFar",
-    "folded",
-    "put_given",
-    "room_of",
+    "RecordingStarted",
+    "RecordingState",
+    "fold_events",
+    "put_content",
+    "size_in_manifest",
 ]
 
-_BESIDE = 10  # the comma behind an entry, and the digits of its index
-_FRAME = 200  # the names of the fields, the version and the time
+_ENTRY_BYTES = 10  # the comma behind an entry, and the digits of its index
+_FRAME_BYTES = 200  # the names of the fields, the version and the time
+_PARAMETERS = "/steps/0/parameters"
+
+ContentLike: TypeAlias = "str | bytes | bytearray | memoryview | os.PathLike[str] | Iterable[bytes]"
+"""A content that a program records. A `str` is always the content itself, never a path.
+
+Files and chunks are streamed, never wholly in memory.
+"""
 
 
 class RecordingBroken(ContextPlaneError):
@@ -53,10 +60,11 @@ class RecordingBroken(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-class Began(Value, frozen=True, tag="began"):
-    """The first event: when, under which model and where.
+class RecordingStarted(Value, frozen=True, tag="began"):
+    """The first event: when the run began, with which model and in which environment.
 
-    `suspects`: which field looks to hold which secret. `unsearched`: of which only the beginning was looked at.
+    `suspects`: fields that look like they hold a secret, with its kind. `unsearched`: fields too large to be searched
+    to their end.
     """
 
     model: Model
@@ -68,156 +76,165 @@ class Began(Value, frozen=True, tag="began"):
     unsearched: tuple[str, ...] = ()
 
 
-class Noted(Value, frozen=True, tag="noted"):
-    """One thing that belongs to the run.
+class ItemRecorded(Value, frozen=True, tag="noted"):
+    """A prompt, an input, a step or an output of the run. Exactly one of the four is set.
 
-    `suspects`: which of its fields looks to hold which kind of secret. `unsearched`: of which only the beginning was
-    looked at.
+    `suspects` and `unsearched`: as in `RecordingStarted`. The names of stored fields are those of `msgspec.field`.
     """
 
-    part: Prompt | None = None
-    given: Input | None = None
+    prompt: Prompt | None = msgspec.field(default=None, name="part")
+    input: Input | None = msgspec.field(default=None, name="given")
     step: Step | None = None
-    made: Output | None = None
+    output: Output | None = msgspec.field(default=None, name="made")
     suspects: tuple[tuple[str, str], ...] = ()
     unsearched: tuple[str, ...] = ()
 
 
-class Finished(Value, frozen=True, tag="finished"):
-    """The last event: the run is the pack of this digest. Nothing follows it."""
+class RecordingClosed(Value, frozen=True, tag="finished"):
+    """The last event: the manifest of the run has this digest. No event follows it."""
 
     digest: str
 
 
-RecordingEvent = Began | Noted | Finished
+RecordingEvent = RecordingStarted | ItemRecorded | RecordingClosed
 
 
-class SoFar(Value, frozen=True):
-    """What was recorded: the manifest it makes, where something looks like a secret, and the pack it was closed as.
+class RecordingState(Value, frozen=True):
+    """What was recorded so far: the manifest, the suspected secrets, and the digest it was closed as.
 
-    `unsearched`: of which contents only the beginning was looked at for secrets.
+    `suspects`: places that look like a secret, with its kind. `unsearched`: places too large to be searched to their
+    end. `closed_as` is None while the recording is open.
     """
 
     manifest: Manifest
     begun: Timestamp
     suspects: tuple[tuple[str, str], ...]
     unsearched: tuple[str, ...]
-    finished: Digest | None
+    closed_as: Digest | None
 
 
-class _Lists:
-    """The lists of a manifest as they grow."""
+class _ManifestLists:
+    """The four lists of a manifest while events are folded, and the findings of the secret search."""
 
     def __init__(self) -> None:
         self.of: dict[str, list[Any]] = {"prompts": [], "inputs": [], "steps": [], "outputs": []}
         self.suspects: list[tuple[str, str]] = []
         self.unsearched: list[str] = []
 
-    def add(self, event: Noted) -> None:
-        named = (("prompts", event.part), ("inputs", event.given), ("steps", event.step), ("outputs", event.made))
-        for name, one in named:
-            if one is not None:
+    def add(self, event: ItemRecorded) -> None:
+        items = (("prompts", event.prompt), ("inputs", event.input), ("steps", event.step), ("outputs", event.output))
+        for name, item in items:
+            if item is not None:
                 at = f"/{name}/{len(self.of[name])}"
                 self.suspects += [(f"{at}/{field}", kind) for field, kind in event.suspects]
                 self.unsearched += [f"{at}/{field}" for field in event.unsearched]
-                self.of[name].append(one)
+                self.of[name].append(item)
 
 
-def folded(events: Iterable[RecordingEvent]) -> SoFar:
-    """What these events say. The run's `created` is the time of its newest step, or when it began if it has none."""
-    began: Began | None = None
-    finished: Digest | None = None
-    lists = _Lists()
+def fold_events(events: Iterable[RecordingEvent]) -> RecordingState:
+    """Fold the events of a recording into its state.
+
+    The run's `created` is the time of its newest step, or the time it began if it has no step.
+    """
+    started: RecordingStarted | None = None
+    closed_as: Digest | None = None
+    lists = _ManifestLists()
     for event in events:
         match event:
-            case Began():
-                began = event
+            case RecordingStarted():
+                started = event
                 lists.suspects += [(f"/{field}", kind) for field, kind in event.suspects]
                 lists.unsearched += [f"/{field}" for field in event.unsearched]
-            case Noted():
+            case ItemRecorded():
                 lists.add(event)
-            case Finished():
-                finished = Digest.parse(event.digest)
-    if began is None:
+            case RecordingClosed():
+                closed_as = Digest.parse(event.digest)
+            case unreachable:
+                assert_never(unreachable)
+    if started is None:
         raise RecordingBroken("it does not begin", hint="it was not written by a recorder")
-    begun = Timestamp.parse(began.begun) if began.begun else NO_TIME
+    begun = Timestamp.parse(started.begun) if started.begun else NO_TIME
     steps = lists.of["steps"]
     manifest = Manifest(
         created=str(max((Timestamp.parse(step.timestamp) for step in steps), default=begun)),
-        model=began.model,
-        system_prompt=began.system_prompt,
-        environment=began.environment,
-        parent=began.parent,
+        model=started.model,
+        system_prompt=started.system_prompt,
+        environment=started.environment,
+        parent=started.parent,
         prompts=tuple(lists.of["prompts"]),
         inputs=tuple(lists.of["inputs"]),
         steps=tuple(msgspec.structs.replace(step, index=n) for n, step in enumerate(steps)),
         outputs=tuple(lists.of["outputs"]),
     )
-    return SoFar(
+    return RecordingState(
         manifest=manifest,
         begun=begun,
         suspects=tuple(lists.suspects),
         unsearched=tuple(lists.unsearched),
-        finished=finished,
+        closed_as=closed_as,
     )
 
 
-def room_of(event: Began | Noted) -> int:
-    """How many bytes of the manifest an event takes: never too few, and too many by less than the name of a field."""
-    if isinstance(event, Began):
-        named = {"model": event.model, "environment": event.environment, "system_prompt": event.system_prompt}
-        return _FRAME + len(canonical(msgspec.to_builtins({**named, "parent": event.parent})))
-    parts = (one for one in (event.part, event.given, event.step, event.made) if one is not None)
-    return sum(_BESIDE + len(canonical(msgspec.to_builtins(part))) for part in parts)
+def size_in_manifest(event: RecordingStarted | ItemRecorded) -> int:
+    """The bytes that an event adds to the manifest, at most.
 
-
-_PARAMETERS = "/steps/0/parameters"
+    Never too few; too many by less than the name of a field.
+    """
+    match event:
+        case RecordingStarted():
+            fields = {"model": event.model, "environment": event.environment, "system_prompt": event.system_prompt}
+            return _FRAME_BYTES + len(canonical(msgspec.to_builtins({**fields, "parent": event.parent})))
+        case ItemRecorded():
+            items = (item for item in (event.prompt, event.input, event.step, event.output) if item is not None)
+            return sum(_ENTRY_BYTES + len(canonical(msgspec.to_builtins(item))) for item in items)
+        case unreachable:
+            assert_never(unreachable)
 
 
 class RecordingRefused(DocumentInvalid):
-    """Something that no execution pack can hold was about to be recorded: a step without a tool, for example."""
+    """Something that no execution pack can hold was about to be recorded: a step without a tool, say."""
 
     code: ClassVar[str] = "recording_refused"
     way_out: ClassVar[str] = "nothing of this call was recorded; mend what is named"
     whole_list: ClassVar[str] = "its `problems` lists them all"
 
 
-class Checking:
-    """Notes what is wrong with the arguments of one call; leaving its block tells all of it, with its places."""
+class CallCheck(ProblemCollector):
+    """Checks the arguments of a call of a recorder.
 
-    def __init__(self) -> None:
-        self._problems: list[Problem] = []
+    Leaving its block raises `RecordingRefused` with all problems.
+    """
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if error is None and self._problems:
-            raise RecordingRefused(tuple(self._problems))
+        if error is None and self.problems:
+            raise RecordingRefused(tuple(self.problems))
 
     def text(self, value: object, at: str, *, required: bool = False) -> None:
         if type(value) is not str:
-            self._note(at, f"must be text, not {type(value).__name__}")
+            self.note(at, f"must be text, not {type(value).__name__}")
         elif required and not value:
-            self._note(at, "is missing")
+            self.note(at, "is missing")
         elif not _is_unicode(value):
-            self._note(at, "is not Unicode text")
+            self.note(at, "is not Unicode text")
 
     def flag(self, value: object, at: str) -> None:
         if type(value) is not bool:
-            self._note(at, f"must be true or false, not {type(value).__name__}")
+            self.note(at, f"must be true or false, not {type(value).__name__}")
 
     def free(self, value: object, at: str) -> None:
-        """An object with any content that JSON has, or nothing."""
+        """Check a JSON object with any fields, or None."""
         if value is None:
             return
         if type(value) is not dict:
-            self._note(at, f"must be an object, not {type(value).__name__}")
+            self.note(at, f"must be an object, not {type(value).__name__}")
             return
         try:
             canonical({"steps": [{"parameters": value}]})  # as deep as it will stand in the manifest
         except JsonRefused as error:
-            self._note(at + (error.at or "").removeprefix(_PARAMETERS), error.message)
+            self.note(at + (error.at or "").removeprefix(_PARAMETERS), error.message)
 
     def versions(self, value: object, at: str) -> None:
         self.free(value, at)
@@ -227,14 +244,11 @@ class Checking:
     def content(self, value: object, at: str, *, required: bool = False) -> None:
         if isinstance(value, str | bytes | bytearray | memoryview):
             if required and not value:
-                self._note(at, "is missing")
+                self.note(at, "is missing")
             elif isinstance(value, str) and not _is_unicode(value):
-                self._note(at, "is not Unicode text")
+                self.note(at, "is not Unicode text")
         elif not isinstance(value, os.PathLike | Iterable):
-            self._note(at, f"must be text, bytes, a path or chunks of bytes, not {type(value).__name__}")
-
-    def _note(self, at: str, message: str) -> None:
-        self._problems.append(Problem(at=at, message=message))
+            self.note(at, f"must be text, bytes, a path or chunks of bytes, not {type(value).__name__}")
 
 
 def _is_unicode(text: str) -> bool:
@@ -245,27 +259,26 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-Given: TypeAlias = "str | bytes | bytearray | memoryview | os.PathLike[str] | Iterable[bytes]"
-"""A path is a `Path`: a text is always the content itself. Files and chunks are streamed, never wholly in memory."""
+def put_content(content: ContentLike, batch: Batch, sources: Sources, at: str) -> StoredContent:
+    """Put a content into the batch, and search it for secrets. `at`: its place in the manifest."""
+    match content:
+        case str():
+            return _put_bytes(content.encode(), batch)
+        case bytes() | bytearray() | memoryview():
+            return _put_bytes(bytes(content), batch)
+        case os.PathLike():
+            return put_chunks(_file_chunks(content, sources, at), batch)
+        case Iterable():
+            return put_chunks(_require_bytes(content, at), batch)
+        case unreachable:
+            assert_never(unreachable)
 
 
-def put_given(content: Given, batch: Batch, sources: Sources, at: str) -> PutContent:
-    """Put a content. `at`: where it will stand in the manifest, for whoever is told that it cannot."""
-    if isinstance(content, str | bytes | bytearray | memoryview):
-        data = content.encode() if isinstance(content, str) else bytes(content)
-        return PutContent(stored=Stored(digest=batch.put(data), size=len(data)), suspects=secret_shapes(data))
-    scan = SecretScan()
-    chunks = _file(content, sources, at) if isinstance(content, os.PathLike) else _checked(content, at)
-    return PutContent(stored=batch.put_stream(_seen(chunks, scan)), suspects=scan.kinds)
+def _put_bytes(data: bytes, batch: Batch) -> StoredContent:
+    return StoredContent(stored=StoredObject(digest=batch.put(data), size=len(data)), suspects=secret_shapes(data))
 
 
-def _seen(chunks: Iterator[bytes], scan: SecretScan) -> Iterator[bytes]:
-    for chunk in chunks:
-        scan.see(chunk)
-        yield chunk
-
-
-def _file(path: "os.PathLike[str]", sources: Sources, at: str) -> Iterator[bytes]:
+def _file_chunks(path: "os.PathLike[str]", sources: Sources, at: str) -> Iterator[bytes]:
     try:
         yield from sources.chunks(str(Path(path).absolute()))
     except ContextPlaneError as error:
@@ -273,7 +286,7 @@ def _file(path: "os.PathLike[str]", sources: Sources, at: str) -> Iterator[bytes
         raise
 
 
-def _checked(chunks: Iterable[bytes], at: str) -> Iterator[bytes]:
+def _require_bytes(chunks: Iterable[bytes], at: str) -> Iterator[bytes]:
     for chunk in chunks:
         if not isinstance(chunk, bytes | bytearray | memoryview):
             raise RecordingRefused(

@@ -1,19 +1,32 @@
-"""The journal of one recording: its event stream, and the roots that keep its contents alive until the pack does.
+"""The journal of a recording: its event stream, and the roots that protect its contents from gc.
 
-A recording has roots from its first event until it is a registered pack: they are also the list of the unfinished.
-
-Whether everything that a recording consists of is there and whole. Of what is not, no pack is made.
+A recording has roots from its first event until it is a registered pack, so the roots are also the list of unfinished
+recordings. A pack is made only if every object that the run consists of is present and whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.catalog import BLOB, MAX_INLINE, Condition, Event, Recorded, Stored, StoredEvent
-from contextplane.model.execution.manifest import MANIFEST_MOST, Manifest, ManifestInvalid, contents_of, manifest_bytes
+from contextplane.model.catalog import (
+    BLOB,
+    MAX_INLINE,
+    Event,
+    IndexedObject,
+    ObjectCondition,
+    StoredEvent,
+    StoredObject,
+)
+from contextplane.model.execution.manifest import (
+    MAX_MANIFEST_BYTES,
+    Manifest,
+    ManifestInvalid,
+    contents_of,
+    manifest_bytes,
+)
 from contextplane.model.ids import Digest, InvalidId, RecordingId
 from contextplane.model.json.canonical import canonical
 from contextplane.model.problems import DocumentInvalid, Problem
@@ -22,42 +35,46 @@ from contextplane.ports.catalog import Catalog, StreamConflict, Transaction, Vie
 from contextplane.ports.objects import Batch, ObjectCorrupt, ObjectNotFound, ObjectObstructed, Objects
 from contextplane.ports.world import Clock, Sources
 from contextplane.record.events import (
-    Began,
-    Finished,
-    Given,
-    Noted,
+    ContentLike,
+    ItemRecorded,
     RecordingBroken,
+    RecordingClosed,
     RecordingEvent,
     RecordingRefused,
-    SoFar,
-    folded,
-    put_given,
-    room_of,
+    RecordingStarted,
+    RecordingState,
+    fold_events,
+    put_content,
+    size_in_manifest,
 )
-from contextplane.record.pack_log import PutContent
+from contextplane.record.pack_log import StoredContent
 
 __all__ = [
     "RECORDINGS",
-    "Closed",
-    "Desk",
-    "Entry",
+    "ClosedRecording",
     "Journal",
-    "Part",
+    "JournalEntry",
+    "RecordingContext",
     "RecordingDamaged",
     "RecordingFinished",
     "RecordingIncomplete",
     "RecordingTaken",
-    "parts_of",
-    "refuse_unless_whole",
+    "RunPart",
+    "require_whole",
+    "run_parts",
 ]
 
-Part = tuple[str, Digest]
-"""What a reference calls something that a run consists of, `steps/3` for example, and the object that it is.
+RECORDINGS = "recording/"
+"""The prefix of the streams of recordings, and of their roots."""
+
+RunPart = tuple[str, Digest]
+"""The selector of a part of a run, such as `steps/3`, and the object that holds it.
 
 `events/2` is an event that was too large for the catalog.
 """
 
-_SAID = {"corrupt": "was tampered with", "missing": "is missing", "unreadable": "is unreadable"}
+_FOREIGN = "it was not written by a recorder"
+_decoder: msgspec.json.Decoder[RecordingEvent] = msgspec.json.Decoder(RecordingEvent)
 _WAY_OUT = (
     "no pack was made, and nothing of the recording is collected: restore these objects from a copy, or pack or import"
     " a run that has the same contents, then finalize it again"
@@ -65,44 +82,59 @@ _WAY_OUT = (
 
 
 class RecordingIncomplete(DocumentInvalid):
-    """A content of a recording, or an event, is gone or cannot be read. `details.problems` lists all of them."""
+    """A content or an event of a recording is gone or cannot be read.
+
+    `details.problems` lists all of them.
+    """
 
     code: ClassVar[str] = "recording_incomplete"
     way_out: ClassVar[str] = _WAY_OUT
 
 
 class RecordingDamaged(DocumentInvalid):
-    """A content of a recording, or an event, is not what it was. `details.problems` lists all that is not whole."""
+    """A content or an event of a recording is not what it was.
+
+    `details.problems` lists all that is not whole.
+    """
 
     code: ClassVar[str] = "recording_damaged"
     family: ClassVar[Family] = "untrusted"
     way_out: ClassVar[str] = _WAY_OUT
 
 
-def parts_of(manifest: Manifest) -> Iterator[Part]:
-    """Every object that a recorded run consists of, and the pack that it is a fork of."""
-    named = (*contents_of(manifest), ("parent", manifest.parent))
-    return ((part, Digest.parse(text)) for part, text in named if text)
+def run_parts(manifest: Manifest) -> Iterator[RunPart]:
+    """Yield every object that a run consists of, and the pack that it is a fork of."""
+    references = (*contents_of(manifest), ("parent", manifest.parent))
+    return ((part, Digest.parse(text)) for part, text in references if text)
 
 
-def refuse_unless_whole(parts: Iterable[Part], look: Callable[[Digest], Condition]) -> None:
-    """Refuse with everything that is not whole. Each object is looked at once, however often it stands there."""
-    seen: dict[Digest, Condition] = {}
+def require_whole(parts: Iterable[RunPart], look: Callable[[Digest], ObjectCondition]) -> None:
+    """Raise an error that lists every part whose object is not whole. Each object is looked at once."""
+    seen: dict[Digest, ObjectCondition] = {}
     broken = []
     for at, digest in parts:
         condition = seen[digest] if digest in seen else seen.setdefault(digest, look(digest))
-        if condition.state != "whole":
-            broken.append((condition, Problem(at=at, message=f"{_SAID[condition.state]}: {digest}")))
+        damage = _damage(condition)
+        if damage is not None:
+            broken.append((condition, Problem(at=at, message=f"{damage}: {digest}")))
     if broken:
         damaged = any(condition.state == "corrupt" for condition, _ in broken)
         raise (RecordingDamaged if damaged else RecordingIncomplete)(tuple(problem for _, problem in broken))
 
 
-RECORDINGS = "recording/"
-"""The prefix of the streams of recordings, and of their roots."""
-
-_FOREIGN = "it was not written by a recorder"
-_decoder: msgspec.json.Decoder[RecordingEvent] = msgspec.json.Decoder(RecordingEvent)
+def _damage(condition: ObjectCondition) -> str | None:
+    """What is wrong with an object, in the words of a message; None if it is whole."""
+    match condition.state:
+        case "whole":
+            return None
+        case "corrupt":
+            return "was tampered with"
+        case "missing":
+            return "is missing"
+        case "unreadable":
+            return "is unreadable"
+        case unreachable:
+            assert_never(unreachable)
 
 
 class RecordingFinished(ContextPlaneError):
@@ -119,10 +151,11 @@ class RecordingTaken(ContextPlaneError):
     family: ClassVar[Family] = "conflict"
 
 
-class Desk(Value, frozen=True):
-    """What a recorder works with. `sources`: the files that it may read, which are never those of the store.
+class RecordingContext(Value, frozen=True):
+    """The ports that a recorder works with.
 
-    `register`: as part of a transaction, make a stored manifest a registered pack.
+    `sources`: the files that it may read, which are never those of the store. `register`: makes a stored manifest a
+    registered pack, as part of a transaction.
     """
 
     objects: Objects
@@ -132,229 +165,239 @@ class Desk(Value, frozen=True):
     register: Callable[[Transaction, Digest, bytes], object]
 
 
-class Closed(Value, frozen=True):
-    """A recording that takes nothing more: its manifest, or none when it is a registered pack already."""
+class ClosedRecording(Value, frozen=True):
+    """A closed recording. `raw`: the bytes of its manifest, or None if it is a registered pack already."""
 
     digest: Digest
     raw: bytes | None
 
 
 class Journal:
-    """Writes and reads one recording. Two processes never both append: whoever was overtaken is told so."""
+    """Writes and reads one recording. If two processes append, the second raises `RecordingTaken`."""
 
-    def __init__(self, desk: Desk, recording_id: RecordingId) -> None:
-        self.desk = desk
+    def __init__(self, context: RecordingContext, recording_id: RecordingId) -> None:
+        self.context = context
         self.id = recording_id
         self._seq = 0
         self._size = 0  # of the manifest so far, at least
-        self._inherited: tuple[Part, ...] = ()  # what another process put, or this one long ago
+        self._inherited: tuple[RunPart, ...] = ()  # what another process put, or this one long ago
         self._stream = f"{RECORDINGS}{recording_id}"
 
-    def read(self, view: View | Transaction) -> SoFar:
-        """What was recorded."""
+    def read(self, view: View | Transaction) -> RecordingState:
+        """Read the events, and fold them into the state of the recording."""
         try:
-            return folded(map(self._event, view.streams.read(self._stream)))
+            return fold_events(map(self._event, view.streams.read(self._stream)))
         except RecordingBroken as error:
             raise error.under(str(self.id)) from None
 
-    def resume(self) -> SoFar | None:
-        """The same, None when it was never begun; appending goes on behind it."""
-        with self.desk.catalog.read() as view:
+    def resume(self) -> RecordingState | None:
+        """Read the state and continue appending after it; None if the recording was never begun."""
+        with self.context.catalog.read() as view:
             self._seq = view.streams.head(self._stream)
-            so_far = self.read(view) if self._seq else None
-        self._size = _size(so_far) if so_far else 0
-        self._inherited = tuple(parts_of(so_far.manifest)) if so_far else ()
-        return so_far
+            state = self.read(view) if self._seq else None
+        self._size = _manifest_size(state) if state else 0
+        self._inherited = tuple(run_parts(state.manifest)) if state else ()
+        return state
 
     def pack(self) -> Digest | None:
-        """The registered pack that it became, when nothing is left to do."""
-        with self.desk.catalog.read() as view:
+        """The registered pack that the recording became, or None while it is not one."""
+        with self.context.catalog.read() as view:
             return self._pack(view)
 
-    def needs(self, view: View | Transaction) -> tuple[Digest, ...]:
-        """What must be kept of it until it is a pack: what it consists of, and events too large for the catalog."""
+    def required_objects(self, view: View | Transaction) -> tuple[Digest, ...]:
+        """The objects that must be kept until the recording is a pack.
+
+        They are the parts of the run, and the events too large for the catalog.
+        """
         if self._pack(view) is not None:
             return ()
         try:
-            parts = [digest for _, digest in parts_of(self.read(view).manifest)]
+            parts = [digest for _, digest in run_parts(self.read(view).manifest)]
         except RecordingIncomplete:
-            if self._finished(view) is None or self.kept(view):
+            if self._closing_digest(view) is None or self.rooted_objects(view):
                 raise
             return ()  # it was a pack, which is not registered any more: its events were collected before that
-        elsewhere = (_elsewhere(stored.body) for stored in view.streams.read(self._stream))
-        return tuple(dict.fromkeys([*parts, *(digest for digest in elsewhere if digest)]))
+        external = (_external_digest(stored.body) for stored in view.streams.read(self._stream))
+        return tuple(dict.fromkeys([*parts, *(digest for digest in external if digest)]))
 
-    def kept(self, view: View | Transaction) -> frozenset[Digest]:
-        """What its roots keep."""
+    def rooted_objects(self, view: View | Transaction) -> frozenset[Digest]:
+        """The objects that the roots of the recording keep."""
         return frozenset(digest for _, digest in view.objects.roots(f"{self._stream}/"))
 
     @contextmanager
-    def entry(self) -> Iterator["Entry"]:
-        """One event in the making. Nothing of it is collected before it is kept: the batch is open until then."""
-        with self.desk.objects.batch() as batch:
-            yield Entry(self, batch)
+    def entry(self) -> Iterator["JournalEntry"]:
+        """Open an entry for one event. Its batch stays open until a root keeps its contents from collection."""
+        with self.context.objects.batch() as batch:
+            yield JournalEntry(self, batch)
 
     def append(
-        self, event: Began | Noted, contents: Sequence[Stored], *, batch: Batch, at: str, others: Sequence[Digest] = ()
+        self,
+        event: RecordingStarted | ItemRecorded,
+        contents: Sequence[StoredObject],
+        *,
+        batch: Batch,
+        at: str,
+        others: Sequence[Digest] = (),
     ) -> None:
-        """Write an event, and keep its contents, which are in the batch, and the others, which were there before.
+        """Write an event, and keep its contents (in the batch) and the others (stored before).
 
-        `at`: where it will stand in the manifest.
-        What would make a manifest that nobody reads back is refused: the recording could not be finished any more.
+        `at`: the place of the event in the manifest. An event that makes the manifest too large to be read back is
+        refused: the recording could not be finished any more.
         """
-        size = self._size + room_of(event)
-        if size > MANIFEST_MOST:
+        size = self._size + size_in_manifest(event)
+        if size > MAX_MANIFEST_BYTES:
             raise RecordingRefused(
-                (Problem(at=at, message=f"its manifest would have more than {MANIFEST_MOST:,} bytes"),)
+                (Problem(at=at, message=f"its manifest would have more than {MAX_MANIFEST_BYTES:,} bytes"),)
             )
         body = canonical(msgspec.to_builtins(event))
         if len(body) > MAX_INLINE:
-            elsewhere = Stored(digest=batch.put(body), size=len(body))
-            body, contents = canonical({"ref": str(elsewhere.digest)}), (*contents, elsewhere)
+            external = StoredObject(digest=batch.put(body), size=len(body))
+            body, contents = canonical({"ref": str(external.digest)}), (*contents, external)
         if contents:
             # Before it is visible: what a killed process leaves behind is then known, and can be collected.
-            with self.desk.catalog.write(survives="crash") as tx:
+            with self.context.catalog.write(survives="crash") as tx:
                 tx.objects.record_blobs((content.digest, content.size) for content in contents)
             batch.commit()
         try:
-            with self.desk.catalog.write() as tx:
+            with self.context.catalog.write() as tx:
                 seq = tx.streams.append(self._stream, self._seq, [Event(kind="recorded", body=body)])
                 for n, digest in enumerate([*(content.digest for content in contents), *others]):
                     self._keep(tx, f"{seq}/{n}", digest)
         except StreamConflict:
-            raise self._overtaken() from None
+            raise self._conflict_error() from None
         self._seq, self._size = seq, size
 
-    def close(self) -> Closed:
-        """Let nothing follow, and say what was recorded. Doing it again gives the same.
+    def close(self) -> ClosedRecording:
+        """Append the closing event, and return the manifest. Closing again returns the same.
 
-        It is closed before it is registered. The other way round, what a process that was killed in between had
-        registered could grow on, and one run would become two packs. What is not whole is refused before that.
+        A recording is closed before it is registered. In the other order, a recording that was registered by a process
+        killed in between could grow, and one run would become two packs. What is not whole is refused before that.
         """
-        # Before our turn, for hashing takes long. What this journal put itself is only looked for, below.
-        self._require(self._inherited, self.desk.objects.check)
-        with self.desk.catalog.write() as tx:
-            return self._closed(tx)
+        # Before the transaction, because hashing takes long. What this journal put itself is only looked for, below.
+        self._require(self._inherited, self.context.objects.check)
+        with self.context.catalog.write() as tx:
+            return self._close_within(tx)
 
-    def _closed(self, tx: Transaction) -> Closed:
+    def _close_within(self, tx: Transaction) -> ClosedRecording:
         pack = self._pack(tx)
         if pack is not None:
-            return Closed(digest=pack, raw=None)
-        so_far = self.read(tx)
-        self._require(parts_of(so_far.manifest), self._present)
-        raw = manifest_bytes(so_far.manifest)
+            return ClosedRecording(digest=pack, raw=None)
+        state = self.read(tx)
+        self._require(run_parts(state.manifest), self._presence)
+        raw = manifest_bytes(state.manifest)
         digest = Digest.of(raw)
-        if so_far.finished is None:
-            body = canonical(msgspec.to_builtins(Finished(digest=str(digest))))
+        if state.closed_as is None:
+            body = canonical(msgspec.to_builtins(RecordingClosed(digest=str(digest))))
             tx.streams.append(self._stream, tx.streams.head(self._stream), [Event(kind="recorded", body=body)])
-        elif so_far.finished != digest:
+        elif state.closed_as != digest:
             raise RecordingBroken("it is not what it was closed as", at=str(self.id), hint=_FOREIGN)
-        return Closed(digest=digest, raw=raw)
+        return ClosedRecording(digest=digest, raw=raw)
 
-    def register(self, closed: Closed) -> None:
-        """Make it a pack, which from now on keeps the contents. Nothing happens when it is one already."""
+    def register(self, closed: ClosedRecording) -> None:
+        """Register the pack, which keeps the contents from now on. Does nothing if it is registered already."""
         if closed.raw is None:
             return
-        self.desk.objects.put(closed.raw)
-        with self.desk.catalog.write() as tx:
-            self.desk.register(tx, closed.digest, closed.raw)
+        self.context.objects.put(closed.raw)
+        with self.context.catalog.write() as tx:
+            self.context.register(tx, closed.digest, closed.raw)
             for name, _ in list(tx.objects.roots(f"{self._stream}/")):
                 tx.objects.release(name)
 
-    def keep_again(self, tx: Transaction) -> None:
-        """Make its roots anew from its events, unless it is a registered pack. What is gone may come back."""
-        for n, digest in enumerate(self.needs(tx)):
-            if self.desk.objects.has(digest):
+    def restore_roots(self, tx: Transaction) -> None:
+        """Rebuild the roots from the events, unless it is a registered pack. A lost object may come back."""
+        for n, digest in enumerate(self.required_objects(tx)):
+            if self.context.objects.has(digest):
                 self._keep(tx, f"0/{n}", digest)
             else:
                 tx.objects.keep(f"{self._stream}/0/{n}", digest)
 
-    def finished(self) -> RecordingFinished:
+    def finished_error(self) -> RecordingFinished:
+        """The error for a call on a finished recording."""
         return RecordingFinished("this recording is finished", at=str(self.id), hint="begin another one")
 
     def _keep(self, tx: Transaction, name: str, digest: Digest) -> None:
-        size = self.desk.objects.size(digest)
-        tx.objects.record(Recorded(digest=digest, kind=BLOB, size=size, traced=True))
+        size = self.context.objects.size(digest)
+        tx.objects.record(IndexedObject(digest=digest, kind=BLOB, size=size, traced=True))
         tx.objects.keep(f"{self._stream}/{name}", digest)
 
-    def _require(self, parts: Iterable[Part], look: Callable[[Digest], Condition]) -> None:
+    def _require(self, parts: Iterable[RunPart], look: Callable[[Digest], ObjectCondition]) -> None:
         try:
-            refuse_unless_whole(parts, look)
+            require_whole(parts, look)
         except (RecordingDamaged, RecordingIncomplete) as error:
             raise error.under(f"{self.id}:") from None
 
-    def _present(self, digest: Digest) -> Condition:
-        return Condition(state="whole" if self.desk.objects.has(digest) else "missing")
+    def _presence(self, digest: Digest) -> ObjectCondition:
+        return ObjectCondition(state="whole" if self.context.objects.has(digest) else "missing")
 
     def _pack(self, view: View | Transaction) -> Digest | None:
-        """The registered pack that it became. Only its last event is read: nothing keeps the others any more."""
-        finished = self._finished(view)
-        if finished is None or self.kept(view):
+        """The registered pack that it became. Reads only the last event: nothing keeps the others any more."""
+        digest = self._closing_digest(view)
+        if digest is None or self.rooted_objects(view):
             return None
-        return finished if view.packs.row(finished) is not None else None
+        return digest if view.packs.row(digest) is not None else None
 
-    def _finished(self, view: View | Transaction) -> Digest | None:
-        """What it was closed as. That is its last event, and small."""
-        # Read to its end: of very many recordings, each would leave an answer open.
+    def _closing_digest(self, view: View | Transaction) -> Digest | None:
+        """The digest in the closing event, which is the last one and small; None if the recording is open."""
+        # A list, so that the query is read to its end: each of very many recordings would leave one open.
         last = list(view.streams.read(self._stream, after=view.streams.head(self._stream) - 1))
         if not last:
             return None
         try:
-            event = None if _elsewhere(last[0].body) else self._event(last[0])
+            event = None if _external_digest(last[0].body) else self._event(last[0])
         except RecordingBroken as error:
             raise error.under(str(self.id)) from None
-        return Digest.parse(event.digest) if isinstance(event, Finished) else None
+        return Digest.parse(event.digest) if isinstance(event, RecordingClosed) else None
 
-    def _overtaken(self) -> ContextPlaneError:
-        with self.desk.catalog.read() as view:
-            finished = self._finished(view)
-        if finished is not None:
-            return self.finished()
+    def _conflict_error(self) -> ContextPlaneError:
+        with self.context.catalog.read() as view:
+            closed_as = self._closing_digest(view)
+        if closed_as is not None:
+            return self.finished_error()
         return RecordingTaken("another process records under this id", at=str(self.id), hint="begin another recording")
 
     def _event(self, stored: StoredEvent) -> RecordingEvent:
-        elsewhere = _elsewhere(stored.body)
+        external = _external_digest(stored.body)
         try:
-            return _decoder.decode(self.desk.objects.get(elsewhere) if elsewhere else stored.body)
+            return _decoder.decode(self.context.objects.get(external) if external else stored.body)
         except msgspec.DecodeError as error:
             raise RecordingBroken(str(error), hint=_FOREIGN) from error
         except (ObjectNotFound, ObjectCorrupt, ObjectObstructed):
-            if elsewhere is not None:
-                self._require([(f"events/{stored.seq}", elsewhere)], self.desk.objects.check)
+            if external is not None:
+                self._require([(f"events/{stored.seq}", external)], self.context.objects.check)
             raise  # it is whole by now
 
 
-class Entry:
-    """One event in the making: nothing of it is visible before all of it is known to be good."""
+class JournalEntry:
+    """One event and its contents while they are written. Nothing is visible before all of it is checked."""
 
     def __init__(self, journal: Journal, batch: Batch) -> None:
         self._journal = journal
         self._batch = batch
-        self._contents: list[Stored] = []
+        self._contents: list[StoredObject] = []
 
-    def put(self, content: Given, at: str, *, required: bool = False) -> PutContent:
-        """Put a content. `at`: where it will stand in the manifest."""
-        put = put_given(content, self._batch, self._journal.desk.sources, at)
+    def put(self, content: ContentLike, at: str, *, required: bool = False) -> StoredContent:
+        """Put a content of the event. `at`: its place in the manifest."""
+        put = put_content(content, self._batch, self._journal.context.sources, at)
         if required and not put.stored.size:
             raise RecordingRefused((Problem(at=at, message="is missing"),))
         self._contents.append(put.stored)
         return put
 
-    def write(self, event: Began | Noted, at: str, *others: Digest) -> None:
-        """Write the event. `others`: objects that were there before, and that it needs."""
+    def write(self, event: RecordingStarted | ItemRecorded, at: str, *others: Digest) -> None:
+        """Write the event. `others`: objects stored before that it needs."""
         self._journal.append(event, self._contents, batch=self._batch, at=at, others=others)
 
 
-def _size(so_far: SoFar) -> int:
-    """How large the manifest is so far. Of one that is too large already, nothing more is taken."""
+def _manifest_size(state: RecordingState) -> int:
+    """The size of the manifest so far; the limit if it is too large, so that it takes no more events."""
     try:
-        return len(manifest_bytes(so_far.manifest))
+        return len(manifest_bytes(state.manifest))
     except ManifestInvalid:
-        return MANIFEST_MOST
+        return MAX_MANIFEST_BYTES
 
 
-def _elsewhere(body: bytes) -> Digest | None:
-    """The object that holds an event too large for the catalog."""
+def _external_digest(body: bytes) -> Digest | None:
+    """The object that holds an event too large for the catalog; None if `body` is the event itself."""
     try:
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         return Digest.parse(msgspec.json.decode(fields["ref"], type=str)) if set(fields) == {"ref"} else None

@@ -1,20 +1,17 @@
-"""From a log to an execution pack: every content an object, and the manifest that names them.
+"""Turns an execution log into the objects and the manifest of an execution pack, in a batch.
 
-Putting the contents of a log into a batch: whichever way each is given, every one that is given twice only once.
-
-Many things that are made here one after another, and dealt with in other threads.
-
-Making one is decoding, which holds the interpreter; dealing with it is hashing and writing, which release it. Not more
-of them are made ahead than a few, so that memory stays small.
+A content of a log is text, base64 or the file at a path; a content that occurs twice is put once. Many long contents
+are decoded here and put by other threads: decoding holds the interpreter, hashing and writing release it. Only a few
+are decoded ahead, so that memory stays small.
 """
 
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar, assert_never
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.catalog import Stored
+from contextplane.model.catalog import StoredObject
 from contextplane.model.execution.log import Content, ExecutionLog, InvalidLog
 from contextplane.model.execution.manifest import (
     Environment,
@@ -26,7 +23,7 @@ from contextplane.model.execution.manifest import (
     Prompt,
     Step,
     manifest_bytes,
-    references_of,
+    own_references,
 )
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json
@@ -34,7 +31,7 @@ from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.large import LongText
 from contextplane.model.problems import Problem
 from contextplane.model.value import Value
-from contextplane.policy.detect.secrets import SEARCHED, Looked, SecretScan, looked_at, secret_shapes
+from contextplane.policy.detect.secrets import SEARCH_LIMIT, SecretScan, SecretScanResult, scan_value, secret_shapes
 from contextplane.ports.objects import Batch, SourceUnreadable
 from contextplane.ports.world import InsideStore, OutsideRoot, Sources
 
@@ -45,20 +42,26 @@ if TYPE_CHECKING:
 __all__ = [
     "UNUSABLE",
     "InvalidBase64",
-    "PutContent",
-    "PutContents",
-    "Staged",
+    "StagedPack",
+    "StoredContent",
+    "StoredContents",
     "content_problems",
+    "put_chunks",
     "put_contents",
-    "side_by_side",
+    "run_in_threads",
     "stage_log",
 ]
 
-_MUCH = 8 << 20
-_VERY_LONG = 64 << 20
-_SHORT = 16 << 10
-_AT_HAND_MOST = 16 << 20
-_ENTRY = 512  # what it takes to keep one, besides its bytes
+_THREADED_BYTES = 8 << 20  # a log with so many bytes of long texts is put by threads
+_STREAMED_BYTES = 64 << 20  # a longer text is streamed
+_CACHED_CONTENT_BYTES = 16 << 10  # a longer content is not cached
+_CACHE_BYTES = 16 << 20
+_CACHE_ENTRY_BYTES = 512  # the memory of a cached content besides its bytes
+_THREADS = 3
+_QUEUE_LENGTH = 4
+_KEPT_BY_ALLOCATOR = 31 << 20
+
+Item = TypeVar("Item")
 
 
 class InvalidBase64(ContextPlaneError):
@@ -69,111 +72,147 @@ class InvalidBase64(ContextPlaneError):
 
 
 UNUSABLE = (InvalidBase64, SourceUnreadable, OutsideRoot, InsideStore, JsonRefused)
-"""What makes a content one that cannot be had, whatever the others are."""
+"""The errors that concern a single content: they are collected, and the other contents are still examined."""
 
 
-class PutContent(Value, frozen=True):
-    """What became of one content, and which secrets it looks to hold."""
+class StoredContent(Value, frozen=True):
+    """A content that was put, and the kinds of secrets that it seems to contain."""
 
-    stored: Stored
+    stored: StoredObject
     suspects: tuple[str, ...] = ()
 
     @property
     def searched(self) -> bool:
-        """Whether all of it was looked at for secrets."""
-        return self.stored.size <= SEARCHED
+        """Whether all of it was searched for secrets."""
+        return self.stored.size <= SEARCH_LIMIT
 
 
-class PutContents(Value, frozen=True):
-    """What became of all of them, in their order, and the bytes of short ones, which then need not be read again."""
+class StoredContents(Value, frozen=True):
+    """The contents of a log in their order, and the bytes of short ones, which need not be read again."""
 
-    each: tuple[PutContent, ...]
-    at_hand: dict[Digest, bytes]
-
-
-_Ready = tuple[int, Content, bytes | None]
-"""Which of all contents it is; the content; its bytes, or none when it is to be streamed."""
+    each: tuple[StoredContent, ...]
+    cached: dict[Digest, bytes]
 
 
-def put_contents(contents: Sequence[Content], batch: Batch, sources: Sources) -> PutContents:
-    """Put every content. What is wrong with any of them is told together, each by its JSON Pointer."""
+_LoadedContent = tuple[int, Content, bytes | None]
+"""The number of the content in the log; the content; its bytes, or None if it is to be streamed."""
+
+
+def put_contents(contents: Sequence[Content], batch: Batch, sources: Sources) -> StoredContents:
+    """Put every content. The problems of all contents are raised together, each with its JSON Pointer."""
     first: dict[tuple[str, object], int] = {}
     numbers = [
         first.setdefault((content.how, content.value if isinstance(content.value, str) else number), number)
         for number, content in enumerate(contents)
     ]
-    putting = _Putting(batch, sources)
-    long = sum(content.value.end - content.value.start for content in contents if isinstance(content.value, LongText))
-    ready = _ready(contents, first.values(), putting.wrong)
-    if long < _MUCH:
-        for one in ready:
-            putting.put(one)
+    writer = _ContentWriter(batch, sources)
+    long_bytes = sum(
+        content.value.end - content.value.start for content in contents if isinstance(content.value, LongText)
+    )
+    loaded = _load_contents(contents, first.values(), writer.errors)
+    if long_bytes < _THREADED_BYTES:
+        for loaded_content in loaded:
+            writer.put(loaded_content)
     else:
-        side_by_side(ready, putting.put)
-    _refuse([(contents[at], putting.wrong[number]) for at, number in enumerate(numbers) if number in putting.wrong])
-    return PutContents(each=tuple(putting.done[number] for number in numbers), at_hand=putting.at_hand)
+        run_in_threads(loaded, writer.put)
+    _raise_problems(
+        [(contents[at], writer.errors[number]) for at, number in enumerate(numbers) if number in writer.errors]
+    )
+    return StoredContents(each=tuple(writer.stored[number] for number in numbers), cached=writer.cached)
 
 
 def content_problems(contents: Iterable[Content], sources: Sources) -> Iterator[Problem]:
-    """What is wrong with the contents of a log that is refused anyhow. Nothing is put; files are opened and let go."""
+    """Yield the problems of the contents of a log that is refused already.
+
+    Nothing is put; files are only opened.
+    """
     for content in contents:
         try:
-            if content.how == "path":
-                next(sources.chunks(_encoded(content).decode()), b"")
-            elif content.how == "base64":
-                _decoded(_encoded(content))
-            elif isinstance(content.value, LongText):
-                for _ in content.value.chunks():
-                    pass
+            _try_content(content, sources)
         except UNUSABLE as error:
             yield Problem(at=content.at, message=_message(error))
 
 
-class _Putting:
-    """Puts one after another, from any thread, and notes what came of each."""
+def _try_content(content: Content, sources: Sources) -> None:
+    match content.how:
+        case "path":
+            next(sources.chunks(_encode_value(content).decode()), b"")
+        case "base64":
+            _decode_base64(_encode_value(content))
+        case "text" | "handoff":  # a handoff revision is resolved by the application; its reference is text
+            if isinstance(content.value, LongText):
+                for _ in content.value.chunks():
+                    pass
+        case unreachable:
+            assert_never(unreachable)
+
+
+class _ContentWriter:
+    """Puts contents, from any thread, and collects what was stored and the errors, by content number."""
 
     def __init__(self, batch: Batch, sources: Sources) -> None:
         self._batch = batch
         self._sources = sources
-        self._room = _AT_HAND_MOST
-        self.done: dict[int, PutContent] = {}
-        self.at_hand: dict[Digest, bytes] = {}
-        self.wrong: dict[int, ContextPlaneError] = {}
+        self._room = _CACHE_BYTES
+        self.stored: dict[int, StoredContent] = {}
+        self.cached: dict[Digest, bytes] = {}
+        self.errors: dict[int, ContextPlaneError] = {}
 
-    def put(self, ready: _Ready) -> None:
-        number, content, data = ready
+    def put(self, loaded: _LoadedContent) -> None:
+        number, content, data = loaded
         try:
-            self.done[number] = self._streamed(content) if data is None else self._bytes(content, data)
+            self.stored[number] = self._put_stream(content) if data is None else self._put_bytes(content, data)
         except UNUSABLE as error:
-            self.wrong[number] = error
+            self.errors[number] = error
         except ContextPlaneError as error:
-            _tell_place(error, content)
+            _add_place(error, content)
             raise
 
-    def _bytes(self, content: Content, data: bytes) -> PutContent:
-        if content.how == "base64":
-            data = _decoded(data)
+    def _put_bytes(self, content: Content, data: bytes) -> StoredContent:
+        match content.how:
+            case "text":
+                pass
+            case "base64":
+                data = _decode_base64(data)
+            case "path" | "handoff":
+                raise _not_loaded(content)
+            case unreachable:
+                assert_never(unreachable)
         digest = self._batch.put(data)
-        if len(data) <= _SHORT and self._room > 0:
-            self._room -= len(data) + _ENTRY
-            self.at_hand[digest] = data
-        return PutContent(stored=Stored(digest=digest, size=len(data)), suspects=secret_shapes(data))
+        if len(data) <= _CACHED_CONTENT_BYTES and self._room > 0:
+            self._room -= len(data) + _CACHE_ENTRY_BYTES
+            self.cached[digest] = data
+        return StoredContent(stored=StoredObject(digest=digest, size=len(data)), suspects=secret_shapes(data))
 
-    def _streamed(self, content: Content) -> PutContent:
-        scan = SecretScan()
-        if content.how != "path" and isinstance(content.value, LongText):
-            chunks = content.value.chunks()
-        else:
-            chunks = self._sources.chunks(_encoded(content).decode())
-        return PutContent(stored=self._batch.put_stream(_seen(chunks, scan)), suspects=scan.kinds)
+    def _put_stream(self, content: Content) -> StoredContent:
+        match content.how:
+            case "path":
+                return put_chunks(self._sources.chunks(_encode_value(content).decode()), self._batch)
+            case "text" if isinstance(content.value, LongText):
+                return put_chunks(content.value.chunks(), self._batch)
+            case "text" | "base64" | "handoff":
+                raise _not_loaded(content)
+            case unreachable:
+                assert_never(unreachable)
 
 
-def _refuse(wrong: list[tuple[Content, ContextPlaneError]]) -> None:
-    """One thing that is wrong is told as what it is, several as a log that has these problems."""
-    if len(wrong) > 1:
-        raise InvalidLog(tuple(Problem(at=one.at, message=_message(error)) for one, error in wrong))
-    for content, error in wrong:
-        _tell_place(error, content)
+def put_chunks(chunks: Iterator[bytes], batch: Batch) -> StoredContent:
+    """Put a content that comes in chunks, and search it for secrets on the way."""
+    scan = SecretScan()
+    return StoredContent(stored=batch.put_stream(_scan_chunks(chunks, scan)), suspects=scan.kinds)
+
+
+def _not_loaded(content: Content) -> TypeError:
+    """The error for a content that was not prepared: storing its `value` would store the wrong bytes."""
+    return TypeError(f"a content of kind {content.how!r} cannot be put like this: {content.at}")
+
+
+def _raise_problems(failures: list[tuple[Content, ContextPlaneError]]) -> None:
+    """Raise a single error as it is, several as an `InvalidLog` that lists them."""
+    if len(failures) > 1:
+        raise InvalidLog(tuple(Problem(at=content.at, message=_message(error)) for content, error in failures))
+    for content, error in failures:
+        _add_place(error, content)
         raise error
 
 
@@ -183,107 +222,113 @@ def _message(error: ContextPlaneError) -> str:
     return f"{error.message} ({error.at})" if error.at else error.message
 
 
-def _tell_place(error: ContextPlaneError, content: Content) -> None:
+def _add_place(error: ContextPlaneError, content: Content) -> None:
     error.at = content.at if not error.at else f"{content.at} ({error.at})"
 
 
-def _ready(
-    contents: Sequence[Content], numbers: Iterable[int], wrong: dict[int, ContextPlaneError]
-) -> Iterator[_Ready]:
-    """Each that is asked for and can be read. `wrong` takes those that cannot."""
+def _load_contents(
+    contents: Sequence[Content], numbers: Iterable[int], errors: dict[int, ContextPlaneError]
+) -> Iterator[_LoadedContent]:
+    """Yield the contents of these numbers that can be read. `errors` takes the errors of the others."""
     for number in numbers:
         content = contents[number]
         try:
-            data = None if _is_streamed(content) else _encoded(content)
+            data = None if _is_streamed(content) else _encode_value(content)
         except JsonRefused as error:
-            wrong[number] = error
+            errors[number] = error
         else:
             yield number, content, data
 
 
 def _is_streamed(content: Content) -> bool:
-    """Whether it never is in memory as a whole: a file, or a text that is very long."""
-    if content.how == "path":
-        return True
-    value = content.value
-    return content.how == "text" and isinstance(value, LongText) and value.end - value.start > _VERY_LONG
+    """Whether the content is never in memory as a whole: a file, or a very long text."""
+    match content.how:
+        case "path":
+            return True
+        case "text":
+            value = content.value
+            return isinstance(value, LongText) and value.end - value.start > _STREAMED_BYTES
+        case "base64" | "handoff":
+            return False
+        case unreachable:
+            assert_never(unreachable)
 
 
-def _seen(chunks: Iterator[bytes], scan: SecretScan) -> Iterator[bytes]:
+def _scan_chunks(chunks: Iterator[bytes], scan: SecretScan) -> Iterator[bytes]:
     for chunk in chunks:
         scan.see(chunk)
         yield chunk
 
 
-def _encoded(content: Content) -> bytes:
-    return content.value.encoded() if isinstance(content.value, LongText) else content.value.encode()
+def _encode_value(content: Content) -> bytes:
+    return content.value.to_bytes() if isinstance(content.value, LongText) else content.value.encode()
 
 
-def _decoded(data: bytes) -> bytes:
+def _decode_base64(data: bytes) -> bytes:
     try:
         return binascii.a2b_base64(data, strict_mode=True)
     except binascii.Error as error:
         raise InvalidBase64(f"not base64: {error}", hint="use the standard alphabet, padded") from error
 
 
-class Staged(Value, frozen=True):
-    """A pack whose objects are in a batch. `suspects`: where something looks like a secret, and like which.
+class StagedPack(Value, frozen=True):
+    """A pack whose objects are in a batch. `suspects`: places that look like a secret, and its kind.
 
-    `raw`: the manifest's bytes, `refs`: what it refers to. `unsearched`: of what only the beginning was looked at.
-    `at_hand`: the bytes of short contents.
+    `raw`: the bytes of the manifest. `refs`: the objects that it refers to. `unsearched`: places too large to be
+    searched for secrets to their end. `cached`: the bytes of short contents.
     """
 
     digest: Digest
     manifest: Manifest
     raw: bytes
     refs: ManifestRefs | None
-    contents: tuple[Stored, ...]
-    at_hand: dict[Digest, bytes]
+    contents: tuple[StoredObject, ...]
+    cached: dict[Digest, bytes]
     suspects: tuple[tuple[str, str], ...]
     unsearched: tuple[str, ...]
 
 
-def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: Sources) -> Staged:
-    """Put everything that a log contains, and its manifest last; nothing is visible before the batch is committed."""
-    given = [
+def stage_log(log: ExecutionLog, parent: Digest | None, batch: Batch, sources: Sources) -> StagedPack:
+    """Put the contents of a log, and its manifest last. Nothing is visible before the batch is committed."""
+    roles = [
         ("system_prompt", log.system_prompt),
         *(("prompts", prompt.content) for prompt in log.prompts),
         *(("inputs", log_file.content) for log_file in log.inputs),
         *(("steps", step.output) for step in log.steps if step.output is not None),
         *(("outputs", output.content) for output in log.outputs),
     ]
-    contents = [content for _, content in given]
+    contents = [content for _, content in roles]
     put = put_contents(contents, batch, sources)
     manifest = _manifest(log, parent, iter(put.each))
     raw = manifest_bytes(manifest)
     digest = batch.put(raw)
-    named = [(role, done.stored.digest) for (role, _), done in zip(given, put.each, strict=True)]
+    references = [(role, content.stored.digest) for (role, _), content in zip(roles, put.each, strict=True)]
     if parent is not None:
-        named.append(("parent", parent))
-    beside = tuple(_beside_contents(log))
-    return Staged(
+        references.append(("parent", parent))
+    other_texts = tuple(_search_other_texts(log))
+    return StagedPack(
         digest=digest,
         manifest=manifest,
         raw=raw,
-        refs=references_of(named, raw),
-        contents=tuple(dict.fromkeys(put_content.stored for put_content in put.each)),
-        at_hand=put.at_hand,
-        suspects=(*_suspects(contents, put), *((at, kind) for at, looked in beside for kind in looked.kinds)),
+        refs=own_references(references, raw),
+        contents=tuple(dict.fromkeys(content.stored for content in put.each)),
+        cached=put.cached,
+        suspects=(*_suspects(contents, put), *((at, kind) for at, looked in other_texts for kind in looked.kinds)),
         unsearched=(
-            *(content.at for content, done in zip(contents, put.each, strict=True) if not done.searched),
-            *(at for at, looked in beside if not looked.whole),
+            *(content.at for content, stored in zip(contents, put.each, strict=True) if not stored.searched),
+            *(at for at, looked in other_texts if not looked.whole),
         ),
     )
 
 
-def _manifest(log: ExecutionLog, parent: Digest | None, following: Iterator[PutContent]) -> Manifest:
-    """The manifest of a log. Its fields are filled in the order in which the contents were put."""
+def _manifest(log: ExecutionLog, parent: Digest | None, following: Iterator[StoredContent]) -> Manifest:
+    """The manifest of a log. `following`: the contents in the order in which they were put."""
 
     def ref() -> str:
         return str(next(following).stored.digest)
 
-    # Very many steps of one moment are nothing unusual: a log that tells no time has no other.
-    written = cache(str)
+    # Very many steps often have the same time: all steps of a log that has no times.
+    format_time = cache(str)
     system_prompt = ref()
     prompts = tuple(Prompt(role=prompt.role, content_ref=ref()) for prompt in log.prompts)
     inputs = tuple(
@@ -298,7 +343,7 @@ def _manifest(log: ExecutionLog, parent: Digest | None, following: Iterator[PutC
             parameters=step.parameters,
             output_ref="" if step.output is None else ref(),
             deterministic=step.deterministic,
-            timestamp=written(step.timestamp),
+            timestamp=format_time(step.timestamp),
         )
         for step in log.steps
     )
@@ -315,28 +360,31 @@ def _manifest(log: ExecutionLog, parent: Digest | None, following: Iterator[PutC
     )
 
 
-def _suspects(contents: Sequence[Content], put: PutContents) -> Iterator[tuple[str, str]]:
-    for content, done in zip(contents, put.each, strict=True):
-        for kind in done.suspects:
+def _suspects(contents: Sequence[Content], put: StoredContents) -> Iterator[tuple[str, str]]:
+    for content, stored in zip(contents, put.each, strict=True):
+        for kind in stored.suspects:
             yield content.at, kind
 
 
-def _beside_contents(log: ExecutionLog) -> Iterator[tuple[str, Looked]]:
-    """What looking at all the other texts of the manifest showed, place by place. Most of them stand there often."""
-    known: dict[str, Looked] = {}
+def _search_other_texts(log: ExecutionLog) -> Iterator[tuple[str, SecretScanResult]]:
+    """Search the texts of the manifest that are no contents for secrets. Yields places with a finding.
+
+    Most of these texts occur often, so each is searched once.
+    """
+    known: dict[str, SecretScanResult] = {}
     for place, value in _other_texts(log):
         if not value:
             continue
         if isinstance(value, str):
-            looked = known.get(value) or known.setdefault(value, looked_at(value))
+            looked = known.get(value) or known.setdefault(value, scan_value(value))
         else:
-            looked = looked_at(value)
+            looked = scan_value(value)
         if looked.kinds or not looked.whole:
             yield "/" + "/".join(map(str, place)), looked
 
 
 def _other_texts(log: ExecutionLog) -> Iterator[tuple[tuple[str | int, ...], Json]]:
-    """Each with the parts of its place: very few of the places are ever written."""
+    """Yield each text with the parts of its place, joined later: very few of the places are ever written."""
     yield ("model", "identifier"), log.model
     yield ("model", "parameters"), log.model_parameters
     yield ("environment",), [log.os, log.runtime, dict(log.tool_versions or {})]
@@ -349,29 +397,22 @@ def _other_texts(log: ExecutionLog) -> Iterator[tuple[tuple[str | int, ...], Jso
         yield ("steps", number, "parameters"), step.parameters
 
 
-_THREADS = 3
-_AHEAD = 4
-_KEPT_BY_ALLOCATOR = 31 << 20
-
-One = TypeVar("One")
-
-
-def side_by_side(ready: Iterable[One], act: Callable[[One], None]) -> None:
-    """Call `act` with each, in any order. The first error ends it, and is raised here."""
+def run_in_threads(items: Iterable[Item], act: Callable[[Item], None]) -> None:
+    """Call `act` with each item, in any order, in threads. The first error ends it, and is raised here."""
     import queue  # noqa: PLC0415  only many long contents need it
     import threading  # noqa: PLC0415
 
-    # Once so much was given back at once, the allocator of most Linux systems keeps what is given back later for the
-    # next content, instead of asking the kernel for fresh pages each time: a third of the time of all this.
+    # After one large block was freed, the allocator of most Linux systems keeps blocks that are freed later for the
+    # next content, instead of asking the kernel for fresh pages each time. That saves a third of the time.
     bytearray(_KEPT_BY_ALLOCATOR)
-    todo: queue.Queue[One | None] = queue.Queue(_AHEAD)
+    todo: queue.Queue[Item | None] = queue.Queue(_QUEUE_LENGTH)
     errors: list[BaseException] = []
 
     def work() -> None:
-        while (one := todo.get()) is not None:
+        while (item := todo.get()) is not None:
             try:
                 if not errors:
-                    act(one)
+                    act(item)
             except BaseException as error:  # noqa: BLE001  raised again below, in the thread of the caller
                 errors.append(error)
 
@@ -379,17 +420,17 @@ def side_by_side(ready: Iterable[One], act: Callable[[One], None]) -> None:
     for thread in threads:
         thread.start()
     try:
-        for one in ready:
-            todo.put(one)
+        for item in items:
+            todo.put(item)
             if errors:
                 break
     finally:
-        _end(threads, todo)
+        _stop_threads(threads, todo)
     if errors:
         raise errors[0]
 
 
-def _end(threads: "list[threading.Thread]", todo: "queue.Queue[One | None]") -> None:
+def _stop_threads(threads: "list[threading.Thread]", todo: "queue.Queue[Item | None]") -> None:
     for _ in threads:
         todo.put(None)
     for thread in threads:

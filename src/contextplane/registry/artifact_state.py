@@ -1,15 +1,17 @@
-"""The lifecycle, as a table and as a fold. Before publication, a state belongs to a digest: new bytes start at draft.
+"""The lifecycle before publication, as a table and as a fold.
+
+A state belongs to a digest: new bytes start at draft.
 
     draft -> linted -> reviewed -> signed -> published -> pinned -> observed -> promoted | rolled back
                                              published -> deprecated -> revoked
 
-It reads nothing: events that were checked come in, a state comes out. The same events always give the same state.
+The fold is pure: verified events in, a state out. The same events always give the same state.
 
-A key that is revoked from before an event on takes away what that event made possible. What others did upon it is on
-record and stays readable, and stands for nothing: the state as it looked before is kept beside the one of today.
+If the key of an event is revoked from a time before it, the event loses its effect. What others built on it stays
+readable and has no effect either. The state that ignores revocations is carried beside the current one.
 
-Who is whose key is that of the time of an event, so that a rotation later on unmakes nothing that was done; whoever
-goes on from a state asks what was known by then (`as_known`).
+Rotations count as of the time of an event, so that a later rotation undoes nothing. `after_rotations` applies those
+that are known by the time of the caller.
 """
 
 from collections.abc import Callable
@@ -23,36 +25,46 @@ from contextplane.model.value import Value
 from contextplane.registry.errors import ArtifactUnknown, TransitionRefused
 from contextplane.registry.events import (
     Actor,
+    CatalogReference,
     Change,
     Drafted,
     EventInvalid,
-    Happened,
-    JudgedWith,
     Linted,
     Review,
     Signed,
     Verdict,
+    VerifiedEvent,
     kind_of,
 )
 
-__all__ = ["FOUR", "FROM", "REVIEWS", "ArtifactState", "Kin", "Reviewed", "Stage", "allowed", "refuse_transition"]
+__all__ = [
+    "ALLOWED_STAGES",
+    "REQUIRED_REVIEWS",
+    "REVIEW_ROLES",
+    "ArtifactState",
+    "ReviewRecord",
+    "RotationLookup",
+    "Stage",
+    "is_allowed",
+    "refuse_transition",
+]
 
-FOUR = ("architecture", "security", "data", "evaluation")
-"""The roles of reviewers. Whoever reviews in one of them counts for that one and no other of them."""
+REVIEW_ROLES = ("architecture", "security", "data", "evaluation")
+"""The roles of reviewers. A reviewer counts for one of them only."""
 
-REVIEWS: dict[ArtifactKind, tuple[str, ...]] = {
-    "context_pack": FOUR,
+REQUIRED_REVIEWS: dict[ArtifactKind, tuple[str, ...]] = {
+    "context_pack": REVIEW_ROLES,
     "overlay": ("architecture", "security"),
     "decision_catalog": ("architecture", "security"),
 }
-"""Which of them every artifact of a kind needs, whatever changed."""
+"""The roles that must review every artifact of a kind, whatever changed."""
 
-Kin = Callable[[str], frozenset[str]]
-"""The keys of whoever has a key, itself among them."""
+RotationLookup = Callable[[str], frozenset[str]]
+"""Maps a key id to all keys linked to it by rotation, itself included."""
 
 Stage = Literal["unknown", "draft", "linted", "reviewed", "signed", "published", "deprecated", "revoked"]
 
-FROM: dict[str, tuple[Stage, ...]] = {
+ALLOWED_STAGES: dict[str, tuple[Stage, ...]] = {
     "drafted": ("unknown",),
     "linted": ("draft", "linted", "reviewed", "signed"),
     "reviewed": ("linted", "reviewed", "signed"),
@@ -70,28 +82,29 @@ FROM: dict[str, tuple[Stage, ...]] = {
     "promoted": ("published",),
     "alias_set": ("published", "deprecated"),
 }
-"""In which stages of a digest or a version a change may be made. What is not in it does not depend on the stage."""
+"""Maps a change to the stages in which it may be made. A change that is not listed does not depend on the stage."""
 
 
-def allowed(kind: str, stage: Stage) -> bool:
-    return kind not in FROM or stage in FROM[kind]
+def is_allowed(kind: str, stage: Stage) -> bool:
+    """Whether a change may be made in a stage."""
+    return kind not in ALLOWED_STAGES or stage in ALLOWED_STAGES[kind]
 
 
 def refuse_transition(kind: str, stage: Stage, *, at: str, hint: str = "") -> None:
     """Refuse a change that this stage does not allow."""
-    if not allowed(kind, stage):
+    if not is_allowed(kind, stage):
         raise TransitionRefused(
-            f"{kind} takes {' or '.join(FROM[kind])}, and it is {stage}",
+            f"{kind} takes {' or '.join(ALLOWED_STAGES[kind])}, and it is {stage}",
             at=at,
             hint=hint or "the order is draft, linted, reviewed, signed, published, pinned",
-            details={"change": kind, "stage": stage, "allowed_in": list(FROM[kind])},
+            details={"change": kind, "stage": stage, "allowed_in": list(ALLOWED_STAGES[kind])},
         )
 
 
-class Reviewed(Value, frozen=True):
-    """What a reviewer last said, and in which role. `roles`: all that the key had then.
+class ReviewRecord(Value, frozen=True):
+    """The last verdict of a reviewer, and its role. `roles`: all that the key had then.
 
-    It `counts` unless the key is the author's, or was not to be trusted any more.
+    It `counts` unless the key is the author's, or was revoked by then.
     """
 
     key_id: str
@@ -104,9 +117,10 @@ class Reviewed(Value, frozen=True):
 
 
 class ArtifactState(Value, frozen=True):
-    """A digest before publication. `needed` are the roles that must review it, `signers` the keys that signed it.
+    """A digest before publication.
 
-    `then`: the same, had no key been revoked since; None where that is no other state.
+    `needed`: the roles that must review it. `signers`: the keys that signed it.
+    `unrevoked`: the state that ignores revocations; None if it is the same.
     """
 
     digest: Digest
@@ -119,125 +133,125 @@ class ArtifactState(Value, frozen=True):
     author: str = ""
     needed: tuple[str, ...] = ()
     report: str = ""
-    catalogs: tuple[JudgedWith, ...] = ()
-    reviews: tuple[Reviewed, ...] = ()
+    catalogs: tuple[CatalogReference, ...] = ()
+    reviews: tuple[ReviewRecord, ...] = ()
     envelope: str = ""
     threshold: int = 1
     signers: tuple[str, ...] = ()
-    then: "ArtifactState | None" = None
+    unrevoked: "ArtifactState | None" = None
 
     @property
-    def as_it_was(self) -> "ArtifactState":
-        """The state, had no key been revoked since."""
-        return self.then or self
+    def ignoring_revocations(self) -> "ArtifactState":
+        """The state as if no key had been revoked since."""
+        return self.unrevoked or self
 
     @property
     def name(self) -> PackRef:
-        """What it calls itself, as its author recorded it."""
+        """The reference under which its author recorded it."""
         if self.ref is None:
             raise ArtifactUnknown("nobody recorded it", at=str(self.digest), hint="'ctx lint FILE --record' does")
         return self.ref
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The roles whose review is still needed. A reviewer who has several counts for the one he named.
+        """The roles whose review is still needed. A reviewer with several roles counts for the one named.
 
-        An owner's role of a DecisionSpec is satisfied by any reviewer who has it.
+        The owner's role of a DecisionSpec is satisfied by any reviewer who has it.
         """
         named = {approval.role for approval in self.approvals}
         held = {role for approval in self.approvals for role in approval.roles}
-        return tuple(role for role in self.needed if role not in (named if role in FOUR else held))
+        return tuple(role for role in self.needed if role not in (named if role in REVIEW_ROLES else held))
 
     @property
-    def approvals(self) -> tuple[Reviewed, ...]:
+    def approvals(self) -> tuple[ReviewRecord, ...]:
         """The approvals that count."""
         return tuple(review for review in self.reviews if review.verdict == "approve" and review.counts)
 
     @property
-    def rejected(self) -> tuple[Reviewed, ...]:
-        """Rejections that stand until their reviewer approves. Those of keys that are not trusted do not."""
-        standing = (review for review in self.reviews if review.verdict == "reject" and review.counts)
-        return tuple(one for one in standing if one.role in self.needed)
+    def rejected(self) -> tuple[ReviewRecord, ...]:
+        """Rejections that stand until their reviewer approves. Those of untrusted keys do not stand."""
+        rejections = (review for review in self.reviews if review.verdict == "reject" and review.counts)
+        return tuple(review for review in rejections if review.role in self.needed)
 
-    def as_known(self, kin: Kin) -> "ArtifactState":
-        """The state by whose keys they are: of several reviews of one person the last counts, of the author's none."""
-        reviews: list[Reviewed] = []
+    def after_rotations(self, rotated_keys: RotationLookup) -> "ArtifactState":
+        """Attribute keys to people: of several reviews of one person the last counts, of the author none."""
+        reviews: list[ReviewRecord] = []
         for review in self.reviews:
-            family = kin(review.key_id)
-            counts = review.counts and self.author not in family
-            reviews = [*(other for other in reviews if other.key_id not in family), replace(review, counts=counts)]
-        then = None if self.then is None else self.then.as_known(kin)
+            linked = rotated_keys(review.key_id)
+            counts = review.counts and self.author not in linked
+            reviews = [*(other for other in reviews if other.key_id not in linked), replace(review, counts=counts)]
+        unrevoked = None if self.unrevoked is None else self.unrevoked.after_rotations(rotated_keys)
         if tuple(reviews) == self.reviews:
-            return replace(self, then=then)
-        return _settled(replace(self, reviews=tuple(reviews), then=then))
+            return replace(self, unrevoked=unrevoked)
+        return _with_review_stage(replace(self, reviews=tuple(reviews), unrevoked=unrevoked))
 
     def issuer_of(self, change: Change) -> str:
-        """Whose artifact a change is about."""
+        """The issuer of the artifact that a change is about."""
         return change.issuer if isinstance(change, Drafted) else self.issuer
 
-    def after_event(self, happened: Happened) -> "ArtifactState":
-        """The state after one more event, or a refusal."""
-        if self.then is None and not happened.by.revoked:
-            return self._after(happened)
-        # It was allowed when it was written if it is allowed in one of the two: what is known of keys only grew since.
-        trusted = replace(happened, by=replace(happened.by, revoked=False))
-        now, then = _after_or_none(self, happened), _after_or_none(self.as_it_was, trusted)
-        if now is None and then is None:
-            return self._after(happened)
-        now = now or replace(self, seq=happened.event.seq, head=happened.digest)
-        return replace(now, then=then or self.as_it_was)
+    def after_event(self, verified: VerifiedEvent) -> "ArtifactState":
+        """Fold one more event, or refuse it."""
+        if self.unrevoked is None and not verified.by.revoked:
+            return self._after(verified)
+        # It was allowed when it was written if it is allowed in one of the two: revocations only grow.
+        trusted = replace(verified, by=replace(verified.by, revoked=False))
+        now, unrevoked = _after_or_none(self, verified), _after_or_none(self.ignoring_revocations, trusted)
+        if now is None and unrevoked is None:
+            return self._after(verified)
+        now = now or replace(self, seq=verified.event.seq, head=verified.digest)
+        return replace(now, unrevoked=unrevoked or self.ignoring_revocations)
 
-    def _after(self, happened: Happened) -> "ArtifactState":
-        change = happened.change
+    def _after(self, verified: VerifiedEvent) -> "ArtifactState":
+        change = verified.change
         if not isinstance(change, Drafted | Linted | Review | Signed):
-            raise EventInvalid(f"{kind_of(change)} is no change of an artifact", at=happened.event.subject)
+            raise EventInvalid(f"{kind_of(change)} is no change of an artifact", at=verified.event.subject)
         refuse_transition(kind_of(change), self.stage, at=str(self.ref or self.digest))
-        state = replace(self, seq=happened.event.seq, head=happened.digest)
+        state = replace(self, seq=verified.event.seq, head=verified.digest)
         match change:
             case Drafted():
                 ref = PackRef(change.id, change.version)
                 return replace(
-                    state, stage="draft", kind=change.kind, ref=ref, issuer=change.issuer, author=happened.by.key_id
+                    state, stage="draft", kind=change.kind, ref=ref, issuer=change.issuer, author=verified.by.key_id
                 )
             case Linted():
-                needed = tuple(dict.fromkeys((*REVIEWS[self.kind], *change.roles)))
-                return _settled(replace(state, report=change.report, needed=needed, catalogs=change.catalogs))
+                needed = tuple(dict.fromkeys((*REQUIRED_REVIEWS[self.kind], *change.roles)))
+                return _with_review_stage(replace(state, report=change.report, needed=needed, catalogs=change.catalogs))
             case Review():
-                return _settled(replace(state, reviews=_reviews(self, change, happened)))
+                return _with_review_stage(replace(state, reviews=_with_review(self, change, verified)))
             case Signed():
-                return _signed(state, change, happened.by)
+                return _with_signature(state, change, verified.by)
 
 
-def _after_or_none(state: ArtifactState, happened: Happened) -> ArtifactState | None:
+def _after_or_none(state: ArtifactState, verified: VerifiedEvent) -> ArtifactState | None:
     try:
-        return state._after(happened)  # noqa: SLF001  the same class
+        return state._after(verified)  # noqa: SLF001  the same class
     except TransitionRefused:
         return None
 
 
-def _reviews(state: ArtifactState, change: Review, happened: Happened) -> tuple[Reviewed, ...]:
-    """What a reviewer says last, with whichever of his keys, is what he says."""
-    by = happened.by
-    said = Reviewed(
+def _with_review(state: ArtifactState, change: Review, verified: VerifiedEvent) -> tuple[ReviewRecord, ...]:
+    """Add a review. It replaces earlier ones of the same person, by any key of that person."""
+    by = verified.by
+    latest = ReviewRecord(
         key_id=by.key_id,
         role=change.role,
         verdict=change.verdict,
         roles=tuple(sorted({role for grant in by.grants for role in grant.roles})),
-        reason=happened.event.reason,
-        at=happened.event.at,
-        counts=not by.revoked and state.author not in by.family,
+        reason=verified.event.reason,
+        at=verified.event.at,
+        counts=not by.revoked and state.author not in by.rotated_keys,
     )
-    return (*(review for review in state.reviews if review.key_id not in by.family), said)
+    return (*(review for review in state.reviews if review.key_id not in by.rotated_keys), latest)
 
 
-def _settled(state: ArtifactState) -> ArtifactState:
-    """Reviewed when every role is there and no rejection stands; else no signature holds any longer."""
+def _with_review_stage(state: ArtifactState) -> ArtifactState:
+    """Set the stage: reviewed if no role is missing and no rejection stands; else signatures are void."""
     if state.missing or state.rejected:
         return replace(state, stage="linted", signers=(), envelope="")
     return state if state.stage == "signed" else replace(state, stage="reviewed")
 
 
-def _signed(state: ArtifactState, change: Signed, actor: Actor) -> ArtifactState:
+def _with_signature(state: ArtifactState, change: Signed, actor: Actor) -> ArtifactState:
     signers = state.signers if actor.revoked else tuple(dict.fromkeys((*state.signers, actor.key_id)))
     enough = len(signers) >= change.threshold
     return replace(

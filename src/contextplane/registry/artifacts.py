@@ -1,4 +1,7 @@
-"""Artifacts as the registry keeps them: canonical bytes, whose digest is what is reviewed, signed and published."""
+"""Artifacts as the registry stores them: canonical bytes.
+
+Their digest is what is reviewed, signed and published.
+"""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -24,7 +27,7 @@ class ArtifactInvalid(ContextPlaneError):
 
 
 class Candidate(Value, frozen=True):
-    """An artifact, typed, as a value, and as the bytes that are kept."""
+    """An artifact as a typed document, as a JSON value, and as the bytes that are stored."""
 
     kind: ArtifactKind
     document: Artifact
@@ -45,19 +48,19 @@ class Candidate(Value, frozen=True):
 
     @property
     def tenant(self) -> Tenant | None:
-        """Whose it is; an overlay is of the tenant whose pack it is for."""
+        """The tenant of the document; None for an overlay, which belongs to the tenant of its pack."""
         if isinstance(self.document, ContextPack):
             return self.document.pack_meta.tenant
         return self.document.tenant if isinstance(self.document, DecisionCatalog) else None
 
 
 def candidate(value: Json) -> Candidate:
-    """What a document is, by what it calls itself."""
-    named = value if isinstance(value, dict) else {}
+    """Type a document by the id field that it has, or refuse it."""
+    fields = value if isinstance(value, dict) else {}
     kind: ArtifactKind = "context_pack"
-    if "overlay_id" in named:
+    if "overlay_id" in fields:
         kind = "overlay"
-    elif "catalog_id" in named:
+    elif "catalog_id" in fields:
         kind = "decision_catalog"
     document = typed_or_problems(value, FORMS[kind])
     if isinstance(document, tuple):
@@ -74,7 +77,7 @@ def candidate(value: Json) -> Candidate:
 
 
 def read_artifact(data: bytes) -> Candidate:
-    """An artifact that is kept. Bytes in another than the canonical form are not one."""
+    """Read a stored artifact. Bytes that are not in canonical form are refused."""
     parsed = parse(data)
     if parsed.canonical != data:
         raise ArtifactInvalid("its bytes are not in canonical form", hint="RFC 8785")
@@ -82,7 +85,7 @@ def read_artifact(data: bytes) -> Candidate:
 
 
 def lineage_of(catalogs: Sequence[Candidate]) -> tuple[Lineage, ...]:
-    """Decision catalogs as they stand in a lineage: in the order of their names, because none comes before another."""
+    """The lineage entries of decision catalogs, ordered by name, because none has precedence."""
     return tuple(
         Lineage(ref=str(catalog.ref), digest=str(catalog.digest))
         for catalog in sorted(catalogs, key=lambda catalog: str(catalog.ref))

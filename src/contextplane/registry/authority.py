@@ -1,12 +1,10 @@
-"""Who may do what, as a table. A right is held by the key that signs an event, under the keyring of its time.
+"""Rights to change the registry, as a table, and the history of the keyring that grants them.
 
-An owner may do what a publisher and an operator may. A review takes the very role it is made in: nobody reviews as a
-security reviewer because he owns the keyring.
+A right is held by the key that signs an event, under the keyring of its time. An owner has the rights of a publisher
+and an operator. A review takes exactly the role it is made in: owning the keyring does not make a security reviewer.
 
-The keyring as it was at each of its changes: an event of the registry is judged by the one that it was made under.
-
-What a role allowed then stays done when the role is taken away later. A revocation is different: it reaches back, so
-whoever reads an event asks the newest keyring about it.
+An event of the registry is judged by the keyring that it was made under: it stays valid when the role is taken away
+later. A revocation is different. It reaches back, so readers check it in the newest keyring.
 """
 
 from collections.abc import Iterable
@@ -19,18 +17,18 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import StreamsView
 from contextplane.registry.errors import ActorNotAllowed
 from contextplane.registry.events import Actor, Change, EventInvalid, Grant, RegistryEvent, Review, kind_of
-from contextplane.trust.dsse import Envelope, decoded
-from contextplane.trust.keyring import KEYRING, KeyringEvent, KeyRotation, TrustedKeys, changed, read_change
+from contextplane.trust.dsse import Envelope, decode_base64
+from contextplane.trust.keyring import KEYRING, KeyringEvent, KeyRotation, TrustedKeys, apply_change, read_keyring_event
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten
 
-__all__ = ["OPERATOR", "PUBLISHER", "RIGHTS", "Keyrings", "Right", "authorise"]
+__all__ = ["OPERATOR", "PUBLISHER", "RIGHTS", "KeyringHistory", "Right", "authorise"]
 
 PUBLISHER = "publisher"
 OPERATOR = "operator"
 
 Right = Literal["anybody", "reviewer", "issuer", "publisher", "operator"]
-"""`anybody`: whoever is trusted. `reviewer`: who has the role of the review. `issuer`: any key of the issuer of the
-artifact. `publisher`: of that issuer, in this role. `operator`: in this role, of whatever issuer."""
+"""`anybody`: any trusted key. `reviewer`: a key with the role of the review. `issuer`: any key of the issuer of the
+artifact. `publisher`: a key of that issuer with this role. `operator`: a key of any issuer with this role."""
 
 RIGHTS: dict[str, Right] = {
     "drafted": "anybody",
@@ -58,9 +56,12 @@ RIGHTS: dict[str, Right] = {
 
 
 def authorise(change: Change, actor: Actor, issuer: str) -> None:
-    """Refuse a change that its actor may not make. `issuer`: whose artifact it is about, where it is about one."""
+    """Refuse a change that its actor may not make.
+
+    `issuer`: the issuer of the artifact that the change is about; empty if it is about none.
+    """
     right = RIGHTS[kind_of(change)]
-    if right == "anybody" or _has(right, change, actor, issuer):
+    if right == "anybody" or _has_right(right, change, actor, issuer):
         return
     needed = {
         "reviewer": f"the role {change.role if isinstance(change, Review) else ''}",
@@ -75,7 +76,7 @@ def authorise(change: Change, actor: Actor, issuer: str) -> None:
     )
 
 
-def _has(right: Right, change: Change, actor: Actor, issuer: str) -> bool:
+def _has_right(right: Right, change: Change, actor: Actor, issuer: str) -> bool:
     if right == "reviewer":
         return isinstance(change, Review) and actor.holds(change.role)
     if right == "issuer":
@@ -85,10 +86,10 @@ def _has(right: Right, change: Change, actor: Actor, issuer: str) -> bool:
     return actor.holds(OPERATOR) or actor.holds(OWNER)
 
 
-class Keyrings:
-    """The newest keyring, which somebody followed and trusts, and all before it.
+class KeyringHistory:
+    """The newest keyring, which the caller has verified, and all versions before it.
 
-    The bodies need no second look at their signatures: each names the one before it, and the newest is known.
+    The signatures of stored events are not checked again: each event names the one before it, and the last is known.
     """
 
     def __init__(self, now: TrustedKeys, bodies: Iterable[bytes]) -> None:
@@ -96,86 +97,84 @@ class Keyrings:
         self._bodies = tuple(bodies)[: now.seq]
 
     @classmethod
-    def of(cls, streams: StreamsView, now: TrustedKeys) -> "Keyrings":
-        """All keyrings of a catalog, the newest of which is `now`."""
+    def of(cls, streams: StreamsView, now: TrustedKeys) -> "KeyringHistory":
+        """Read all keyrings of a catalog, the newest of which is `now`."""
         return cls(now, (event.body for event in streams.read(STREAM)))
 
     def at(self, seq: int) -> TrustedKeys:
-        """The keyring after so many changes."""
+        """The keyring after `seq` changes."""
         if seq == self.now.seq:
             return self.now
-        if not 0 < seq < len(self._all):
+        if not 0 < seq < len(self._versions):
             raise EventInvalid(f"made under change {seq} of the keyring, which has {self.now.seq}")
-        return self._all[seq]
+        return self._versions[seq]
 
-    def fits(self, event: RegistryEvent, at: Timestamp) -> bool:
+    def is_newest_for(self, event: RegistryEvent, at: Timestamp) -> bool:
         """Whether the keyring that an event names was the newest at its time."""
         if at < self.at(event.keyring).as_of:
             return False
         return event.keyring == self.now.seq or at <= self.at(event.keyring + 1).as_of
 
     def actor(self, key_id: str, seq: int, at: Timestamp) -> Actor | None:
-        """What a key was at a time under a keyring; None when it was no good key then."""
-        grants = _good(self.at(seq), key_id, at)
+        """The roles of a key at a time under a keyring; None if it was not valid then."""
+        grants = _grants(self.at(seq), key_id, at)
         if not grants:
             return None
-        family = tuple(sorted(self.kin(key_id, seq)))
-        return Actor(key_id=key_id, grants=grants, family=family, revoked=self.is_revoked(key_id, at))
+        linked = tuple(sorted(self.rotated_keys(key_id, seq)))
+        return Actor(key_id=key_id, grants=grants, rotated_keys=linked, revoked=self.is_revoked(key_id, at))
 
     def public_key(self, key_id: str) -> PublicKey | None:
-        """A key that is or was trusted."""
+        """A key that is or was trusted, by its id."""
         keys = (issuer.key(key_id) for issuer in self.now.issuers)
         return next((key.key for key in keys if key is not None), None)
 
     def is_revoked(self, key_id: str, at: Timestamp) -> bool:
-        """Whether by the newest keyring a key was not to be trusted any more at a time."""
-        trusted_keys = [key for issuer in self.now.issuers if (key := issuer.key(key_id)) is not None]
-        return any(key.state_at(at) == "revoked" for key in trusted_keys)
+        """Whether a key was revoked at a time, by the newest keyring."""
+        entries = [key for issuer in self.now.issuers if (key := issuer.key(key_id)) is not None]
+        return any(key.state_at(at) == "revoked" for key in entries)
 
-    def good_at(self, at: Timestamp) -> tuple[PublicKey, ...]:
-        """All keys that were good at a time by a keyring of that time, and are not revoked from before it on."""
-        return tuple(key for key in self.good_then(at) if not self.is_revoked(key.key_id, at))
+    def trusted_keys_at(self, at: Timestamp) -> tuple[PublicKey, ...]:
+        """All keys that were valid at a time by a keyring of that time and are not revoked from before it."""
+        return tuple(key for key in self.trusted_keys_then(at) if not self.is_revoked(key.key_id, at))
 
-    def good_then(self, at: Timestamp) -> tuple[PublicKey, ...]:
-        """All keys that were good at a time by a keyring of that time, whatever is known of them since."""
+    def trusted_keys_then(self, at: Timestamp) -> tuple[PublicKey, ...]:
+        """All keys that were valid at a time by a keyring of that time, later revocations ignored."""
         if at > self.now.as_of:
-            fitting = [self.now]
+            keyrings = [self.now]
         else:
-            later = [*self._all[1:], None]
-            fitting = [
-                trusted_keys
-                for trusted_keys, after in zip(self._all, later, strict=True)
-                if trusted_keys.as_of <= at and (after is None or at <= after.as_of)
+            later = [*self._versions[1:], None]
+            keyrings = [
+                keyring
+                for keyring, after in zip(self._versions, later, strict=True)
+                if keyring.as_of <= at and (after is None or at <= after.as_of)
             ]
-        keys = {key.key for trusted_keys in fitting for issuer in trusted_keys.issuers for key in issuer.keys}
-        return tuple(
-            sorted(key for key in keys if any(_good(trusted_keys, key.key_id, at) for trusted_keys in fitting))
-        )
+        keys = {key.key for keyring in keyrings for issuer in keyring.issuers for key in issuer.keys}
+        return tuple(sorted(key for key in keys if any(_grants(keyring, key.key_id, at) for keyring in keyrings)))
 
-    def kin(self, key_id: str, seq: int) -> frozenset[str]:
-        """The keys of whoever had this key under a keyring: those that it was rotated from and into, and itself.
+    def rotated_keys(self, key_id: str, seq: int) -> frozenset[str]:
+        """All keys linked to a key by rotation under a keyring, itself included: the keys of one person.
 
-        Who takes over a colleague's key later was another person before that.
+        A later rotation does not count: a person who takes over a colleague's key was another person before that.
         """
-        return self._families[seq].get(key_id, frozenset({key_id}))
+        return self._rotations[seq].get(key_id, frozenset({key_id}))
 
     @cached_property
-    def _all(self) -> tuple[TrustedKeys, ...]:
+    def _versions(self) -> tuple[TrustedKeys, ...]:
         keys = TrustedKeys()
-        every = [keys]
+        versions = [keys]
         for event, head in self._events:
             at = Timestamp.parse(event.at)
-            keys = TrustedKeys(seq=event.seq, head=head, as_of=at, issuers=changed(keys.issuers, event.change, at))
-            every.append(keys)
-        return tuple(every)
+            keys = TrustedKeys(seq=event.seq, head=head, as_of=at, issuers=apply_change(keys.issuers, event.change, at))
+            versions.append(keys)
+        return tuple(versions)
 
     @cached_property
     def _events(self) -> tuple[tuple[KeyringEvent, str], ...]:
-        """Every change, each with its digest; or a refusal, when they do not lead to the newest keyring."""
+        """Every change with its digest; refused if they do not lead to the newest keyring."""
         events: list[tuple[KeyringEvent, str]] = []
         head = ""
         for body in self._bodies:
-            event = read_change(Envelope.parse(body, payload_type=KEYRING).payload)
+            event = read_keyring_event(Envelope.parse(body, payload_type=KEYRING).payload)
             if (event.seq, event.previous) != (len(events) + 1, head):
                 raise KeyringRewritten(f"event {event.seq} does not follow event {len(events)}", at=STREAM)
             head = Digest.of(body).hex
@@ -185,24 +184,24 @@ class Keyrings:
         return tuple(events)
 
     @cached_property
-    def _families(self) -> tuple[dict[str, frozenset[str]], ...]:
-        """Who is whose key, after each change."""
-        families: dict[str, frozenset[str]] = {}
-        every = [families]
+    def _rotations(self) -> tuple[dict[str, frozenset[str]], ...]:
+        """Per keyring version: key id -> all keys linked to it by rotation."""
+        rotations: dict[str, frozenset[str]] = {}
+        versions = [rotations]
         for event, _ in self._events:
             change = event.change
             if isinstance(change, KeyRotation):
-                new = PublicKey(decoded(change.key, at="/change/key")).key_id
+                new = PublicKey(decode_base64(change.key, at="/change/key")).key_id
                 none = frozenset[str]()
-                family = families.get(change.old, none) | families.get(new, none) | {change.old, new}
-                families = families | dict.fromkeys(family, family)
-            every.append(families)
-        return tuple(every)
+                linked = rotations.get(change.old, none) | rotations.get(new, none) | {change.old, new}
+                rotations = rotations | dict.fromkeys(linked, linked)
+            versions.append(rotations)
+        return tuple(versions)
 
 
-def _good(keys: TrustedKeys, key_id: str, at: Timestamp) -> tuple[Grant, ...]:
-    """What issuers give a key that is good at a time; one that is revoked anywhere is good nowhere."""
-    found = [(issuer.name, key) for issuer in keys.issuers if (key := issuer.key(key_id)) is not None]
-    if any(key.state_at(at) == "revoked" for _, key in found):
+def _grants(keys: TrustedKeys, key_id: str, at: Timestamp) -> tuple[Grant, ...]:
+    """The grants of a key that is valid at a time; a key that is revoked for any issuer has none."""
+    entries = [(issuer.name, key) for issuer in keys.issuers if (key := issuer.key(key_id)) is not None]
+    if any(key.state_at(at) == "revoked" for _, key in entries):
         return ()
-    return tuple(Grant(issuer=name, roles=key.roles) for name, key in found if key.state_at(at) == "valid")
+    return tuple(Grant(issuer=name, roles=key.roles) for name, key in entries if key.state_at(at) == "valid")

@@ -1,4 +1,4 @@
-"""Why the registry refuses something: one class for each reason that several of its parts have."""
+"""Errors that several modules of the registry raise, one class per reason."""
 
 from typing import ClassVar
 
@@ -32,7 +32,10 @@ class RegistryUntrusted(ContextPlaneError):
 
 
 class TransitionRefused(ContextPlaneError):
-    """A change that the state of its subject does not allow. `details` has the state and those that would allow it."""
+    """A change that the state of its subject does not allow.
+
+    `details` has the state and those that would allow it.
+    """
 
     code: ClassVar[str] = "lifecycle_transition_refused"
     family: ClassVar[Family] = "refused"
@@ -74,7 +77,10 @@ class VersionRevoked(ContextPlaneError):
 
 
 class WrongKind(ContextPlaneError):
-    """A reference to a document of another kind than is asked for: an overlay for a pack, a pack for a catalog."""
+    """A reference to a document of another kind than is asked for.
+
+    For example an overlay for a pack, or a pack for a catalog.
+    """
 
     code: ClassVar[str] = "reference_of_wrong_kind"
     family: ClassVar[Family] = "refused"

@@ -1,11 +1,10 @@
-"""An event of the registry: a change, with who made it, when, why, and where it stands. Signed by its actor.
+"""The events of the registry: a closed set of changes, and the signed event around each of them.
 
-An event names its stream and number, the event before it there, its entry in the log and the keyring that it was
-made under. So none can be moved, left out or exchanged without a signature that no longer fits.
+A change says what happened and decides nothing. Objects are named by their digests. The event around it has the actor,
+the time and the reason. It names its stream and number, the event before it in the stream, its entry in the log and the
+keyring that it was made under. So no event can be moved, left out or exchanged without breaking a signature.
 
-What can happen in the registry: a closed set, one class for each. They say what happened and decide nothing.
-
-Who did it, when and why stands in the event around it (`events.py`). Objects are named by their digests.
+Class names may change; the tags and fields are stored and signed, and never do.
 """
 
 from typing import Annotated, ClassVar, Literal, cast
@@ -23,7 +22,7 @@ from contextplane.model.terms import Identifier, Semver
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Document, Value
 from contextplane.ports.keys import Signer
-from contextplane.trust.dsse import Envelope, sealed
+from contextplane.trust.dsse import Envelope, make_envelope
 
 __all__ = [
     "PAYLOAD_TYPE",
@@ -33,6 +32,7 @@ __all__ = [
     "AliasSet",
     "Approval",
     "ArtifactChange",
+    "CatalogReference",
     "Change",
     "ChangeInvalid",
     "Deprecated",
@@ -43,10 +43,8 @@ __all__ = [
     "EventInvalid",
     "GoldenOutcome",
     "Grant",
-    "Happened",
     "IncidentClosed",
     "IncidentOpened",
-    "JudgedWith",
     "Linted",
     "Observed",
     "Pin",
@@ -66,12 +64,13 @@ __all__ = [
     "Trigger",
     "Unpinned",
     "Verdict",
+    "VerifiedEvent",
     "VersionChange",
-    "checked_change",
+    "check_change",
     "kind_of",
     "objects_of",
     "read_event",
-    "written",
+    "sign_event",
 ]
 
 Verdict = Literal["approve", "reject"]
@@ -94,22 +93,22 @@ _Roles = Annotated[tuple[Identifier, ...], Meta(max_length=64)]
 _Words = Annotated[str, Meta(min_length=1, max_length=500)]
 
 
-class JudgedWith(Document, frozen=True):
-    """A published decision catalog that a pack was judged together with: its rules are bound to decisions of it."""
+class CatalogReference(Document, frozen=True):
+    """A published decision catalog that a pack was linted with: rules of the pack bind its decisions."""
 
     id: Identifier
     version: Semver
     digest: _Digest
 
 
-_Catalogs = Annotated[tuple[JudgedWith, ...], Meta(max_length=16)]
+_Catalogs = Annotated[tuple[CatalogReference, ...], Meta(max_length=16)]
 
 
 # --- the life of a digest: registry/artifact/<hex> --------------------------------------------------------------------
 
 
 class Drafted(Document, frozen=True, tag_field="change", tag="drafted"):
-    """These bytes are known, and nothing more. Whoever signs this is the author."""
+    """An author recorded these bytes. The signer of this event is the author."""
 
     kind: ArtifactKind
     id: Identifier
@@ -118,9 +117,10 @@ class Drafted(Document, frozen=True, tag_field="change", tag="drafted"):
 
 
 class Linted(Document, frozen=True, tag_field="change", tag="linted"):
-    """All gates passed. `roles` must review it, because of what changed since `after`, the version before, if any.
+    """All gates passed.
 
-    `catalogs`: those with which it passed; without any, it did so alone.
+    `roles` must review it, because of what changed since `after`, the version before, if any. `catalogs`: those with
+    which it passed; empty if it passed alone.
     """
 
     report: _Digest
@@ -130,14 +130,14 @@ class Linted(Document, frozen=True, tag_field="change", tag="linted"):
 
 
 class Review(Document, frozen=True, tag_field="change", tag="reviewed"):
-    """Somebody looked at these bytes in a role."""
+    """A reviewer gave a verdict on these bytes in a role."""
 
     role: Identifier
     verdict: Verdict
 
 
 class Signed(Document, frozen=True, tag_field="change", tag="signed"):
-    """The issuer's signature is attached: an envelope with all signatures so far. `threshold` is what is asked for."""
+    """The issuer signed: `envelope` has all signatures so far, `threshold` is the required number."""
 
     envelope: _Digest
     threshold: Annotated[int, Meta(ge=1, le=16)]
@@ -147,17 +147,17 @@ class Signed(Document, frozen=True, tag_field="change", tag="signed"):
 
 
 class Approval(Document, frozen=True):
-    """Who approved, in which role."""
+    """The key that approved, and its role."""
 
     role: Identifier
     by: _KeyId
 
 
 class Published(Document, frozen=True, tag_field="change", tag="published"):
-    """The immutable entry: these bytes, what they passed, and whose approvals it stands on.
+    """The immutable publication of these bytes: the checks that passed, and the approvals.
 
-    `golden` says whether golden cases ran, `after` is the version that it was compared with, if any, `catalogs` are
-    those that it was judged together with.
+    `golden`: whether golden cases ran. `after`: the version that it was compared with, if any. `catalogs`: those that
+    it was linted with.
     """
 
     digest: _Digest
@@ -172,15 +172,15 @@ class Published(Document, frozen=True, tag_field="change", tag="published"):
 
 
 class Deprecated(Document, frozen=True, tag_field="change", tag="deprecated"):
-    """Only replay from now on."""
+    """The version may only be replayed from now on."""
 
 
 class Revoked(Document, frozen=True, tag_field="change", tag="revoked"):
-    """No new execution. It stays, with the reason."""
+    """The version may not be executed anew. It stays readable, with the reason."""
 
 
 class RefreshRequired(Document, frozen=True, tag_field="change", tag="refresh_required"):
-    """Something that this version depends on changed: these actions must run, and their reports be stored."""
+    """A dependency of this version changed: these actions must run, and their reports be stored."""
 
     trigger: Trigger
     dependency: _Words
@@ -188,7 +188,10 @@ class RefreshRequired(Document, frozen=True, tag_field="change", tag="refresh_re
 
 
 class RefreshReported(Document, frozen=True, tag_field="change", tag="refresh_reported"):
-    """One of the actions ran for the refresh that event `opened` asks for. The last one that passes closes it."""
+    """One action ran for the refresh that event `opened` requires.
+
+    The refresh is closed when all of its actions have passed.
+    """
 
     opened: _Count
     action: Identifier
@@ -215,7 +218,7 @@ class Observed(Document, frozen=True, tag_field="change", tag="observed"):
 
 
 class Pin(Document, frozen=True):
-    """A version that is pinned, since which entry of the log, and by which key."""
+    """A pinned version, the log entry that pinned it, and the key that did so."""
 
     id: Identifier
     version: Semver
@@ -227,9 +230,9 @@ class Pin(Document, frozen=True):
 
 
 class Pins(Document, frozen=True):
-    """All that is pinned after an event: the pack or catalog itself, and the overlays on it in the order of their ids.
+    """All that is pinned after an event: the pack or catalog, and its overlays ordered by id.
 
-    Every event of the stream carries it, so that the last one suffices, however long the history is.
+    Every event of the stream carries it, so that reading the last one suffices.
     """
 
     base: Pin | None = None
@@ -251,7 +254,10 @@ class Unpinned(Document, frozen=True, tag_field="change", tag="unpinned"):
 
 
 class RolledBack(Document, frozen=True, tag_field="change", tag="rolled_back"):
-    """A version that was pinned here before is pinned again. `away` is the one that was pinned until now, if any."""
+    """A version that was pinned here before is pinned again.
+
+    `away` is the version that was pinned until now, if any.
+    """
 
     kind: ArtifactKind
     id: Identifier
@@ -262,7 +268,7 @@ class RolledBack(Document, frozen=True, tag_field="change", tag="rolled_back"):
 
 
 class RollbackEnded(Document, frozen=True, tag_field="change", tag="rollback_ended"):
-    """How long the rollback of event `rollback` took until it was in force, and what golden cases said behind it."""
+    """The rollback of event `rollback` took effect: after how long, and the result of its golden cases."""
 
     rollback: _Count
     milliseconds: _Count
@@ -272,7 +278,7 @@ class RollbackEnded(Document, frozen=True, tag_field="change", tag="rollback_end
 
 
 class Promoted(Document, frozen=True, tag_field="change", tag="promoted"):
-    """The version that is pinned passed its release gates in this environment."""
+    """The pinned version passed its release gates in this environment."""
 
     id: Identifier
     version: Semver
@@ -297,7 +303,7 @@ class EnvironmentOpened(Document, frozen=True, tag_field="change", tag="environm
 
 
 class EnvironmentProtected(Document, frozen=True, tag_field="change", tag="environment_protected"):
-    """They may not: what every environment is until somebody opens it."""
+    """They may not. An environment is protected until it is opened."""
 
 
 ArtifactChange = Drafted | Linted | Review | Signed
@@ -311,7 +317,7 @@ Change = ArtifactChange | VersionChange | PinChange | AliasChange | EnvironmentC
 
 
 PAYLOAD_TYPE = "application/vnd.contextplane.registry+json"
-"""No statement and no change of the keyring can be passed off as one of these, nor the other way round."""
+"""The payload type of these events, so that no statement or keyring event can be passed off as one."""
 
 _Hex = Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{64})?\Z")]
 _Reason = Annotated[str, Meta(min_length=1, max_length=2000)]
@@ -332,7 +338,10 @@ class ChangeInvalid(ContextPlaneError):
 
 
 class RegistryEvent(Document, frozen=True):
-    """`previous`: the SHA-256 of the event before it in its stream. `keyring`: after how many changes of that."""
+    """A change with its place, time and reason; the payload that its actor signs.
+
+    `previous`: the SHA-256 of the event before it in its stream. `keyring`: the number of keyring changes at its time.
+    """
 
     subject: str
     seq: _Count
@@ -345,34 +354,37 @@ class RegistryEvent(Document, frozen=True):
 
 
 class Grant(Value, frozen=True):
-    """What a key was for one issuer."""
+    """The roles that one issuer gave a key."""
 
     issuer: str
     roles: tuple[str, ...]
 
 
 class Actor(Value, frozen=True):
-    """The key that signed an event, and what it was then.
+    """The key that signed an event, and its roles then.
 
-    `revoked`: by what is known now, it was not to be trusted. `family`: the keys that it was rotated from and into, and
-    itself: whoever has one of them has them all.
+    `revoked`: by the newest keyring, it was revoked then. `rotated_keys`: all keys linked to it by rotation, itself
+    included; they belong to one person.
     """
 
     key_id: str
     grants: tuple[Grant, ...]
-    family: tuple[str, ...]
+    rotated_keys: tuple[str, ...]
     revoked: bool = False
 
     def holds(self, role: str, issuer: str | None = None) -> bool:
-        """Whether it had a role, for this issuer or for any."""
+        """Whether the key had a role, for this issuer or for any."""
         return any(role in grant.roles for grant in self.grants if issuer in {None, grant.issuer})
 
     def is_of(self, issuer: str) -> bool:
         return any(grant.issuer == issuer for grant in self.grants)
 
 
-class Happened(Value, frozen=True):
-    """An event that was read, checked and found to be in its place. Folds take these. `digest` is of its body."""
+class VerifiedEvent(Value, frozen=True):
+    """An event whose signature, place and authority were checked. Only these are folded into states.
+
+    `digest`: the SHA-256 of its stored body.
+    """
 
     event: RegistryEvent
     at: Timestamp
@@ -389,12 +401,12 @@ class Happened(Value, frozen=True):
 
 
 def kind_of(change: Change) -> str:
-    """What the catalog calls an event of this change."""
+    """The kind under which the catalog stores an event of this change: its tag."""
     return str(type(change).__struct_config__.tag)
 
 
-def checked_change(change: Change, reason: str) -> None:
-    """Refuse what somebody typed before it is signed: an event of that form would be refused by every reader."""
+def check_change(change: Change, reason: str) -> None:
+    """Refuse invalid input before it is signed: every reader would refuse an event of that form."""
     try:
         msgspec.convert(msgspec.to_builtins(change), Change)
         msgspec.convert(reason, _Reason)
@@ -403,14 +415,14 @@ def checked_change(change: Change, reason: str) -> None:
         raise ChangeInvalid(f"{kind_of(change)}: {error}", hint=hint) from error
 
 
-def written(event: RegistryEvent, signer: Signer) -> bytes:
-    """The signed event, as it is stored."""
+def sign_event(event: RegistryEvent, signer: Signer) -> bytes:
+    """Sign an event; returns the bytes that are stored."""
     payload = canonical(cast("Json", msgspec.to_builtins(event)))
-    return sealed(PAYLOAD_TYPE, payload, signer).to_bytes()
+    return make_envelope(PAYLOAD_TYPE, payload, signer).to_bytes()
 
 
 def read_event(body: bytes) -> tuple[Envelope, RegistryEvent]:
-    """(1) An envelope with an event in it, (2) which exactly one key signed: its actor."""
+    """Parse (1) an envelope with an event in it, (2) which exactly one key signed: its actor."""
     envelope = Envelope.parse(body, payload_type=PAYLOAD_TYPE)
     try:
         event = msgspec.convert(parse(envelope.payload).value, RegistryEvent)
@@ -422,9 +434,9 @@ def read_event(body: bytes) -> tuple[Envelope, RegistryEvent]:
 
 
 def objects_of(stream: str, change: Change) -> tuple[tuple[str, Digest], ...]:
-    """The objects that an event needs, each with its kind: `artifact`, `envelope` or `report`.
+    """The objects that an event names, each with its kind: `artifact`, `envelope` or `report`.
 
-    An index of the registry's objects is made again from these.
+    The index of the registry's objects is rebuilt from these.
     """
     match change:
         case Drafted():

@@ -1,14 +1,14 @@
-"""Several documents in one invocation: one context pack, and catalogs that add to it.
+"""Merging the documents of one invocation: a context pack and catalogs that add to it. Pure.
 
-    1  exactly one of them is a context pack, and no id is there twice
+    1  exactly one of them is a context pack, and no id occurs twice
     2  a catalog adds intents, task templates and decisions, and nothing else
-    3  two documents may say the same of one key; that they say different things of it is refused, with both origins
-    4  what comes out is a context pack again: it has the form of one, and passes every gate
+    3  two documents may define one key equally; different definitions are refused, with both origins
+    4  the result is a context pack again: it has the form of one, and passes every gate
 
-So nothing of a pack is ever overridden, and no part is left out: every one is in the result once, with all documents
-that say it. The order of the documents does not matter.
+So nothing of a pack is ever overridden, and no part is left out: each is in the result once, with all documents that
+define it. The order of the documents does not matter.
 
-Decision catalogs that a pack is judged together with, because its rules are bound to decisions of them. Pure.
+A pack whose rules bind decisions of catalogs is linted together with them, by the same merge.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Literal, cast
 
 import msgspec
 
-from contextplane.authoring.environment import Surroundings
-from contextplane.authoring.finding import Finding
-from contextplane.authoring.gates.table import Report, judged
+from contextplane.authoring.environment import EnvironmentDescription
+from contextplane.authoring.gates.table import Report, judge_pack
+from contextplane.authoring.law import Finding
 from contextplane.authoring.texts import Identify
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import DecisionCatalog, Intent
@@ -28,24 +28,24 @@ from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.value import Value
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.errors import WrongKind
-from contextplane.registry.events import JudgedWith
+from contextplane.registry.events import CatalogReference
 
 __all__ = [
     "ContextPackAmbiguous",
     "ContextPackMissing",
-    "Given",
     "IdRepeated",
     "MergeConflict",
-    "Merged",
+    "MergeInput",
+    "MergedPack",
+    "MergedPart",
     "MergedViewInvalid",
-    "Part",
     "PartKind",
-    "given",
-    "judged_together",
-    "judged_with",
-    "merged",
-    "named",
-    "put_together",
+    "catalog_references",
+    "combine_documents",
+    "judge_merged",
+    "judge_with_catalogs",
+    "merge_documents",
+    "merge_inputs",
     "refs_of",
 ]
 
@@ -61,7 +61,7 @@ class ContextPackMissing(ContextPlaneError):
 
 
 class ContextPackAmbiguous(ContextPlaneError):
-    """An invocation with several context packs: nobody says which of them governs."""
+    """An invocation with several context packs: it is not clear which of them governs."""
 
     code: ClassVar[str] = "context_pack_ambiguous"
     family: ClassVar[Family] = "refused"
@@ -88,10 +88,10 @@ class MergedViewInvalid(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-class Given(Value, frozen=True):
-    """A document of an invocation, typed and as it was written.
+class MergeInput(Value, frozen=True):
+    """A document to merge, typed and as it was written.
 
-    `alone`: it passed every gate by itself, and not only together with catalogs.
+    `alone`: it passed every gate by itself, not only together with catalogs.
     """
 
     document: ContextPack | DecisionCatalog
@@ -103,25 +103,25 @@ class Given(Value, frozen=True):
         return self.document.ref
 
 
-class Part(Value, frozen=True, order=True):
-    """One part of the whole, and every document that says it."""
+class MergedPart(Value, frozen=True, order=True):
+    """One part of the merged pack, and every document that defines it."""
 
     kind: PartKind
     key: str
     origins: tuple[str, ...]
 
 
-class Merged(Value, frozen=True):
+class MergedPack(Value, frozen=True):
     """The pack with what the catalogs add. `parts` lists every decision, plan and intent with its origins."""
 
     pack: ContextPack
     value: Json
     intents: tuple[Intent, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[MergedPart, ...]
 
 
-class _Said(Value, frozen=True):
-    """What one document says of one key: as it was written, and in the one form in which it is compared."""
+class _Contribution(Value, frozen=True):
+    """The definition of one key in one document: as it was written, and in the form that is compared."""
 
     kind: PartKind
     key: str
@@ -130,73 +130,76 @@ class _Said(Value, frozen=True):
     origin: str
 
 
-def merged(documents: Iterable[Given]) -> Merged:
-    """Put the documents of one invocation together, or refuse."""
+def merge_documents(documents: Iterable[MergeInput]) -> MergedPack:
+    """Merge the documents of one invocation, or refuse them."""
     # (1) to (3)
-    given = tuple(documents)
-    pack, said = _put_together(given)
-    value = _with_parts(pack, said)
-    # (4) together they are a pack. One that passed its gates alone when it was published need not do so again.
-    typed = _typed(value) if len(given) > 1 or not pack.alone else cast("ContextPack", pack.document)
-    intents = {one.key: one.written for one in said if one.kind == "intent"}
+    inputs = tuple(documents)
+    pack, contributions = _combine(inputs)
+    value = _with_parts(pack, contributions)
+    # (4) together they are a pack. A pack that passed its gates alone when it was published need not do so again.
+    typed = _check_gates(value) if len(inputs) > 1 or not pack.alone else cast("ContextPack", pack.document)
+    intents = {part.key: part.written for part in contributions if part.kind == "intent"}
     origins: dict[tuple[PartKind, str], set[str]] = {}
-    for one in said:
-        origins.setdefault((one.kind, one.key), set()).add(one.origin)
-    return Merged(
+    for part in contributions:
+        origins.setdefault((part.kind, part.key), set()).add(part.origin)
+    return MergedPack(
         pack=typed,
         value=value,
         intents=tuple(msgspec.convert(intents[key], Intent) for key in sorted(intents)),
         parts=tuple(
-            Part(kind=kind, key=key, origins=tuple(sorted(named))) for (kind, key), named in sorted(origins.items())
+            MergedPart(kind=kind, key=key, origins=tuple(sorted(refs))) for (kind, key), refs in sorted(origins.items())
         ),
     )
 
 
-def judged_together(
-    documents: Iterable[Given], surroundings: Surroundings | None = None, *, identify: Identify | None = None
+def judge_merged(
+    documents: Iterable[MergeInput],
+    surroundings: EnvironmentDescription | None = None,
+    *,
+    identify: Identify | None = None,
 ) -> Report:
-    """What the gates say of a pack with the catalogs that it draws on: its rules may be bound to their decisions."""
-    return judged(put_together(documents), surroundings, identify=identify)
+    """Run the gates over a pack merged with the catalogs whose decisions its rules bind."""
+    return judge_pack(combine_documents(documents), surroundings, identify=identify)
 
 
-def put_together(documents: Iterable[Given]) -> Json:
-    """A pack with what its catalogs add, judged by nobody yet."""
-    return _with_parts(*_put_together(tuple(documents)))
+def combine_documents(documents: Iterable[MergeInput]) -> Json:
+    """Merge a pack with its catalogs, without running any gate."""
+    return _with_parts(*_combine(tuple(documents)))
 
 
-def _put_together(documents: tuple[Given, ...]) -> tuple[Given, tuple[_Said, ...]]:
-    """The pack, and all that it and the catalogs say, in an order that does not depend on the one given."""
+def _combine(documents: tuple[MergeInput, ...]) -> tuple[MergeInput, tuple[_Contribution, ...]]:
+    """The pack, and the contributions of all documents, independent of the order of the documents."""
     # (1) one pack, and every id once
-    given = sorted(documents, key=lambda document: document.ref)
-    pack = _the_pack(given)
-    # (2) what each document says, the pack first, (3) and whether they agree
-    first: dict[tuple[PartKind, str], _Said] = {}
-    found: list[_Said] = []
-    for one in (pack, *(other for other in given if other is not pack)):
-        for said in _said(one):
-            _refuse_other_content(first.setdefault((said.kind, said.key), said), said)
-            found.append(said)
-    return pack, tuple(found)
+    inputs = sorted(documents, key=lambda document: document.ref)
+    pack = _find_pack(inputs)
+    # (2) the contributions of each document, the pack first, (3) and whether they agree
+    first: dict[tuple[PartKind, str], _Contribution] = {}
+    contributions: list[_Contribution] = []
+    for document in (pack, *(other for other in inputs if other is not pack)):
+        for part in _contributions(document):
+            _refuse_other_content(first.setdefault((part.kind, part.key), part), part)
+            contributions.append(part)
+    return pack, tuple(contributions)
 
 
-def _the_pack(given: list[Given]) -> Given:
+def _find_pack(inputs: list[MergeInput]) -> MergeInput:
     seen: dict[str, PackRef] = {}
-    for one in given:
-        ref = one.ref
+    for document in inputs:
+        ref = document.ref
         if ref.pack_id in seen:
             raise IdRepeated(f"{seen[ref.pack_id]} and {ref} are in one invocation", hint="name each document once")
         seen[ref.pack_id] = ref
-    packs = [one for one in given if isinstance(one.document, ContextPack)]
+    packs = [document for document in inputs if isinstance(document.document, ContextPack)]
     if not packs:
         raise ContextPackMissing("no context pack is named", hint="name the pack that governs the run")
     if len(packs) > 1:
-        named = ", ".join(str(pack.ref) for pack in packs)
-        raise ContextPackAmbiguous(f"{len(packs)} context packs are named: {named}", hint="a run has exactly one")
+        refs = ", ".join(str(pack.ref) for pack in packs)
+        raise ContextPackAmbiguous(f"{len(packs)} context packs are named: {refs}", hint="a run has exactly one")
     return packs[0]
 
 
-def _said(given: Given) -> Iterator[_Said]:
-    document, value = given.document, cast("dict[str, Any]", given.value)
+def _contributions(source: MergeInput) -> Iterator[_Contribution]:
+    document, value = source.document, cast("dict[str, Any]", source.value)
     if isinstance(document, ContextPack):
         lists: list[tuple[PartKind, str, tuple[Any, ...], Any]] = [
             ("decision_spec", "decision_key", document.decision_layer.decision_specs, value["decision_layer"]),
@@ -209,48 +212,48 @@ def _said(given: Given) -> Iterator[_Said]:
             ("intent", "intent_id", document.intents, value),
         ]
     for kind, field, typed, holder in lists:
-        for n, one in enumerate(typed):
-            yield _Said(
+        for n, part in enumerate(typed):
+            yield _Contribution(
                 kind=kind,
-                key=getattr(one, field),
+                key=getattr(part, field),
                 written=holder[f"{kind}s"][n],
-                compared=canonical(cast("Json", msgspec.to_builtins(one))),
-                origin=str(given.ref),
+                compared=canonical(cast("Json", msgspec.to_builtins(part))),
+                origin=str(source.ref),
             )
 
 
-def _refuse_other_content(first: _Said, said: _Said) -> None:
-    if first.compared != said.compared:
-        what = said.kind.replace("_", " ")
+def _refuse_other_content(first: _Contribution, second: _Contribution) -> None:
+    if first.compared != second.compared:
+        what = second.kind.replace("_", " ")
         raise MergeConflict(
-            f"{first.origin} and {said.origin} say different things of the {what} {said.key!r}",
-            at=said.key,
+            f"{first.origin} and {second.origin} say different things of the {what} {second.key!r}",
+            at=second.key,
             hint="publish one of them with another key, or both with the same content",
-            details={"kind": said.kind, "key": said.key, "origins": [first.origin, said.origin]},
+            details={"kind": second.kind, "key": second.key, "origins": [first.origin, second.origin]},
         )
 
 
-def _with_parts(pack: Given, said: tuple[_Said, ...]) -> Json:
-    """The pack's document with more decisions and plans after its own, in the order of their keys."""
-    own = {(one.kind, one.key) for one in said if one.origin == str(pack.ref)}
-    after = dict(cast("dict[str, Any]", pack.value))
+def _with_parts(pack: MergeInput, contributions: tuple[_Contribution, ...]) -> Json:
+    """The pack's document with the added decisions and plans after its own, ordered by key."""
+    own = {(part.kind, part.key) for part in contributions if part.origin == str(pack.ref)}
+    merged = dict(cast("dict[str, Any]", pack.value))
     for kind, layer in _LAYERS.items():
-        more = {one.key: one.written for one in said if one.kind == kind and (kind, one.key) not in own}
-        if more:
-            after[layer] = {
-                f"{kind}s": [*after.get(layer, {}).get(f"{kind}s", []), *(more[key] for key in sorted(more))]
+        added = {part.key: part.written for part in contributions if part.kind == kind and (kind, part.key) not in own}
+        if added:
+            merged[layer] = {
+                f"{kind}s": [*merged.get(layer, {}).get(f"{kind}s", []), *(added[key] for key in sorted(added))]
             }
-    return after
+    return merged
 
 
-def _typed(value: Json) -> ContextPack:
-    errors = tuple(finding for finding in judged(value).findings if finding.severity == "error")
+def _check_gates(value: Json) -> ContextPack:
+    errors = tuple(finding for finding in judge_pack(value).findings if finding.severity == "error")
     if errors:
-        raise _invalid(errors)
+        raise _invalid_error(errors)
     return msgspec.convert(value, ContextPack)
 
 
-def _invalid(findings: tuple[Finding, ...]) -> MergedViewInvalid:
+def _invalid_error(findings: tuple[Finding, ...]) -> MergedViewInvalid:
     first = findings[0]
     return MergedViewInvalid(
         f"{first.cause} ({first.code})",
@@ -262,34 +265,37 @@ def _invalid(findings: tuple[Finding, ...]) -> MergedViewInvalid:
     )
 
 
-def given(pack: Candidate, catalogs: Sequence[Candidate]) -> tuple[Given, ...]:
-    """One invocation of them all; what is no pack, or no catalog, is refused."""
+def merge_inputs(pack: Candidate, catalogs: Sequence[Candidate]) -> tuple[MergeInput, ...]:
+    """The inputs of a merge of a pack with catalogs; a document of another kind is refused."""
     if not isinstance(pack.document, ContextPack):
         raise WrongKind("only a context pack is judged together with catalogs", at=str(pack.ref), hint="leave them out")
-    found = [Given(document=pack.document, value=pack.value)]
+    inputs = [MergeInput(document=pack.document, value=pack.value)]
     for catalog in catalogs:
         if not isinstance(catalog.document, DecisionCatalog):
             raise WrongKind("it is no decision catalog", at=str(catalog.ref), hint="name a decision catalog")
-        found.append(Given(document=catalog.document, value=catalog.value))
-    return tuple(found)
+        inputs.append(MergeInput(document=catalog.document, value=catalog.value))
+    return tuple(inputs)
 
 
-def judged_with(
-    pack: Candidate, catalogs: Sequence[Candidate], surroundings: Surroundings | None, identify: Identify | None
+def judge_with_catalogs(
+    pack: Candidate,
+    catalogs: Sequence[Candidate],
+    surroundings: EnvironmentDescription | None,
+    identify: Identify | None,
 ) -> Report:
-    """What every gate says of a pack together with catalogs."""
-    return judged_together(given(pack, catalogs), surroundings, identify=identify)
+    """Run every gate over a pack together with catalogs."""
+    return judge_merged(merge_inputs(pack, catalogs), surroundings, identify=identify)
 
 
-def named(catalogs: Sequence[Candidate]) -> tuple[JudgedWith, ...]:
-    """The catalogs, as they are put on record."""
+def catalog_references(catalogs: Sequence[Candidate]) -> tuple[CatalogReference, ...]:
+    """References to catalogs as events record them, ordered by id."""
     judged_withs = [
-        JudgedWith(id=catalog.ref.pack_id, version=catalog.ref.version, digest=str(catalog.digest))
+        CatalogReference(id=catalog.ref.pack_id, version=catalog.ref.version, digest=str(catalog.digest))
         for catalog in catalogs
     ]
     return tuple(sorted(judged_withs, key=lambda judged_with: judged_with.id))
 
 
-def refs_of(catalogs: Sequence[JudgedWith]) -> tuple[PackRef, ...]:
-    """The names of catalogs that are on record."""
+def refs_of(catalogs: Sequence[CatalogReference]) -> tuple[PackRef, ...]:
+    """The refs of recorded catalogs."""
     return tuple(PackRef(catalog.id, catalog.version) for catalog in catalogs)

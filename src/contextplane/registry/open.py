@@ -1,21 +1,21 @@
-"""Opening a registry: a reader that believes nothing but what the newest checkpoint says, and what the client knew.
+"""Opening a registry for reading, by its newest checkpoint and what the client saw before.
 
-1  a key signed the newest checkpoint which was good then           checkpoints.py
-2  the log has as many entries, and their tree its root             checkpoints.py
-3  it is not older than a revocation of a key                       checkpoints.py
-4  it goes on from the highest checkpoint that this client saw      trust/history.py
-5  every stream that is read ends where the checkpoint says         heads.py, by the reader
+1  the newest checkpoint is signed by a key that was valid then     log.py
+2  the log has its size, and the tree over it has its root          log.py
+3  it is not older than a revocation of a key                       log.py
+4  it continues the highest checkpoint that this client saw         trust/checkpoint.py
+5  every stream that is read ends where the checkpoint says         stream_heads.py, by the reader
 """
 
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView, Transaction, View
 from contextplane.ports.keys import SignatureCheck
-from contextplane.registry.authority import Keyrings
-from contextplane.registry.log import Standing, check_revocations, standing
-from contextplane.registry.reader import Reader
-from contextplane.registry.stream_heads import Heads
+from contextplane.registry.authority import KeyringHistory
+from contextplane.registry.log import VerifiedCheckpoint, check_revocations, verify_checkpoint
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.stream_heads import StreamHeads
 from contextplane.registry.streams import LOG, TREE
-from contextplane.trust.checkpoint import Checkpoint, LogRolledBack, advanced
+from contextplane.trust.checkpoint import Checkpoint, LogRolledBack, advance_checkpoint
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT, StreamTree, consistency_proof
 
@@ -23,36 +23,41 @@ __all__ = ["OpenRegistry", "check_continuity", "open_registry"]
 
 
 class OpenRegistry(Value, frozen=True):
-    """A reader, and the checkpoint that it reads by; None while nothing was ever written."""
+    """A reader, and the newest checkpoint that it reads by; None while nothing was ever written."""
 
-    reader: Reader
-    standing: Standing | None
+    reader: RegistryReader
+    newest: VerifiedCheckpoint | None
 
 
 def open_registry(
     view: View | Transaction, keys: TrustedKeys, check: SignatureCheck, *, origin: str, seen: Checkpoint | None
 ) -> OpenRegistry:
-    """Open the registry of a view. `seen`: the highest checkpoint that the client knew before the view was opened."""
-    keyrings = Keyrings.of(view.streams, keys)
-    # (1) signed, (2) and the log is that
-    status = standing(view.streams, keyrings, check, origin)
-    # (3) after the last revocation
-    check_revocations(status, keys)
-    # (4) the one that we knew
-    check_continuity(view.streams, status, seen)
-    # (5) by what every stream is compared
-    heads = Heads(view.marks, EMPTY_ROOT if status is None else status.heads)
-    return OpenRegistry(reader=Reader(view.streams, keyrings, check, heads, seen=seen), standing=status)
+    """Open the registry of a view.
+
+    `seen`: the highest checkpoint that the client knew before the view was opened.
+    """
+    keyrings = KeyringHistory.of(view.streams, keys)
+    # (1) signed, (2) and it matches the log
+    newest = verify_checkpoint(view.streams, keyrings, check, origin)
+    # (3) not older than a revocation
+    check_revocations(newest, keys)
+    # (4) it continues what the client saw
+    check_continuity(view.streams, newest, seen)
+    # (5) the reader compares every stream with these
+    heads = StreamHeads(view.marks, EMPTY_ROOT if newest is None else newest.heads)
+    return OpenRegistry(reader=RegistryReader(view.streams, keyrings, check, heads, seen=seen), newest=newest)
 
 
-def check_continuity(streams: StreamsView, found: Standing | None, seen: Checkpoint | None) -> None:
-    """Refuse a log that does not begin with what was seen of it. What is fetched grows with the logarithm."""
+def check_continuity(streams: StreamsView, newest: VerifiedCheckpoint | None, seen: Checkpoint | None) -> None:
+    """Refuse a log that does not begin with the entries that were seen. It reads O(log n) nodes."""
     if seen is None:
         return
-    if found is None:
+    if newest is None:
         raise LogRolledBack(
             f"it is empty, and {seen.size} entries were seen before", at=LOG, hint="restore the catalog from a copy"
         )
-    shown = found.checkpoint
+    shown = newest.checkpoint
     older = seen.size < shown.size
-    advanced(seen, shown, consistency_proof(StreamTree(streams, TREE), seen.size, shown.size) if older else ())
+    advance_checkpoint(
+        seen, shown, consistency_proof(StreamTree(streams, TREE), seen.size, shown.size) if older else ()
+    )

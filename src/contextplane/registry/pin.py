@@ -1,9 +1,9 @@
-"""Pinning: what may be pinned where, put back, taken away and promoted. Rules over states; the writer does the rest."""
+"""Rules for pinning, rolling back and promoting versions in environments. Pure, over states."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
-from contextplane.authoring.overlay.apply import resolved_view
+from contextplane.authoring.overlay.resolved_view import resolve_view
 from contextplane.authoring.texts import Identify
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import Overlay
@@ -12,7 +12,9 @@ from contextplane.registry.artifacts import Candidate
 from contextplane.registry.errors import VersionDeprecated, VersionRevoked, VersionUnknown
 from contextplane.registry.events import Pin, PinChange, RolledBack
 from contextplane.registry.pin_state import PinNotFound, PinState, ref_of
-from contextplane.registry.reports import Evaluated
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.reports import EvaluationReport
+from contextplane.registry.streams import pins_stream
 from contextplane.registry.version_state import VersionState
 from contextplane.trust.errors import KeyRevoked
 
@@ -28,7 +30,8 @@ __all__ = [
     "check_promotion",
     "check_rollback",
     "check_usable",
-    "pinned_here",
+    "find_pin",
+    "rollback_target",
 ]
 
 
@@ -75,7 +78,10 @@ class IncidentOpen(ContextPlaneError):
 
 
 def check_usable(version: VersionState, *, deprecated: bool = False) -> None:
-    """Refuse a version that may not be pinned; `deprecated`: a deprecated one will do, because it is an emergency."""
+    """Refuse a version that may not be pinned.
+
+    `deprecated`: a deprecated version is accepted, for an emergency rollback.
+    """
     if not version.is_published:
         raise VersionUnknown("it was never published", at=str(version.ref), hint="'ctx packs' lists what was")
     if version.stage == "revoked":
@@ -96,33 +102,33 @@ def check_usable(version: VersionState, *, deprecated: bool = False) -> None:
 def check_pin(version: VersionState, *, protected: bool) -> None:
     """Refuse a version that may not be newly pinned in an environment."""
     check_usable(version)
-    waiting = version.open_refreshes
-    if protected and waiting:
-        refresh = waiting[0]
+    open_refreshes = version.open_refreshes
+    if protected and open_refreshes:
+        refresh = open_refreshes[0]
         raise RefreshOpen(
             f"{refresh.trigger} ({refresh.dependency}) asks for: {', '.join(refresh.outstanding)}",
             at=str(version.ref),
             hint=f"'ctx refresh run {version.ref}' runs what can be run",
-            details={"refreshes": [{"opened": r.opened, "outstanding": list(r.outstanding)} for r in waiting]},
+            details={"refreshes": [{"opened": r.opened, "outstanding": list(r.outstanding)} for r in open_refreshes]},
         )
 
 
 def check_fit(
     base: Candidate, overlays: Sequence[Candidate], environment: str, *, identify: Identify | None = None
 ) -> None:
-    """Refuse overlays that do not apply to a pack, or that would let it do more."""
+    """Refuse overlays that do not apply to a pack, or that would permit more than it does."""
     typed = [overlay.document for overlay in overlays if isinstance(overlay.document, Overlay)]
     for overlay in typed:
-        meant, here = (overlay.base_pack_id, overlay.environment), (base.ref.pack_id, environment)
-        if meant != here:
-            raise OverlayElsewhere(f"it is for {' in '.join(meant)}, not for {' in '.join(here)}", at=str(overlay.ref))
-    resolved_view(base.value, typed, identify=identify)
+        target, here = (overlay.base_pack_id, overlay.environment), (base.ref.pack_id, environment)
+        if target != here:
+            raise OverlayElsewhere(f"it is for {' in '.join(target)}, not for {' in '.join(here)}", at=str(overlay.ref))
+    resolve_view(base.value, typed, identify=identify)
 
 
-def pinned_here(state: PinState, base_id: str) -> Pin:
-    """What is pinned for an id: the pack itself, or one of its overlays."""
-    every = [*([state.pins.base] if state.pins.base is not None else []), *state.pins.overlays]
-    pin = next((one for one in every if one.id == base_id), None)
+def find_pin(state: PinState, base_id: str) -> Pin:
+    """Find the pin of an id: the pack itself, or one of its overlays."""
+    pins = [*([state.pins.base] if state.pins.base is not None else []), *state.pins.overlays]
+    pin = next((pin for pin in pins if pin.id == base_id), None)
     if pin is None:
         raise PinNotFound(
             f"no version of {base_id} is pinned in {state.environment}", at=base_id, hint="'ctx packs' shows what is"
@@ -131,39 +137,39 @@ def pinned_here(state: PinState, base_id: str) -> Pin:
 
 
 def check_rollback(
-    state: PinState, earlier: Iterable[PinChange], wanted: str | None, is_revoked: Callable[[Pin], bool]
+    state: PinState, earlier: Iterable[PinChange], version: str | None, is_revoked: Callable[[Pin], bool]
 ) -> Pin:
-    """The pin to go back to. `earlier`: what happened to the pins, the newest first.
+    """Choose the pin to go back to. `earlier`: the changes of the pins, newest first.
 
-    Without a number it is the last other version that is not revoked, and that nobody rolled back from since it was
-    pinned: of two who roll back at once, the second one must not bring back what the first one took away.
+    Without a `version` it is the last other version that is not revoked and was not rolled back from since it was
+    pinned: of two concurrent rollbacks, the second must not restore what the first one removed.
     """
     now, left = state.pins.base, set[str]()
     for change in earlier:
         before = change.pins.base
         if before is not None and (now is None or before.version != now.version):
-            fit = before.version not in left and not is_revoked(before)
-            if wanted == before.version or (wanted is None and fit):
+            is_candidate = before.version not in left and not is_revoked(before)
+            if version == before.version or (version is None and is_candidate):
                 return before
         if isinstance(change, RolledBack):
             left.add(change.away)
-    if wanted is not None and now is not None and wanted == now.version:
+    if version is not None and now is not None and version == now.version:
         raise NeverPinned(f"{ref_of(now)} is what is pinned now", at=state.base_id)
-    if wanted is None and left:
+    if version is None and left:
         raise NeverPinned(
             f"it was rolled back from {', '.join(sorted(left - {''}))} already, and nothing else was pinned before",
             at=state.base_id,
             hint="name the version to go back to",
         )
     raise NeverPinned(
-        f"{state.base_id}{'@' + wanted if wanted else ''} was never pinned in {state.environment} before",
+        f"{state.base_id}{'@' + version if version else ''} was never pinned in {state.environment} before",
         at=state.base_id,
         hint="'ctx pin' pins any published version",
     )
 
 
-def check_promotion(state: PinState, version: VersionState, evaluated: Evaluated | None) -> Evaluated:
-    """Refuse a promotion before a run used it there, while an incident is open, or without passed release gates."""
+def check_promotion(state: PinState, version: VersionState, report: EvaluationReport | None) -> EvaluationReport:
+    """Refuse a promotion before a run used it, during an incident, or without passed release gates."""
     check_usable(version)
     if version.open_incidents:
         raise IncidentOpen(
@@ -175,12 +181,23 @@ def check_promotion(state: PinState, version: VersionState, evaluated: Evaluated
         raise NotObserved(
             f"no run in {state.environment} used it yet", at=str(version.ref), hint="a version proves itself in runs"
         )
-    if evaluated is None:
+    if report is None:
         raise PromotionWithoutEvaluation(
             f"no evaluation of it in {state.environment} is stored",
             at=str(version.ref),
             hint="release gates are judged by evaluations of runs, which are not there yet",
         )
-    if not evaluated.passed:
-        raise PromotionWithoutEvaluation(f"its release gates did not pass: {evaluated.words}", at=str(version.ref))
-    return evaluated
+    if not report.passed:
+        raise PromotionWithoutEvaluation(f"its release gates did not pass: {report.words}", at=str(version.ref))
+    return report
+
+
+def rollback_target(reader: RegistryReader, state: PinState, version: str | None) -> Pin:
+    """The pin that a rollback returns to: the one before, or that of `version`. Refused if there is none."""
+    changes = (event.change for event in reader.history_reversed(pins_stream(state.environment, state.base_id)))
+    earlier = (change for change in changes if isinstance(change, PinChange))
+
+    def is_revoked(pin: Pin) -> bool:
+        return reader.version(ref_of(pin)).stage == "revoked"
+
+    return check_rollback(state, earlier, version, is_revoked)

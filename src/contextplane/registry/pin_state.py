@@ -1,12 +1,10 @@
-"""What an environment pins for an id, as a fold over its stream. It reads nothing.
+"""The states of pins, aliases and environments, as folds over their streams. Pure.
 
-Every event carries all that is pinned after it; so the last event suffices to read, and the whole stream to check that
-none of them lied. A catalog of decisions is pinned under its own id, overlays under the id of their base.
-
-Aliases and environments, as folds over their streams. They read nothing.
-
-An alias is a name for people, and leads to one version at a time: no run is ever started by one. An environment is
-protected until somebody says that it is open.
+- Pins: what an environment pins for an id. Every event carries all that is pinned after it, so that reading takes the
+  last event, and an audit folds the whole stream. A decision catalog is pinned under its own id, overlays under the id
+  of their base.
+- Aliases: a name for people that leads to one version at a time. No run is ever started by one.
+- Environments: protected until they are opened.
 """
 
 from collections.abc import Iterable
@@ -26,7 +24,6 @@ from contextplane.registry.events import (
     EnvironmentOpened,
     EnvironmentProtected,
     EventInvalid,
-    Happened,
     Pin,
     PinChange,
     Pinned,
@@ -35,6 +32,7 @@ from contextplane.registry.events import (
     RollbackEnded,
     RolledBack,
     Unpinned,
+    VerifiedEvent,
     kind_of,
 )
 
@@ -44,8 +42,10 @@ __all__ = [
     "EnvironmentState",
     "PinNotFound",
     "PinState",
+    "changed_ref",
+    "current_pin",
     "is_doubtful",
-    "named_by",
+    "pinned_overlays",
     "pins_after",
     "ref_of",
 ]
@@ -59,7 +59,7 @@ class PinNotFound(ContextPlaneError):
 
 
 class PinState(Value, frozen=True):
-    """What is pinned after `seq` events."""
+    """What an environment pins for an id after `seq` events."""
 
     environment: str
     base_id: str
@@ -70,22 +70,22 @@ class PinState(Value, frozen=True):
     def issuer_of(self, change: Change) -> str:  # noqa: ARG002  the right to pin does not depend on whose it is
         return ""
 
-    def after_event(self, happened: Happened) -> "PinState":
-        """The state after one more event, or a refusal. What the event says is pinned must be what follows from it."""
-        change = happened.change
+    def after_event(self, verified: VerifiedEvent) -> "PinState":
+        """Fold one more event, or refuse it. The pins that the event carries must follow from the state."""
+        change = verified.change
         if not isinstance(change, PinChange):
-            raise EventInvalid(f"{kind_of(change)} is no change of pins", at=happened.event.subject)
-        stamp = (happened.event.entry, happened.event.at, happened.by.key_id)
+            raise EventInvalid(f"{kind_of(change)} is no change of pins", at=verified.event.subject)
+        stamp = (verified.event.entry, verified.event.at, verified.by.key_id)
         if change.pins != pins_after(self.pins, change, *stamp):
-            raise EventInvalid("it does not follow that this is pinned", at=happened.event.subject)
-        return replace(self, seq=happened.event.seq, head=happened.digest, pins=change.pins)
+            raise EventInvalid("it does not follow that this is pinned", at=verified.event.subject)
+        return replace(self, seq=verified.event.seq, head=verified.digest, pins=change.pins)
 
-    def at_event(self, happened: Happened) -> "PinState":
-        """The state that an event itself tells of: for readers who do not read the whole stream."""
-        change = happened.change
+    def at_event(self, verified: VerifiedEvent) -> "PinState":
+        """The state that an event carries, for readers that do not read the whole stream."""
+        change = verified.change
         if not isinstance(change, PinChange):
-            raise EventInvalid(f"{kind_of(change)} is no change of pins", at=happened.event.subject)
-        return replace(self, seq=happened.event.seq, head=happened.digest, pins=change.pins)
+            raise EventInvalid(f"{kind_of(change)} is no change of pins", at=verified.event.subject)
+        return replace(self, seq=verified.event.seq, head=verified.digest, pins=change.pins)
 
     @property
     def base(self) -> PackRef | None:
@@ -93,16 +93,16 @@ class PinState(Value, frozen=True):
         return ref_of(self.pins.base) if self.pins.base is not None else None
 
 
-def named_by(change: PinChange) -> PackRef | None:
-    """The version that a change is about; that a rollback ended is about none."""
+def changed_ref(change: PinChange) -> PackRef | None:
+    """The version that a change is about; None for the end of a rollback."""
     return None if isinstance(change, RollbackEnded) else PackRef(change.id, change.version)
 
 
-def is_doubtful(pin: Pin, last: Happened, issuers: Iterable[Issuer]) -> bool:
-    """Whether no run gets what is pinned until it is pinned anew.
+def is_doubtful(pin: Pin, last: VerifiedEvent, issuers: Iterable[Issuer]) -> bool:
+    """Whether a pin is void until it is pinned anew.
 
-    By what is known now, who pinned it was not to be trusted then; or who made the `last` event there, which says what
-    is pinned.
+    By the newest keyring, the key that pinned it was revoked then, or the key of the `last` event of the stream, which
+    carries the pins.
     """
     at = Timestamp.parse(pin.at)
     keys = [key for issuer in issuers if (key := issuer.key(pin.by)) is not None]
@@ -113,8 +113,19 @@ def ref_of(pin: Pin) -> PackRef:
     return PackRef(pin.id, pin.version)
 
 
+def pinned_overlays(state: PinState, pack_id: str) -> tuple[PackRef, ...]:
+    """The overlays that are pinned on a pack; none if the id is that of an overlay."""
+    return tuple(map(ref_of, state.pins.overlays)) if pack_id == state.base_id else ()
+
+
+def current_pin(state: PinState, pack_id: str) -> Pin | None:
+    """The pin of a pack, catalog or overlay in this state; None if it is not pinned."""
+    pins = [*([state.pins.base] if state.pins.base is not None else []), *state.pins.overlays]
+    return next((pin for pin in pins if pin.id == pack_id), None)
+
+
 def pins_after(pins: Pins, change: PinChange, entry: int, at: str, by: str) -> Pins:
-    """What is pinned after a change at an entry of the log, by a key. A pin that changes nothing keeps its stamp."""
+    """The pins after a change, made at an entry of the log by a key."""
     match change:
         case Pinned() | RolledBack():
             return _with(pins, _pin(change, entry, at, by))
@@ -138,10 +149,10 @@ def _with(pins: Pins, pin: Pin) -> Pins:
 def _without(pins: Pins, ref: PackRef) -> Pins:
     if pins.base is not None and ref_of(pins.base) == ref:
         return replace(pins, base=None)
-    kept = tuple(overlay for overlay in pins.overlays if ref_of(overlay) != ref)
-    if len(kept) == len(pins.overlays):
+    others = tuple(overlay for overlay in pins.overlays if ref_of(overlay) != ref)
+    if len(others) == len(pins.overlays):
         raise PinNotFound(f"{ref} is not pinned there", at=str(ref), hint="'ctx packs' shows what is")
-    return replace(pins, overlays=kept)
+    return replace(pins, overlays=others)
 
 
 class AliasNotFound(ContextPlaneError):
@@ -154,8 +165,7 @@ class AliasNotFound(ContextPlaneError):
 class AliasState(Value, frozen=True):
     """The aliases of one id, by name.
 
-    `doubtful`: names that a key gave which was not to be trusted any more. They lead nowhere until somebody gives them
-    anew.
+    `doubtful`: names that a revoked key set. They lead nowhere until they are set anew.
     """
 
     base_id: str
@@ -164,32 +174,33 @@ class AliasState(Value, frozen=True):
     aliases: tuple[tuple[str, str], ...] = ()
     doubtful: tuple[str, ...] = ()
 
-    def named(self, alias: str) -> PackRef | None:
+    def lookup(self, alias: str) -> PackRef | None:
+        """The version that an alias names; None if there is none, or a doubtful one."""
         version = dict(self.aliases).get(alias)
         return PackRef(self.base_id, version) if version is not None and alias not in self.doubtful else None
 
     def of_version(self, version: str) -> tuple[str, ...]:
-        """What a version is called."""
+        """The aliases of a version."""
         return tuple(name for name, number in self.aliases if number == version and name not in self.doubtful)
 
-    def issuer_of(self, change: Change) -> str:  # noqa: ARG002  an alias changes nothing for anybody's runs
+    def issuer_of(self, change: Change) -> str:  # noqa: ARG002  an alias changes nothing for runs
         return ""
 
-    def after_event(self, happened: Happened) -> "AliasState":
-        change, aliases = happened.change, dict(self.aliases)
+    def after_event(self, verified: VerifiedEvent) -> "AliasState":
+        change, aliases = verified.change, dict(self.aliases)
         doubtful = {*self.doubtful}
         match change:
             case AliasSet():
                 aliases[change.alias] = change.version
-                (doubtful.add if happened.by.revoked else doubtful.discard)(change.alias)
+                (doubtful.add if verified.by.revoked else doubtful.discard)(change.alias)
             case AliasDropped():
                 doubtful.discard(change.alias)
                 if aliases.pop(change.alias, None) is None:
                     raise AliasNotFound(f"no alias of {self.base_id} is called that", at=change.alias)
             case _:
-                raise EventInvalid(f"{kind_of(change)} is no change of aliases", at=happened.event.subject)
+                raise EventInvalid(f"{kind_of(change)} is no change of aliases", at=verified.event.subject)
         known = tuple(sorted(aliases.items()))
-        state = replace(self, seq=happened.event.seq, head=happened.digest, aliases=known)
+        state = replace(self, seq=verified.event.seq, head=verified.digest, aliases=known)
         return replace(state, doubtful=tuple(sorted(doubtful)))
 
 
@@ -201,13 +212,13 @@ class EnvironmentState(Value, frozen=True):
     head: str = ""
     protected: bool = True
 
-    def issuer_of(self, change: Change) -> str:  # noqa: ARG002  an environment is nobody's artifact
+    def issuer_of(self, change: Change) -> str:  # noqa: ARG002  an environment is no artifact
         return ""
 
-    def after_event(self, happened: Happened) -> "EnvironmentState":
-        change = happened.change
+    def after_event(self, verified: VerifiedEvent) -> "EnvironmentState":
+        change = verified.change
         if not isinstance(change, EnvironmentOpened | EnvironmentProtected):
-            raise EventInvalid(f"{kind_of(change)} is no change of an environment", at=happened.event.subject)
-        # Opening takes a key that is still believed; protecting holds whoever said it.
-        opened = isinstance(change, EnvironmentOpened) and not happened.by.revoked
-        return replace(self, seq=happened.event.seq, head=happened.digest, protected=not opened)
+            raise EventInvalid(f"{kind_of(change)} is no change of an environment", at=verified.event.subject)
+        # Opening takes a key that is still trusted; protecting takes effect by any key.
+        opened = isinstance(change, EnvironmentOpened) and not verified.by.revoked
+        return replace(self, seq=verified.event.seq, head=verified.digest, protected=not opened)

@@ -1,14 +1,14 @@
-"""Publishing, as numbered steps. A version is published once and for ever; the same bytes again change nothing.
+"""Publishing, as numbered steps. A version is published once; the same bytes again change nothing.
 
-1  nobody published other bytes under this name and number, and no other issuer this name
-2  the artifact is signed, which it is not before it was linted and reviewed
+1  no other bytes are published under this name and number, and the name belongs to this issuer
+2  the artifact is signed, which requires that it was linted and reviewed
 3  every gate passes now, over the stored bytes; golden cases that ran pass
-4  all whom it needs have reviewed it, by what changed since the version before
-5  the issuer's signature holds over exactly these bytes, this name and this kind, by enough keys that are good now
+4  every required role approved it, by what changed since the version before
+5  the issuer's signature holds over exactly these bytes, this name and this kind, by enough keys that are valid now
 6  the issuer may publish for this tenant
-7  the number promises at least the change that there is
+7  the version number matches the size of the change
 
-What may not be kept for ever: a registry never forgets, so it is not told a secret, nor anything about a person.
+A registry never forgets, so a document with a secret or personal data is rejected before it is stored.
 """
 
 from typing import ClassVar
@@ -17,34 +17,36 @@ from contextplane.authoring.artifacts import changes_between
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.version_class import check_bump, required_bump
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.catalog import Recorded
+from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamConflict
 from contextplane.registry.artifact_state import ArtifactState, refuse_transition
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.errors import VersionTaken
-from contextplane.registry.events import Approval, JudgedWith, Published
-from contextplane.registry.reports import Golden, gates_report
+from contextplane.registry.errors import TransitionRefused, VersionTaken
+from contextplane.registry.events import Approval, CatalogReference, Published
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.reports import GoldenResult, gates_report
 from contextplane.registry.reviews import check_rejections, check_reviews, needed_roles
 from contextplane.registry.streams import predecessor, version_stream, versions_of
 from contextplane.registry.version_state import VersionState
-from contextplane.registry.writer import Appended, Planned, Writer
+from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.trust.tenancy import check_issuer
-from contextplane.trust.verify import Grounds, Verified, verify
+from contextplane.trust.verify import TrustContext, VerifiedArtifact, verify
 
 __all__ = [
-    "NEVER_KEPT",
+    "SENSITIVE_FINDINGS",
     "ArtifactNotKept",
     "GatesFailed",
     "GoldenFailed",
     "NameTaken",
     "Release",
     "StatementOfOther",
-    "already_published",
+    "is_already_published",
     "next_step",
     "publish",
-    "refuse_to_keep",
+    "reject_sensitive",
+    "require_unpublished",
 ]
 
 
@@ -77,25 +79,25 @@ class StatementOfOther(ContextPlaneError):
 
 
 class Release(Value, frozen=True):
-    """All that is published together: the artifact, its envelope, what gates and golden cases say of it now.
+    """Everything that is published together: the artifact, its envelope, and its gate and golden results.
 
-    `before` is the version before it, if there is one. `catalogs` are those that it was judged together with.
+    `before`: the version before it, if any. `catalogs`: those that it was linted with.
     """
 
     artifact: Candidate
     envelope: bytes
     report: Report
-    golden: Golden
+    golden: GoldenResult
     before: Candidate | None = None
-    catalogs: tuple[JudgedWith, ...] = ()
+    catalogs: tuple[CatalogReference, ...] = ()
 
     @property
     def report_data(self) -> bytes:
         return gates_report(self.artifact.ref, self.artifact.digest, self.report, self.golden, catalogs=self.catalogs)
 
 
-def already_published(version: VersionState, artifact: Candidate) -> bool:
-    """(1) Whether these very bytes are published; other bytes under this name and number are a refusal."""
+def is_already_published(version: VersionState, artifact: Candidate) -> bool:
+    """(1) Whether exactly these bytes are published. Refuses other bytes under this name and number."""
     if not version.is_published:
         return False
     if version.digest != artifact.digest:
@@ -107,26 +109,26 @@ def already_published(version: VersionState, artifact: Candidate) -> bool:
     return True
 
 
-def publish(writer: Writer, release: Release, reason: str) -> Appended | None:
-    """Publish a release; None when these very bytes are published already."""
+def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResult | None:
+    """Publish a release; None if exactly these bytes are published already."""
     artifact, reader = release.artifact, writer.reader
     # (1) the name and number are free
-    if already_published(reader.version(artifact.ref), artifact):
+    if is_already_published(reader.version(artifact.ref), artifact):
         return None
     _refuse_other_issuer(writer, artifact)
     # (2) signed
     state = reader.artifact(artifact.digest)
     check_rejections(state)
     refuse_transition("published", state.stage, at=str(artifact.ref), hint=next_step(state))
-    # (3) gates, golden cases: of what was linted, so with the same catalogs
+    # (3) gates and golden cases, with the catalogs that it was linted with
     if release.catalogs != state.catalogs:
         raise StreamConflict("it was linted with other catalogs since", at=str(artifact.ref), hint="publish it again")
-    _refuse_red(release)
+    _refuse_failures(release)
     _refuse_overtaken(writer, release)
     # (4) reviews
     check_reviews(state, needed_roles(artifact, release.before))
     # (5) the signature
-    verified = _verified(writer, release)
+    verified = _verify_release(writer, release)
     # (6) for this tenant
     if artifact.tenant is not None:
         check_issuer(verified, artifact.tenant.tenant_id, reader.keyrings.now)
@@ -146,13 +148,13 @@ def publish(writer: Writer, release: Release, reason: str) -> Appended | None:
         approvals=tuple(Approval(role=approval.role, by=approval.key_id) for approval in state.approvals),
         catalogs=release.catalogs,
     )
-    report = Recorded(digest=Digest.of(data), kind="registry_report", size=len(data), traced=True)
-    planned = Planned(stream=version_stream(artifact.ref), change=change, reason=reason)
+    report = IndexedObject(digest=Digest.of(data), kind="registry_report", size=len(data), traced=True)
+    planned = PlannedChange(stream=version_stream(artifact.ref), change=change, reason=reason)
     return writer.append([planned], [report])
 
 
-def _refuse_other_issuer(writer: Writer, artifact: Candidate) -> None:
-    """(1) A name belongs to whoever published it first: nobody else's version can pass for the next one of it."""
+def _refuse_other_issuer(writer: RegistryWriter, artifact: Candidate) -> None:
+    """(1) Refuse a name that another issuer published first, so that none can pass for its next version."""
     known = versions_of(writer.reader.streams, artifact.ref.pack_id)
     first = writer.reader.version(known[0]).published if known else None
     if first is not None and first.issuer != artifact.issuer:
@@ -163,17 +165,17 @@ def _refuse_other_issuer(writer: Writer, artifact: Candidate) -> None:
         )
 
 
-def _refuse_overtaken(writer: Writer, release: Release) -> None:
-    """What the release was compared with must still be the version before it."""
+def _refuse_overtaken(writer: RegistryWriter, release: Release) -> None:
+    """Refuse a release if another version was published since it was compared with the one before it."""
     before = release.before.ref if release.before is not None else None
     if predecessor(writer.reader.streams, release.artifact.ref) != before:
         raise StreamConflict("another version came between", at=str(release.artifact.ref), hint="publish it again")
 
 
-def _verified(writer: Writer, release: Release) -> Verified:
+def _verify_release(writer: RegistryWriter, release: Release) -> VerifiedArtifact:
     artifact = release.artifact
-    grounds = Grounds(keyring=writer.reader.keyrings.now, check=writer.reader.check, now=writer.now)
-    verified = verify(release.envelope, artifact.data, issuer=artifact.issuer, grounds=grounds)
+    trust_context = TrustContext(keyring=writer.reader.keyrings.now, check=writer.reader.check, now=writer.now)
+    verified = verify(release.envelope, artifact.data, issuer=artifact.issuer, trust_context=trust_context)
     if (verified.statement.name, verified.statement.kind) != (str(artifact.ref), artifact.kind):
         raise StatementOfOther(
             f"signed as {verified.statement.kind} {verified.statement.name[:80]}", at=str(artifact.ref)
@@ -181,7 +183,7 @@ def _verified(writer: Writer, release: Release) -> Verified:
     return verified
 
 
-def _refuse_red(release: Release) -> None:
+def _refuse_failures(release: Release) -> None:
     errors = [finding for finding in release.report.findings if finding.severity == "error"]
     if not release.report.passed:
         first = errors[0]
@@ -198,7 +200,7 @@ def _refuse_red(release: Release) -> None:
 
 
 def next_step(state: ArtifactState) -> str:
-    """What an artifact that is on its way waits for."""
+    """A hint at the next step of an artifact that is not published yet."""
     roles = ", ".join(state.missing)
     return {
         "unknown": "'ctx lint FILE --record' makes it known",
@@ -208,26 +210,45 @@ def next_step(state: ArtifactState) -> str:
     }.get(state.stage, "")
 
 
-NEVER_KEPT = frozenset(
+SENSITIVE_FINDINGS = frozenset(
     {"secret_present", "random_text_present", "endpoint_credentials", "personal_number_present", "people_listed"}
 )
-"""The laws of which a document that breaks one is not even kept as a draft."""
+"""The codes of findings with which a document is not even stored as a draft."""
 
 
 class ArtifactNotKept(ContextPlaneError):
-    """A document that holds a secret or data of people: what is recorded is kept for ever, and this must not be."""
+    """A document that holds a secret or data of people.
+
+    What is recorded is kept for ever, and this must not be.
+    """
 
     code: ClassVar[str] = "artifact_not_kept"
     family: ClassVar[Family] = "refused"
 
 
-def refuse_to_keep(report: Report, *, at: str) -> None:
-    """Refuse a document by what its gates found, before anything of it is stored."""
+def reject_sensitive(report: Report, *, at: str) -> None:
+    """Refuse a document with a secret or personal data, before anything of it is stored."""
     for finding in report.findings:
-        if finding.code in NEVER_KEPT:
+        if finding.code in SENSITIVE_FINDINGS:
             raise ArtifactNotKept(
                 f"{finding.at}: {finding.cause}, and what is recorded is kept for ever",
                 at=at,
                 hint=finding.cure,
-                details={"findings": [{"at": f.at, "code": f.code} for f in report.findings if f.code in NEVER_KEPT]},
+                details={
+                    "findings": [{"at": f.at, "code": f.code} for f in report.findings if f.code in SENSITIVE_FINDINGS]
+                },
             )
+
+
+def require_unpublished(reader: RegistryReader, digest: Digest) -> ArtifactState:
+    """The state of an artifact that is not published. A published one is refused: it never changes."""
+    state = reader.artifact(digest)
+    version = reader.version(state.name)
+    if version.is_published and version.digest == digest:
+        raise TransitionRefused(
+            "it is published, and nothing of it changes any more",
+            at=str(state.name),
+            hint="publish a new version",
+            details={"change": "reviewed or signed", "stage": version.stage, "allowed_in": ["linted", "reviewed"]},
+        )
+    return state

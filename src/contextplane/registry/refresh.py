@@ -1,24 +1,44 @@
-"""Refresh triggers: what must run again when something changes that packs depend on, and which packs those are.
+"""Refresh triggers: the actions to run when a dependency changes, and the packs that depend on it.
 
-Both are tables. An action that nothing here can run yet is never taken for done: the refresh stays open, and says so.
+Both are tables. An action that cannot run yet never counts as done: the refresh stays open, and says so.
 """
 
 from collections.abc import Callable
 from typing import ClassVar
 
-from contextplane.authoring.finding import Finding
 from contextplane.authoring.gates.table import Report
+from contextplane.authoring.law import Finding
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import DecisionCatalog
 from contextplane.model.context_pack import ContextPack
+from contextplane.model.keys import OWNER
 from contextplane.model.value import Value
+from contextplane.registry.authority import PUBLISHER
 from contextplane.registry.events import Trigger
-from contextplane.registry.reports import Golden
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.reports import GoldenResult
+from contextplane.registry.streams import versions_of
+from contextplane.registry.version_state import Refresh, VersionState
 
-__all__ = ["ACTIONS", "EVERY", "REQUIRED", "Action", "Ran", "RefreshNotFound", "action_named", "depends", "ran"]
+__all__ = [
+    "ACTIONS",
+    "EVERY",
+    "REQUIRED_ACTIONS",
+    "ActionOutcome",
+    "ActionResult",
+    "RefreshAction",
+    "RefreshNotFound",
+    "action_by_name",
+    "action_outcome",
+    "action_result",
+    "depends_on",
+    "may_refresh",
+    "run_action",
+    "versions_in_use",
+]
 
 EVERY = "*"
-"""The dependency of which every pack has one: the model behind all runs, for example."""
+"""A dependency of every pack, for example the model behind all runs."""
 
 
 class RefreshNotFound(ContextPlaneError):
@@ -28,8 +48,8 @@ class RefreshNotFound(ContextPlaneError):
     family: ClassVar[Family] = "not_found"
 
 
-class Action(Value, frozen=True):
-    """Something that must run: these `laws`, all of a `gate`, or `golden` cases. `absent`: why it cannot run yet."""
+class RefreshAction(Value, frozen=True):
+    """An action: check these `laws`, all of a `gate`, or `golden` cases. `absent`: why it cannot run."""
 
     laws: tuple[str, ...] = ()
     gate: str = ""
@@ -41,7 +61,7 @@ _NO_ONTOLOGY = "ontologies are not kept here yet"
 _NO_EVALUATION = "scores need the evaluation of runs, which is not there yet"
 _NO_MEMORY = "recall and write-back need the memory of runs, which is not there yet"
 
-REQUIRED: dict[Trigger, tuple[str, ...]] = {
+REQUIRED_ACTIONS: dict[Trigger, tuple[str, ...]] = {
     "POLICY_BUNDLE_UPDATED": ("policy_lint", "golden_replay", "approval_gate_checks"),
     "ONTOLOGY_UPDATED": ("entity_types", "relationships", "ceid_namespaces", "evidence_mappings"),
     "ADAPTER_SCHEMA_UPDATED": ("tool_schema_validation", "arg_constraint_tests"),
@@ -50,19 +70,19 @@ REQUIRED: dict[Trigger, tuple[str, ...]] = {
     "EVALUATOR_UPDATED": ("golden_replay", "score_deltas"),
     "MODEL_CONFIG_UPDATED": ("representative_replay",),
 }
-"""What each trigger asks for."""
+"""The actions that each trigger requires."""
 
-ACTIONS: dict[str, Action] = {
-    "policy_lint": Action(gate="policy"),
-    "golden_replay": Action(golden=True),
-    "approval_gate_checks": Action(
+ACTIONS: dict[str, RefreshAction] = {
+    "policy_lint": RefreshAction(gate="policy"),
+    "golden_replay": RefreshAction(golden=True),
+    "approval_gate_checks": RefreshAction(
         laws=("rule_gate_unknown", "permission_gate_unknown", "gate_unsatisfiable", "destructive_without_gate")
     ),
-    "entity_types": Action(absent=_NO_ONTOLOGY),
-    "relationships": Action(absent=_NO_ONTOLOGY),
-    "ceid_namespaces": Action(laws=("entity_without_namespace",)),
-    "evidence_mappings": Action(laws=("required_evidence_unobtainable", "rule_requirement_unobtainable")),
-    "tool_schema_validation": Action(
+    "entity_types": RefreshAction(absent=_NO_ONTOLOGY),
+    "relationships": RefreshAction(absent=_NO_ONTOLOGY),
+    "ceid_namespaces": RefreshAction(laws=("entity_without_namespace",)),
+    "evidence_mappings": RefreshAction(laws=("required_evidence_unobtainable", "rule_requirement_unobtainable")),
+    "tool_schema_validation": RefreshAction(
         laws=(
             "permission_adapter_unknown",
             "permission_capability_unknown",
@@ -70,58 +90,105 @@ ACTIONS: dict[str, Action] = {
             "tool_schema_invalid",
         )
     ),
-    "arg_constraint_tests": Action(
+    "arg_constraint_tests": RefreshAction(
         laws=("argument_bounds_wrong", "task_argument_forbidden", "write_without_idempotency")
     ),
-    "bindings": Action(laws=("decision_binding_unknown", "intent_without_decision", "task_template_unresolved")),
-    "outcomes": Action(laws=("id_repeated", "decision_below_tool", "rule_above_decision")),
-    "required_evidence": Action(laws=("required_evidence_unobtainable", "rule_requirement_unobtainable")),
-    "recall_and_write_back": Action(absent=_NO_MEMORY),
-    "consent_checks": Action(laws=("pii_write_back",)),
-    "score_deltas": Action(absent=_NO_EVALUATION),
-    "representative_replay": Action(golden=True),
+    "bindings": RefreshAction(laws=("decision_binding_unknown", "intent_without_decision", "task_template_unresolved")),
+    "outcomes": RefreshAction(laws=("id_repeated", "decision_below_tool", "rule_above_decision")),
+    "required_evidence": RefreshAction(laws=("required_evidence_unobtainable", "rule_requirement_unobtainable")),
+    "recall_and_write_back": RefreshAction(absent=_NO_MEMORY),
+    "consent_checks": RefreshAction(laws=("pii_write_back",)),
+    "score_deltas": RefreshAction(absent=_NO_EVALUATION),
+    "representative_replay": RefreshAction(golden=True),
 }
-"""What each action is here."""
+"""The definition of each action."""
 
-_UNKNOWN = Action(absent="this runtime does not know it")
+_UNKNOWN = RefreshAction(absent="this runtime does not know it")
 
 
-def action_named(name: str) -> Action:
-    """What an action is; one that somebody asked for and nobody here knows is never taken for done."""
+def action_by_name(name: str) -> RefreshAction:
+    """The definition of an action; an unknown one cannot run, so it never counts as done."""
     return ACTIONS.get(name, _UNKNOWN)
 
 
-class Ran(Value, frozen=True):
-    """What came of an action: it passes when its laws found nothing, and nothing that cannot be told either."""
+class ActionResult(Value, frozen=True):
+    """The result of an action. It passes if its laws found nothing, undecided findings included."""
 
     passed: bool
     words: str
     findings: tuple[Finding, ...]
 
 
-def ran(action: str, report: Report, golden: Golden | None = None) -> Ran | None:
-    """What an action says of a document, by its gates and its golden cases; None when it could not run."""
-    known = action_named(action)
-    if known.golden:
-        return _of_cases(golden)
-    if known.absent:
+class ActionOutcome(Value, frozen=True):
+    """The outcome of one action of a refresh. `passed`: None if the action cannot run yet."""
+
+    refresh: int
+    trigger: str
+    action: str
+    passed: bool | None
+    words: str
+
+
+def action_result(action: str, report: Report, golden: GoldenResult | None = None) -> ActionResult | None:
+    """The result of an action, from a gate report and golden cases; None if it cannot run."""
+    definition = action_by_name(action)
+    if definition.golden:
+        return _golden_result(golden)
+    if definition.absent:
         return None
     if report.not_run:
-        return Ran(passed=False, words="the form is wrong", findings=report.findings)
-    findings = tuple(finding for finding in report.findings if finding.code in known.laws or finding.gate == known.gate)
-    bad = [finding for finding in findings if finding.severity != "warning"]
-    words = f"{bad[0].cause} ({bad[0].code})" if bad else "nothing found"
-    return Ran(passed=not bad, words=words, findings=findings)
+        return ActionResult(passed=False, words="the form is wrong", findings=report.findings)
+    findings = tuple(
+        finding for finding in report.findings if finding.code in definition.laws or finding.gate == definition.gate
+    )
+    problems = [finding for finding in findings if finding.severity != "warning"]
+    words = f"{problems[0].cause} ({problems[0].code})" if problems else "nothing found"
+    return ActionResult(passed=not problems, words=words, findings=findings)
 
 
-def _of_cases(golden: Golden | None) -> Ran | None:
+def _golden_result(golden: GoldenResult | None) -> ActionResult | None:
     if golden is None or golden.outcome == "not_run":
         return None
-    return Ran(passed=golden.outcome == "passed", words=golden.words, findings=())
+    return ActionResult(passed=golden.outcome == "passed", words=golden.words, findings=())
 
 
-def depends(trigger: Trigger, pack: ContextPack, dependency: str, catalog: DecisionCatalog | None = None) -> bool:
-    """Whether a pack depends on what changed. `catalog`: the one that did, for DECISION_CATALOG_UPDATED."""
+def run_action(action: str, report: Report | ContextPlaneError, golden: GoldenResult | None) -> ActionResult | None:
+    """The result of an action; an error instead of a report is a failure. None if the action cannot run."""
+    if not isinstance(report, ContextPlaneError):
+        return action_result(action, report, golden)
+    if action_by_name(action).absent:
+        return None
+    return ActionResult(passed=False, words=f"{report.code}: {report.message}", findings=())
+
+
+def action_outcome(
+    refresh: Refresh, action: str, result: ActionResult | None, golden: GoldenResult | None
+) -> ActionOutcome:
+    """The outcome of an action for people: its result, or why it cannot run."""
+    reason = action_by_name(action).absent or (golden.words if golden is not None else "")
+    return ActionOutcome(
+        refresh=refresh.opened,
+        trigger=refresh.trigger,
+        action=action,
+        passed=None if result is None else result.passed,
+        words=reason if result is None else result.words,
+    )
+
+
+def versions_in_use(reader: RegistryReader) -> list[VersionState]:
+    """The versions that may take new traffic."""
+    return [version for ref in versions_of(reader.streams) if (version := reader.version(ref)).serves("new_traffic")]
+
+
+def may_refresh(reader: RegistryReader, key_id: str, version: VersionState) -> bool:
+    """Whether a key may open a refresh of a version: it is a publisher or owner of its issuer."""
+    keys = reader.keyrings.now.issuer(version.publication.issuer)
+    key = keys.key(key_id) if keys is not None else None
+    return key is not None and bool({PUBLISHER, OWNER} & {*key.roles})
+
+
+def depends_on(trigger: Trigger, pack: ContextPack, dependency: str, catalog: DecisionCatalog | None = None) -> bool:
+    """Whether a pack depends on what changed. `catalog`: the changed one, for DECISION_CATALOG_UPDATED."""
     if dependency == EVERY:
         return True
     if trigger == "DECISION_CATALOG_UPDATED":
@@ -130,13 +197,13 @@ def depends(trigger: Trigger, pack: ContextPack, dependency: str, catalog: Decis
 
 
 def _shares_decisions(pack: ContextPack, catalog: DecisionCatalog) -> bool:
-    mine = {decision_spec.decision_key for decision_spec in pack.decision_layer.decision_specs}
+    own = {decision_spec.decision_key for decision_spec in pack.decision_layer.decision_specs}
     bound = {
         rule.decision_binding
         for policy_bundle in pack.policy_layer.policy_bundles
         for rule in policy_bundle.policy_dsl.rules
     }
-    return any(decision_spec.decision_key in mine | bound for decision_spec in catalog.decision_specs)
+    return any(decision_spec.decision_key in own | bound for decision_spec in catalog.decision_specs)
 
 
 def _ontologies(pack: ContextPack) -> set[str]:
@@ -154,4 +221,4 @@ _NAMES: dict[Trigger, Callable[[ContextPack], set[str]]] = {
     "EVALUATOR_UPDATED": lambda pack: {release_gate.metric for release_gate in pack.evaluation_layer.release_gates},
     "MODEL_CONFIG_UPDATED": lambda pack: {pack.pack_meta.tenant.tenant_id},
 }
-"""By which names a pack depends on what changed; memory policies and models belong to a tenant."""
+"""The names of what a pack depends on, by trigger; memory policies and models belong to a tenant."""

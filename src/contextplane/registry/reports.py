@@ -1,4 +1,7 @@
-"""Reports as objects: what ran over which bytes, and what came of it. Canonical JSON, so that the same is the same."""
+"""Reports as objects: what ran over which bytes, and its result.
+
+They are canonical JSON, so that equal reports have equal bytes.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -6,20 +9,28 @@ from typing import TYPE_CHECKING, Protocol
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.value import Value
-from contextplane.registry.events import GoldenOutcome, JudgedWith
+from contextplane.registry.events import CatalogReference, GoldenOutcome
 
 if TYPE_CHECKING:
-    from contextplane.authoring.finding import Finding
     from contextplane.authoring.gates.table import Report
+    from contextplane.authoring.law import Finding
     from contextplane.registry.artifacts import Candidate
 
-__all__ = ["Evaluated", "Golden", "GoldenCases", "ReleaseGates", "action_report", "gates_report", "golden_report"]
+__all__ = [
+    "EvaluationReport",
+    "GoldenCases",
+    "GoldenResult",
+    "ReleaseGates",
+    "action_report",
+    "gates_report",
+    "golden_report",
+]
 
 
-class Golden(Value, frozen=True):
-    """What golden cases said. `not_run` is no pass: `words` says why they did not.
+class GoldenResult(Value, frozen=True):
+    """The result of golden cases. `not_run` is no pass: `words` says why they did not run.
 
-    `documents` are the cases themselves, kept in the report, so that they can be run again.
+    `documents`: the cases themselves, stored in the report so that they can be run again.
     """
 
     outcome: GoldenOutcome
@@ -29,15 +40,15 @@ class Golden(Value, frozen=True):
 
 
 class GoldenCases(Protocol):
-    """Runs the golden cases of a version. The compiler is behind it, and is handed in."""
+    """Runs the golden cases of a version. The implementation has the compiler."""
 
-    def run(self, ref: PackRef, value: Json, catalogs: "Sequence[Candidate]" = ()) -> Golden:
-        """`catalogs`: those that the version is on record with."""
+    def run(self, ref: PackRef, value: Json, catalogs: "Sequence[Candidate]" = ()) -> GoldenResult:
+        """Run the cases. `catalogs`: those that the version is recorded with."""
         ...
 
 
-class Evaluated(Value, frozen=True):
-    """What the release gates of a version said in an environment: a report, as an object's bytes."""
+class EvaluationReport(Value, frozen=True):
+    """The result of the release gates of a version in an environment, with the report as bytes."""
 
     passed: bool
     words: str
@@ -45,20 +56,22 @@ class Evaluated(Value, frozen=True):
 
 
 class ReleaseGates(Protocol):
-    """Whoever evaluates runs. None: nobody evaluated this version there."""
+    """Evaluates the runs of a version in an environment."""
 
-    def evaluated(self, ref: PackRef, environment: str) -> Evaluated | None: ...
+    def evaluate(self, ref: PackRef, environment: str) -> EvaluationReport | None:
+        """Return the report; None if the version was not evaluated there."""
+        ...
 
 
 def gates_report(
     ref: PackRef,
     digest: Digest,
     report: "Report",
-    golden: Golden | None = None,
+    golden: GoldenResult | None = None,
     *,
-    catalogs: Sequence[JudgedWith] = (),
+    catalogs: Sequence[CatalogReference] = (),
 ) -> bytes:
-    """What the gates said of an artifact, with which catalogs, and golden cases where they were asked."""
+    """Encode the gate results of an artifact, its catalogs, and its golden results where they ran."""
     return canonical(
         {
             "report": "gates",
@@ -67,20 +80,20 @@ def gates_report(
             "catalogs": [{"ref": f"{catalog.id}@{catalog.version}", "digest": catalog.digest} for catalog in catalogs],
             "passed": report.passed,
             "not_run": list(report.not_run),
-            "findings": _told(report.findings),
-            "golden": None if golden is None else _golden(golden),
+            "findings": _finding_rows(report.findings),
+            "golden": None if golden is None else _golden_fields(golden),
         }
     )
 
 
-def golden_report(ref: PackRef, digest: Digest, golden: Golden) -> bytes:
-    return canonical({"report": "golden", "ref": str(ref), "digest": str(digest), "golden": _golden(golden)})
+def golden_report(ref: PackRef, digest: Digest, golden: GoldenResult) -> bytes:
+    return canonical({"report": "golden", "ref": str(ref), "digest": str(digest), "golden": _golden_fields(golden)})
 
 
-def action_report(  # noqa: PLR0913  what a report of a refresh tells
+def action_report(  # noqa: PLR0913  the fields of a refresh report
     ref: PackRef, digest: Digest, *, trigger: str, action: str, passed: bool, words: str, findings: Sequence["Finding"]
 ) -> bytes:
-    """What came of one action that a refresh asks for."""
+    """Encode the result of one action of a refresh."""
     return canonical(
         {
             "report": "refresh",
@@ -90,17 +103,17 @@ def action_report(  # noqa: PLR0913  what a report of a refresh tells
             "action": action,
             "passed": passed,
             "words": words,
-            "findings": _told(findings),
+            "findings": _finding_rows(findings),
         }
     )
 
 
-def _golden(golden: Golden) -> dict[str, Json]:
-    told: dict[str, Json] = {"outcome": golden.outcome, "words": golden.words, "cases": list(golden.cases)}
-    return {**told, "documents": list(golden.documents)} if golden.documents else told
+def _golden_fields(golden: GoldenResult) -> dict[str, Json]:
+    fields: dict[str, Json] = {"outcome": golden.outcome, "words": golden.words, "cases": list(golden.cases)}
+    return {**fields, "documents": list(golden.documents)} if golden.documents else fields
 
 
-def _told(findings: Sequence["Finding"]) -> list[Json]:
+def _finding_rows(findings: Sequence["Finding"]) -> list[Json]:
     return [
         {
             "gate": finding.gate,

@@ -1,18 +1,19 @@
-"""Signing a registry anew: a fresh checkpoint of a log that was verified wholly a moment ago.
+"""Signing a new checkpoint of an unchanged log: after an audit, and after a change of the keyring.
 
-Signing a registry anew right after its keyring changed, in the transaction of that change.
+`resign` signs a log that an audit has just verified.
 
-    1  the log is what its newest checkpoint says, and that is believed by what is known of keys now
-    2  no key that was revoked before this change could have signed it since
-    3  it goes on from what this client saw
-    4  whoever changes the keyring signs a checkpoint of the same log, at a later moment than the change
+`resign_after_keyring_change` runs in the transaction of the change:
 
-So all that a key did while it was trusted stands under a checkpoint that is not older than its revocation, and nothing
-that it signs afterwards does. Readers hold the newest checkpoint to that (`checkpoints.check_revocations`).
+    1  the log matches its newest checkpoint, which is trusted by the new keyring
+    2  no key that was revoked before this change could have signed that checkpoint since
+    3  it continues what this client saw
+    4  the signer of the change signs a checkpoint of the same log, at a later time than the change
 
-The key that signs is the one that signs the change: an owner's, which may sign checkpoints as every trusted key may.
-Who ends his own key cannot: then, and where (1) to (3) refuse, the change stands and the registry is not signed. After
-a revocation it is closed until another key has signed it (`renewing.py`).
+So everything that a key signed while it was trusted is covered by a checkpoint that is not older than its revocation,
+and nothing that it signs afterwards is. Readers check that of the newest checkpoint (`log.check_revocations`).
+
+An owner who ends their own key cannot sign it. Then, and where steps 1 to 3 refuse, the change is made and the registry
+is not signed. After a revocation it stays closed until another key has signed it with `resign`.
 """
 
 from typing import ClassVar
@@ -21,18 +22,18 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import StreamConflict, Transaction
 from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.registry.audit import Audit
-from contextplane.registry.authority import Keyrings
+from contextplane.registry.audit import AuditResult
+from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.errors import RegistryUntrusted
-from contextplane.registry.log import Standing, append_entries, check_revocations, standing
+from contextplane.registry.log import VerifiedCheckpoint, append_entries, check_revocations, verify_checkpoint
 from contextplane.registry.open import check_continuity
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.checkpoint import Checkpoint
-from contextplane.trust.clock import moment_of_act
+from contextplane.trust.clock import next_event_time
 from contextplane.trust.keyring import TrustedKeys
-from contextplane.trust.keyring_stream import followed
+from contextplane.trust.keyring_stream import follow_keyring
 
-__all__ = ["RegistryEmpty", "RegistryUnsound", "refuse_untrusted", "renew", "sealed"]
+__all__ = ["RegistryEmpty", "RegistryUnsound", "refuse_untrusted", "resign", "resign_after_keyring_change"]
 
 
 class RegistryEmpty(ContextPlaneError):
@@ -43,50 +44,50 @@ class RegistryEmpty(ContextPlaneError):
 
 
 class RegistryUnsound(ContextPlaneError):
-    """A registry in which something is wrong: nobody vouches for it anew."""
+    """A registry in which something is wrong: no new checkpoint of it is signed."""
 
     code: ClassVar[str] = "registry_unsound"
     family: ClassVar[Family] = "untrusted"
 
 
-def renew(  # noqa: PLR0913  what an act consists of
+def resign(  # noqa: PLR0913  what an act consists of
     tx: Transaction,
-    found: Audit,
+    result: AuditResult,
     *,
     known: TrustedKeys,
     check: SignatureCheck,
     signer: Signer,
     now: Timestamp,
     origin: str,
-) -> Standing:
-    """Sign what was verified. A checkpoint by a revoked key, or from before a revocation, is what this is for.
+) -> VerifiedCheckpoint:
+    """Sign a new checkpoint of an audited log.
 
-    Nothing else may be wrong.
+    It replaces a checkpoint by a revoked key, or from before a revocation. Any other problem is refused.
     """
-    # (1) all is well, but perhaps for who signed the newest checkpoint, and when
-    if not (found.sound or found.renewable):
-        raise RegistryUnsound(f"{len(found.troubles)} things are wrong", hint="restore the catalog from a copy")
-    if not found.entries:
+    # (1) no problem, except perhaps who signed the newest checkpoint, and when
+    if not (result.sound or result.renewable):
+        raise RegistryUnsound(f"{len(result.problems)} things are wrong", hint="restore the catalog from a copy")
+    if not result.entries:
         raise RegistryEmpty("nothing was ever written to it", at=LOG, hint="'ctx lint FILE --record' begins it")
-    # (2) and nobody wrote since
-    if (tx.streams.head(LOG), tx.streams.head(CHECKPOINTS)) != (found.entries, found.checkpoints):
+    # (2) nothing was written since
+    if (tx.streams.head(LOG), tx.streams.head(CHECKPOINTS)) != (result.entries, result.checkpoints):
         raise StreamConflict("somebody wrote to the registry meanwhile", at=LOG, hint="do it again")
-    # (3) the key is good now
-    keyrings = Keyrings.of(tx.streams, followed(tx.streams, known, check))
-    at = moment_of_act(now, max(found.as_of, keyrings.now.as_of))
+    # (3) the key is valid now
+    keyrings = KeyringHistory.of(tx.streams, follow_keyring(tx.streams, known, check))
+    at = next_event_time(now, max(result.as_of, keyrings.now.as_of))
     refuse_untrusted(signer, keyrings, at)
-    return append_entries(tx.streams, [], heads=found.heads, signer=signer, at=at, origin=origin)
+    return append_entries(tx.streams, [], heads=result.heads, signer=signer, at=at, origin=origin)
 
 
-def refuse_untrusted(signer: Signer, keyrings: Keyrings, at: Timestamp) -> None:
-    """Refuse a key whose checkpoint of that time nobody would believe."""
-    if signer.public_key not in keyrings.good_at(at):
+def refuse_untrusted(signer: Signer, keyrings: KeyringHistory, at: Timestamp) -> None:
+    """Refuse a key whose checkpoint of that time readers would not trust."""
+    if signer.public_key not in keyrings.trusted_keys_at(at):
         raise RegistryUntrusted(
             f"key {signer.public_key.key_id[:16]} is not trusted at {at}", hint="see 'ctx keys list'; name another key"
         )
 
 
-def sealed(  # noqa: PLR0913  what an act consists of
+def resign_after_keyring_change(  # noqa: PLR0913  what an act consists of
     tx: Transaction,
     *,
     before: TrustedKeys,
@@ -96,18 +97,21 @@ def sealed(  # noqa: PLR0913  what an act consists of
     now: Timestamp,
     origin: str,
     seen: Checkpoint | None,
-) -> Standing | None:
-    """The fresh checkpoint, or a refusal; None while nothing was ever written. `before`, `after`: the change."""
-    keyrings = Keyrings.of(tx.streams, after)
-    # (1) the log is what is signed
-    status = standing(tx.streams, keyrings, check, origin)
-    if status is None:
+) -> VerifiedCheckpoint | None:
+    """Sign a new checkpoint after a change of the keyring; None while nothing was ever written.
+
+    `before`, `after`: the keyring before and after the change.
+    """
+    keyrings = KeyringHistory.of(tx.streams, after)
+    # (1) the log matches its newest checkpoint
+    newest = verify_checkpoint(tx.streams, keyrings, check, origin)
+    if newest is None:
         return None
     # (2) by a key that was not revoked before
-    check_revocations(status, before)
-    # (3) the one that we knew
-    check_continuity(tx.streams, status, seen)
-    # (4) signed by whoever changed the keyring, if his key is still good
-    at = moment_of_act(now, max(after.as_of, status.time))
+    check_revocations(newest, before)
+    # (3) it continues what the client saw
+    check_continuity(tx.streams, newest, seen)
+    # (4) signed by the signer of the change, if that key is still valid
+    at = next_event_time(now, max(after.as_of, newest.time))
     refuse_untrusted(signer, keyrings, at)
-    return append_entries(tx.streams, [], heads=status.heads, signer=signer, at=at, origin=origin)
+    return append_entries(tx.streams, [], heads=newest.heads, signer=signer, at=at, origin=origin)

@@ -1,25 +1,22 @@
-"""What is asked of a registry by whoever starts a run, and what it is given: documents that passed every step.
+"""The request and the result of a resolution, the snapshot that it reads, and a cache of results.
 
-What a resolution reads of a registry, all of it of one state; and a shelf that is a view of a catalog.
+A snapshot is one state of a registry. It verifies the events that it returns (`reader.py`); `resolve.py` checks that
+they are in the log.
 
-Whoever hands out events has checked them (`reading.py`). Whether they are in the log is checked by whoever resolves.
+The cache returns a resolution within the `ttl_seconds` of its pack. Within that time the caller has a choice:
 
-Resolutions that are kept for a while, so that the next run of the same pack does not pay for one again.
+- with `state`, only a resolution of exactly this state of registry and keyring is returned: a revocation, a new pin or
+  a revoked key takes effect at once, at the cost of two look-ups (`state_number`);
+- without it, nothing is read: later changes take effect when the time is over, at the latest.
 
-A kept resolution is handed out while its pack's `ttl_seconds` last. Within that time a caller chooses what he needs:
-
-- with `state`, the resolution is the one of exactly this state of registry and keyring: a revocation, a new pin, a
-  revoked key are noticed at once, for the price of asking for two numbers (`state_number`);
-- without it, nothing is asked: what happened since is noticed when the time is over, at the latest.
-
-A refusal is never kept, and it drops what was kept before. The bytes behind a name never change, so a TTL is about how
-soon a new state is seen, and about nothing else. The clock is handed in.
+A refusal is never cached, and removes the cached result. The bytes behind a name never change, so the TTL only decides
+how soon a new state is seen. The clock is an argument.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Literal, Protocol
 
-from contextplane.authoring.overlay.apply import Applied
+from contextplane.authoring.overlay.resolved_view import AppliedChange
 from contextplane.model.artifact import ArtifactKind, Intent
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest, PackRef
@@ -28,9 +25,9 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import Keyring
-from contextplane.registry.events import Happened
-from contextplane.registry.log import Standing
-from contextplane.registry.merge import Part
+from contextplane.registry.events import VerifiedEvent
+from contextplane.registry.log import VerifiedCheckpoint
+from contextplane.registry.merge import MergedPart
 from contextplane.registry.open import OpenRegistry
 from contextplane.registry.streams import LOG, TREE
 from contextplane.registry.version_state import Use
@@ -39,16 +36,16 @@ from contextplane.trust.keyring_stream import STREAM
 from contextplane.trust.merkle import StreamTree, consistency_proof, inclusion_proof
 
 __all__ = [
-    "Asked",
-    "CatalogShelf",
+    "CatalogSnapshot",
+    "EventProof",
     "Mark",
     "Proof",
-    "Proved",
+    "RegistrySnapshot",
+    "Resolution",
     "ResolutionCache",
-    "Resolved",
-    "Shelf",
+    "ResolveRequest",
+    "ResolvedDocument",
     "StateNumber",
-    "Used",
     "state_number",
 ]
 
@@ -62,11 +59,11 @@ Mark = Literal[
     "signed by fewer keys than are needed now",
     "of an issuer that may not publish for this tenant now",
 ]
-"""What whoever uses a document must know. New traffic gets none of these."""
+"""What the user of a document must know about it. New traffic never gets a marked document."""
 
 
-class Asked(Value, frozen=True):
-    """Which documents, for whom, where, and what for.
+class ResolveRequest(Value, frozen=True):
+    """The documents that a run needs, for a tenant in an environment, and the purpose.
 
     `refs` are one context pack and any catalogs. New traffic gets the overlays that are pinned in the environment; a
     replay names in `overlays` those that were applied then.
@@ -79,8 +76,8 @@ class Asked(Value, frozen=True):
     overlays: tuple[PackRef, ...] = ()
 
 
-class Used(Value, frozen=True):
-    """A document that took part: which bytes, who signed them, and what whoever uses them must know."""
+class ResolvedDocument(Value, frozen=True):
+    """A document of a resolution: its bytes by digest, the keys that signed them, and marks for its user."""
 
     ref: PackRef
     kind: ArtifactKind
@@ -89,8 +86,8 @@ class Used(Value, frozen=True):
     marks: tuple[Mark, ...] = ()
 
 
-class Proved(Value, frozen=True):
-    """An event that the decision stands on: where it is in its stream and in the log, and the way to the root."""
+class EventProof(Value, frozen=True):
+    """An event that the decision depends on: its place in its stream and log, and the path to the root."""
 
     stream: str
     seq: int
@@ -100,108 +97,112 @@ class Proved(Value, frozen=True):
 
 
 class Proof(Value, frozen=True):
-    """A signed checkpoint, as it was signed, and every event under it."""
+    """A checkpoint, its note as it was signed, and the proof of every event under it."""
 
     checkpoint: Checkpoint
     note: bytes
-    events: tuple[Proved, ...]
+    events: tuple[EventProof, ...]
 
 
-class Resolved(Value, frozen=True):
-    """All of it, verified. `view` is the pack with its catalogs and overlays; `value` the same as a plain document.
+class Resolution(Value, frozen=True):
+    """The verified documents of a request. `view`: the pack merged with its catalogs and overlays.
 
-    `parts` tells where each decision, plan and intent comes from, `applied` what the overlays changed.
+    `value`: the view as a plain document. `parts`: the origins of each decision, plan and intent. `applied`: the
+    changes by overlays.
     """
 
-    packs: tuple[Used, ...]
-    overlays: tuple[Used, ...]
+    packs: tuple[ResolvedDocument, ...]
+    overlays: tuple[ResolvedDocument, ...]
     view: ContextPack
     value: Json
     intents: tuple[Intent, ...]
-    parts: tuple[Part, ...]
-    applied: tuple[Applied, ...]
+    parts: tuple[MergedPart, ...]
+    applied: tuple[AppliedChange, ...]
     proof: Proof
 
     @property
-    def lineage(self) -> tuple[Used, ...]:
-        """Everything that took part, in the order in which it did: pack and catalogs, then overlays as applied."""
+    def lineage(self) -> tuple[ResolvedDocument, ...]:
+        """All documents in the order in which they apply: pack and catalogs, then overlays."""
         return (*self.packs, *self.overlays)
 
     @property
     def marks(self) -> tuple[str, ...]:
-        return tuple(f"{one.ref}: {mark}" for one in self.lineage for mark in one.marks)
+        return tuple(f"{document.ref}: {mark}" for document in self.lineage for mark in document.marks)
 
     @property
     def ttl_seconds(self) -> int:
-        """How long a copy is fresh. It says nothing of whether the version changes: none ever does."""
+        """How long a cached copy may be used. The version itself never changes."""
         return self.view.pack_meta.ttl_seconds
 
 
 Path = tuple[bytes, ...]
 
 
-class Shelf(Protocol):
-    """One state of a registry, to be read."""
+class RegistrySnapshot(Protocol):
+    """Reads one state of a registry."""
 
-    def history(self, stream: str) -> Iterable[Happened]:
-        """Every event of a stream, each signed by somebody who was allowed to, in its place."""
+    def history(self, stream: str) -> Iterable[VerifiedEvent]:
+        """Every event of a stream, verified: signed by an authorised key, and in its place."""
         ...
 
-    def last(self, stream: str) -> Happened | None:
-        """The last event of a stream, likewise; None when there is none."""
+    def last(self, stream: str) -> VerifiedEvent | None:
+        """The last event of a stream, verified likewise; None if there is none."""
         ...
 
     def object(self, digest: Digest) -> bytes:
-        """The bytes of an object. An `ObjectNotFound` or `ObjectCorrupt` says why they cannot be had."""
+        """The bytes of an object. Raises `ObjectNotFound` or `ObjectCorrupt`."""
         ...
 
-    def keyring(self, seq: int) -> Keyring:
-        """The keyring as it was after so many changes."""
+    def past_keyring(self, seq: int) -> Keyring:
+        """The keyring after `seq` changes."""
         ...
 
-    def kin(self, key_id: str, seq: int) -> frozenset[str]:
-        """The keys of whoever had this key after so many changes of the keyring."""
+    def rotated_keys(self, key_id: str, seq: int) -> frozenset[str]:
+        """All keys linked to a key by rotation after `seq` changes of the keyring, itself included."""
         ...
 
-    def standing(self) -> Standing | None:
-        """The newest checkpoint, signed by a key that was good then; None while nothing was ever written."""
+    def newest(self) -> VerifiedCheckpoint | None:
+        """The newest checkpoint, verified; None while nothing was ever written."""
         ...
 
     def inclusion(self, entry: int, size: int) -> Path:
-        """The hashes that lead from an entry of the log to the root of its first `size` entries."""
+        """The inclusion proof of an entry in the first `size` entries of the log."""
         ...
 
     def consistency(self, old: int, size: int) -> Path:
-        """The hashes that show that the first `old` of `size` entries are what they were."""
+        """The consistency proof from the first `old` to the first `size` entries."""
         ...
 
 
-class CatalogShelf:
-    """An opened registry as a shelf. It lives as long as the view that it was opened in. `fetch` gets an object."""
+class CatalogSnapshot:
+    """A snapshot of an opened registry. It lives as long as the view that it was opened in.
+
+    `fetch`: returns the bytes of an object.
+    """
 
     def __init__(self, opened: OpenRegistry, fetch: Callable[[Digest], bytes]) -> None:
         self._reader = opened.reader
-        self._standing = opened.standing
+        self._newest = opened.newest
         self._fetch = fetch
         self._nodes = _Nodes(StreamTree(opened.reader.streams, TREE))
 
-    def history(self, stream: str) -> Iterable[Happened]:
+    def history(self, stream: str) -> Iterable[VerifiedEvent]:
         return self._reader.history(stream)
 
-    def last(self, stream: str) -> Happened | None:
+    def last(self, stream: str) -> VerifiedEvent | None:
         return self._reader.last(stream)
 
     def object(self, digest: Digest) -> bytes:
         return self._fetch(digest)
 
-    def keyring(self, seq: int) -> Keyring:
+    def past_keyring(self, seq: int) -> Keyring:
         return self._reader.keyrings.at(seq)
 
-    def kin(self, key_id: str, seq: int) -> frozenset[str]:
-        return self._reader.keyrings.kin(key_id, seq)
+    def rotated_keys(self, key_id: str, seq: int) -> frozenset[str]:
+        return self._reader.keyrings.rotated_keys(key_id, seq)
 
-    def standing(self) -> Standing | None:
-        return self._standing
+    def newest(self) -> VerifiedCheckpoint | None:
+        return self._newest
 
     def inclusion(self, entry: int, size: int) -> Path:
         return inclusion_proof(self._nodes, entry, size)
@@ -211,7 +212,7 @@ class CatalogShelf:
 
 
 class _Nodes:
-    """The nodes of a tree, each read once: proofs under one root share most of them."""
+    """Reads each node of a tree once: proofs under one root share most of them."""
 
     def __init__(self, tree: StreamTree) -> None:
         self._tree = tree
@@ -224,61 +225,61 @@ class _Nodes:
         return data
 
 
-_MOST = 1024
+_CAPACITY = 1024
 
 
 class StateNumber(Value, frozen=True):
-    """Which state something was resolved in: how many entries the log had, and how many changes the keyring."""
+    """A state of the registry: the number of log entries and of keyring changes."""
 
     entries: int
     keyring: int
 
 
 def state_number(streams: StreamsView) -> StateNumber:
-    """Which state a catalog is in: two look-ups, whatever its size."""
+    """The current state of a catalog. It costs two look-ups."""
     return StateNumber(entries=streams.head(LOG), keyring=streams.head(STREAM))
 
 
-class _Kept(Value, frozen=True):
-    resolved: Resolved
+class _CacheEntry(Value, frozen=True):
+    resolution: Resolution
     state: StateNumber
     since: Timestamp
     until: Timestamp
 
 
 class ResolutionCache:
-    """At most `most` resolutions; of more, the one that was resolved first goes."""
+    """Caches at most `capacity` resolutions; the oldest is evicted first."""
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._kept: dict[Asked, _Kept] = {}
+    def __init__(self, capacity: int = _CAPACITY) -> None:
+        self._capacity = capacity
+        self._entries: dict[ResolveRequest, _CacheEntry] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
-    def get(self, asked: Asked, now: Timestamp, state: StateNumber | None = None) -> Resolved | None:
-        """What was resolved for this question, if it is still fresh, and of this state where one is given."""
-        kept = self._kept.get(asked)
-        # A clock that shows an earlier time than when it was resolved says nothing of how old it is.
-        if kept is None or not kept.since <= now < kept.until or (state is not None and state != kept.state):
+    def get(self, request: ResolveRequest, now: Timestamp, state: StateNumber | None = None) -> Resolution | None:
+        """The cached resolution of a request, if it is fresh and, where a state is given, of that state."""
+        entry = self._entries.get(request)
+        # If the clock is before the time of the entry, its age is unknown.
+        if entry is None or not entry.since <= now < entry.until or (state is not None and state != entry.state):
             return None
-        return kept.resolved
+        return entry.resolution
 
-    def resolved(
+    def get_or_resolve(
         self,
-        asked: Asked,
+        request: ResolveRequest,
         now: Timestamp,
-        resolve: Callable[[], tuple[Resolved, StateNumber]],
+        resolve: Callable[[], tuple[Resolution, StateNumber]],
         state: StateNumber | None = None,
-    ) -> Resolved:
-        """The same, and where there is none, what `resolve` says with the state in which it says so."""
-        found = self.get(asked, now, state)
-        if found is not None:
-            return found
-        self._kept.pop(asked, None)
+    ) -> Resolution:
+        """Return the cached resolution, or call `resolve` and cache its result with the state it returns."""
+        cached = self.get(request, now, state)
+        if cached is not None:
+            return cached
+        self._entries.pop(request, None)
         fresh, of_state = resolve()
         until = Timestamp(seconds=now.seconds + fresh.ttl_seconds, nanos=now.nanos)
-        while len(self._kept) >= self._most:
-            self._kept.pop(next(iter(self._kept)), None)
-        self._kept[asked] = _Kept(resolved=fresh, state=of_state, since=now, until=until)
+        while len(self._entries) >= self._capacity:
+            self._entries.pop(next(iter(self._entries)), None)
+        self._entries[request] = _CacheEntry(resolution=fresh, state=of_state, since=now, until=until)
         return fresh

@@ -1,4 +1,4 @@
-"""Reviews: which roles an artifact needs, and who may speak in one. Pure rules."""
+"""Reviews: which roles must approve an artifact, and who may review in a role. Pure rules."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import DecisionCatalog
 from contextplane.model.context_pack import ContextPack, DecisionSpec
-from contextplane.registry.artifact_state import REVIEWS, ArtifactState
+from contextplane.registry.artifact_state import REQUIRED_REVIEWS, ArtifactState
 from contextplane.registry.artifacts import Candidate
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class RecordedOtherwise(ContextPlaneError):
-    """Bytes that were recorded as another kind, under another name or of another issuer than they say themselves."""
+    """Bytes that were recorded with another kind, name or issuer than they say themselves."""
 
     code: ClassVar[str] = "artifact_recorded_otherwise"
     family: ClassVar[Family] = "refused"
@@ -47,7 +47,7 @@ class ReviewerHasRole(ContextPlaneError):
 
 
 class ReviewRoleUnneeded(ContextPlaneError):
-    """A review in a role that nobody asked for."""
+    """A review in a role that is not needed."""
 
     code: ClassVar[str] = "review_role_unneeded"
     family: ClassVar[Family] = "refused"
@@ -68,17 +68,20 @@ class ReviewRejected(ContextPlaneError):
 
 
 def needed_roles(new: Candidate, before: Candidate | None) -> tuple[str, ...]:
-    """The roles of its kind, and the owners of every decision that is new, changed or gone since the version before."""
+    """The roles that must review an artifact.
+
+    Those of its kind, and the owners of every decision that is new, changed or removed since the version before.
+    """
     old, now = _specs(before), _specs(new)
     changed = sorted(key for key in {*old, *now} if old.get(key) != now.get(key))
     owners = sorted({specs[key].owner_role for key in changed for specs in (old, now) if key in specs})
-    return tuple(dict.fromkeys((*REVIEWS[new.kind], *owners)))
+    return tuple(dict.fromkeys((*REQUIRED_REVIEWS[new.kind], *owners)))
 
 
 def check_recorded(state: ArtifactState, artifact: Candidate) -> None:
-    """Refuse bytes that were recorded as what they are not: who reviews and signs them goes by the record."""
-    recorded, said = (state.ref, state.kind, state.issuer), (artifact.ref, artifact.kind, artifact.issuer)
-    if recorded != said:
+    """Refuse bytes whose record does not match them: reviewers and signers rely on the record."""
+    recorded, actual = (state.ref, state.kind, state.issuer), (artifact.ref, artifact.kind, artifact.issuer)
+    if recorded != actual:
         raise RecordedOtherwise(
             f"recorded by {state.author[:16]} as {state.ref}, a {state.kind} of {state.issuer}",
             at=f"{artifact.ref}, a {artifact.kind} of {artifact.issuer}",
@@ -86,15 +89,15 @@ def check_recorded(state: ArtifactState, artifact: Candidate) -> None:
         )
 
 
-def check_reviewer(state: ArtifactState, family: frozenset[str], role: str) -> None:
-    """Refuse a review by these keys, which are one person's, in this role."""
-    if state.author in family:
+def check_reviewer(state: ArtifactState, keys: frozenset[str], role: str) -> None:
+    """Refuse a review in this role by a person with these keys."""
+    if state.author in keys:
         raise ReviewerIsAuthor("nobody reviews his own work", at=str(state.ref), hint="somebody else reviews it")
     if state.needed and role not in state.needed:
         raise ReviewRoleUnneeded(
             f"nobody asked for a review as {role}", at=str(state.ref), hint=f"needed: {', '.join(state.needed)}"
         )
-    other = next((review.role for review in state.reviews if review.key_id in family and review.role != role), None)
+    other = next((review.role for review in state.reviews if review.key_id in keys and review.role != role), None)
     if other is not None:
         raise ReviewerHasRole(
             f"this reviewer spoke as {other}, and counts once",
@@ -104,20 +107,20 @@ def check_reviewer(state: ArtifactState, family: frozenset[str], role: str) -> N
 
 
 def check_rejections(state: ArtifactState) -> None:
-    """Refuse what a reviewer rejected."""
-    for one in state.rejected:
+    """Refuse an artifact that a reviewer rejected."""
+    for review in state.rejected:
         raise ReviewRejected(
-            f"rejected as {one.role}: {one.reason}",
+            f"rejected as {review.role}: {review.reason}",
             at=str(state.ref),
             hint="record a better one, or let this reviewer approve it",
         )
 
 
 def check_reviews(state: ArtifactState, needed: tuple[str, ...]) -> None:
-    """Refuse unless everybody who is needed has approved, and none of them rejected it.
+    """Refuse an artifact unless every needed role approved it, and none rejected it.
 
-    `needed` is by what is published now, and by what the bytes are. What was recorded says less where another version
-    came between, or where somebody recorded what is not so.
+    `needed` is computed from the bytes and from what is published now. The recorded roles may be fewer, if another
+    version came between or the record is wrong.
     """
     state = replace(state, needed=needed)
     check_rejections(state)

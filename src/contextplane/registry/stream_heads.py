@@ -1,16 +1,15 @@
-"""Where every subject's stream ends, under one root that each checkpoint signs.
+"""The end of every subject's stream, in a tree whose root each checkpoint signs.
 
-A stream by itself cannot tell that its last event was cut off: a revocation, or the newest pin. So the end of every
-stream, its number and digest, is a leaf of a tree over all of them; a reader compares what it reads with that. The tree
-also shows that a stream does not exist at all.
+A stream by itself does not show that its last event was cut off, for example a revocation or the newest pin. So the end
+of every stream, its number and digest, is a leaf of a tree over all streams, and a reader compares what it reads with
+that. The tree also proves that a stream does not exist.
 
     a leaf     head <seq> <digest> <stream>
     a branch   branch <16 hashes in base64, "-" where nothing is>
 
-A stream lies where the hexadecimal digits of the SHA-256 of its name lead, as near to the top as it is alone. So the
-tree depends on the streams and not on their order, and one look or change touches a number of nodes that grows with the
-logarithm. Nodes are marks, an index: they are made again from the streams, and nothing is believed of them that the
-signed root does not say.
+The path of a leaf is the hexadecimal digits of the SHA-256 of the stream's name, as short as is unique. So the tree
+depends on the streams and not on their order, and a look-up or a change touches O(log n) nodes. Nodes are marks, an
+index: they can be rebuilt from the streams, and each is verified by its hash up to the signed root.
 """
 
 import hashlib
@@ -23,16 +22,16 @@ from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.registry.streams import SUBJECTS
-from contextplane.trust.dsse import decoded, encoded
+from contextplane.trust.dsse import decode_base64, encode_base64
 from contextplane.trust.merkle import EMPTY_ROOT
 
 __all__ = [
-    "Head",
-    "Heads",
+    "HeadNodes",
     "HeadsDamaged",
-    "KeptNodes",
-    "Nodes",
+    "MemoryHeadNodes",
     "StreamCut",
+    "StreamHead",
+    "StreamHeads",
     "head_of",
     "heads_of",
     "node_name",
@@ -45,7 +44,10 @@ _WIDTH, _DEPTH = 16, 64
 
 
 class StreamCut(ContextPlaneError):
-    """A stream does not end where the newest checkpoint says: events were cut off its end, or put there unsigned."""
+    """A stream does not end where the newest checkpoint says.
+
+    Events were cut off its end, or put there unsigned.
+    """
 
     code: ClassVar[str] = "registry_stream_cut"
     family: ClassVar[Family] = "untrusted"
@@ -58,27 +60,27 @@ class HeadsDamaged(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
-class Head(Value, frozen=True):
+class StreamHead(Value, frozen=True):
     """The end of a stream: the number of its last event, and the SHA-256 of that event's body."""
 
     seq: int
     digest: str
 
 
-class NodesView(Protocol):
-    """Where nodes are kept, by name: the marks of a catalog, or a memory."""
+class HeadNodesView(Protocol):
+    """Reads nodes by name: the marks of a catalog, or a dictionary."""
 
     def get(self, name: str) -> str | None: ...
 
 
-class Nodes(NodesView, Protocol):
-    """Writing them."""
+class HeadNodes(HeadNodesView, Protocol):
+    """Reads and writes nodes by name."""
 
     def put(self, name: str, value: str) -> None: ...
 
 
-class KeptNodes:
-    """Nodes in memory, to be compared with those in a catalog."""
+class MemoryHeadNodes:
+    """Nodes in memory, to compare with those in a catalog."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
@@ -91,56 +93,56 @@ class KeptNodes:
 
 
 def node_name(prefix: str) -> str:
-    """The mark that holds the node to which these hexadecimal digits lead."""
+    """The mark that holds the node at a path of hexadecimal digits."""
     return f"registry/heads/{prefix}"
 
 
-class Heads:
-    """The ends of all streams, by a root that is believed."""
+class StreamHeads:
+    """Looks up the ends of streams under a verified root."""
 
-    def __init__(self, marks: NodesView, root: bytes) -> None:
+    def __init__(self, marks: HeadNodesView, root: bytes) -> None:
         self._marks = marks
         self._root = root
 
-    def head(self, stream: str) -> Head | None:
-        """Where a stream ends; None when there is no such stream."""
+    def head(self, stream: str) -> StreamHead | None:
+        """The end of a stream; None if there is no such stream."""
         key, prefix = _key(stream), ""
         expected: bytes | None = None if self._root == EMPTY_ROOT else self._root
         while expected is not None:
-            node = _node(self._marks, prefix, expected)
+            node = _read_node(self._marks, prefix, expected)
             if isinstance(node, _Leaf):
                 return node.head if node.stream == stream else None
             expected = node[int(key[len(prefix)], _WIDTH)]
             prefix = key[: len(prefix) + 1]
         return None
 
-    def check(self, stream: str, found: Head | None) -> None:
-        """Refuse a stream that ends elsewhere."""
+    def check(self, stream: str, actual: StreamHead | None) -> None:
+        """Refuse a stream that ends elsewhere than the signed tree says."""
         signed = self.head(stream)
-        if found != signed:
+        if actual != signed:
             raise StreamCut(
-                f"it {_told(found)}, and what is signed {_told(signed)}",
+                f"it {_describe_head(actual)}, and what is signed {_describe_head(signed)}",
                 at=stream,
                 hint="somebody changed the catalog; 'ctx verify --registry' tells more",
             )
 
 
-def head_of(streams: StreamsView, stream: str) -> Head | None:
-    """Where a stream ends, by itself."""
+def head_of(streams: StreamsView, stream: str) -> StreamHead | None:
+    """The end of a stream, read from the stream itself."""
     seq = streams.head(stream)
     last = next(iter(streams.read(stream, after=seq - 1)), None) if seq else None
-    return None if last is None else Head(seq=last.seq, digest=Digest.of(last.body).hex)
+    return None if last is None else StreamHead(seq=last.seq, digest=Digest.of(last.body).hex)
 
 
-def heads_of(streams: StreamsView) -> dict[str, Head]:
-    """Where all of them end, by themselves."""
+def heads_of(streams: StreamsView) -> dict[str, StreamHead]:
+    """The ends of all streams, read from the streams themselves."""
     names = (name for prefix in SUBJECTS for name in streams.names(prefix))
-    found = ((name, head_of(streams, name)) for name in names)
-    return {name: head for name, head in found if head is not None}
+    heads = ((name, head_of(streams, name)) for name in names)
+    return {name: head for name, head in heads if head is not None}
 
 
-def put_heads(nodes: Nodes, root: bytes, heads: Mapping[str, Head]) -> bytes:
-    """Say of these streams where they end now, in the tree that had this root; and return its root then."""
+def put_heads(nodes: HeadNodes, root: bytes, heads: Mapping[str, StreamHead]) -> bytes:
+    """Set the heads of these streams in the tree with this root; return the new root."""
     top: bytes | None = None if root == EMPTY_ROOT else root
     for stream, head in heads.items():
         top = _put(nodes, "", top, _Leaf(stream=stream, head=head))
@@ -149,7 +151,7 @@ def put_heads(nodes: Nodes, root: bytes, heads: Mapping[str, Head]) -> bytes:
 
 class _Leaf(Value, frozen=True):
     stream: str
-    head: Head
+    head: StreamHead
 
     @property
     def text(self) -> str:
@@ -159,41 +161,44 @@ class _Leaf(Value, frozen=True):
 _Branch = list[bytes | None]
 
 
-def _put(nodes: Nodes, prefix: str, expected: bytes | None, leaf: _Leaf) -> bytes:
-    """Put a leaf below a place where a node with this hash is, and return the hash of what is there then."""
-    node = None if expected is None else _node(nodes, prefix, expected)
+def _put(nodes: HeadNodes, prefix: str, expected: bytes | None, leaf: _Leaf) -> bytes:
+    """Put a leaf below the node with this hash; return the hash of the new node."""
+    node = None if expected is None else _read_node(nodes, prefix, expected)
     if node is None or (isinstance(node, _Leaf) and node.stream == leaf.stream):
-        return _written(nodes, prefix, leaf.text)
+        return _write_node(nodes, prefix, leaf.text)
     if isinstance(node, _Leaf):
         other, node = node, [None] * _WIDTH
         digit = _key(other.stream)[len(prefix)]
-        node[int(digit, _WIDTH)] = _written(nodes, prefix + digit, other.text)
+        node[int(digit, _WIDTH)] = _write_node(nodes, prefix + digit, other.text)
     digit = _key(leaf.stream)[len(prefix)]
     place = int(digit, _WIDTH)
     node[place] = _put(nodes, prefix + digit, node[place], leaf)
-    return _written(nodes, prefix, _branch_text(node))
+    return _write_node(nodes, prefix, _branch_text(node))
 
 
-def _written(nodes: Nodes, prefix: str, text: str) -> bytes:
+def _write_node(nodes: HeadNodes, prefix: str, text: str) -> bytes:
     nodes.put(node_name(prefix), text)
     return _hash(text)
 
 
-def _node(marks: NodesView, prefix: str, expected: bytes) -> "_Leaf | _Branch":
-    """A node that has the hash which the one above it says, and the form of one: whoever signs may write anything."""
+def _read_node(marks: HeadNodesView, prefix: str, expected: bytes) -> "_Leaf | _Branch":
+    """Read a node, and refuse one without the hash that its parent says, or of another form.
+
+    The form is checked because a signer could have signed anything.
+    """
     text = marks.get(node_name(prefix))
     if text is None or _hash(text) != expected:
-        raise _damaged(prefix, "missing" if text is None else "not the one that is signed")
+        raise _damaged_error(prefix, "missing" if text is None else "not the one that is signed")
     leaf = _LEAF.fullmatch(text)
     if leaf is not None:
-        return _Leaf(stream=leaf[3], head=Head(seq=int(leaf[1]), digest=leaf[2]))
+        return _Leaf(stream=leaf[3], head=StreamHead(seq=int(leaf[1]), digest=leaf[2]))
     kind, *words = text.split(" ")
     if kind != _BRANCH or len(words) != _WIDTH or len(prefix) >= _DEPTH:
-        raise _damaged(prefix, "no node")
-    return [None if word == _NONE else decoded(word, at=node_name(prefix)) for word in words]
+        raise _damaged_error(prefix, "no node")
+    return [None if word == _NONE else decode_base64(word, at=node_name(prefix)) for word in words]
 
 
-def _damaged(prefix: str, what: str) -> HeadsDamaged:
+def _damaged_error(prefix: str, what: str) -> HeadsDamaged:
     return HeadsDamaged(
         f"node {prefix or 'at the top'} is {what}",
         at=node_name(prefix),
@@ -202,7 +207,7 @@ def _damaged(prefix: str, what: str) -> HeadsDamaged:
 
 
 def _branch_text(children: Iterable[bytes | None]) -> str:
-    return " ".join([_BRANCH, *(_NONE if child is None else encoded(child) for child in children)])
+    return " ".join([_BRANCH, *(_NONE if child is None else encode_base64(child) for child in children)])
 
 
 def _hash(text: str) -> bytes:
@@ -213,5 +218,5 @@ def _key(stream: str) -> str:
     return hashlib.sha256(stream.encode()).hexdigest()
 
 
-def _told(head: Head | None) -> str:
+def _describe_head(head: StreamHead | None) -> str:
     return "has no event" if head is None else f"ends with event {head.seq}, {head.digest[:16]}"

@@ -1,8 +1,8 @@
-"""The names of the registry's streams. Nothing is decided here, and nothing is read.
+"""The names of the registry's streams, and which versions are published. It reads no event.
 
-    registry/artifact/<64 hex>      the life of a digest before it is published
-    registry/version/<id>@<X.Y.Z>   the life of a version from its publication on
-    registry/pins/<env>/<id>        what an environment pins for an id, with the overlays of it
+    registry/artifact/<64 hex>      the history of a digest before it is published
+    registry/version/<id>@<X.Y.Z>   the history of a version from its publication on
+    registry/pins/<env>/<id>        what an environment pins for an id, with its overlays
     registry/aliases/<id>           names for people
     registry/environments/<env>     whether an environment is protected
     registry/log                    one entry for each event of those above, in order: the leaves of the Merkle tree
@@ -10,8 +10,6 @@
     registry/checkpoints            one signed note for each transaction that appended
 
 Ids and names of environments have no slash, so that no two subjects share a name.
-
-Which versions of an id were published, and the one before a number. It lists names, and reads no event.
 """
 
 import re
@@ -44,7 +42,7 @@ __all__ = [
 ]
 
 REGISTRY = "registry/"
-"""The prefix of all streams but those of the tree, and of the roots that keep the registry's objects."""
+"""The prefix of all streams except the tree's, and of the roots that keep the registry's objects."""
 
 ARTIFACTS = "registry/artifact/"
 VERSIONS = "registry/version/"
@@ -81,35 +79,35 @@ def version_stream(ref: PackRef) -> str:
 
 
 def pins_stream(environment: str, base_id: str) -> str:
-    return f"{PINS}{_checked(environment)}/{_checked(base_id)}"
+    return f"{PINS}{_check_name(environment)}/{_check_name(base_id)}"
 
 
 def aliases_stream(base_id: str) -> str:
-    return ALIASES + _checked(base_id)
+    return ALIASES + _check_name(base_id)
 
 
 def environment_stream(environment: str) -> str:
-    return ENVIRONMENTS + _checked(environment)
+    return ENVIRONMENTS + _check_name(environment)
 
 
 def origin_of(store_id: str) -> str:
-    """What the log of a store is called in its checkpoints."""
+    """The origin of the log of a store in its checkpoints."""
     return f"contextplane.registry/{store_id}"
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise NameInvalid(f"not a name: {name[:80]!r}", hint="ASCII letters, digits, _ . : and -, at most 128")
     return name
 
 
 def versions_of(streams: StreamsView, base_id: str = "") -> list[PackRef]:
-    """Every version that was ever published, of one id or of all, by id and number."""
+    """Every version that was ever published, of one id or of all, ordered by id and number."""
     prefix = f"{VERSIONS}{base_id}@" if base_id else VERSIONS
     return sorted(PackRef.parse(name.removeprefix(VERSIONS)) for name in streams.names(prefix))
 
 
 def predecessor(streams: StreamsView, ref: PackRef) -> PackRef | None:
-    """The highest published version below a number: 1.0.1 comes after 1.0.0, also when 2.0.0 is out."""
-    below = [one for one in versions_of(streams, ref.pack_id) if one.release < ref.release]
+    """The highest published version below a number: that of 1.0.1 is 1.0.0, even if 2.0.0 exists."""
+    below = [version for version in versions_of(streams, ref.pack_id) if version.release < ref.release]
     return below[-1] if below else None

@@ -1,7 +1,7 @@
-"""The life of a version from its publication on, as a fold over its stream. It reads nothing.
+"""The state of a version from its publication on, as a fold over its stream. Pure.
 
-`published` is its first event, once and for ever. What restricts a version holds whoever said it; what makes one
-usable does not, once the key that said it was not to be trusted any more (`doubtful`).
+`published` is its first event and occurs once. An event that restricts a version counts even if its key is revoked; one
+that makes it usable does not (`doubtful`).
 """
 
 from typing import Literal
@@ -18,7 +18,6 @@ from contextplane.registry.events import (
     Change,
     Deprecated,
     EventInvalid,
-    Happened,
     IncidentClosed,
     IncidentOpened,
     Observed,
@@ -27,6 +26,7 @@ from contextplane.registry.events import (
     RefreshRequired,
     Revoked,
     Trigger,
+    VerifiedEvent,
     kind_of,
 )
 
@@ -36,7 +36,7 @@ Use = Literal["new_traffic", "replay"]
 
 
 class Refresh(Value, frozen=True):
-    """A refresh that event `opened` asks for. `reports` are of the actions that passed, by action."""
+    """A refresh that event `opened` requires. `reports`: those of the actions that passed, by action."""
 
     opened: int
     trigger: Trigger
@@ -46,17 +46,18 @@ class Refresh(Value, frozen=True):
 
     @property
     def outstanding(self) -> tuple[str, ...]:
-        """The actions that did not run and pass."""
+        """The actions that have not passed yet."""
         done = {action for action, _ in self.reports}
         return tuple(action for action in self.actions if action not in done)
 
 
 class VersionState(Value, frozen=True):
-    """A published version. `entry`: where its publication stands in the log; `reason`: why it was withdrawn.
+    """A published version.
 
+    `entry`: the log entry of its publication. `reason`: why it was withdrawn.
     `first`: the digest of the event that published it.
-    `doubtful`: it was published by a key that was not to be trusted any more. `unsettled`: incidents that such a key
-    closed; they are open to whoever would build on that.
+    `doubtful`: it was published by a key that is revoked from a time before that. `unsettled`: incidents that such a
+    key closed; they count as open.
     """
 
     ref: PackRef
@@ -77,23 +78,23 @@ class VersionState(Value, frozen=True):
 
     @property
     def is_published(self) -> bool:
-        """Whether there is an entry at all, whatever happened to it since."""
+        """Whether it was ever published, later events ignored."""
         return self.published is not None
 
     @property
-    def entry_of(self) -> Published:
-        """What was published. Ask only where `is_published`."""
+    def publication(self) -> Published:
+        """The event that published it. Refused unless `is_published`."""
         if self.published is None:
             raise EventInvalid("nothing was published", at=str(self.ref))
         return self.published
 
     @property
     def digest(self) -> Digest:
-        return Digest.parse(self.entry_of.digest)
+        return Digest.parse(self.publication.digest)
 
     @property
     def kind(self) -> ArtifactKind:
-        return self.entry_of.kind
+        return self.publication.kind
 
     @property
     def open_incidents(self) -> tuple[str, ...]:
@@ -108,55 +109,58 @@ class VersionState(Value, frozen=True):
         return self.is_published and (use == "replay" or self.stage == "published")
 
     def issuer_of(self, change: Change) -> str:
-        """Whose artifact a change is about."""
+        """The issuer of the artifact that a change is about."""
         if isinstance(change, Published):
             return change.issuer
         return self.published.issuer if self.published is not None else ""
 
-    def after_event(self, happened: Happened) -> "VersionState":
-        """The state after one more event, or a refusal."""
-        change = happened.change
-        if (happened.event.seq == 1) is not isinstance(change, Published):
+    def after_event(self, verified: VerifiedEvent) -> "VersionState":
+        """Fold one more event, or refuse it."""
+        change = verified.change
+        if (verified.event.seq == 1) is not isinstance(change, Published):
             raise TransitionRefused(
-                f"{kind_of(change)} as event {happened.event.seq}",
+                f"{kind_of(change)} as event {verified.event.seq}",
                 at=str(self.ref),
                 hint="a version is published first, and once",
                 details={"change": kind_of(change), "stage": self.stage, "allowed_in": []},
             )
         refuse_transition(kind_of(change), self.stage, at=str(self.ref), hint="neither can be undone")
-        state = replace(self, seq=happened.event.seq, head=happened.digest)
+        state = replace(self, seq=verified.event.seq, head=verified.digest)
         match change:
             case Published() | Deprecated() | Revoked():
-                return _moved(state, change, happened)
+                return _with_stage(state, change, verified)
             case RefreshRequired() | RefreshReported():
-                return replace(state, refreshes=self._refreshed(change, happened))
+                return replace(state, refreshes=self._refreshes_after(change, verified))
             case IncidentOpened() | IncidentClosed():
-                return _with_incident(state, change, believed=not happened.by.revoked)
-            case Observed() if happened.by.revoked:
+                return _with_incident(state, change, believed=not verified.by.revoked)
+            case Observed() if verified.by.revoked:
                 return state
             case Observed():
                 return replace(state, observed=tuple(dict.fromkeys((*self.observed, change.environment))))
             case _:
-                raise EventInvalid(f"{kind_of(change)} is no change of a version", at=happened.event.subject)
+                raise EventInvalid(f"{kind_of(change)} is no change of a version", at=verified.event.subject)
 
-    def _refreshed(self, change: RefreshRequired | RefreshReported, happened: Happened) -> tuple[Refresh, ...]:
+    def _refreshes_after(
+        self, change: RefreshRequired | RefreshReported, verified: VerifiedEvent
+    ) -> tuple[Refresh, ...]:
         if isinstance(change, RefreshReported):
-            return self._reported(change, counts=not happened.by.revoked)
+            return self._refreshes_with_report(change, counts=not verified.by.revoked)
         opened = Refresh(
-            opened=happened.event.seq, trigger=change.trigger, dependency=change.dependency, actions=change.actions
+            opened=verified.event.seq, trigger=change.trigger, dependency=change.dependency, actions=change.actions
         )
         return (*self.refreshes, opened)
 
-    def _reported(self, change: RefreshReported, *, counts: bool) -> tuple[Refresh, ...]:
-        refresh = next((one for one in self.refreshes if one.opened == change.opened), None)
+    def _refreshes_with_report(self, change: RefreshReported, *, counts: bool) -> tuple[Refresh, ...]:
+        refresh = next((refresh for refresh in self.refreshes if refresh.opened == change.opened), None)
         if refresh is None or change.action not in refresh.outstanding:
             raise self.refusal(f"no open refresh waits for {change.action}", change)
         if not (change.passed and counts):
             return self.refreshes
         done = replace(refresh, reports=(*refresh.reports, (change.action, change.report)))
-        return tuple(done if one.opened == change.opened else one for one in self.refreshes)
+        return tuple(done if other.opened == change.opened else other for other in self.refreshes)
 
     def refusal(self, message: str, change: Change) -> TransitionRefused:
+        """The error for a change that this state does not allow."""
         return TransitionRefused(
             message,
             at=str(self.ref),
@@ -166,30 +170,30 @@ class VersionState(Value, frozen=True):
 
 
 def _with_incident(state: VersionState, change: IncidentOpened | IncidentClosed, *, believed: bool) -> VersionState:
-    """An incident is open until somebody closed it whose key is still believed; anybody may open it again."""
+    """Open or close an incident. One that a revoked key closed stays unsettled and may be opened again."""
     name, known = change.incident, change.incident in state.incidents
-    unsettled = tuple(one for one in state.unsettled if one != name)
+    unsettled = tuple(incident for incident in state.unsettled if incident != name)
     if isinstance(change, IncidentOpened):
         if known:
             raise state.refusal(f"incident {name} is open already", change)
         return replace(state, incidents=(*state.incidents, name), unsettled=unsettled)
     if not known and unsettled == state.unsettled:
         raise state.refusal(f"no open incident is called {name}", change)
-    rest = tuple(incident for incident in state.incidents if incident != name)
-    return replace(state, incidents=rest, unsettled=unsettled if believed else (*unsettled, name))
+    others = tuple(incident for incident in state.incidents if incident != name)
+    return replace(state, incidents=others, unsettled=unsettled if believed else (*unsettled, name))
 
 
-def _moved(state: VersionState, change: Published | Deprecated | Revoked, happened: Happened) -> VersionState:
+def _with_stage(state: VersionState, change: Published | Deprecated | Revoked, verified: VerifiedEvent) -> VersionState:
     if not isinstance(change, Published):
         stage: Stage = "deprecated" if isinstance(change, Deprecated) else "revoked"
-        return replace(state, stage=stage, reason=happened.event.reason)
+        return replace(state, stage=stage, reason=verified.event.reason)
     return replace(
         state,
         stage="published",
         published=change,
-        published_at=happened.at,
-        published_by=happened.by.key_id,
-        doubtful=happened.by.revoked,
-        first=happened.digest,
-        entry=happened.event.entry,
+        published_at=verified.at,
+        published_by=verified.by.key_id,
+        doubtful=verified.by.revoked,
+        first=verified.digest,
+        entry=verified.event.entry,
     )

@@ -1,12 +1,12 @@
-"""The one place that appends to the registry: events, their entries in the log, the trees, a checkpoint, together.
+"""Writing to the registry: events, their log entries, the trees and a checkpoint, in one transaction.
 
-Nothing is written that a reader would refuse: each event is signed, read back as a reader would, and folded, before it
-is appended. A refusal leaves every stream as it was, for it leaves the transaction.
+No other module appends to these streams. Nothing is written that a reader would refuse: each event is signed, verified
+as a reader would, and folded, before it is appended. A refusal leaves every stream unchanged, because it aborts the
+transaction.
 
-The index of the registry, made anew from its streams and compared with them. It judges no event.
-
-What objects are, what keeps them, and the tree over the ends of streams are index. A tree that was made anew is no more
-believed than the old one: its root must be the one that the newest checkpoint signs.
+The second part rebuilds the index from the streams and compares them. The kinds and roots of objects and the tree over
+the ends of streams are an index. A rebuilt tree is trusted no more than the old one: its root must be the one that the
+newest checkpoint signs. Events are not verified there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.catalog import Event, Recorded, StoredEvent
+from contextplane.model.catalog import Event, IndexedObject, StoredEvent
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
@@ -23,57 +23,65 @@ from contextplane.ports.catalog import StreamsView, Transaction, View
 from contextplane.ports.indexes import KindConflict, ObjectIndex
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.ports.objects import ObjectNotFound
-from contextplane.registry.audit import Trouble
-from contextplane.registry.authority import Keyrings
+from contextplane.registry.audit import AuditProblem
+from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.errors import RegistryUntrusted
 from contextplane.registry.events import (
     Change,
     Drafted,
-    Happened,
     PinChange,
     RegistryEvent,
-    checked_change,
+    VerifiedEvent,
+    check_change,
     kind_of,
     objects_of,
     read_event,
-    written,
+    sign_event,
 )
-from contextplane.registry.log import Entry, Standing, append_entries, check_revocations, standing
+from contextplane.registry.log import LogEntry, VerifiedCheckpoint, append_entries, check_revocations, verify_checkpoint
 from contextplane.registry.pin_state import PinState, pins_after
-from contextplane.registry.reader import Reader, State
-from contextplane.registry.stream_heads import Head, Heads, HeadsDamaged, KeptNodes, StreamCut, heads_of, put_heads
+from contextplane.registry.reader import RegistryReader, SubjectState
+from contextplane.registry.stream_heads import (
+    HeadsDamaged,
+    MemoryHeadNodes,
+    StreamCut,
+    StreamHead,
+    StreamHeads,
+    heads_of,
+    put_heads,
+)
 from contextplane.registry.streams import CHECKPOINTS, LOG, PINS, REGISTRY, SUBJECTS
-from contextplane.trust.clock import moment_of_act, seconds_behind
+from contextplane.trust.clock import next_event_time, seconds_behind
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT
 
 __all__ = [
     "DRAFTS",
-    "Appended",
-    "Planned",
-    "Writer",
+    "AppendResult",
+    "PlannedChange",
+    "RegistryWriter",
     "compare_ends",
     "compare_objects",
     "draft_root",
     "index_objects",
-    "index_registry",
+    "rebuild_index",
     "root_name",
 ]
 
 
-class Planned(Value, frozen=True):
-    """A change that somebody wants, and why. What is pinned after it (`pins`) is filled in when it is written."""
+class PlannedChange(Value, frozen=True):
+    """A change to append to a stream, and the reason. The `pins` of a pin change are filled in on writing."""
 
     stream: str
     change: Change
     reason: str
 
 
-class Appended(Value, frozen=True):
-    """The events as they were written, and the checkpoint of the log with them."""
+class AppendResult(Value, frozen=True):
+    """The events as they were written, and the newest checkpoint, which covers them."""
 
-    events: tuple[Happened, ...]
-    standing: Standing
+    events: tuple[VerifiedEvent, ...]
+    newest: VerifiedCheckpoint
 
 
 def root_name(digest: Digest) -> str:
@@ -82,18 +90,18 @@ def root_name(digest: Digest) -> str:
 
 
 DRAFTS = f"{REGISTRY}draft/"
-"""What the roots of all drafts begin with."""
+"""The prefix of the roots of all drafts."""
 
 
 def draft_root(ref: PackRef | str, digest: Digest | None = None) -> str:
-    """The root by which the drafts of a version are found; without a digest, what they all begin with."""
+    """The root that keeps a draft of a version; without a digest, the prefix of all its drafts."""
     return f"{DRAFTS}{ref}/{digest.hex if digest is not None else ''}"
 
 
 def index_objects(index: ObjectIndex, stream: str, change: Change) -> None:
-    """Say what the objects of an event are, and keep them. An index that is made anew is made by this as well."""
+    """Record the kinds of the objects of an event, and keep them. Rebuilding the index uses this as well."""
     for kind, digest in objects_of(stream, change):
-        recorded = index.recorded(digest)
+        recorded = index.lookup(digest)
         if recorded is None:
             raise ObjectNotFound(f"{kind_of(change)} names it", at=str(digest), hint="store it first")
         index.record(replace(recorded, kind=kind, traced=True))
@@ -102,8 +110,8 @@ def index_objects(index: ObjectIndex, stream: str, change: Change) -> None:
             index.keep(draft_root(f"{change.id}@{change.version}", digest), digest)
 
 
-class Writer:
-    """Whoever acts, in one transaction: a key, the time, and the keyring as it is in this transaction."""
+class RegistryWriter:
+    """Appends events in one transaction, signed by one key, under the keyring of this transaction."""
 
     def __init__(  # noqa: PLR0913  what an act consists of
         self,
@@ -116,17 +124,17 @@ class Writer:
         origin: str,
     ) -> None:
         self.tx = tx
-        # Nothing is decided here by a log that is not what is signed.
-        keyrings = Keyrings.of(tx.streams, keys)
-        self.standing = standing(tx.streams, keyrings, check, origin)
-        """The checkpoint before this act; after it, the one of it."""
-        check_revocations(self.standing, keys)
-        last = keys.as_of if self.standing is None else max(keys.as_of, self.standing.time)
-        self.now = moment_of_act(now, last)
-        """The moment of this act."""
+        # A log that does not match its newest checkpoint is refused before anything is read from it.
+        keyrings = KeyringHistory.of(tx.streams, keys)
+        self.newest = verify_checkpoint(tx.streams, keyrings, check, origin)
+        """The newest checkpoint: before `append` the one that was there, after it the one that it signed."""
+        check_revocations(self.newest, keys)
+        last = keys.as_of if self.newest is None else max(keys.as_of, self.newest.time)
+        self.now = next_event_time(now, last)
+        """The time of the events that are appended."""
         self.behind = seconds_behind(now, last)
-        """How far the clock is behind what is on record."""
-        self.reader = Reader(tx.streams, keyrings, check, Heads(tx.marks, self._root))
+        """How many seconds the clock is behind the record."""
+        self.reader = RegistryReader(tx.streams, keyrings, check, StreamHeads(tx.marks, self._root))
         self._signer = signer
         self._origin = origin
 
@@ -136,26 +144,26 @@ class Writer:
 
     @property
     def _root(self) -> bytes:
-        return EMPTY_ROOT if self.standing is None else self.standing.heads
+        return EMPTY_ROOT if self.newest is None else self.newest.heads
 
-    def append(self, planned: Sequence[Planned], objects: Sequence[Recorded] = ()) -> Appended:
-        """Append all or none. `objects`: those the events name that are stored and not recorded yet."""
-        # (1) the key is good now
+    def append(self, planned: Sequence[PlannedChange], objects: Sequence[IndexedObject] = ()) -> AppendResult:
+        """Append all changes or none. `objects`: those that they name and that are not recorded yet."""
+        # (1) the key is valid now
         self._refuse_untrusted()
-        # (2) each event signed, read back and folded, then appended
-        states: dict[str, State] = {}
-        events: list[Happened] = []
+        # (2) each event is signed, verified and folded, then appended
+        states: dict[str, SubjectState] = {}
+        events: list[VerifiedEvent] = []
         first = self.tx.streams.head(LOG)
-        for n, one in enumerate(planned):
-            state = states.get(one.stream) or self._state(one.stream)
-            happened, states[one.stream] = self._appended(one, state, first + n)
-            events.append(happened)
-        # (3) what they name is there, and is kept
+        for n, change in enumerate(planned):
+            state = states.get(change.stream) or self._state(change.stream)
+            verified, states[change.stream] = self._append_event(change, state, first + n)
+            events.append(verified)
+        # (3) the objects that they name exist, and are kept
         self._keep(events, objects)
         # (4) their entries, the tree, the ends of their streams, the checkpoint
-        entries = [Entry(event=event.digest, seq=event.event.seq, stream=event.event.subject) for event in events]
-        ends = {entry.stream: Head(seq=entry.seq, digest=entry.event) for entry in entries}
-        after = append_entries(
+        entries = [LogEntry(event=event.digest, seq=event.event.seq, stream=event.event.subject) for event in events]
+        ends = {entry.stream: StreamHead(seq=entry.seq, digest=entry.event) for entry in entries}
+        self.newest = append_entries(
             self.tx.streams,
             entries,
             heads=put_heads(self.tx.marks, self._root, ends),
@@ -163,19 +171,20 @@ class Writer:
             at=self.now,
             origin=self._origin,
         )
-        self.standing = after
-        self.reader.heads = Heads(self.tx.marks, self._root)
-        return Appended(events=tuple(events), standing=after)
+        self.reader.heads = StreamHeads(self.tx.marks, self._root)
+        return AppendResult(events=tuple(events), newest=self.newest)
 
-    def _state(self, stream: str) -> State:
+    def _state(self, stream: str) -> SubjectState:
         if stream.startswith(PINS):
             environment, _, base_id = stream.removeprefix(PINS).partition("/")
             return self.reader.pins(environment, base_id)
         return self.reader.state(stream)
 
-    def _appended(self, planned: Planned, state: State, entry: int) -> tuple[Happened, State]:
-        change = _completed(planned.change, state, entry, str(self.now), self.key_id)
-        checked_change(change, planned.reason)
+    def _append_event(
+        self, planned: PlannedChange, state: SubjectState, entry: int
+    ) -> tuple[VerifiedEvent, SubjectState]:
+        change = _complete_change(planned.change, state, entry, str(self.now), self.key_id)
+        check_change(change, planned.reason)
         event = RegistryEvent(
             subject=planned.stream,
             seq=state.seq + 1,
@@ -186,18 +195,18 @@ class Writer:
             reason=planned.reason,
             change=change,
         )
-        body, kind = written(event, self._signer), kind_of(change)
+        body, kind = sign_event(event, self._signer), kind_of(change)
         stored = StoredEvent(stream=planned.stream, seq=event.seq, kind=kind, body=body)
-        happened = self.reader.checked(stored, state)
-        after = state.after_event(happened)
+        verified = self.reader.check_event(stored, state)
+        after = state.after_event(verified)
         self.tx.streams.append(planned.stream, state.seq, [Event(kind=kind, body=body)])
-        return happened, after
+        return verified, after
 
-    def _keep(self, events: Sequence[Happened], objects: Sequence[Recorded]) -> None:
+    def _keep(self, events: Sequence[VerifiedEvent], objects: Sequence[IndexedObject]) -> None:
         for object_ in objects:
             self.tx.objects.record(object_)
-        for happened in events:
-            index_objects(self.tx.objects, happened.event.subject, happened.change)
+        for verified in events:
+            index_objects(self.tx.objects, verified.event.subject, verified.change)
 
     def _refuse_untrusted(self) -> None:
         keyrings = self.reader.keyrings
@@ -212,44 +221,44 @@ class Writer:
             )
 
 
-def _completed(change: Change, state: State, entry: int, at: str, by: str) -> Change:
+def _complete_change(change: Change, state: SubjectState, entry: int, at: str, by: str) -> Change:
     if isinstance(state, PinState) and isinstance(change, PinChange):
         return replace(change, pins=pins_after(state.pins, change, entry, at, by))
     return change
 
 
-def index_registry(tx: Transaction, size_of: Callable[[Digest], int]) -> None:
-    """Make it anew. An event that is none keeps nothing; whoever verifies tells of it."""
+def rebuild_index(tx: Transaction, size_of: Callable[[Digest], int]) -> None:
+    """Rebuild the index from the streams. An unreadable event keeps nothing; an audit reports it."""
     for stream, change in _changes(tx.streams):
-        with suppress(KindConflict):  # named as two kinds of thing: comparing tells of it
+        with suppress(KindConflict):  # named as two kinds: `compare_objects` reports it
             for kind, digest in objects_of(stream, change):
-                tx.objects.record(Recorded(digest=digest, kind=kind, size=size_of(digest), traced=True))
+                tx.objects.record(IndexedObject(digest=digest, kind=kind, size=size_of(digest), traced=True))
             index_objects(tx.objects, stream, change)
     put_heads(tx.marks, EMPTY_ROOT, heads_of(tx.streams))
 
 
 def compare_objects(view: View) -> Iterator[tuple[str, str]]:
-    """What is not kept, or not known for what it is, each with the reason."""
+    """Objects that are not kept, or indexed as another kind, each with the problem."""
     roots = dict(view.objects.roots(REGISTRY))
     for stream, change in _changes(view.streams):
         for kind, digest in objects_of(stream, change):
-            recorded = view.objects.recorded(digest)
+            recorded = view.objects.lookup(digest)
             if roots.get(root_name(digest)) != digest:
                 yield str(digest), f"{stream} names it, and nothing keeps it"
             elif recorded is None or recorded.kind != kind or not recorded.traced:
                 yield str(digest), f"{stream} names it as {kind}, and the index does not"
 
 
-def compare_ends(view: View, standing: Standing | None) -> Iterator[Trouble]:
-    """Whether streams end where the newest checkpoint says, and whether the tree in the index says so too."""
-    nodes = KeptNodes()
+def compare_ends(view: View, newest: VerifiedCheckpoint | None) -> Iterator[AuditProblem]:
+    """Problems of the ends of streams, compared with the newest checkpoint and the tree in the index."""
+    nodes = MemoryHeadNodes()
     root = put_heads(nodes, EMPTY_ROOT, heads_of(view.streams))
-    if root != (EMPTY_ROOT if standing is None else standing.heads):
+    if root != (EMPTY_ROOT if newest is None else newest.heads):
         why = "streams do not end where the newest checkpoint says: 'ctx verify --registry' tells which"
-        yield Trouble(code=StreamCut.code, at=CHECKPOINTS, message=why)
+        yield AuditProblem(code=StreamCut.code, at=CHECKPOINTS, message=why)
     for name, text in nodes.texts.items():
         if view.marks.get(name) != text:
-            yield Trouble(code=HeadsDamaged.code, at=name, message="not what the ends of the streams give")
+            yield AuditProblem(code=HeadsDamaged.code, at=name, message="not what the ends of the streams give")
 
 
 def _changes(streams: StreamsView) -> Iterator[tuple[str, Change]]:

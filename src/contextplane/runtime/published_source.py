@@ -1,4 +1,4 @@
-"""A published version, with the decision catalogs on record for it, as something that can be compiled."""
+"""Makes a source to compile from out of a published version and its decision catalogs."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,16 @@ from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.registry.artifacts import Candidate, candidate, lineage_of
-from contextplane.registry.merge import given, put_together
+from contextplane.registry.merge import combine_documents, merge_inputs
 
-__all__ = ["from_value"]
+__all__ = ["pack_source"]
 
 
-def from_value(value: Json, catalogs: Sequence[Candidate] = ()) -> PackSource:
-    """A pack that passed every gate already, as a registry holds it, with the catalogs that it is on record with."""
-    together = value
+def pack_source(value: Json, catalogs: Sequence[Candidate] = ()) -> PackSource:
+    """The source of a published pack, which passed every gate already, with its recorded catalogs."""
+    combined = value
     if catalogs:
-        together = put_together(given(candidate(value), catalogs))
-    pack = msgspec.convert(together, type=ContextPack)
+        combined = combine_documents(merge_inputs(candidate(value), catalogs))
+    pack = msgspec.convert(combined, type=ContextPack)
     own = Lineage(ref=str(pack.ref), digest=str(Digest.of(canonical(value))))
     return PackSource(pack, (own, *lineage_of(catalogs)), lambda at: f"{pack.ref}#{at}")

@@ -1,25 +1,31 @@
-"""What execution packs reach: their manifests, what these consist of, and their line of parents.
+"""The closure of execution packs: their manifests, the objects in them, and their line of parents.
 
-The manifests say so and not the index, which can be behind or lost. Only names are kept, each once, however large the
-packs are.
+It is read from the manifests and not from the index, which can be behind or lost. Only digests are held in memory, each
+once, however large the packs are.
 """
 
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.execution.manifest import MANIFEST_MOST, ManifestInvalid, contents_of, read_manifest, references
+from contextplane.model.execution.manifest import (
+    MAX_MANIFEST_BYTES,
+    ManifestInvalid,
+    contents_of,
+    find_references,
+    read_manifest,
+)
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import Objects
-from contextplane.store.damage import short, telling
+from contextplane.store.damage import damage_context, short_ref
 
-__all__ = ["PackIncomplete", "PackNotUnderstood", "Reach", "reach"]
+__all__ = ["PackClosure", "PackIncomplete", "PackNotUnderstood", "pack_closure"]
 
 _NAMED, _LISTED = 10, 1000
 
 
 class PackIncomplete(ContextPlaneError):
-    """Something that an execution pack consists of is missing. `details.missing` lists what, the first 1,000."""
+    """An object of an execution pack is missing. `details.missing` lists which, the first 1,000."""
 
     code: ClassVar[str] = "execution_pack_incomplete"
     family: ClassVar[Family] = "refused"
@@ -32,11 +38,11 @@ class PackNotUnderstood(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-class Reach:
-    """What the packs that were added reach.
+class PackClosure:
+    """Everything that the added packs reach.
 
-    `parents` has each of these packs, with its parent if it has one; `contents` each object that one consists of, with
-    the first pack that says so; `mentions` the other digests in them, which may name objects.
+    `parents` maps each added pack to its parent, or None; `contents` maps each object that a pack consists of to the
+    first pack that names it; `mentions` are the other digests in the manifests, which may name objects.
     """
 
     def __init__(self) -> None:
@@ -46,8 +52,8 @@ class Reach:
         self._parts: dict[Digest, str] = {}
 
     def add(self, pack: Digest, manifest: bytes) -> None:
-        """Add a pack by its manifest, which must be wholly understood: else something would be left behind."""
-        refs = references(manifest)
+        """Add a pack. Its manifest must be understood in full, or some of its objects would be left out."""
+        refs = find_references(manifest)
         if refs is None:
             raise _not_understood(pack, "its bytes are no manifest")
         if refs.unreadable:
@@ -58,7 +64,7 @@ class Reach:
         except ManifestInvalid as error:
             raise _not_understood(pack, error.message, place=error.at or "") from error
         self.parents[pack] = None
-        for role, digest in refs.found:
+        for role, digest in refs.objects:
             if role == "parent":
                 self.parents[pack] = digest
             elif digest not in self.contents:
@@ -67,7 +73,7 @@ class Reach:
         self.mentions.update(refs.mentions)
 
     def line(self, packs: Iterable[Digest]) -> set[Digest]:
-        """These packs and all that they descend from, as far as it was added."""
+        """These packs and all their ancestors that were added."""
         digests: set[Digest] = set()
         for pack in packs:
             digest: Digest | None = pack
@@ -80,22 +86,22 @@ class Reach:
         """The parents that were not added, ascending."""
         return sorted({parent for parent in self.parents.values() if parent is not None and parent not in self.parents})
 
-    def called(self, digest: Digest) -> str:
-        """What people know an object by: a pack that was added, or the part of one; any other by its digest."""
+    def display_name(self, digest: Digest) -> str:
+        """The name of an object in messages: its pack, or its part of one; its digest if it is neither."""
         if digest in self.contents:
-            return short(self.contents[digest], self._parts[digest])
-        return short(digest) if digest in self.parents else str(digest)
+            return short_ref(self.contents[digest], self._parts[digest])
+        return short_ref(digest) if digest in self.parents else str(digest)
 
     def require(self, holds: Callable[[Digest], bool]) -> None:
-        """Refuse if an object that a pack consists of is not held, and name all of them."""
+        """Raise `PackIncomplete` with every object of the packs for which `holds` is false."""
         missing = [digest for digest in sorted(self.contents) if not holds(digest)]
         if not missing:
             return
-        of_one = len({self.contents[digest] for digest in missing}) == 1
-        named = sorted(self._parts[digest] if of_one else self.called(digest) for digest in missing)
-        more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+        of_one_pack = len({self.contents[digest] for digest in missing}) == 1
+        names = sorted(self._parts[digest] if of_one_pack else self.display_name(digest) for digest in missing)
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         raise PackIncomplete(
-            f"missing: {', '.join(named[:_NAMED])}{more}",
+            f"missing: {', '.join(names[:_NAMED])}{more}",
             at=f"ctx://{self.contents[missing[0]].hex}",
             hint="packing the same log again, or importing the run from where it is whole, brings them back",
             details={
@@ -108,23 +114,26 @@ class Reach:
         )
 
 
-def reach(packs: Iterable[Digest], objects: Objects) -> Reach:
-    """What these packs reach in a store. A parent that is not there ends its line; a pack that is not is an error."""
-    digests = set(packs)
-    reach = Reach()
-    todo = sorted(digests)
+def pack_closure(packs: Iterable[Digest], objects: Objects) -> PackClosure:
+    """The closure of these packs in a store.
+
+    A parent that is not in the store ends its line; one of `packs` that is not raises `ObjectNotFound`.
+    """
+    roots = set(packs)
+    closure = PackClosure()
+    todo = sorted(roots)
     while todo:
         pack = todo.pop()
-        if pack in reach.parents or (pack not in digests and not objects.has(pack)):
+        if pack in closure.parents or (pack not in roots and not objects.has(pack)):
             continue
-        with telling(short(pack), "its manifest", pack):
-            if objects.size(pack) > MANIFEST_MOST:
+        with damage_context(short_ref(pack), "its manifest", pack):
+            if objects.size(pack) > MAX_MANIFEST_BYTES:
                 raise _not_understood(pack, "it is larger than any manifest")
             manifest = objects.get(pack)
-        reach.add(pack, manifest)
-        parent = reach.parents[pack]
+        closure.add(pack, manifest)
+        parent = closure.parents[pack]
         todo += [] if parent is None else [parent]
-    return reach
+    return closure
 
 
 def _not_understood(pack: Digest, why: str, *, place: str = "") -> PackNotUnderstood:

@@ -1,6 +1,6 @@
-"""From what a person typed to the one thing it names in this store.
+"""Looking up an execution pack by its reference or a prefix, and whether the index covers all packs.
 
-Whether the index is in step with the registered packs: the question every verb begins with, so it costs little.
+It imports little, because every verb begins with it.
 """
 
 from typing import ClassVar
@@ -11,21 +11,20 @@ from contextplane.model.reference import ExecutionPrefix
 from contextplane.ports.catalog import Catalog
 from contextplane.ports.pack_entries import ExecutionEntries
 
-__all__ = ["MARK", "PACKS", "AmbiguousPrefix", "ExecutionPackNotFound", "find_execution_pack", "in_step"]
+__all__ = [
+    "INDEXED_MARK",
+    "PACKS",
+    "AmbiguousPrefix",
+    "ExecutionPackNotFound",
+    "find_execution_pack",
+    "index_is_current",
+]
 
 PACKS = "packs/"
-"""The prefix of the roots that registered packs are."""
+"""The prefix of the roots of registered packs: `packs/<hex>`."""
 
-MARK = "packs"
-"""The mark that holds the state of the entries as of when the index was last brought in step."""
-
-
-def in_step(catalog: Catalog, entries: ExecutionEntries) -> bool:
-    """Whether no pack came since the index was last brought in step. One look at the folder's time."""
-    state = entries.state()
-    with catalog.read() as view:
-        return state is not None and view.marks.get(MARK) == state
-
+INDEXED_MARK = "packs"
+"""The mark with the state of the entries as of when the index last caught up with them."""
 
 _NAMED = 10
 
@@ -42,6 +41,13 @@ class AmbiguousPrefix(ContextPlaneError):
 
     code: ClassVar[str] = "reference_ambiguous"
     family: ClassVar[Family] = "conflict"
+
+
+def index_is_current(catalog: Catalog, entries: ExecutionEntries) -> bool:
+    """Whether the index covers every registered pack. One stat of packs/, because every verb calls it."""
+    state = entries.state()
+    with catalog.read() as view:
+        return state is not None and view.marks.get(INDEXED_MARK) == state
 
 
 def find_execution_pack(catalog: Catalog, ref: ExecutionRef | ExecutionPrefix) -> Digest:

@@ -1,10 +1,8 @@
-"""Collecting what nothing refers to. It walks recorded edges only, and never takes what it does not understand.
+"""Garbage collection: removes objects that no root reaches and that are old enough.
 
-The refusal to collect anything at all.
-
-Whether what would be collected is named by something that must be kept. What is gone does not come back.
-
-Who collects walks recorded edges. This asks those who say what they are made from: manifests, events and streams.
+It walks the recorded edges of the index, and never collects what it does not understand. Because a collected object
+does not come back, candidates are checked against the manifests, events and streams themselves first: when the index
+has lost an edge, nothing is collected.
 """
 
 import time
@@ -14,21 +12,21 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.catalog import Condition
-from contextplane.model.execution.manifest import references
+from contextplane.model.catalog import ObjectCondition
+from contextplane.model.execution.manifest import find_references
 from contextplane.model.handoff import DEFAULT_GRACE_SECONDS
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.ports.indexes import ObjectIndexView
-from contextplane.ports.objects import Collecting, Objects, ObjectsInUse, StorageFull
+from contextplane.ports.objects import Collector, Objects, ObjectsInUse, StorageFull
 from contextplane.ports.pack_entries import ExecutionEntries
 from contextplane.store.damage import Comparison
 from contextplane.store.find import PACKS
-from contextplane.store.handoffs import HandoffOver, Over, release_over, unkept_revisions, would_release
-from contextplane.store.index import follow, index_entries, read_manifest_bytes, trace
+from contextplane.store.handoffs import ExpiredHandoff, ExpiryRule, collect_expired, expired_handoffs, unkept_revisions
+from contextplane.store.index import catch_up, index_entries, read_manifest_bytes, trace
 
-__all__ = ["PATIENCE", "Collected", "GcBlocked", "gc", "named", "refuse_if_forgotten"]
+__all__ = ["PATIENCE", "GcBlocked", "GcResult", "check_index_before_gc", "gc", "name_first"]
 
 _NAMED = 5
 
@@ -40,27 +38,27 @@ class GcBlocked(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-def named(what: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
-    more = f" and {len(what) - _NAMED:,} more" if len(what) > _NAMED else ""
-    return ", ".join(what[:_NAMED]) + more
+def name_first(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
-def refuse_if_forgotten(
+def check_index_before_gc(
     view: View,
-    going: Sequence[Digest],
+    candidates: Sequence[Digest],
     entries: ExecutionEntries,
     objects: Objects,
     others: Sequence[Comparison] = (),
 ) -> list[Digest]:
-    """What of this may go. Refuse when the index should know better: then it has lost what keeps something alive.
+    """The candidates that no pack refers to. `GcBlocked` when the index has lost what keeps one alive.
 
-    A pack that came since the index was brought in step is not in it yet; what that one names stays.
+    A pack that was registered after the index caught up is not in it yet; the objects that it names stay.
     """
-    if not going:
+    if not candidates:
         return []
-    left, forgotten = dict.fromkeys(going), list(unkept_revisions(view))
-    for pack, names in _said_by_packs(entries, objects):
+    left, forgotten = dict.fromkeys(candidates), list(unkept_revisions(view))
+    for pack, names in _pack_references(entries, objects):
         if names is None:
             lost = not view.objects.targets(pack)
         else:
@@ -70,20 +68,20 @@ def refuse_if_forgotten(
                 del left[digest]
         if lost:
             forgotten.append(f"ctx://{pack.hex}")
-    forgotten += [finding.what for compared in others for finding in compared(view) if finding.state == "index"]
+    forgotten += [finding.what for compare in others for finding in compare(view) if finding.state == "index"]
     if forgotten:
         raise GcBlocked(
-            f"the index has lost what keeps something alive: {named(forgotten)}",
+            f"the index has lost what keeps something alive: {name_first(forgotten)}",
             hint="'ctx fsck' tells more, 'ctx fsck --rebuild' makes the index anew",
             details={"forgotten": forgotten},
         )
     return list(left)
 
 
-def _said_by_packs(entries: ExecutionEntries, objects: Objects) -> Iterator[tuple[Digest, set[Digest] | None]]:
-    """Every registered pack with all that it consists of, its line of parents too; None of one that cannot be read.
+def _pack_references(entries: ExecutionEntries, objects: Objects) -> Iterator[tuple[Digest, set[Digest] | None]]:
+    """Each registered pack with all that it consists of, its parents included; None if it cannot be read.
 
-    What is only mentioned is kept where it was there when the pack came, and not for ever.
+    Mentioned digests do not count: they are kept only if they were there when the pack was indexed.
     """
     registered = set(entries.names())
     seen: set[Digest] = set()
@@ -91,31 +89,34 @@ def _said_by_packs(entries: ExecutionEntries, objects: Objects) -> Iterator[tupl
         names: set[Digest] = set()
         todo = [pack]
         while todo:
-            one = todo.pop()
-            manifest = read_manifest_bytes(one, objects)
-            refs = references(manifest) if manifest is not None else None
+            digest = todo.pop()
+            manifest = read_manifest_bytes(digest, objects)
+            refs = find_references(manifest) if manifest is not None else None
             if refs is None:
                 continue
-            names |= {one, *(digest for _, digest in refs.found)}
-            parents = {digest for role, digest in refs.found if role == "parent"} - registered - seen
+            names |= {digest, *(target for _, target in refs.objects)}
+            parents = {target for role, target in refs.objects if role == "parent"} - registered - seen
             seen |= parents
             todo += parents
         yield pack, names or None
 
 
+# --- collection -------------------------------------------------------------------------------------------------------
+
 _LEFTOVER_GRACE = timedelta(days=1)
 _ROUND = 0.02
 
 PATIENCE = 10.0
-"""So many seconds those who are putting objects are waited for."""
+"""The seconds that gc waits for processes that are storing objects."""
 
 
-class Collected(Value, frozen=True):
+class GcResult(Value, frozen=True):
     """What was collected, or would be, and what stays although nothing refers to it.
 
-    `young` was put within the grace time. `damaged` is not what its name says, or cannot be read: it may be all
-    that is left of something. `unfinished` are leftovers too young to tell whether their writer is still at it.
-    `handoffs` are over, and nothing keeps their revisions any more, whether those are old enough to go or not.
+    - `young`: stored within the grace time.
+    - `damaged`: not what its name says, or unreadable. It may be all that is left of something.
+    - `unfinished`: leftovers of writes that may still be under way.
+    - `handoffs`: expired or deleted packs, whose revisions nothing keeps any more, old enough to be collected or not.
     """
 
     objects: tuple[Digest, ...]
@@ -124,10 +125,10 @@ class Collected(Value, frozen=True):
     young: tuple[Digest, ...]
     damaged: tuple[Digest, ...]
     unfinished: tuple[str, ...] = ()
-    handoffs: tuple[HandoffOver, ...] = ()
+    handoffs: tuple[ExpiredHandoff, ...] = ()
 
 
-def gc(  # noqa: PLR0913  three ports, and what is said of them
+def gc(  # noqa: PLR0913  three ports, and their options
     catalog: Catalog,
     entries: ExecutionEntries,
     objects: Objects,
@@ -137,90 +138,93 @@ def gc(  # noqa: PLR0913  three ports, and what is said of them
     handoff_grace_seconds: int = DEFAULT_GRACE_SECONDS,
     patience: float = PATIENCE,
     others: Sequence[Comparison] = (),
-) -> Collected:
-    """Remove objects that no root reaches and that were put before `older_than`.
+) -> GcResult:
+    """Remove objects that no root reaches and that were stored before `older_than`.
 
-    Handoff packs that were deleted, or whose grace time ended, before then are roots no more. `patience`: so many
-    seconds are waited for those who are putting objects; then it is `ObjectsInUse`. `others`: what else must be kept;
-    while something is not, the index cannot be relied upon, and nothing is collected.
+    Handoff packs that were deleted, or whose grace time ended, before then are no roots any more. `patience`: after so
+    many seconds of waiting for processes that store objects it raises `ObjectsInUse`. `others`: comparisons of other
+    packages; while one has a finding, the index cannot be relied upon, and nothing is collected.
     """
     if not dry_run:
-        follow(catalog, entries, objects)
-        _look_again(catalog, entries, objects)
+        catch_up(catalog, entries, objects)
+        _trace_again(catalog, entries, objects)
     with catalog.read() as view:
-        over, released = would_release(view, Over.before(older_than, handoff_grace_seconds, view))
-        going = sorted({*_unreachable(view.objects, objects), *released})
-        candidates = refuse_if_forgotten(view, going, entries, objects, others)
-    # Re-hashing takes long, so nobody waits for it.
+        expired, released = expired_handoffs(view, ExpiryRule.before(older_than, handoff_grace_seconds, view))
+        unreachable = sorted({*_unreachable(view.objects, objects), *released})
+        candidates = check_index_before_gc(view, unreachable, entries, objects, others)
+    # Re-hashing takes long, so no lock is held.
     conditions = {digest: objects.check(digest) for digest in candidates}
     if dry_run:
-        outcome = _sort_out(candidates, conditions, objects, older_than)
-        taken = outcome.taken
+        outcome = _classify(candidates, conditions, objects, older_than)
+        collected = outcome.collectable
     else:
-        over = _let_go(catalog, objects, older_than, handoff_grace_seconds)
-        with _alone(catalog, objects, patience) as (tx, collecting):
+        expired = _release_expired(catalog, objects, older_than, handoff_grace_seconds)
+        with _exclusive_transaction(catalog, objects, patience) as (tx, collecting):
             still = [digest for digest in _unreachable(tx.objects, objects) if digest in conditions]
-            outcome = _sort_out(still, conditions, objects, older_than)
+            outcome = _classify(still, conditions, objects, older_than)
             # The files go first: dying before their rows go leaves rows without files, which the next run drops. The
             # other way round would leave files of unknown kind, which are never collected.
-            taken = {
+            collected = {
                 digest: size
-                for digest, size in outcome.taken.items()
+                for digest, size in outcome.collectable.items()
                 if collecting.collect(digest, older_than=older_than) is not None
             }
-            for digest in (*taken, *outcome.gone):
+            for digest in (*collected, *outcome.gone):
                 tx.objects.forget(digest)
                 tx.pending.remove(digest)
-    # A leftover may be of a writer that is still at it; a day is more than any of them needs.
+    # A leftover may be of a writer that is still busy; a day is more than any of them needs.
     leftovers = objects.sweep(older_than=older_than - _LEFTOVER_GRACE, dry_run=dry_run)
-    return Collected(
-        objects=tuple(taken),
-        freed=sum(taken.values()),
+    return GcResult(
+        objects=tuple(collected),
+        freed=sum(collected.values()),
         leftovers=tuple(leftovers),
         young=outcome.young,
         damaged=outcome.damaged,
         unfinished=tuple(
             stray.name for stray in objects.strays() if stray.what == "leftover" and stray.name not in leftovers
         ),
-        handoffs=over,
+        handoffs=expired,
     )
 
 
-def _look_again(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> None:
-    """Find out what manifests refer to that could not be read before and can be now; list what they say."""
-    # Where there is no room to write that down, it waits until there is some: to make it is what we are here for.
+def _trace_again(catalog: Catalog, entries: ExecutionEntries, objects: Objects) -> None:
+    """Trace and index manifests that could not be read before and can be now."""
+    # A full disk must not stop gc, which makes room: what cannot be recorded now waits until the next time.
     with suppress(StorageFull), catalog.write(survives="crash") as tx:
-        for digest in [one.digest for one in tx.objects.untraced()]:
+        for digest in [recorded.digest for recorded in tx.objects.untraced_objects()]:
             if tx.packs.row(digest) is None:
                 trace(tx, digest, objects)
             else:
                 index_entries(tx, [digest], entries, objects)
 
 
-def _let_go(
+def _release_expired(
     catalog: Catalog, objects: Objects, older_than: datetime, handoff_grace_seconds: int
-) -> tuple[HandoffOver, ...]:
-    """Keep no more what is over."""
-    # Where there is no room to write that down, it waits too.
+) -> tuple[ExpiredHandoff, ...]:
+    """Release the roots of handoff packs that are expired or deleted."""
+    # On a full disk that waits until the next time as well.
     with suppress(StorageFull), catalog.write(survives="crash") as tx:
-        _refuse_if_blind(tx.objects, objects)  # before any pack is let go that nobody would be told of
-        return release_over(tx, Over.before(older_than, handoff_grace_seconds, tx))
+        _require_traced(tx.objects, objects)  # before a pack is released without being reported
+        return collect_expired(tx, ExpiryRule.before(older_than, handoff_grace_seconds, tx))
     return ()
 
 
 @contextmanager
-def _alone(catalog: Catalog, objects: Objects, patience: float) -> Iterator[tuple[Transaction, Collecting]]:
-    """Our turn in the catalog, at a moment when nobody is putting objects.
+def _exclusive_transaction(
+    catalog: Catalog, objects: Objects, patience: float
+) -> Iterator[tuple[Transaction, Collector]]:
+    """A write transaction at a moment when no process is storing objects.
 
-    Whoever links to an object takes this same turn, and holds a batch open from its put until then: so nothing that is
-    unreachable here can become reachable. Nobody is waited for within the turn, for they may be waiting for it.
+    A process that links to an object takes the same transaction, and holds a batch open from its put until then: so
+    nothing that is unreachable here can become reachable. The transaction is given up while waiting for a batch, whose
+    writer may be waiting for the transaction.
     """
     end = time.monotonic() + patience
     while True:
         with ExitStack() as stack:
             tx = stack.enter_context(catalog.write(survives="crash"))
             try:
-                collecting = stack.enter_context(objects.collecting())
+                collecting = stack.enter_context(objects.collector())
             except ObjectsInUse:
                 if time.monotonic() >= end:
                     raise
@@ -230,23 +234,23 @@ def _alone(catalog: Catalog, objects: Objects, patience: float) -> Iterator[tupl
         time.sleep(_ROUND)
 
 
-class _Outcome(Value, frozen=True):
-    taken: dict[Digest, int]
+class _Candidates(Value, frozen=True):
+    collectable: dict[Digest, int]
     young: tuple[Digest, ...]
     damaged: tuple[Digest, ...]
     gone: tuple[Digest, ...]
 
 
 def _unreachable(index: ObjectIndexView, objects: Objects) -> list[Digest]:
-    _refuse_if_blind(index, objects)
-    return [one.digest for one in index.unreachable()]
+    _require_traced(index, objects)
+    return [recorded.digest for recorded in index.unreachable()]
 
 
-def _sort_out(
-    digests: list[Digest], conditions: Mapping[Digest, Condition], objects: Objects, older_than: datetime
-) -> _Outcome:
-    """What may go of all that nothing refers to, and what stays for which reason."""
-    taken: dict[Digest, int] = {}
+def _classify(
+    digests: list[Digest], conditions: Mapping[Digest, ObjectCondition], objects: Objects, older_than: datetime
+) -> _Candidates:
+    """Sort unreachable objects into those that may be collected, and those that stay, by reason."""
+    collectable: dict[Digest, int] = {}
     young, damaged, gone = list[Digest](), list[Digest](), list[Digest]()
     for digest in digests:
         condition = conditions[digest]
@@ -254,28 +258,28 @@ def _sort_out(
             damaged.append(digest)
         elif not objects.has(digest):
             gone.append(digest)
-        elif condition.state == "missing" or objects.written_at(digest) >= older_than:
-            young.append(digest)  # what was missing a moment ago was put since
+        elif condition.state == "missing" or objects.write_time(digest) >= older_than:
+            young.append(digest)  # it was missing a moment ago, and was stored since
         else:
-            taken[digest] = condition.size
-    return _Outcome(taken=taken, young=tuple(young), damaged=tuple(damaged), gone=tuple(gone))
+            collectable[digest] = condition.size
+    return _Candidates(collectable=collectable, young=tuple(young), damaged=tuple(damaged), gone=tuple(gone))
 
 
-def _refuse_if_blind(index: ObjectIndexView, objects: Objects) -> None:
-    """Refuse while something alive is there, or registered, and what it refers to is not wholly known.
+def _require_traced(index: ObjectIndexView, objects: Objects) -> None:
+    """Raise `GcBlocked` while the references of a stored or registered manifest are not fully known.
 
-    A parent that is not there at all is not in the way: it was never here, or went together with what it referred to.
+    A parent that is not there at all does not block: it was never here, or went together with what it referred to.
     """
     blind = [
-        str(one.digest)
-        for one in index.untraced()
-        if objects.check(one.digest).state != "missing"
-        or any(name.startswith(PACKS) for name in index.referrers(one.digest))
+        str(recorded.digest)
+        for recorded in index.untraced_objects()
+        if objects.check(recorded.digest).state != "missing"
+        or any(name.startswith(PACKS) for name in index.referrers(recorded.digest))
     ]
     if blind:
         raise GcBlocked(
             f"what {len(blind)} execution packs refer to is unknown, because they cannot be read or understood:"
-            f" {named(blind)}",
+            f" {name_first(blind)}",
             hint="restore them, or move their entries out of packs/ and run 'ctx fsck --rebuild'",
             details={"untraced": blind},
         )

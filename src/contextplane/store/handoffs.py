@@ -1,8 +1,6 @@
-"""Handoff packs as the care of the store sees them: their index made anew and compared with what it is made from.
+"""Handoff packs in the maintenance of a store: rebuilding and comparing their index, and their expiry.
 
-Their streams say which revisions are kept; each of those is a root. It does not judge what is in a pack.
-
-Which handoff packs are over for good, so that nothing keeps their revisions any more.
+The stream of a pack says which revisions are kept; each of those is a root. The content of a pack is not judged here.
 """
 
 from collections.abc import Iterator
@@ -10,7 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.catalog import Event, HandoffRow, Recorded
+from contextplane.model.catalog import Event, HandoffRow, IndexedObject
 from contextplane.model.handoff import (
     GRACE_STREAM,
     HANDOFF_REVISION,
@@ -18,8 +16,8 @@ from contextplane.model.handoff import (
     SCHEMA_VERSION,
     HandoffHistory,
     HandoffPack,
-    deleted_body,
-    folded,
+    end_event_body,
+    fold_events,
     longest_grace,
     read_pack,
     root_name,
@@ -30,24 +28,25 @@ from contextplane.model.timestamp import InvalidTimestamp, Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Transaction, View
 from contextplane.ports.objects import Objects
-from contextplane.store.damage import Finding, waits
+from contextplane.store.damage import FsckFinding
+from contextplane.store.pending_objects import pending_bytes
 
 __all__ = [
-    "HandoffOver",
-    "Over",
-    "Stream",
+    "ExpiredHandoff",
+    "ExpiryRule",
+    "HandoffStream",
+    "collect_expired",
     "compare_handoffs",
+    "expired_handoffs",
     "handoff_streams",
     "index_handoffs",
-    "pack_of",
-    "release_over",
+    "parse_pack",
     "unkept_revisions",
-    "would_release",
 ]
 
 
-class Stream(Value, frozen=True):
-    """One stream, and what it comes to; None when that is not understood, for which `why` is the reason."""
+class HandoffStream(Value, frozen=True):
+    """The stream of one pack and its history; None when it is not understood, and `why` is the reason."""
 
     name: str
     id: HandoffId | None
@@ -55,23 +54,23 @@ class Stream(Value, frozen=True):
     why: str = ""
 
 
-def handoff_streams(view: View | Transaction) -> Iterator[Stream]:
-    """Every stream of a handoff pack, in order."""
+def handoff_streams(view: View | Transaction) -> Iterator[HandoffStream]:
+    """The streams of all handoff packs, in order."""
     for name in view.streams.names(HANDOFFS):
         try:
             handoff_id = HandoffId(name.removeprefix(HANDOFFS))
-            history = folded(name, ((event.kind, event.body) for event in view.streams.read(name)))
+            history = fold_events(name, ((event.kind, event.body) for event in view.streams.read(name)))
         except ContextPlaneError as error:
-            yield Stream(name=name, id=None, history=None, why=error.message)
+            yield HandoffStream(name=name, id=None, history=None, why=error.message)
         else:
-            yield Stream(name=name, id=handoff_id, history=history)
+            yield HandoffStream(name=name, id=handoff_id, history=history)
 
 
 def index_handoffs(tx: Transaction, objects: Objects) -> int:
-    """Make the list and the roots of handoff packs again from their streams; return how many packs are listed.
+    """Rebuild the list and the roots of handoff packs from their streams; return how many are listed.
 
-    What cannot be read keeps the row that it had: it is damaged, and not gone. So do the roots of a stream that is not
-    understood.
+    A pack that cannot be read keeps its row: it is damaged, not gone. The roots of a stream that is not understood stay
+    as well.
     """
     before = {handoff_id: tx.handoffs.row(handoff_id) for handoff_id in list(tx.handoffs.ids())}
     tx.handoffs.clear()
@@ -80,11 +79,11 @@ def index_handoffs(tx: Transaction, objects: Objects) -> int:
     for stream in list(handoff_streams(tx)):
         if stream.id is None or stream.history is None:
             continue
-        kept = {root_name(stream.id, revision.revision): revision.digest for revision in stream.history.revisions}
+        roots = {root_name(stream.id, revision.revision): revision.digest for revision in stream.history.revisions}
         for name, _ in list(tx.objects.roots(f"{stream.name}/")):
-            if name not in kept:
+            if name not in roots:
                 tx.objects.release(name)
-        for name, digest in kept.items():
+        for name, digest in roots.items():
             tx.objects.keep(name, digest)
             _record(tx, digest, objects)
         row = _row(tx, stream.id, stream.history, objects, before=before.get(stream.id))
@@ -96,61 +95,64 @@ def index_handoffs(tx: Transaction, objects: Objects) -> int:
     return sum(1 for _ in tx.handoffs.ids())
 
 
-def compare_handoffs(view: View, objects: Objects) -> Iterator[Finding]:
-    """Every stream is understood, its revisions are roots and are what they say, and the list shows the newest."""
+def compare_handoffs(view: View, objects: Objects) -> Iterator[FsckFinding]:
+    """Find streams that are not understood, and revisions, roots and rows that disagree with the streams."""
     for stream in handoff_streams(view):
         if stream.id is None or stream.history is None:
-            yield Finding(state="corrupt", what=stream.name, why=stream.why)
+            yield FsckFinding(state="corrupt", what=stream.name, why=stream.why)
         else:
             yield from _compare(view, stream.id, stream.history, objects)
     for name, _ in view.objects.roots(HANDOFFS):
         if not view.streams.head(name.rpartition("/")[0]):
-            yield Finding(state="index", what=name, why="kept, and no revision of any pack")
+            yield FsckFinding(state="index", what=name, why="kept, and no revision of any pack")
     for handoff_id in view.handoffs.ids():
         if not view.streams.head(stream_name(handoff_id)):
-            yield Finding(state="index", what=stream_name(handoff_id), why="listed, and no event speaks of it")
+            yield FsckFinding(state="index", what=stream_name(handoff_id), why="listed, and no event speaks of it")
 
 
-def _compare(view: View, handoff_id: HandoffId, history: HandoffHistory, objects: Objects) -> Iterator[Finding]:
+def _compare(view: View, handoff_id: HandoffId, history: HandoffHistory, objects: Objects) -> Iterator[FsckFinding]:
     name = stream_name(handoff_id)
     row, newest = view.handoffs.row(handoff_id), history.newest if history.alive else None
     if newest is None and row is not None:
-        yield Finding(state="index", what=name, why="listed, and deleted or collected")
+        yield FsckFinding(state="index", what=name, why="listed, and deleted or collected")
     if newest is not None and (row is None or (row.revision, row.digest) != (newest.revision, newest.digest)):
-        yield Finding(state="index", what=name, why="the list does not show its newest revision")
+        yield FsckFinding(state="index", what=name, why="the list does not show its newest revision")
     roots = dict(view.objects.roots(f"{name}/"))
     for revision in history.revisions:
         root = root_name(handoff_id, revision.revision)
         if roots.pop(root, None) != revision.digest:
-            yield Finding(state="index", what=root, why="nothing keeps this revision")
-        data = _bytes(view, revision.digest, objects)
-        pack = pack_of(data)
-        # What cannot be read is told of as an object.
+            yield FsckFinding(state="index", what=root, why="nothing keeps this revision")
+        data = _revision_bytes(view, revision.digest, objects)
+        pack = parse_pack(data)
+        # What cannot be read is reported as an object.
         if data is not None and (pack is None or (pack.id, pack.revision) != (handoff_id.text, revision.revision)):
-            yield Finding(state="corrupt", what=root, why="its object is not this revision", needed_by=(name,))
+            yield FsckFinding(state="corrupt", what=root, why="its object is not this revision", needed_by=(name,))
     for root in roots:
-        yield Finding(state="index", what=root, why="kept, and no revision that is to be kept")
+        yield FsckFinding(state="index", what=root, why="kept, and no revision that is to be kept")
 
 
 def _record(tx: Transaction, digest: Digest, objects: Objects) -> None:
-    """Say again what an object is: a revision refers to no other object, so all that it refers to is known."""
-    known, waiting = tx.objects.recorded(digest), waits(tx.pending, digest)
+    """Record an object as a revision, which refers to no other object."""
+    recorded, pending = tx.objects.lookup(digest), pending_bytes(tx.pending, digest)
     try:
-        size = objects.size(digest) if waiting is None else len(waiting)
+        size = objects.size(digest) if pending is None else len(pending)
     except ContextPlaneError:
-        size = known.size if known is not None else 0
-    tx.objects.record(Recorded(digest=digest, kind=HANDOFF_REVISION, size=size, traced=True))
+        size = recorded.size if recorded is not None else 0
+    tx.objects.record(IndexedObject(digest=digest, kind=HANDOFF_REVISION, size=size, traced=True))
 
 
 def _row(
     tx: Transaction, handoff_id: HandoffId, history: HandoffHistory, objects: Objects, *, before: HandoffRow | None
 ) -> HandoffRow | None:
-    """The row of a pack that is there; where its newest revision cannot be read, what is known of it from elsewhere."""
+    """The row of a pack that is not deleted.
+
+    When its newest revision cannot be read, it is made from `before` or from the newest readable revision.
+    """
     newest = history.newest if history.alive else None
     if newest is None:
         return None
     for revision in reversed(history.revisions):
-        pack = pack_of(_bytes(tx, revision.digest, objects))
+        pack = parse_pack(_revision_bytes(tx, revision.digest, objects))
         if pack is not None and pack.id == handoff_id.text:
             if revision is newest:
                 return HandoffRow.of(pack, revision.digest)
@@ -175,18 +177,18 @@ def _row(
     )
 
 
-def _bytes(view: View | Transaction, digest: Digest, objects: Objects) -> bytes | None:
-    waiting = waits(view.pending, digest)
-    if waiting is not None:
-        return waiting
+def _revision_bytes(view: View | Transaction, digest: Digest, objects: Objects) -> bytes | None:
+    pending = pending_bytes(view.pending, digest)
+    if pending is not None:
+        return pending
     try:
         return objects.get(digest)
     except ContextPlaneError:
         return None
 
 
-def pack_of(data: bytes | None) -> HandoffPack | None:
-    """The pack that some bytes are; None when they are none, or one of a form or with times unknown to us."""
+def parse_pack(data: bytes | None) -> HandoffPack | None:
+    """The pack that these bytes are; None when they are none, or its version or times are not understood."""
     if data is None:
         return None
     try:
@@ -198,29 +200,32 @@ def pack_of(data: bytes | None) -> HandoffPack | None:
     return pack if pack.schema_version == SCHEMA_VERSION else None
 
 
-class HandoffOver(Value, frozen=True):
-    """A pack that is over, why it is, and the revisions that nothing keeps any more."""
+# --- expiry -----------------------------------------------------------------------------------------------------------
+
+
+class ExpiredHandoff(Value, frozen=True):
+    """An expired or deleted pack, and the revisions that nothing keeps any more."""
 
     id: HandoffId
     why: Literal["deleted", "expired"]
     revisions: tuple[int, ...]
 
 
-class Over(Value, frozen=True):
-    """A pack is over when it was deleted, or its grace time ended, before `older_than`.
+class ExpiryRule(Value, frozen=True):
+    """A pack is expired when it was deleted, or its grace time ended, before `older_than`.
 
-    The longest grace time counts that anybody ever told the store: whoever said so may still be serving the pack.
+    The longest grace time that was ever recorded in the store counts: a server with that setting may still be running.
     """
 
     older_than: Timestamp
     grace_seconds: int
 
     @classmethod
-    def before(cls, older_than: datetime, grace_seconds: int, view: View | Transaction) -> "Over":
-        told = longest_grace(event.body for event in view.streams.read(GRACE_STREAM))
-        return cls(older_than=Timestamp.of(older_than), grace_seconds=max(grace_seconds, told))
+    def before(cls, older_than: datetime, grace_seconds: int, view: View | Transaction) -> "ExpiryRule":
+        recorded = longest_grace(event.body for event in view.streams.read(GRACE_STREAM))
+        return cls(older_than=Timestamp.of(older_than), grace_seconds=max(grace_seconds, recorded))
 
-    def holds(self, history: HandoffHistory, row: HandoffRow | None) -> bool:
+    def matches(self, history: HandoffHistory, row: HandoffRow | None) -> bool:
         if not history.revisions:
             return False
         if history.deleted is not None:
@@ -231,25 +236,25 @@ class Over(Value, frozen=True):
         return ended < self.older_than
 
 
-def release_over(tx: Transaction, over: Over) -> tuple[HandoffOver, ...]:
-    """Write down of each pack that is over that it was collected, and keep its revisions no more."""
-    released = list(_over(tx, over))
+def collect_expired(tx: Transaction, rule: ExpiryRule) -> tuple[ExpiredHandoff, ...]:
+    """Record each expired pack as collected, and release its revisions."""
+    released = list(_expired_streams(tx, rule))
     for stream, handoff_id, history in released:
-        # The moment before which it was over: what is collected does not depend on when somebody came to do it.
-        body = deleted_body(history.last, over.older_than)
+        # The time of the rule and not of the run: what is collected does not depend on when gc runs.
+        body = end_event_body(history.last, rule.older_than)
         tx.streams.append(stream, tx.streams.head(stream), [Event(kind="collected", body=body)])
         for revision in history.revisions:
             tx.objects.release(root_name(handoff_id, revision.revision))
         tx.handoffs.remove(handoff_id)
-    return tuple(_told(handoff_id, history) for _, handoff_id, history in released)
+    return tuple(_expired_handoff(handoff_id, history) for _, handoff_id, history in released)
 
 
-def would_release(view: View, over: Over) -> tuple[tuple[HandoffOver, ...], list[Digest]]:
-    """The packs that are over, and the objects that nothing else keeps, ascending within each pack by revision."""
-    packs: list[HandoffOver] = []
+def expired_handoffs(view: View, rule: ExpiryRule) -> tuple[tuple[ExpiredHandoff, ...], list[Digest]]:
+    """The expired packs, and the objects that nothing else keeps, by pack and ascending revision."""
+    packs: list[ExpiredHandoff] = []
     objects: list[Digest] = []
-    for _, handoff_id, history in _over(view, over):
-        packs.append(_told(handoff_id, history))
+    for _, handoff_id, history in _expired_streams(view, rule):
+        packs.append(_expired_handoff(handoff_id, history))
         objects += [
             revision.digest
             for revision in history.revisions
@@ -270,17 +275,17 @@ def unkept_revisions(view: View) -> Iterator[str]:
                 yield name
 
 
-def _told(handoff_id: HandoffId, history: HandoffHistory) -> HandoffOver:
-    return HandoffOver(
+def _expired_handoff(handoff_id: HandoffId, history: HandoffHistory) -> ExpiredHandoff:
+    return ExpiredHandoff(
         id=handoff_id,
         why="expired" if history.deleted is None else "deleted",
         revisions=tuple(revision.revision for revision in history.revisions),
     )
 
 
-def _over(view: View | Transaction, over: Over) -> Iterator[tuple[str, HandoffId, HandoffHistory]]:
+def _expired_streams(view: View | Transaction, rule: ExpiryRule) -> Iterator[tuple[str, HandoffId, HandoffHistory]]:
     for stream in handoff_streams(view):
         if stream.id is None or stream.history is None:
             continue
-        if over.holds(stream.history, view.handoffs.row(stream.id)):
+        if rule.matches(stream.history, view.handoffs.row(stream.id)):
             yield stream.name, stream.id, stream.history

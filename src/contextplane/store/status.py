@@ -1,4 +1,4 @@
-"""What a store holds, told from its catalog: the cost does not grow with what is stored."""
+"""What a store holds, read from its catalog: the cost does not grow with what is stored."""
 
 import msgspec
 
@@ -7,19 +7,19 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, StreamsView
 from contextplane.store.find import PACKS
 
-__all__ = ["LOST", "STORE_STREAM", "Contents", "contents"]
+__all__ = ["LOST", "STORE_STREAM", "StoreContents", "store_contents"]
 
 STORE_STREAM = "store"
-"""The stream of what happened to the store itself."""
+"""The stream of events of the store itself."""
 
 LOST = "catalog_lost"
-"""The event with which a catalog begins that took the place of one that could not be used."""
+"""The first event of a catalog that replaced one that could not be used."""
 
 
-class Contents(Value, frozen=True):
-    """What is recorded here. Objects that nothing recorded are not counted; a check finds those.
+class StoreContents(Value, frozen=True):
+    """What the catalog records. Objects that it does not record are not counted; a check finds those.
 
-    `lost`: when the catalog was lost and begun anew, each time. What happened before may be missing.
+    `lost`: each time at which the catalog was lost and replaced. Events before then may be missing.
     """
 
     execution_packs: int
@@ -30,12 +30,12 @@ class Contents(Value, frozen=True):
     lost: tuple[str, ...]
 
 
-def contents(catalog: Catalog) -> Contents:
+def store_contents(catalog: Catalog) -> StoreContents:
     with catalog.read() as view:
         tallies = view.objects.tallies()
         packs = view.objects.root_count(PACKS)
-        lost = _lost(view.streams)
-    return Contents(
+        lost = _loss_times(view.streams)
+    return StoreContents(
         execution_packs=packs,
         objects=sum(tally.objects for tally in tallies),
         size=sum(tally.size for tally in tallies),
@@ -45,6 +45,6 @@ def contents(catalog: Catalog) -> Contents:
     )
 
 
-def _lost(streams: StreamsView) -> tuple[str, ...]:
+def _loss_times(streams: StreamsView) -> tuple[str, ...]:
     events = (msgspec.json.decode(event.body) for event in streams.read(STORE_STREAM) if event.kind == LOST)
     return tuple(str(event["at"]) for event in events)

@@ -1,6 +1,6 @@
-"""What tests are made of, ours and those of others.
+"""Support for tests, ours and those of other packages.
 
-A simulated world, faults as data, builders, strategies, and one law suite for each port that every adapter must pass.
-It is installed as an extra and no other room imports it. It may import `app`, `adapters` and everything below those,
+Faults as data, strategies, and one law suite for each port that every adapter must pass. It is installed as an extra,
+and no other package of contextplane imports it. It may import `app`, `adapters` and everything below those,
 and none of the surfaces.
 """

@@ -1,4 +1,4 @@
-"""Faults as data: which call fails, the how-manieth time, and how. Nothing here is random."""
+"""Faults as data: which call fails, at which count, and how. Nothing here is random."""
 
 import os
 import signal
@@ -9,28 +9,29 @@ from contextplane.adapters.files.disk import Disk
 __all__ = ["KILL", "Faults", "FaultyDisk"]
 
 KILL = "kill"
-"""Instead of raising, end the process as `kill -9` does: no handler runs, nothing is flushed."""
+"""End the process like `kill -9` instead of raising: no handler runs, nothing is flushed."""
 
 
 class Faults:
-    """A plan of faults, and the count of calls made so far."""
+    """A plan of faults, and the number of calls so far."""
 
     def __init__(self) -> None:
         self._plan: dict[tuple[str, int], OSError | str] = {}
         self._calls: Counter[str] = Counter()
 
-    def at(self, call: str, nth: int, what: OSError | str) -> "Faults":
-        """Let the `nth` call of that name fail. The name `*` counts all calls together."""
-        self._plan[call, nth] = what
+    def at(self, call: str, nth: int, fault: OSError | str) -> "Faults":
+        """Let the `nth` call of this name fail. The name `*` counts all calls together."""
+        self._plan[call, nth] = fault
         return self
 
     def hit(self, call: str) -> None:
+        """Count a call, and fail if the plan says so."""
         for name in (call, "*"):
             self._calls[name] += 1
-            what = self._plan.get((name, self._calls[name]))
-            if isinstance(what, OSError):
-                raise what
-            if what == KILL:
+            fault = self._plan.get((name, self._calls[name]))
+            if isinstance(fault, OSError):
+                raise fault
+            if fault == KILL:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     def calls(self, name: str = "*") -> int:
@@ -38,7 +39,7 @@ class Faults:
 
 
 class FaultyDisk(Disk):
-    """A disk that follows a plan of faults. Each fault comes before the call it is planned for takes effect."""
+    """A disk that fails by plan. A fault happens before its call takes effect."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
@@ -49,7 +50,7 @@ class FaultyDisk(Disk):
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
         self._faults.hit("write")
-        # Half of it at a time, so that a fault also falls between two halves of one object.
+        # Half of it at a time, so that faults also happen between two halves of an object.
         return super().write(fd, data[: max(1, len(data) // 2)])
 
     def sync(self, fd: int) -> None:

@@ -1,6 +1,6 @@
-"""Which requirements a test proves, said on the test itself.
+"""The decorator `proves`, which names the requirements that a test proves.
 
-The mark changes nothing about the test; whoever counts the proofs reads the source, so the ids must be written out.
+It does not change the test. Proofs are counted by reading the source, so the ids must be literals.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ def proves(*ids: str) -> Callable[[Test], Test]:
     """Mark a test, or a law of a suite, as a proof of the requirements with these ids."""
 
     def mark(test: Test) -> Test:
-        known: tuple[str, ...] = getattr(test, "__proves__", ())
-        test.__proves__ = (*ids, *known)  # type: ignore[attr-defined]
+        earlier: tuple[str, ...] = getattr(test, "__proves__", ())
+        test.__proves__ = (*ids, *earlier)  # type: ignore[attr-defined]
         return test
 
     return mark

@@ -1,7 +1,7 @@
-"""A second verifier of exported proofs: the standard library, and not a line of the first one. Slow, short, recursive.
+"""A second verifier of exported proofs, on the standard library alone: short, slow and recursive.
 
-It takes a proof as text (C2SP tlog-proof, or the request of a C2SP witness) and a log's key as `name+hash+key`, and
-answers yes or no. Ed25519 is written out after RFC 8032, section 6, for checking only. It can be run by itself:
+It shares no code with the first one. It takes a proof as text (C2SP tlog-proof, or the request of a C2SP witness) and a
+log's key as `name+hash+key`, and answers yes or no. Ed25519 follows RFC 8032, section 6, verification only. To run it:
 
     python -m contextplane.testing.standalone_verifier inclusion PROOF ENTRY VKEY       ENTRY: a file with the entry
     python -m contextplane.testing.standalone_verifier consistency PROOF ROOT VKEY      ROOT: the old root, in base64
@@ -23,63 +23,63 @@ _Point = tuple[int, int, int, int]
 
 
 def proves_inclusion(proof: bytes, entry: bytes, vkey: str) -> bool:
-    """Whether the log with this key has signed a tree that has this entry at the place which the proof names."""
-    magic, _, rest = proof.partition(b"\n")
-    head, _, note = rest.partition(b"\n\n")
+    """Whether the log with this key signed a tree with this entry at the index in the proof."""
+    magic, _, body = proof.partition(b"\n")
+    head, _, note = body.partition(b"\n\n")
     word, *lines = head.decode().split("\n")
     tree = _signed_tree(note, vkey)
     if magic != b"c2sp.org/tlog-proof@v1" or not word.startswith("index ") or tree is None:
         return False
-    path = [_decoded(line) for line in lines]
+    path = [_decode_base64(line) for line in lines]
     leaf = hashlib.sha256(b"\0" + entry).digest()
     return _above(leaf, int(word[6:]), tree[0], path) == tree[1]
 
 
 def proves_consistency(proof: bytes, old_root: bytes, vkey: str) -> bool:
-    """Whether the log with this key has signed a tree that begins with the one which had this root."""
+    """Whether the log with this key signed a tree that extends the tree with the old root."""
     head, _, note = proof.partition(b"\n\n")
     word, *lines = head.decode().split("\n")
     tree = _signed_tree(note, vkey)
     if not word.startswith("old ") or tree is None:
         return False
-    old, path = int(word[4:]), [_decoded(line) for line in lines]
+    old, path = int(word[4:]), [_decode_base64(line) for line in lines]
     if old == 0:
         return not path and old_root == hashlib.sha256(b"").digest()
     if not old <= tree[0]:
         return False
-    left = list(path)
-    roots = _roots(old, tree[0], left, old_root, whole=True)
-    return roots == (old_root, tree[1]) and not left
+    hashes = list(path)
+    roots = _roots(old, tree[0], hashes, old_root, whole=True)
+    return roots == (old_root, tree[1]) and not hashes
 
 
-def _above(hashed: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | None:
-    """The root of a tree of `size` above a leaf; the last hash of the path is the other half of the whole."""
+def _above(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | None:
+    """Compute the root of a tree of `size` leaves from a leaf and its path; None if they do not fit."""
     if not 0 <= index < size or (size == 1) != (not path):
         return None
     if size == 1:
-        return hashed
+        return leaf
     half = _half(size)
     if index < half:
-        inner = _above(hashed, index, half, path[:-1])
+        inner = _above(leaf, index, half, path[:-1])
         return None if inner is None else _node(inner, path[-1])
-    inner = _above(hashed, index - half, size - half, path[:-1])
+    inner = _above(leaf, index - half, size - half, path[:-1])
     return None if inner is None else _node(path[-1], inner)
 
 
-def _roots(old: int, size: int, left: list[bytes], old_root: bytes, *, whole: bool) -> tuple[bytes, bytes] | None:
-    """The roots of the first `old` and of all `size` leaves; hashes are taken from the end of what is left."""
+def _roots(old: int, size: int, hashes: list[bytes], old_root: bytes, *, whole: bool) -> tuple[bytes, bytes] | None:
+    """Compute the roots of the first `old` and of all `size` leaves; pops `hashes` from the end."""
     if old == size:
         if whole:
             return old_root, old_root
-        same = left.pop() if left else None
+        same = hashes.pop() if hashes else None
         return None if same is None else (same, same)
-    if not left:
+    if not hashes:
         return None
-    half, other = _half(size), left.pop()
+    half, other = _half(size), hashes.pop()
     if old <= half:
-        inner = _roots(old, half, left, old_root, whole=whole)
+        inner = _roots(old, half, hashes, old_root, whole=whole)
         return None if inner is None else (inner[0], _node(inner[1], other))
-    inner = _roots(old - half, size - half, left, old_root, whole=False)
+    inner = _roots(old - half, size - half, hashes, old_root, whole=False)
     return None if inner is None else (_node(other, inner[0]), _node(other, inner[1]))
 
 
@@ -94,8 +94,8 @@ def _node(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\1" + left + right).digest()
 
 
-def _decoded(text: str) -> bytes:
-    """Base64 in its one spelling: a text that is changed may not stand for the same bytes."""
+def _decode_base64(text: str) -> bytes:
+    """Decode base64 in its canonical spelling: no other text may stand for the same bytes."""
     data = base64.b64decode(text, validate=True)
     if base64.b64encode(data).decode() != text:
         raise ValueError("not the one spelling of these bytes")
@@ -103,23 +103,23 @@ def _decoded(text: str) -> bytes:
 
 
 def _signed_tree(note: bytes, vkey: str) -> tuple[int, bytes] | None:
-    """Size and root of a checkpoint, if the log's key signed it under the log's name."""
+    """Return size and root of a checkpoint, if the log's key signed it under the log's name."""
     name, _, encoded = vkey.split("+", 2)
-    key = _decoded(encoded)
+    key = _decode_base64(encoded)
     text, _, signatures = note.decode().rpartition("\n\n")
     text += "\n"
     origin, size, root = text.split("\n")[:3]
     hint = hashlib.sha256(name.encode() + b"\n" + key).digest()[:4]
     for line in signatures.splitlines():
         dash, signer, value = line.split(" ")
-        data = _decoded(value)
+        data = _decode_base64(value)
         if (dash, signer, data[:4]) == ("\u2014", name, hint) and origin == name:
-            return (int(size), _decoded(root)) if signature_holds(key[1:], data[4:], text.encode()) else None
+            return (int(size), _decode_base64(root)) if signature_holds(key[1:], data[4:], text.encode()) else None
     return None
 
 
 def signature_holds(key: bytes, signature: bytes, message: bytes) -> bool:
-    """RFC 8032, 5.1.7: whether [S]B = R + [k]A."""
+    """Whether a signature is valid: [S]B = R + [k]A (RFC 8032, 5.1.7)."""
     point, claimed = _point(key), _point(signature[:32])
     scalar = int.from_bytes(signature[32:], "little")
     if point is None or claimed is None or scalar >= _L or len(signature) != 64:
@@ -144,9 +144,9 @@ def _point(data: bytes) -> _Point | None:
     return x, y, 1, x * y % _P
 
 
-def _add(point: _Point, two: _Point) -> _Point:
-    a, b = (point[1] - point[0]) * (two[1] - two[0]) % _P, (point[1] + point[0]) * (two[1] + two[0]) % _P
-    c, d = 2 * point[3] * two[3] * _D % _P, 2 * point[2] * two[2] % _P
+def _add(point: _Point, other: _Point) -> _Point:
+    a, b = (point[1] - point[0]) * (other[1] - other[0]) % _P, (point[1] + point[0]) * (other[1] + other[0]) % _P
+    c, d = 2 * point[3] * other[3] * _D % _P, 2 * point[2] * other[2] % _P
     e, f, g, h = b - a, d - c, d + c, b + a
     return e * f % _P, g * h % _P, f * g % _P, e * h % _P
 
@@ -160,22 +160,24 @@ def _times(scalar: int, point: _Point) -> _Point:
     return result
 
 
-def _equal(point: _Point, two: _Point) -> bool:
-    return (point[0] * two[2] - two[0] * point[2]) % _P == 0 and (point[1] * two[2] - two[1] * point[2]) % _P == 0
+def _equal(point: _Point, other: _Point) -> bool:
+    return (point[0] * other[2] - other[0] * point[2]) % _P == 0 and (
+        point[1] * other[2] - other[1] * point[2]
+    ) % _P == 0
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 when it is proved, 1 when it is not, 2 when that was not asked."""
+    """Return 0 when it is proved, 1 when it is not, 2 for wrong arguments or files."""
     if len(arguments) != 4 or arguments[0] not in {"inclusion", "consistency"}:
         sys.stderr.write("usage: inclusion PROOF ENTRY VKEY | consistency PROOF ROOT VKEY\n")
         return 2
-    what, path, about, vkey = arguments
+    kind, path, subject, vkey = arguments
     try:
         proof = Path(path).read_bytes()
-        if what == "inclusion":
-            proved = proves_inclusion(proof, Path(about).read_bytes(), vkey)
+        if kind == "inclusion":
+            proved = proves_inclusion(proof, Path(subject).read_bytes(), vkey)
         else:
-            proved = proves_consistency(proof, _decoded(about), vkey)
+            proved = proves_consistency(proof, _decode_base64(subject), vkey)
     except OSError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -1,22 +1,22 @@
-"""What hypothesis draws: JSON values and JSON texts, rich in what has gone wrong somewhere.
+"""Hypothesis strategies for JSON values and JSON texts, rich in known edge cases.
 
-They know no code of ours: a strategy that asked `model/` what is valid could not prove it wrong.
+They use no code of `model`: a strategy that asked it what is valid could not prove it wrong.
 """
 
 from typing import TypeAlias
 
 from hypothesis import strategies as st
 
-__all__ = ["json_texts", "json_values", "mutated", "python_values"]
+__all__ = ["json_texts", "json_values", "mutate_texts", "python_values"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | tuple[Json, ...] | dict[str, Json] | None"
 Strategy: TypeAlias = st.SearchStrategy[Json]
 
 _MAX_INTEGER = 2**53 - 1
-# Where the spelling of a float changes, in one writer or another.
+# Floats whose spelling differs between writers.
 _EDGES = [0.0, -0.0, 1.0, 1e-7, 1e-6, 9.99e-6, 1e-5, 1e-4, 0.1, 0.5, 1e15, 4503599627370495.5, _MAX_INTEGER * 1.0]
 _EDGES += [1e21, 1.5e22, 1e23, 5e-324, 1.7976931348623157e308, 333333333.33333329]
-# What looks like a number, a key or a bracket, and is text.
+# Texts that look like a number, a key or a bracket.
 _LOOKALIKES = ["sha256:1e5a", "1e5", ",1e5", "[1e5,", "[1.0,", "1.0.0", '":1.0', "-0.0", "[[{{", "]}", "\\", '\\"', '"']
 _LOOKALIKES += ["a/b~c", ":", "9" * 16, "\x7f", "\x00\x1f\n"]
 # U+10000 and beyond sorts before U+E000..U+FFFF in UTF-16, and after it in UTF-8 and by code point.
@@ -29,7 +29,7 @@ def _texts() -> st.SearchStrategy[str]:
 
 
 def _floats() -> st.SearchStrategy[float]:
-    """Those with a canonical form that can be read back: finite, and not from 2^53 up to 1e21."""
+    """Draw floats whose canonical form can be read back: finite, and not from 2^53 up to 1e21."""
     sizes = st.floats(allow_nan=False, allow_infinity=False) | st.floats(-1e-4, 1e-4) | st.floats(-1e6, 1e6)
     whole = st.integers(-_MAX_INTEGER, _MAX_INTEGER).map(float).filter(lambda number: abs(number) <= _MAX_INTEGER)
     wild = st.sampled_from(_EDGES) | sizes | whole
@@ -49,12 +49,12 @@ def _trees(leaves: Strategy) -> Strategy:
 
 
 def json_values() -> Strategy:
-    """Values that have a canonical form."""
+    """Draw values that have a canonical form."""
     return _trees(st.none() | st.booleans() | st.integers(-_MAX_INTEGER, _MAX_INTEGER) | _floats() | _texts())
 
 
 def python_values() -> st.SearchStrategy[object]:
-    """Values some of which have no canonical form: for laws that hold for whatever a caller passes."""
+    """Draw values of which some have no canonical form, for laws that hold for any argument."""
     numbers = st.integers() | st.floats() | st.sampled_from([2**53, -(2**53), 2**64, 10**100, 2.0**53, 1e20])
     strange = st.binary(max_size=2) | st.sampled_from([{1}, {1: 2}, {None: 1}, "\ud800", {"\udfff": 1}, 1j, object])
     leaves = st.none() | st.booleans() | numbers | _texts() | st.text(max_size=3) | strange
@@ -64,7 +64,10 @@ def python_values() -> st.SearchStrategy[object]:
 
 
 def json_texts() -> st.SearchStrategy[bytes]:
-    """Texts in the grammar of JSON, with white space, escapes, numbers and repeated keys that are partly refused."""
+    """Draw texts in the grammar of JSON, some of which a strict parser refuses.
+
+    They have white space, escapes, odd numbers and repeated keys.
+    """
     space = st.sampled_from(["", "", "", " ", "\n", "\t", "\r\n  "])
     scalars = st.sampled_from(["null", "true", "false"]) | _number_texts() | _string_texts()
 
@@ -72,27 +75,27 @@ def json_texts() -> st.SearchStrategy[bytes]:
         part = st.tuples(space, inner, space).map("".join)
         member = st.tuples(space, _string_texts(), space, st.just(":"), part).map("".join)
         array = st.tuples(st.just("["), st.lists(part, min_size=1, max_size=4).map(",".join), st.just("]"))
-        some = st.tuples(st.just("{"), st.lists(member, min_size=1, max_size=4).map(",".join), st.just("}"))
+        mapping = st.tuples(st.just("{"), st.lists(member, min_size=1, max_size=4).map(",".join), st.just("}"))
         empty = st.tuples(st.sampled_from("[{"), space).map(lambda half: ("".join(half) + "]}"["[{".index(half[0])],))
         deep = st.tuples(st.integers(250, 260), inner).map(lambda pair: ("[" * pair[0], pair[1], "]" * pair[0]))
-        return st.one_of(array, array, some, some, empty, deep).map("".join)
+        return st.one_of(array, array, mapping, mapping, empty, deep).map("".join)
 
     texts = st.tuples(space, st.recursive(scalars, containers, max_leaves=12), space)
     return texts.map(lambda parts: "".join(parts).encode("utf-8"))
 
 
-def mutated(texts: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """The same, with a few bytes replaced, inserted or cut out."""
+def mutate_texts(texts: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """Draw texts with a few bytes replaced, inserted or removed."""
     bits = [b"", b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"0", b"-", b".", b"e", b"9" * 16, b"\\u", b"\\ud800"]
     bits += [b"\x00", b"\x1f", b"\x80", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xf0\x9f", b"\xff", b"NaN"]
     edits = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 2), st.sampled_from(bits)), min_size=1, max_size=3)
-    return st.tuples(texts, edits).map(lambda drawn: _edited(*drawn))
+    return st.tuples(texts, edits).map(lambda drawn: _apply_edits(*drawn))
 
 
-def _edited(text: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
-    for place, cut, put in edits:
+def _apply_edits(text: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
+    for place, cut, inserted in edits:
         at = place % (len(text) + 1)
-        text = text[:at] + put + text[at + cut :]
+        text = text[:at] + inserted + text[at + cut :]
     return text
 
 

@@ -1,19 +1,15 @@
-"""Checkpoints (C2SP tlog-checkpoint): what a log says of itself at a size, in a signed note.
+"""Checkpoints of a log as signed notes (C2SP tlog-checkpoint), and how a client follows them.
 
-Signed notes (C2SP signed-note): a short text, a blank line, and signatures in lines that people can read.
+Four parts:
 
-It knows nothing of what a text says; `checkpoint.py` does.
+- the signed note (C2SP signed-note): a short text, a blank line, and lines of signatures;
+- the checkpoint: the text of such a note, with the origin, size and root of a log;
+- proofs as texts, for any program that knows the C2SP formats to check offline. Inclusion is `c2sp.org/tlog-proof@v1`.
+  Consistency is what a C2SP witness is sent: the old size and the proof, before the new checkpoint. Each contains the
+  checkpoint's note as it was signed. `contextplane.testing.standalone_verifier` reads them;
+- continuity: a log is refused that was rolled back, forked, rewritten or truncated, each with its own code.
 
-Proofs as texts that can be carried away and checked offline, by any program that knows the C2SP formats.
-
-Inclusion: `c2sp.org/tlog-proof@v1`. Consistency: what a C2SP witness is sent, the old size and the proof before the new
-checkpoint. Each contains the checkpoint's note as it was signed. They are written here, and read by others:
-`contextplane.testing.standalone_verifier` is one of those.
-
-Whether a log is still the one that we knew: nothing rolled back, forked, rewritten or truncated. Each has its code.
-
-Rules over values: what was seen before, what is shown now. Who keeps the highest checkpoint seen, and where, is not
-decided here; it must be the client, and not the log.
+These are rules over values. The client stores the highest checkpoint seen, not the log and not this module.
 """
 
 import hashlib
@@ -26,7 +22,7 @@ from contextplane.model.keys import PublicKey
 from contextplane.model.timestamp import InvalidTimestamp, Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.trust.dsse import Base64Refused, decoded, encoded
+from contextplane.trust.dsse import Base64Refused, decode_base64, encode_base64
 from contextplane.trust.merkle import is_consistent
 
 __all__ = [
@@ -39,14 +35,16 @@ __all__ = [
     "NoteInvalid",
     "NoteKey",
     "NoteUnsigned",
-    "advanced",
+    "advance_checkpoint",
     "consistency_text",
     "inclusion_text",
     "open_checkpoint",
-    "opened",
+    "open_note",
     "signed_checkpoint",
     "signed_note",
 ]
+
+# --- signed notes ----------------------------------------------------------------------------------------------------
 
 _MARK = "\u2014 "  # an em dash
 _ED25519 = b"\x01"
@@ -76,62 +74,62 @@ class NoteKey(Value, frozen=True):
 
     @property
     def hash(self) -> bytes:
-        """The four bytes that a signature line begins with: of the name and the key together."""
+        """The four bytes at the beginning of a signature line: a hash of the name and the key."""
         return hashlib.sha256(self.name.encode() + b"\n" + _ED25519 + self.key.raw).digest()[:_KEY_HASH_SIZE]
 
     def __str__(self) -> str:
-        """As other programs write it, `name+hash+key`: a vkey."""
-        return f"{self.name}+{self.hash.hex()}+{encoded(_ED25519 + self.key.raw)}"
+        """The key as `name+hash+key`, which other programs call a vkey."""
+        return f"{self.name}+{self.hash.hex()}+{encode_base64(_ED25519 + self.key.raw)}"
 
 
 def signed_note(text: str, name: str, signer: Signer) -> bytes:
-    """A note signed under a name. The text ends with a line's end, and its lines are not empty."""
+    """Sign a text under a name. The text ends with a newline, and none of its lines is empty."""
     if not _is_name(name) or not _is_text(text):
         raise NoteInvalid("a note has lines without control characters, a name no space and no plus")
     key = NoteKey(name=name, key=signer.public_key)
-    line = f"{_MARK}{name} {encoded(key.hash + signer.sign(text.encode()))}\n"
+    line = f"{_MARK}{name} {encode_base64(key.hash + signer.sign(text.encode()))}\n"
     return f"{text}\n{line}".encode()
 
 
-def opened(note: bytes, keys: Sequence[NoteKey], check: SignatureCheck) -> str:
-    """The text of a note that one of the keys signed.
+def open_note(note: bytes, keys: Sequence[NoteKey], check: SignatureCheck) -> str:
+    """Return the text of a note that at least one of the keys signed.
 
-    A signature that names one of the keys and does not hold spoils the note; those of others say nothing to us.
+    A signature that names one of the keys and does not hold spoils the note. Signatures of other keys are ignored.
     """
-    text, lines = _parts(note)
-    wanted = {(key.name, key.hash): key for key in keys}
-    good = False
+    text, lines = _split_note(note)
+    by_hint = {(key.name, key.hash): key for key in keys}
+    is_signed = False
     for line in lines:
-        name, value = _signature(line)
-        key = wanted.get((name, value[:_KEY_HASH_SIZE]))
+        name, value = _parse_signature_line(line)
+        key = by_hint.get((name, value[:_KEY_HASH_SIZE]))
         if key is None:
             continue
         if not check.holds(key.key, value[_KEY_HASH_SIZE:], text.encode()):
             raise NoteUnsigned(f"the signature of {name} does not hold", hint="the note was changed")
-        good = True
-    if not good:
+        is_signed = True
+    if not is_signed:
         raise NoteUnsigned("signed by nobody whom we trust for it", hint="see whose key signs here")
     return text
 
 
-def _parts(note: bytes) -> tuple[str, list[str]]:
+def _split_note(note: bytes) -> tuple[str, list[str]]:
     if len(note) > _MOST_BYTES:
         raise NoteInvalid(f"{len(note)} bytes", hint=f"a note has at most {_MOST_BYTES}")
     try:
         whole = note.decode()
     except UnicodeDecodeError as error:
         raise NoteInvalid("not UTF-8") from error
-    text, blank, rest = whole.rpartition("\n\n")
-    lines = rest.split("\n")
+    text, blank, signatures = whole.rpartition("\n\n")
+    lines = signatures.split("\n")
     if not blank or not _is_text(text + "\n") or lines.pop() != "" or not 0 < len(lines) <= _MOST_SIGNATURES:
         raise NoteInvalid("not a signed note", hint="a text, a blank line, then lines of signatures")
     return text + "\n", lines
 
 
-def _signature(line: str) -> tuple[str, bytes]:
+def _parse_signature_line(line: str) -> tuple[str, bytes]:
     mark, name, value = line[: len(_MARK)], *line[len(_MARK) :].partition(" ")[::2]
     try:
-        data = decoded(value, at=name[:80])
+        data = decode_base64(value, at=name[:80])
     except Base64Refused as error:
         raise NoteInvalid("a signature is not base64", hint=error.hint) from error
     if mark != _MARK or not _is_name(name) or len(data) <= _KEY_HASH_SIZE:
@@ -147,6 +145,8 @@ def _is_text(text: str) -> bool:
     return text.endswith("\n") and not any(ord(c) < ord(" ") and c != "\n" for c in text)
 
 
+# --- the checkpoint --------------------------------------------------------------------------------------------------
+
 _SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 _HASH_SIZE = 32
 _FIRST = 3  # origin, size, root; extensions stand after them
@@ -161,10 +161,10 @@ class CheckpointInvalid(ContextPlaneError):
 
 
 class Checkpoint(Value, frozen=True):
-    """A log (`origin`), how many entries it has, and the root of the tree that they make.
+    """A log (`origin`), the number of its entries, and the root of the tree over them.
 
-    Extensions: `time` is when whoever signed it says that it was made; `heads` is the root over the ends of all streams
-    that the entries are about.
+    Extensions: `time` is when the signer says that it was made; `heads` is the root over the ends of all streams that
+    the entries are about.
     """
 
     origin: str
@@ -176,32 +176,32 @@ class Checkpoint(Value, frozen=True):
     @property
     def text(self) -> str:
         time = "" if self.time is None else f"{_TIME}{self.time}\n"
-        heads = "" if self.heads is None else f"{_HEADS}{encoded(self.heads)}\n"
-        return f"{self.origin}\n{self.size}\n{encoded(self.root)}\n{time}{heads}"
+        heads = "" if self.heads is None else f"{_HEADS}{encode_base64(self.heads)}\n"
+        return f"{self.origin}\n{self.size}\n{encode_base64(self.root)}\n{time}{heads}"
 
     @classmethod
     def parse(cls, text: str) -> "Checkpoint":
-        """Read the text of a note. Other extensions are refused: nobody here would look at them."""
+        """Read the text of a note. An unknown extension is refused, because nothing here would check it."""
         lines = text.split("\n")
         if len(lines) <= _FIRST or not lines[0] or _SIZE.fullmatch(lines[1]) is None:
             raise CheckpointInvalid("not a checkpoint", hint="three lines: origin, size, root")
         time = heads = None
         for line in lines[_FIRST:-1]:
             if line.startswith(_TIME):
-                time = _time(line)
+                time = _parse_time(line)
             elif line.startswith(_HEADS):
-                heads = _hash(line.removeprefix(_HEADS))
+                heads = _parse_hash(line.removeprefix(_HEADS))
             else:
                 raise CheckpointInvalid(f"not a line that is known: {line[:80]!r}")
-        checkpoint = cls(origin=lines[0], size=int(lines[1]), root=_hash(lines[2]), time=time, heads=heads)
+        checkpoint = cls(origin=lines[0], size=int(lines[1]), root=_parse_hash(lines[2]), time=time, heads=heads)
         if checkpoint.text != text:
             raise CheckpointInvalid("not in the one form that is written", hint="origin, size, root, time, heads")
         return checkpoint
 
 
-def _hash(text: str) -> bytes:
+def _parse_hash(text: str) -> bytes:
     try:
-        root = decoded(text, at="/root")
+        root = decode_base64(text, at="/root")
     except Base64Refused as error:
         raise CheckpointInvalid("its root is not base64", hint=error.hint) from error
     if len(root) != _HASH_SIZE:
@@ -209,7 +209,7 @@ def _hash(text: str) -> bytes:
     return root
 
 
-def _time(line: str) -> Timestamp:
+def _parse_time(line: str) -> Timestamp:
     try:
         return Timestamp.parse(line.removeprefix(_TIME))
     except InvalidTimestamp as error:
@@ -217,34 +217,40 @@ def _time(line: str) -> Timestamp:
 
 
 def signed_checkpoint(checkpoint: Checkpoint, signer: Signer) -> bytes:
-    """The note of a checkpoint, signed under its origin's name."""
+    """Sign a checkpoint as a note, under the name of its origin."""
     return signed_note(checkpoint.text, checkpoint.origin, signer)
 
 
 def open_checkpoint(note: bytes, *, origin: str, keys: tuple[PublicKey, ...], check: SignatureCheck) -> Checkpoint:
-    """The checkpoint in a note that a key of this log has signed."""
-    named = [NoteKey(name=origin, key=key) for key in keys]
-    checkpoint = Checkpoint.parse(opened(note, named, check))
+    """Return the checkpoint in a note that one of the keys of this log signed."""
+    note_keys = [NoteKey(name=origin, key=key) for key in keys]
+    checkpoint = Checkpoint.parse(open_note(note, note_keys, check))
     if checkpoint.origin != origin:
         raise CheckpointInvalid(f"a checkpoint of {checkpoint.origin[:80]!r}, not of {origin!r}")
     return checkpoint
 
 
+# --- proofs as texts -------------------------------------------------------------------------------------------------
+
 _HEADER = "c2sp.org/tlog-proof@v1\n"
 
 
 def inclusion_text(index: int, path: Sequence[bytes], note: bytes) -> bytes:
-    return _HEADER.encode() + _written("index", index, path, note)
+    """Format a proof that the log of this note has an entry at `index`."""
+    return _HEADER.encode() + _proof_text("index", index, path, note)
 
 
 def consistency_text(old: int, path: Sequence[bytes], note: bytes) -> bytes:
-    return _written("old", old, path, note)
+    """Format a proof that the log of this note begins with its first `old` entries."""
+    return _proof_text("old", old, path, note)
 
 
-def _written(word: str, number: int, path: Sequence[bytes], note: bytes) -> bytes:
-    lines = [f"{word} {number}", *map(encoded, path), "", ""]
+def _proof_text(word: str, number: int, path: Sequence[bytes], note: bytes) -> bytes:
+    lines = [f"{word} {number}", *map(encode_base64, path), "", ""]
     return "\n".join(lines).encode() + note
 
+
+# --- continuity ------------------------------------------------------------------------------------------------------
 
 _HINT = "do not trust this log; compare it with a copy"
 
@@ -277,8 +283,11 @@ class LogTruncated(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
-def advanced(seen: Checkpoint | None, shown: Checkpoint, proof: Sequence[bytes]) -> Checkpoint:
-    """The highest checkpoint after looking at one more; `proof` leads from `seen` to `shown`. The first is believed."""
+def advance_checkpoint(seen: Checkpoint | None, shown: Checkpoint, proof: Sequence[bytes]) -> Checkpoint:
+    """Verify consistency from `seen` to `shown` and return the newer. Trust on first use.
+
+    `proof`: the hashes that lead from the tree of `seen` to the tree of `shown`.
+    """
     if seen is None:
         return shown
     if seen.origin != shown.origin:

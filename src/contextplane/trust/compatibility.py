@@ -1,6 +1,6 @@
-"""Step 9 of the trust decision: this runtime, and the ontologies that are present, are what a pack requires.
+"""Step 9 of the trust decision: this runtime and its ontologies satisfy what a pack requires.
 
-What is required and not understood is refused: an old runtime fails closed.
+A requirement that this runtime does not know is refused: an old runtime fails closed.
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from contextplane.model.version_range import RangeInvalid, VersionRange
 __all__ = [
     "OntologyIncompatible",
     "OntologyMissing",
-    "Present",
     "RequirementUnknown",
     "RequirementUnstated",
+    "RuntimeCapabilities",
     "RuntimeTooNew",
     "RuntimeTooOld",
     "check_compatibility",
@@ -69,24 +69,24 @@ class RequirementUnstated(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-class Present(Value, frozen=True):
-    """What is here: the runtime's contract, and every ontology as `ont.support@1.0.0`."""
+class RuntimeCapabilities(Value, frozen=True):
+    """The runtime's contract version, and every available ontology as `ont.support@1.0.0`."""
 
     ontologies: tuple[str, ...] = ()
     runtime: str = RUNTIME_CONTRACT
 
 
-def check_compatibility(pack: ContextPack, present: Present) -> None:
-    """Refuse a pack unless all that it requires is here. The first refusal is raised, the others are in its details."""
-    # (9) what it requires
-    refusals = list(_refusals(pack, present))
+def check_compatibility(pack: ContextPack, capabilities: RuntimeCapabilities) -> None:
+    """Refuse a pack with an unmet requirement: the first is raised, the others are in its details."""
+    # (9) the requirements of the pack
+    refusals = list(_refusals(pack, capabilities))
     if refusals:
         first, *others = refusals
         first.details["also"] = [{"code": other.code, "at": other.at, "message": other.message} for other in others]
         raise first
 
 
-def _refusals(pack: ContextPack, present: Present) -> Iterator[ContextPlaneError]:
+def _refusals(pack: ContextPack, capabilities: RuntimeCapabilities) -> Iterator[ContextPlaneError]:
     requires = pack.contract_meta.compatibility.requires
     for name in ("runtime", "ontology"):
         if name not in requires:
@@ -99,7 +99,7 @@ def _refusals(pack: ContextPack, present: Present) -> Iterator[ContextPlaneError
             yield error.under(at)
             continue
         if name == "runtime":
-            yield from _runtime(admitted, text, present, at)
+            yield from _runtime(admitted, text, capabilities, at)
         elif name == "ontology":
             pinned = pack.intelligence_refs.ontology
             if _numbers(pinned.version) not in admitted:
@@ -110,25 +110,27 @@ def _refusals(pack: ContextPack, present: Present) -> Iterator[ContextPlaneError
             yield RequirementUnknown(
                 f"{name[:60]!r} is required, which this runtime does not know", at=at, hint="use a newer runtime"
             )
-    yield from _pinned_ontology(pack, present)
+    yield from _pinned_ontology(pack, capabilities)
 
 
-def _runtime(admitted: VersionRange, text: str, present: Present, at: str) -> Iterator[ContextPlaneError]:
-    here = _numbers(present.runtime)
+def _runtime(
+    admitted: VersionRange, text: str, capabilities: RuntimeCapabilities, at: str
+) -> Iterator[ContextPlaneError]:
+    here = _numbers(capabilities.runtime)
     if here in admitted:
         return
-    said = f"this runtime has the contract {present.runtime}, and {text} is required"
+    message = f"this runtime has the contract {capabilities.runtime}, and {text} is required"
     if any(low > here for low, _ in admitted.intervals):
-        yield RuntimeTooOld(said, at=at, hint="use a newer runtime")
+        yield RuntimeTooOld(message, at=at, hint="use a newer runtime")
     else:
-        yield RuntimeTooNew(said, at=at, hint="publish the pack for this contract, or use an older runtime")
+        yield RuntimeTooNew(message, at=at, hint="publish the pack for this contract, or use an older runtime")
 
 
-def _pinned_ontology(pack: ContextPack, present: Present) -> Iterator[ContextPlaneError]:
-    """The pinned version itself must be here: another one that is admitted may mean other things."""
+def _pinned_ontology(pack: ContextPack, capabilities: RuntimeCapabilities) -> Iterator[ContextPlaneError]:
+    """Require the pinned version itself: another admitted version may define terms differently."""
     pinned = pack.intelligence_refs.ontology
-    if f"{pinned.namespace}@{pinned.version}" not in present.ontologies:
-        others = [ontology for ontology in present.ontologies if ontology.startswith(f"{pinned.namespace}@")]
+    if f"{pinned.namespace}@{pinned.version}" not in capabilities.ontologies:
+        others = [ontology for ontology in capabilities.ontologies if ontology.startswith(f"{pinned.namespace}@")]
         yield OntologyMissing(
             f"{pinned.namespace}@{pinned.version} is not here",
             at=_ONTOLOGY,

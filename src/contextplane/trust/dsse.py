@@ -1,16 +1,13 @@
-"""The DSSE envelope: a payload, its type, and signatures over both. It says nothing of whose signatures are good.
+"""The DSSE envelope, the in-toto statement in it, and the strict base64 that both use.
 
-Read strictly, written canonically. What is signed is the pre-authentication encoding (PAE) of type and payload, so
-that no payload can be passed off as one of another type.
-
-Base 64 with one spelling per value: the standard alphabet, padded, no stray bits, nothing in between (RFC 4648, 4).
-
-A signature does not cover how it is spelled itself. Where two spellings pass for one value, an envelope can be changed
-without breaking it; so only one passes.
-
-The in-toto Statement v1 that is signed for an artifact: these very bytes, under this name, of this kind.
-
-It says as little as it can. What an artifact went through is told by the registry's events, each signed by its actor.
+- Base64 with one spelling per value (RFC 4648, section 4): standard alphabet, padded, no stray bits, no line breaks.
+  A signature does not cover its own spelling. If two spellings passed for one value, an envelope could be changed
+  without breaking its signature.
+- The envelope is read strictly and written canonically. Signatures cover the pre-authentication encoding (PAE) of type
+  and payload, so that no payload can be passed off as one of another type. Which signatures count is decided in
+  `verify.py`.
+- The in-toto Statement v1 of an artifact names its bytes, its name and its kind, and nothing else. The history of an
+  artifact is in the registry's events, each signed by its actor.
 """
 
 import binascii
@@ -38,11 +35,14 @@ __all__ = [
     "Signature",
     "Statement",
     "StatementInvalid",
-    "decoded",
-    "encoded",
+    "decode_base64",
+    "encode_base64",
+    "make_envelope",
     "pae",
-    "sealed",
 ]
+
+
+# --- base64 ----------------------------------------------------------------------------------------------------------
 
 
 class Base64Refused(ContextPlaneError):
@@ -52,33 +52,35 @@ class Base64Refused(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
-def encoded(data: bytes) -> str:
+def encode_base64(data: bytes) -> str:
     return binascii.b2a_base64(data, newline=False).decode()
 
 
-def decoded(text: str, *, at: str) -> bytes:
-    """The bytes, if `text` is how `encoded` spells them. `at`: where it stands."""
+def decode_base64(text: str, *, at: str) -> bytes:
+    """Decode `text`, if it is how `encode_base64` spells the bytes. `at`: its place, for the error."""
     try:
         data = binascii.a2b_base64(text.encode("ascii"), strict_mode=True)
     except (binascii.Error, UnicodeEncodeError) as error:
-        raise _refused(at) from error
-    # Strict mode lets bits pass that the last character has and no byte takes up.
-    if encoded(data) != text:
-        raise _refused(at)
+        raise _base64_error(at) from error
+    # Strict mode accepts leftover bits in the last character.
+    if encode_base64(data) != text:
+        raise _base64_error(at)
     return data
 
 
-def _refused(at: str) -> Base64Refused:
+def _base64_error(at: str) -> Base64Refused:
     return Base64Refused(
         "not strict base64", at=at, hint="the standard alphabet with padding, without spaces and stray bits"
     )
 
 
+# --- the envelope ----------------------------------------------------------------------------------------------------
+
 MAX_ENVELOPE = 64 * 1024
-"""As much as an event may hold; what is larger is not read."""
+"""The size limit of an event in bytes; anything larger is not read."""
 
 MAX_SIGNATURES = 16
-"""Each one costs a check of every key of its issuer, so that their number has a limit."""
+"""The limit exists because each signature may cost a check of every key of the issuer."""
 
 _SIGNATURE_SIZE = 64
 
@@ -109,14 +111,14 @@ class _Envelope(Document, frozen=True, rename={"payload_type": "payloadType"}):
 
 
 class Signature(Value, frozen=True):
-    """One signature. `key_id` is a hint of whoever signed, and nothing is decided by it."""
+    """One signature. `key_id` is the signer's own hint; no decision depends on it."""
 
     key_id: str
     value: bytes
 
 
 class Envelope(Value, frozen=True):
-    """A payload with its signatures. That one exists says nothing of whether they hold."""
+    """A payload with its signatures. An instance is parsed, not verified."""
 
     payload_type: str
     payload: bytes
@@ -126,28 +128,28 @@ class Envelope(Value, frozen=True):
     def pae(self) -> bytes:
         return pae(self.payload_type, self.payload)
 
-    def signed(self, signer: Signer) -> "Envelope":
-        """The same with one signature more; signing again with the same key changes nothing."""
+    def with_signature(self, signer: Signer) -> "Envelope":
+        """Add the signature of a signer. Signing again with the same key changes nothing."""
         signature = Signature(key_id=signer.public_key.key_id, value=signer.sign(self.pae))
         if signature in self.signatures:
             return self
         return msgspec.structs.replace(self, signatures=(*self.signatures, signature))
 
     def to_bytes(self) -> bytes:
-        """Its canonical JSON."""
+        """Encode as canonical JSON."""
         return canonical(
             {
-                "payload": encoded(self.payload),
+                "payload": encode_base64(self.payload),
                 "payloadType": self.payload_type,
                 "signatures": [
-                    {"keyid": signature.key_id, "sig": encoded(signature.value)} for signature in self.signatures
+                    {"keyid": signature.key_id, "sig": encode_base64(signature.value)} for signature in self.signatures
                 ],
             }
         )
 
     @classmethod
     def parse(cls, data: bytes, *, payload_type: str) -> "Envelope":
-        """(1) Read an envelope; closed, strict. (2) Refuse it when its payload is of another type."""
+        """(1) Read an envelope strictly. (2) Refuse it if its payload is of another type."""
         if len(data) > MAX_ENVELOPE:
             raise EnvelopeInvalid(f"{len(data)} bytes", hint=f"an envelope has at most {MAX_ENVELOPE}")
         try:
@@ -161,29 +163,33 @@ class Envelope(Value, frozen=True):
                 f"a payload of type {wire.payload_type[:80]!r}", at="/payloadType", hint=f"expected {payload_type!r}"
             )
         signatures = tuple(_signature(signature, f"/signatures/{n}") for n, signature in enumerate(wire.signatures))
-        return cls(payload_type=wire.payload_type, payload=decoded(wire.payload, at="/payload"), signatures=signatures)
+        return cls(
+            payload_type=wire.payload_type, payload=decode_base64(wire.payload, at="/payload"), signatures=signatures
+        )
 
 
 def _signature(wire: _Signature, at: str) -> Signature:
-    value = decoded(wire.sig, at=f"{at}/sig")
+    value = decode_base64(wire.sig, at=f"{at}/sig")
     if len(value) != _SIGNATURE_SIZE:
         raise EnvelopeInvalid(f"a signature of {len(value)} bytes", at=f"{at}/sig", hint="Ed25519 has 64")
     return Signature(key_id=wire.keyid, value=value)
 
 
 def pae(payload_type: str, payload: bytes) -> bytes:
-    """What is signed: `DSSEv1`, then type and payload, each with its length in bytes before it."""
+    """Encode what is signed: `DSSEv1`, then type and payload, each after its length in bytes."""
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
 
-def sealed(payload_type: str, payload: bytes, *signers: Signer) -> Envelope:
-    """An envelope signed by each of them, in this order."""
+def make_envelope(payload_type: str, payload: bytes, *signers: Signer) -> Envelope:
+    """Make an envelope and add the signature of each signer, in this order."""
     envelope = Envelope(payload_type=payload_type, payload=payload)
     for signer in signers:
-        envelope = envelope.signed(signer)
+        envelope = envelope.with_signature(signer)
     return envelope
 
+
+# --- the statement ---------------------------------------------------------------------------------------------------
 
 IN_TOTO = "application/vnd.in-toto+json"
 """The payload type of an envelope that holds a statement."""
@@ -193,7 +199,7 @@ _TYPE = "https://in-toto.io/Statement/v1"
 
 
 class StatementInvalid(ContextPlaneError):
-    """A payload that is not a statement of ours: another form, a field that we do not know, several subjects."""
+    """A payload that is not a statement of ours: another form, an unknown field, several subjects."""
 
     code: ClassVar[str] = "statement_invalid"
     family: ClassVar[Family] = "untrusted"
@@ -221,7 +227,7 @@ class _Statement(Document, frozen=True, rename={"type": "_type", "predicate_type
 
 
 class Statement(Value, frozen=True):
-    """One artifact: what it is called (`pack_id@X.Y.Z`), what kind it is, who issues it, and its stored bytes."""
+    """The name of an artifact (`pack_id@X.Y.Z`), its kind, its issuer, and the digest of its bytes."""
 
     name: str
     kind: str
@@ -229,7 +235,7 @@ class Statement(Value, frozen=True):
     digest: Digest
 
     def to_bytes(self) -> bytes:
-        """Its canonical JSON: the payload."""
+        """Encode as canonical JSON, the payload of an envelope."""
         return canonical(
             {
                 "_type": _TYPE,
@@ -241,7 +247,7 @@ class Statement(Value, frozen=True):
 
     @classmethod
     def parse(cls, payload: bytes) -> "Statement":
-        """Read a payload. Closed: a field that we do not know may say something that we would overlook."""
+        """Read a payload. An unknown field is refused, because its meaning would be ignored."""
         try:
             wire = msgspec.convert(parse(payload).value, _Statement)
             digest = Digest(wire.subject[0].digest.sha256)

@@ -1,4 +1,7 @@
-"""Why a signature is not enough: one class for each reason. Each says what was wrong, none what would have passed."""
+"""Errors of signature verification, one class per reason.
+
+Each says what was wrong, none says what would have passed.
+"""
 
 from typing import ClassVar
 
@@ -76,7 +79,7 @@ class ThresholdNotMet(Untrusted):
 class ClockWentBackwards(ContextPlaneError):
     """A time before one that is on record: by it, an expired or revoked key could come back to life.
 
-    Or the clock shows such a time, and by it nobody can tell how old the newest checkpoint is.
+    Or the clock shows such a time, so that the age of the newest checkpoint is unknown.
     """
 
     code: ClassVar[str] = "clock_went_backwards"

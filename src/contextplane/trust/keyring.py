@@ -1,14 +1,11 @@
-"""The keyring: who is trusted, as a fold over signed events. It reads no clock and no stream.
+"""The keyring: which keys are trusted, as a fold over signed events. It reads no clock and no stream.
 
-The first event trusts the key that signed it, as an owner: whoever made the store says so. Every later one is signed by
-an owner's key that is good at its time. Times never go back, and a revoked key changes nothing any more, whatever time
-it writes.
+The first event trusts the key that signed it, as an owner: that is the decision of the creator of the store. Every
+later event names the one before it and is signed by an owner's key that is valid at its time. Times never go back. A
+revoked key can change nothing any more, even if it writes an earlier time.
 
-What can happen to a keyring, as signed events: each names the one before it and is signed by an owner's key.
-
-It decides nothing; `keyring.py` folds these.
-
-What each change does to the issuers of a keyring. Who may make it is decided elsewhere.
+Three parts: the events as they are stored, what each change does to the issuers, and `TrustedKeys`, which folds events
+and checks who may make a change.
 """
 
 from typing import Annotated, ClassVar, assert_never
@@ -27,7 +24,7 @@ from contextplane.model.terms import Identifier
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Document, Value
 from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.trust.dsse import MAX_SIGNATURES, Envelope, decoded, sealed
+from contextplane.trust.dsse import MAX_SIGNATURES, Envelope, decode_base64, make_envelope
 from contextplane.trust.errors import ClockWentBackwards
 
 __all__ = [
@@ -48,15 +45,17 @@ __all__ = [
     "ThresholdUnreachable",
     "TrustedKeys",
     "WindowEmpty",
-    "changed",
+    "apply_change",
     "has_lasting_owner",
-    "proposed",
-    "read_change",
-    "written",
+    "read_keyring_event",
+    "sign_change",
+    "sign_keyring_event",
 ]
 
+# --- the events ------------------------------------------------------------------------------------------------------
+
 KEYRING = "application/vnd.contextplane.keyring+json"
-"""The payload type of these events: no statement can be passed off as one, nor the other way round."""
+"""The payload type of these events, so that no statement can be passed off as one, nor one as a statement."""
 
 _Hex = Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{64})?\Z")]
 _Reason = Annotated[str, Meta(min_length=1, max_length=2000)]
@@ -72,9 +71,9 @@ class KeyringEventInvalid(ContextPlaneError):
 
 
 class KeyTrust(Document, frozen=True, tag_field="change", tag="key_trusted"):
-    """An issuer has this key, with these roles, in this window; from now on and instead of what was said before.
+    """An issuer has this key with these roles in this window. It replaces what was recorded before.
 
-    `name`: what people call it. Nothing is ever decided by that.
+    `name`: a label for people. No decision depends on it.
     """
 
     issuer: Identifier
@@ -86,7 +85,7 @@ class KeyTrust(Document, frozen=True, tag_field="change", tag="key_trusted"):
 
 
 class KeyRotation(Document, frozen=True, tag_field="change", tag="key_rotated"):
-    """A new key takes the place of an old one wherever that is trusted; both are good until the old one ends."""
+    """A new key replaces an old one for every issuer that has it; both are valid until the old one ends."""
 
     old: _Hex
     key: str
@@ -96,7 +95,7 @@ class KeyRotation(Document, frozen=True, tag_field="change", tag="key_rotated"):
 
 
 class KeyRevocation(Document, frozen=True, tag_field="change", tag="key_revoked"):
-    """A key is not to be trusted from a time on, wherever it was. It never comes back."""
+    """A key is not trusted from a time on, by any issuer. It is never trusted again."""
 
     key_id: _Hex
     revoked_from: str
@@ -104,7 +103,7 @@ class KeyRevocation(Document, frozen=True, tag_field="change", tag="key_revoked"
 
 
 class ThresholdChange(Document, frozen=True, tag_field="change", tag="threshold_set"):
-    """So many keys of an issuer must sign."""
+    """The number of keys of an issuer that must sign."""
 
     issuer: Identifier
     threshold: int
@@ -114,7 +113,10 @@ Change = KeyTrust | KeyRotation | KeyRevocation | ThresholdChange
 
 
 class KeyringEvent(Document, frozen=True):
-    """One change. `previous` is the SHA-256 of the event before it, so that none can be exchanged behind its back."""
+    """One change of the keyring.
+
+    `previous` is the SHA-256 of the event before it, so that no event can be exchanged without notice.
+    """
 
     seq: int
     previous: _Hex
@@ -122,17 +124,20 @@ class KeyringEvent(Document, frozen=True):
     change: Change
 
 
-def written(event: KeyringEvent, signer: Signer) -> bytes:
-    """The signed event, as it is stored."""
-    return sealed(KEYRING, canonical(msgspec.to_builtins(event)), signer).to_bytes()
+def sign_keyring_event(event: KeyringEvent, signer: Signer) -> bytes:
+    """Sign an event; returns the bytes that are stored."""
+    return make_envelope(KEYRING, canonical(msgspec.to_builtins(event)), signer).to_bytes()
 
 
-def read_change(payload: bytes) -> KeyringEvent:
+def read_keyring_event(payload: bytes) -> KeyringEvent:
+    """Parse the payload of a stored event."""
     try:
         return msgspec.convert(parse(payload).value, KeyringEvent)
     except (JsonRefused, msgspec.ValidationError) as error:
         raise KeyringEventInvalid(f"not an event of a keyring: {error}", hint="restore the catalog") from error
 
+
+# --- what a change does ----------------------------------------------------------------------------------------------
 
 Issuers = tuple[Issuer, ...]
 
@@ -179,23 +184,23 @@ class ThresholdUnreachable(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-def changed(issuers: Issuers, change: Change, at: Timestamp) -> Issuers:
-    """The issuers after a change at a time."""
+def apply_change(issuers: Issuers, change: Change, at: Timestamp) -> Issuers:
+    """Return the issuers after a change at a time. Whether the signer may make it is not checked here."""
     match change:
         case KeyTrust():
-            return _trusted(issuers, change)
+            return _apply_trust(issuers, change)
         case KeyRotation():
-            return _rotated(issuers, change)
+            return _apply_rotation(issuers, change)
         case KeyRevocation():
-            return _revoked(issuers, change)
+            return _apply_revocation(issuers, change)
         case ThresholdChange():
-            return _threshold(issuers, change, at)
+            return _apply_threshold(issuers, change, at)
         case _:
             assert_never(change)
 
 
 def has_lasting_owner(issuers: Issuers) -> bool:
-    """Whether an owner's key without an end and without a revocation is there."""
+    """Whether some owner's key has no end and no revocation."""
     return any(
         OWNER in key.roles and key.valid_until is None and key.revoked_from is None
         for issuer in issuers
@@ -203,59 +208,59 @@ def has_lasting_owner(issuers: Issuers) -> bool:
     )
 
 
-def _trusted(issuers: Issuers, change: KeyTrust) -> Issuers:
-    key = replace(_entry(change.key, change.valid_from, change.valid_until, change.roles), name=change.name)
+def _apply_trust(issuers: Issuers, change: KeyTrust) -> Issuers:
+    key = replace(_trusted_key(change.key, change.valid_from, change.valid_until, change.roles), name=change.name)
     _refuse_revoked(issuers, key.key)
     known = next((issuer for issuer in issuers if issuer.name == change.issuer), None)
     if known is None:
         return (*issuers, Issuer(name=change.issuer, threshold=1, keys=(key,)))
     others = tuple(trusted_key for trusted_key in known.keys if trusted_key.key != key.key)
-    return _with(issuers, replace(known, keys=(*others, key)))
+    return _replace_issuer(issuers, replace(known, keys=(*others, key)))
 
 
-def _rotated(issuers: Issuers, change: KeyRotation) -> Issuers:
+def _apply_rotation(issuers: Issuers, change: KeyRotation) -> Issuers:
     until = Timestamp.parse(change.old_until)
-    key = _entry(change.key, change.valid_from, None, ()).key
+    key = _trusted_key(change.key, change.valid_from, None, ()).key
     _refuse_revoked(issuers, key)
     if key.key_id == change.old:
         raise RotatedIntoItself("the new key is the old one", at=change.old[:16], hint="'ctx keys new' makes a new one")
     if until < Timestamp.parse(change.valid_from):
         raise WindowEmpty("the old key would end before the new one begins", hint="let them overlap")
-    found = False
+    is_known = False
     for issuer in issuers:
         old = issuer.key(change.old)
         if old is None:
             continue
-        found = True
-        new = replace(_entry(change.key, change.valid_from, None, old.roles), name=change.name)
-        if (there := issuer.key(new.key.key_id)) is not None:
-            # What it signed before stays signed by a key that was good then.
-            since = min(new.valid_from, there.valid_from)
-            roles = tuple(sorted({*new.roles, *there.roles}))
-            new = replace(new, roles=roles, valid_from=since, name=new.name or there.name)
+        is_known = True
+        new = replace(_trusted_key(change.key, change.valid_from, None, old.roles), name=change.name)
+        if (present := issuer.key(new.key.key_id)) is not None:
+            # What it signed before stays signed by a key that was valid then.
+            since = min(new.valid_from, present.valid_from)
+            roles = tuple(sorted({*new.roles, *present.roles}))
+            new = replace(new, roles=roles, valid_from=since, name=new.name or present.name)
         ended = replace(old, valid_until=min(until, old.valid_until or until))
-        rest = tuple(key for key in issuer.keys if key.key not in (old.key, new.key))
-        issuers = _with(issuers, replace(issuer, keys=(*rest, ended, new)))
-    if not found:
-        raise _not_trusted(change.old)
+        others = tuple(key for key in issuer.keys if key.key not in (old.key, new.key))
+        issuers = _replace_issuer(issuers, replace(issuer, keys=(*others, ended, new)))
+    if not is_known:
+        raise _not_trusted_error(change.old)
     return issuers
 
 
-def _revoked(issuers: Issuers, change: KeyRevocation) -> Issuers:
+def _apply_revocation(issuers: Issuers, change: KeyRevocation) -> Issuers:
     since = Timestamp.parse(change.revoked_from)
-    found = [(issuer, key) for issuer in issuers if (key := issuer.key(change.key_id)) is not None]
-    if not found:
-        raise _not_trusted(change.key_id)
-    for issuer, key in found:
+    holders = [(issuer, key) for issuer in issuers if (key := issuer.key(change.key_id)) is not None]
+    if not holders:
+        raise _not_trusted_error(change.key_id)
+    for issuer, key in holders:
         if key.revoked_from is not None and key.revoked_from < since:
             raise KeyRevokedForGood(f"it is revoked from {key.revoked_from} on already", at=change.key_id[:16])
         ended = replace(key, revoked_from=since, reason=change.reason)
         keys = tuple(ended if trusted_key.key == key.key else trusted_key for trusted_key in issuer.keys)
-        issuers = _with(issuers, replace(issuer, keys=keys))
+        issuers = _replace_issuer(issuers, replace(issuer, keys=keys))
     return issuers
 
 
-def _threshold(issuers: Issuers, change: ThresholdChange, at: Timestamp) -> Issuers:
+def _apply_threshold(issuers: Issuers, change: ThresholdChange, at: Timestamp) -> Issuers:
     issuer = next((issuer for issuer in issuers if issuer.name == change.issuer), None)
     if issuer is None:
         raise IssuerNotFound(f"{change.issuer} has no key", hint="'ctx keys trust' gives it one")
@@ -265,20 +270,20 @@ def _threshold(issuers: Issuers, change: ThresholdChange, at: Timestamp) -> Issu
             f"{change.threshold} signatures of {change.issuer}, which has {able} good keys",
             hint="trust more keys first",
         )
-    return _with(issuers, replace(issuer, threshold=change.threshold))
+    return _replace_issuer(issuers, replace(issuer, threshold=change.threshold))
 
 
-def _with(issuers: Issuers, issuer: Issuer) -> Issuers:
-    return tuple(issuer if one.name == issuer.name else one for one in issuers)
+def _replace_issuer(issuers: Issuers, issuer: Issuer) -> Issuers:
+    return tuple(issuer if other.name == issuer.name else other for other in issuers)
 
 
-def _entry(key: str, valid_from: str, valid_until: str | None, roles: tuple[str, ...]) -> TrustedKey:
+def _trusted_key(key: str, valid_from: str, valid_until: str | None, roles: tuple[str, ...]) -> TrustedKey:
     begin = Timestamp.parse(valid_from)
     end = None if valid_until is None else Timestamp.parse(valid_until)
     if end is not None and end <= begin:
         raise WindowEmpty(f"valid from {begin} until {end}", hint="a key ends after it begins")
     return TrustedKey(
-        key=PublicKey(decoded(key, at="/change/key")),
+        key=PublicKey(decode_base64(key, at="/change/key")),
         roles=tuple(sorted(set(roles))),
         valid_from=begin,
         valid_until=end,
@@ -292,8 +297,11 @@ def _refuse_revoked(issuers: Issuers, key: PublicKey) -> None:
             raise KeyRevokedForGood("it was revoked, and stays so", at=key.key_id[:16], hint="make a new key")
 
 
-def _not_trusted(key_id: str) -> KeyNotTrusted:
+def _not_trusted_error(key_id: str) -> KeyNotTrusted:
     return KeyNotTrusted("no issuer has this key", at=key_id[:16], hint="'ctx keys list' shows those that are trusted")
+
+
+# --- the fold --------------------------------------------------------------------------------------------------------
 
 
 class NotAnOwner(ContextPlaneError):
@@ -304,14 +312,14 @@ class NotAnOwner(ContextPlaneError):
 
 
 class KeyringWithoutOwner(ContextPlaneError):
-    """A change after which no owner's key would last, so that nobody could ever change the keyring again."""
+    """A change after which no owner's key would last, so that the keyring could never be changed again."""
 
     code: ClassVar[str] = "keyring_without_owner"
     family: ClassVar[Family] = "refused"
 
 
 class TrustedKeys(Value, frozen=True):
-    """A keyring after `seq` events, the last of which has the digest `head`."""
+    """A keyring after `seq` events, the last of which has the digest `head`. Clients store it as JSON."""
 
     seq: int = 0
     head: str = ""
@@ -325,10 +333,10 @@ class TrustedKeys(Value, frozen=True):
         return tuple(issuer.name for issuer in self.issuers if issuer.key(key_id) is not None)
 
     def after(self, body: bytes, check: SignatureCheck) -> "TrustedKeys":
-        """The keyring after one more event, or a refusal."""
-        # (1) an envelope with an event in it, (2) the next one after what is known, (3) not earlier than that
+        """Verify one more event and return the keyring after it."""
+        # (1) an envelope with an event in it, (2) the next one in the chain, (3) not earlier than the one before
         envelope = Envelope.parse(body, payload_type=KEYRING)
-        event = read_change(envelope.payload)
+        event = read_keyring_event(envelope.payload)
         if (event.seq, event.previous) != (self.seq + 1, self.head):
             raise KeyringEventInvalid(
                 f"event {event.seq} does not follow event {self.seq}", hint="events were changed or left out"
@@ -338,9 +346,9 @@ class TrustedKeys(Value, frozen=True):
             raise ClockWentBackwards(
                 f"a change at {at}, after one at {self.as_of}", hint="set the clock of the machine that writes"
             )
-        # (4) signed by an owner, (5) allowed by what is known, (6) and somebody can change it again
+        # (4) signed by an owner, (5) allowed by the state of the keyring, (6) and an owner remains
         self._authorise(envelope, event.change, at, check)
-        issuers = changed(self.issuers, event.change, at)
+        issuers = apply_change(self.issuers, event.change, at)
         if not has_lasting_owner(issuers):
             raise KeyringWithoutOwner(
                 "no owner's key without an end would be left",
@@ -358,7 +366,10 @@ class TrustedKeys(Value, frozen=True):
         )
 
     def _owners(self, at: Timestamp) -> list[PublicKey]:
-        """Keys that may change the keyring at a time. One with any revocation may not: its times are not believed."""
+        """Keys that may change the keyring at a time.
+
+        A key with any revocation may not: the times that it writes are not believed.
+        """
         return [
             key.key
             for issuer in self.issuers
@@ -369,11 +380,14 @@ class TrustedKeys(Value, frozen=True):
 
 def _founders(change: Change) -> list[PublicKey]:
     if isinstance(change, KeyTrust) and OWNER in change.roles:
-        return [PublicKey(decoded(change.key, at="/change/key"))]
+        return [PublicKey(decode_base64(change.key, at="/change/key"))]
     return []
 
 
-def proposed(keys: TrustedKeys, change: Change, *, at: Timestamp, signer: Signer) -> bytes:
-    """The next event, signed. Whoever wants to append it folds it first: nothing is written that readers refuse."""
+def sign_change(keys: TrustedKeys, change: Change, *, at: Timestamp, signer: Signer) -> bytes:
+    """Sign the next event of a keyring.
+
+    The caller folds it with `TrustedKeys.after` before appending it: nothing is written that readers refuse.
+    """
     event = KeyringEvent(seq=keys.seq + 1, previous=keys.head, at=str(at), change=change)
-    return written(event, signer)
+    return sign_keyring_event(event, signer)

@@ -1,7 +1,7 @@
-"""The keyring in the catalog: the stream `trust/keyring`, folded from where this client stood.
+"""The keyring in the catalog: the stream `trust/keyring`, folded from the state that this client knew.
 
-What a client knows it keeps itself, outside of the catalog. So following costs what is new and nothing for what is old,
-and a stream that lost or changed its past is noticed.
+A client stores the keyring that it knows outside of the catalog. So only new events are verified, and a stream that
+lost or changed its past is noticed.
 """
 
 from typing import ClassVar
@@ -13,7 +13,7 @@ from contextplane.ports.catalog import Streams, StreamsView
 from contextplane.ports.keys import SignatureCheck
 from contextplane.trust.keyring import TrustedKeys
 
-__all__ = ["STREAM", "KeyringRewritten", "KeyringRolledBack", "append_change", "followed"]
+__all__ = ["STREAM", "KeyringRewritten", "KeyringRolledBack", "append_change", "follow_keyring"]
 
 STREAM = "trust/keyring"
 _KIND = "keyring_changed"
@@ -21,7 +21,7 @@ _HINT = "somebody exchanged the catalog; restore it from a copy"
 
 
 class KeyringRolledBack(ContextPlaneError):
-    """The catalog's keyring has fewer events than this client has seen: a revocation may be among those gone."""
+    """The catalog's keyring has fewer events than this client has seen. A revocation may be missing."""
 
     code: ClassVar[str] = "keyring_rolled_back"
     family: ClassVar[Family] = "untrusted"
@@ -34,13 +34,13 @@ class KeyringRewritten(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
-def followed(streams: StreamsView, known: TrustedKeys, check: SignatureCheck) -> TrustedKeys:
-    """The keyring as it is now, from what this client knew. A refused event refuses the whole."""
+def follow_keyring(streams: StreamsView, known: TrustedKeys, check: SignatureCheck) -> TrustedKeys:
+    """Fold the new events of the stream onto the known keyring. A refused event refuses the whole."""
     keys = known
-    # The last event that is known is read again, for its digest stands for all before it.
+    # The last known event is read again, because its digest stands for all before it.
     for event in streams.read(STREAM, after=max(known.seq - 1, 0)):
         if event.seq > known.seq:
-            keys = _after(keys, event.body, event.seq, check)
+            keys = _apply_event(keys, event.body, event.seq, check)
         elif Digest.of(event.body).hex != known.head:
             raise KeyringRewritten(f"event {event.seq} is another one than before", at=STREAM, hint=_HINT)
     if streams.head(STREAM) < known.seq:
@@ -57,7 +57,7 @@ def append_change(streams: Streams, keys: TrustedKeys, body: bytes, check: Signa
     return after
 
 
-def _after(keys: TrustedKeys, body: bytes, seq: int, check: SignatureCheck) -> TrustedKeys:
+def _apply_event(keys: TrustedKeys, body: bytes, seq: int, check: SignatureCheck) -> TrustedKeys:
     try:
         return keys.after(body, check)
     except ContextPlaneError as error:

@@ -1,16 +1,11 @@
-"""The Merkle tree of RFC 6962 and RFC 9162: how events are hashed together, and how little is kept to go on.
+"""The Merkle tree of RFC 6962 and RFC 9162: hashing, proofs, and a tree in the streams of a catalog.
 
-A tree of n leaves is a row of whole subtrees, one for each 1 in the binary form of n: its *frontier*. Appending needs
-the frontier and nothing else. It is pure; where nodes lie is `stream_tree.py`'s business.
-
-Proofs about a Merkle tree: that a leaf is in it, and that a later tree begins with an earlier one (RFC 9162, 2.1).
-
-Making one looks at a number of nodes that grows with the logarithm of the tree; checking one needs roots and the proof.
-
-A Merkle tree in the catalog: the nodes of each level are one event stream, so that a node is found by its number.
-
-Appending reads the frontier, at most one node a level, and appends whole nodes; so the cost of an append, a proof or a
-root grows with the logarithm of the tree. Streams are append-only and expect a number: of two writers one wins.
+- A tree of n leaves is a row of complete subtrees, one for each 1 in the binary form of n: its *frontier*. Appending
+  needs the frontier and nothing else.
+- Proofs (RFC 9162, section 2.1): that a leaf is in a tree, and that a later tree begins with an earlier one. Making a
+  proof reads O(log n) nodes; checking one needs the roots and the proof.
+- In the catalog, the nodes of each level are one event stream, so that a node is found by its number. Appending reads
+  at most one node a level. Streams are append-only and expect a number: of two concurrent writers one wins.
 """
 
 import hashlib
@@ -29,11 +24,11 @@ __all__ = [
     "Frontier",
     "InclusionRefuted",
     "Node",
-    "Nodes",
     "OutsideTree",
     "StreamTree",
     "TreeDamaged",
-    "appended",
+    "TreeNodes",
+    "append_leaves",
     "consistency_proof",
     "inclusion_proof",
     "is_consistent",
@@ -46,11 +41,16 @@ __all__ = [
     "verify_inclusion",
 ]
 
+# --- hashing ---------------------------------------------------------------------------------------------------------
+
 EMPTY_ROOT = hashlib.sha256(b"").digest()
 
 
 def leaf_hash(data: bytes) -> bytes:
-    """Leaves and nodes are hashed with different first bytes, so that neither can be passed off as the other."""
+    """Hash the content of a leaf.
+
+    Leaves and nodes are hashed with different first bytes, so that neither can be passed off as the other.
+    """
     return hashlib.sha256(b"\x00" + data).digest()
 
 
@@ -59,7 +59,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 class Node(Value, frozen=True):
-    """The root of a whole subtree: the one of 2**level leaves that begins at leaf index * 2**level."""
+    """The root of a complete subtree: the 2**level leaves that begin at leaf index * 2**level."""
 
     level: int
     index: int
@@ -67,13 +67,13 @@ class Node(Value, frozen=True):
 
 
 class Frontier(Value, frozen=True):
-    """A tree of `size` leaves, as far as appending needs it: the roots of its whole subtrees, the largest first."""
+    """What appending needs of a tree of `size` leaves: the roots of its complete subtrees, largest first."""
 
     size: int = 0
     peaks: tuple[bytes, ...] = ()
 
     def append(self, leaf: bytes) -> tuple["Frontier", tuple[Node, ...]]:
-        """The tree with one more leaf hash, and every node that is whole by it: the leaf first, then upwards."""
+        """Append a leaf hash; returns the new frontier and each node it completes, from the leaf upwards."""
         nodes = [Node(level=0, index=self.size, hash=leaf)]
         peaks = list(self.peaks)
         index = self.size
@@ -94,11 +94,13 @@ class Frontier(Value, frozen=True):
         return root
 
 
+# --- proofs ----------------------------------------------------------------------------------------------------------
+
 Path = tuple[bytes, ...]
 
 
 class InclusionRefuted(ContextPlaneError):
-    """A proof that does not show what it should: this leaf is not at this place of the tree with this root."""
+    """A proof that does not show that this leaf is at this place of the tree with this root."""
 
     code: ClassVar[str] = "inclusion_not_proved"
     family: ClassVar[Family] = "untrusted"
@@ -111,14 +113,14 @@ class OutsideTree(ContextPlaneError):
     family: ClassVar[Family] = "not_found"
 
 
-class Nodes(Protocol):
-    """The whole subtrees of a tree, by level and index."""
+class TreeNodes(Protocol):
+    """Reads the complete subtrees of a tree, by level and index."""
 
     def node(self, level: int, index: int) -> bytes: ...
 
 
-def root_of(nodes: Nodes, begin: int, end: int) -> bytes:
-    """The hash of the leaves [begin, end), where `begin` is where a subtree of that size may begin."""
+def root_of(nodes: TreeNodes, begin: int, end: int) -> bytes:
+    """Hash the leaves [begin, end). `begin` must be a place where a subtree of that size may begin."""
     size = end - begin
     if size == 0:
         return EMPTY_ROOT
@@ -128,8 +130,8 @@ def root_of(nodes: Nodes, begin: int, end: int) -> bytes:
     return node_hash(root_of(nodes, begin, middle), root_of(nodes, middle, end))
 
 
-def peaks_of(nodes: Nodes, size: int) -> Path:
-    """The roots of the whole subtrees of the first `size` leaves, the largest first."""
+def peaks_of(nodes: TreeNodes, size: int) -> Path:
+    """Return the roots of the complete subtrees of the first `size` leaves, largest first."""
     peaks = []
     begin = 0
     for level in reversed(range(size.bit_length())):
@@ -139,8 +141,8 @@ def peaks_of(nodes: Nodes, size: int) -> Path:
     return tuple(peaks)
 
 
-def inclusion_proof(nodes: Nodes, index: int, size: int) -> Path:
-    """The hashes that lead from leaf `index` to the root of the first `size` leaves, from the leaf upwards."""
+def inclusion_proof(nodes: TreeNodes, index: int, size: int) -> Path:
+    """Return the hashes from leaf `index` to the root of the first `size` leaves, from the leaf upwards."""
     if not 0 <= index < size:
         raise OutsideTree(f"no leaf {index} in a tree of {size}", hint="leaves are counted from 0")
     begin, end = 0, size
@@ -156,8 +158,8 @@ def inclusion_proof(nodes: Nodes, index: int, size: int) -> Path:
     return tuple(reversed(path))
 
 
-def consistency_proof(nodes: Nodes, old: int, size: int) -> Path:
-    """The hashes that show that the first `old` of `size` leaves are what they were."""
+def consistency_proof(nodes: TreeNodes, old: int, size: int) -> Path:
+    """Return the hashes that prove that the first `old` of `size` leaves are unchanged."""
     if not 0 <= old <= size:
         raise OutsideTree(f"no tree of {old} within one of {size}", hint="the earlier tree is the smaller one")
     if old in {0, size}:
@@ -172,7 +174,7 @@ def consistency_proof(nodes: Nodes, old: int, size: int) -> Path:
         else:
             path.append(root_of(nodes, begin, middle))
             begin = middle
-    # The old tree itself is known to whoever asks, unless the way led to the right of something.
+    # The verifier knows the root of the old tree, unless the path led to the right of a subtree.
     if begin:
         path.append(root_of(nodes, begin, end))
     return tuple(reversed(path))
@@ -229,6 +231,8 @@ def _split(size: int) -> int:
     return 1 << (size - 1).bit_length() - 1
 
 
+# --- a tree in the catalog -------------------------------------------------------------------------------------------
+
 _KIND = "tree_node"
 _BODY = re.compile(rb'"[0-9a-f]{64}"')
 
@@ -249,10 +253,11 @@ class StreamTree:
 
     @property
     def size(self) -> int:
-        """How many leaves it has."""
+        """The number of leaves."""
         return self._streams.head(level_name(self._name, 0))
 
     def node(self, level: int, index: int) -> bytes:
+        """Read the hash of a node, or refuse a damaged tree."""
         stream = level_name(self._name, level)
         event = next(iter(self._streams.read(stream, after=index)), None)
         if event is None or event.seq != index + 1 or _BODY.fullmatch(event.body) is None:
@@ -264,8 +269,8 @@ class StreamTree:
         return Frontier(size=size, peaks=peaks_of(self, size))
 
 
-def appended(streams: Streams, name: str, leaves: Sequence[bytes]) -> Frontier:
-    """Append the leaves with these contents, in the caller's transaction, and return the frontier."""
+def append_leaves(streams: Streams, name: str, leaves: Sequence[bytes]) -> Frontier:
+    """Append leaves with these contents in the caller's transaction; returns the new frontier."""
     frontier = StreamTree(streams, name).frontier()
     levels: dict[int, list[bytes]] = {}
     first: dict[int, int] = {}
@@ -286,5 +291,5 @@ def level_name(name: str, level: int) -> str:
 
 
 def levels_of(streams: StreamsView, name: str) -> list[str]:
-    """The streams of all levels that there are, the leaves first."""
+    """The streams of all existing levels, the leaves first."""
     return list(streams.names(f"tree/{name}/"))

@@ -1,17 +1,20 @@
-"""Steps 7 and 10 of the trust decision: an issuer speaks for a tenant, and a document is used by whom it is for."""
+"""Steps 7 and 10 of the trust decision: issuers publish for tenants, and tenants use documents.
+
+Step 7: the issuer may publish for the tenant of the document. Step 10: the requesting tenant may use it.
+"""
 
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.context_pack import Tenant
 from contextplane.ports.keys import Keyring
-from contextplane.trust.verify import Verified
+from contextplane.trust.verify import VerifiedArtifact
 
 __all__ = ["IssuerNotForTenant", "TenantMismatch", "check_issuer", "check_tenant", "tenant_role"]
 
 
 class IssuerNotForTenant(ContextPlaneError):
-    """A document of a tenant whose issuer is another one, and nobody said that it may publish for that tenant."""
+    """A document whose issuer is not its tenant and was not granted to publish for that tenant."""
 
     code: ClassVar[str] = "issuer_not_for_tenant"
     family: ClassVar[Family] = "untrusted"
@@ -29,17 +32,17 @@ def tenant_role(tenant_id: str) -> str:
     return f"tenant:{tenant_id}"
 
 
-def check_issuer(verified: Verified, tenant_id: str, keyring: Keyring) -> None:
-    """Refuse unless the issuer is the tenant itself, or enough of the keys that signed were granted to publish for it.
+def check_issuer(verified: VerifiedArtifact, tenant_id: str, keyring: Keyring) -> None:
+    """Refuse unless the issuer is the tenant, or enough of the signing keys may publish for the tenant.
 
-    Enough are as many as the issuer asks for: one key that was granted it does not speak for the others.
+    Enough means the threshold of the issuer: one granted key does not speak for the others.
     """
     # (7) the issuer may publish for this tenant
     name = verified.statement.issuer
     if name == tenant_id:
         return
     issuer = keyring.issuer(name)
-    keys = [] if issuer is None else [key for one in verified.signed_by if (key := issuer.key(one)) is not None]
+    keys = [] if issuer is None else [key for key_id in verified.signed_by if (key := issuer.key(key_id)) is not None]
     granted = [key for key in keys if tenant_role(tenant_id) in key.roles]
     if issuer is None or len(granted) < issuer.threshold:
         raise IssuerNotForTenant(
@@ -49,10 +52,13 @@ def check_issuer(verified: Verified, tenant_id: str, keyring: Keyring) -> None:
         )
 
 
-def check_tenant(tenant: Tenant, asked_for: str, *, at: str) -> None:
-    """Refuse what belongs to another tenant, unless it is shared with this one by name. `at`: what it is."""
+def check_tenant(tenant: Tenant, requested_by: str, *, at: str) -> None:
+    """Refuse a document of another tenant, unless it is shared with the requesting tenant by name.
+
+    `at`: the name of the document, for the error.
+    """
     # (10) the tenant matches
-    if asked_for != tenant.tenant_id and asked_for not in tenant.shared_with:
+    if requested_by != tenant.tenant_id and requested_by not in tenant.shared_with:
         raise TenantMismatch(
-            f"it is of another tenant than {asked_for}", at=at, hint="its issuer may share it, in a new version"
+            f"it is of another tenant than {requested_by}", at=at, hint="its issuer may share it, in a new version"
         )

@@ -1,4 +1,4 @@
-"""What tests of several adapters stand on."""
+"""Fixtures of the tests of tools."""
 
 import sys
 from collections.abc import Iterator
@@ -7,25 +7,25 @@ import pytest
 
 from contextplane.adapters.tools.process import ProcessTools
 from contextplane.ports.tools import Tools
-from tests.unit.adapters.tooling import InProcess, Place
+from tests.unit.adapters.tool_workspace import InProcessTools, ToolWorkspace
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """One for all tests of a module: none of them changes what another one looks at."""
-    return Place(tmp_path_factory.mktemp("tools"))
+def place(tmp_path_factory: pytest.TempPathFactory) -> ToolWorkspace:
+    """One for all tests of a module: no test changes what another one reads."""
+    return ToolWorkspace(tmp_path_factory.mktemp("tools"))
 
 
 @pytest.fixture(scope="module")
-def worker(place: Place) -> Iterator[ProcessTools]:
-    with ProcessTools(place.confines()) as worker:
+def worker(place: ToolWorkspace) -> Iterator[ProcessTools]:
+    with ProcessTools(place.options()) as worker:
         yield worker
 
 
 @pytest.fixture(scope="module", params=["in the worker", "by themselves"])
-def tools(place: Place, worker: ProcessTools, request: pytest.FixtureRequest) -> Iterator[Tools]:
-    """The tools, in their process and without one: they must keep to the workspace either way."""
+def tools(place: ToolWorkspace, worker: ProcessTools, request: pytest.FixtureRequest) -> Iterator[Tools]:
+    """The tools with and without their process: they must stay in the workspace either way."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", list(sys.path))  # a function of the workspace adds to it
         patch.setattr(sys, "dont_write_bytecode", True)
-        yield worker if request.param == "in the worker" else InProcess(place.confines())
+        yield worker if request.param == "in the worker" else InProcessTools(place.options())

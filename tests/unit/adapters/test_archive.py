@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from contextplane.adapters.files.archive import (
     ArchiveReader,
     archive_header,
-    reading_archive,
+    archive_reader,
 )
 from contextplane.errors import ContextPlaneError
 from contextplane.model.archive import (
-    HEADER_MOST,
     HEADER_NAME,
-    MEMBER_MOST,
+    MAX_HEADER_BYTES,
+    MAX_MEMBER_BYTES,
     ArchiveInvalid,
     Header,
     entry_bytes,
@@ -28,6 +28,7 @@ from contextplane.model.archive import (
 )
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import SourceUnreadable
+from tests.support.cases import cases
 
 PACK = Digest.of(b"pack")
 FIRST = header_bytes(Header(roots=(PACK,)))
@@ -62,7 +63,7 @@ def test_what_nobody_read_is_passed_over() -> None:
 # --- the header of a member -------------------------------------------------------------------------------------------
 
 
-@given(st.integers(0, MEMBER_MOST))
+@given(st.integers(0, MAX_MEMBER_BYTES))
 def test_other_programs_read_the_same_name_and_size(size: int) -> None:
     name = object_name(PACK)
     info = tarfile.TarInfo.frombuf(archive_header(name, size), "ascii", "strict")
@@ -89,7 +90,7 @@ def test_other_programs_write_the_same_header() -> None:
     assert _other(lambda _: None) == OBJECT[:512]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("field", "value"),
     [
         ("type", tarfile.SYMTYPE),
@@ -117,7 +118,7 @@ def test_other_programs_write_the_same_header() -> None:
         ("name", "packs/\xff"),
         ("name", "x" * 200),
         ("name", HEADER_NAME),
-        ("size", MEMBER_MOST + 1),
+        ("size", MAX_MEMBER_BYTES + 1),
     ],
 )
 def test_a_member_of_any_other_form_is_refused(field: str, value: object) -> None:
@@ -126,7 +127,7 @@ def test_a_member_of_any_other_form_is_refused(field: str, value: object) -> Non
         read(HEAD + header + OBJECT[512:] + ENTRY + END)
 
 
-@pytest.mark.parametrize("size", [MEMBER_MOST + 1, 2**87])
+@pytest.mark.parametrize("size", [MAX_MEMBER_BYTES + 1, 2**87])
 def test_a_size_beyond_the_limit_is_refused_before_it_is_read(size: int) -> None:
     with pytest.raises(ArchiveInvalid, match="larger than"):
         read(HEAD + archive_header(object_name(PACK), size) + END)
@@ -151,7 +152,7 @@ def test_a_truncated_archive_is_refused(length: int) -> None:
         read(WHOLE[:length])
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         HEAD + OBJECT + OBJECT + ENTRY + END,
@@ -183,27 +184,27 @@ def test_a_compressed_file_is_refused_and_told_so(magic: bytes, length: int) -> 
 
 
 def test_more_members_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("contextplane.adapters.files.archive.MEMBERS_MOST", 3)
+    monkeypatch.setattr("contextplane.adapters.files.archive.MAX_MEMBERS", 3)
     assert len(read(WHOLE)) == 2
-    monkeypatch.setattr("contextplane.adapters.files.archive.MEMBERS_MOST", 2)
+    monkeypatch.setattr("contextplane.adapters.files.archive.MAX_MEMBERS", 2)
     with pytest.raises(ArchiveInvalid, match="members"):
         read(WHOLE)
 
 
 def test_a_first_member_beyond_its_limit_is_refused() -> None:
     with pytest.raises(ArchiveInvalid):
-        read(member(HEADER_NAME, b" " * (HEADER_MOST + 1)) + OBJECT + ENTRY + END)
+        read(member(HEADER_NAME, b" " * (MAX_HEADER_BYTES + 1)) + OBJECT + ENTRY + END)
 
 
 @pytest.mark.parametrize("name", ["absent", "."])
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, name: str) -> None:
-    with pytest.raises(SourceUnreadable), reading_archive(str(tmp_path / name)):
+    with pytest.raises(SourceUnreadable), archive_reader(str(tmp_path / name)):
         raise AssertionError(name)
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file here that opens and cannot be read")
 def test_a_file_that_stops_being_readable_is_told() -> None:
-    with pytest.raises(SourceUnreadable), reading_archive("/proc/self/mem"):
+    with pytest.raises(SourceUnreadable), archive_reader("/proc/self/mem"):
         raise AssertionError
 
 

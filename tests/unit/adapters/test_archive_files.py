@@ -10,11 +10,11 @@ import pytest
 from contextplane.adapters.files.archive import (
     ArchiveTargetExists,
     archive_header,
-    writing_archive,
+    archive_writer,
 )
 from contextplane.adapters.files.disk import Disk
 from contextplane.model.archive import (
-    MEMBER_MOST,
+    MAX_MEMBER_BYTES,
     ArchiveTooLarge,
     object_name,
 )
@@ -31,7 +31,7 @@ def member(name: str, data: bytes) -> bytes:
 
 
 def write(path: Path, *chunks: bytes, size: int | None = None) -> None:
-    with writing_archive(str(path)) as archive:
+    with archive_writer(str(path)) as archive:
         archive.add(object_name(PACK), sum(map(len, chunks)) if size is None else size, chunks)
 
 
@@ -46,7 +46,7 @@ def test_the_very_same_file_is_left_as_it_is_and_told(tmp_path: Path) -> None:
     target = tmp_path / "x.tar"
     write(target, b"one")
     before = target.stat()
-    with writing_archive(str(target)) as archive:
+    with archive_writer(str(target)) as archive:
         archive.add(object_name(PACK), 3, [b"one"])
     assert (archive.new, archive.written) == (False, before.st_size)
     assert (target.stat().st_ino, target.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
@@ -65,7 +65,7 @@ def test_any_other_file_is_a_conflict_and_stays(tmp_path: Path, before: bytes) -
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "x.tar"
-    with pytest.raises(ArchiveTargetExists), writing_archive(str(target)) as archive:
+    with pytest.raises(ArchiveTargetExists), archive_writer(str(target)) as archive:
         archive.add(object_name(PACK), 3, [b"one"])
         target.write_bytes(b"theirs")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x.tar", b"theirs")]
@@ -88,10 +88,10 @@ class OneName(Disk):
 
 def test_where_a_file_has_one_name_only_nothing_is_replaced_either(tmp_path: Path) -> None:
     target = tmp_path / "x.tar"
-    with writing_archive(str(target), OneName()) as archive:
+    with archive_writer(str(target), OneName()) as archive:
         archive.add(object_name(PACK), 3, [b"one"])
     assert target.read_bytes() == SAME
-    with pytest.raises(ArchiveTargetExists), writing_archive(str(tmp_path / "y.tar"), OneName()):
+    with pytest.raises(ArchiveTargetExists), archive_writer(str(tmp_path / "y.tar"), OneName()):
         (tmp_path / "y.tar").write_bytes(b"theirs")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.tar", "y.tar"]
     assert (tmp_path / "y.tar").read_bytes() == b"theirs"
@@ -102,7 +102,7 @@ def test_before_it_is_whole_there_is_nothing_that_a_killed_process_could_leave(t
     if fd is None:
         pytest.skip("files without a name cannot be made here")
     os.close(fd)
-    with writing_archive(str(tmp_path / "x.tar")) as archive:
+    with archive_writer(str(tmp_path / "x.tar")) as archive:
         archive.add(object_name(PACK), 3, [b"one"])
         assert list(tmp_path.iterdir()) == []
     assert (tmp_path / "x.tar").read_bytes() == SAME
@@ -115,7 +115,7 @@ def test_who_was_faster_with_the_very_same_bytes_is_no_conflict(
 ) -> None:
     target = tmp_path / "x.tar"
     same = theirs == SAME
-    with nullcontext() if same else pytest.raises(ArchiveTargetExists), writing_archive(str(target), disk()) as archive:
+    with nullcontext() if same else pytest.raises(ArchiveTargetExists), archive_writer(str(target), disk()) as archive:
         archive.add(object_name(PACK), 3, [b"one"])
         target.write_bytes(theirs)
     assert archive.new is not same
@@ -127,7 +127,7 @@ def test_a_disk_that_fails_leaves_nothing_and_the_error_names_the_file_that_was_
     tmp_path: Path, call: str, nth: int
 ) -> None:
     disk = FaultyDisk(Faults().at(call, nth, OSError(errno.ENOSPC, "No space left on device")))
-    with pytest.raises(StorageFull) as caught, writing_archive(str(tmp_path / "x.tar"), disk) as archive:
+    with pytest.raises(StorageFull) as caught, archive_writer(str(tmp_path / "x.tar"), disk) as archive:
         archive.add(object_name(PACK), 3, [b"one"])
     assert caught.value.at == str(tmp_path / "x.tar")
     assert list(tmp_path.iterdir()) == []
@@ -142,7 +142,7 @@ def test_a_member_that_is_not_of_its_size_leaves_no_file(tmp_path: Path, size: i
 
 def test_a_member_beyond_the_limit_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ArchiveTooLarge):
-        write(tmp_path / "x.tar", b"one", size=MEMBER_MOST + 1)
+        write(tmp_path / "x.tar", b"one", size=MAX_MEMBER_BYTES + 1)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,17 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.archive import (
+    ArchivedHandoff,
     ArchiveInvalid,
     ArchiveTooLarge,
     ArchiveTooNew,
-    Carried,
     Header,
     header_bytes,
     read_header,
 )
-from contextplane.model.handoff import Kept
+from contextplane.model.handoff import KeptRevision
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.json.canonical import Json, canonical
+from tests.support.cases import cases
 
 PACK = Digest.of(b"pack")
 FIRST = header_bytes(Header(roots=(PACK,)))
@@ -27,7 +28,7 @@ def test_a_header_is_read_as_it_was_written(roots: set[bytes], parents: set[byte
     assert read_header(header_bytes(header)) == header
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         b"",
@@ -64,9 +65,11 @@ def test_any_other_header_is_refused(data: bytes) -> None:
 )
 def test_a_header_with_handoff_packs_is_read_as_it_was_written(packs: dict[HandoffId, set[int]]) -> None:
     carried = tuple(
-        Carried(
+        ArchivedHandoff(
             id=pack,
-            revisions=tuple(Kept(revision=n, digest=Digest.of(f"{pack}@{n}".encode())) for n in sorted(packs[pack])),
+            revisions=tuple(
+                KeptRevision(revision=n, digest=Digest.of(f"{pack}@{n}".encode())) for n in sorted(packs[pack])
+            ),
         )
         for pack in sorted(packs)
     )

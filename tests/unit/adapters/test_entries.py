@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.files.pack_entries import ENTRY_MOST, FileExecutionEntries
-from contextplane.model.execution.manifest import MANIFEST_MOST, entry_of
+from contextplane.adapters.files.pack_entries import MAX_ENTRY_BYTES, FileExecutionEntries
+from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES, registry_entry
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import StorageFailed
 
@@ -29,19 +29,19 @@ def entries(tmp_path: Path) -> FileExecutionEntries:
 
 
 def test_of_many_who_add_a_pack_at_once_one_hears_that_it_is_new(entries: FileExecutionEntries, tmp_path: Path) -> None:
-    together = threading.Barrier(8)
-    heard: list[bool] = []
+    barrier = threading.Barrier(8)
+    results: list[bool] = []
 
     def add() -> None:
-        together.wait()
-        heard.append(entries.add(PACK, COPY))
+        barrier.wait()
+        results.append(entries.add(PACK, COPY))
 
     threads = [threading.Thread(target=add) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(heard) == [False] * 7 + [True]
+    assert sorted(results) == [False] * 7 + [True]
     assert entries.read(PACK) == COPY
     assert list((tmp_path / "staging").iterdir()) == []
 
@@ -59,19 +59,19 @@ def test_what_is_there_is_not_new_and_is_sound_afterwards(
 def test_the_entry_of_a_manifest_as_large_as_one_may_be_is_read_back_and_kept(
     entries: FileExecutionEntries, tmp_path: Path, less: int
 ) -> None:
-    room = MANIFEST_MOST - len(RAW) - len(b'"":"",') - less
+    room = MAX_MANIFEST_BYTES - len(RAW) - len(b'"":"",') - less
     raw = RAW.replace(b"{", b'{"":"' + b"x" * room + b'",', 1)
     pack = Digest.of(raw)
-    assert len(raw) == MANIFEST_MOST - less
-    assert entries.add(pack, entry_of(raw, pack))
-    assert entries.read(pack) == entry_of(raw, pack)
+    assert len(raw) == MAX_MANIFEST_BYTES - less
+    assert entries.add(pack, registry_entry(raw, pack))
+    assert entries.read(pack) == registry_entry(raw, pack)
     before = (tmp_path / "packs" / pack.hex).stat().st_ino
-    assert not entries.add(pack, entry_of(raw, pack))
+    assert not entries.add(pack, registry_entry(raw, pack))
     assert (tmp_path / "packs" / pack.hex).stat().st_ino == before  # it was not written anew
 
 
 def test_an_entry_larger_than_any_copy_of_a_manifest_is_not_read(entries: FileExecutionEntries, tmp_path: Path) -> None:
     with (tmp_path / "packs" / PACK.hex).open("wb") as file:
-        file.truncate(ENTRY_MOST + 1)
+        file.truncate(MAX_ENTRY_BYTES + 1)
     with pytest.raises(StorageFailed, match="larger than any manifest"):
         entries.read(PACK)

@@ -1,11 +1,11 @@
-"""File systems keep times of any year; we reckon with those from 1 to 9999."""
+"""File systems keep times of any year; ours are clamped to the years 1 to 9999."""
 
 import os
 from datetime import UTC, datetime
 
 import pytest
 
-from contextplane.adapters.files.disk import changed_at
+from contextplane.adapters.files.disk import modification_time
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from contextplane.adapters.files.disk import changed_at
     ],
 )
 def test_a_time_that_no_calendar_has_is_the_first_or_the_last_moment(seconds: float, moment: datetime) -> None:
-    assert changed_at(os.stat_result((0, 0, 0, 0, 0, 0, 0, 0, seconds, 0))) == moment
+    assert modification_time(os.stat_result((0, 0, 0, 0, 0, 0, 0, 0, seconds, 0))) == moment

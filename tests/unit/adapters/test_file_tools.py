@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.adapters.tools.builtin import own_tools
-from contextplane.adapters.tools.process import Confines, ProcessTools
+from contextplane.adapters.tools.builtin import builtin_lookup
+from contextplane.adapters.tools.process import ProcessTools, SandboxOptions
 from contextplane.adapters.tools.sandbox import Workspace
-from contextplane.adapters.tools.wire import OUTPUT_MOST, Request
-from contextplane.adapters.tools.worker import answered
+from contextplane.adapters.tools.wire import MAX_OUTPUT_BYTES, ToolRequest
+from contextplane.adapters.tools.worker import run_tool
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools
-from tests.unit.adapters.tooling import SECRET, Place
+from tests.unit.adapters.tool_workspace import SECRET, ToolWorkspace
 
 
 @pytest.mark.parametrize("name", ["path", "file_path"])
@@ -22,7 +22,7 @@ def test_a_file_of_the_workspace_is_read_by_either_name_of_the_parameter(tools: 
     assert tools.call("read_file", {name: path}) == b"alpha\nbeta 881\n"
 
 
-def test_an_absolute_path_into_the_workspace_is_read(tools: Tools, place: Place) -> None:
+def test_an_absolute_path_into_the_workspace_is_read(tools: Tools, place: ToolWorkspace) -> None:
     assert tools.call("read_file", {"path": str(place.root / "a.txt")}) == b"alpha\nbeta 881\n"
 
 
@@ -32,22 +32,22 @@ def test_files_are_listed_at_any_depth_in_order_without_links_pipes_and_the_stor
 
 
 @pytest.mark.parametrize(
-    ("parameters", "found"),
+    ("parameters", "lines"),
     [
         ({"path": "sub"}, b"sub/b.txt:1:881 first\nsub/b.txt:3:881\n"),
         ({"path": "a.txt"}, b"a.txt:2:beta 881\n"),
         ({}, b"a.txt:2:beta 881\nsub/b.txt:1:881 first\nsub/b.txt:3:881\n"),
     ],
 )
-def test_a_search_gives_path_line_and_text(tools: Tools, parameters: dict[str, str], found: bytes) -> None:
-    assert tools.call("search", {"pattern": "881", **parameters}) == found
+def test_a_search_gives_path_line_and_text(tools: Tools, parameters: dict[str, str], lines: bytes) -> None:
+    assert tools.call("search", {"pattern": "881", **parameters}) == lines
 
 
 def test_bytes_that_are_no_text_are_given_as_they_are(tmp_path: Path) -> None:
     odd = os.fsencode(tmp_path) + b"/\xff.txt"
     Path(os.fsdecode(odd)).write_bytes(b"\xff\xfe 881\n\xc3 881")
     (tmp_path / "plain").write_bytes(b"\xff\xfe")
-    with ProcessTools(Confines(root=str(tmp_path))) as tools:
+    with ProcessTools(SandboxOptions(root=str(tmp_path))) as tools:
         assert tools.call("read_file", {"path": "plain"}) == b"\xff\xfe"
         assert tools.call("list_files", {}) == b"plain\n\xff.txt\n"
         assert tools.call("search", {"pattern": "881"}) == b"\xff.txt:1:\xff\xfe 881\n\xff.txt:2:\xc3 881\n"
@@ -56,7 +56,7 @@ def test_bytes_that_are_no_text_are_given_as_they_are(tmp_path: Path) -> None:
 def test_a_file_of_any_size_ends_in_an_answer(tmp_path: Path) -> None:
     (tmp_path / "huge").touch()
     os.truncate(tmp_path / "huge", 1 << 40)
-    with ProcessTools(Confines(root=str(tmp_path))) as tools:
+    with ProcessTools(SandboxOptions(root=str(tmp_path))) as tools:
         with pytest.raises(ToolFailed, match="larger than 16 MiB"):
             tools.call("read_file", {"path": "huge"})
         assert tools.call("search", {"pattern": "881"}) == b""
@@ -122,27 +122,27 @@ def test_a_list_is_whole_or_a_failure(tmp_path: Path) -> None:
         folder = below
     os.close(folder)
     for tool in ("list_files", "search"):
-        request = Request(tool=tool, parameters={"pattern": "881"})
-        assert answered(request, own_tools(Workspace(str(tmp_path)), ())).ended == "failed"
+        request = ToolRequest(tool=tool, parameters={"pattern": "881"})
+        assert run_tool(request, builtin_lookup(Workspace(str(tmp_path)), ())).ended == "failed"
 
 
 @given(
     path=st.text() | st.lists(st.sampled_from(["..", ".", "sub", "link_folder", "secret", "link_out"])).map("/".join)
 )
-def test_no_path_at_all_gives_bytes_from_outside(place: Place, path: str) -> None:
-    own = own_tools(Workspace(str(place.root)), ())
+def test_no_path_at_all_gives_bytes_from_outside(place: ToolWorkspace, path: str) -> None:
+    lookup = builtin_lookup(Workspace(str(place.root)), ())
     for tool in ("read_file", "list_files", "search"):
         parameters = {"path": path, "pattern": "nobody"}
-        output = answered(Request(tool=tool, parameters=parameters), own).output
+        output = run_tool(ToolRequest(tool=tool, parameters=parameters), lookup).output
         assert SECRET not in output
         assert b"secret" not in output
 
 
-@pytest.mark.parametrize(("size", "fits"), [(OUTPUT_MOST, True), (OUTPUT_MOST + 1, False)])
+@pytest.mark.parametrize(("size", "fits"), [(MAX_OUTPUT_BYTES, True), (MAX_OUTPUT_BYTES + 1, False)])
 def test_an_output_has_a_limit(tools: Tools, tmp_path: Path, size: int, *, fits: bool) -> None:
     (tmp_path / "large").touch()
     os.truncate(tmp_path / "large", size)
-    with ProcessTools(Confines(root=str(tmp_path))) as others:
+    with ProcessTools(SandboxOptions(root=str(tmp_path))) as others:
         function: dict[str, object] = {"function": "workmodule:large", "arguments": {"n": size}}
         calls: list[tuple[Tools, str, dict[str, object]]] = [
             (others, "read_file", {"path": "large"}),

@@ -4,7 +4,7 @@ import pytest
 
 from contextplane.adapters.tools.process import ProcessTools
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools
-from tests.unit.adapters.tooling import Place, python
+from tests.unit.adapters.tool_workspace import ToolWorkspace, python
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,8 @@ def test_only_public_functions_that_an_allowed_module_defines_are_called(tools: 
         tools.call("python", {"function": function})
 
 
-def test_no_module_is_allowed_or_imported_unless_it_is_named(place: Place) -> None:
-    with ProcessTools(place.confines(allowing=False)) as tools, pytest.raises(ToolRefused):
+def test_no_module_is_allowed_or_imported_unless_it_is_named(place: ToolWorkspace) -> None:
+    with ProcessTools(place.options(allowing=False)) as tools, pytest.raises(ToolRefused):
         python(tools, "text")
 
 

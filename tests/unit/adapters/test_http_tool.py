@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from contextplane.adapters.tools.wire import OUTPUT_MOST
+from contextplane.adapters.tools.wire import MAX_OUTPUT_BYTES
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools
 
 
@@ -21,13 +21,13 @@ class Site(BaseHTTPRequestHandler):
             self.send_header("Location", away[self.path])
             self.end_headers()
             return
-        body = {"/page": b"hello", "/large": b"x" * (OUTPUT_MOST + 1)}.get(self.path)
+        body = {"/page": b"hello", "/large": b"x" * (MAX_OUTPUT_BYTES + 1)}.get(self.path)
         self.send_response(404 if body is None else 200)
         self.end_headers()
         self.wfile.write(body or b"")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  its form
-        """Nothing is told."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")

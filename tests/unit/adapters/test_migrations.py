@@ -9,11 +9,18 @@ import pytest
 
 from contextplane.adapters.sql.core import Migration
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.sqlite.connection import _run, _statements, connect, migrate, migrations, version_of
+from contextplane.adapters.sqlite.connection import (
+    _run_migration,
+    _split_statements,
+    connect,
+    migrate,
+    migrations,
+    schema_version,
+)
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
-from contextplane.model.catalog import BLOB, Event, Recorded, StoredEvent, Tally
+from contextplane.model.catalog import BLOB, Event, IndexedObject, StoredEvent, Tally
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import CatalogReadOnly, SchemaTooNew
 from tests.support.reference_store import ReferenceStore
@@ -30,10 +37,10 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "catalog.db")
 
 
-def filled(path: str, version: int) -> None:
+def fill_catalog(path: str, version: int) -> None:
     """A catalog as it was at that version, with something in every table that it had then."""
     with closing(connect(path)) as db:
-        assert migrate(db, at=path, upto=version) == version == version_of(db)
+        assert migrate(db, at=path, upto=version) == version == schema_version(db)
         if version >= 1:
             db.execute("INSERT INTO identity VALUES (?)", (STORE_ID,))
             db.executemany("INSERT INTO event VALUES (?, ?, ?, ?)", EVENTS)
@@ -49,14 +56,14 @@ def filled(path: str, version: int) -> None:
 
 @pytest.mark.parametrize("version", range(1, NEWEST + 1))
 def test_a_catalog_of_an_earlier_schema_opens_with_everything_in_it(path: str, version: int) -> None:
-    filled(path, version)
+    fill_catalog(path, version)
     catalog = SqliteCatalog.open(path, STORE_ID)
     assert catalog.schema == NEWEST
     with catalog.read() as view:
         events = [event for stream in view.streams.names() for event in view.streams.read(stream)]
         assert events == [StoredEvent(stream=s, seq=n, kind=kind, body=body) for s, n, kind, body in EVENTS]
         if version >= 2:
-            assert view.objects.recorded(ONE) == Recorded(digest=ONE, kind=BLOB, size=3, traced=True)
+            assert view.objects.lookup(ONE) == IndexedObject(digest=ONE, kind=BLOB, size=3, traced=True)
             assert view.objects.targets(TWO) == (("inputs", ONE),)
             assert view.objects.referrers(ONE) == (str(TWO),)
             assert list(view.objects.roots()) == [(f"packs/{TWO.hex}", TWO)]
@@ -67,10 +74,10 @@ def test_a_catalog_of_an_earlier_schema_opens_with_everything_in_it(path: str, v
     assert not list(catalog.problems())
     with catalog.write() as tx:
         assert tx.streams.append("run/1", 2, [Event(kind="again", body=b"")]) == 3
-        tx.objects.record(Recorded(digest=TWO, kind=BLOB, size=3, traced=True))
+        tx.objects.record(IndexedObject(digest=TWO, kind=BLOB, size=3, traced=True))
     catalog.close()
     with closing(connect(path)) as db:
-        assert version_of(db) == NEWEST
+        assert schema_version(db) == NEWEST
 
 
 def test_the_steps_are_numbered_from_one_without_gaps() -> None:
@@ -84,7 +91,7 @@ def test_the_steps_are_numbered_from_one_without_gaps() -> None:
 @pytest.mark.parametrize("step", migrations(), ids=lambda step: step.name)
 def test_every_line_of_a_step_is_run(step: Migration) -> None:
     script = Path(step.path).read_text(encoding="utf-8")
-    assert "".join(_statements(script)).strip() == script.strip()
+    assert "".join(_split_statements(script)).strip() == script.strip()
 
 
 def test_the_list_of_tables_is_exactly_the_tables_there_are(path: str) -> None:
@@ -102,7 +109,7 @@ def test_the_list_of_tables_is_exactly_the_tables_there_are(path: str) -> None:
 
 @pytest.fixture
 def db(path: str) -> Iterator[sqlite3.Connection]:
-    filled(path, NEWEST)
+    fill_catalog(path, NEWEST)
     with closing(connect(path)) as db:
         yield db
 
@@ -126,8 +133,8 @@ def step_of(tmp_path: Path, script: str) -> Migration:
 def test_a_step_that_fails_leaves_the_catalog_as_it_was(db: sqlite3.Connection, tmp_path: Path, script: str) -> None:
     before = list(db.iterdump())
     with pytest.raises(sqlite3.Error):
-        _run(db, step_of(tmp_path, script))
-    assert version_of(db) == NEWEST
+        _run_migration(db, step_of(tmp_path, script))
+    assert schema_version(db) == NEWEST
     assert list(db.iterdump()) == before
     assert not db.in_transaction
 
@@ -135,8 +142,8 @@ def test_a_step_that_fails_leaves_the_catalog_as_it_was(db: sqlite3.Connection, 
 def test_a_step_that_another_process_ran_meanwhile_is_not_run_again(db: sqlite3.Connection) -> None:
     before = list(db.iterdump())
     for step in migrations():
-        _run(db, step)
-    assert version_of(db) == NEWEST
+        _run_migration(db, step)
+    assert schema_version(db) == NEWEST
     assert list(db.iterdump()) == before
 
 
@@ -149,17 +156,17 @@ def test_a_newer_schema_is_refused_and_not_touched(path: str, db: sqlite3.Connec
             way(path, STORE_ID)
         assert refused.value.at == path
         assert refused.value.hint
-    assert version_of(db) == version
+    assert schema_version(db) == version
     assert list(db.iterdump()) == before
 
 
 def test_an_old_catalog_that_cannot_be_written_is_refused(path: str) -> None:
-    filled(path, 1)
+    fill_catalog(path, 1)
     with closing(connect(path)) as db:
         db.execute("PRAGMA query_only = ON")
         with pytest.raises(CatalogReadOnly):
             migrate(db, at=path)
-        assert version_of(db) == 1
+        assert schema_version(db) == 1
 
 
 @pytest.mark.parametrize(
@@ -199,6 +206,6 @@ def test_packs_that_an_earlier_schema_indexed_are_listed_after_the_next_opening(
         db.execute("INSERT INTO identity VALUES (?)", (store_id,))
         db.execute("INSERT INTO root VALUES (?, ?)", (f"packs/{digits}", digits))
         db.execute("INSERT INTO mark VALUES ('packs', ?)", (str((tmp_path / ".ctx" / "packs").stat().st_mtime_ns),))
-    with opened(settings) as platform, platform.catalog.read() as view:
+    with open_platform(settings) as platform, platform.catalog.read() as view:
         assert [digest.hex for digest in view.packs.digests()] == [digits]
         assert view.texts.search("careful", 5)

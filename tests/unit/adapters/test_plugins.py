@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.tools.plugin_worker import plugin_tool, plugins
+from contextplane.adapters.tools.plugin_worker import plugin_tool, plugin_versions
 from contextplane.ports.tools import ToolFailed, ToolRefused, ToolUnknown
 
 CODE = "NOTHING = 1\ndef shout(parameters, workspace): return {**parameters, 'in': workspace}\n"
@@ -27,7 +27,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_plug_in_is_found_with_its_version_and_called_with_the_workspace(site: Path) -> None:
     install(site, "plugone", "shout881 = plugone:shout\n", version="2.5")
-    assert plugins()["shout881"] == "2.5"
+    assert plugin_versions()["shout881"] == "2.5"
     assert plugin_tool("shout881", "/the/root")({"text": "hey"}) == b'{"in":"/the/root","text":"hey"}'
 
 

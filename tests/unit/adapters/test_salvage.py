@@ -9,7 +9,7 @@ import pytest
 
 from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.sqlite.salvage import NEXT, install, saved_events, unfinished_install
+from contextplane.adapters.sqlite.salvage import NEXT, has_unfinished_install, install, salvage_events
 from contextplane.model.catalog import Event, StoredEvent
 from contextplane.ports.objects import StorageFailed
 from contextplane.testing.faults import Faults, FaultyDisk
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def salvage(path: str) -> list[StoredEvent]:
-    return sorted(saved_events(path, STORE_ID), key=lambda event: (event.stream, event.seq))
+    return sorted(salvage_events(path, STORE_ID), key=lambda event: (event.stream, event.seq))
 
 
 def original(stream: str, seq: int) -> StoredEvent:
@@ -121,7 +121,7 @@ def test_salvaging_changes_nothing(path: Path) -> None:
 
 
 def test_nothing_is_saved_from_the_catalog_of_another_store_or_of_nobody(path: Path) -> None:
-    assert list(saved_events(str(path), "store_fedcba9876543210")) == []
+    assert list(salvage_events(str(path), "store_fedcba9876543210")) == []
     with closing(sqlite3.connect(path)) as db:
         db.execute("DELETE FROM identity")
         db.commit()
@@ -191,7 +191,7 @@ def test_stopped_anywhere_there_is_the_whole_old_catalog_or_the_new_one_ready(tm
         if path.exists() and path.read_text(encoding="ascii") == "old":
             assert (folder / "catalog.db-wal").read_text(encoding="ascii") == "old-wal"
         elif not path.exists():
-            assert unfinished_install(str(path))
+            assert has_unfinished_install(str(path))
             install(str(path), Disk())
             assert path.read_text(encoding="ascii") == "new"
         if path.read_text(encoding="ascii") == "new":

@@ -1,4 +1,4 @@
-"""The processes of the tools: every call ends, and what it began ends with it."""
+"""The worker processes of tools: every call ends, and so does everything it started."""
 
 import os
 import signal
@@ -11,46 +11,54 @@ from pathlib import Path
 import pytest
 
 from contextplane.adapters.tools.process import ProcessTools
-from contextplane.adapters.tools.wire import BUILT_IN, HEAD, Request, framed, length, read_answer, wire_bytes
+from contextplane.adapters.tools.wire import (
+    BUILTIN_VERSIONS,
+    HEADER_BYTES,
+    ToolRequest,
+    decode_response,
+    encode_message,
+    frame,
+    payload_length,
+)
 from contextplane.errors import ContextPlaneError
 from contextplane.ports.tools import ToolFailed, ToolTimedOut, ToolUnknown
-from tests.unit.adapters.tooling import Place, python, worker_of
+from tests.unit.adapters.tool_workspace import ToolWorkspace, python, worker_pid
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
-def test_a_call_that_overruns_is_ended_and_the_next_one_gets_a_new_process(place: Place) -> None:
-    with ProcessTools(place.confines(seconds=1.0)) as tools:
+def test_a_call_that_overruns_is_ended_and_the_next_one_gets_a_new_process(place: ToolWorkspace) -> None:
+    with ProcessTools(place.options(seconds=1.0)) as tools:
         with pytest.raises(ToolTimedOut):
             python(tools, "hang")
         assert python(tools, "text") == "tëxt".encode()
 
 
-def test_one_of_our_own_tools_that_overruns_is_ended_as_well(place: Place) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent, ProcessTools(place.confines(seconds=1.0)) as tools:
+def test_one_of_our_own_tools_that_overruns_is_ended_as_well(place: ToolWorkspace) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, ProcessTools(place.options(seconds=1.0)) as tools:
         with pytest.raises(ToolTimedOut):
             tools.call("http_get", {"url": f"http://127.0.0.1:{silent.getsockname()[1]}/"})
         assert tools.call("read_file", {"path": "a.txt"}) == b"alpha\nbeta 881\n"
 
 
 def test_every_call_of_code_of_others_has_a_process_that_is_gone_when_it_ends(worker: ProcessTools) -> None:
-    first, second = worker_of(worker), worker_of(worker)
+    first, second = worker_pid(worker), worker_pid(worker)
     assert first != second
     for pid in (first, second):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
 
-def test_thousands_of_calls_of_our_own_tools_are_made_by_one_process(place: Place) -> None:
-    listed = Path(f"/proc/self/task/{threading.get_native_id()}/children")
-    before = set(listed.read_text().split()) if listed.exists() else set()
-    with ProcessTools(place.confines()) as tools:
+def test_thousands_of_calls_of_our_own_tools_are_made_by_one_process(place: ToolWorkspace) -> None:
+    children = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    before = set(children.read_text().split()) if children.exists() else set()
+    with ProcessTools(place.options()) as tools:
         assert {tools.call("read_file", {"path": "a.txt"}) for _ in range(2000)} == {b"alpha\nbeta 881\n"}
-        if listed.exists():
-            assert len(set(listed.read_text().split()) - before) == 1
+        if children.exists():
+            assert len(set(children.read_text().split()) - before) == 1
 
 
-def test_our_own_tools_see_what_comes_into_the_workspace_later(place: Place, worker: ProcessTools) -> None:
+def test_our_own_tools_see_what_comes_into_the_workspace_later(place: ToolWorkspace, worker: ProcessTools) -> None:
     assert worker.call("read_file", {"path": "a.txt"})
     (place.root / "later.txt").write_bytes(b"later")
     assert worker.call("read_file", {"path": "later.txt"}) == b"later"
@@ -61,30 +69,30 @@ MODULES = ("builtin", "function_worker", "plugin_worker")
 
 
 def run_directly(
-    module: str, root: Path, *requests: Request, seconds: float = 20.0
+    module: str, root: Path, *requests: ToolRequest, seconds: float = 20.0
 ) -> subprocess.CompletedProcess[bytes]:
-    """A process for tools without its owner. Its scratch folder is the root: whoever measures tests may write there."""
-    told = [str(root), "", "", "workmodule", str(seconds), str(root)]
+    """Run a worker without its owner. Its scratch folder is the root, where coverage writes its files."""
+    arguments = [str(root), "", "", "workmodule", str(seconds), str(root)]
     return subprocess.run(
-        [sys.executable, "-P", "-m", f"contextplane.adapters.tools.{module}", *told],
-        input=b"".join(framed(wire_bytes(request)) for request in requests),
+        [sys.executable, "-P", "-m", f"contextplane.adapters.tools.{module}", *arguments],
+        input=b"".join(frame(encode_message(request)) for request in requests),
         capture_output=True,
         check=False,
-        timeout=20,
+        timeout=PATIENCE,
     )
 
 
-def answers(output: bytes) -> list[bytes]:
-    found = []
+def payloads(output: bytes) -> list[bytes]:
+    split = []
     while output:
-        size = length(output[:HEAD])
-        found.append(output[HEAD : HEAD + size])
-        output = output[HEAD + size :]
-    return found
+        size = payload_length(output[:HEADER_BYTES])
+        split.append(output[HEADER_BYTES : HEADER_BYTES + size])
+        output = output[HEADER_BYTES + size :]
+    return split
 
 
-def test_a_process_whose_owner_is_gone_ends_by_itself(place: Place) -> None:
-    hang = Request(tool="python", parameters={"function": "workmodule:hang"})
+def test_a_process_whose_owner_is_gone_ends_by_itself(place: ToolWorkspace) -> None:
+    hang = ToolRequest(tool="python", parameters={"function": "workmodule:hang"})
     assert run_directly("function_worker", place.root, hang, seconds=0.2).returncode == -signal.SIGALRM
 
 
@@ -98,21 +106,21 @@ def test_code_of_others_that_ignores_signals_ends_all_the_same_when_it_has_worke
 def test_a_process_that_has_nothing_more_to_do_says_who_holds_it_and_ends_by_itself(module: str) -> None:
     done = run_directly(module, CHECKOUT)
     assert done.returncode == 0
-    assert answers(done.stdout)[0] in {b"kernel", b"python"}
+    assert payloads(done.stdout)[0] in {b"kernel", b"python"}
 
 
 def test_a_process_answers_in_the_order_of_its_requests() -> None:
-    read = Request(tool="read_file", parameters={"path": "pyproject.toml"})
-    listed = Request(tool="list_files", parameters={"path": "docs/adr/nowhere"})
-    done = run_directly("worker", CHECKOUT, read, listed, read)
-    told = [read_answer(answer) for answer in answers(done.stdout)[1:]]
-    assert [answer.ended for answer in told] == ["output", "failed", "output"]
-    assert told[0].output == Path(CHECKOUT, "pyproject.toml").read_bytes()
+    read = ToolRequest(tool="read_file", parameters={"path": "pyproject.toml"})
+    listed = ToolRequest(tool="list_files", parameters={"path": "docs/adr/nowhere"})
+    done = run_directly("builtin", CHECKOUT, read, listed, read)
+    responses = [decode_response(payload) for payload in payloads(done.stdout)[1:]]
+    assert [response.ended for response in responses] == ["output", "failed", "output"]
+    assert responses[0].output == Path(CHECKOUT, "pyproject.toml").read_bytes()
 
 
 def test_a_tool_that_is_not_here_is_unknown_and_those_that_are_have_versions(worker: ProcessTools) -> None:
-    assert set(worker.names()) >= set(BUILT_IN)
-    assert [worker.version(name) for name in BUILT_IN] == list(BUILT_IN.values())
+    assert set(worker.names()) >= set(BUILTIN_VERSIONS)
+    assert [worker.version(name) for name in BUILTIN_VERSIONS] == list(BUILTIN_VERSIONS.values())
     for ask in (worker.version, lambda name: worker.call(name, {})):
         with pytest.raises(ToolUnknown):
             ask("bash")

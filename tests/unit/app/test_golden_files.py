@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.compile.golden import golden_files, record
-from contextplane.app.packs.files import LARGEST_CASE
+from contextplane.app.compile.golden import golden_files, record_cases
+from contextplane.app.packs.files import MAX_CASE_BYTES
 from contextplane.errors import ContextPlaneError
-from tests.unit.app.casing import SHOWN, source_of, written
-from tests.unit.app.test_golden import folder, line, recorded, run
+from tests.unit.compiler.case_files import SHOWN, source_of, write_json
+from tests.unit.evaluation.test_golden import folder, line, recorded, run
 
 YAML = """\
 # what is asked
@@ -25,7 +25,7 @@ environment: {environment}
 
 def yaml_case(cases: Path, name: str, *, before: str = "", after: str = "") -> Path:
     path = cases / name
-    text = YAML.format(**{key: json.dumps(one) for key, one in SHOWN.items()})
+    text = YAML.format(**{key: json.dumps(part) for key, part in SHOWN.items()})
     path.write_text(f"{before}{text}{after}", encoding="utf-8")
     return path
 
@@ -44,13 +44,13 @@ def test_a_case_in_yaml_keeps_every_line_of_its_author(tmp_path: Path, before: s
     cases = tmp_path / "golden"
     cases.mkdir()
     path = yaml_case(cases, "shown.yaml", before=before, after=after)
-    record(source_of(tmp_path), golden_files(str(cases), anew=True))
+    record_cases(source_of(tmp_path), golden_files(str(cases), anew=True))
     text = path.read_text(encoding="utf-8")
     for text_line in YAML.splitlines() + [row for row in (before + after).splitlines() if row.startswith("#")]:
         assert text_line.partition("{")[0] in text
     assert text.count("expected:") == 1
     assert run(str(cases), source_of(tmp_path))["shown"].passed
-    record(source_of(tmp_path), golden_files(str(cases)))
+    record_cases(source_of(tmp_path), golden_files(str(cases)))
     assert path.read_text(encoding="utf-8") == text
 
 
@@ -59,13 +59,13 @@ def test_nothing_is_recorded_where_one_cannot_be_written(tmp_path: Path) -> None
     yaml_case(cases, "then.yaml", after="...\n")  # after the end of the document nothing can be put
     before = {path.name: path.read_bytes() for path in cases.iterdir()}
     with pytest.raises(ContextPlaneError) as refused:
-        record(source_of(tmp_path), golden_files(str(cases)))
+        record_cases(source_of(tmp_path), golden_files(str(cases)))
     assert refused.value.code == "golden_case_invalid"
     assert {path.name: path.read_bytes() for path in cases.iterdir()} == before
 
 
 def a_link_out(path: Path) -> None:
-    written(path.parent.parent, "elsewhere.json", SHOWN)
+    write_json(path.parent.parent, "elsewhere.json", SHOWN)
     path.symlink_to("../elsewhere.json")
 
 
@@ -81,10 +81,10 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
 @pytest.mark.parametrize("name", ["odd.json", "odd.yaml"])
 @pytest.mark.parametrize("kind", ODD)
 def test_what_is_no_file_of_the_folder_is_refused_and_nobody_waits_for_it(tmp_path: Path, kind: str, name: str) -> None:
-    make, said = ODD[kind]
+    make, words = ODD[kind]
     cases = folder(tmp_path)
     make(Path(cases) / name)
-    with pytest.raises(ContextPlaneError, match=said) as refused:
+    with pytest.raises(ContextPlaneError, match=words) as refused:
         golden_files(cases)
     assert (refused.value.code, refused.value.at) == ("document_unreadable", f"{cases}/{name}")
 
@@ -94,8 +94,8 @@ def test_what_is_no_file_of_the_folder_is_refused_and_nobody_waits_for_it(tmp_pa
     [
         ("odd.json", b'{"a": "\xff"}', None, "json_utf8_invalid"),
         ("odd.yaml", b'a: "\xff"', None, "yaml_refused"),
-        ("odd.json", b"", LARGEST_CASE + 1, "author_file_too_large"),
-        ("odd.yaml", b"", LARGEST_CASE + 1, "author_file_too_large"),
+        ("odd.json", b"", MAX_CASE_BYTES + 1, "author_file_too_large"),
+        ("odd.yaml", b"", MAX_CASE_BYTES + 1, "author_file_too_large"),
     ],
     ids=["not utf-8", "not utf-8, in yaml", "far too large", "far too large, in yaml"],
 )
@@ -121,6 +121,6 @@ def test_the_surface_of_a_folder_is_a_file_of_it(tmp_path: Path) -> None:
 def test_a_link_within_the_folder_stays_a_link(tmp_path: Path) -> None:
     cases = Path(folder(tmp_path))
     (cases / "link.json").symlink_to("shown.json")
-    record(source_of(tmp_path), golden_files(str(cases)))
+    record_cases(source_of(tmp_path), golden_files(str(cases)))
     assert (cases / "link.json").is_symlink()
     assert run(str(cases), source_of(tmp_path))["link"].passed

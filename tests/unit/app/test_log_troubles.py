@@ -8,7 +8,7 @@ import pytest
 
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 
@@ -22,7 +22,7 @@ BAD = [{"name": "a", "path": "none"}, {"name": "b", "content_base64": "%%"}, {"n
 
 def refused(folder: Path, data: bytes) -> ContextPlaneError:
     init(Settings(cwd=str(folder)), ".")
-    with opened(Settings(cwd=str(folder))) as platform, pytest.raises(ContextPlaneError) as error:
+    with open_platform(Settings(cwd=str(folder))) as platform, pytest.raises(ContextPlaneError) as error:
         pack_log(platform, data, root=str(folder))
     return error.value
 

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.audit.diff import MOST_TEXTS, Entry, compare, diff
+from contextplane.audit.diff import MAX_TEXTS, DiffEntry, diff_manifests, diff_packs
 from contextplane.audit.load import LoadedPack
 from contextplane.model.execution.manifest import (
     Environment,
@@ -50,12 +50,12 @@ def but(**fields: object) -> Manifest:
     return replace(RUN, **fields)
 
 
-def told(other: Manifest, run: Manifest = RUN) -> list[tuple[str, str]]:
-    return [(entry.type, entry.description) for entry in compare(run, other)]
+def drift_lines(other: Manifest, run: Manifest = RUN) -> list[tuple[str, str]]:
+    return [(entry.type, entry.description) for entry in diff_manifests(run, other)]
 
 
-def only(other: Manifest, run: Manifest = RUN) -> Entry:
-    (entry,) = compare(run, other)
+def only(other: Manifest, run: Manifest = RUN) -> DiffEntry:
+    (entry,) = diff_manifests(run, other)
     return entry
 
 
@@ -70,14 +70,14 @@ FIRST, SECOND, THIRD = RUN.steps
 
 
 def test_a_run_does_not_differ_from_itself_or_from_one_at_another_time() -> None:
-    assert told(RUN) == []
+    assert drift_lines(RUN) == []
     later = tuple(replace(step, index=7, timestamp="2027-01-01T00:00:00Z") for step in RUN.steps)
-    assert told(but(created="2027-01-01T00:00:00Z", parent=ref("parent"), steps=later)) == []
+    assert drift_lines(but(created="2027-01-01T00:00:00Z", parent=ref("parent"), steps=later)) == []
 
 
 def test_another_model_is_a_drift() -> None:
     entry = only(but(model=replace(RUN.model, identifier="m-2")))
-    assert entry == Entry(
+    assert entry == DiffEntry(
         type="model_drift",
         description="Model identifier changed",
         pack_a="m-1",
@@ -86,7 +86,7 @@ def test_another_model_is_a_drift() -> None:
         at_b="/model/identifier",
     )
     model = Model(identifier="m-1", parameters={"seed": 1, "a/b": None, "temperature": 0.7})
-    assert told(but(model=model)) == [
+    assert drift_lines(but(model=model)) == [
         ("model_drift", 'Model parameter "temperature" changed'),
         ("model_drift", 'Model parameter "a/b" added in pack B'),
         ("model_drift", 'Model parameter "seed" added in pack B'),
@@ -102,13 +102,15 @@ def test_another_model_is_a_drift() -> None:
 @proves("execution-pack:environment:drift-is-debuggable")
 def test_a_changed_environment_names_what_changed_and_from_what_to_what() -> None:
     other = Environment(os="darwin", runtime="py3.12", tool_versions={"read": "2", "bash": "5"})
-    assert [(entry.description, entry.pack_a, entry.pack_b) for entry in compare(RUN, but(environment=other))] == [
+    assert [
+        (entry.description, entry.pack_a, entry.pack_b) for entry in diff_manifests(RUN, but(environment=other))
+    ] == [
         ("OS changed", "linux", "darwin"),
         ("Runtime changed", "py3.11", "py3.12"),
         ('Version of tool "read" changed', "1", "2"),
         ('Version of tool "bash" added in pack B', UNSET, "5"),
     ]
-    assert told(but(environment=replace(RUN.environment, tool_versions=None))) == [
+    assert drift_lines(but(environment=replace(RUN.environment, tool_versions=None))) == [
         ("environment_drift", 'Version of tool "read" removed in pack B')
     ]
 
@@ -132,7 +134,7 @@ def test_prompts_differ_in_content_in_role_or_in_number() -> None:
         "tool",
     )
     both = (Prompt(role="tool", content_ref=ref("else")), second)
-    assert [said for _, said in told(but(prompts=both))] == [
+    assert [description for _, description in drift_lines(but(prompts=both))] == [
         "Prompt 0 content differs (role: user)",
         "Prompt 0 role changed",
     ]
@@ -156,12 +158,12 @@ def test_inputs_and_outputs_differ_by_name(field: str, drift: str, noun: str) ->
         return (
             but(**{field: tuple(made)})
             if noun == "Input"
-            else but(outputs=tuple(Output(name=one.name, content_ref=one.content_ref) for one in made))
+            else but(outputs=tuple(Output(name=file.name, content_ref=file.content_ref) for file in made))
         )
 
     run = files(z="1", a="2", m="3")
-    assert told(files(m="3", a="2", z="1"), run) == []
-    assert told(files(n="9", m="4", a="2", b="0"), run) == [
+    assert drift_lines(files(m="3", a="2", z="1"), run) == []
+    assert drift_lines(files(n="9", m="4", a="2", b="0"), run) == [
         (drift, f'{noun} "z" removed in pack B'),
         (drift, f'{noun} "m" content differs'),
         (drift, f'{noun} "n" added in pack B'),
@@ -173,8 +175,8 @@ def test_of_several_outputs_of_one_name_each_is_compared() -> None:
     def outputs(*contents: str) -> Manifest:
         return but(outputs=tuple(Output(name='a"b', content_ref=ref(text)) for text in contents))
 
-    assert told(outputs("1", "2"), outputs("3", "2")) == [("output_drift", 'Output "a\\"b" content differs')]
-    assert told(outputs("1", "2"), outputs("1")) == [
+    assert drift_lines(outputs("1", "2"), outputs("3", "2")) == [("output_drift", 'Output "a\\"b" content differs')]
+    assert drift_lines(outputs("1", "2"), outputs("1")) == [
         ("output_drift", 'Output "a\\"b" (number 2 of this name) added in pack B')
     ]
 
@@ -199,7 +201,7 @@ def test_one_step_in_place_of_another_is_one_difference() -> None:
 
 
 def test_a_call_that_differs_is_compared_with_its_counterpart_behind_a_step_put_in() -> None:
-    entries = list(compare(RUN, with_steps(step("bash"), FIRST, step(path="z", output="else"), THIRD)))
+    entries = list(diff_manifests(RUN, with_steps(step("bash"), FIRST, step(path="z", output="else"), THIRD)))
     assert [(entry.type, entry.description) for entry in entries] == [
         ("tool_drift", "Step 0: bash added in pack B"),
         ("param_drift", "Step 1 (2 in pack B): read called with different parameters"),
@@ -212,7 +214,7 @@ def test_a_call_that_differs_is_compared_with_its_counterpart_behind_a_step_put_
 def test_calls_with_the_same_parameters_answer_to_each_other_before_those_with_others() -> None:
     run = with_steps(step(path="a", output="1"), step(path="b", output="2"))
     other = with_steps(step(path="new"), step(path="a", output="3"), step(path="b", output="4"))
-    assert told(other, run) == [
+    assert drift_lines(other, run) == [
         ("tool_drift", "Step 0: read added in pack B"),
         ("reasoning_drift", "Step 0 (1 in pack B): read produced different output"),
         ("reasoning_drift", "Step 1 (2 in pack B): read produced different output"),
@@ -223,14 +225,14 @@ def test_where_the_numbers_of_two_runs_part_both_are_told() -> None:
     first, second = RUN.prompts
     more = Prompt(role="system", content_ref=ref("more"))
     changed = replace(second, content_ref=ref("undone"))
-    assert [said for _, said in told(but(prompts=(more, first, changed)))] == [
+    assert [description for _, description in drift_lines(but(prompts=(more, first, changed)))] == [
         "Pack B has 1 extra prompt(s)",
         "Prompt 1 (2 in pack B) content differs (role: assistant)",
     ]
     asked = replace(second, role="tool")
-    assert told(but(prompts=(more, first, asked)))[1][1] == "Prompt 1 (2 in pack B) role changed"
+    assert drift_lines(but(prompts=(more, first, asked)))[1][1] == "Prompt 1 (2 in pack B) role changed"
     behind = with_steps(step("bash"), FIRST, replace(SECOND, type="check", deterministic=True), step("curl"))
-    assert [said for _, said in told(behind)] == [
+    assert [description for _, description in drift_lines(behind)] == [
         "Step 0: bash added in pack B",
         "Step 1 (2 in pack B): read is a different type of step",
         "Step 1 (2 in pack B): read is deterministic in pack B only",
@@ -240,9 +242,9 @@ def test_where_the_numbers_of_two_runs_part_both_are_told() -> None:
 
 def test_what_one_run_has_alone_is_told_with_the_part_that_reads_it() -> None:
     silent = step("bash", output="")
-    for one, part in ((step("bash"), "steps/3"), (silent, "steps/3/parameters"), (Step(type="wait"), UNSET)):
-        entry = only(with_steps(*RUN.steps, one))
-        assert (entry.part_a, entry.part_b, entry.content_b) == (UNSET, part, one.output_ref or UNSET)
+    for extra, part in ((step("bash"), "steps/3"), (silent, "steps/3/parameters"), (Step(type="wait"), UNSET)):
+        entry = only(with_steps(*RUN.steps, extra))
+        assert (entry.part_a, entry.part_b, entry.content_b) == (UNSET, part, extra.output_ref or UNSET)
     gone = only(but(outputs=RUN.outputs[:1]))
     assert (gone.part_a, gone.part_b, gone.content_a) == ("outputs/y", UNSET, ref("y"))
     assert only(but(prompts=RUN.prompts[:1])).part_a == "prompts/1"
@@ -252,7 +254,7 @@ def test_what_one_run_has_alone_is_told_with_the_part_that_reads_it() -> None:
 def test_of_several_outputs_of_one_name_only_the_last_can_be_read_by_it() -> None:
     twice = (*RUN.outputs, Output(name="y", content_ref=ref("y2")))
     other = (*RUN.outputs[:1], *(replace(output, content_ref=ref(f"not {n}")) for n, output in enumerate(twice[1:])))
-    entries = list(compare(but(outputs=twice), but(outputs=other)))
+    entries = list(diff_manifests(but(outputs=twice), but(outputs=other)))
     assert [(entry.part_a, entry.at_a) for entry in entries] == [(UNSET, "/outputs/1"), ("outputs/y", "/outputs/2")]
 
 
@@ -274,7 +276,7 @@ def test_a_step_that_is_deterministic_in_one_run_only_is_a_drift_of_its_tool() -
     assert (entry.step_index, entry.pack_a, entry.pack_b, entry.at_a) == (1, False, True, "/steps/1")
     assert only(RUN, other).description == "Step 1: read is deterministic in pack A only"
     both = with_steps(FIRST, replace(SECOND, deterministic=True, type="check", output_ref=ref("else")), THIRD)
-    assert [said for _, said in told(both)] == [
+    assert [description for _, description in drift_lines(both)] == [
         "Step 1: read is a different type of step",
         "Step 1: read is deterministic in pack B only",
         "Step 1: read produced different output",
@@ -283,7 +285,7 @@ def test_a_step_that_is_deterministic_in_one_run_only_is_a_drift_of_its_tool() -
 
 def test_reasoning_is_called_by_its_type() -> None:
     thought = Step(type="reasoning", output_ref=ref("hm"))
-    assert told(with_steps(*RUN.steps, thought)) == [("tool_drift", "Step 3: reasoning added in pack B")]
+    assert drift_lines(with_steps(*RUN.steps, thought)) == [("tool_drift", "Step 3: reasoning added in pack B")]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,9 @@ def test_reasoning_is_called_by_its_type() -> None:
 )
 def test_parameters_are_equal_as_json_is(a: dict[str, object], b: dict[str, object] | None, *, same: bool) -> None:
     run, other = with_steps(replace(FIRST, parameters=a)), with_steps(replace(FIRST, parameters=b))
-    assert told(other, run) == ([] if same else [("param_drift", "Step 0: read called with different parameters")])
+    assert drift_lines(other, run) == (
+        [] if same else [("param_drift", "Step 0: read called with different parameters")]
+    )
 
 
 @pytest.mark.parametrize(("a", "b", "same"), [("1", "1", True), ("1", "2", False), ("1.0", "1.0", True)])
@@ -315,7 +319,7 @@ def test_a_manifest_deeper_than_any_of_ours_is_compared_as_others_stored_it(a: s
             f'"environment":{{}},"prompts":null,"steps":[{{"type":"t","tool":"t","parameters":{{"deep":{deep}}}}}]}}'
         )
         runs.append(read_manifest(raw.encode()))
-    assert [kind for kind, _ in told(runs[1], runs[0])] == ([] if same else ["param_drift"])
+    assert [kind for kind, _ in drift_lines(runs[1], runs[0])] == ([] if same else ["param_drift"])
 
 
 # --- the whole --------------------------------------------------------------------------------------------------------
@@ -330,7 +334,7 @@ def test_differences_come_in_the_order_in_which_a_run_happens() -> None:
         steps=(step("bash"), step("curl")),
         outputs=(Output(name="z", content_ref=ref("z")),),
     )
-    kinds = list(dict.fromkeys(entry.type for entry in compare(RUN, other)))
+    kinds = list(dict.fromkeys(entry.type for entry in diff_manifests(RUN, other)))
     assert kinds == ["model_drift", "environment_drift", "prompt_drift", "input_drift", "tool_drift", "output_drift"]
 
 
@@ -344,9 +348,11 @@ STEPS = st.lists(
 def test_there_is_a_difference_just_when_the_steps_differ_and_it_is_seen_from_both_sides(
     a: list[Step], b: list[Step]
 ) -> None:
-    there, back = (list(compare(x, y)) for x, y in ((with_steps(*a), with_steps(*b)), (with_steps(*b), with_steps(*a))))
+    there, back = (
+        list(diff_manifests(x, y)) for x, y in ((with_steps(*a), with_steps(*b)), (with_steps(*b), with_steps(*a)))
+    )
     assert bool(there) == bool(back) == (a != b)
-    assert list(compare(with_steps(*a), with_steps(*b))) == there
+    assert list(diff_manifests(with_steps(*a), with_steps(*b))) == there
 
 
 def loaded(manifest: Manifest) -> LoadedPack:
@@ -355,7 +361,7 @@ def loaded(manifest: Manifest) -> LoadedPack:
 
 
 def test_a_pack_compared_with_itself_is_not_looked_into(tmp_path: Path) -> None:
-    assert diff(loaded(RUN), loaded(RUN), FileObjects(str(tmp_path))).entries == ()
+    assert diff_packs(loaded(RUN), loaded(RUN), FileObjects(str(tmp_path))).entries == ()
 
 
 def test_contents_that_differ_come_with_their_text_and_others_do_not(tmp_path: Path) -> None:
@@ -363,9 +369,9 @@ def test_contents_that_differ_come_with_their_text_and_others_do_not(tmp_path: P
     careful, bold = objects.put(b"careful"), objects.put(b"bold")
     a = but(system_prompt=str(careful))
     b = but(system_prompt=str(bold), outputs=())
-    found = diff(loaded(a), loaded(b), objects)
-    assert (found.a, found.b) == (loaded(a).digest, loaded(b).digest)
-    prompt, *outputs = found.entries
+    pack_diff = diff_packs(loaded(a), loaded(b), objects)
+    assert (pack_diff.a, pack_diff.b) == (loaded(a).digest, loaded(b).digest)
+    prompt, *outputs = pack_diff.entries
     assert prompt.text is not UNSET
     assert prompt.text.lines == ("@@ -1 +1 @@", "-careful", "+bold")
     assert [entry.text for entry in outputs] == [UNSET, UNSET]
@@ -373,7 +379,7 @@ def test_contents_that_differ_come_with_their_text_and_others_do_not(tmp_path: P
 
 def test_only_so_many_contents_are_read_and_the_rest_says_so(tmp_path: Path) -> None:
     objects = FileObjects(str(tmp_path))
-    count = MOST_TEXTS + 2
+    count = MAX_TEXTS + 2
     runs = []
     for side in "ab":
         with objects.batch() as batch:
@@ -381,6 +387,6 @@ def test_only_so_many_contents_are_read_and_the_rest_says_so(tmp_path: Path) -> 
         runs.append(
             with_steps(*(Step(type="t", tool="t", parameters={"n": n}, output_ref=refs[n]) for n in range(count)))
         )
-    texts = [entry.text for entry in diff(loaded(runs[0]), loaded(runs[1]), objects).entries]
+    texts = [entry.text for entry in diff_packs(loaded(runs[0]), loaded(runs[1]), objects).entries]
     states = [text.state for text in texts if text is not UNSET]
-    assert states == ["text"] * MOST_TEXTS + ["left_out"] * 2
+    assert states == ["text"] * MAX_TEXTS + ["left_out"] * 2

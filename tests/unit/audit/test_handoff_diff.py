@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from contextplane.audit.handoff import handoff_diff
-from contextplane.model.handoff import Diagram, HandoffPack, Lines, Ref, Section
+from contextplane.audit.handoff import diff_handoffs
+from contextplane.model.handoff import Diagram, HandoffPack, LineRange, Ref, Section
 
 KEYS = st.sampled_from(["aa", "bb", "cc", "dd"])
 WORDS = st.none() | st.sampled_from(["", "one", "two", "a long text\nof two lines"])
@@ -14,7 +14,7 @@ REFS = st.builds(
     Ref,
     key=KEYS,
     path=st.sampled_from(["a.py", "b.py"]),
-    lines=st.builds(Lines, start=st.just(1), end=st.integers(1, 3)),
+    lines=st.builds(LineRange, start=st.just(1), end=st.integers(1, 3)),
     why=WORDS,
     group=WORDS,
 )
@@ -50,16 +50,16 @@ def content(pack: HandoffPack) -> HandoffPack:
 
 @given(PACKS, PACKS)
 def test_there_are_differences_exactly_when_the_contents_differ(a: HandoffPack, b: HandoffPack) -> None:
-    assert bool(handoff_diff(a, b)) == (content(a) != content(b))
+    assert bool(diff_handoffs(a, b)) == (content(a) != content(b))
 
 
 @given(PACKS, PACKS)
 def test_the_other_way_round_what_was_added_is_removed(a: HandoffPack, b: HandoffPack) -> None:
     other = {"added": "removed", "removed": "added"}
-    there = {(handoff_change.at, handoff_change.type) for handoff_change in handoff_diff(a, b)}
+    there = {(handoff_change.at, handoff_change.type) for handoff_change in diff_handoffs(a, b)}
     back = {
         (handoff_change.at, other.get(handoff_change.type, handoff_change.type))
-        for handoff_change in handoff_diff(b, a)
+        for handoff_change in diff_handoffs(b, a)
     }
     assert there == back
 
@@ -84,6 +84,6 @@ def test_of_very_many_texts_only_the_first_are_compared_line_by_line() -> None:
     a, b = (
         pack_of(*(Section(key=f"s{n}", title="t", description=f"one\n{last}") for n in range(150))) for last in "xy"
     )
-    texts = [handoff_change.text for handoff_change in handoff_diff(a, b)]
+    texts = [handoff_change.text for handoff_change in diff_handoffs(a, b)]
     assert len(texts) == 150
     assert [text.state for text in texts if text is not UNSET] == ["text"] * 100 + ["left_out"] * 50

@@ -9,7 +9,7 @@ from contextplane.audit.handoff import HandoffVerdict, verify_handoff
 from contextplane.handoff.errors import HandoffNotFound
 from contextplane.handoff.storage import history_of
 from contextplane.model.catalog import Event
-from contextplane.model.handoff import HandoffPack, kept_body, pack_bytes, root_name, stream_name
+from contextplane.model.handoff import HandoffPack, pack_bytes, revision_event_body, root_name, stream_name
 from contextplane.model.timestamp import Timestamp
 from tests.surfaces.handed_on import HandedOn
 
@@ -23,7 +23,7 @@ def place(tmp_path: Path) -> HandedOn:
 
 def verified(place: HandedOn, pack: HandoffPack, revision: int | None = None) -> HandoffVerdict:
     with place.desk() as desk:
-        desk.reading  # noqa: B018  it opens the store
+        desk.pack_reader  # noqa: B018  it opens the store
         assert desk.platform is not None
         platform = desk.platform
         return verify_handoff(pack.handoff_id, revision, catalog=platform.catalog, objects=platform.objects)
@@ -32,12 +32,12 @@ def verified(place: HandedOn, pack: HandoffPack, revision: int | None = None) ->
 def claim(place: HandedOn, pack: HandoffPack, revision: int, data: bytes, at: str) -> None:
     """Write into the history of a pack that its next revision is this object."""
     with place.desk() as desk:
-        desk.reading  # noqa: B018  it opens the store
+        desk.pack_reader  # noqa: B018  it opens the store
         assert desk.platform is not None
         digest = desk.platform.objects.put(data)
         with desk.platform.catalog.write() as tx:
             stream = stream_name(pack.handoff_id)
-            body = kept_body(revision, digest, Timestamp.parse(at))
+            body = revision_event_body(revision, digest, Timestamp.parse(at))
             tx.streams.append(stream, tx.streams.head(stream), [Event(kind="written", body=body)])
             tx.objects.keep(root_name(pack.handoff_id, revision), digest)
 
@@ -71,7 +71,7 @@ def test_a_gap_and_a_step_back_in_time_are_modified(place: HandedOn) -> None:
     claim(place, pack, 3, pack_bytes(change(pack, revision=3, updated_at=EARLIER)), EARLIER)
     verdict = verified(place, pack, 1)
     assert verdict.answer == "modified"
-    assert [trouble.why for trouble in verdict.troubles][:2] == [
+    assert [problem.why for problem in verdict.problems][:2] == [
         "revision 3 was written after 1: what is between them is missing",
         "it is older than the one before",
     ]
@@ -86,14 +86,14 @@ def test_a_form_that_is_not_known_is_unchecked(place: HandedOn) -> None:
 def test_a_revision_that_nothing_keeps_or_that_is_not_listed_is_unchecked(place: HandedOn) -> None:
     pack = place.write()
     with place.desk() as desk:
-        desk.reading  # noqa: B018  it opens the store
+        desk.pack_reader  # noqa: B018  it opens the store
         assert desk.platform is not None
         with desk.platform.catalog.write() as tx:
             tx.objects.release(root_name(pack.handoff_id, 1))
             tx.handoffs.remove(pack.handoff_id)
             assert history_of(tx.streams, pack.handoff_id).alive
     verdict = verified(place, pack)
-    assert (verdict.answer, len(verdict.troubles), len(verdict.revisions)) == ("unchecked", 2, 1)
+    assert (verdict.answer, len(verdict.problems), len(verdict.revisions)) == ("unchecked", 2, 1)
 
 
 def test_a_pack_that_never_was_is_not_found(place: HandedOn) -> None:

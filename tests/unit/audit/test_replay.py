@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
-from contextplane.app.platform import Platform, opened
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
-from contextplane.audit.load import LoadedPack, load
+from contextplane.audit.load import LoadedPack, load_pack
 from contextplane.audit.replay import (
-    Drift,
-    Replayed,
-    changed_inputs,
-    changed_surroundings,
+    ReplayedPart,
+    RunDrift,
     fidelity,
+    find_environment_drift,
+    find_input_drift,
     replay,
     replay_recorded,
 )
@@ -35,7 +35,7 @@ HERE = Environment(os="linux", runtime="python3.11.4")
 @pytest.fixture
 def platform(tmp_path: Path) -> Iterator[Platform]:
     init(Settings(cwd=str(tmp_path)), ".")
-    with opened(Settings(cwd=str(tmp_path))) as platform:
+    with open_platform(Settings(cwd=str(tmp_path))) as platform:
         yield platform
 
 
@@ -52,7 +52,7 @@ def packed(platform: Platform, *steps: Mapping[str, object], **more: object) -> 
         "environment": {"os": HERE.os, "runtime": HERE.runtime},
         **more,
     }
-    return load(pack_log(platform, msgspec.json.encode(log), root=platform.home.path).digest, platform.objects)
+    return load_pack(pack_log(platform, msgspec.json.encode(log), root=platform.home.path).digest, platform.objects)
 
 
 def damage(platform: Platform, text: bytes) -> None:
@@ -69,7 +69,7 @@ def place(platform: Platform, text: bytes) -> Path:
     return Path(platform.home.path) / "objects" / digits[:2] / digits[2:]
 
 
-def outcomes(parts: list[Replayed]) -> list[str]:
+def outcomes(parts: list[ReplayedPart]) -> list[str]:
     return [part.outcome for part in parts]
 
 
@@ -159,9 +159,9 @@ def run_with_output(platform: Platform) -> LoadedPack:
 
 def test_the_recorded_form_reads_every_output_back_and_calls_nothing(platform: Platform) -> None:
     parts = list(replay_recorded(run_with_output(platform), platform.objects))
-    told = {part.part: part.outcome for part in parts}
+    outcomes = {part.part: part.outcome for part in parts}
     expected = {"steps/0": "matched", "steps/1": "matched", "steps/2": "skipped", "outputs/r.md": "matched"}
-    assert (told, fidelity(parts)) == (expected, "exact")
+    assert (outcomes, fidelity(parts)) == (expected, "exact")
     assert all(part.recorded == part.replayed for part in parts)
 
 
@@ -184,7 +184,9 @@ OUTCOMES = ("matched", "diverged", "diverged_expected", "failed", "skipped")
 
 @given(st.lists(st.sampled_from(OUTCOMES)))
 def test_the_worst_part_decides_whatever_the_order_and_the_number(drawn: list[str]) -> None:
-    parts = [msgspec.convert({"part": f"steps/{n}", "outcome": one}, Replayed) for n, one in enumerate(drawn)]
+    parts = [
+        msgspec.convert({"part": f"steps/{n}", "outcome": outcome}, ReplayedPart) for n, outcome in enumerate(drawn)
+    ]
     expected = "failed" if "failed" in drawn else "degraded" if "diverged" in drawn else "exact"
     assert fidelity(parts) == fidelity(reversed(parts)) == expected
 
@@ -193,18 +195,18 @@ def test_the_worst_part_decides_whatever_the_order_and_the_number(drawn: list[st
 def test_what_changed_around_the_run_is_named_with_what_it_was_and_what_it_is(platform: Platform) -> None:
     environment = {"os": "plan9", "runtime": "go1.22", "tool_versions": {"gone": "7", "a": "1", "b": "2"}}
     pack = packed(platform, environment=environment)
-    assert list(changed_surroundings(pack, KnownTools({"a": b"", "b": b""}), HERE)) == [
-        Drift(kind="environment", what="os", recorded="plan9", now="linux"),
-        Drift(kind="environment", what="runtime", recorded="go1.22", now="python3.11.4"),
-        Drift(kind="tool_version", what="a", recorded="1", now="2"),
-        Drift(kind="tool_version", what="gone", recorded="7", now=""),
+    assert list(find_environment_drift(pack, KnownTools({"a": b"", "b": b""}), HERE)) == [
+        RunDrift(kind="environment", what="os", recorded="plan9", now="linux"),
+        RunDrift(kind="environment", what="runtime", recorded="go1.22", now="python3.11.4"),
+        RunDrift(kind="tool_version", what="a", recorded="1", now="2"),
+        RunDrift(kind="tool_version", what="gone", recorded="7", now=""),
     ]
 
 
 def test_where_nothing_changed_nothing_is_named(platform: Platform) -> None:
     pack = packed(platform, inputs=[{"name": "order.txt", "content": "order 881"}])
-    assert list(changed_surroundings(pack, KnownTools({}), HERE)) == []
-    assert list(changed_inputs(pack, platform.objects)) == []
+    assert list(find_environment_drift(pack, KnownTools({}), HERE)) == []
+    assert list(find_input_drift(pack, platform.objects)) == []
 
 
 def test_inputs_that_are_gone_or_damaged_are_two_different_things(platform: Platform) -> None:
@@ -212,5 +214,5 @@ def test_inputs_that_are_gone_or_damaged_are_two_different_things(platform: Plat
     pack = packed(platform, inputs=files)
     lose(platform, b"gone")
     damage(platform, b"damaged")
-    found = [(drift.kind, drift.what) for drift in changed_inputs(pack, platform.objects)]
-    assert found == [("missing_input", "gone"), ("damaged_input", "damaged")]
+    drifts = [(drift.kind, drift.what) for drift in find_input_drift(pack, platform.objects)]
+    assert drifts == [("missing_input", "gone"), ("damaged_input", "damaged")]

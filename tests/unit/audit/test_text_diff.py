@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.audit.text_diff import MOST_BYTES, MOST_LINES, MOST_WIDE, TextDiff, text_diff
+from contextplane.audit.text_diff import MAX_BYTES, MAX_LINE_WIDTH, MAX_LINES, TextDiff, diff_contents
 from contextplane.model.ids import Digest
 
 NO_NEWLINE = "\\ No newline at end of file"
@@ -27,7 +27,7 @@ def place(folder: Path, digest: Digest) -> Path:
 
 
 def of_bytes(objects: FileObjects, a: bytes, b: bytes) -> TextDiff:
-    return text_diff(str(objects.put(a)), str(objects.put(b)), objects, names=NAMES)
+    return diff_contents(str(objects.put(a)), str(objects.put(b)), objects, names=NAMES)
 
 
 def patched(lines: Sequence[str], hunks: Sequence[str]) -> list[str]:
@@ -79,15 +79,15 @@ def test_a_newline_at_the_end_is_told_where_it_is_the_difference(objects: FileOb
 
 
 def test_no_content_is_an_empty_text(objects: FileObjects) -> None:
-    assert text_diff("", str(objects.put(b"a\n")), objects, names=NAMES).lines == ("@@ -0,0 +1 @@", "+a")
-    assert text_diff(str(objects.put(b"a")), "", objects, names=NAMES).lines == ("@@ -1 +0,0 @@", "-a")
+    assert diff_contents("", str(objects.put(b"a\n")), objects, names=NAMES).lines == ("@@ -0,0 +1 @@", "+a")
+    assert diff_contents(str(objects.put(b"a")), "", objects, names=NAMES).lines == ("@@ -1 +0,0 @@", "-a")
 
 
 def test_a_long_diff_is_cut_and_says_so(objects: FileObjects) -> None:
     text_diff = of_bytes(objects, b"".join(b"a%d\n" % n for n in range(300)), b"b\n")
-    assert (text_diff.state, len(text_diff.lines), text_diff.cut) == ("text", MOST_LINES, True)
+    assert (text_diff.state, len(text_diff.lines), text_diff.cut) == ("text", MAX_LINES, True)
     text_diff = of_bytes(objects, b"x\n" * 6000, b"y\n" * 6000)
-    assert (len(text_diff.lines), text_diff.cut) == (MOST_LINES, True)
+    assert (len(text_diff.lines), text_diff.cut) == (MAX_LINES, True)
 
 
 LONG = st.text("ab", min_size=990, max_size=1010)
@@ -97,8 +97,8 @@ LONG = st.text("ab", min_size=990, max_size=1010)
 def test_of_long_lines_a_part_is_told_that_has_the_difference_in_it(a: str, b: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         text_diff = of_bytes(FileObjects(folder), f"same\n{a}\nsame\n".encode(), f"same\n{b}\nsame\n".encode())
-    assert all(len(line) < MOST_WIDE + 50 for line in text_diff.lines)
-    assert text_diff.cut == (a != b and max(len(a), len(b)) >= MOST_WIDE)
+    assert all(len(line) < MAX_LINE_WIDTH + 50 for line in text_diff.lines)
+    assert text_diff.cut == (a != b and max(len(a), len(b)) >= MAX_LINE_WIDTH)
     assert (text_diff.lines == ()) == (a == b)
     if a != b:
         assert len({line[1:] for line in text_diff.lines[2:4]}) == 2
@@ -127,13 +127,13 @@ def test_what_is_not_text_is_called_binary(objects: FileObjects, data: bytes) ->
 
 
 def test_a_large_content_is_not_compared_as_text(objects: FileObjects) -> None:
-    assert of_bytes(objects, b"a" * MOST_BYTES, b"b").state == "text"
-    text_diff = of_bytes(objects, b"a" * (MOST_BYTES + 1), b"b")
+    assert of_bytes(objects, b"a" * MAX_BYTES, b"b").state == "text"
+    text_diff = of_bytes(objects, b"a" * (MAX_BYTES + 1), b"b")
     assert text_diff.state == "too_large"
     assert text_diff.why == "ours is too large to compare as text: 1,048,577 bytes"
 
 
-@pytest.mark.parametrize("size", [10, MOST_BYTES + 10], ids=["small", "large"])
+@pytest.mark.parametrize("size", [10, MAX_BYTES + 10], ids=["small", "large"])
 @pytest.mark.parametrize("bad", [0, 1], ids=["a", "b"])
 def test_a_damaged_content_is_damaged_and_never_another_text(
     tmp_path: Path, objects: FileObjects, size: int, bad: int
@@ -142,18 +142,18 @@ def test_a_damaged_content_is_damaged_and_never_another_text(
     damaged = place(tmp_path, digests[bad])
     damaged.chmod(0o644)
     damaged.write_bytes(b"b" * size)
-    found = text_diff(str(digests[0]), str(digests[1]), objects, names=NAMES)
-    assert found == TextDiff(state="damaged", why=f"{NAMES[bad]} was tampered with")
+    result = diff_contents(str(digests[0]), str(digests[1]), objects, names=NAMES)
+    assert result == TextDiff(state="damaged", why=f"{NAMES[bad]} was tampered with")
 
 
 def test_a_content_that_is_not_there_is_missing(tmp_path: Path, objects: FileObjects) -> None:
     here, gone = objects.put(b"here"), objects.put(b"gone")
     place(tmp_path, gone).unlink()
-    found = text_diff(str(here), str(gone), objects, names=NAMES)
-    assert found == TextDiff(state="missing", why="theirs is missing")
+    result = diff_contents(str(here), str(gone), objects, names=NAMES)
+    assert result == TextDiff(state="missing", why="theirs is missing")
 
 
 def test_what_is_no_reference_names_nothing(objects: FileObjects) -> None:
-    found = text_diff("sha256:short", str(objects.put(b"here")), objects, names=NAMES)
-    assert found.state == "missing"
-    assert found.why.startswith("what ours refers to is not understood: not a digest")
+    result = diff_contents("sha256:short", str(objects.put(b"here")), objects, names=NAMES)
+    assert result.state == "missing"
+    assert result.why.startswith("what ours refers to is not understood: not a digest")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.audit.verify import Expected, PackVerdict, expected_of, verify_pack
+from contextplane.audit.verify import ExpectedOutput, PackVerdict, expected_output, verify_pack
 from contextplane.model.execution.manifest import Environment, Manifest, Model, Output, manifest_bytes
 from contextplane.model.ids import Digest
 from tests.unit.store.world import World, passing_world, world_in
@@ -25,10 +25,10 @@ def verdict(world: World, digest: Digest) -> PackVerdict:
     return verify_pack(digest, world.platform.entries, world.platform.objects, seen=lambda _size, _count: None)
 
 
-def found(world: World, digest: Digest) -> tuple[str, list[tuple[str, str]]]:
+def verify_answers(world: World, digest: Digest) -> tuple[str, list[tuple[str, str]]]:
     """The answer, and each trouble's own answer with the digest or the role that it names last."""
     got = verdict(world, digest)
-    return got.answer, [(trouble.answer, trouble.what.split()[-1]) for trouble in got.troubles]
+    return got.answer, [(problem.answer, problem.what.split()[-1]) for problem in got.problems]
 
 
 def struct_order(world: World, parent: Digest, *, output: bytes = b"forked") -> bytes:
@@ -53,7 +53,7 @@ def test_a_whole_pack_is_verified_with_every_object_it_refers_to_counted_once(wo
     digest = world.pack(b"one", b"two", b"one")
     got = verdict(world, digest)
     # The manifest, the system prompt, a prompt, an input, two outputs; the only step had no output.
-    assert (got.answer, got.objects, got.parents, got.troubles) == ("verified", 6, (), ())
+    assert (got.answer, got.objects, got.parents, got.problems) == ("verified", 6, (), ())
     assert got.manifest is not None
 
 
@@ -91,16 +91,16 @@ def test_one_changed_byte_anywhere_is_modified_and_named(part: str, data: st.Dat
         at = data.draw(st.integers(0, len(whole) - 1))
         whole[at] ^= data.draw(st.integers(1, 255))
         world.damage(target, bytes(whole))
-        answer, troubles = found(world, fork)
+        answer, problems = verify_answers(world, fork)
         assert answer == "modified"
-        assert ("modified", str(target)) in troubles
+        assert ("modified", str(target)) in problems
 
 
 @pytest.mark.parametrize("cut", [b"", b"tw", b"two and more"], ids=["emptied", "cut", "longer"])
 def test_a_blob_of_another_length_is_modified(world: World, cut: bytes) -> None:
     digest = world.pack(b"two")
     world.damage(Digest.of(b"two"), cut)
-    assert found(world, digest) == ("modified", [("modified", str(Digest.of(b"two")))])
+    assert verify_answers(world, digest) == ("modified", [("modified", str(Digest.of(b"two")))])
 
 
 def test_a_missing_blob_and_a_missing_parent_are_unchecked_and_both_told(world: World) -> None:
@@ -108,7 +108,7 @@ def test_a_missing_blob_and_a_missing_parent_are_unchecked_and_both_told(world: 
     fork = world.pack(b"two", parent=parent.hex)
     world.place(parent).unlink()
     world.place(Digest.of(b"two")).unlink()
-    assert found(world, fork) == (
+    assert verify_answers(world, fork) == (
         "unchecked",
         [("unchecked", str(Digest.of(b"two"))), ("unchecked", str(parent))],
     )
@@ -124,7 +124,7 @@ def test_damage_outweighs_what_is_missing(world: World) -> None:
 def test_a_pack_without_its_manifest_is_unknown(world: World) -> None:
     digest = world.pack(b"one")
     world.place(digest).unlink()
-    assert found(world, digest) == ("unknown", [("unknown", str(digest))])
+    assert verify_answers(world, digest) == ("unknown", [("unknown", str(digest))])
 
 
 def test_bytes_that_are_no_manifest_are_unchecked(world: World) -> None:
@@ -134,8 +134,8 @@ def test_bytes_that_are_no_manifest_are_unchecked(world: World) -> None:
 def test_a_reference_that_is_none_is_unchecked_and_told_once(world: World) -> None:
     manifest = msgspec.json.decode(struct_order(world, Digest.of(b"nobody")))
     manifest |= {"system_prompt": "sha256:short", "parent": "somebody"}
-    answer, troubles = found(world, world.register(msgspec.json.encode(manifest)))
-    assert (answer, len(troubles)) == ("unchecked", 2)
+    answer, problems = verify_answers(world, world.register(msgspec.json.encode(manifest)))
+    assert (answer, len(problems)) == ("unchecked", 2)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_the_registry_entry_is_compared(world: World, entry: bytes | None, answe
         place.unlink()
     else:
         place.write_bytes(entry)
-    assert found(world, digest) == (answer, [(answer, f"packs/{digest.hex}")])
+    assert verify_answers(world, digest) == (answer, [(answer, f"packs/{digest.hex}")])
 
 
 # --- what a manifest says besides ------------------------------------------------------------------------------------
@@ -184,7 +184,10 @@ def test_the_size_that_a_manifest_gives_an_input_is_held_against_its_content(
 
 def test_an_input_of_no_told_size_is_verified(world: World) -> None:
     entry = {"name": "in", "content_ref": world.other.blob(b"sixsix")}
-    assert verdict(world, world.register(changed(world, lambda one: one.update(inputs=[entry])))).answer == "verified"
+    assert (
+        verdict(world, world.register(changed(world, lambda manifest: manifest.update(inputs=[entry])))).answer
+        == "verified"
+    )
 
 
 @pytest.mark.parametrize("inside", [b'"version":"0.1",', b'"os":"linux",'], ids=["at the top", "deeper"])
@@ -192,8 +195,8 @@ def test_a_key_that_stands_twice_is_told(world: World, inside: bytes) -> None:
     raw = changed(world, dict)
     assert verdict(world, world.register(raw)).answer == "verified"
     got = verdict(world, world.register(raw.replace(inside, inside * 2)))
-    assert (got.answer, len(got.troubles)) == ("unchecked", 1)
-    assert "readers differ" in got.troubles[0].why
+    assert (got.answer, len(got.problems)) == ("unchecked", 1)
+    assert "readers differ" in got.problems[0].why
 
 
 UNKNOWN: dict[str, Callable[[dict[str, Any], str], object]] = {
@@ -209,14 +212,17 @@ def test_a_reference_in_a_field_that_is_not_known_is_looked_at_too(world: World,
     digest = world.register(changed(world, lambda value: UNKNOWN[where](value, ref)))
     assert verdict(world, digest).answer == "verified"
     world.damage(Digest.of(b"attached"), b"another")
-    assert found(world, digest) == ("modified", [("modified", ref)])
+    assert verify_answers(world, digest) == ("modified", [("modified", ref)])
     world.place(Digest.of(b"attached")).unlink()
-    assert found(world, digest) == ("unchecked", [("unchecked", ref)])
+    assert verify_answers(world, digest) == ("unchecked", [("unchecked", ref)])
 
 
 def test_a_digest_in_a_free_field_may_name_anything(world: World) -> None:
     step = {"type": "t", "tool": "t", "parameters": {"commit": str(Digest.of(b"never here"))}}
-    assert verdict(world, world.register(changed(world, lambda one: one.update(steps=[step])))).answer == "verified"
+    assert (
+        verdict(world, world.register(changed(world, lambda manifest: manifest.update(steps=[step])))).answer
+        == "verified"
+    )
 
 
 # --- which output a file is -------------------------------------------------------------------------------------------
@@ -236,10 +242,10 @@ def of(*outputs: tuple[str, Digest | str]) -> Manifest:
     [
         # The log's folder may not have been the workspace, so a path alone does not decide between two.
         (of(("x.md", A), ("out/x.md", B)), "out/x.md", "2 outputs of the pack are named x.md: out/x.md, x.md"),
-        (of(("x.md", A), ("out/x.md", A)), "out/x.md", Expected(name="out/x.md", digest=A)),
-        (of(("./out//x.md", A)), "out/x.md", Expected(name="./out//x.md", digest=A)),
-        (of(("out/x.md", A)), "elsewhere/x.md", Expected(name="out/x.md", digest=A)),
-        (of(("x.md", A), ("x.md", B)), "x.md", Expected(name="x.md", digest=B)),
+        (of(("x.md", A), ("out/x.md", A)), "out/x.md", ExpectedOutput(name="out/x.md", digest=A)),
+        (of(("./out//x.md", A)), "out/x.md", ExpectedOutput(name="./out//x.md", digest=A)),
+        (of(("out/x.md", A)), "elsewhere/x.md", ExpectedOutput(name="out/x.md", digest=A)),
+        (of(("x.md", A), ("x.md", B)), "x.md", ExpectedOutput(name="x.md", digest=B)),
         (of(("a/x.md", A), ("b/x.md", B)), "x.md", "2 outputs of the pack are named x.md: a/x.md, b/x.md"),
         (of(("a/x.md", A)), "y.md", "the pack has no output named y.md"),
         (of(("x.md", "sha256:short")), "x.md", "the hash of x.md is not understood"),
@@ -247,9 +253,9 @@ def of(*outputs: tuple[str, Digest | str]) -> Manifest:
     ],
 )
 def test_a_file_is_the_output_of_its_path_or_the_only_one_of_its_name(
-    manifest: Manifest, path: str, expected: Expected | str
+    manifest: Manifest, path: str, expected: ExpectedOutput | str
 ) -> None:
-    assert expected_of(manifest, path) == expected
+    assert expected_output(manifest, path) == expected
 
 
 def test_a_manifest_of_ours_is_verified_as_well(world: World) -> None:
@@ -264,15 +270,15 @@ def test_a_manifest_of_ours_is_verified_as_well(world: World) -> None:
 )
 def test_a_sidecar_does_not_make_a_file_another_output_than_the_one_whose_place_it_has(path: str, named: str) -> None:
     manifest = of(("a/x.md", A), ("b/x.md", B), ("x.md", Digest.of(b"c")))
-    told = expected_of(manifest, path, named)
-    assert isinstance(told, str)
-    assert "and it lies where" in told
+    reason = expected_output(manifest, path, named)
+    assert isinstance(reason, str)
+    assert "and it lies where" in reason
     same = of(("a/x.md", A), ("b/x.md", A), ("x.md", A))
-    assert isinstance(expected_of(same, path, named), Expected)
+    assert isinstance(expected_output(same, path, named), ExpectedOutput)
 
 
 def test_the_output_that_a_sidecar_names_decides() -> None:
     manifest = of(("x.md", A), ("out/x.md", B))
-    assert expected_of(manifest, "sub/x.md", "x.md") == Expected(name="x.md", digest=A)
-    assert expected_of(manifest, "elsewhere.d/x.md", "x.md") == Expected(name="x.md", digest=A)
-    assert isinstance(expected_of(manifest, "x.md", "none.md"), str)
+    assert expected_output(manifest, "sub/x.md", "x.md") == ExpectedOutput(name="x.md", digest=A)
+    assert expected_output(manifest, "elsewhere.d/x.md", "x.md") == ExpectedOutput(name="x.md", digest=A)
+    assert isinstance(expected_output(manifest, "x.md", "none.md"), str)

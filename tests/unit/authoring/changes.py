@@ -85,7 +85,7 @@ def _narrowing() -> Iterator[Step]:
     yield ((f"{SPEC}/challenge_required", True),)
     yield ((f"{SPEC}/eligibility_rules", {"<": [{"var": "request.context.age_days"}, 30]}),)
     yield from (((f"{SPEC}/decision_right", right),) for right in ("escalate", "recommend", "propose"))
-    yield from ((("/pack_meta/data_classification", one),) for one in ("CONFIDENTIAL", "RESTRICTED"))
+    yield from ((("/pack_meta/data_classification", level),) for level in ("CONFIDENTIAL", "RESTRICTED"))
 
 
 def _widening() -> Iterator[Step]:
@@ -108,16 +108,16 @@ def _widening() -> Iterator[Step]:
         yield (("/memory_layer/promotion_thresholds/auto_promote_confidence", round(0.95 - n / 40, 4)),)
         yield (("/pack_meta/tenant/shared_with", [f"tenant_{n}"]),)
         yield (("/evaluation_layer/release_gates/policy/max_delta", n / 20),)
-    adapters = [one["adapter_id"] for one in EXAMPLE["tooling_layer"]["adapter_registry"]]
+    adapters = [adapter["adapter_id"] for adapter in EXAMPLE["tooling_layer"]["adapter_registry"]]
     for adapter, mode in itertools.product(adapters[2:], MODES[:-1]):
         yield ((f"{ADAPTERS}/{adapter}/approval_mode", mode),)
         yield ((f"{SPEC}/approval_mode", mode),)
         yield ((f"{HIGH}/then/approval_mode", mode),)
     yield from ((change,) for change in _LOOSENED)
-    yield from (((at, None),) for at in _TAKEN_OUT)
+    yield from (((at, None),) for at in _REMOVED)
 
 
-# A rule for an intent that none was for: where no rule applies, a run may only read.
+# A rule for an intent without rules: where no rule applies, a run may only read.
 _NEW_INTENT = {
     **deny("R_NEW", {">": [VAR, 1]}),
     "applies_to": {"intent": "support.void"},
@@ -132,8 +132,8 @@ _LOOSENED: tuple[tuple[str, Any], ...] = (
     (f"{GATE}/when", False),
     (f"{RULES}/R_NEW", _NEW_INTENT),
 )
-_TAKEN_OUT = (
-    *(f"{GUARDRAILS}/redaction_rules/{one}" for one in ("pan", "credit_card")),
+_REMOVED = (
+    *(f"{GUARDRAILS}/redaction_rules/{kind}" for kind in ("pan", "credit_card")),
     f"{GUARDRAILS}/must_refuse/refund_without_identity",
     f"{GUARDRAILS}/must_escalate/fraud_signal_high",
     HIGH,
@@ -148,19 +148,19 @@ _TAKEN_OUT = (
     AMOUNT,
     f"{AMOUNT}/max",
     TARGET,
-    *(f"/evaluation_layer/release_gates/{one}" for one in ("policy", "safety")),
+    *(f"/evaluation_layer/release_gates/{metric}" for metric in ("policy", "safety")),
 )
 
 
-# What the base asks for above 3000, but not of a number, or not of the text "5000".
+# The base requires approval above 3000; these miss numbers, or the text "5000".
 _MISSING_SOME: tuple[Any, ...] = ({">": [VAR, "~"]}, {"!": [{"<=": [VAR, "B"]}]}, {"===": [VAR, "5000"]})
 
 
 def _altering() -> Iterator[Step]:
-    """Neither more nor less, but something else, or not to be told: no overlay may do it, and it is major."""
+    """Yield changes that neither narrow nor widen, or of unknown effect: major, and refused in an overlay."""
     for adapter in ("adp_orders", "adp_policy"):
         yield from (((f"{ADAPTERS}/{adapter}/approval_mode", mode),) for mode in MODES[1:])
-    for amount in _amounts(600):  # who had no role was denied, and would not be any more
+    for amount in _amounts(600):  # a request without a role was denied, and would be no longer
         yield ((f"{HIGH}/if", {">=": [VAR, amount]}),)
     for condition in _MISSING_SOME:
         yield ((f"{GATE}/when", condition),)
@@ -170,7 +170,7 @@ def _altering() -> Iterator[Step]:
     yield ((f"{SPEC}/version", "9.0.0"),)
     outcomes = EXAMPLE["decision_layer"]["decision_specs"][0]["allowed_outcomes"]
     for size in (1, 2):
-        yield from (((f"{SPEC}/allowed_outcomes", list(some)),) for some in itertools.combinations(outcomes, size))
+        yield from (((f"{SPEC}/allowed_outcomes", list(subset)),) for subset in itertools.combinations(outcomes, size))
     yield ((f"{SPEC}/allowed_outcomes", [*outcomes, "deferred"]),)
     yield ((f"{SPEC}/required_evidence", ["identity_verified"]),)
     yield ((f"{SPEC}/owner_role", "finance_lead"),)
@@ -194,7 +194,7 @@ NARROWING, WIDENING, ALTERING = tuple(_narrowing()), tuple(_widening()), tuple(_
 
 
 def overlay(*steps: Step, order: int = 0, name: str = "ov.staging") -> Overlay:
-    """An overlay of the example that makes these changes."""
+    """Make an overlay of the example with these changes."""
     return Overlay(
         overlay_id=name,
         overlay_version="1.0.0",

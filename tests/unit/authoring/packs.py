@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from contextplane.app.packs.lint import law_behind
-from contextplane.authoring.environment import Surroundings
-from contextplane.authoring.finding import Finding
-from contextplane.authoring.gates.table import judged
+from contextplane.authoring.artifacts import find_law
+from contextplane.authoring.environment import EnvironmentDescription
+from contextplane.authoring.gates.table import judge_pack
+from contextplane.authoring.law import Finding
 
 __all__ = ["CASES", "ENVIRONMENT", "EXAMPLE", "changed", "findings", "leaves", "part", "with_changes"]
 
 CASES = Path(__file__).resolve().parents[2] / "cases" / "context_pack"
 EXAMPLE: dict[str, Any] = json.loads((CASES / "support.json").read_text(encoding="utf-8"))
-ENVIRONMENT = Surroundings(
+ENVIRONMENT = EnvironmentDescription(
     endpoints=("internal://orders", "internal://policy", "internal://payments"),
     roles=("support_ops", "finance_lead"),
     ontologies=("ont.support@1.0.0",),
@@ -23,16 +23,16 @@ ENVIRONMENT = Surroundings(
     tenants=("tenant_acme_prod", "tenant_globex"),
     approval_ceiling="destructive",
 )
-"""Where the full example belongs."""
+"""The environment of the full example."""
 
 
 def with_changes(changes: list[Mapping[str, Any]], base: Any = None) -> Any:  # noqa: ANN401  any JSON
-    """The example after some changes: each sets a `value` at a JSON Pointer (`-` appends), or removes what is there."""
+    """Change the example: each change sets a `value` at a JSON Pointer (`-` appends), or removes the part."""
     pack: Any = copy.deepcopy(EXAMPLE if base is None else base)
     for change in changes:
-        *way, last = [step.replace("~1", "/").replace("~0", "~") for step in change["at"].split("/")[1:]]
+        *parents, last = [step.replace("~1", "/").replace("~0", "~") for step in change["at"].split("/")[1:]]
         parent: Any = pack
-        for step in way:
+        for step in parents:
             parent = parent[int(step)] if isinstance(parent, list) else parent[step]
         if "value" not in change:
             del parent[int(last) if isinstance(parent, list) else last]
@@ -48,7 +48,7 @@ def changed(at: str, value: object) -> Any:  # noqa: ANN401  any JSON
 
 
 def part(value: Any, at: str) -> Any:  # noqa: ANN401  any JSON
-    """What stands at a JSON Pointer."""
+    """Return the part at a JSON Pointer."""
     for step in at.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         value = value[int(name)] if isinstance(value, list) else value[name]
@@ -56,20 +56,20 @@ def part(value: Any, at: str) -> Any:  # noqa: ANN401  any JSON
 
 
 def leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  any JSON
-    """Every part that has none of its own, with its JSON Pointer."""
+    """Yield every part without parts of its own, after its JSON Pointer."""
     if isinstance(value, dict) and value:
-        for key, one in value.items():
-            yield from leaves(one, f"{at}/{key.replace('~', '~0').replace('/', '~1')}")
+        for key, member in value.items():
+            yield from leaves(member, f"{at}/{key.replace('~', '~0').replace('/', '~1')}")
     elif isinstance(value, list) and value:
-        for n, one in enumerate(value):
-            yield from leaves(one, f"{at}/{n}")
+        for n, element in enumerate(value):
+            yield from leaves(element, f"{at}/{n}")
     else:
         yield at, value
 
 
-def findings(value: Any, surroundings: Surroundings | None = ENVIRONMENT) -> list[Finding]:  # noqa: ANN401  any JSON
-    """What the gates say, without what nothing can tell yet. Every code is one that can be explained."""
-    findings = judged(value, surroundings).findings
-    for finding in findings:
-        assert law_behind(finding.code).code == finding.code
-    return [one for one in findings if one.code != "golden_cases_unstable"]
+def findings(value: Any, environment: EnvironmentDescription | None = ENVIRONMENT) -> list[Finding]:  # noqa: ANN401  any JSON
+    """Return the findings of the gates, without the one about golden cases. Every code can be explained."""
+    report = judge_pack(value, environment)
+    for finding in report.findings:
+        assert find_law(finding.code).code == finding.code
+    return [finding for finding in report.findings if finding.code != "golden_cases_unstable"]

@@ -3,22 +3,22 @@
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.tool_arguments import bounds, bounds_arguments, leaves_every_text
-from contextplane.model.context_pack import ArgConstraint
+from contextplane.authoring.tool_arguments import bounds_arguments, bounds_value, matches_every_text
+from contextplane.model.policy_layer import ArgConstraint
+from tests.support.cases import cases
 
 EXACT = 2**53 - 1
 
 
-def constraint(**said: Any) -> ArgConstraint:  # noqa: ANN401  any JSON
-    return msgspec.convert(said, ArgConstraint)
+def constraint(**fields: Any) -> ArgConstraint:  # noqa: ANN401  any JSON
+    return msgspec.convert(fields, ArgConstraint)
 
 
-@pytest.mark.parametrize(
-    "said",
+@cases(
+    "fields",
     [
         {"max": 50000},
         {"max": 0},
@@ -35,12 +35,12 @@ def constraint(**said: Any) -> ArgConstraint:  # noqa: ANN401  any JSON
     ],
     ids=str,
 )
-def test_what_refuses_a_value_bounds_an_argument(said: dict[str, Any]) -> None:
-    assert bounds(constraint(**said))
+def test_what_refuses_a_value_bounds_an_argument(fields: dict[str, Any]) -> None:
+    assert bounds_value(constraint(**fields))
 
 
-@pytest.mark.parametrize(
-    "said",
+@cases(
+    "fields",
     [
         {},
         {"required": True},
@@ -50,31 +50,31 @@ def test_what_refuses_a_value_bounds_an_argument(said: dict[str, Any]) -> None:
         {"max": EXACT},
         {"min": -EXACT, "max": EXACT, "required": True},
         *(
-            {"pattern": one}
-            for one in (".*", "^.*$", ".+", ".", "^", "$", "x*", "a?", "()", "[\\s\\S]*", "^ok$|.*", "\\S")
+            {"pattern": pattern}
+            for pattern in (".*", "^.*$", ".+", ".", "^", "$", "x*", "a?", "()", "[\\s\\S]*", "^ok$|.*", "\\S")
         ),
     ],
     ids=str,
 )
-def test_what_leaves_every_value_bounds_nothing(said: dict[str, Any]) -> None:
-    assert not bounds(constraint(**said))
+def test_what_leaves_every_value_bounds_nothing(fields: dict[str, Any]) -> None:
+    assert not bounds_value(constraint(**fields))
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\x85\u2028\u2029"), min_size=1, max_size=40))
 def test_no_pattern_that_a_text_escapes_is_taken_for_one_that_leaves_every_text(text: str) -> None:
-    escaped = "".join(one if one.isalnum() and one.isascii() else f"\\u{{{ord(one):x}}}" for one in text)
-    assert not leaves_every_text(f"^{escaped}$")
+    escaped = "".join(char if char.isalnum() and char.isascii() else f"\\u{{{ord(char):x}}}" for char in text)
+    assert not matches_every_text(f"^{escaped}$")
 
 
 def test_a_pattern_with_a_problem_is_told_elsewhere_and_bounds() -> None:
-    assert not leaves_every_text("(.*)*")
+    assert not matches_every_text("(.*)*")
 
 
 def of(**arguments: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON Schema
     return {"type": "object", "properties": arguments}
 
 
-@pytest.mark.parametrize(
+@cases(
     "schema",
     [
         of(amount={"type": "integer"}),
@@ -96,7 +96,7 @@ def test_a_schema_that_refuses_a_value_of_an_argument_bounds_it(schema: dict[str
     assert bounds_arguments(schema)
 
 
-@pytest.mark.parametrize(
+@cases(
     "schema",
     [
         {},

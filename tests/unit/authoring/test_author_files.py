@@ -9,15 +9,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.app.packs.template import starting_point
-from contextplane.authoring.gates.table import judged
-from contextplane.authoring.source_file import LARGEST, AuthorFile, AuthorFileTooLarge, read_json_file
+from contextplane.app.packs.template import template_text
+from contextplane.authoring.gates.table import judge_pack
+from contextplane.authoring.source_file import MAX_BYTES, AuthorFile, AuthorFileTooLarge, read_json_file
 from contextplane.authoring.yaml_reader import YamlRefused, read_yaml_file
 from contextplane.errors import ContextPlaneError
 from contextplane.model.json.canonical import canonical
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.pointer import pointer
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12)
@@ -64,16 +65,16 @@ def test_yaml_and_json_of_one_value_are_the_same_document(value: Any, flow: bool
     assert back.canonical == as_yaml.canonical
 
 
-def pointers(value: Any, way: tuple[str | int, ...] = ()) -> list[tuple[str, Any]]:  # noqa: ANN401  any JSON
+def pointers(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str, Any]]:  # noqa: ANN401  any JSON
     """Every part but the root, with the text that its place must begin with: its key, or itself."""
-    found: list[tuple[str, Any]] = []
+    places: list[tuple[str, Any]] = []
     if isinstance(value, dict):
-        for key, one in value.items():
-            found += [(pointer((*way, key)), key), *pointers(one, (*way, key))]
+        for key, member in value.items():
+            places += [(pointer((*path, key)), key), *pointers(member, (*path, key))]
     elif isinstance(value, list):
-        for n, one in enumerate(value):
-            found += [(pointer((*way, n)), one), *pointers(one, (*way, n))]
-    return found
+        for n, element in enumerate(value):
+            places += [(pointer((*path, n)), element), *pointers(element, (*path, n))]
+    return places
 
 
 def text_at(file: AuthorFile, lines: list[str], at: str) -> str:
@@ -85,13 +86,13 @@ def text_at(file: AuthorFile, lines: list[str], at: str) -> str:
 def test_at_the_place_of_a_part_stands_its_key_or_its_value_in_json(value: Any, indent: int | None) -> None:  # noqa: ANN401
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     file = read_json_file(text.encode())
-    for at, wanted in pointers(value):
+    for at, expected in pointers(value):
         begins = (
             "["
-            if isinstance(wanted, list)
+            if isinstance(expected, list)
             else "{"
-            if isinstance(wanted, dict)
-            else json.dumps(wanted, ensure_ascii=False)
+            if isinstance(expected, dict)
+            else json.dumps(expected, ensure_ascii=False)
         )
         assert text_at(file, text.split("\n"), at).startswith(begins)
 
@@ -108,9 +109,9 @@ PLAIN = st.recursive(
 def test_at_the_place_of_a_part_stands_its_key_or_its_value_in_yaml(value: Any, flow: bool) -> None:  # noqa: ANN401, FBT001
     text = yaml.safe_dump(value, allow_unicode=True, default_flow_style=flow, width=40)
     file = read_yaml_file(text.encode())
-    for at, wanted in pointers(value):
-        if isinstance(wanted, str):
-            assert text_at(file, text.split("\n"), at).startswith(wanted), at
+    for at, expected in pointers(value):
+        if isinstance(expected, str):
+            assert text_at(file, text.split("\n"), at).startswith(expected), at
 
 
 def test_a_part_that_is_missing_has_the_place_of_what_it_would_be_in() -> None:
@@ -120,7 +121,7 @@ def test_a_part_that_is_missing_has_the_place_of_what_it_would_be_in() -> None:
     assert (file.place("/nowhere").line, file.place("/nowhere").column) == (1, 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "line", "column", "words"),
     [
         ("a: !!python/object:os.system x", 1, 4, "tag"),
@@ -205,7 +206,7 @@ BOMB = "\n".join(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         BOMB.encode(),
@@ -235,7 +236,7 @@ def test_yaml_that_would_explode_or_cannot_be_kept_is_refused(data: bytes) -> No
 @pytest.mark.parametrize("read", [read_json_file, read_yaml_file])
 def test_a_file_that_is_larger_than_anybody_reviews_is_refused_before_it_is_read(read: Any) -> None:  # noqa: ANN401
     with pytest.raises(AuthorFileTooLarge):
-        read(b" " * (LARGEST + 1))
+        read(b" " * (MAX_BYTES + 1))
 
 
 @pytest.mark.parametrize(
@@ -258,11 +259,11 @@ def test_a_long_line_costs_no_more_than_many() -> None:
 @proves("context-pack:mvp:six-parts-suffice")
 @pytest.mark.parametrize("as_yaml", [True, False])
 def test_the_starting_point_passes_every_gate_in_both_forms(as_yaml: bool) -> None:  # noqa: FBT001
-    text = starting_point(as_yaml=as_yaml)
+    text = template_text(as_yaml=as_yaml)
     file = read_yaml_file(text) if as_yaml else read_json_file(text)
-    report = judged(file.value, ENVIRONMENT)
+    report = judge_pack(file.value, ENVIRONMENT)
     assert [finding for finding in report.findings if finding.code != "golden_cases_unstable"] == []
     assert isinstance(file.value, dict)
     assert set(EXAMPLE) <= set(file.value)
-    assert file.canonical == read_json_file(starting_point(as_yaml=False)).canonical
+    assert file.canonical == read_json_file(template_text(as_yaml=False)).canonical
     assert textwrap.dedent(text.decode()).startswith("#" if as_yaml else "{")

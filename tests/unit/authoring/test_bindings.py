@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from contextplane.authoring.suggest import nearest
+from contextplane.model.suggestion import did_you_mean
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 from tests.unit.authoring.packs import EXAMPLE, changed, findings, leaves, part, with_changes
 
 TEMPLATE = {
@@ -57,17 +58,17 @@ def test_all_kinds_of_edges_are_generated() -> None:
     "context-pack:failures:decision-binding-missing",
     "context-pack:failures:permission-target-missing",
 )
-@pytest.mark.parametrize(("at", "name"), NAMES, ids=[at for at, _ in NAMES])
-@pytest.mark.parametrize("other", ["{}_x", "x{}", "{}x"])
+@cases(("at", "name"), NAMES, ids=[at for at, _ in NAMES])
+@cases("other", ["{}_x", "x{}", "{}x"])
 def test_a_name_that_is_changed_on_one_end_of_an_edge_is_found(at: str, name: str, other: str) -> None:
-    found = findings(with_changes([{"at": at, "value": other.format(name)}], WHOLE))
-    assert [finding for finding in found if finding.severity == "error"], at
+    broken = with_changes([{"at": at, "value": other.format(name)}], WHOLE)
+    assert [finding for finding in findings(broken) if finding.severity == "error"], at
 
 
-@pytest.mark.parametrize("at", DEFINITIONS)
+@cases("at", DEFINITIONS)
 def test_a_part_that_others_name_and_that_is_taken_out_is_found(at: str) -> None:
-    found = findings(with_changes([{"at": at}], WHOLE))
-    assert [finding for finding in found if finding.severity == "error"], part(WHOLE, at)
+    broken = with_changes([{"at": at}], WHOLE)
+    assert [finding for finding in findings(broken) if finding.severity == "error"], part(WHOLE, at)
 
 
 RULES = "/policy_layer/policy_bundles/0/policy_dsl/rules"
@@ -150,7 +151,7 @@ def test_the_example_is_the_one_that_the_edges_are_generated_from() -> None:
 
 def test_many_misspelt_names_are_each_answered_from_the_names_around_them() -> None:
     known = [f"adp_{n:04}" for n in range(2_000)]
-    assert nearest("adp_1500x", known, "declare it") == "did you mean adp_1500?"
+    assert did_you_mean("adp_1500x", known, "declare it") == "did you mean adp_1500?"
     # To compare each with every other would take time by the square of their number.
-    assert nearest("xadp_0700", known, "declare it").startswith("declare it; known here: adp_0000, ")
-    assert nearest("dp_orders", ["adp_orders", "adp_policy"], "declare it") == "did you mean adp_orders?"
+    assert did_you_mean("xadp_0700", known, "declare it").startswith("declare it; known here: adp_0000, ")
+    assert did_you_mean("dp_orders", ["adp_orders", "adp_policy"], "declare it") == "did you mean adp_orders?"

@@ -5,16 +5,15 @@ from typing import Any
 
 import jsonschema_rs
 import msgspec
-import pytest
 
-from contextplane.app.packs.lint import law_behind
-from contextplane.authoring.artifacts import LAWS_OF, changes_between, judge
+from contextplane.authoring.artifacts import LAWS_OF, changes_between, find_law, judge
 from contextplane.authoring.gates import misplaced_content, security
 from contextplane.authoring.gates.schema import schema_of
-from contextplane.authoring.gates.table import GATES, Report, judged
+from contextplane.authoring.gates.table import GATES, Report, judge_pack
 from contextplane.authoring.version_class import required_bump
 from contextplane.model.artifact import FORMS, DecisionCatalog, Overlay, issuer_of
 from contextplane.model.context_pack import ContextPack
+from tests.support.cases import cases
 from tests.unit.authoring.changes import NARROWING, WIDENING, overlay
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, leaves, with_changes
 
@@ -29,10 +28,10 @@ def catalog_report(*changes: dict[str, Any]) -> Report:
     return judge("decision_catalog", with_changes(list(changes), CATALOG), ENVIRONMENT)
 
 
-def told(report: Report) -> list[tuple[str, str]]:
+def placed_codes(report: Report) -> list[tuple[str, str]]:
     for finding in report.findings:
-        assert law_behind(finding.code).code == finding.code
-    return [(one.code, one.at) for one in report.findings]
+        assert find_law(finding.code).code == finding.code
+    return [(finding.code, finding.at) for finding in report.findings]
 
 
 def test_the_example_passes_every_gate_and_is_what_it_says() -> None:
@@ -132,10 +131,10 @@ BREAKS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "at", "change"), BREAKS, ids=lambda value: value if isinstance(value, str) else "")
+@cases(("code", "at", "change"), BREAKS, ids=lambda value: value if isinstance(value, str) else "")
 def test_what_breaks_a_law_of_a_catalog_is_found_at_its_place(code: str, at: str, change: dict[str, Any]) -> None:
     report = catalog_report(change)
-    assert (code, at) in told(report)
+    assert (code, at) in placed_codes(report)
     assert not report.passed
 
 
@@ -175,7 +174,7 @@ def test_types_and_schema_accept_the_same_catalogs() -> None:
     assert refused
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "least"),
     [
         ({"at": "/intents/0/description", "value": "Money back."}, "patch"),
@@ -277,12 +276,10 @@ OVERLAY_BREAKS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("code", "at", "value"), OVERLAY_BREAKS, ids=lambda value: value if isinstance(value, str) else ""
-)
+@cases(("code", "at", "value"), OVERLAY_BREAKS, ids=lambda value: value if isinstance(value, str) else "")
 def test_what_breaks_a_law_of_an_overlay_is_found_at_its_place(code: str, at: str, value: dict[str, Any]) -> None:
     report = of_overlay(value)
-    assert (code, at) in told(report)
+    assert (code, at) in placed_codes(report)
     assert not report.passed
     assert TOKEN not in repr(report)
 
@@ -308,7 +305,7 @@ def test_an_overlay_that_narrows_and_breaks_the_pack_is_refused_by_the_law_that_
 
 def test_what_the_pack_lacked_before_is_not_held_against_the_overlay() -> None:
     base = with_changes([{"at": "/decision_layer/decision_specs/0/owner_role", "value": "nobody"}])
-    assert not judged(base, ENVIRONMENT).passed
+    assert not judge_pack(base, ENVIRONMENT).passed
     assert of_overlay(FINE, base).passed
 
 
@@ -319,5 +316,5 @@ def test_every_change_of_an_overlay_is_major_for_nobody_knows_what_it_loosens() 
 
 
 def test_a_pack_is_judged_as_ever() -> None:
-    assert judge("context_pack", EXAMPLE, ENVIRONMENT) == judged(EXAMPLE, ENVIRONMENT)
+    assert judge("context_pack", EXAMPLE, ENVIRONMENT) == judge_pack(EXAMPLE, ENVIRONMENT)
     assert msgspec.convert(FINE, Overlay).ref.pack_id == "ov.staging"

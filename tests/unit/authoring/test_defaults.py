@@ -11,21 +11,24 @@ from hypothesis import strategies as st
 from contextplane.authoring.iso_codes import currencies, timezones
 from contextplane.errors import ContextPlaneError
 from contextplane.model.context_pack import ContextPack
-from contextplane.trust.compatibility import Present, check_compatibility
+from contextplane.trust.compatibility import RuntimeCapabilities, check_compatibility
+from tests.support.cases import cases
 from tests.unit.authoring.packs import changed, findings
 
 DEFAULTS = "/pack_meta/environment_defaults"
 REQUIRES = "/contract_meta/compatibility/requires"
-HERE = Present(ontologies=("ont.support@1.0.0",))
+HERE = RuntimeCapabilities(ontologies=("ont.support@1.0.0",))
 
 
-def told(at: str, value: object) -> list[tuple[str, str, str]]:
+def codes_and_cures(at: str, value: object) -> list[tuple[str, str, str]]:
     return [
         (finding.code, finding.severity, finding.cure) for finding in findings(changed(at, value)) if finding.at == at
     ]
 
 
-VERSIONS = st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)).map(lambda one: ".".join(map(str, one)))
+VERSIONS = st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)).map(
+    lambda numbers: ".".join(map(str, numbers))
+)
 RANGES = st.builds("".join, st.tuples(st.sampled_from([">=", "<", "^", "~", "=", ">", "<="]), VERSIONS))
 
 
@@ -38,15 +41,15 @@ def test_a_range_is_refused_by_lint_exactly_when_this_runtime_would_refuse_the_p
         refused = False
     except ContextPlaneError:
         refused = True
-    found = [finding.code for finding in findings(pack) if finding.severity == "error"]
-    assert bool(found) is refused
-    assert set(found) <= {"runtime_out_of_range", "compatibility_range_invalid"}
+    errors = [finding.code for finding in findings(pack) if finding.severity == "error"]
+    assert bool(errors) is refused
+    assert set(errors) <= {"runtime_out_of_range", "compatibility_range_invalid"}
 
 
 @given(st.sampled_from(["gpu", "ont.support", "runtimes", "Runtime"]))
 def test_what_no_runtime_knows_is_refused_by_lint_and_by_the_runtime(name: str) -> None:
     at = f"{REQUIRES}/{name}"
-    assert [code for code, _, _ in told(at, ">=1.0.0")] == ["compatibility_unknown"]
+    assert [code for code, _, _ in codes_and_cures(at, ">=1.0.0")] == ["compatibility_unknown"]
     with pytest.raises(ContextPlaneError):
         check_compatibility(msgspec.convert(changed(at, ">=1.0.0"), ContextPack), HERE)
 
@@ -55,7 +58,7 @@ def test_what_no_runtime_knows_is_refused_by_lint_and_by_the_runtime(name: str) 
     "zone", ["UTC", "Etc/GMT+5", "Asia/Kolkata", "Asia/Calcutta", "America/Argentina/Buenos_Aires", "America/Coyhaique"]
 )
 def test_a_timezone_of_the_list_is_known(zone: str) -> None:
-    assert told(f"{DEFAULTS}/timezone", zone) == []
+    assert codes_and_cures(f"{DEFAULTS}/timezone", zone) == []
 
 
 @pytest.mark.parametrize(
@@ -63,14 +66,14 @@ def test_a_timezone_of_the_list_is_known(zone: str) -> None:
     [("Asia/Calcuta", "Asia/Calcutta"), ("Europe/Berlinn", "Europe/Berlin"), ("America/NewYork", "America/New_York")],
 )
 def test_a_misspelled_timezone_is_warned_of_with_the_one_that_was_meant(zone: str, meant: str) -> None:
-    assert told(f"{DEFAULTS}/timezone", zone) == [
+    assert codes_and_cures(f"{DEFAULTS}/timezone", zone) == [
         ("environment_default_unknown", "warning", f"did you mean {meant}?"),
     ]
 
 
 @pytest.mark.parametrize("zone", ["IST", "GMT+5", "localtime", "posix/UTC", "Mars/Olympus"])
 def test_what_is_no_timezone_of_iana_is_warned_of(zone: str) -> None:
-    assert [code for code, _, _ in told(f"{DEFAULTS}/timezone", zone)] == ["environment_default_unknown"]
+    assert [code for code, _, _ in codes_and_cures(f"{DEFAULTS}/timezone", zone)] == ["environment_default_unknown"]
 
 
 def test_the_lists_are_whole_and_every_name_has_the_form_of_its_field() -> None:
@@ -85,12 +88,12 @@ def test_the_lists_are_whole_and_every_name_has_the_form_of_its_field() -> None:
 
 @pytest.mark.parametrize("currency", ["EUE", "INT", "BTC", "ABC"])
 def test_what_is_no_currency_is_warned_of(currency: str) -> None:
-    assert [(code, severity) for code, severity, _ in told(f"{DEFAULTS}/currency", currency)] == [
+    assert [(code, severity) for code, severity, _ in codes_and_cures(f"{DEFAULTS}/currency", currency)] == [
         ("environment_default_unknown", "warning"),
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "language",
     [
         *("en", "en-IN", "hi", "zh-Hant-TW", "zh-cmn-Hans-CN", "sl-rozaj-biske", "de-CH-1901", "es-419", "kok"),
@@ -98,10 +101,10 @@ def test_what_is_no_currency_is_warned_of(currency: str) -> None:
     ],
 )
 def test_a_language_of_bcp_47_has_the_form(language: str) -> None:
-    assert told(f"{DEFAULTS}/language", language) == []
+    assert codes_and_cures(f"{DEFAULTS}/language", language) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "language",
     [
         "EN",
@@ -121,14 +124,14 @@ def test_a_language_of_bcp_47_has_the_form(language: str) -> None:
     ],
 )
 def test_what_is_no_language_of_bcp_47_is_refused(language: str) -> None:
-    assert [(code, severity) for code, severity, _ in told(f"{DEFAULTS}/language", language)] == [
+    assert [(code, severity) for code, severity, _ in codes_and_cures(f"{DEFAULTS}/language", language)] == [
         ("schema_value_wrong", "error"),
     ]
 
 
 @pytest.mark.parametrize("region", ["ap-south-1", "IN", "westeurope", "eu"])
 def test_a_region_is_a_country_or_a_place_of_a_provider(region: str) -> None:
-    assert told(f"{DEFAULTS}/region", region) == []
+    assert codes_and_cures(f"{DEFAULTS}/region", region) == []
 
 
 RULE = "/policy_layer/policy_bundles/0/policy_dsl/rules/0"
@@ -157,5 +160,5 @@ def test_a_rule_that_does_the_same_in_either_branch_is_warned_of(
 ) -> None:
     rule = {"rule_id": "R", "applies_to": {"intent": "support.refund"}, "if": {"==": [{"var": "request.context.x"}, 1]}}
     pack = changed(RULE, {**rule, "then": then, "else": otherwise, "rationale": "Because."})
-    found = [(finding.at, finding.severity) for finding in findings(pack) if finding.code == "rule_indifferent"]
-    assert found == ([(f"{RULE}/else", "warning")] if warned else [])
+    warnings = [(finding.at, finding.severity) for finding in findings(pack) if finding.code == "rule_indifferent"]
+    assert warnings == ([(f"{RULE}/else", "warning")] if warned else [])

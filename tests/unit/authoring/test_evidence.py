@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
-from contextplane.authoring.evidence import singular, spelled
+from contextplane.authoring.evidence import default_evidence_name, singular
+from tests.support.cases import cases
 from tests.unit.authoring.packs import EXAMPLE, findings, with_changes
 
 MODES = ("read_only", "local_write", "network", "delegated", "destructive")
@@ -12,8 +11,8 @@ SPEC = "/decision_layer/decision_specs/0"
 PAYMENTS = "/tooling_layer/adapter_registry/2/approval_mode"
 
 
-@pytest.mark.parametrize(
-    ("many", "one"),
+@cases(
+    ("plural", "expected"),
     [
         *(
             ("orders", "order"),
@@ -26,21 +25,21 @@ PAYMENTS = "/tooling_layer/adapter_registry/2/approval_mode"
         *(("caches", "cache"), ("statuses", "status"), ("warehouses", "warehouse"), ("clauses", "clause")),
     ],
 )
-def test_of_many_things_one_is_named(many: str, one: str) -> None:
-    assert singular(many) == one
-    assert singular(one) == one
+def test_of_many_things_one_is_named(plural: str, expected: str) -> None:
+    assert singular(plural) == expected
+    assert singular(expected) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "word", ["status", "address", "analysis", "order_status", "news", "series", "canvas", "sms", "gps", "s", "", "crm"]
 )
 def test_a_word_that_means_one_stays_as_it_is(word: str) -> None:
     assert singular(word) == word
-    assert spelled(f"adp_{word}", "lookup") == f"{word}_lookup"
+    assert default_evidence_name(f"adp_{word}", "lookup") == f"{word}_lookup"
 
 
-def told(tool: str, decision: str) -> set[str]:
-    """What is said of evidence that a tool of this mode gives, for a decision of that one."""
+def evidence_causes(tool: str, decision: str) -> set[str]:
+    """Return the causes of findings about evidence from a tool of one mode, for a decision of another."""
     changes: Any = [
         {"at": PAYMENTS, "value": tool},
         {"at": f"{SPEC}/approval_mode", "value": decision},
@@ -51,16 +50,16 @@ def told(tool: str, decision: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("decision", MODES)
-@pytest.mark.parametrize("tool", MODES)
+@cases("decision", MODES)
+@cases("tool", MODES)
 def test_what_a_tool_gives_that_acts_is_there_before_a_decision_only_when_that_may_do_more(
     tool: str, decision: str
 ) -> None:
     reads = tool in {"read_only", "network"}
-    assert bool(told(tool, decision)) is not (reads or MODES.index(tool) < MODES.index(decision))
+    assert bool(evidence_causes(tool, decision)) is not (reads or MODES.index(tool) < MODES.index(decision))
 
 
 def test_it_is_said_that_the_tool_comes_too_late() -> None:
-    (cause,) = told("destructive", "destructive")
+    (cause,) = evidence_causes("destructive", "destructive")
     assert cause.startswith("only adp_payments.issue_refund gives 'payment_issue_refund'")
     assert findings(EXAMPLE) == []

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextplane.authoring.gates.schema import SCHEMAS, schema_of
-from contextplane.authoring.gates.table import LAWS, judged
-from contextplane.authoring.overlay.apply import OverlayUnsafe, resolved_view
+from contextplane.authoring.gates.table import LAWS, judge_pack
+from contextplane.authoring.overlay.resolved_view import OverlayUnsafe, resolve_view
 from contextplane.authoring.subject import Subject
 from contextplane.model.artifact import Overlay
 from contextplane.model.context_pack import ContextPack
 from tests.spec.manifest import ROOT, proves
+from tests.support.cases import cases
 from tests.unit.authoring.changes import NARROWING, overlay
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, changed, findings, leaves, part, with_changes
 
@@ -28,8 +29,8 @@ LISTS = (
 )
 
 
-def told(pack: Any) -> set[tuple[str, str, str]]:  # noqa: ANN401  any JSON
-    """What was found, without positions: neither in the place nor in the words."""
+def findings_without_positions(pack: Any) -> set[tuple[str, str, str]]:  # noqa: ANN401  any JSON
+    """Return the findings without positions, neither in the place nor in the words."""
     strip = str.maketrans("", "", "0123456789")
     return {(finding.code, finding.at.translate(strip), finding.cause.translate(strip)) for finding in findings(pack)}
 
@@ -39,13 +40,13 @@ def test_the_order_of_parts_does_not_change_what_is_found(data: st.DataObject, c
     pack = with_changes(case["changes"])
     shuffled = copy.deepcopy(pack)
     for path in LISTS:
-        *way, last = path.split("/")
+        *parents, last = path.split("/")
         parent = shuffled
-        for step in way:
+        for step in parents:
             parent = parent.get(step, {}) if isinstance(parent, dict) else {}
         if isinstance(parent, dict) and isinstance(parent.get(last), list):
             parent[last] = data.draw(st.permutations(parent[last]))
-    assert told(shuffled) == told(pack)
+    assert findings_without_positions(shuffled) == findings_without_positions(pack)
 
 
 def test_many_conditions_of_many_cases_share_what_may_be_tried_and_the_rest_cannot_be_told() -> None:
@@ -53,8 +54,8 @@ def test_many_conditions_of_many_cases_share_what_may_be_tried_and_the_rest_cann
     facts = [{"var": f"request.context.v{n}"} for n in range(12)]
     never = {"or": [{"and": [{">": [fact, 5]}, {"<": [fact, 3]}]} for fact in facts]}
     many = [{**part(EXAMPLE, f"{rules}/1"), "rule_id": f"R_{n}", "if": never} for n in range(60)]
-    found = findings(with_changes([{"at": f"{rules}/-", "value": one} for one in many]))
-    untold = [finding for finding in found if finding.code == "rule_unreachable"]
+    crowded = with_changes([{"at": f"{rules}/-", "value": rule} for rule in many])
+    untold = [finding for finding in findings(crowded) if finding.code == "rule_unreachable"]
     assert {finding.severity for finding in untold} == {"unknown"}
     assert len(untold) == len(many)
 
@@ -63,19 +64,19 @@ def test_many_conditions_of_many_cases_share_what_may_be_tried_and_the_rest_cann
 @settings(max_examples=20)
 def test_the_order_of_laws_does_not_change_what_is_found(laws: list[Any], case: dict[str, Any]) -> None:
     pack = with_changes(case["changes"])
-    report = judged(pack, ENVIRONMENT)
+    report = judge_pack(pack, ENVIRONMENT)
     if report.not_run:
         return
     subject = Subject(msgspec.convert(pack, type=ContextPack), pack, ENVIRONMENT)
-    found = [finding for law in laws for finding in law.findings(subject)]
-    assert sorted(map(repr, found)) == sorted(map(repr, report.findings))
+    reordered = [finding for law in laws for finding in law.findings(subject)]
+    assert sorted(map(repr, reordered)) == sorted(map(repr, report.findings))
 
 
-@pytest.mark.parametrize("case", BREAKS[::7], ids=lambda case: case["note"])
+@cases("case", BREAKS[::7], ids=lambda case: case["note"])
 def test_judging_changes_nothing_and_says_the_same_again(case: dict[str, Any]) -> None:
     pack = with_changes(case["changes"])
     before = json.dumps(pack)
-    assert judged(pack, ENVIRONMENT) == judged(copy.deepcopy(pack), ENVIRONMENT)
+    assert judge_pack(pack, ENVIRONMENT) == judge_pack(copy.deepcopy(pack), ENVIRONMENT)
     assert json.dumps(pack) == before
 
 
@@ -102,7 +103,7 @@ PARENTS = sorted({"/".join(at.split("/")[:n]) for at in PLACES for n in range(2,
 
 
 def agree(pack: Any, document: type[msgspec.Struct]) -> bool:  # noqa: ANN401  any JSON
-    """Whether the types and the schema say the same, and what."""
+    """Return whether the types accept a document, and assert that the schema agrees."""
     try:
         msgspec.convert(pack, type=document)
         typed = True
@@ -113,7 +114,7 @@ def agree(pack: Any, document: type[msgspec.Struct]) -> bool:  # noqa: ANN401  a
 
 
 @proves("context-pack:references:pack-type")
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@cases("value", VALUES, ids=repr)
 def test_types_and_schema_accept_the_same_packs_whatever_is_changed(value: Any) -> None:  # noqa: ANN401  any JSON
     validator = jsonschema_rs.Draft202012Validator(schema_of(ContextPack))
     refused = 0
@@ -129,14 +130,14 @@ def test_types_and_schema_accept_the_same_packs_whatever_is_changed(value: Any) 
     assert refused
 
 
-@pytest.mark.parametrize("at", [*PLACES, *PARENTS])
+@cases("at", [*PLACES, *PARENTS])
 def test_types_and_schema_agree_when_a_part_is_missing_or_renamed(at: str) -> None:
     agree(with_changes([{"at": at}]), ContextPack)
     if not at.rpartition("/")[2].isdigit():
         agree(with_changes([{"at": f"{at}_x", "value": 1}]), ContextPack)
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@cases("value", VALUES, ids=repr)
 def test_types_and_schema_accept_the_same_overlays(value: Any) -> None:  # noqa: ANN401  any JSON
     document = msgspec.to_builtins(overlay(NARROWING[0]))
     assert agree(document, Overlay)
@@ -154,11 +155,11 @@ def test_the_schemas_that_are_checked_in_are_those_of_the_types_and_the_example_
         jsonschema_rs.meta.validate(written)
     validator = jsonschema_rs.Draft202012Validator(json.loads((folder / "context-pack.v2.schema.json").read_text()))
     assert validator.is_valid(EXAMPLE)
-    assert judged(EXAMPLE).passed
+    assert judge_pack(EXAMPLE).passed
 
 
 @proves("context-pack:layer-examples:each-example-validates")
-@pytest.mark.parametrize("layer", list(EXAMPLE))
+@cases("layer", list(EXAMPLE))
 def test_each_layer_of_the_example_is_one_by_the_schema(layer: str) -> None:
     whole = schema_of(ContextPack)
     part = whole["$defs"]["ContextPack"]["properties"][layer]
@@ -167,13 +168,13 @@ def test_each_layer_of_the_example_is_one_by_the_schema(layer: str) -> None:
 
 def test_personal_numbers_are_told_by_whoever_knows_them_and_otherwise_it_is_said_that_nobody_could() -> None:
     pack = changed("/tone_and_comms/do/0", "never repeat 2341 2341 2346 to anybody")
-    unknown = [finding for finding in judged(pack).findings if finding.code == "personal_number_present"]
+    unknown = [finding for finding in judge_pack(pack).findings if finding.code == "personal_number_present"]
     assert [finding.severity for finding in unknown] == ["unknown"]
-    known = judged(pack, identify=lambda text: "Aadhaar number" if text == "2341 2341 2346" else None).findings
+    known = judge_pack(pack, identify=lambda text: "Aadhaar number" if text == "2341 2341 2346" else None).findings
     assert [finding.severity for finding in known if finding.code == "personal_number_present"] == ["error"]
     assert not [
         finding
-        for finding in judged(pack, identify=lambda _: None).findings
+        for finding in judge_pack(pack, identify=lambda _: None).findings
         if finding.code == "personal_number_present"
     ]
 
@@ -181,7 +182,7 @@ def test_personal_numbers_are_told_by_whoever_knows_them_and_otherwise_it_is_sai
 def test_what_belongs_in_no_pack_belongs_in_no_overlay() -> None:
     note = (("/policy_layer/guardrails/must_refuse/x", {"id": "x", "message": "TODO: ask"}),)
     with pytest.raises(OverlayUnsafe, match="operator_note_present"):
-        resolved_view(EXAMPLE, [overlay(note)])
+        resolve_view(EXAMPLE, [overlay(note)])
 
 
 @given(st.text(alphabet="ghp_abAB12-:=\n ", max_size=40), st.integers(0, 600_000))

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.environment import Surroundings
-from contextplane.authoring.finding import without_secrets
-from contextplane.authoring.gates.schema import first_parts, form_problems, typed_or_problems
+from contextplane.authoring.environment import EnvironmentDescription
+from contextplane.authoring.gates.schema import schema_violations, truncate_document, typed_or_problems
+from contextplane.authoring.law import redact_secrets
 from contextplane.authoring.pointer_position import json_place
-from contextplane.authoring.positions import Lines, json_offsets
-from contextplane.authoring.suggest import nearest
+from contextplane.authoring.positions import LineTable, json_offsets
 from contextplane.model.invoke import RunContext
+from contextplane.model.suggestion import did_you_mean
 from tests.unit.compiler.scenario import CASE, put
 
 NAMES = st.text('ab/~"\\é0', max_size=3)
@@ -33,7 +33,7 @@ def size(value: Any) -> int:  # noqa: ANN401  any JSON
 def is_part_of(part: Any, whole: Any) -> bool:  # noqa: ANN401  any JSON
     """Whether each of its lists begins like the other, and each of its objects has members of the other."""
     if isinstance(part, dict):
-        return bool(part) is bool(whole) and all(is_part_of(one, whole[name]) for name, one in part.items())
+        return bool(part) is bool(whole) and all(is_part_of(member, whole[name]) for name, member in part.items())
     if isinstance(part, list):
         return bool(part) is bool(whole) and all(map(is_part_of, part, whole))
     return bool(part == whole)
@@ -41,7 +41,7 @@ def is_part_of(part: Any, whole: Any) -> bool:  # noqa: ANN401  any JSON
 
 @given(DOCUMENTS, st.integers(1, 30))
 def test_the_first_parts_of_a_document_are_parts_of_it_and_nothing_becomes_empty(value: Any, most: int) -> None:  # noqa: ANN401
-    part, is_whole = first_parts(value, most, ())
+    part, is_whole = truncate_document(value, most, ())
     assert is_part_of(part, value)
     assert is_whole is (part == value)
     assert is_whole or size(value) > most
@@ -53,7 +53,7 @@ def test_no_more_parts_are_taken_than_was_said_and_fields_stay_wherever_they_sta
         **{f"x{n}": n for n in range(1000)},
         "last": {"known": 1},
     }
-    part, is_whole = first_parts(value, 300, {"last", "known"})
+    part, is_whole = truncate_document(value, 300, {"last", "known"})
     assert not is_whole
     assert isinstance(part, dict)
     assert part["last"] == {"known": 1}
@@ -61,21 +61,21 @@ def test_no_more_parts_are_taken_than_was_said_and_fields_stay_wherever_they_sta
 
 
 def test_of_many_problems_so_many_are_told_and_that_there_are_more() -> None:
-    violations = [violation for _, violation in form_problems({"endpoints": [1] * 300_000}, Surroundings)]
+    violations = [violation for _, violation in schema_violations({"endpoints": [1] * 300_000}, EnvironmentDescription)]
     assert len(violations) == 201
     assert violations[-1].cause == "there are more than 200 problems; the rest is not listed"
 
 
 def test_that_only_the_first_parts_were_looked_through_is_told_beside_what_is_wrong_there() -> None:
     value = put(CASE["run_context"], {"/metadata": {f"k{n}": n for n in range(60_000)}, "/surplus": 1, "/locale": 2})
-    told = [(violation.at, violation.cause) for _, violation in form_problems(value, RunContext)]
-    assert sorted(at for at, _ in told) == ["", "/locale", "/surplus"]
-    assert told[-1][1] == "this is so large that only its first parts were looked through"
+    violations = [violation for _, violation in schema_violations(value, RunContext)]
+    assert sorted(violation.at for violation in violations) == ["", "/locale", "/surplus"]
+    assert violations[-1].cause == "this is so large that only its first parts were looked through"
 
 
 @pytest.mark.parametrize("count", [10, 5_000, 30_000, 60_000])
 def test_what_is_wrong_behind_the_parts_that_are_looked_through_is_told_with_its_place(count: int) -> None:
-    findings = typed_or_problems({"endpoints": ["internal://x"] * count + [7]}, Surroundings)
+    findings = typed_or_problems({"endpoints": ["internal://x"] * count + [7]}, EnvironmentDescription)
     assert isinstance(findings, tuple)
     assert [(finding.at, finding.code, finding.severity) for finding in findings] == [
         (f"/endpoints/{count}", "schema_type_wrong" if count < 50_000 else "schema_value_wrong", "error")
@@ -84,8 +84,8 @@ def test_what_is_wrong_behind_the_parts_that_are_looked_through_is_told_with_its
 
 def test_a_name_without_end_is_told_by_its_length_and_is_near_to_none() -> None:
     name = "k" * 1_000_000
-    assert without_secrets(f"/request/{name}/x", is_pointer=True) == "/request/(a name of 1000000 characters)/x"
-    assert nearest(name, ["kk", "request"], "remove it").startswith("remove it")
+    assert redact_secrets(f"/request/{name}/x", is_pointer=True) == "/request/(a name of 1000000 characters)/x"
+    assert did_you_mean(name, ["kk", "request"], "remove it").startswith("remove it")
 
 
 @given(DOCUMENTS, st.sampled_from([None, 1, "\t"]), st.booleans())
@@ -95,7 +95,7 @@ def test_a_place_that_is_looked_for_alone_is_the_one_in_the_table_of_all(
     escaped: bool,  # noqa: FBT001
 ) -> None:
     data = json.dumps(value, indent=indent, ensure_ascii=escaped).encode()
-    table, lines = json_offsets(data), Lines(data)
+    table, lines = json_offsets(data), LineTable(data)
     for at, offset in table.items():
         assert json_place(data, at) == lines.place(offset)
         for beyond in ("/none", "/9", "/01", "/", "/x/y"):

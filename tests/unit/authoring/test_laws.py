@@ -6,17 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.packs.lint import LawUnknown, law_behind
-from contextplane.authoring.environment import Surroundings
-from contextplane.authoring.gates.table import EVERY_LAW, GATES, judged
+from contextplane.authoring.artifacts import LawUnknown, find_law
+from contextplane.authoring.environment import EnvironmentDescription
+from contextplane.authoring.gates.table import EVERY_LAW, GATES, judge_pack
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, findings, with_changes
 
 BREAKS: list[dict[str, Any]] = json.loads((CASES / "breaks.json").read_text(encoding="utf-8"))
 KEEPS: list[dict[str, Any]] = json.loads((CASES / "keeps.json").read_text(encoding="utf-8"))
 
 
-def surroundings(case: dict[str, Any]) -> Surroundings:
+def environment(case: dict[str, Any]) -> EnvironmentDescription:
     return msgspec.structs.replace(ENVIRONMENT, **case.get("environment", {}))
 
 
@@ -58,15 +59,16 @@ def surroundings(case: dict[str, Any]) -> Surroundings:
     "context-pack:gates:security-no-secrets",
     "context-pack:gates:security-no-unrestricted-surface",
 )
-@pytest.mark.parametrize("case", BREAKS, ids=lambda case: case["note"])
+@cases("case", BREAKS, ids=lambda case: case["note"])
 def test_what_breaks_a_law_is_found_with_its_place(case: dict[str, Any]) -> None:
-    found = findings(with_changes(case["changes"]), surroundings(case))
-    told = [(finding.code, finding.at, finding.severity) for finding in found]
-    assert (case["code"], case["at"], case["severity"]) in told
+    broken = findings(with_changes(case["changes"]), environment(case))
+    assert (case["code"], case["at"], case["severity"]) in [
+        (finding.code, finding.at, finding.severity) for finding in broken
+    ]
 
 
 @proves("context-pack:intelligence-refs:embedding-keys-optional")
-@pytest.mark.parametrize("case", KEEPS, ids=lambda case: case["note"])
+@cases("case", KEEPS, ids=lambda case: case["note"])
 def test_a_reasonable_pack_breaks_no_law(case: dict[str, Any]) -> None:
     pack = with_changes(case["changes"])
     assert [finding for finding in findings(pack) if finding.severity == "error"] == []
@@ -74,23 +76,23 @@ def test_a_reasonable_pack_breaks_no_law(case: dict[str, Any]) -> None:
 
 def test_tiers_that_live_equally_long_are_in_order_also_beside_some_that_are_not() -> None:
     lives: list[Any] = [
-        {"at": f"/memory_layer/memory_policy/tier_ttls/{one}", "value": "2h"} for one in ("episodic", "semantic")
+        {"at": f"/memory_layer/memory_policy/tier_ttls/{tier}", "value": "2h"} for tier in ("episodic", "semantic")
     ]
     working = {"at": "/memory_layer/memory_policy/tier_ttls/working", "value": "3h"}
     assert not [finding for finding in findings(with_changes(lives)) if finding.code == "memory_tiers_disordered"]
-    told = [
+    places = [
         finding.at for finding in findings(with_changes([*lives, working])) if finding.code == "memory_tiers_disordered"
     ]
-    assert told == ["/memory_layer/memory_policy/tier_ttls/working"]
+    assert places == ["/memory_layer/memory_policy/tier_ttls/working"]
 
 
 def test_every_law_has_a_case_that_breaks_it() -> None:
-    told_elsewhere = {"golden_cases_unstable"}
-    assert {case["code"] for case in BREAKS} | told_elsewhere == {law.code for law in EVERY_LAW}
+    tested_elsewhere = {"golden_cases_unstable"}
+    assert {case["code"] for case in BREAKS} | tested_elsewhere == {law.code for law in EVERY_LAW}
 
 
 def test_the_full_example_passes_every_gate_and_what_cannot_be_told_is_said() -> None:
-    report = judged(EXAMPLE, ENVIRONMENT)
+    report = judge_pack(EXAMPLE, ENVIRONMENT)
     assert report.passed
     assert [(finding.gate, finding.code, finding.severity) for finding in report.findings] == [
         ("replay", "golden_cases_unstable", "unknown")
@@ -98,14 +100,14 @@ def test_the_full_example_passes_every_gate_and_what_cannot_be_told_is_said() ->
 
 
 def test_a_wrong_form_stops_the_other_gates_and_the_report_says_so() -> None:
-    report = judged(with_changes([{"at": "/pack_meta/ttl_seconds", "value": "long"}]))
+    report = judge_pack(with_changes([{"at": "/pack_meta/ttl_seconds", "value": "long"}]))
     assert not report.passed
     assert report.not_run == GATES[1:]
 
 
-@pytest.mark.parametrize("law", EVERY_LAW, ids=lambda law: str(law.code))
+@cases("law", EVERY_LAW, ids=lambda law: str(law.code))
 def test_every_law_can_be_explained_in_one_sentence(law: Any) -> None:  # noqa: ANN401  of any subject
-    text = law_behind(law.code).text
+    text = find_law(law.code).text
     assert text.endswith(".")
     assert "\n" not in text
     assert len(text) > len("It holds.")
@@ -114,13 +116,14 @@ def test_every_law_can_be_explained_in_one_sentence(law: Any) -> None:  # noqa: 
 def test_codes_are_unique_and_an_unknown_one_is_answered_with_the_nearest() -> None:
     assert len({law.code for law in EVERY_LAW}) == len(EVERY_LAW)
     with pytest.raises(LawUnknown) as caught:
-        law_behind("rule_unreachabel")
+        find_law("rule_unreachabel")
     assert caught.value.hint == "did you mean rule_unreachable?"
 
 
-@pytest.mark.parametrize("layer", [name for name in EXAMPLE if name != "task_layer"])
+@cases("layer", [name for name in EXAMPLE if name != "task_layer"])
 def test_a_missing_layer_is_named(layer: str) -> None:
-    (finding,) = [one for one in findings(with_changes([{"at": f"/{layer}"}])) if one.severity == "error"]
+    broken = with_changes([{"at": f"/{layer}"}])
+    (finding,) = [finding for finding in findings(broken) if finding.severity == "error"]
     assert (finding.code, finding.at) == ("schema_part_missing", f"/{layer}")
     assert layer in finding.cause
 
@@ -136,8 +139,8 @@ def test_a_value_of_the_wrong_form_is_shown_unless_it_is_a_secret() -> None:
 
 def test_many_problems_of_form_are_told_at_once_and_their_number_is_bounded() -> None:
     pack = with_changes([{"at": f"/extra_{n}", "value": 1} for n in range(150)])
-    found = findings({**pack, "pack_meta": {}, "memory_layer": {}})
-    assert {"/pack_meta/pack_id", "/memory_layer/memory_policy", "/extra_149"} <= {finding.at for finding in found}
+    many = findings({**pack, "pack_meta": {}, "memory_layer": {}})
+    assert {"/pack_meta/pack_id", "/memory_layer/memory_policy", "/extra_149"} <= {finding.at for finding in many}
     rules = [{"rule_id": "bad id", "applies_to": {}, "if": 1, "then": 2}] * 500
     crowded = findings(with_changes([{"at": "/policy_layer/policy_bundles/0/policy_dsl/rules", "value": rules}]))
     assert any("not listed" in finding.cause for finding in crowded)

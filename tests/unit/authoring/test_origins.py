@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.overlay.apply import resolved_view
+from contextplane.authoring.overlay.resolved_view import resolve_view
 from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import Overlay
 from tests.unit.authoring.changes import ADAPTERS, GATE, GUARDRAILS, NARROWING, REFUND, Step, overlay
@@ -28,14 +28,14 @@ def documents(overlays: list[Overlay]) -> dict[str, Any]:
 
 
 def test_after_an_entry_was_taken_out_the_others_are_where_they_were() -> None:
-    view = resolved_view(EXAMPLE, [overlay((("/tooling_layer/permissions/adp_orders.lookup", None),))])
+    view = resolve_view(EXAMPLE, [overlay((("/tooling_layer/permissions/adp_orders.lookup", None),))])
     origin = view.origins.of("/tooling_layer/permissions/0/capability")
     assert (origin.overlay, origin.at) == ("", "/tooling_layer/permissions/1/capability")
 
 
 def test_what_an_overlay_put_in_is_in_the_overlay() -> None:
     step = ((f"{GUARDRAILS}/redaction_rules/aadhaar", "aadhaar"), (f"{GATE}/ttl_seconds", 60))
-    view = resolved_view(EXAMPLE, [overlay(step)])
+    view = resolve_view(EXAMPLE, [overlay(step)])
     assert view.origins.of("/policy_layer/guardrails/redaction_rules/2").at == "/changes/0/value"
     assert view.origins.of("/policy_layer/approval_gates/0/ttl_seconds").at == "/changes/1/value"
     assert view.origins.of("/policy_layer/approval_gates/0/ttl_seconds").overlay == "ov.staging@1.0.0"
@@ -43,7 +43,7 @@ def test_what_an_overlay_put_in_is_in_the_overlay() -> None:
 
 
 def test_what_is_missing_because_an_overlay_took_it_out_is_in_the_overlay() -> None:
-    view = resolved_view(EXAMPLE, [overlay(((f"{GATE}/when", None),))])
+    view = resolve_view(EXAMPLE, [overlay(((f"{GATE}/when", None),))])
     origin = view.origins.of("/policy_layer/approval_gates/0/when")
     assert (origin.overlay, origin.at) == ("ov.staging@1.0.0", "/changes/0")
 
@@ -52,7 +52,7 @@ def test_what_is_missing_because_an_overlay_took_it_out_is_in_the_overlay() -> N
 def test_every_part_is_the_same_as_what_stands_at_its_origin(steps: list[Step]) -> None:
     overlays = [overlay(step, order=n, name=f"ov.n{n}") for n, step in enumerate(steps)]
     try:
-        view = resolved_view(EXAMPLE, overlays)
+        view = resolve_view(EXAMPLE, overlays)
     except ContextPlaneError:
         return  # two that do not go together
     known = documents(overlays)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from contextplane.authoring.overlay.apply import OverlayWidens, resolved_view
+from contextplane.authoring.overlay.resolved_view import OverlayWidens, resolve_view
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.policy.approval_gates import active_gates
@@ -41,7 +41,7 @@ CONDITIONS = st.recursive(
         st.builds(
             lambda op, parts: {op: parts}, st.sampled_from(["and", "or"]), st.lists(inner, min_size=2, max_size=3)
         ),
-        st.builds(lambda one: {"!": [one]}, inner),
+        st.builds(lambda condition: {"!": [condition]}, inner),
     ),
     max_leaves=4,
 )
@@ -88,17 +88,17 @@ class Runs:
         return Can(
             allowed=decision.allowed,
             tools={tool.capability_id: APPROVAL_MODES.index(tool.effective_mode) for tool in surface.tools},
-            asked=frozenset(gate.gate_id for gate in gates.active),
+            gates=frozenset(gate.gate_id for gate in gates.active),
             requires=frozenset(decision.requires),
         )
 
 
 class Can(msgspec.Struct, frozen=True):
-    """What a run can do: whether it may decide, its tools with their modes, who is asked first, what is needed."""
+    """What a run can do: whether it may decide, its tools with their modes, its active gates, required evidence."""
 
     allowed: bool
     tools: dict[str, int]
-    asked: frozenset[str]
+    gates: frozenset[str]
     requires: frozenset[str]
 
     def at_most(self, other: "Can") -> bool:
@@ -106,9 +106,9 @@ class Can(msgspec.Struct, frozen=True):
             return False
         if any(self.tools[name] < other.tools.get(name, len(APPROVAL_MODES)) for name in self.tools):
             return False
-        # Who approves and what is needed counts for what changes something: without such a tool nobody is asked.
+        # Gates and required evidence count only for a run with a tool that changes something.
         changes_something = self.allowed and any(mode > 0 for mode in self.tools.values())
-        return not changes_something or (other.asked <= self.asked and other.requires <= self.requires)
+        return not changes_something or (other.gates <= self.gates and other.requires <= self.requires)
 
 
 BEFORE = [Runs(EXAMPLE).can(request) for request in REQUESTS]
@@ -117,7 +117,7 @@ BEFORE = [Runs(EXAMPLE).can(request) for request in REQUESTS]
 def accepted(at: str, value: object) -> Any:  # noqa: ANN401  any JSON
     """The pack with an overlay that makes one change; None when it is refused."""
     try:
-        return resolved_view(EXAMPLE, [overlay(((at, value),))]).value
+        return resolve_view(EXAMPLE, [overlay(((at, value),))]).value
     except OverlayWidens:
         event("refused")
         return None
@@ -165,7 +165,7 @@ def test_no_branch_that_an_overlay_may_set_lets_a_run_do_more(at: str, effect: o
 @pytest.mark.parametrize("denial", [{"allow": False}, {"allow": False, "reason": "Not in this region."}])
 @pytest.mark.parametrize("branch", ["then", "else"])
 def test_a_branch_may_be_made_one_that_denies_whatever_it_asked_for(branch: str, denial: object) -> None:
-    after = resolved_view(EXAMPLE, [overlay(((f"{HIGH}/{branch}", denial),))])
+    after = resolve_view(EXAMPLE, [overlay(((f"{HIGH}/{branch}", denial),))])
     assert [overlay.change.effect for overlay in after.applied] == ["narrows"]
     holds_to_less(after.value)
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.gates.table import judged
-from contextplane.authoring.overlay.apply import (
+from contextplane.authoring.gates.table import judge_pack
+from contextplane.authoring.overlay.resolved_view import (
     OverlayMalformed,
     OverlayMisplaced,
     OverlaysMixed,
     OverlayUnsafe,
     OverlayWidens,
-    resolved_view,
+    resolve_view,
 )
 from contextplane.model.artifact import OverlayChange
 from contextplane.model.context_pack import ContextPack
@@ -45,7 +45,7 @@ def test_there_are_at_least_five_hundred_of_each() -> None:
 @proves("context-pack:overlays:constrain-only")
 def test_every_narrowing_overlay_is_accepted_and_each_of_its_changes_is_listed_with_its_origin() -> None:
     for step in NARROWING:
-        view = resolved_view(EXAMPLE, [overlay(step)])
+        view = resolve_view(EXAMPLE, [overlay(step)])
         msgspec.convert(view.value, type=ContextPack)
         assert view.applied, step
         assert {overlay.overlay for overlay in view.applied} == {"ov.staging@1.0.0"}
@@ -57,29 +57,29 @@ def test_every_narrowing_overlay_is_accepted_and_each_of_its_changes_is_listed_w
 def test_every_widening_overlay_is_refused_and_the_widening_is_named() -> None:
     for step in (*WIDENING, *ALTERING):
         with pytest.raises(OverlayWidens) as caught:
-            resolved_view(EXAMPLE, [overlay(step)])
+            resolve_view(EXAMPLE, [overlay(step)])
         named = caught.value.details["widenings"]
         assert isinstance(named, list)
-        assert any(step[0][0].startswith(one["at"]) or one["at"].startswith(step[0][0]) for one in named), step
+        assert any(step[0][0].startswith(entry["at"]) or entry["at"].startswith(step[0][0]) for entry in named), step
 
 
 @given(st.lists(st.sampled_from(NARROWING), max_size=4), st.sampled_from(WIDENING), st.integers(0, 4))
 def test_a_widening_hides_behind_no_number_of_narrowings(steps: list[Step], widening: Step, place: int) -> None:
     changed = {at for step in steps for at, _ in step}
-    if any(at.startswith(one) or one.startswith(at) for at, _ in widening for one in changed):
+    if any(at.startswith(place) or place.startswith(at) for at, _ in widening for place in changed):
         return
     with pytest.raises(OverlayWidens):
-        resolved_view(EXAMPLE, [overlay(*steps[:place], widening, *steps[place:])])
+        resolve_view(EXAMPLE, [overlay(*steps[:place], widening, *steps[place:])])
 
 
 def test_overlays_are_applied_in_their_order_and_a_later_one_may_not_loosen_what_an_earlier_one_tightened() -> None:
     tight = overlay(((f"{GATE}/when", {">": [VAR, 500]}),), order=1, name="ov.region")
     loose = overlay(((f"{GATE}/when", {">": [VAR, 1000]}),), order=2, name="ov.tenant")
-    assert [overlay.overlay for overlay in resolved_view(EXAMPLE, [tight]).applied] == ["ov.region@1.0.0"]
+    assert [overlay.overlay for overlay in resolve_view(EXAMPLE, [tight]).applied] == ["ov.region@1.0.0"]
     with pytest.raises(OverlayWidens):
-        resolved_view(EXAMPLE, [loose, tight])
+        resolve_view(EXAMPLE, [loose, tight])
     swapped = [msgspec.structs.replace(loose, order=0), tight]
-    assert [overlay.overlay for overlay in resolved_view(EXAMPLE, swapped).applied] == [
+    assert [overlay.overlay for overlay in resolve_view(EXAMPLE, swapped).applied] == [
         "ov.tenant@1.0.0",
         "ov.region@1.0.0",
     ]
@@ -87,20 +87,20 @@ def test_overlays_are_applied_in_their_order_and_a_later_one_may_not_loosen_what
 
 def test_the_base_is_left_as_it_was() -> None:
     before = msgspec.json.encode(EXAMPLE)
-    resolved_view(EXAMPLE, [overlay(*NARROWING[:5])])
+    resolve_view(EXAMPLE, [overlay(*NARROWING[:5])])
     assert msgspec.json.encode(EXAMPLE) == before
 
 
 def effects(step: Step) -> set[str]:
-    return {overlay.change.effect for overlay in resolved_view(EXAMPLE, [overlay(step)]).applied}
+    return {overlay.change.effect for overlay in resolve_view(EXAMPLE, [overlay(step)]).applied}
 
 
 @proves("context-pack:overlays-allowed:endpoint-reference")
 def test_an_overlay_may_name_another_endpoint() -> None:
     at = "/tooling_layer/adapter_registry/adp_orders/endpoint_ref"
-    view = resolved_view(EXAMPLE, [overlay(((at, "internal://orders-staging"),))])
+    view = resolve_view(EXAMPLE, [overlay(((at, "internal://orders-staging"),))])
     assert [overlay.change.effect for overlay in view.applied] == ["endpoint"]
-    assert judged(view.value).passed
+    assert judge_pack(view.value).passed
 
 
 @proves("context-pack:overlays-allowed:policy-tightening")
@@ -123,18 +123,18 @@ def test_an_overlay_may_ask_for_more_of_the_evaluators() -> None:
 
 def refused(*step: tuple[str, Any]) -> str:
     with pytest.raises(OverlayWidens) as caught:
-        resolved_view(EXAMPLE, [overlay(step)])
+        resolve_view(EXAMPLE, [overlay(step)])
     return caught.value.message
 
 
 @proves("context-pack:overlays-disallowed:absent-capability")
 def test_an_overlay_may_not_grant_a_capability() -> None:
     void = {"permission_id": "p_void", "adapter_id": "adp_payments", "capability": "void", "allow": True}
-    said = refused(
+    message = refused(
         ("/tooling_layer/adapter_registry/adp_payments/capabilities/void", "void"),
         ("/tooling_layer/permissions/adp_payments.void", void),
     )
-    assert "new write capability adp_payments.void for support.refund" in said
+    assert "new write capability adp_payments.void for support.refund" in message
     read = {**void, "adapter_id": "adp_orders", "permission_id": "p_list", "capability": "list"}
     assert "new read capability adp_orders.list" in refused(
         ("/tooling_layer/adapter_registry/adp_orders/capabilities/list", "list"),
@@ -165,11 +165,11 @@ def test_an_overlay_may_not_swap_the_ontology() -> None:
 def test_an_overlay_that_holds_a_secret_is_refused_wherever_it_stands(text: str) -> None:
     narrowing = overlay(NARROWING[0])
     with pytest.raises(OverlayUnsafe) as caught:
-        resolved_view(EXAMPLE, [overlay((("/policy_layer/guardrails/must_refuse/x", {"id": "x", "message": text}),))])
+        resolve_view(EXAMPLE, [overlay((("/policy_layer/guardrails/must_refuse/x", {"id": "x", "message": text}),))])
     assert caught.value.at == "ov.staging@1.0.0#/changes/0/value/message"
     overlay_change = msgspec.structs.replace(narrowing.changes[0], why=f"because of {text}")
     with pytest.raises(OverlayUnsafe) as caught:
-        resolved_view(EXAMPLE, [msgspec.structs.replace(narrowing, changes=(overlay_change,))])
+        resolve_view(EXAMPLE, [msgspec.structs.replace(narrowing, changes=(overlay_change,))])
     assert caught.value.at == "ov.staging@1.0.0#/changes/0/why"
     assert text not in str(caught.value)
 
@@ -187,7 +187,7 @@ def test_an_overlay_that_holds_a_secret_is_refused_wherever_it_stands(text: str)
 )
 def test_a_change_at_a_place_that_is_not_there_is_refused(step: Step, words: str) -> None:
     with pytest.raises(OverlayMisplaced) as caught:
-        resolved_view(EXAMPLE, [overlay(step)])
+        resolve_view(EXAMPLE, [overlay(step)])
     assert words in caught.value.message
     assert caught.value.message.startswith(step[0][0])
     assert caught.value.at == "ov.staging@1.0.0#/changes/0"
@@ -209,14 +209,14 @@ def test_a_change_at_a_place_that_is_not_there_is_refused(step: Step, words: str
 )
 def test_a_name_that_is_not_there_is_answered_with_the_nearest_that_is(step: Step, cure: str) -> None:
     with pytest.raises((OverlayMisplaced, OverlayMalformed)) as caught:
-        resolved_view(EXAMPLE, [overlay(step)])
+        resolve_view(EXAMPLE, [overlay(step)])
     assert caught.value.hint is not None
     assert cure in caught.value.hint
 
 
 def test_every_change_that_has_no_place_is_told_at_once() -> None:
     with pytest.raises(OverlayMisplaced, match="and 1 more like it") as caught:
-        resolved_view(EXAMPLE, [overlay((("/a/b", 1), (f"{GATE}/ttl_seconds", 5), ("/c/d", 2)))])
+        resolve_view(EXAMPLE, [overlay((("/a/b", 1), (f"{GATE}/ttl_seconds", 5), ("/c/d", 2)))])
     problems: Any = caught.value.details["problems"]
     assert [problem["pointer"] for problem in problems] == ["/changes/0", "/changes/2"]
 
@@ -235,52 +235,52 @@ def test_every_change_that_has_no_place_is_told_at_once() -> None:
 def test_a_value_that_has_not_the_form_of_its_place_is_told_as_that(at: str, value: object, pointer: str) -> None:
     change = OverlayChange(at=at, value=value)
     with pytest.raises(OverlayMalformed) as caught:
-        resolved_view(EXAMPLE, [msgspec.structs.replace(overlay(NARROWING[0]), changes=(change,))])
+        resolve_view(EXAMPLE, [msgspec.structs.replace(overlay(NARROWING[0]), changes=(change,))])
     assert caught.value.at == f"ov.staging@1.0.0#{pointer}"
     assert caught.value.hint
 
 
 def test_overlays_of_two_environments_do_not_go_together() -> None:
-    one, other = (overlay(((f"{GATE}/ttl_seconds", n),), name=name) for n, name in ((60, "ov.a"), (30, "ov.b")))
-    elsewhere = msgspec.structs.replace(other, environment="prod")
-    assert len(resolved_view(EXAMPLE, [one, other]).applied) == 2
-    for pair in ([one, elsewhere], [elsewhere, one]):
+    first, second = (overlay(((f"{GATE}/ttl_seconds", n),), name=name) for n, name in ((60, "ov.a"), (30, "ov.b")))
+    elsewhere = msgspec.structs.replace(second, environment="prod")
+    assert len(resolve_view(EXAMPLE, [first, second]).applied) == 2
+    for pair in ([first, elsewhere], [elsewhere, first]):
         with pytest.raises(OverlaysMixed, match=r"ov\.b@1\.0\.0 is for prod, and ov\.a@1\.0\.0 for staging") as caught:
-            resolved_view(EXAMPLE, pair)
+            resolve_view(EXAMPLE, pair)
         assert caught.value.details == {"overlay": "ov.b@1.0.0", "pointer": "/environment"}
 
 
 def test_one_overlay_is_applied_once_and_in_one_version() -> None:
-    one = overlay(NARROWING[0])
+    first = overlay(NARROWING[0])
     with pytest.raises(OverlaysMixed, match="given twice"):
-        resolved_view(EXAMPLE, [one, one])
-    later = msgspec.structs.replace(one, overlay_version="1.10.0")
-    for pair in ([one, later], [later, one]):
+        resolve_view(EXAMPLE, [first, first])
+    later = msgspec.structs.replace(first, overlay_version="1.10.0")
+    for pair in ([first, later], [later, first]):
         with pytest.raises(OverlaysMixed, match=r"ov\.staging@1\.10\.0 is given as ov\.staging@1\.0\.0 as well"):
-            resolved_view(EXAMPLE, pair)
+            resolve_view(EXAMPLE, pair)
 
 
 @given(st.permutations([(3, "ov.b"), (3, "ov.a"), (1, "ov.z"), (20, "ov.c")]))
 def test_overlays_are_applied_by_their_order_and_their_id_however_they_are_given(given_: list[tuple[int, str]]) -> None:
     steps = {"ov.z": 5000, "ov.a": 4000, "ov.b": 3000, "ov.c": 2000}
     overlays = [overlay(((f"{GATE}/ttl_seconds", steps[name]),), order=n, name=name) for n, name in given_]
-    applied = [overlay.overlay for overlay in resolved_view(EXAMPLE, overlays).applied]
+    applied = [change.overlay for change in resolve_view(EXAMPLE, overlays).applied]
     assert applied == ["ov.z@1.0.0", "ov.a@1.0.0", "ov.b@1.0.0", "ov.c@1.0.0"]
 
 
 def test_an_overlay_of_another_pack_and_a_change_that_says_two_things_are_refused() -> None:
     fine = overlay(NARROWING[0])
     with pytest.raises(OverlayMisplaced, match=r"for ctxpack\.other"):
-        resolved_view(EXAMPLE, [msgspec.structs.replace(fine, base_pack_id="ctxpack.other")])
+        resolve_view(EXAMPLE, [msgspec.structs.replace(fine, base_pack_id="ctxpack.other")])
     both = msgspec.structs.replace(fine.changes[0], remove=True)
     with pytest.raises(OverlayMisplaced, match="either a value or remove"):
-        resolved_view(EXAMPLE, [msgspec.structs.replace(fine, changes=(both,))])
+        resolve_view(EXAMPLE, [msgspec.structs.replace(fine, changes=(both,))])
 
 
 def test_true_and_one_are_not_the_same_to_a_condition() -> None:
     base = with_changes([{"at": "/policy_layer/approval_gates/0/when", "value": {"===": [VAR, 1]}}])
     with pytest.raises(OverlayWidens):
-        resolved_view(base, [overlay(((f"{GATE}/when", {"===": [VAR, True]}),))])
+        resolve_view(base, [overlay(((f"{GATE}/when", {"===": [VAR, True]}),))])
 
 
 def test_a_condition_that_is_written_in_another_way_is_no_widening_and_no_narrowing() -> None:
@@ -298,7 +298,7 @@ def test_a_flag_that_is_a_text_is_met_as_before() -> None:
     kyc = {"var": "request.context.kyc"}
     base = with_changes([{"at": "/policy_layer/approval_gates/0/when", "value": {"==": [kyc, False]}}])
     with pytest.raises(OverlayWidens):
-        resolved_view(base, [overlay(((f"{GATE}/when", {"or": [{"!": [kyc]}, {"==": [kyc, "zzz"]}]}),))])
+        resolve_view(base, [overlay(((f"{GATE}/when", {"or": [{"!": [kyc]}, {"==": [kyc, "zzz"]}]}),))])
 
 
 @pytest.mark.parametrize(
@@ -321,13 +321,13 @@ def test_one_more_gate_is_no_narrowing_where_an_approval_lifts_a_bound() -> None
     open_at = "/tooling_layer/permissions/2"
     hard = with_changes([{"at": f"{open_at}/requires_approval_gate"}])
     step = ((gate, "GATE_FINANCE_APPROVAL"),)
-    assert [overlay.change.effect for overlay in resolved_view(hard, [overlay(step)]).applied] == ["narrows"]
+    assert [applied.change.effect for applied in resolve_view(hard, [overlay(step)]).applied] == ["narrows"]
     lifted = with_changes([{"at": f"{open_at}/arg_constraints/amount_inr/unless_approved", "value": True}], hard)
     with pytest.raises(OverlayWidens, match=r"its approval gate was none, now .* \(changes behaviour\)"):
-        resolved_view(lifted, [overlay(step)])
+        resolve_view(lifted, [overlay(step)])
     asks = {**deny("R_ASKS", {">": [VAR, 1]}), "then": {"requires_approval_gate": "GATE_FINANCE_APPROVAL"}}
     with pytest.raises(OverlayWidens):
-        resolved_view(lifted, [overlay(((f"{RULES}/R_ASKS", asks),))])
+        resolve_view(lifted, [overlay(((f"{RULES}/R_ASKS", asks),))])
 
 
 def test_an_overlay_may_not_let_an_adapter_do_more() -> None:

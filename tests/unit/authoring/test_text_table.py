@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from contextplane.app.packs.files import official_number
 from contextplane.authoring.gates import misplaced_content, security
-from contextplane.authoring.gates.table import judged
+from contextplane.authoring.gates.table import judge_pack
+from tests.support.cases import cases
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, changed, leaves
 
 CODES = frozenset(law.code for law in (*security.TEXT_LAWS, *misplaced_content.TEXT_LAWS))
@@ -50,7 +51,7 @@ NUMBER, PEOPLE = "personal_number_present", "people_listed"
 NOTE, CODE, TALK, RECORD = "operator_note_present", "code_present", "conversation_present", "record_present"
 UNSEEN, MIXED = "unseen_character_present", "mixed_scripts_present"
 
-FOUND: list[tuple[str, set[str]]] = [
+REPORTED: list[tuple[str, set[str]]] = [
     ("Authorization: Basic dXNlcjpwYXNzd29yZA", {SECRET}),
     ("use Bearer ya29.a0AfH6SMBx2 for calls", {SECRET}),
     ("the passphrase is 'battery staple'", {SECRET}),
@@ -111,7 +112,7 @@ FOUND: list[tuple[str, set[str]]] = [
     ("never pay\U000e0041\U000e0042 twice", {UNSEEN}),
     ("never pay\x1b[2K twice", {UNSEEN}),
 ]
-SAID = [
+ALLOWED = [
     "order number: 10 digits",
     "Order number: 10 digits; customer number: 8 digits",
     "Never mention TODO lists",
@@ -169,32 +170,32 @@ SAID = [
 
 
 def codes(text: object, at: str = "/tone_and_comms/do/0") -> set[str]:
-    """What the laws about texts say of the example with a text in it."""
-    report = judged(changed(at, text), ENVIRONMENT, identify=official_number)
+    """Return the codes of the laws about texts that the example breaks with this text in it."""
+    report = judge_pack(changed(at, text), ENVIRONMENT, identify=official_number)
     findings = [finding for finding in report.findings if finding.code in CODES]
     assert {finding.at for finding in findings} <= {at}
     assert {finding.severity for finding in findings} <= {"error"}
     return {finding.code for finding in findings}
 
 
-@pytest.mark.parametrize(("text", "expected"), FOUND)
+@cases(("text", "expected"), REPORTED)
 def test_what_does_not_belong_in_a_text_is_found(text: str, expected: set[str]) -> None:
     assert codes(text) == expected
 
 
-@pytest.mark.parametrize("text", SAID)
+@cases("text", ALLOWED)
 def test_what_an_author_may_say_is_left_alone(text: str) -> None:
     assert codes(text) == set()
 
 
-@pytest.mark.parametrize("around", ["{}", "use {} now", "({})", "a\n{}\nb", "see {}."])
-@pytest.mark.parametrize("kind", SECRETS)
+@cases("around", ["{}", "use {} now", "({})", "a\n{}\nb", "see {}."])
+@cases("kind", SECRETS)
 def test_every_shape_of_a_secret_is_found_whatever_stands_around_it(kind: str, around: str) -> None:
     assert SECRET in codes(around.format(SECRETS[kind]))
 
 
-@pytest.mark.parametrize("around", ["{}", "use {} now", "({})", "a\n{}\nb", "see {}."])
-@pytest.mark.parametrize("kind", KEYS)
+@cases("around", ["{}", "use {} now", "({})", "a\n{}\nb", "see {}."])
+@cases("kind", KEYS)
 def test_every_key_without_a_shape_is_found_by_its_randomness(kind: str, around: str) -> None:
     assert RANDOM in codes(around.format(KEYS[kind]))
 
@@ -214,7 +215,7 @@ def test_a_field_that_is_named_for_a_secret_gives_one_away(note: str) -> None:
         "decision_key": "support.refund.execute",
         "steps": [step],
     }
-    findings = judged(changed("/task_layer", {"task_templates": [template]}), ENVIRONMENT).findings
+    findings = judge_pack(changed("/task_layer", {"task_templates": [template]}), ENVIRONMENT).findings
     at = "/task_layer/task_templates/0/steps/0/params/api_key"
     assert [finding.at for finding in findings if finding.code == SECRET] == [at]
 
@@ -223,7 +224,7 @@ PHONE, DO = "telephone_number_present", "/tone_and_comms/do/0"
 
 
 def test_the_telephone_number_of_a_person_is_warned_of_where_it_stands() -> None:
-    report = judged(changed(DO, "ask Ann at +91 98765 43210"), ENVIRONMENT)
+    report = judge_pack(changed(DO, "ask Ann at +91 98765 43210"), ENVIRONMENT)
     assert [(finding.at, finding.severity) for finding in report.findings if finding.code == PHONE] == [(DO, "warning")]
     assert report.passed
     assert not any("98765" in f"{finding.cause}{finding.cure}" for finding in report.findings)
@@ -231,16 +232,16 @@ def test_the_telephone_number_of_a_person_is_warned_of_where_it_stands() -> None
 
 def test_many_telephone_numbers_are_told_as_a_list_and_not_one_by_one() -> None:
     many = "+91 98765 43210, +91 98765 43211 or +91 98765 43212"
-    found = {finding.code for finding in judged(changed(DO, many), ENVIRONMENT).findings}
-    assert PEOPLE in found
-    assert PHONE not in found
+    reported = {finding.code for finding in judge_pack(changed(DO, many), ENVIRONMENT).findings}
+    assert PEOPLE in reported
+    assert PHONE not in reported
 
 
 def test_the_name_of_a_field_tells_what_its_number_is() -> None:
     step = {"id": "a", "tool": "adp_orders.lookup", "params": {"bsn": "111222333", "order": "111222333"}}
     template = {"template_id": "t", "intent": "support.refund", "decision_key": "support.refund.execute"}
     pack = changed("/task_layer", {"task_templates": [{**template, "steps": [step]}]})
-    findings = judged(pack, ENVIRONMENT, identify=official_number).findings
+    findings = judge_pack(pack, ENVIRONMENT, identify=official_number).findings
     at = "/task_layer/task_templates/0/steps/0/params/bsn"
     assert [finding.at for finding in findings if finding.code == NUMBER] == [at]
 
@@ -255,7 +256,7 @@ def test_a_secret_is_found_wherever_it_is_put_into_any_sentence_of_a_pack(
     text = next(value for place, value in leaves(EXAMPLE) if place == at)
     words = text.split(" ")
     words.insert(data.draw(st.integers(0, len(words))), secret)
-    found = judged(changed(at, " ".join(words)), ENVIRONMENT).findings
-    findings = [finding for finding in found if finding.code in {SECRET, RANDOM}]
+    report = judge_pack(changed(at, " ".join(words)), ENVIRONMENT)
+    findings = [finding for finding in report.findings if finding.code in {SECRET, RANDOM}]
     assert {finding.at for finding in findings} == {at}
-    assert not any(secret in f"{finding.cause}{finding.cure}" for finding in found)
+    assert not any(secret in f"{finding.cause}{finding.cure}" for finding in report.findings)

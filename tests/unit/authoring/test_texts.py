@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.authoring.gates import misplaced_content, security
-from contextplane.authoring.texts import Texts
+from contextplane.authoring.texts import DocumentTexts
 from contextplane.policy.detect.personal_data import CARD, OFFICIAL
-from contextplane.policy.detect.secrets import given_away
-from contextplane.policy.lazy_regex import Expression, expression
+from contextplane.policy.detect.secrets import labelled_secrets
+from contextplane.policy.lazy_regex import LazyPattern, lazy_regex
+from tests.support.cases import cases
 from tests.unit.authoring.packs import changed, findings
 
 KINDS = {
@@ -24,19 +25,19 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("around", ["{}", "use {} now", 'token="{}"', "({})", "a\n{}\nb", "see {}."])
-@pytest.mark.parametrize("kind", KINDS)
+@cases("around", ["{}", "use {} now", 'token="{}"', "({})", "a\n{}\nb", "see {}."])
+@cases("kind", KINDS)
 def test_every_kind_of_secret_is_named_and_not_repeated(kind: str, around: str) -> None:
-    found = findings(changed("/business_context/summary/what_we_do", around.format(KINDS[kind])))
-    told = [finding for finding in found if finding.code == "secret_present"]
-    assert f"this looks like a secret: {kind}" in [finding.cause for finding in told]
-    assert {finding.at for finding in told} == {"/business_context/summary/what_we_do"}
-    assert not any(KINDS[kind] in f"{finding.cause}{finding.cure}" for finding in found)
+    everything = findings(changed("/business_context/summary/what_we_do", around.format(KINDS[kind])))
+    secrets = [finding for finding in everything if finding.code == "secret_present"]
+    assert f"this looks like a secret: {kind}" in [finding.cause for finding in secrets]
+    assert {finding.at for finding in secrets} == {"/business_context/summary/what_we_do"}
+    assert not any(KINDS[kind] in f"{finding.cause}{finding.cure}" for finding in everything)
 
 
 ASCII = st.characters(codec="ascii", exclude_characters="\x00\x1f")
 
-# A needle is looked for before a pattern is: one that a match does not hold would hide it.
+# A needle is searched for before its pattern: a needle that a match lacks would hide the match.
 NEEDLED = {
     "note": (misplaced_content._NOTE, misplaced_content._NOTE_WORDS),
     "code": (misplaced_content._CODE, misplaced_content._CODE_WORDS),
@@ -48,13 +49,13 @@ NEEDLED = {
 def test_whatever_a_pattern_matches_holds_one_of_its_needles(name: str, data: st.DataObject) -> None:
     pattern, needles = NEEDLED[name]
     text = data.draw(st.from_regex(pattern(), alphabet=ASCII))
-    document = Texts({"a": [text]})
-    if pattern().search(document.texts[0][1]):  # as a reader takes it
+    document = DocumentTexts({"a": [text]})
+    if pattern().search(document.texts[0][1]):  # as a reader sees it
         assert [at for at, _ in document.sentences_with(pattern, *needles)] == ["/a/0"]
 
 
-@pytest.mark.parametrize("joint", ["=", ": ", " = ", " is ", '": "'])
-@pytest.mark.parametrize(
+@cases("joint", ["=", ": ", " = ", " is ", '": "'])
+@cases(
     "name",
     [
         *("password", "Passwd", "pass" + "phrase", "passcode", "PWD", "client_secret", "token", "api_key", "API key"),
@@ -63,24 +64,24 @@ def test_whatever_a_pattern_matches_holds_one_of_its_needles(name: str, data: st
 )
 def test_whatever_name_a_secret_is_given_away_by_is_looked_for(name: str, joint: str) -> None:
     text = f"the {name}{' ' if 'earer' in name else joint}Zx81kLm2Qw99xy"
-    assert any(given_away(text))
-    assert [violation.at for violation in security.no_secret_is_here(Texts({"a": text}))] == ["/a"]
+    assert any(labelled_secrets(text))
+    assert [violation.at for violation in security.no_secret_is_here(DocumentTexts({"a": text}))] == ["/a"]
 
 
 @given(
     st.from_regex(misplaced_content._RECORD(), alphabet=ASCII),
     st.from_regex(misplaced_content._RECORD(), alphabet=ASCII),
 )
-def test_two_records_in_a_text_are_found(one: str, other: str) -> None:
-    document = Texts({"a": f"{one} {other}"})
+def test_two_records_in_a_text_are_found(first: str, second: str) -> None:
+    document = DocumentTexts({"a": f"{first} {second}"})
     if len(misplaced_content._RECORD().findall(document.texts[0][1])) > 1:
         assert [violation.at for violation in misplaced_content.no_record_is_here(document)] == ["/a"]
 
 
 @pytest.mark.parametrize("number", [CARD, OFFICIAL])
 @given(data=st.data())
-def test_whatever_may_be_an_official_number_is_asked_about(number: Expression, data: st.DataObject) -> None:
-    document = Texts([data.draw(st.from_regex(number(), alphabet=ASCII))])
+def test_whatever_may_be_an_official_number_is_asked_about(number: LazyPattern, data: st.DataObject) -> None:
+    document = DocumentTexts([data.draw(st.from_regex(number(), alphabet=ASCII))])
     if number().search(document.texts[0][1]):
         assert document.may_hold_number
 
@@ -95,7 +96,7 @@ DOCUMENTS = st.recursive(
 
 @given(DOCUMENTS)
 def test_the_fast_way_sees_every_text_that_the_slow_way_sees(value: Any) -> None:  # noqa: ANN401  any JSON
-    fast, slow = Texts(value), Texts([value, "\n"])
+    fast, slow = DocumentTexts(value), DocumentTexts([value, "\n"])
     assert fast.is_simple
     assert not slow.is_simple
     assert set(fast.sentences) >= {text for text in slow.sentences if text != "\n"}
@@ -103,23 +104,23 @@ def test_the_fast_way_sees_every_text_that_the_slow_way_sees(value: Any) -> None
 
 
 def test_a_text_that_stands_twice_is_told_with_both_places() -> None:
-    found = Texts({"a": "TODO", "b": ["TODO", "x"]}).sentences_with(expression("TODO"), "todo")
-    assert list(found) == [("/a", "TODO"), ("/b/0", "TODO")]
+    sentences = DocumentTexts({"a": "TODO", "b": ["TODO", "x"]}).sentences_with(lazy_regex("TODO"), "todo")
+    assert list(sentences) == [("/a", "TODO"), ("/b/0", "TODO")]
 
 
 def test_names_are_looked_at_where_they_are_no_plain_name() -> None:
     value: dict[str, Any] = {"short": 1, "a name with blanks": 2, "n" * 20: 3, "p\u0430y": 4}
-    assert [text for _, text in Texts(value).as_written] == ["a name with blanks", "n" * 20, "p\u0430y"]
+    assert [text for _, text in DocumentTexts(value).raw_texts] == ["a name with blanks", "n" * 20, "p\u0430y"]
 
 
 @pytest.mark.parametrize("value", [4111111111111111, 4111111111111111.0, -4111111111111111])
 def test_a_long_number_is_looked_at_like_a_text(value: float) -> None:
-    assert [text.lstrip("-") for _, text in Texts([value, True, 17]).texts] == ["4111111111111111"]
+    assert [text.lstrip("-") for _, text in DocumentTexts([value, True, 17]).texts] == ["4111111111111111"]
 
 
 @pytest.mark.parametrize("value", [None, "", 4111111111111111, [], {}, "x" * 20, True])
 def test_whatever_a_document_is_it_can_be_looked_at(value: Any) -> None:  # noqa: ANN401  any JSON
-    document = Texts(value)
+    document = DocumentTexts(value)
     for law in (*security.TEXT_LAWS, *misplaced_content.TEXT_LAWS):
         assert [finding.code for finding in law.findings(document)] in ([], ["personal_number_present"])
     assert document.pieces == tuple(text for _, text in document.texts if text)

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.authoring.tool_arguments import leaves_nothing, refuses_objects, schema_problems
-from contextplane.model.context_pack import ArgConstraint
+from contextplane.authoring.tool_arguments import contradiction, refuses_objects, schema_problems
+from contextplane.model.policy_layer import ArgConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
+from tests.support.cases import cases
 
 NUMBERS = st.one_of(st.none(), st.integers(-2, 4))
 SCALARS = st.one_of(st.integers(-3, 5), st.sampled_from(["a", "b", "1", ""]), st.booleans(), st.none())
@@ -31,8 +32,8 @@ def test_of_constraints_that_leave_nothing_no_value_keeps_them_and_of_the_others
     constraint: ArgConstraint,
 ) -> None:
     bound = ArgumentBound(argument="it", constraint=constraint, origin="", at="")
-    kept = [one for one in TRIED if not violations((bound,), {"it": one}, approved=False, changes=True)]
-    assert bool(leaves_nothing(constraint)) is not bool(kept)
+    admitted = [value for value in TRIED if not violations((bound,), {"it": value}, approved=False, changes=True)]
+    assert bool(contradiction(constraint)) is not bool(admitted)
 
 
 SCHEMAS: tuple[dict[str, Any], ...] = (
@@ -52,7 +53,7 @@ def test_a_schema_that_calls_can_be_checked_by_has_no_problem(schema: dict[str, 
     jsonschema_rs.Draft202012Validator(schema)
 
 
-@pytest.mark.parametrize(
+@cases(
     "schema",
     [
         {},
@@ -83,9 +84,9 @@ def test_a_schema_that_refuses_every_object_is_told_with_the_word_that_does(valu
 
 def test_all_problems_of_form_are_told_with_their_places_and_no_value_is_repeated() -> None:
     schema = {"type": "s3cret", "properties": {"a": {"minimum": "s3cret"}, "b~/": {"required": 1}}}
-    found = dict(schema_problems(schema))
-    assert set(found) == {"/type", "/properties/a/minimum", "/properties/b~0~1/required"}
-    assert not any("s3cret" in problem for problem in found.values())
+    problems = dict(schema_problems(schema))
+    assert set(problems) == {"/type", "/properties/a/minimum", "/properties/b~0~1/required"}
+    assert not any("s3cret" in problem for problem in problems.values())
 
 
 def test_patterns_are_found_wherever_they_are() -> None:

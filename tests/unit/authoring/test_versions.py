@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from contextplane.authoring.diff.change import Change
-from contextplane.authoring.diff.walk import compared
-from contextplane.authoring.gates.table import judged
-from contextplane.authoring.overlay.apply import OverlayMisplaced, patched
+from contextplane.authoring.diff.walk import compare_packs
+from contextplane.authoring.gates.table import judge_pack
+from contextplane.authoring.overlay.resolved_view import OverlayMisplaced, patched_copy
 from contextplane.authoring.version_class import CLASSES, BumpTooSmall, VersionClass, check_bump, required_bump
 from contextplane.model.ids import PackRef
 from tests.spec.manifest import proves
@@ -25,8 +25,8 @@ TARGETS = "/evaluation_layer/eval_targets"
 def version_class(*changes: tuple[str, Any]) -> VersionClass:
     """Of the example with these changes; errors of the gates reject it."""
     new = with_changes([{"at": at} if value is None else {"at": at, "value": value} for at, value in changes])
-    errors = [finding.code for finding in judged(new).findings if finding.severity == "error"]
-    return required_bump(compared(EXAMPLE, new), unsafe=errors).least
+    errors = [finding.code for finding in judge_pack(new).findings if finding.severity == "error"]
+    return required_bump(compare_packs(EXAMPLE, new), unsafe=errors).least
 
 
 @proves("context-pack:versioning:metadata-is-patch")
@@ -71,8 +71,8 @@ def test_what_the_model_reads_is_no_patch(at: str, value: object) -> None:
 def test_names_in_another_order_are_a_patch_and_other_names_are_major(at: str) -> None:
     names = part(EXAMPLE, at)
     assert version_class((at, names[::-1])) == "patch"
-    assert required_bump(compared(EXAMPLE, changed(at, [*names, "more"]))).least == "major"
-    assert required_bump(compared(EXAMPLE, changed(at, names[1:]))).least == "major"
+    assert required_bump(compare_packs(EXAMPLE, changed(at, [*names, "more"]))).least == "major"
+    assert required_bump(compare_packs(EXAMPLE, changed(at, names[1:]))).least == "major"
 
 
 @proves("context-pack:versioning:stricter-threshold-is-minor", "context-pack:versioning:constrained-is-minor")
@@ -90,7 +90,7 @@ def test_one_more_redaction_is_minor() -> None:
 def test_a_new_evaluator_target_is_minor() -> None:
     target = {**EXAMPLE["evaluation_layer"]["eval_targets"][0], "intent": "support.status"}
     new = with_changes([{"at": f"{TARGETS}/-", "value": target}])
-    assert required_bump(compared(EXAMPLE, new)).least == "minor"
+    assert required_bump(compare_packs(EXAMPLE, new)).least == "minor"
     assert version_class((f"{TARGETS}/0/utility", 0.95)) == "minor"
 
 
@@ -117,7 +117,7 @@ def test_a_new_write_capability_is_major_and_told_in_words() -> None:
     assert version_class(*WITH_VOID) == "major"
     new = with_changes([{"at": at, "value": value} for at, value in WITH_VOID])
     assert "new write capability adp_payments.void for support.refund" in [
-        change.words for change in compared(EXAMPLE, new)
+        change.words for change in compare_packs(EXAMPLE, new)
     ]
 
 
@@ -178,12 +178,12 @@ def test_moving_parts_is_no_change() -> None:
     new = with_changes([])
     for parts in (new["tooling_layer"]["permissions"], new["policy_layer"]["policy_bundles"][0]["policy_dsl"]["rules"]):
         parts.reverse()
-    assert compared(EXAMPLE, new) == ()
+    assert compare_packs(EXAMPLE, new) == ()
 
 
-def stepped(base: Any, *steps: Step) -> Any:  # noqa: ANN401  any JSON
-    """The pack after these changes, whatever they do."""
-    return patched(base, overlay(*steps)) if steps else base
+def apply_steps(base: Any, *steps: Step) -> Any:  # noqa: ANN401  any JSON
+    """Apply changes to a pack without judging them."""
+    return patched_copy(base, overlay(*steps)) if steps else base
 
 
 STEPS = st.sampled_from((*NARROWING, *WIDENING, *ALTERING))
@@ -193,12 +193,12 @@ STEPS = st.sampled_from((*NARROWING, *WIDENING, *ALTERING))
 def test_one_more_change_never_lowers_the_class(steps: list[Step], more: Step) -> None:
     touched = {at for step in steps for at, _ in step}
     # Another place: a change that undoes an earlier one is no further change.
-    assume(not any(at.startswith(one) or one.startswith(at) for at, _ in more for one in touched))
+    assume(not any(at.startswith(place) or place.startswith(at) for at, _ in more for place in touched))
     try:
-        fewer, whole = stepped(EXAMPLE, *steps), stepped(EXAMPLE, *steps, more)
+        fewer, whole = apply_steps(EXAMPLE, *steps), apply_steps(EXAMPLE, *steps, more)
     except OverlayMisplaced:
         return
-    before, after = (required_bump(compared(EXAMPLE, one)).least for one in (fewer, whole))
+    before, after = (required_bump(compare_packs(EXAMPLE, pack)).least for pack in (fewer, whole))
     assert CLASSES.index(before) <= CLASSES.index(after)
 
 
@@ -206,7 +206,7 @@ def test_one_more_change_never_lowers_the_class(steps: list[Step], more: Step) -
 @pytest.mark.parametrize(("steps", "classes"), [(NARROWING, {"minor", "major"}), ((*WIDENING, *ALTERING), {"major"})])
 def test_the_class_follows_from_what_a_change_does(steps: tuple[Step, ...], classes: set[str]) -> None:
     for step in steps:
-        changes = compared(EXAMPLE, stepped(EXAMPLE, step))
+        changes = compare_packs(EXAMPLE, apply_steps(EXAMPLE, step))
         least = required_bump(changes).least
         assert least in classes, step
         if least == "major" and classes == {"minor", "major"}:
@@ -217,14 +217,14 @@ BUMPS = {"patch": "1.0.1", "minor": "1.1.0", "major": "2.0.0"}
 
 
 @proves("context-pack:versioning:constrained-is-minor", "context-pack:versioning:expanded-is-major")
-@pytest.mark.parametrize("asked", CLASSES)
-@pytest.mark.parametrize("given_", list(BUMPS))
-def test_a_number_that_promises_less_than_there_is_is_refused(asked: VersionClass, given_: VersionClass) -> None:
-    effect = {"patch": "metadata", "minor": "narrows", "major": "widens", "reject": "changes"}[asked]
-    at = "/pack_meta/pack_id" if asked == "reject" else "/x"
+@pytest.mark.parametrize("required", CLASSES)
+@pytest.mark.parametrize("step", list(BUMPS))
+def test_a_number_that_promises_less_than_there_is_is_refused(required: VersionClass, step: VersionClass) -> None:
+    effect = {"patch": "metadata", "minor": "narrows", "major": "widens", "reject": "changes"}[required]
+    at = "/pack_meta/pack_id" if required == "reject" else "/x"
     bump = required_bump([Change(layer="x", at=at, effect=effect, words="a thing changed")])  # type: ignore[arg-type]
-    old, new = PackRef("ctxpack.support", "1.0.0"), PackRef("ctxpack.support", BUMPS[given_])
-    if CLASSES.index(given_) >= CLASSES.index(asked):
+    old, new = PackRef("ctxpack.support", "1.0.0"), PackRef("ctxpack.support", BUMPS[step])
+    if CLASSES.index(step) >= CLASSES.index(required):
         check_bump(old, new, bump)
     else:
         with pytest.raises(BumpTooSmall, match="a thing changed"):
@@ -238,11 +238,11 @@ def test_a_changed_pack_comes_after_the_old_one(version: str) -> None:
 
 
 def test_the_order_of_comparing_does_not_matter_for_the_set_of_changes() -> None:
-    new = stepped(EXAMPLE, *(NARROWING[n] for n in (0, 8, 300, 410)), ((f"{SPEC}/challenge_required", True),))
+    new = apply_steps(EXAMPLE, *(NARROWING[n] for n in (0, 8, 300, 410)), ((f"{SPEC}/challenge_required", True),))
     shuffled = with_changes([], new)
     shuffled["policy_layer"]["guardrails"]["redaction_rules"].reverse()
     shuffled["tooling_layer"]["permissions"].reverse()
-    assert set(compared(EXAMPLE, new)) == set(compared(EXAMPLE, shuffled))
-    assert {change.layer for change in compared(EXAMPLE, stepped(EXAMPLE, ((f"{GATE}/ttl_seconds", 5),)))} == {
+    assert set(compare_packs(EXAMPLE, new)) == set(compare_packs(EXAMPLE, shuffled))
+    assert {change.layer for change in compare_packs(EXAMPLE, apply_steps(EXAMPLE, ((f"{GATE}/ttl_seconds", 5),)))} == {
         "policy_layer"
     }

@@ -2,11 +2,11 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.cli.handoff.read import colored
+from contextplane.cli.handoff.read import color_code
+from tests.support.cases import cases
 
 LANGUAGES = [
     *("python", "rust", "go", "javascript", "typescript", "java", "kotlin", "c", "cpp", "csharp", "ruby", "bash"),
@@ -27,10 +27,10 @@ def stripped(color: str, text: str) -> str:
 
 @given(CODE, st.sampled_from(LANGUAGES))
 def test_no_character_is_added_lost_or_changed_and_each_line_is_painted_by_itself(code: str, language: str) -> None:
-    assert colored(code, language, stripped) == code
+    assert color_code(code, language, stripped) == code
 
 
-@pytest.mark.parametrize(
+@cases(
     ("language", "code", "shown"),
     [
         ("python", 'def f(): # no "x"', '<magenta|def> f(): <dim|# no "x">'),
@@ -52,13 +52,13 @@ def test_no_character_is_added_lost_or_changed_and_each_line_is_painted_by_itsel
     ],
 )
 def test_words_quotes_and_comments_of_a_language_have_their_colour(language: str, code: str, shown: str) -> None:
-    assert colored(code, language, paint) == shown
+    assert color_code(code, language, paint) == shown
 
 
 def test_code_made_to_be_slow_is_not() -> None:
     for piece in ('"', "'", "`", "/*", '"""', "<!--", "\\", "a1", "--"):
         for language in LANGUAGES:
             code = piece * 4_000
-            assert re.sub(r"<\w+\||>", "", colored(code, language, lambda _, text: text)) == re.sub(
+            assert re.sub(r"<\w+\||>", "", color_code(code, language, lambda _, text: text)) == re.sub(
                 r"<\w+\||>", "", code
             )

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from contextplane.audit.reasons import full_account
-from contextplane.cli.output import Screen
-from contextplane.cli.render.compiled import Head, say_words, short, tell, tell_moved
-from contextplane.compiler.overrides import knob_of
-from contextplane.compiler.source import compiled_case
-from tests.unit.app.casing import CLOSING, SHOWN, case_file, source_of
+from contextplane.audit.reasons import list_all_items
+from contextplane.cli.output import CommandOutput
+from contextplane.cli.render.compiled_context import LineHead, print_wrapped, one_line, print_compiled, print_override_effects
+from contextplane.compiler.overrides import parse_override
+from contextplane.compiler.source import compile_case
+from tests.unit.compiler.case_files import CLOSING, SHOWN, case_file, source_of
 from tests.unit.compiler.scenario import put
 
 LOW = {"/request/input/context/refund_amount": 20}
@@ -26,12 +26,12 @@ class Terminal(io.StringIO):
 
 def shown(folder: Path, of: dict[str, Any], *knobs: str, out: io.StringIO | None = None, color: bool = False) -> str:
     out = out or io.StringIO()
-    screen = Screen(out=out, color=color)
+    output = CommandOutput(out=out, color=color)
     source = source_of(folder)
-    found = compiled_case(source, case_file(folder, of=of), tuple(map(knob_of, knobs)))
-    tell(found, full_account(source, found.context), screen)
+    found = compile_case(source, case_file(folder, of=of), tuple(map(parse_override, knobs)))
+    print_compiled(found, list_all_items(source, found.context), output)
     if knobs:
-        tell_moved(found, ", ".join(knobs), screen)
+        print_override_effects(found, ", ".join(knobs), output)
     return out.getvalue()
 
 
@@ -111,9 +111,9 @@ def test_words_go_on_below_themselves_or_below_their_head_when_there_is_no_room(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     out = Terminal()
-    say_words(Head("+ refund  ", 10, 4), WORDS, Screen(out=out))
-    say_words(Head(f"+ {'x' * 40}  ", 44, 4), WORDS, Screen(out=out))
-    say_words(Head("  ", 2, 4), WORDS, Screen(out=out))
+    print_wrapped(LineHead("+ refund  ", 10, 4), WORDS, CommandOutput(out=out))
+    print_wrapped(LineHead(f"+ {'x' * 40}  ", 44, 4), WORDS, CommandOutput(out=out))
+    print_wrapped(LineHead("  ", 2, 4), WORDS, CommandOutput(out=out))
     assert out.getvalue().splitlines() == [
         "+ refund  destructive; amount_inr at least 1, at most 50000;",
         "          idempotency_key required",
@@ -126,5 +126,5 @@ def test_words_go_on_below_themselves_or_below_their_head_when_there_is_no_room(
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
-    assert short("x" * 200) == "x" * 147 + "..."
-    assert short("a\x1bb") == "a\\x1bb"
+    assert one_line("x" * 200) == "x" * 147 + "..."
+    assert one_line("a\x1bb") == "a\\x1bb"

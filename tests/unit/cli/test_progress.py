@@ -11,8 +11,8 @@ import pytest
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
 from contextplane.cli import progress
-from contextplane.cli.open import watching
-from contextplane.cli.output import Screen
+from contextplane.cli.store import progress_bar
+from contextplane.cli.output import CommandOutput
 from contextplane.cli.progress import Bar
 from contextplane.cli.verbs import export, import_, pack, verify
 from contextplane.ports.objects import StorageFull
@@ -34,33 +34,33 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_EVERY", 0.0)
 
 
-def at_terminal() -> Screen:
-    return Screen(out=StringIO(), err=Terminal())
+def at_terminal() -> CommandOutput:
+    return CommandOutput(out=StringIO(), err=Terminal())
 
 
-def told(screen: Screen) -> list[str]:
+def told(output: CommandOutput) -> list[str]:
     """Each state of the line, in turn."""
-    assert isinstance(screen.err, StringIO)
-    return screen.err.getvalue().split(CLEARED)[1:]
+    assert isinstance(output.err, StringIO)
+    return output.err.getvalue().split(CLEARED)[1:]
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_bar_stays_on_its_line_however_narrow_the_terminal_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    screen = at_terminal()
-    Bar(screen, 4).step(10, 1)
-    assert told(screen) == ["[########----------"]
+    output = at_terminal()
+    Bar(output, 4).step(10, 1)
+    assert told(output) == ["[########----------"]
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_bar_is_measured_by_bytes_then_by_objects_and_pretends_nothing() -> None:
-    screen = at_terminal()
-    unknown, counted = Bar(screen), Bar(screen, 4)
+    output = at_terminal()
+    unknown, counted = Bar(output), Bar(output, 4)
     unknown.step(3 << 20, 1)
     counted.step(10, 1)
     counted.expect(20)
     counted.step(10, 3)
-    assert told(screen) == [
+    assert told(output) == [
         "1 object, 3.0 MiB",
         "[########----------------------] 1 object, 10 B",
         "[###############---------------] 1 object, 10 B of 20 B",
@@ -69,42 +69,42 @@ def test_a_bar_is_measured_by_bytes_then_by_objects_and_pretends_nothing() -> No
 
 
 def test_what_is_soon_done_shows_no_bar_and_what_is_very_much_shows_it_at_once() -> None:
-    screen = at_terminal()
-    bar = Bar(screen)
+    output = at_terminal()
+    bar = Bar(output)
     bar.expect(1 << 20)
     bar.step(1 << 20, 1)
     bar.clear()
-    assert told(screen) == []
+    assert told(output) == []
     bar.expect(2 << 30)
-    assert told(screen) == ["[------------------------------] 1 object, 1.0 MiB of 2.0 GiB"]
+    assert told(output) == ["[------------------------------] 1 object, 1.0 MiB of 2.0 GiB"]
 
 
 @pytest.mark.usefixtures("impatient")
 def test_nothing_is_left_of_a_bar_also_when_the_work_fails() -> None:
-    screen = at_terminal()
+    output = at_terminal()
 
     def work() -> None:
-        with watching(screen) as bar:
+        with progress_bar(output) as bar:
             assert bar is not None
             bar.step(1, 1)
             raise StorageFull("no room")
 
     with pytest.raises(StorageFull):
         work()
-    assert told(screen)[-1] == ""
+    assert told(output)[-1] == ""
 
 
 @pytest.mark.parametrize(
-    "screen",
-    [Screen(err=StringIO()), Screen(err=Terminal(), json=True), Screen(err=Terminal(), quiet=True)],
+    "output",
+    [CommandOutput(err=StringIO()), CommandOutput(err=Terminal(), json=True), CommandOutput(err=Terminal(), quiet=True)],
     ids=["a pipe", "json", "quiet"],
 )
 @pytest.mark.usefixtures("impatient")
-def test_nobody_but_people_at_a_terminal_is_told(screen: Screen) -> None:
-    with watching(screen) as bar:
+def test_nobody_but_people_at_a_terminal_is_told(output: CommandOutput) -> None:
+    with progress_bar(output) as bar:
         assert bar is None
-    Bar(screen).expect(2 << 30)
-    assert told(screen) == []
+    Bar(output).expect(2 << 30)
+    assert told(output) == []
 
 
 @pytest.fixture
@@ -119,11 +119,11 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ran(run: Callable[[Namespace, Screen], int], **args: object) -> list[str]:
+def ran(run: Callable[[Namespace, CommandOutput], int], **args: object) -> list[str]:
     """What somebody at a terminal saw pass by."""
-    screen = at_terminal()
-    assert run(Namespace(**args), screen) == 0
-    return [line.partition("ctx: ")[0].strip() for line in told(screen)]
+    output = at_terminal()
+    assert run(Namespace(**args), output) == 0
+    return [line.partition("ctx: ")[0].strip() for line in told(output)]
 
 
 @pytest.mark.usefixtures("impatient", "store")

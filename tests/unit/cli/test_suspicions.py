@@ -4,22 +4,22 @@ from io import StringIO
 
 import pytest
 
-from contextplane.cli.output import Screen
-from contextplane.cli.render.execution import tell_suspicions
+from contextplane.cli.output import CommandOutput
+from contextplane.cli.render.execution import print_suspicions
 
 SUSPECT = "ctx: /steps/0/output looks like it holds a secret (AWS access key); it was stored as it is\n"
 LONG = "ctx: only the first 256 KiB of /inputs/0/content were searched for secrets\n"
 
 
 @pytest.mark.parametrize(
-    ("screen", "told"),
+    ("output", "expected"),
     [
-        (Screen(err=StringIO()), SUSPECT + LONG),
-        (Screen(quiet=True, err=StringIO()), SUSPECT),
-        (Screen(json=True, err=StringIO()), ""),
+        (CommandOutput(err=StringIO()), SUSPECT + LONG),
+        (CommandOutput(quiet=True, err=StringIO()), SUSPECT),
+        (CommandOutput(json=True, err=StringIO()), ""),
     ],
 )
-def test_silence_hides_no_suspicion(screen: Screen, told: str) -> None:
-    tell_suspicions(screen, [("/steps/0/output", "AWS access key")], ["/inputs/0/content"])
-    assert isinstance(screen.err, StringIO)
-    assert screen.err.getvalue() == told
+def test_silence_hides_no_suspicion(output: CommandOutput, expected: str) -> None:
+    print_suspicions(output, [("/steps/0/output", "AWS access key")], ["/inputs/0/content"])
+    assert isinstance(output.err, StringIO)
+    assert output.err.getvalue() == expected

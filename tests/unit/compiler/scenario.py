@@ -22,7 +22,7 @@ __all__ = [
     "PACK",
     "SNAPSHOT",
     "compile_plain",
-    "compiled",
+    "compile_scenario",
     "evidence",
     "inputs",
     "memory",
@@ -70,29 +70,29 @@ def inputs(**changes: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
     }
 
 
-def view_of(given: Mapping[str, Any]) -> PackView:
-    lineage = given["lineage"]
+def view_of(plain_inputs: Mapping[str, Any]) -> PackView:
+    lineage = plain_inputs["lineage"]
     return PackView(
-        msgspec.convert(given["pack"], ContextPack),
-        ontologies=tuple(given["ontologies"]),
-        snapshot=given["snapshot"],
+        msgspec.convert(plain_inputs["pack"], ContextPack),
+        ontologies=tuple(plain_inputs["ontologies"]),
+        snapshot=plain_inputs["snapshot"],
         lineage=None if lineage is None else msgspec.convert(lineage, tuple[Lineage, ...]),
     )
 
 
-def compile_plain(given: Mapping[str, Any], tokens: Tokens = APPROX4) -> CompiledContext:
+def compile_plain(plain_inputs: Mapping[str, Any], tokens: Tokens = APPROX4) -> CompiledContext:
     return compile_context(
-        view_of(given),
-        read_run_context(given["run_context"]),
-        read_request(given["request"]),
-        read_evidence(given["evidence"]),
-        read_memories(given["memories"]),
+        view_of(plain_inputs),
+        read_run_context(plain_inputs["run_context"]),
+        read_request(plain_inputs["request"]),
+        read_evidence(plain_inputs["evidence"]),
+        read_memories(plain_inputs["memories"]),
         tokens=tokens,
-        as_of=None if given["as_of"] is None else Timestamp.parse(given["as_of"]),
+        as_of=None if plain_inputs["as_of"] is None else Timestamp.parse(plain_inputs["as_of"]),
     )
 
 
-def compiled(*, tokens: Tokens = APPROX4, **changes: Any) -> CompiledContext:  # noqa: ANN401  any JSON
+def compile_scenario(*, tokens: Tokens = APPROX4, **changes: Any) -> CompiledContext:  # noqa: ANN401  any JSON
     """The shown scenario after these changes."""
     return compile_plain(inputs(**changes), tokens)
 

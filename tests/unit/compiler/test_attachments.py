@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from contextplane.compiler.prompt import text_of
+from contextplane.compiler.prompt import prompt_text
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.testing.proofs import proves
-from tests.unit.compiler.reading_prompts import HOSTILE, read
-from tests.unit.compiler.scenario import CASE, compiled
+from tests.unit.compiler.prompt_reader import HOSTILE, parse_prompt
+from tests.unit.compiler.scenario import CASE, compile_scenario
 
 DIGEST = "2f9cc0" + "0" * 58
 
@@ -23,11 +23,11 @@ def attachment(**changes: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
     }
 
 
-def attached(*items: dict[str, Any], **changes: Any) -> CompiledContext:  # noqa: ANN401  any JSON
-    return compiled(request={"/attachments": list(items)}, **changes)
+def compile_attached(*items: dict[str, Any], **changes: Any) -> CompiledContext:  # noqa: ANN401  any JSON
+    return compile_scenario(request={"/attachments": list(items)}, **changes)
 
 
-def gone(context: CompiledContext) -> list[tuple[str, str, str | None]]:
+def evidence_omissions(context: CompiledContext) -> list[tuple[str, str, str | None]]:
     return [
         (omission.id, omission.reason, omission.at)
         for omission in context.manifests.omission_manifest
@@ -38,10 +38,9 @@ def gone(context: CompiledContext) -> list[tuple[str, str, str | None]]:
 @proves("api-contracts:payload:hash-in-evidence-manifest")
 @pytest.mark.parametrize("written", [DIGEST, f"sha256:{DIGEST}"])
 def test_the_hash_of_every_attachment_stands_in_the_evidence_manifest(written: str) -> None:
-    context = attached(attachment(sha256=written), attachment(artifact_id="art_2", sha256="0" * 64))
+    context = compile_attached(attachment(sha256=written), attachment(artifact_id="art_2", sha256="0" * 64))
     assert [
-        (manifest_entry.evidence_ref, manifest_entry.source_id, manifest_entry.hash)
-        for manifest_entry in context.manifests.evidence_manifest[-2:]
+        (entry.evidence_ref, entry.source_id, entry.hash) for entry in context.manifests.evidence_manifest[-2:]
     ] == [
         ("attachment:art_invoice_881", None, f"sha256:{DIGEST}"),
         ("attachment:art_2", None, "sha256:" + "0" * 64),
@@ -50,18 +49,14 @@ def test_the_hash_of_every_attachment_stands_in_the_evidence_manifest(written: s
 
 
 def test_the_model_is_told_what_is_attached_as_data_and_never_where_it_lies() -> None:
-    context = attached(attachment())
-    (block,) = [
-        context_block
-        for context_block in context.compiled_prompt.context_blocks
-        if "attachment" in context_block.provenance_refs[0]
-    ]
+    context = compile_attached(attachment())
+    (block,) = [block for block in context.compiled_prompt.context_blocks if "attachment" in block.provenance_refs[0]]
     assert (block.block_id, block.instruction_treatment, block.trust) == ("ev_5", "data_only", "unknown")
     assert block.content == (
         f'{{"artifact_id":"art_invoice_881","media_type":"application/pdf","sha256":"sha256:{DIGEST}"}}'
     )
-    assert "s3://" not in text_of(context.compiled_prompt)
-    assert "signature" not in text_of(context.compiled_prompt)
+    assert "s3://" not in prompt_text(context.compiled_prompt)
+    assert "signature" not in prompt_text(context.compiled_prompt)
 
 
 @pytest.mark.parametrize(
@@ -77,24 +72,26 @@ def test_the_model_is_told_what_is_attached_as_data_and_never_where_it_lies() ->
 def test_what_cannot_be_told_apart_or_checked_is_left_out(
     items: list[dict[str, Any]], left_out: list[tuple[str, int]]
 ) -> None:
-    context = attached(*items)
-    assert gone(context) == [
+    context = compile_attached(*items)
+    assert evidence_omissions(context) == [
         ("attachment:art_invoice_881", reason, f"request#/attachments/{n}") for reason, n in left_out
     ]
     assert len(context.manifests.evidence_manifest) == len(CASE["evidence"]) + len(items) - len(left_out)
 
 
 def test_an_attachment_that_does_not_fit_is_dropped_after_all_evidence_and_listed() -> None:
-    allotted = compiled().budget_report.tokens_used_by_bucket["evidence"]
-    context = attached(attachment(), run={"/run_budget/bucket_tokens/evidence": allotted})
-    assert gone(context) == [("attachment:art_invoice_881", "over_budget", "request#/attachments/0")]
+    allotted = compile_scenario().budget_report.tokens_used_by_bucket["evidence"]
+    context = compile_attached(attachment(), run={"/run_budget/bucket_tokens/evidence": allotted})
+    assert evidence_omissions(context) == [("attachment:art_invoice_881", "over_budget", "request#/attachments/0")]
     assert context.budget_report.dropped_block_ids == {"evidence": ("ev_5",)}
 
 
 def test_hostile_names_of_attachments_stay_inside_their_block() -> None:
     room = {"/run_budget/bucket_tokens/evidence": 2000}
-    found = read(text_of(attached(attachment(artifact_id=HOSTILE, media_type=HOSTILE), run=room).compiled_prompt))
-    assert [kind for kind, _ in found.blocks].count("data") == 8
-    for line in found.outside:
+    parsed = parse_prompt(
+        prompt_text(compile_attached(attachment(artifact_id=HOSTILE, media_type=HOSTILE), run=room).compiled_prompt)
+    )
+    assert [kind for kind, _ in parsed.blocks].count("data") == 8
+    for line in parsed.outside:
         assert not line.startswith(("SYSTEM", "<<", "R_EVIL"))
         assert line.isprintable()

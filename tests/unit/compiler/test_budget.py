@@ -4,7 +4,7 @@ import pytest
 
 from contextplane.model.compiled_context import BUCKETS
 from contextplane.model.tokens import APPROX4
-from tests.unit.compiler.scenario import compiled, evidence
+from tests.unit.compiler.scenario import compile_scenario, evidence
 
 TOKENS = "/run_budget/bucket_tokens"
 
@@ -22,7 +22,7 @@ class Words:
 @pytest.mark.parametrize("each", [0, 1, 5])
 def test_budgets_smaller_than_every_block_drop_all_but_the_non_negotiables(total: int, each: int) -> None:
     run = {TOKENS: dict.fromkeys(BUCKETS, each), "/run_budget/total_tokens": total}
-    context = compiled(run=run)
+    context = compile_scenario(run=run)
     (block,) = context.compiled_prompt.context_blocks
     assert block.block_id == "biz_summary"
     assert "never expose payment details in customer messages" in block.content
@@ -39,7 +39,7 @@ def test_budgets_smaller_than_every_block_drop_all_but_the_non_negotiables(total
 
 
 def test_policy_that_does_not_fit_the_prompt_holds_all_the_same() -> None:
-    whole, starved = compiled(), compiled(run={f"{TOKENS}/policy": 0})
+    whole, starved = compile_scenario(), compile_scenario(run={f"{TOKENS}/policy": 0})
     assert starved.manifests.policy_manifest == whole.manifests.policy_manifest
     assert starved.runtime_controls == whole.runtime_controls
 
@@ -48,16 +48,16 @@ def test_a_large_block_does_not_push_out_the_small_ones_behind_it() -> None:
     pieces = [
         evidence(evidence_ref=f"session:s{n}", type="chat", content="x" * size) for n, size in enumerate([40, 4000, 40])
     ]
-    context = compiled(evidence=pieces, run={f"{TOKENS}/evidence": 100})
+    context = compile_scenario(evidence=pieces, run={f"{TOKENS}/evidence": 100})
     assert context.context_ledger.evidence_refs == ("session:s0", "session:s2")
     assert context.budget_report.dropped_block_ids == {"evidence": ("ev_1",)}
 
 
 def test_beyond_the_total_the_last_of_the_lowest_priority_go_first() -> None:
-    whole = compiled()
+    whole = compile_scenario()
     used = whole.budget_report.tokens_used_at_compile
     session, memory = (whole.budget_report.tokens_used_by_bucket[name] for name in ("session", "memory"))
-    context = compiled(run={"/run_budget/total_tokens": used - session - memory - 1})
+    context = compile_scenario(run={"/run_budget/total_tokens": used - session - memory - 1})
     assert context.budget_report.dropped_block_ids == {
         "evidence": ("ev_4",),
         "memory": ("mem_0",),
@@ -70,15 +70,15 @@ def test_beyond_the_total_the_last_of_the_lowest_priority_go_first() -> None:
 
 
 def test_what_fits_exactly_is_kept() -> None:
-    used = compiled().budget_report.tokens_used_by_bucket
+    used = compile_scenario().budget_report.tokens_used_by_bucket
     exactly = {TOKENS: dict(used), "/run_budget/total_tokens": sum(used.values())}
-    assert compiled(run=exactly).budget_report.bucket_truncations == {}
+    assert compile_scenario(run=exactly).budget_report.bucket_truncations == {}
     one_less = {TOKENS: {**used, "session": used["session"] - 1}}
-    assert compiled(run=one_less).budget_report.dropped_block_ids == {"session": ("session",)}
+    assert compile_scenario(run=one_less).budget_report.dropped_block_ids == {"session": ("session",)}
 
 
 def test_a_dropped_block_is_listed_with_its_size_priority_and_sources() -> None:
-    context = compiled(run={f"{TOKENS}/memory": 0})
+    context = compile_scenario(run={f"{TOKENS}/memory": 0})
     (block, memory) = context.manifests.omission_manifest
     assert (block.kind, block.id, block.bucket, block.priority) == ("block", "mem_0", "memory", 50)
     assert (block.tokens or 0) > 0
@@ -87,9 +87,9 @@ def test_a_dropped_block_is_listed_with_its_size_priority_and_sources() -> None:
 
 def test_another_counter_counts_otherwise_and_is_named() -> None:
     counter = Words()
-    context = compiled(tokens=counter)
+    context = compile_scenario(tokens=counter)
     assert context.context_ledger.token_counter == counter.name
-    assert context.budget_report.tokens_used_at_compile != compiled().budget_report.tokens_used_at_compile
+    assert context.budget_report.tokens_used_at_compile != compile_scenario().budget_report.tokens_used_at_compile
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("\U0001f600" * 5, 2)])

@@ -7,9 +7,9 @@ import jsonschema_rs
 import pytest
 
 from contextplane.compiler.chat import anthropic_chat, openai_chat
-from contextplane.compiler.prompt import prefix_of, suffix_of
+from contextplane.compiler.prompt import prompt_prefix, prompt_suffix
 from contextplane.model.compiled_context import CompiledContext
-from tests.unit.compiler.scenario import PACK, compiled, put
+from tests.unit.compiler.scenario import PACK, compile_scenario, put
 
 REFUND = "/tooling_layer/permissions/2/arg_constraints"
 
@@ -26,30 +26,30 @@ def tools_of(context: CompiledContext) -> dict[str, dict[str, Any]]:
 
 
 def test_messages_of_the_openai_form_end_the_first_one_where_the_prefix_ends() -> None:
-    context = compiled()
+    context = compile_scenario()
     body = openai_chat(context).body
     assert body["messages"] == [
-        {"role": "system", "content": prefix_of(context.compiled_prompt)},
-        {"role": "user", "content": suffix_of(context.compiled_prompt)},
+        {"role": "system", "content": prompt_prefix(context.compiled_prompt)},
+        {"role": "user", "content": prompt_suffix(context.compiled_prompt)},
     ]
     assert f"sha256:{body['prompt_cache_key']}" == context.context_ledger.prefix_hash
     assert [tool["type"] for tool in body["tools"]] == ["function"] * 3
 
 
 def test_messages_of_the_anthropic_form_have_the_breakpoint_at_the_end_of_the_prefix() -> None:
-    context = compiled()
+    context = compile_scenario()
     body = anthropic_chat(context).body
     (system,) = body["system"]
-    assert system["text"] == prefix_of(context.compiled_prompt)
+    assert system["text"] == prompt_prefix(context.compiled_prompt)
     assert system["cache_control"] == {"type": "ephemeral"}
     assert body["messages"] == [
-        {"role": "user", "content": [{"type": "text", "text": suffix_of(context.compiled_prompt)}]}
+        {"role": "user", "content": [{"type": "text", "text": prompt_suffix(context.compiled_prompt)}]}
     ]
     assert "cache_control" not in str(body["messages"]) + str(body["tools"])
 
 
 def test_tools_stand_by_id_with_what_their_block_says() -> None:
-    body = anthropic_chat(compiled()).body
+    body = anthropic_chat(compile_scenario()).body
     assert [(tool["name"], tool["description"]) for tool in body["tools"]] == [
         ("adp_orders_lookup", "read, read_only; gives order_lookup"),
         (
@@ -65,12 +65,15 @@ def test_tools_stand_by_id_with_what_their_block_says() -> None:
 
 def test_the_order_of_tools_in_the_pack_changes_nothing_that_is_cached() -> None:
     tooling = {key: PACK["tooling_layer"][key][::-1] for key in ("adapter_registry", "permissions")}
-    first, second = anthropic_chat(compiled()), anthropic_chat(compiled(pack={"/tooling_layer": tooling}))
+    first, second = (
+        anthropic_chat(compile_scenario()),
+        anthropic_chat(compile_scenario(pack={"/tooling_layer": tooling})),
+    )
     assert (first.body["tools"], first.body["system"]) == (second.body["tools"], second.body["system"])
 
 
 def test_without_tools_none_are_sent() -> None:
-    context = compiled(run={"/run_budget/bucket_tokens/tool": 0})
+    context = compile_scenario(run={"/run_budget/bucket_tokens/tool": 0})
     assert tools_of(context) == {}
     assert "tools" not in openai_chat(context).body
     assert "tools" not in anthropic_chat(context).body
@@ -83,7 +86,7 @@ def test_a_schema_is_made_from_the_constraints() -> None:
         "idempotency_key": {"required": True, "pattern": "^ik_"},
         "note": {"max": 3, "unless_approved": True, "required": True},
     }
-    schema = tools_of(compiled(pack={REFUND: constraints}))["adp_payments.issue_refund"]
+    schema = tools_of(compile_scenario(pack={REFUND: constraints}))["adp_payments.issue_refund"]
     assert schema == {
         "type": "object",
         "properties": {
@@ -98,7 +101,7 @@ def test_a_schema_is_made_from_the_constraints() -> None:
 
 def test_constraints_of_permission_and_rule_hold_together() -> None:
     rule = "/policy_layer/policy_bundles/0/policy_dsl/rules/1/then/arg_constraints"
-    context = compiled(pack={rule: {"amount_inr": {"max": 5000}}})
+    context = compile_scenario(pack={rule: {"amount_inr": {"max": 5000}}})
     schema = tools_of(context)["adp_payments.issue_refund"]
     validator = jsonschema_rs.Draft202012Validator(schema)
     good = {"amount_inr": 5000, "idempotency_key": "k"}
@@ -108,9 +111,9 @@ def test_constraints_of_permission_and_rule_hold_together() -> None:
 
 
 def test_a_schema_that_the_pack_gives_is_sent_as_it_is() -> None:
-    given = {"type": "object", "properties": {"amount_inr": {"type": "integer"}}, "additionalProperties": False}
-    specs = {"/tooling_layer/adapter_registry/2/capability_specs": {"issue_refund": {"input_schema": given}}}
-    assert tools_of(compiled(pack=specs))["adp_payments.issue_refund"] == given
+    schema = {"type": "object", "properties": {"amount_inr": {"type": "integer"}}, "additionalProperties": False}
+    specs = {"/tooling_layer/adapter_registry/2/capability_specs": {"issue_refund": {"input_schema": schema}}}
+    assert tools_of(compile_scenario(pack=specs))["adp_payments.issue_refund"] == schema
 
 
 @pytest.mark.parametrize(
@@ -126,9 +129,10 @@ def test_every_capability_has_a_name_of_its_own_that_is_allowed(adapters: list[s
     made = {
         "adapter_registry": [{**tooling["adapter_registry"][0], "adapter_id": adapter} for adapter in adapters],
         "permissions": [
-            {**tooling["permissions"][0], "adapter_id": one, "permission_id": f"p{n}"} for n, one in enumerate(adapters)
+            {**tooling["permissions"][0], "adapter_id": adapter, "permission_id": f"p{n}"}
+            for n, adapter in enumerate(adapters)
         ],
     }
-    names = openai_chat(compiled(pack={"/tooling_layer": put(made, {})})).capabilities
+    names = openai_chat(compile_scenario(pack={"/tooling_layer": put(made, {})})).capabilities
     assert sorted(names.values()) == sorted(f"{adapter}.lookup" for adapter in adapters)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names)

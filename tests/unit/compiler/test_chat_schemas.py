@@ -9,12 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contextplane.compiler.chat import anthropic_chat, openai_chat, schema_as_given
+from contextplane.compiler.chat import anthropic_chat, copy_schema, openai_chat
+from contextplane.compiler.digests import text_digest
 from contextplane.compiler.errors import ChatToolsTooMany
-from contextplane.compiler.hashing import text_digest
-from contextplane.compiler.quoting import quoted_json
+from contextplane.compiler.quotation import quote_json
 from contextplane.model.compiled_context import CompiledContext
-from tests.unit.compiler.scenario import PACK, compiled
+from tests.support.cases import cases
+from tests.unit.compiler.scenario import PACK, compile_scenario
 
 REFUND = "/tooling_layer/permissions/2/arg_constraints"
 SPECS = "/tooling_layer/adapter_registry/2/capability_specs"
@@ -23,12 +24,14 @@ AT_ROOT = {"type", "properties", "$defs", "$ref", "required", "additionalPropert
 
 
 def with_schema(schema: dict[str, Any]) -> CompiledContext:
-    return compiled(pack={SPECS: {"issue_refund": {"input_schema": schema}}})
+    return compile_scenario(pack={SPECS: {"issue_refund": {"input_schema": schema}}})
 
 
 def refund(context: CompiledContext) -> dict[str, Any]:
-    (found,) = [tool for tool in anthropic_chat(context).body["tools"] if tool["name"] == "adp_payments_issue_refund"]
-    return dict(found)
+    (tool_schema,) = [
+        tool for tool in anthropic_chat(context).body["tools"] if tool["name"] == "adp_payments_issue_refund"
+    ]
+    return dict(tool_schema)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,7 @@ def test_a_schema_is_sent_as_an_object_without_alternatives_at_its_root(schema: 
     assert sent["type"] == "object"
     assert isinstance(sent["properties"], dict)
     assert sent.keys() <= AT_ROOT
-    assert {key: one for key, one in schema.items() if key in AT_ROOT - {"type"}}.items() <= sent.items()
+    assert {key: part for key, part in schema.items() if key in AT_ROOT - {"type"}}.items() <= sent.items()
     jsonschema_rs.Draft202012Validator(sent)
     (openai,) = [
         tool["function"]
@@ -61,8 +64,8 @@ def test_a_schema_is_sent_as_an_object_without_alternatives_at_its_root(schema: 
     assert openai["parameters"] == sent
 
 
-@pytest.mark.parametrize("name", ["filter[id]", "$top", "user name", "x" * 65, "größe", ""])
-@pytest.mark.parametrize("closed", [{}, {"additionalProperties": False}, {"unevaluatedProperties": False}])
+@cases("name", ["filter[id]", "$top", "user name", "x" * 65, "größe", ""])
+@cases("closed", [{}, {"additionalProperties": False}, {"unevaluatedProperties": False}])
 def test_an_argument_whose_name_chat_apis_refuse_is_left_out_and_may_be_given_all_the_same(
     name: str, closed: dict[str, Any]
 ) -> None:
@@ -79,12 +82,8 @@ def test_an_argument_whose_name_chat_apis_refuse_is_left_out_and_may_be_given_al
         "properties": {"order.id_1-a": inner},
         "required": ["order.id_1-a"],
     }
-    (block,) = [
-        context_block
-        for context_block in context.compiled_prompt.context_blocks
-        if "issue_refund" in context_block.content
-    ]
-    assert quoted_json(schema) in block.content
+    (block,) = [block for block in context.compiled_prompt.context_blocks if "issue_refund" in block.content]
+    assert quote_json(schema) in block.content
 
 
 NAMES = ("a", "b.c", "d e")
@@ -114,7 +113,7 @@ SCHEMAS = st.fixed_dictionaries(
 def test_what_is_sent_refuses_no_arguments_that_the_schema_of_the_pack_takes(
     schema: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
-    sent = schema_as_given(schema)
+    sent = copy_schema(schema)
     assert all(re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name) for name in sent["properties"])
     if jsonschema_rs.Draft202012Validator(schema).is_valid(arguments):
         assert jsonschema_rs.Draft202012Validator(sent).is_valid(arguments)
@@ -129,7 +128,7 @@ def test_more_tools_than_a_request_of_the_openai_form_may_hold_are_refused(count
             {**TOOLING["permissions"][0], "capability": name, "permission_id": f"p_{name}"} for name in names
         ],
     }
-    context = compiled(pack={"/tooling_layer": tooling}, run={"/run_budget/bucket_tokens/tool": 100_000})
+    context = compile_scenario(pack={"/tooling_layer": tooling}, run={"/run_budget/bucket_tokens/tool": 100_000})
     assert len(context.context_ledger.tools) == count
     assert len(anthropic_chat(context).body["tools"]) == count
     if count == 128:
@@ -143,32 +142,28 @@ def test_more_tools_than_a_request_of_the_openai_form_may_hold_are_refused(count
 
 
 def test_a_description_does_not_repeat_the_schema_that_stands_beside_it() -> None:
-    given = {"type": "object", "properties": {"a": {"description": "; input {}"}}}
-    context = with_schema(given)
-    plain = refund(compiled())["description"]
+    schema = {"type": "object", "properties": {"a": {"description": "; input {}"}}}
+    context = with_schema(schema)
+    plain = refund(compile_scenario())["description"]
     assert refund(context)["description"] == plain
-    (block,) = [
-        context_block
-        for context_block in context.compiled_prompt.context_blocks
-        if "issue_refund" in context_block.content
-    ]
+    (block,) = [block for block in context.compiled_prompt.context_blocks if "issue_refund" in block.content]
     assert '"; input {}"' in block.content
 
 
 def test_an_empty_schema_leaves_the_constraints() -> None:
-    assert refund(with_schema({})) == refund(compiled())
+    assert refund(with_schema({})) == refund(compile_scenario())
 
 
 def test_a_description_is_not_longer_than_is_taken_and_says_where_the_rest_stands() -> None:
-    context = compiled(pack={REFUND: {"currency": {"enum": ["x" * 2000]}}})
+    context = compile_scenario(pack={REFUND: {"currency": {"enum": ["x" * 2000]}}})
     description = refund(context)["description"]
     assert len(description) == 1024
     assert description.endswith("...; see its block")
 
 
 def test_who_sends_a_body_may_change_it_and_the_next_compile_is_the_same() -> None:
-    given = {"type": "object", "properties": {"a": {"type": "string"}}}
-    context = with_schema(given)
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    context = with_schema(schema)
     before = refund(context)
     openai_chat(context).body["tools"][1]["function"]["parameters"]["properties"]["a"]["type"] = "integer"
     anthropic_chat(context).body["tools"][1]["input_schema"]["properties"].clear()
@@ -177,7 +172,7 @@ def test_who_sends_a_body_may_change_it_and_the_next_compile_is_the_same() -> No
 
 def test_a_name_with_dots_is_a_way_into_objects() -> None:
     limits = {"to.account": {"pattern": "^a", "required": True}, "to": {"required": True}, "to.note": {"enum": ["x"]}}
-    schema = refund(compiled(pack={REFUND: limits}))["input_schema"]
+    schema = refund(compile_scenario(pack={REFUND: limits}))["input_schema"]
     validator = jsonschema_rs.Draft202012Validator(schema)
     assert validator.is_valid({"to": {"account": "a1", "note": "x"}})
     for wrong in (
@@ -192,7 +187,7 @@ def test_a_name_with_dots_is_a_way_into_objects() -> None:
 
 @pytest.mark.parametrize("name", ["a..b", "a.", "x" * 65])
 def test_an_argument_whose_name_is_not_taken_is_told_and_left_to_the_gateway(name: str) -> None:
-    sent = refund(compiled(pack={REFUND: {name: {"max": 3, "required": True}}}))
+    sent = refund(compile_scenario(pack={REFUND: {name: {"max": 3, "required": True}}}))
     assert sent["input_schema"] == {"type": "object", "properties": {}}
     assert f"{name} required, at most 3" in sent["description"]
 
@@ -203,16 +198,21 @@ def test_no_tool_takes_the_name_of_another() -> None:
     adapters = {"a.b": ["lookup"], "a_b": ["lookup", f"lookup_{digits}"]}
     tooling = {
         "adapter_registry": [
-            {**TOOLING["adapter_registry"][0], "adapter_id": one, "capabilities": names}
-            for one, names in adapters.items()
+            {**TOOLING["adapter_registry"][0], "adapter_id": adapter, "capabilities": names}
+            for adapter, names in adapters.items()
         ],
         "permissions": [
-            {**TOOLING["permissions"][0], "adapter_id": one, "capability": name, "permission_id": f"{one}.{name}"}
-            for one, names in adapters.items()
+            {
+                **TOOLING["permissions"][0],
+                "adapter_id": adapter,
+                "capability": name,
+                "permission_id": f"{adapter}.{name}",
+            }
+            for adapter, names in adapters.items()
             for name in names
         ],
     }
-    context = compiled(pack={"/tooling_layer": tooling})
+    context = compile_scenario(pack={"/tooling_layer": tooling})
     chat = openai_chat(context)
     assert [*chat.capabilities.values()] == sorted(context.context_ledger.tools)
     assert [tool["function"]["name"] for tool in chat.body["tools"]] == [*chat.capabilities]

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-import pytest
 
 from contextplane.compiler.chat import anthropic_chat, openai_chat
-from contextplane.compiler.prompt import text_of
+from contextplane.compiler.prompt import prompt_text
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext
-from tests.unit.compiler.reading_prompts import HOSTILE, read
+from tests.support.cases import cases
+from tests.unit.compiler.prompt_reader import HOSTILE, parse_prompt
 from tests.unit.compiler.scenario import NOW, compile_plain, evidence, inputs, memory, put
 
 TEMPLATE = {
@@ -60,22 +60,22 @@ TIED = {
 def places(value: Any, at: str = "") -> Iterator[tuple[str, bool]]:  # noqa: ANN401  any JSON
     """Every place of a text, and of a name of a member."""
     if isinstance(value, dict):
-        for key, one in value.items():
+        for key, member in value.items():
             here = f"{at}/{key.replace('~', '~0').replace('/', '~1')}"
             yield here, True
-            yield from places(one, here)
+            yield from places(member, here)
     elif isinstance(value, list):
-        for n, one in enumerate(value):
-            yield from places(one, f"{at}/{n}")
+        for n, member in enumerate(value):
+            yield from places(member, f"{at}/{n}")
     elif isinstance(value, str):
         yield at, False
 
 
 def hostile(name: str, at: str, *, is_name: bool, text: str) -> dict[str, Any]:
     """The rich inputs, with this text in one place; with very much room, so that nothing is dropped."""
-    given = {**RICH, "run_context": put(RICH["run_context"], ROOM)}
+    plain_inputs = {**RICH, "run_context": put(RICH["run_context"], ROOM)}
     for part in TIED if at in TIED.get(name, ()) else (name,):
-        changed = json.loads(json.dumps(given[part]))
+        changed = json.loads(json.dumps(plain_inputs[part]))
         parent, _, last = at.rpartition("/")
         holder = changed
         for step in parent.split("/")[1:]:
@@ -85,51 +85,45 @@ def hostile(name: str, at: str, *, is_name: bool, text: str) -> dict[str, Any]:
             holder[text] = holder.pop(last.replace("~1", "/").replace("~0", "~"))
         else:
             holder[int(last) if isinstance(holder, list) else last] = text
-        given[part] = changed
-    return given
+        plain_inputs[part] = changed
+    return plain_inputs
 
 
 def check_quoted(context: CompiledContext) -> None:
-    found = read(text_of(context.compiled_prompt))
-    own = [line for kind, content in found.blocks if kind != "data" for line in content.split("\n")]
-    for line in (*found.outside, *own):
+    parsed = parse_prompt(prompt_text(context.compiled_prompt))
+    own = [line for kind, content in parsed.blocks if kind != "data" for line in content.split("\n")]
+    for line in (*parsed.outside, *own):
         assert not line.startswith(("SYSTEM", "<<", "R_EVIL"))
         assert line.isprintable()
     meant = [
-        ("data" if context_block.instruction_treatment == "data_only" else context_block.bucket, context_block.content)
-        for context_block in context.compiled_prompt.context_blocks
+        ("data" if block.instruction_treatment == "data_only" else block.bucket, block.content)
+        for block in context.compiled_prompt.context_blocks
     ]
-    assert sorted(found.blocks) == sorted(meant)
+    assert sorted(parsed.blocks) == sorted(meant)
     retrieved = {
-        context_block.instruction_treatment
-        for context_block in context.compiled_prompt.context_blocks
-        if context_block.bucket in _DATA
+        block.instruction_treatment for block in context.compiled_prompt.context_blocks if block.bucket in _DATA
     }
     assert retrieved == {"data_only"}
-    (session,) = [
-        context_block.content
-        for context_block in context.compiled_prompt.context_blocks
-        if context_block.bucket == "session"
-    ]
-    told = [line.partition(": ")[0] for line in session.split("\n")]
-    assert told == [one for one in _TOLD if one in told]
+    (session,) = [block.content for block in context.compiled_prompt.context_blocks if block.bucket == "session"]
+    names = [line.partition(": ")[0] for line in session.split("\n")]
+    assert names == [name for name in SESSION_NAMES if name in names]
 
 
-_TOLD = ("language", "timezone", "currency", "region", "channel", "user role", "request context")
-"""What the session tells, each once, in this order: no value can begin a line of its own."""
+SESSION_NAMES = ("language", "timezone", "currency", "region", "channel", "user role", "request context")
+"""The names that the session block has, each once, in this order: no value can begin a line of its own."""
 
 
 _DATA = frozenset({"evidence", "memory", "session"})
 
 
-@pytest.mark.parametrize("text", [HOSTILE, ONE_LINE], ids=["many lines", "one line"])
-@pytest.mark.parametrize("name", ["pack", "run_context", "request", "evidence", "memories"])
+@cases("text", [HOSTILE, ONE_LINE], ids=["many lines", "one line"])
+@cases("name", ["pack", "run_context", "request", "evidence", "memories"])
 def test_a_command_in_any_field_or_name_stays_a_quotation(name: str, text: str) -> None:
     compiled = 0
     for at, is_name in places(RICH[name]):
-        given = hostile(name, at, is_name=is_name, text=text)
+        hostile_inputs = hostile(name, at, is_name=is_name, text=text)
         try:
-            context = compile_plain(given)
+            context = compile_plain(hostile_inputs)
         except (ContextPlaneError, msgspec.ValidationError):
             continue  # it is not of its form, or names nothing: nothing is compiled
         compiled += 1
@@ -148,9 +142,5 @@ def test_only_what_is_data_differs_when_only_data_is_hostile() -> None:
             except ContextPlaneError:
                 continue
             assert (context.compiled_prompt.system, context.compiled_prompt.task) == (calm.system, calm.task)
-            own = [
-                context_block
-                for context_block in context.compiled_prompt.context_blocks
-                if context_block.bucket not in _DATA
-            ]
-            assert own == [context_block for context_block in calm.context_blocks if context_block.bucket not in _DATA]
+            own = [block for block in context.compiled_prompt.context_blocks if block.bucket not in _DATA]
+            assert own == [block for block in calm.context_blocks if block.bucket not in _DATA]

@@ -6,10 +6,11 @@ import pytest
 
 from contextplane.compiler.compile import compile_context
 from contextplane.compiler.inputs import read_memories, read_request, read_run_context
-from tests.unit.compiler.scenario import NOW, compiled, inputs, memory, view_of
+from tests.support.cases import cases
+from tests.unit.compiler.scenario import NOW, compile_scenario, inputs, memory, view_of
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "reason"),
     [
         ({"state": "captured"}, "not_promoted"),
@@ -25,7 +26,7 @@ from tests.unit.compiler.scenario import NOW, compiled, inputs, memory, view_of
     ],
 )
 def test_what_may_not_be_recalled_is_left_out_with_its_reason(changes: dict[str, Any], reason: str) -> None:
-    context = compiled(memories=[memory(content="a secret of somebody", **changes)], as_of=NOW)
+    context = compile_scenario(memories=[memory(content="a secret of somebody", **changes)], as_of=NOW)
     assert context.manifests.memory_manifest == ()
     (gone,) = context.manifests.omission_manifest
     assert (gone.kind, gone.stage, gone.reason, gone.at) == ("memory", "memory", reason, "memories#/0")
@@ -34,22 +35,20 @@ def test_what_may_not_be_recalled_is_left_out_with_its_reason(changes: dict[str,
 
 def test_a_memory_for_this_intent_and_role_that_is_not_over_is_data() -> None:
     kept = memory(intents=["support.refund"], roles=["support_agent"], expires_at="2026-05-04T09:31:01Z")
-    context = compiled(memories=[kept], as_of=NOW)
-    (block,) = [
-        context_block for context_block in context.compiled_prompt.context_blocks if context_block.bucket == "memory"
-    ]
+    context = compile_scenario(memories=[kept], as_of=NOW)
+    (block,) = [block for block in context.compiled_prompt.context_blocks if block.bucket == "memory"]
     assert (block.block_id, block.content) == ("mem_0", kept["content"])
     assert block.instruction_treatment == "data_only"
     assert block.provenance_refs == (kept["memory_ref"],)
 
 
 def test_when_nobody_says_what_time_it_is_a_memory_with_an_end_is_over() -> None:
-    context = compiled(memories=[memory(expires_at="2099-01-01T00:00:00Z")])
+    context = compile_scenario(memories=[memory(expires_at="2099-01-01T00:00:00Z")])
     assert [omission.reason for omission in context.manifests.omission_manifest] == ["expired"]
 
 
 def test_a_memory_twice_is_shown_once() -> None:
-    context = compiled(memories=[memory(), memory()])
+    context = compile_scenario(memories=[memory(), memory()])
     assert context.context_ledger.memory_refs == ("mem:preference:cus_77:refund",)
     assert [(omission.reason, omission.at) for omission in context.manifests.omission_manifest] == [
         ("duplicate", "memories#/1")
@@ -57,16 +56,16 @@ def test_a_memory_twice_is_shown_once() -> None:
 
 
 def test_one_and_the_same_memory_handed_in_twice_is_shown_once() -> None:
-    given = inputs()
-    (memory,) = read_memories(given["memories"])
-    run, request = read_run_context(given["run_context"]), read_request(given["request"])
-    context = compile_context(view_of(given), run, request, memories=[memory, memory])
+    plain_inputs = inputs()
+    (memory,) = read_memories(plain_inputs["memories"])
+    run, request = read_run_context(plain_inputs["run_context"]), read_request(plain_inputs["request"])
+    context = compile_context(view_of(plain_inputs), run, request, memories=[memory, memory])
     assert len(context.manifests.memory_manifest) == 1
 
 
 @pytest.mark.parametrize("other", [{"content": "other"}, {"tier": "working"}, {"expires_at": "2099-01-01T00:00:00Z"}])
 def test_different_memories_under_one_reference_are_all_left_out(other: dict[str, Any]) -> None:
-    context = compiled(memories=[memory(), memory(**other), memory(memory_ref="mem:else")], as_of=NOW)
+    context = compile_scenario(memories=[memory(), memory(**other), memory(memory_ref="mem:else")], as_of=NOW)
     assert context.context_ledger.memory_refs == ("mem:else",)
     assert [(omission.reason, omission.at) for omission in context.manifests.omission_manifest] == [
         ("same_reference_twice", "memories#/0"),
@@ -75,7 +74,7 @@ def test_different_memories_under_one_reference_are_all_left_out(other: dict[str
 
 
 def test_a_memory_is_no_clearer_for_the_other_one_being_refused() -> None:
-    context = compiled(memories=[memory(state="candidate", content="older"), memory()])
+    context = compile_scenario(memories=[memory(state="candidate", content="older"), memory()])
     assert context.manifests.memory_manifest == ()
     assert [omission.reason for omission in context.manifests.omission_manifest] == [
         "not_promoted",

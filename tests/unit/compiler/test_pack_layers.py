@@ -7,34 +7,34 @@ import pytest
 
 from contextplane.compiler.compile import STAGES
 from contextplane.testing.proofs import proves
-from tests.unit.compiler.scenario import CASE, compiled, inputs, plain, view_of
+from tests.unit.compiler.scenario import CASE, compile_scenario, inputs, plain, view_of
 
 
 def environment(**changes: Any) -> dict[str, tuple[str, str]]:  # noqa: ANN401  any JSON
     return {
-        name: (environment_value.value, environment_value.source)
-        for name, environment_value in compiled(**changes).context_ledger.environment.items()
+        name: (setting.value, setting.source)
+        for name, setting in compile_scenario(**changes).context_ledger.environment.items()
     }
 
 
 @proves("context-pack:pack-meta:environment-default-fields", "context-pack:pack-meta:deployable-identity")
 def test_defaults_of_the_pack_hold_where_nobody_says_otherwise() -> None:
-    request = {key: one for key, one in CASE["request"]["input"].items() if key != "locale"}
+    request = {key: part for key, part in CASE["request"]["input"].items() if key != "locale"}
     assert environment(request={"/input": request}, run={"/locale": None}) == {
         "language": ("en", "pack"),
         "timezone": ("Asia/Kolkata", "pack"),
         "currency": ("INR", "pack"),
         "region": ("ap-south-1", "pack"),
     }
-    assert compiled().context_ledger.pack_ref == "ctxpack.support@1.0.0"
+    assert compile_scenario().context_ledger.pack_ref == "ctxpack.support@1.0.0"
 
 
 def test_what_the_request_says_comes_before_the_run_and_the_pack() -> None:
-    request = {key: one for key, one in CASE["request"]["input"].items() if key != "locale"}
+    request = {key: part for key, part in CASE["request"]["input"].items() if key != "locale"}
     assert environment(request={"/input": request}, run={"/locale": "hi-IN"})["language"] == ("hi-IN", "run_context")
-    said = {"timezone": "Europe/Berlin", "currency": "EUR", "region": "eu-1"}
-    given = environment(request={"/input/locale": "de-DE", "/input/context": said})
-    assert given == {
+    context = {"timezone": "Europe/Berlin", "currency": "EUR", "region": "eu-1"}
+    resolved = environment(request={"/input/locale": "de-DE", "/input/context": context})
+    assert resolved == {
         "language": ("de-DE", "request"),
         "timezone": ("Europe/Berlin", "request"),
         "currency": ("EUR", "request"),
@@ -53,14 +53,14 @@ def test_what_is_no_text_leaves_the_default(value: object) -> None:
     "context-pack:business-context:durable-constraints",
 )
 def test_the_business_block_holds_the_business_context_and_nothing_of_the_request() -> None:
-    whole = compiled()
-    (block,) = [
-        context_block for context_block in whole.compiled_prompt.context_blocks if context_block.bucket == "business"
-    ]
+    whole = compile_scenario()
+    (block,) = [block for block in whole.compiled_prompt.context_blocks if block.bucket == "business"]
     for text in ("Post-purchase customer support", "customers", "fast, policy-compliant resolution"):
         assert text in block.content
     assert "never promise a refund before policy verification" in block.content
-    other = compiled(request={"/input/message": "something else", "/input/context": {}, "/input/channel": "mail"})
+    other = compile_scenario(
+        request={"/input/message": "something else", "/input/context": {}, "/input/channel": "mail"}
+    )
     assert block in other.compiled_prompt.context_blocks
 
 
@@ -70,7 +70,7 @@ def test_tone_is_in_the_developer_text_below_policy() -> None:
         "/tone_and_comms/customer_facing": {"do": ["say sorry"]},
         "/tone_and_comms/operator_facing": {"dont": ["omit rule ids"]},
     }
-    developer = compiled(pack=changes).compiled_prompt.developer
+    developer = compile_scenario(pack=changes).compiled_prompt.developer
     lines = developer.split("\n")
     assert lines[-6:] == [
         "How you speak never overrides policy or controls.",
@@ -84,7 +84,7 @@ def test_tone_is_in_the_developer_text_below_policy() -> None:
 
 @proves("context-pack:controls:tooling-layer", "context-pack:tooling-layer:permissions-expose")
 def test_a_capability_without_a_permission_is_not_surfaced_and_says_so() -> None:
-    context = compiled(pack={"/tooling_layer/adapter_registry/0/capabilities": ["lookup", "cancel"]})
+    context = compile_scenario(pack={"/tooling_layer/adapter_registry/0/capabilities": ["lookup", "cancel"]})
     assert "adp_orders.cancel" not in context.context_ledger.tools
     gone = {omission.id: omission.reason for omission in context.manifests.omission_manifest if omission.kind == "tool"}
     assert gone == {"adp_orders.cancel": "not_permitted"}
@@ -93,7 +93,7 @@ def test_a_capability_without_a_permission_is_not_surfaced_and_says_so() -> None
 @proves("context-pack:resolution:evaluate-policy", "context-pack:resolution:emit-controls")
 def test_rules_that_had_no_effect_are_omitted_with_their_reason() -> None:
     rules = "/policy_layer/policy_bundles/0/policy_dsl/rules/"
-    context = compiled(
+    context = compile_scenario(
         pack={f"{rules}0/applies_to/intent": "support.other"}, request={"/input/context/refund_amount": 5}
     )
     gone = {
@@ -110,7 +110,7 @@ def test_rules_that_had_no_effect_are_omitted_with_their_reason() -> None:
 
 
 def test_a_fact_that_a_rule_reads_and_nobody_gave_is_recorded() -> None:
-    context = compiled(request={"/input/context": {}})
+    context = compile_scenario(request={"/input/context": {}})
     assert context.policy_decision is not None
     assert "request.context.identity_verified" in context.policy_decision.missing_facts
     assert not context.policy_decision.allowed
@@ -121,7 +121,7 @@ def test_a_fact_that_a_rule_reads_and_nobody_gave_is_recorded() -> None:
 def test_what_a_guardrail_reads_and_what_a_rule_applies_by_is_recorded_when_nobody_gave_it() -> None:
     risky = {"id": "risky", "when": {"==": [{"var": "request.context.fraud_score"}, "high"]}}
     scope = {"intent": "support.refund", "channel": "email"}
-    context = compiled(
+    context = compile_scenario(
         pack={
             "/policy_layer/guardrails/must_refuse": [risky],
             "/policy_layer/policy_bundles/0/policy_dsl/rules/1/applies_to": scope,
@@ -149,7 +149,7 @@ def test_what_a_guardrail_reads_and_what_a_rule_applies_by_is_recorded_when_nobo
 def test_a_triggered_guardrail_denies_whatever_rules_say(
     request_: dict[str, Any], refused: tuple[str, ...], escalated: tuple[str, ...]
 ) -> None:
-    verdict = compiled(request=request_).policy_decision
+    verdict = compile_scenario(request=request_).policy_decision
     assert verdict is not None
     assert (verdict.allowed, verdict.refused, verdict.escalated) == (False, refused, escalated)
 
@@ -161,14 +161,14 @@ def test_the_lineage_names_everything_the_view_was_made_from_in_its_order() -> N
         {"ref": "overlay.support.in@1.0.0", "digest": "sha256:" + "2" * 64},
         {"ref": "overlay.support.prod@2.0.0", "digest": "sha256:" + "3" * 64},
     ]
-    ledger = compiled(lineage=lineage).context_ledger
+    ledger = compile_scenario(lineage=lineage).context_ledger
     assert [{"ref": lineage.ref, "digest": lineage.digest} for lineage in ledger.lineage] == lineage
-    swapped = compiled(lineage=[lineage[0], lineage[2], lineage[1]]).context_ledger
+    swapped = compile_scenario(lineage=[lineage[0], lineage[2], lineage[1]]).context_ledger
     assert swapped.compiled_context_hash != ledger.compiled_context_hash
 
 
 def test_the_ledger_says_what_gave_things_their_meaning() -> None:
-    scope = compiled().context_ledger.scope
+    scope = compile_scenario().context_ledger.scope
     assert scope is not None
     assert plain(scope) == {
         "ontology": "ont.support@1.0.0",
@@ -185,9 +185,9 @@ def test_the_ledger_says_what_gave_things_their_meaning() -> None:
     "context-pack:resolution:allocate-budgets",
 )
 def test_every_stage_leaves_a_hash_in_the_order_of_the_table() -> None:
-    names = [one.name for one in STAGES]
+    names = [stage.name for stage in STAGES]
     assert names == ["scope", "intent", "policy", "tools", "evidence", "memory", "budget", "assemble", "seal"]
-    records = compiled().context_ledger.stages
+    records = compile_scenario().context_ledger.stages
     assert [record.stage for record in records] == names[:-1]
     assert len({record.hash for record in records}) == len(records)
 
@@ -207,7 +207,7 @@ def test_every_stage_leaves_a_hash_in_the_order_of_the_table() -> None:
 )
 def test_stage_hashes_name_the_first_stage_that_drifted(changes: dict[str, Any], first: str) -> None:
     base: dict[str, Any] = {"evidence": []} if "snapshot" in changes else {}
-    before, after = compiled(**base).context_ledger.stages, compiled(**changes).context_ledger.stages
+    before, after = compile_scenario(**base).context_ledger.stages, compile_scenario(**changes).context_ledger.stages
     drifted = [
         stage_record.stage for stage_record, other in zip(before, after, strict=True) if stage_record.hash != other.hash
     ]
@@ -225,10 +225,8 @@ def test_a_tool_tells_its_bounds_and_its_input() -> None:
             "idempotency_key": {"required": True, "pattern": "^ik_[a-z0-9]{16}$"},
         },
     }
-    context = compiled(pack=changes)
-    (block,) = [
-        context_block for context_block in context.compiled_prompt.context_blocks if context_block.block_id == "tool_2"
-    ]
+    context = compile_scenario(pack=changes)
+    (block,) = [block for block in context.compiled_prompt.context_blocks if block.block_id == "tool_2"]
     assert block.content == (
         "adp_payments.issue_refund: write, destructive; wait for GATE_FINANCE_APPROVAL; "
         "amount_inr at least 0.5, at most 50000, unless approved; "
@@ -236,12 +234,8 @@ def test_a_tool_tells_its_bounds_and_its_input() -> None:
         'idempotency_key required, matching "^ik_[a-z0-9]{16}$"; '
         'input {"properties":{"amount_inr":{"type":"number"}},"type":"object"}'
     )
-    (entry,) = [
-        manifest_entry
-        for manifest_entry in context.manifests.tool_manifest
-        if manifest_entry.adapter_id == "adp_payments"
-    ]
-    assert [argument_limit.argument for argument_limit in entry.constraints["issue_refund"]] == [
+    (entry,) = [entry for entry in context.manifests.tool_manifest if entry.adapter_id == "adp_payments"]
+    assert [limit.argument for limit in entry.constraints["issue_refund"]] == [
         "amount_inr",
         "currency",
         "idempotency_key",
@@ -250,22 +244,23 @@ def test_a_tool_tells_its_bounds_and_its_input() -> None:
 
 @pytest.mark.parametrize("amount", [2000, 4200])
 def test_a_tool_waits_only_for_gates_that_are_active(amount: int) -> None:
-    context = compiled(request={"/input/context/refund_amount": amount})
-    (block,) = [
-        context_block for context_block in context.compiled_prompt.context_blocks if context_block.block_id == "tool_2"
-    ]
+    context = compile_scenario(request={"/input/context/refund_amount": amount})
+    (block,) = [block for block in context.compiled_prompt.context_blocks if block.block_id == "tool_2"]
     assert ("wait for GATE_FINANCE_APPROVAL" in block.content) == (amount > 3000)
 
 
-@pytest.mark.parametrize(("given", "stored"), [(50000.0, 50000), (0.10, 0.1), (-0.0, 0)])
-def test_a_pack_compiles_alike_before_and_after_it_was_stored(given: float, stored: float) -> None:
+@pytest.mark.parametrize(("typed", "stored"), [(50000.0, 50000), (0.10, 0.1), (-0.0, 0)])
+def test_a_pack_compiles_alike_before_and_after_it_was_stored(typed: float, stored: float) -> None:
     most = "/tooling_layer/permissions/2/arg_constraints/amount_inr/max"
-    first, second = compiled(pack={most: given}).context_ledger, compiled(pack={most: stored}).context_ledger
+    first, second = (
+        compile_scenario(pack={most: typed}).context_ledger,
+        compile_scenario(pack={most: stored}).context_ledger,
+    )
     assert first.compiled_context_hash == second.compiled_context_hash
 
 
 def test_the_ledger_counts_what_stands_in_no_bucket() -> None:
-    context = compiled()
+    context = compile_scenario()
     prompt = context.compiled_prompt
     counted = sum(-(-len(text) // 4) for text in (prompt.system, prompt.developer, prompt.task))
     assert context.context_ledger.fixed_tokens == counted
@@ -273,18 +268,18 @@ def test_the_ledger_counts_what_stands_in_no_bucket() -> None:
 
 def test_what_a_pack_and_a_request_do_not_say_is_not_told() -> None:
     bare = {"what_we_do": "Support"}
-    said = {"intent": "support.refund", "message": "Refund it."}
-    context = compiled(
+    request_input = {"intent": "support.refund", "message": "Refund it."}
+    context = compile_scenario(
         pack={
             "/business_context": {"summary": bare},
             "/tone_and_comms": {},
             "/policy_layer/policy_bundles/0/policy_dsl/rules/0/rationale": None,
         },
-        request={"/input": said},
+        request={"/input": request_input},
         run={"/user/role": None},
         memories=[],
     )
-    blocks = {context_block.block_id: context_block.content for context_block in context.compiled_prompt.context_blocks}
+    blocks = {block.block_id: block.content for block in context.compiled_prompt.context_blocks}
     assert blocks["biz_summary"] == 'What we do: "Support"'
     assert blocks["session"].split("\n")[-1] == 'region: "ap-south-1"'
     assert blocks["pol_0"].startswith("R_REFUND_REQUIRES_IDV: denied; tell the user")
@@ -294,13 +289,13 @@ def test_what_a_pack_and_a_request_do_not_say_is_not_told() -> None:
 def test_what_is_kept_of_many_surfaces_stays_bounded() -> None:
     view = view_of(inputs())
     for n in (*range(300), 299, 0):
-        assert view.kept(n, partial(str, n)) == str(n)
-    assert len(view._kept) < 256
+        assert view.memoize(n, partial(str, n)) == str(n)
+    assert len(view._memo) < 256
 
 
 def test_a_signal_that_no_guardrail_answers_to_is_noted() -> None:
     signals = ["fraud_signal_high", "Fraud_Signal_High", "Fraud_Signal_High", "x\n"]
-    context = compiled(request={"/input/context/signals": signals})
+    context = compile_scenario(request={"/input/context/signals": signals})
     record = next(stage for stage in context.context_ledger.stages if stage.stage == "policy")
     assert [note for note in record.notes if "signal" in note] == [
         'the signal "Fraud_Signal_High" names no guardrail',

@@ -6,7 +6,7 @@ import pytest
 from contextplane.authoring.gates.schema import typed_or_problems
 from contextplane.model.compiled_context import BUCKETS, PRIORITIES, CompiledContext
 from contextplane.testing.proofs import proves
-from tests.unit.compiler.scenario import CASE, CASES, compiled, evidence, plain
+from tests.unit.compiler.scenario import CASE, CASES, compile_scenario, evidence, plain
 
 SHOWN = CASE["shown"]
 REFUND = "adp_payments.issue_refund"
@@ -30,7 +30,7 @@ def tools_of(context: CompiledContext) -> set[str]:
     "context-pack:compiled-output:session-block",
 )
 def test_blocks_have_the_ids_buckets_priorities_and_order_that_are_shown() -> None:
-    blocks = plain(compiled())["compiled_prompt"]["context_blocks"]
+    blocks = plain(compile_scenario())["compiled_prompt"]["context_blocks"]
     assert [[block["block_id"], block["bucket"], block["priority"]] for block in blocks] == SHOWN["blocks"]
     assert [*dict.fromkeys(block["bucket"] for block in blocks)] == [*BUCKETS]
     assert {block["bucket"]: block["priority"] for block in blocks} == PRIORITIES
@@ -49,13 +49,13 @@ def test_blocks_have_the_ids_buckets_priorities_and_order_that_are_shown() -> No
     "api-contracts:compiled:runtime-controls",
 )
 def test_manifests_and_controls_are_those_that_are_shown() -> None:
-    context = plain(compiled())
+    context = plain(compile_scenario())
     manifests = context["manifests"]
     assert manifests["policy_manifest"] == SHOWN["policy_manifest"]
-    tools = [{key: one[key] for key in ("adapter_id", "capabilities")} for one in manifests["tool_manifest"]]
+    tools = [{key: adapter[key] for key in ("adapter_id", "capabilities")} for adapter in manifests["tool_manifest"]]
     assert tools == SHOWN["tool_manifest"]
     assert manifests["evidence_manifest"][0]["evidence_ref"] == SHOWN["first_evidence"]
-    assert [one["evidence_ref"] for one in manifests["evidence_manifest"]] == CASE["evidence"]
+    assert [entry["evidence_ref"] for entry in manifests["evidence_manifest"]] == CASE["evidence"]
     assert context["runtime_controls"] == SHOWN["runtime_controls"]
 
 
@@ -67,7 +67,7 @@ def test_manifests_and_controls_are_those_that_are_shown() -> None:
     "api-contracts:compiled:compiled-prompt",
 )
 def test_the_prompt_begins_as_shown_and_quotes_the_message() -> None:
-    prompt = plain(compiled())["compiled_prompt"]
+    prompt = plain(compile_scenario())["compiled_prompt"]
     assert prompt.keys() == {"system", "developer", "task", "context_blocks"}
     assert prompt["system"].startswith("You are an agent governed by ContextOS.")
     honor = "Honor the policy_manifest, tool_manifest, runtime_controls, and required_evidence at every step."
@@ -86,7 +86,7 @@ def test_the_prompt_begins_as_shown_and_quotes_the_message() -> None:
     "api-contracts:run-context:bucket-tokens",
 )
 def test_the_budget_report_gives_what_was_allotted_and_adds_up() -> None:
-    report = plain(compiled())["budget_report"]
+    report = plain(compile_scenario())["budget_report"]
     fields = {"tokens_allocated", "tokens_used_at_compile", "tokens_used_by_bucket", "bucket_truncations"}
     assert report.keys() == fields | {"dropped_block_ids", "warnings"}
     assert report["tokens_allocated"] == SHOWN["tokens_allocated"]
@@ -106,7 +106,7 @@ def test_the_budget_report_gives_what_was_allotted_and_adds_up() -> None:
     "api-contracts:compiled:compiled-context-hash",
 )
 def test_the_compiled_context_has_all_its_parts() -> None:
-    context = plain(compiled())
+    context = plain(compile_scenario())
     parts = {"compiled_prompt", "manifests", "runtime_controls", "budget_report", "context_ledger"}
     assert parts <= context.keys()
     assert {"policy_manifest", "tool_manifest", "evidence_manifest"} <= context["manifests"].keys()
@@ -129,7 +129,7 @@ def test_the_compiled_context_has_all_its_parts() -> None:
     "api-contracts:compiled:tool-surfacing-is-local",
 )
 def test_every_tool_carries_its_risk() -> None:
-    tools = plain(compiled())["manifests"]["tool_manifest"]
+    tools = plain(compile_scenario())["manifests"]["tool_manifest"]
     metadata = {
         f"{tool['adapter_id']}.{cap}": data for tool in tools for cap, data in tool["capability_metadata"].items()
     }
@@ -140,12 +140,12 @@ def test_every_tool_carries_its_risk() -> None:
         "source": "adapter_registry",
     }
     assert metadata["adp_orders.lookup"]["kind"] == "read"
-    assert metadata.keys() == tools_of(compiled())
+    assert metadata.keys() == tools_of(compile_scenario())
 
 
 @proves("context-pack:playground:identity-flips-guard-rule")
 def test_an_identity_that_is_not_verified_flips_the_guard_rule_and_blocks_the_refund() -> None:
-    before, after = compiled(), compiled(request={"/input/context/identity_verified": False})
+    before, after = compile_scenario(), compile_scenario(request={"/input/context/identity_verified": False})
     assert before.policy_decision is not None
     assert after.policy_decision is not None
     assert before.policy_decision.allowed
@@ -158,7 +158,7 @@ def test_an_identity_that_is_not_verified_flips_the_guard_rule_and_blocks_the_re
 @proves("context-pack:playground:gate-activates-above-3000", "context-pack:playground:gate-carries-destructive-mode")
 @pytest.mark.parametrize(("amount", "is_active"), [(2999, False), (3000, False), (3001, True), (4200, True)])
 def test_above_3000_the_gate_is_active_and_the_mode_destructive(amount: int, *, is_active: bool) -> None:
-    context = compiled(request={"/input/context/refund_amount": amount})
+    context = compile_scenario(request={"/input/context/refund_amount": amount})
     assert context.runtime_controls.approval_gates_active == (("GATE_FINANCE_APPROVAL",) if is_active else ())
     assert context.policy_decision is not None
     assert context.policy_decision.effective_approval_mode == ("destructive" if is_active else None)
@@ -171,7 +171,7 @@ def test_above_3000_the_gate_is_active_and_the_mode_destructive(amount: int, *, 
 )
 @pytest.mark.parametrize("mode", ["read_only", "local_write", "network", "delegated"])
 def test_below_destructive_the_refund_is_not_in_the_surface_and_says_why(mode: str) -> None:
-    context = compiled(run={"/safety_mode": mode})
+    context = compile_scenario(run={"/safety_mode": mode})
     assert tools_of(context) == {"adp_orders.lookup", "adp_policy.eval"}
     (gone,) = [omission for omission in context.manifests.omission_manifest if omission.kind == "tool"]
     assert (gone.id, gone.stage, gone.reason) == (REFUND, "tools", "above_ceiling")
@@ -186,13 +186,9 @@ def test_below_destructive_the_refund_is_not_in_the_surface_and_says_why(mode: s
     "api-contracts:compiled:budget-problem-is-local",
 )
 def test_a_starved_evidence_budget_truncates_visibly() -> None:
-    whole = compiled()
-    sizes = [
-        context_block.tokens or 0
-        for context_block in whole.compiled_prompt.context_blocks
-        if context_block.bucket == "evidence"
-    ]
-    context = compiled(run={"/run_budget/bucket_tokens/evidence": sum(sizes) - 1})
+    whole = compile_scenario()
+    sizes = [block.tokens or 0 for block in whole.compiled_prompt.context_blocks if block.bucket == "evidence"]
+    context = compile_scenario(run={"/run_budget/bucket_tokens/evidence": sum(sizes) - 1})
     report = context.budget_report
     assert report.bucket_truncations == {"evidence": True}
     assert report.dropped_block_ids == {"evidence": ("ev_4",)}
@@ -214,10 +210,10 @@ def test_the_worked_compiled_output_is_accepted() -> None:
 @pytest.mark.parametrize(
     "context",
     [
-        compiled(),
-        compiled(run={"/safety_mode": "read_only"}, request={"/input/context": {}}),
-        compiled(run={"/run_budget/bucket_tokens/evidence": 0, "/run_budget/bucket_tokens/tool": 0}),
-        compiled(evidence=[evidence()], memories=[], as_of="2026-05-04T09:31:00Z"),
+        compile_scenario(),
+        compile_scenario(run={"/safety_mode": "read_only"}, request={"/input/context": {}}),
+        compile_scenario(run={"/run_budget/bucket_tokens/evidence": 0, "/run_budget/bucket_tokens/tool": 0}),
+        compile_scenario(evidence=[evidence()], memories=[], as_of="2026-05-04T09:31:00Z"),
     ],
     ids=["shown", "denied", "starved", "typed evidence"],
 )
@@ -227,4 +223,4 @@ def test_every_compiled_context_is_of_the_exported_form(context: CompiledContext
 
 
 def test_the_form_is_closed() -> None:
-    assert not isinstance(typed_or_problems({**plain(compiled()), "more": 1}, CompiledContext), CompiledContext)
+    assert not isinstance(typed_or_problems({**plain(compile_scenario()), "more": 1}, CompiledContext), CompiledContext)

@@ -15,7 +15,7 @@ class ReferencePacks:
         (self.folder / ".repo.lock").touch()
 
     @staticmethod
-    def pack(pack_id: str, **given: object) -> dict[str, object]:
+    def pack(pack_id: str, **fields: object) -> dict[str, object]:
         ref = {"key": "entry", "path": "code.py", "lines": {"start": 1, "end": 2}, "title": None, "why": None}
         section = {
             "key": "scope",
@@ -37,13 +37,13 @@ class ReferencePacks:
             "created_at": "2026-05-04T08:00:00.123456789Z",
             "updated_at": "2026-05-04T09:00:00.000000001Z",
             "expires_at": "2999-01-01T00:00:00Z",
-            **given,
+            **fields,
         }
 
-    def write(self, pack_id: str, **given: object) -> Path:
+    def write(self, pack_id: str, **fields: object) -> Path:
         """Write a pack whole, as it does: a temporary file, then its name."""
         staged, path = self.folder / f"{pack_id}.tmp", self.folder / f"{pack_id}.json"
-        data = json.dumps(self.pack(pack_id, **given), separators=(",", ":"))
+        data = json.dumps(self.pack(pack_id, **fields), separators=(",", ":"))
         staged.write_text(data, encoding="utf-8")
         staged.rename(path)
         return path

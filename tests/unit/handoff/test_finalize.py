@@ -3,11 +3,11 @@
 import pytest
 
 from contextplane.handoff.errors import FinalizeRefused
-from contextplane.handoff.finalize import MovedRef, checked
-from contextplane.handoff.source import Looked
-from contextplane.model.handoff import HandoffPack, Lines, Ref, Section
+from contextplane.handoff.finalize import MovedRef, check_finalizable
+from contextplane.handoff.source import LocatedRef
+from contextplane.model.handoff import HandoffPack, LineRange, Ref, Section
 from contextplane.testing.proofs import proves
-from tests.unit.handoff.making import a_diagram, a_pack, a_ref, a_section, as_it_was
+from tests.unit.handoff.builders import a_diagram, a_pack, a_ref, a_section, as_it_was
 
 SCOPE = a_section("scope", "the refund flow")
 FINDINGS = a_section("findings", "refunds are paid twice")
@@ -16,12 +16,12 @@ QA = a_section("qa", "verdict: fail")
 
 def refusal(pack: HandoffPack) -> FinalizeRefused:
     with pytest.raises(FinalizeRefused) as caught:
-        checked(pack, as_it_was)
+        check_finalizable(pack, as_it_was)
     return caught.value
 
 
 def test_a_pack_that_has_everything_passes() -> None:
-    assert checked(a_pack(SCOPE, FINDINGS, QA), as_it_was) == ()
+    assert check_finalizable(a_pack(SCOPE, FINDINGS, QA), as_it_was) == ()
 
 
 @proves(
@@ -52,7 +52,7 @@ def test_scope_and_findings_need_something_in_them(key: str, description: str | 
 
 @pytest.mark.parametrize("section", [a_section("scope", refs=[a_ref()]), a_section("scope", diagrams=[a_diagram()])])
 def test_a_ref_or_a_diagram_is_something(section: Section) -> None:
-    assert checked(a_pack(section, FINDINGS, QA), as_it_was) == ()
+    assert check_finalizable(a_pack(section, FINDINGS, QA), as_it_was) == ()
 
 
 @proves("handoff-pack:finalize:qa-has-verdict")
@@ -65,10 +65,10 @@ def test_qa_needs_a_verdict(description: str | None) -> None:
 @proves("handoff-pack:finalize:refs-are-resolvable", "handoff-pack:finalize:invalid-refs")
 @pytest.mark.parametrize("state", ["changed", "gone", "unreadable"])
 def test_a_stale_ref_is_named_with_its_place_its_reason_and_its_state(state: str) -> None:
-    stale = Looked(state=state, lines=None, why="the file is missing")  # type: ignore[arg-type]
+    stale = LocatedRef(state=state, lines=None, why="the file is missing")  # type: ignore[arg-type]
     ref = a_ref("pay-twice", path="src/pay.py", start=3, end=9)
     with pytest.raises(FinalizeRefused) as caught:
-        checked(a_pack(SCOPE, a_section("findings", refs=[ref]), QA), lambda _: stale)
+        check_finalizable(a_pack(SCOPE, a_section("findings", refs=[ref]), QA), lambda _: stale)
     assert caught.value.details["invalid_refs"] == [
         {
             "section_key": "findings",
@@ -92,7 +92,7 @@ def test_everything_that_is_wrong_is_told_together() -> None:
     refs = [a_ref(f"ref-{number}") for number in range(12)]
     pack = a_pack(a_section("scope"), a_section("qa", "hm"), a_section("more", refs=refs))
     with pytest.raises(FinalizeRefused) as caught:
-        checked(pack, lambda _: Looked(state="gone", lines=None, why="the lines were removed"))
+        check_finalizable(pack, lambda _: LocatedRef(state="gone", lines=None, why="the lines were removed"))
     error = caught.value
     assert error.answer == ("invalid_state", "finalize_validation")
     assert error.details["missing_sections"] == ["findings"]
@@ -108,9 +108,9 @@ def test_refs_that_moved_are_returned_and_those_without_an_anchor_pass() -> None
     refs = [a_ref("moved", start=1, end=2), a_ref("still"), a_ref("imported")]
     states = {"moved": "moved", "still": "current", "imported": "unanchored"}
 
-    def look(ref: Ref) -> Looked:
-        return Looked(state=states[ref.key], lines=Lines(start=5, end=6))  # type: ignore[arg-type]
+    def locate(ref: Ref) -> LocatedRef:
+        return LocatedRef(state=states[ref.key], lines=LineRange(start=5, end=6))  # type: ignore[arg-type]
 
-    moved = checked(a_pack(SCOPE, a_section("findings", refs=refs), QA), look)
-    was, now = Lines(start=1, end=2), Lines(start=5, end=6)
+    moved = check_finalizable(a_pack(SCOPE, a_section("findings", refs=refs), QA), locate)
+    was, now = LineRange(start=1, end=2), LineRange(start=5, end=6)
     assert moved == (MovedRef(section_key="findings", ref_key="moved", path="src/code.py", was=was, now=now),)

@@ -1,11 +1,11 @@
 """How long a pack is good for, by whole seconds, and which deadlines a filter means."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.freshness import FreshnessState, available, filter_for, freshness
+from contextplane.handoff.freshness import FreshnessState, deadline_range, freshness, is_available
 from contextplane.model.timestamp import Timestamp
+from tests.support.cases import cases
 
 NOW = Timestamp.parse("2026-05-04T09:30:00.5Z")
 STATES: tuple[FreshnessState | None, ...] = (None, "fresh", "expiring_soon", "expired")
@@ -17,7 +17,7 @@ def after(nanos: int) -> Timestamp:
     return Timestamp(seconds=total // NANOS, nanos=total % NANOS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("seconds", "state", "human"),
     [
         (-5, "expired", "expired"),
@@ -35,8 +35,8 @@ def after(nanos: int) -> Timestamp:
     ],
 )
 def test_a_state_goes_by_the_whole_seconds_that_are_left(seconds: float, state: str, human: str) -> None:
-    found = freshness(after(int(seconds * NANOS)), NOW)
-    assert (found.state, found.seconds, found.human) == (state, max(0, int(seconds)), human)
+    result = freshness(after(int(seconds * NANOS)), NOW)
+    assert (result.state, result.seconds, result.human) == (state, max(0, int(seconds)), human)
 
 
 def test_only_what_ends_soon_or_has_ended_is_warned_of() -> None:
@@ -46,21 +46,21 @@ def test_only_what_ends_soon_or_has_ended_is_warned_of() -> None:
 
 @given(st.integers(-2_000 * NANOS, 2_000 * NANOS), st.integers(0, 1_500), st.sampled_from(STATES))
 def test_the_bounds_of_a_filter_mean_exactly_the_packs_in_that_state(
-    nanos: int, grace: int, wanted: FreshnessState | None
+    nanos: int, grace: int, expected: FreshnessState | None
 ) -> None:
     expires = after(nanos)
-    low, high = filter_for(wanted, NOW, grace)
+    low, high = deadline_range(expected, NOW, grace)
     meant = (low is None or low < expires) and (high is None or expires <= high)
     state = freshness(expires, NOW).state
-    if wanted is None:
+    if expected is None:
         assert meant == (state != "expired")
     else:
-        assert meant == (state == wanted and available(expires, NOW, grace))
+        assert meant == (state == expected and is_available(expires, NOW, grace))
 
 
 def test_the_last_moment_of_the_grace_time_counts_and_no_grace_time_is_too_long() -> None:
-    assert available(after(-900 * NANOS), NOW, 900)
-    assert not available(after(-900 * NANOS - 1), NOW, 900)
+    assert is_available(after(-900 * NANOS), NOW, 900)
+    assert not is_available(after(-900 * NANOS - 1), NOW, 900)
     for grace in (10**12, 10**20):
-        assert available(after(-(10**15)), NOW, grace)
-        assert filter_for("expired", NOW, grace)[0] is None
+        assert is_available(after(-(10**15)), NOW, grace)
+        assert deadline_range("expired", NOW, grace)[0] is None

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from contextplane.handoff.markdown import one_line
 from contextplane.handoff.page import PROFILES, PageQuery
-from contextplane.handoff.source import Looked
-from contextplane.model.handoff import Diagram, HandoffPack, Lines, Ref, Section
-from tests.unit.handoff.making import a_pack, legend, page
+from contextplane.handoff.source import LocatedRef
+from contextplane.model.handoff import Diagram, HandoffPack, LineRange, Ref, Section
+from tests.unit.handoff.builders import a_pack, legend, page
 
 PIECES = st.sampled_from(
     [
@@ -30,7 +30,9 @@ PIECES = st.sampled_from(
 )
 texts = st.lists(PIECES | st.characters(codec="utf-8"), max_size=8).map("".join)
 some = texts | st.none()
-lines = st.builds(lambda start, more: Lines(start=start, end=start + more), st.integers(1, 20_000), st.integers(0, 3))
+lines = st.builds(
+    lambda start, more: LineRange(start=start, end=start + more), st.integers(1, 20_000), st.integers(0, 3)
+)
 refs = st.builds(Ref, key=texts, path=texts, lines=lines, title=some, why=some, group=some)
 diagrams = st.builds(Diagram, key=texts, title=texts, mermaid=texts, why=some)
 sections = st.builds(
@@ -50,7 +52,7 @@ packs = st.builds(
     tags=st.lists(texts, max_size=3),
 )
 looks = st.builds(
-    Looked,
+    LocatedRef,
     state=st.sampled_from(["current", "moved", "changed", "gone", "unreadable", "unanchored"]),
     lines=lines | st.none(),
     code=st.lists(texts.map(lambda text: text.replace("\n", " ")), max_size=3).map(tuple),
@@ -88,8 +90,8 @@ ALWAYS = {"expires_at", "ttl_remaining", "freshness_state"}
 
 
 @given(packs, queries, looks)
-def test_the_legend_says_exactly_what_is_true(pack: HandoffPack, query: PageQuery, looked: Looked) -> None:
-    text = page(pack, query, look=lambda _: looked).text
+def test_the_legend_says_exactly_what_is_true(pack: HandoffPack, query: PageQuery, located: LocatedRef) -> None:
+    text = page(pack, query, locate=lambda _: located).text
     fields, truth = legend(text), true_fields(pack, query)
     assert {name: fields[name] for name in truth} == truth
     mode = {"mode"} if query.compact else set()
@@ -98,8 +100,8 @@ def test_the_legend_says_exactly_what_is_true(pack: HandoffPack, query: PageQuer
 
 
 @given(packs, queries, looks)
-def test_the_markers_stand_once_each_at_their_place(pack: HandoffPack, query: PageQuery, looked: Looked) -> None:
-    text = page(pack, query, look=lambda _: looked).text
+def test_the_markers_stand_once_each_at_their_place(pack: HandoffPack, query: PageQuery, located: LocatedRef) -> None:
+    text = page(pack, query, locate=lambda _: located).text
     shown = text.splitlines()  # by every line end that anybody knows
     assert [line for line in shown if line.strip().upper() in ("[LEGEND]", "[CONTENT]")] == ["[LEGEND]", "[CONTENT]"]
     assert shown[0] == "[LEGEND]"
@@ -108,9 +110,9 @@ def test_the_markers_stand_once_each_at_their_place(pack: HandoffPack, query: Pa
 
 @given(packs, queries, looks)
 def test_every_fence_is_closed_and_every_line_of_ours_stands_outside(
-    pack: HandoffPack, query: PageQuery, looked: Looked
+    pack: HandoffPack, query: PageQuery, located: LocatedRef
 ) -> None:
-    text = page(pack, query, look=lambda _: looked).text
+    text = page(pack, query, locate=lambda _: located).text
     opened, outside = "", []
     for line in text.split("\n"):
         match = re.fullmatch(r" {0,3}(`{3,}|~{3,})(.*)", line)
@@ -121,7 +123,7 @@ def test_every_fence_is_closed_and_every_line_of_ours_stands_outside(
         elif not opened:
             outside.append(line)
     assert not opened
-    shown = page(pack, query, look=lambda _: looked).structured["chunks"]
+    shown = page(pack, query, locate=lambda _: located).structured["chunks"]
     assert isinstance(shown, list)
     paths = [
         f"- path: {one_line(str(chunk['path']))}" for chunk in shown if isinstance(chunk, dict) and "path" in chunk

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, first_page
 from contextplane.handoff.page_token import redeem
-from contextplane.handoff.render import Rendered, chunks
-from contextplane.handoff.source import Looked
-from contextplane.model.handoff import HandoffPack, Lines, Ref
+from contextplane.handoff.render import RenderedPage, chunks
+from contextplane.handoff.source import LocatedRef
+from contextplane.model.handoff import HandoffPack, LineRange, Ref
 from contextplane.testing.proofs import proves
-from tests.unit.handoff.making import KEY, a_diagram, a_pack, a_ref, a_section, legend, page
+from tests.unit.handoff.builders import KEY, a_diagram, a_pack, a_ref, a_section, legend, page
 
 words = st.sampled_from(["todo", "Maß", "alpha", "src", "a.*b", "(x", ""])
 profiles = st.sampled_from(sorted(PROFILES))
@@ -30,22 +30,22 @@ def packs(draw: st.DrawFn) -> HandoffPack:
     return a_pack(*sections)
 
 
-def look(ref: Ref) -> Looked:
+def locate(ref: Ref) -> LocatedRef:
     """Some are found, some have moved, some are lost; the code has a word that stands nowhere else."""
     if ref.key.endswith("1"):
-        return Looked(state="gone", lines=None, why="the lines were removed")
+        return LocatedRef(state="gone", lines=None, why="the lines were removed")
     if ref.key.endswith("2"):
-        return Looked(state="moved", lines=Lines(start=7, end=7), code=("in the code",))
-    return Looked(state="current", lines=ref.lines, code=("in the code",))
+        return LocatedRef(state="moved", lines=LineRange(start=7, end=7), code=("in the code",))
+    return LocatedRef(state="current", lines=ref.lines, code=("in the code",))
 
 
-def keys(shown: Rendered) -> list[object]:
-    found = shown.structured["chunks"]
-    assert isinstance(found, list)
-    return [chunk["key"] for chunk in found if isinstance(chunk, dict)]
+def keys(shown: RenderedPage) -> list[object]:
+    result = shown.structured["chunks"]
+    assert isinstance(result, list)
+    return [chunk["key"] for chunk in result if isinstance(chunk, dict)]
 
 
-def content(shown: Rendered) -> str:
+def content(shown: RenderedPage) -> str:
     """What is shown of the chunks, without LEGEND and summary."""
     text = shown.text.partition("\n[CONTENT]\n")[2]
     return text.partition("refs_on_page: ")[2].partition("\n")[2] if "## Handoff summary" in text else text
@@ -63,13 +63,13 @@ def test_pages_put_together_are_everything_once_and_in_order(
 ) -> None:
     page_arguments = PageArguments(profile=profile, limit=limit, offset=offset, contains=word)  # type: ignore[arg-type]
     whole = first_page(PageArguments(profile=page_arguments.profile, limit=999, contains=word))
-    everything = keys(page(pack, whole, look=look))
-    query, found = first_page(page_arguments), []
+    everything = keys(page(pack, whole, locate=locate))
+    query, result = first_page(page_arguments), []
     for _ in range(len(everything) + 1):
-        shown = page(pack, query, look=look)
+        shown = page(pack, query, locate=locate)
         fields = legend(shown.text)
-        found += keys(shown)
-        more = len(found) + min(offset, len(everything)) < len(everything)
+        result += keys(shown)
+        more = len(result) + min(offset, len(everything)) < len(everything)
         assert fields["has_more"] == str(more).lower()
         assert (fields["next_page_token"] != "null") == more  # noqa: S105  no password
         assert fields["chunks_total"] == str(len(everything))
@@ -78,16 +78,16 @@ def test_pages_put_together_are_everything_once_and_in_order(
             break
         assert len(keys(shown)) == limit
         token = fields["next_page_token"]
-        query = redeem(KEY, token, pack_id=pack.id, revision=pack.revision, given=PageArguments())
-    assert found == everything[offset:]
+        query = redeem(KEY, token, pack_id=pack.id, revision=pack.revision, arguments=PageArguments())
+    assert result == everything[offset:]
 
 
 @given(packs())
 def test_every_section_is_there_whether_it_has_refs_or_not(pack: HandoffPack) -> None:
-    found = chunks(pack)
-    assert list(dict.fromkeys(chunk.section.key for chunk in found)) == [section.key for section in pack.sections]
+    result = chunks(pack)
+    assert list(dict.fromkeys(chunk.section.key for chunk in result)) == [section.key for section in pack.sections]
     for section in pack.sections:
-        mine = [chunk for chunk in found if chunk.section.key == section.key]
+        mine = [chunk for chunk in result if chunk.section.key == section.key]
         assert len(mine) == (len(section.refs) + len(section.diagrams) or 1)
         groups = [chunk.group for chunk in mine if chunk.ref]
         assert groups == sorted(groups)
@@ -109,17 +109,19 @@ def test_every_section_is_there_whether_it_has_refs_or_not(pack: HandoffPack) ->
 def test_contains_returns_exactly_the_chunks_whose_shown_text_has_it(
     pack: HandoffPack, profile: str, word: str
 ) -> None:
-    def alone(at: int) -> Rendered:
-        return page(pack, PageQuery(profile=profile, limit=1, offset=at), look=look)  # type: ignore[arg-type]
+    def alone(at: int) -> RenderedPage:
+        return page(pack, PageQuery(profile=profile, limit=1, offset=at), locate=locate)  # type: ignore[arg-type]
 
     shown = [alone(at) for at in range(len(chunks(pack)))]
-    wanted = [key for one in shown for key in keys(one) if word.casefold() in content(one).casefold()]
+    expected = [
+        key for alone_page in shown for key in keys(alone_page) if word.casefold() in content(alone_page).casefold()
+    ]
     query = first_page(PageArguments(profile=profile, limit=99, contains=word))  # type: ignore[arg-type]
-    found = page(pack, query, look=look)
-    assert keys(found) == wanted
-    assert found == page(pack, query, look=look)
-    if not wanted:
-        assert found.text.endswith("\n_No chunks matched current filters._\n")
+    result = page(pack, query, locate=locate)
+    assert keys(result) == expected
+    assert result == page(pack, query, locate=locate)
+    if not expected:
+        assert result.text.endswith("\n_No chunks matched current filters._\n")
 
 
 @pytest.mark.parametrize("word", [None, "", "  \n"])
@@ -139,9 +141,9 @@ def test_a_blank_word_searches_for_nothing(word: str | None) -> None:
 )
 def test_what_is_sought_may_reach_over_several_lines(word: str) -> None:
     pack = a_pack(a_section("findings", refs=[a_ref("two", why="because")]))
-    moved = Looked(state="moved", lines=Lines(start=7, end=7), code=("in the code",))
-    assert keys(page(pack, PageQuery(profile="reviewer", contains=word), look=lambda _: moved)) == ["two"]
-    assert keys(page(pack, PageQuery(profile="reviewer", contains=f"{word}!"), look=lambda _: moved)) == []
+    moved = LocatedRef(state="moved", lines=LineRange(start=7, end=7), code=("in the code",))
+    assert keys(page(pack, PageQuery(profile="reviewer", contains=word), locate=lambda _: moved)) == ["two"]
+    assert keys(page(pack, PageQuery(profile="reviewer", contains=f"{word}!"), locate=lambda _: moved)) == []
 
 
 def test_what_is_sought_may_reach_from_a_section_into_its_drawings() -> None:
@@ -151,8 +153,8 @@ def test_what_is_sought_may_reach_from_a_section_into_its_drawings() -> None:
 
 def test_code_that_is_not_shown_is_not_searched() -> None:
     pack = a_pack(a_section("findings", refs=[a_ref("one")]))
-    assert keys(page(pack, PageQuery(contains="in the code"), look=look)) == []
-    assert keys(page(pack, PageQuery(profile="reviewer", contains="in the code"), look=look)) == ["one"]
+    assert keys(page(pack, PageQuery(contains="in the code"), locate=locate)) == []
+    assert keys(page(pack, PageQuery(profile="reviewer", contains="in the code"), locate=locate)) == ["one"]
 
 
 def test_beyond_the_end_is_an_empty_page() -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.handoff.store import opened_desk
+from contextplane.app.handoff.session import open_handoffs
 from contextplane.app.init import init
 from contextplane.app.settings import HandoffSettings, Settings
 from contextplane.handoff.source import SourceRefused
-from tests.unit.handoff.making import a_ref
+from tests.unit.handoff.builders import a_ref
 
 SHOWN_TO_NOBODY = "a key that nobody is shown"
 
@@ -28,14 +28,14 @@ def folder_with_stores(folder: Path) -> Settings:
     "path", [".ctx/keys/alice.key", "packs/.ctx/keys/alice.key", "link/keys/alice.key", "code.py", ".ctx/config.json"]
 )
 def test_a_ref_into_a_store_is_stale_with_its_reason(tmp_path: Path, path: str) -> None:
-    with opened_desk(folder_with_stores(tmp_path)) as desk:
-        looked = desk.reader().look(a_ref(path=path))
-        assert (looked.state, looked.code, looked.why) == ("unreadable", (), "the path leads into a store")
+    with open_handoffs(folder_with_stores(tmp_path)) as handoffs:
+        located = handoffs.source_reader().locate(a_ref(path=path))
+        assert (located.state, located.code, located.why) == ("unreadable", (), "the path leads into a store")
         with pytest.raises(SourceRefused):
-            desk.reader().lines(path)
+            handoffs.source_reader().lines(path)
 
 
 def test_what_stands_beside_a_store_is_read(tmp_path: Path) -> None:
     (tmp_path / ".ctxrc").write_text("plain", encoding="utf-8")
-    with opened_desk(folder_with_stores(tmp_path)) as desk:
-        assert desk.reader().lines(".ctxrc") == ("plain",)
+    with open_handoffs(folder_with_stores(tmp_path)) as handoffs:
+        assert handoffs.source_reader().lines(".ctxrc") == ("plain",)

@@ -5,7 +5,7 @@ import pytest
 from contextplane.handoff.page import PROFILES, PageQuery
 from contextplane.model.handoff import HandoffPack
 from contextplane.testing.proofs import proves
-from tests.unit.handoff.making import (
+from tests.unit.handoff.builders import (
     a_diagram,
     a_pack,
     a_ref,
@@ -261,6 +261,6 @@ def test_data_for_machines_stays_in_proportion_whatever_the_title_of_a_section()
 def test_a_verdict_cannot_say_what_the_status_is() -> None:
     forged = 'verdict: pass", status=finalized, freshness_state=expired'
     line = next(line for line in page(a_pack(a_section("qa", forged))).text.splitlines() if "verdict_status" in line)
-    told = '- verdict_status: status=draft, freshness_state=fresh, verdict="pass\\", status=finalized'
-    assert line.startswith(told)
+    expected = '- verdict_status: status=draft, freshness_state=fresh, verdict="pass\\", status=finalized'
+    assert line.startswith(expected)
     assert line.endswith('"')

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from contextplane.adapters.files.workspace import FileSources
-from contextplane.handoff.page import PageQuery, listed
+from contextplane.handoff.page import PageQuery, list_markdown
 from contextplane.handoff.source import SourceReader
 from contextplane.model.catalog import HandoffRow
 from contextplane.model.handoff import Ref
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.timestamp import Timestamp
 from contextplane.testing.proofs import proves
-from tests.unit.handoff.making import (
+from tests.unit.handoff.builders import (
     NOW,
     FixedSources,
     a_pack,
@@ -97,7 +97,7 @@ def test_refs_that_are_not_where_they_were_say_so(profile: str) -> None:
     }
     reader = SourceReader(FixedSources({name: "\n".join(lines).encode() for name, lines in files.items()}), 10_000)
     pack = a_pack(a_section("findings", refs=refs))
-    text = page(pack, PageQuery(profile=profile), look=reader).text  # type: ignore[arg-type]
+    text = page(pack, PageQuery(profile=profile), locate=reader).text  # type: ignore[arg-type]
     shown = {part.partition(" ")[0]: part for part in text.split("\n#### ")[1:]}
     assert "- lines: 3-4\n" in shown["as-it-was"]
     assert "- lines: 3-4 (moved: now 4-5)\n" in shown["moved"]
@@ -127,7 +127,7 @@ def test_a_bad_file_does_not_spoil_the_page(tmp_path: Path) -> None:
     names = ["binary", "folder", "large", "link", "pipe", "missing", "good"]
     pack = a_pack(a_section("findings", refs=[a_ref(name, path=name) for name in names]))
     reader = SourceReader(FileSources(str(root)), 1000)
-    shown = page(pack, PageQuery(profile="reviewer"), look=reader)
+    shown = page(pack, PageQuery(profile="reviewer"), locate=reader)
     chunks = shown.structured["chunks"]
     assert isinstance(chunks, list)
     states = {chunk["key"]: chunk["state"] for chunk in chunks if isinstance(chunk, dict)}
@@ -138,22 +138,22 @@ def test_a_bad_file_does_not_spoil_the_page(tmp_path: Path) -> None:
 
 
 def test_only_files_of_refs_on_the_page_are_looked_at() -> None:
-    looked: list[str] = []
+    located: list[str] = []
 
-    def look(ref: Ref) -> object:
-        looked.append(ref.key)
+    def locate(ref: Ref) -> object:
+        located.append(ref.key)
         return as_it_was(ref)
 
     refs = [a_ref(f"ref-{number}", why="TODO: mend" if number > 7 else None) for number in range(10)]
     pack = a_pack(a_section("findings", refs=refs))
-    page(pack, PageQuery(limit=3, offset=2), look=look)  # type: ignore[arg-type]
-    assert looked == ["ref-2", "ref-3", "ref-4"]
-    looked.clear()
-    page(pack, PageQuery(contains="src/code.py", limit=2), look=look)  # type: ignore[arg-type]
-    assert looked == ["ref-0", "ref-1"]
-    looked.clear()
-    page(pack, PageQuery(contains="todo"), look=look)  # type: ignore[arg-type]
-    assert sorted(looked) == sorted(ref.key for ref in refs)
+    page(pack, PageQuery(limit=3, offset=2), locate=locate)  # type: ignore[arg-type]
+    assert located == ["ref-2", "ref-3", "ref-4"]
+    located.clear()
+    page(pack, PageQuery(contains="src/code.py", limit=2), locate=locate)  # type: ignore[arg-type]
+    assert located == ["ref-0", "ref-1"]
+    located.clear()
+    page(pack, PageQuery(contains="todo"), locate=locate)  # type: ignore[arg-type]
+    assert sorted(located) == sorted(ref.key for ref in refs)
 
 
 @proves("handoff-pack:tool:warning-expiring-soon", "handoff-pack:tool:warning-expired")
@@ -176,7 +176,7 @@ def test_the_list_has_a_line_for_each_pack_with_its_freshness() -> None:
         row(None, "2026-05-04T09:05:00Z", "refund-flow"),
         row(None, "2026-05-04T08:00:00Z"),
     ]
-    assert listed(rows, NOW) == (
+    assert list_markdown(rows, NOW) == (
         "# Context packs\n\n"
         "- `pk_abcd2345` \u2014 Refund - flow (revision `2`, ttl `2d`, freshness `fresh`) "
         "(status `draft`, expires_at `2026-05-06T10:00:00+00:00`)\n"
@@ -187,6 +187,6 @@ def test_the_list_has_a_line_for_each_pack_with_its_freshness() -> None:
         "[warning: expired \u2014 treat as stale evidence] "
         "(status `draft`, expires_at `2026-05-04T08:00:00+00:00`)\n"
     )
-    assert listed([], NOW) == "No context packs found."
+    assert list_markdown([], NOW) == "No context packs found."
     assert legend(page(a_pack(expires_at="2026-05-04T08:59:00Z")).text)["warning"].startswith("expired")
     assert legend(page(a_pack(expires_at="2026-05-04T09:01:00Z")).text)["warning"].startswith("expiring soon")

@@ -3,12 +3,15 @@
 import pytest
 
 from contextplane.handoff.summary import signals
-from tests.unit.handoff.making import a_diagram, a_pack, a_ref, a_section
+from tests.support.cases import cases
+from tests.unit.handoff.builders import a_diagram, a_pack, a_ref, a_section
 
 
-def told(description: str, *, key: str = "notes", title: str = "Notes") -> tuple[tuple[str, ...], tuple[str, ...]]:
-    found = signals(a_pack(a_section(key, description, title=title)))
-    return found.risks, found.gaps
+def signals_in(
+    description: str, *, key: str = "notes", title: str = "Notes"
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    result = signals(a_pack(a_section(key, description, title=title)))
+    return result.risks, result.gaps
 
 
 @pytest.mark.parametrize(
@@ -24,7 +27,7 @@ def told(description: str, *, key: str = "notes", title: str = "Notes") -> tuple
     ],
 )
 def test_a_marker_makes_a_risk(description: str, risk: str) -> None:
-    assert told(description) == ((risk,), ())
+    assert signals_in(description) == ((risk,), ())
 
 
 @pytest.mark.parametrize(
@@ -42,10 +45,10 @@ def test_a_marker_makes_a_risk(description: str, risk: str) -> None:
     ],
 )
 def test_a_marker_makes_a_gap(description: str, gap: str) -> None:
-    assert told(description) == ((), (gap,))
+    assert signals_in(description) == ((), (gap,))
 
 
-@pytest.mark.parametrize(
+@cases(
     "description",
     [
         "there are no known risks",
@@ -62,24 +65,24 @@ def test_a_marker_makes_a_gap(description: str, gap: str) -> None:
     ],
 )
 def test_these_are_no_signals(description: str) -> None:
-    assert told(description) == ((), ())
+    assert signals_in(description) == ((), ())
 
 
 @pytest.mark.parametrize(
     ("key", "title"), [("risks", "R"), ("xx", "Open Risks & Blockers"), ("known-risks", "K"), ("xx", "Warnings")]
 )
 def test_what_stands_in_a_section_of_that_name_is_a_risk(key: str, title: str) -> None:
-    said = "- one\n- two\n  goes on\n- None\n\na paragraph\nof two lines\n\nno known risks"
-    assert told(said, key=key, title=title) == (("one", "two goes on", "a paragraph of two lines"), ())
+    text = "- one\n- two\n  goes on\n- None\n\na paragraph\nof two lines\n\nno known risks"
+    assert signals_in(text, key=key, title=title) == (("one", "two goes on", "a paragraph of two lines"), ())
 
 
 def test_a_section_about_something_else_is_not_named_so() -> None:
-    assert told("- one", key="risk-model", title="The risk model") == ((), ())
+    assert signals_in("- one", key="risk-model", title="The risk model") == ((), ())
 
 
 def test_a_heading_and_a_caption_name_what_follows() -> None:
-    said = "## Risks\n- one\n\n## Open questions\nwhy?\n\n## Else\nnothing\n\nBlockers:\n- two\n- three\n\nnot this"
-    assert told(said) == (("one", "two", "three"), ("why?",))
+    text = "## Risks\n- one\n\n## Open questions\nwhy?\n\n## Else\nnothing\n\nBlockers:\n- two\n- three\n\nnot this"
+    assert signals_in(text) == (("one", "two", "three"), ("why?",))
 
 
 def test_refs_and_diagrams_count_by_title_in_a_named_section_or_group() -> None:
@@ -99,16 +102,16 @@ def test_markers_count_wherever_people_write() -> None:
         a_section("cc", diagrams=[a_diagram(title="risk: in a drawing", mermaid="risk: not here")]),
         brief="risk: in the brief",
     )
-    told = ("in the brief", "in a title", "in a ref", "in a reason", "in a drawing")
-    assert [risk.partition(": ")[2] for risk in signals(pack).risks] == list(told)
+    risks = ("in the brief", "in a title", "in a ref", "in a reason", "in a drawing")
+    assert [risk.partition(": ")[2] for risk in signals(pack).risks] == list(risks)
 
 
 def test_each_is_told_once_on_one_short_line() -> None:
-    said = f"risk: the  same\n\nRISK: the same\n\nrisk: {'x' * 500}\n\nrisk: a\x1b[31m"
-    risks, _ = told(said)
+    text = f"risk: the  same\n\nRISK: the same\n\nrisk: {'x' * 500}\n\nrisk: a\x1b[31m"
+    risks, _ = signals_in(text)
     assert risks == ("risk: the same", "risk: " + "x" * 133 + "\u2026", "risk: a\\x1b[31m")
 
 
 @pytest.mark.parametrize("text", ["a\n" * 100_000, "known " * 50_000, "risk " * 50_000, "- no known " * 20_000])
 def test_a_long_text_costs_no_more_than_its_length(text: str) -> None:
-    told(f"{text}!", key="risks", title=text)
+    signals_in(f"{text}!", key="risks", title=text)

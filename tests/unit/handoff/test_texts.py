@@ -3,10 +3,12 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from contextplane.handoff.markdown import block, code_block, fenced, one_line, shortened
+from contextplane.handoff.markdown import block, code_block, fenced_block, one_line, shorten
+from contextplane.model.invisible_characters import FORMATTING
+from tests.support.cases import cases
 
 PIECES = st.sampled_from(
     [
@@ -15,7 +17,7 @@ PIECES = st.sampled_from(
         *("[LEGEND]", "[CONTENT]", "[content] ", "- status: finalized"),
     ]
 )
-UNSEEN = "\u061c\u200b\u200e\u200f\u2060\ufeff\U000e0041\U000e007f"
+UNSEEN = "\u00ad\u034f\u061c\u200b\u200e\u200f\u2060\u3164\ufe00\ufeff\U000e0041\U000e007f\U000e0100"
 hostile = st.lists(PIECES | st.sampled_from(UNSEEN) | st.characters(), max_size=12).map("".join)
 
 
@@ -42,14 +44,15 @@ def test_one_line_is_one_line_for_every_reader(text: str) -> None:
 
 @pytest.mark.parametrize("unseen", UNSEEN)
 def test_what_nobody_sees_is_shown_escaped_everywhere(unseen: str) -> None:
-    said, escaped = f"a{unseen}b", "a" + ascii(unseen)[1:-1] + "b"
-    assert one_line(said) == block(said) == shortened(said) == escaped
-    assert escaped in fenced(said, "mermaid")
-    assert escaped in code_block((said,), 1, "python")
+    text, escaped = f"a{unseen}b", "a" + ascii(unseen)[1:-1] + "b"
+    assert one_line(text) == block(text) == shorten(text) == escaped
+    assert escaped in fenced_block(text, "mermaid")
+    assert escaped in code_block((text,), 1, "python")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"])))
 def test_one_line_leaves_plain_text_as_it_is(text: str) -> None:
+    assume(not re.search(f"[{FORMATTING}]", text))
     assert one_line(text) == text
 
 
@@ -61,7 +64,7 @@ def test_a_block_closes_its_fences_and_has_no_marker_of_ours(text: str) -> None:
     assert not [line for line in shown.splitlines() if line.strip().upper() in ("[LEGEND]", "[CONTENT]")]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "shown"),
     [
         ("plain *markdown*\n\n- a\n- b", "plain *markdown*\n\n- a\n- b"),
@@ -83,7 +86,7 @@ def test_blocks(text: str, shown: str) -> None:
 
 @given(hostile, st.sampled_from(["mermaid", ""]))
 def test_nothing_inside_closes_a_fence(text: str, language: str) -> None:
-    first, *inside, last = fenced(text, language).split("\n")
+    first, *inside, last = fenced_block(text, language).split("\n")
     assert first == last + language
     assert set(last) == {"`"}
     assert not any(last in line for line in inside)
@@ -107,6 +110,6 @@ def test_code_is_shown_as_it_is() -> None:
 
 
 def test_a_short_line_collapses_white_space_and_has_an_end() -> None:
-    assert shortened(" a \n b\tc ") == "a b c"
-    assert shortened("x" * 140) == "x" * 140
-    assert shortened("x" * 141) == "x" * 139 + "\u2026"
+    assert shorten(" a \n b\tc ") == "a b c"
+    assert shorten("x" * 140) == "x" * 140
+    assert shorten("x" * 141) == "x" * 139 + "\u2026"

@@ -3,11 +3,12 @@
 import pytest
 
 from contextplane.handoff.finalize import verdict
-from tests.unit.handoff.making import a_diagram, a_pack, a_ref, a_section
+from tests.support.cases import cases
+from tests.unit.handoff.builders import a_diagram, a_pack, a_ref, a_section
 
 
-@pytest.mark.parametrize(
-    ("description", "said"),
+@cases(
+    ("description", "expected"),
     [
         ("verdict: pass", "pass"),
         ("VERDICT:pass", "pass"),
@@ -40,11 +41,11 @@ from tests.unit.handoff.making import a_diagram, a_pack, a_ref, a_section
         ("verdict: " + "x" * 500, "x" * 139 + "\u2026"),
     ],
 )
-def test_these_are_verdicts(description: str, said: str) -> None:
-    assert verdict(a_pack(a_section("qa", description))) == said
+def test_these_are_verdicts(description: str, expected: str) -> None:
+    assert verdict(a_pack(a_section("qa", description))) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     "description",
     [
         None,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.app.handoff.store import Desk, opened_desk
+from contextplane.app.handoff.session import HandoffSession, open_handoffs
 from contextplane.app.settings import Settings
 from contextplane.mcp.arguments import FIELDS
 from contextplane.mcp.protocol import Request
@@ -21,16 +21,16 @@ PROPERTIES = [(tool["name"], name) for tool in TOOLS for name in tool["inputSche
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def handoffs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HandoffSession]:
     """A place without packs."""
-    with opened_desk(Settings(cwd=str(tmp_path_factory.mktemp("desk")))) as desk:
-        yield desk
+    with open_handoffs(Settings(cwd=str(tmp_path_factory.mktemp("handoffs")))) as handoffs:
+        yield handoffs
 
 
-def refusal(desk: Desk, tool: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+def refusal(handoffs: HandoffSession, tool: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
     """The error when the arguments are invalid. That there is no such pack is no such error."""
     request = Request(id="1", method="tools/call", params={"name": tool, "arguments": arguments}, modern=False)
-    result = msgspec.convert(call(request, desk=lambda: desk, rest=lambda: None), dict[str, Any])
+    result = msgspec.convert(call(request, handoffs=lambda: handoffs, close_store=lambda: None), dict[str, Any])
     if "isError" not in result:
         return None
     error = msgspec.json.decode(result["content"][0]["text"], type=dict[str, Any])
@@ -41,19 +41,21 @@ def refusal(desk: Desk, tool: str, arguments: dict[str, Any]) -> dict[str, Any] 
 
 
 @pytest.mark.parametrize(("tool", "name"), PROPERTIES)
-def test_null_is_left_out_for_every_argument_of_the_schema_but_one(desk: Desk, tool: str, name: str) -> None:
+def test_null_is_left_out_for_every_argument_of_the_schema_but_one(
+    handoffs: HandoffSession, tool: str, name: str
+) -> None:
     arguments = {name: None}
     fine = name != "validate_only"
-    assert (refusal(desk, tool, arguments) is None) is fine
+    assert (refusal(handoffs, tool, arguments) is None) is fine
     assert SCHEMA[tool].is_valid(arguments) is fine
 
 
 @pytest.mark.parametrize("tool", FIELDS)
-def test_a_call_without_an_action_is_a_call(desk: Desk, tool: str) -> None:
+def test_a_call_without_an_action_is_a_call(handoffs: HandoffSession, tool: str) -> None:
     calls: list[dict[str, Any]] = [{}, {"action": None}, {"id": "pk_abcd2345"}, {"name": "login-bug"}]
     for arguments in calls[: 4 if tool == "output" else 2]:
         assert SCHEMA[tool].is_valid(arguments), arguments
-        assert refusal(desk, tool, arguments) is None
+        assert refusal(handoffs, tool, arguments) is None
 
 
 @pytest.mark.parametrize(
@@ -70,10 +72,10 @@ def test_a_call_without_an_action_is_a_call(desk: Desk, tool: str) -> None:
     ],
 )
 def test_a_name_that_the_schema_does_not_have_is_refused_though_it_is_null(
-    desk: Desk, tool: str, action: str, name: str, instead: str | None
+    handoffs: HandoffSession, tool: str, action: str, name: str, instead: str | None
 ) -> None:
     arguments: dict[str, Any] = {"action": action, name: None}
-    error = refusal(desk, tool, arguments)
+    error = refusal(handoffs, tool, arguments)
     assert error is not None
     assert not SCHEMA[tool].is_valid(arguments)
     assert (error["details"]["unsupported_field"], error["details"].get("supported_field")) == (name, instead)
@@ -140,9 +142,9 @@ _BEYOND = (
 
 
 @given(_calls())
-def test_schema_and_reader_agree(desk: Desk, asked: tuple[str, dict[str, Any]]) -> None:
+def test_schema_and_reader_agree(handoffs: HandoffSession, asked: tuple[str, dict[str, Any]]) -> None:
     tool, arguments = asked
-    error = refusal(desk, tool, arguments)
+    error = refusal(handoffs, tool, arguments)
     if error is None:
         assert SCHEMA[tool].is_valid(arguments), [*SCHEMA[tool].iter_errors(arguments)]
     elif SCHEMA[tool].is_valid(arguments):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from contextplane.handoff.document import MAX_SPAN, MAX_TTL_MINUTES, READ_ONLY, read_document
 from contextplane.handoff.errors import HandoffInvalid
 from contextplane.mcp.schemas import DOCUMENT
-from contextplane.model.handoff import HandoffPack, Lines
+from contextplane.model.handoff import HandoffPack, LineRange
+from tests.support.cases import cases
 
 REF: dict[str, Any] = {"key": "ref-1", "path": "src/app.py", "line_start": 1, "line_end": 9}
 DIAGRAM: dict[str, Any] = {"key": "flow", "title": "Flow", "mermaid": "graph TD"}
@@ -33,9 +34,9 @@ def problems(document: object) -> list[dict[str, Any]]:
     with pytest.raises(HandoffInvalid) as refused:
         read_document(document)  # type: ignore[arg-type]
     details = refused.value.details
-    found = msgspec.convert(details["problems"], list[dict[str, Any]])
-    assert (details["problems_total"], details["field"]) == (len(found), found[0]["path"])
-    return found
+    problems = msgspec.convert(details["problems"], list[dict[str, Any]])
+    assert (details["problems_total"], details["field"]) == (len(problems), problems[0]["path"])
+    return problems
 
 
 def test_a_whole_document_is_read() -> None:
@@ -46,7 +47,7 @@ def test_a_whole_document_is_read() -> None:
         ("auth", "bug"),
         60,
     )
-    assert document.sections[0].refs[0].lines == Lines(start=1, end=9)
+    assert document.sections[0].refs[0].lines == LineRange(start=1, end=9)
     assert document.sections[0].diagrams[0].mermaid == "graph TD"
     assert SCHEMA.is_valid(WHOLE)
 
@@ -82,7 +83,7 @@ def test_both_forms_of_a_range_are_read() -> None:
     both = {**nested, "line_start": 2, "line_end": 4}
     for ref in (nested, both):
         document = read_document({"sections": [{**SECTION, "refs": [ref]}]})
-        assert document.sections[0].refs[0].lines == Lines(start=2, end=4)
+        assert document.sections[0].refs[0].lines == LineRange(start=2, end=4)
     contradicting = {**nested, "line_start": 2, "line_end": 5}
     assert [problem["path"] for problem in problems({"sections": [{**SECTION, "refs": [contradicting]}]})] == [
         "document.sections[0].refs[0].lines"
@@ -149,7 +150,7 @@ def test_what_is_required_is_listed() -> None:
         assert refused.value.details["required_type"] == "object"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "fine"),
     [
         ("abc", True),
@@ -174,15 +175,13 @@ def test_a_name_has_its_bounds_in_bytes_and_is_no_id(name: str | None, fine: boo
         assert [problem["path"] for problem in problems({"sections": [], "name": name})] == ["document.name"]
 
 
-@pytest.mark.parametrize(
-    "key", ["a", "", "A1", "-a", "a b", "x" * 65, "\u043a\u043b\u044e\u0447", "a\u0131", "ab\n.", "\u0661\u0662"]
-)
+@cases("key", ["a", "", "A1", "-a", "a b", "x" * 65, "\u043a\u043b\u044e\u0447", "a\u0131", "ab\n.", "\u0661\u0662"])
 def test_a_key_in_another_form_or_another_script_is_refused(key: str) -> None:
     [problem] = problems({"sections": [{"key": key, "title": ""}]})
     assert problem["pattern"] == "^[a-z0-9][a-z0-9_-]{1,63}$"
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     ["", " ", "/etc/passwd", "..", "../x", "a/../b", "a\\..\\b", "C:\\x", "c:x", "\\\\host\\x", "a\0b", "x" * 1025],
 )
@@ -308,8 +307,8 @@ def test_schema_and_reader_agree(document: dict[str, Any]) -> None:
     try:
         read_document(document)
     except HandoffInvalid as refused:
-        found = msgspec.convert(refused.details["problems"], list[dict[str, Any]])
-        if not all(any(words in one["message"] for words in _BEYOND) for one in found):
-            assert not SCHEMA.is_valid(document), found
+        problems = msgspec.convert(refused.details["problems"], list[dict[str, Any]])
+        if not all(any(words in problem["message"] for words in _BEYOND) for problem in problems):
+            assert not SCHEMA.is_valid(document), problems
     else:
         assert SCHEMA.is_valid(document), [*SCHEMA.iter_errors(document)]

@@ -23,7 +23,7 @@ def session() -> Session:
     return Session({"tools/list": lambda request: {"tools": [], "got": request.params}, "broken": broken})
 
 
-def asked(data: bytes | dict[str, Any], to: Session | None = None) -> dict[str, Any]:
+def ask(data: bytes | dict[str, Any], to: Session | None = None) -> dict[str, Any]:
     answer = (to or session()).answer(data if isinstance(data, bytes) else msgspec.json.encode(data))
     return {} if answer is None else msgspec.json.decode(answer, type=dict[str, Any])
 
@@ -35,12 +35,12 @@ def code(answer: dict[str, Any]) -> int:
 
 @pytest.mark.parametrize(
     ("asked_for", "version"),
-    [(one, one) for one in HANDSHAKE_VERSIONS]
+    [(version, version) for version in HANDSHAKE_VERSIONS]
     + [(None, "2025-11-25"), ("1999-01-01", "2025-11-25"), ("2026-07-28", "2025-11-25"), ("", "2025-11-25")],
 )
 def test_a_version_that_we_speak_is_agreed_on_and_else_our_newest(asked_for: str | None, version: str) -> None:
     params = {} if asked_for is None else {"protocolVersion": asked_for}
-    result = asked({"id": 1, "method": "initialize", "params": params})["result"]
+    result = ask({"id": 1, "method": "initialize", "params": params})["result"]
     assert result["protocolVersion"] == version
     assert result["capabilities"] == {"tools": {}, "resources": {}}
     assert result["serverInfo"] == {"name": "context-pack", "version": __version__}
@@ -62,7 +62,7 @@ def test_an_id_comes_back_as_it_was_sent(ident: bytes) -> None:
 
 @pytest.mark.parametrize("ident", [b"true", b"[1]", b'{"a":1}', b'"\xff"'])
 def test_an_id_of_another_kind_is_refused(ident: bytes) -> None:
-    answer = asked(b'{"id":%b,"method":"ping"}' % ident)
+    answer = ask(b'{"id":%b,"method":"ping"}' % ident)
     assert (code(answer), answer["id"]) == (-32600, None)
 
 
@@ -85,24 +85,24 @@ def test_a_notification_is_never_answered(data: bytes) -> None:
     ],
 )
 def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
-    answer = asked(data)
+    answer = ask(data)
     assert (code(answer), answer["id"]) == (-32700, None)
 
 
 @pytest.mark.parametrize("data", [b"[]", b'[{"id":1,"method":"ping"}]', b"[" * 300 + b"]" * 300])
 def test_batches_are_refused_politely(data: bytes) -> None:
-    answer = asked(data)
+    answer = ask(data)
     assert (code(answer), answer["id"]) == (-32600, None)
     assert "batches" in answer["error"]["message"]
 
 
 @pytest.mark.parametrize("data", [b"1", b"null", b'"text"', b"{}", b'{"method":7}', b'{"params":{}}'])
 def test_json_that_is_no_request_is_refused(data: bytes) -> None:
-    assert code(asked(data)) == -32600
+    assert code(ask(data)) == -32600
 
 
 def test_a_request_without_a_method_gets_its_id_back() -> None:
-    assert asked(b'{"id":"q"}')["id"] == "q"
+    assert ask(b'{"id":"q"}')["id"] == "q"
 
 
 def test_an_answer_that_nobody_asked_for_is_left_alone() -> None:
@@ -121,7 +121,7 @@ def test_an_answer_that_nobody_asked_for_is_left_alone() -> None:
     ],
 )
 def test_params_of_the_wrong_kind_are_refused(params: bytes, number: int) -> None:
-    answer = asked(b'{"id":1,"method":"tools/list","params":%b}' % params)
+    answer = ask(b'{"id":1,"method":"tools/list","params":%b}' % params)
     assert (code(answer), answer["id"]) == (number, 1)
 
 
@@ -131,77 +131,77 @@ def test_whoever_nests_too_deep_gets_the_id_back_and_nothing_is_done(depth: int,
     closing = b"]" if opening == b"[" else b"}"
     params = b'{"x":' + opening * depth + b'"]}"' + closing * depth + b"}"
     for message in (b'{"id":7,"method":"tools/list","params":%b}', b'{"params":%b,"method":"broken","id":7}'):
-        answer = asked(message % params)
+        answer = ask(message % params)
         assert (code(answer), answer["id"]) == (-32602, 7)
         assert "deep" in answer["error"]["message"]
-    assert asked(b'{"method":"tools/list","params":%b}' % params) == {}
-    assert code(asked(b"[%b]" % params)) == -32600  # a batch
+    assert ask(b'{"method":"tools/list","params":%b}' % params) == {}
+    assert code(ask(b"[%b]" % params)) == -32600  # a batch
 
 
 def test_what_is_too_deep_and_beside_the_call_is_ignored_as_anything_there() -> None:
     deep = b"[" * 5000 + b"]" * 5000
-    assert asked(b'{"other":%b,"id":7,"method":"ping"}' % deep)["result"] == {}
-    assert code(asked(b'{"id":%b,"method":"ping"}' % deep)) == -32600
-    assert code(asked(b'{"id":7,"method":%b}' % deep)) == -32600
+    assert ask(b'{"other":%b,"id":7,"method":"ping"}' % deep)["result"] == {}
+    assert code(ask(b'{"id":%b,"method":"ping"}' % deep)) == -32600
+    assert code(ask(b'{"id":7,"method":%b}' % deep)) == -32600
 
 
 @pytest.mark.parametrize(
     "end", [b"", b"]" * 4999 + b"}", b'"', b'"\\"', b'"\\', b"]" * 6000 + b"}", b"]" * 5000 + b"}}"]
 )
 def test_what_is_too_deep_and_broken_is_a_parse_error(end: bytes) -> None:
-    answer = asked(b'{"id":7,"method":"ping","params":' + b"[" * 5000 + end)
+    answer = ask(b'{"id":7,"method":"ping","params":' + b"[" * 5000 + end)
     assert (code(answer), answer["id"]) == (-32700, None)
 
 
 @pytest.mark.parametrize("ident", [b'"%b"' % (b"x" * 5000), b"1" * 5000])
 def test_an_id_that_is_endless_is_refused(ident: bytes) -> None:
-    answer = asked(b'{"id":%b,"method":"ping"}' % ident)
+    answer = ask(b'{"id":%b,"method":"ping"}' % ident)
     assert (code(answer), answer["id"]) == (-32600, None)
 
 
 @pytest.mark.parametrize("params", [b"null", b"{}"])
 def test_no_params_are_empty_params(params: bytes) -> None:
-    assert asked(b'{"id":1,"method":"tools/list","params":%b}' % params)["result"]["got"] == {}
+    assert ask(b'{"id":1,"method":"tools/list","params":%b}' % params)["result"]["got"] == {}
 
 
 def test_an_unknown_method_is_told_by_its_number() -> None:
-    assert code(asked({"id": 1, "method": "prompts/list"})) == -32601
+    assert code(ask({"id": 1, "method": "prompts/list"})) == -32601
 
 
 def test_a_defect_is_told_and_does_not_end_the_session() -> None:
     ours = session()
-    told = asked({"id": 1, "method": "broken"}, ours)
-    assert code(told) == -32603
-    assert told["error"]["data"]["error"] == "ZeroDivisionError"
-    assert told["error"]["data"]["at"].startswith("test_protocol.py:")
-    assert asked({"id": 2, "method": "ping"}, ours)["result"] == {}
+    answer = ask({"id": 1, "method": "broken"}, ours)
+    assert code(answer) == -32603
+    assert answer["error"]["data"]["error"] == "ZeroDivisionError"
+    assert answer["error"]["data"]["at"].startswith("test_protocol.py:")
+    assert ask({"id": 2, "method": "ping"}, ours)["result"] == {}
 
 
 @pytest.mark.parametrize("method", ["initialized", "notifications/initialized"])
 def test_the_client_may_say_twice_that_it_is_ready(method: str) -> None:
-    assert asked({"id": 1, "method": method}) == {"jsonrpc": "2.0", "id": 1, "result": None}
-    assert asked({"method": method}) == {}
+    assert ask({"id": 1, "method": method}) == {"jsonrpc": "2.0", "id": 1, "result": None}
+    assert ask({"method": method}) == {}
 
 
 @pytest.mark.parametrize("method", ["notifications/cancelled", "notifications/progress", "notifications/unheard-of"])
 def test_other_notifications_are_taken_in_silence(method: str) -> None:
-    assert asked({"method": method, "params": {"requestId": 1}}) == {}
+    assert ask({"method": method, "params": {"requestId": 1}}) == {}
 
 
 def test_after_a_shutdown_only_exit_is_understood() -> None:
     ours = session()
-    assert asked({"id": 1, "method": "shutdown"}, ours)["result"] is None
-    assert code(asked({"id": 2, "method": "ping"}, ours)) == -32000
-    assert code(asked({"id": 3, "method": "initialize"}, ours)) == -32000
-    assert asked({"method": "tools/list"}, ours) == {}
+    assert ask({"id": 1, "method": "shutdown"}, ours)["result"] is None
+    assert code(ask({"id": 2, "method": "ping"}, ours)) == -32000
+    assert code(ask({"id": 3, "method": "initialize"}, ours)) == -32000
+    assert ask({"method": "tools/list"}, ours) == {}
     assert not ours.ended
-    assert asked({"id": 4, "method": "exit"}, ours)["result"] is None
+    assert ask({"id": 4, "method": "exit"}, ours)["result"] is None
     assert ours.ended
 
 
 def test_exit_needs_no_shutdown_and_no_id() -> None:
     ours = session()
-    assert asked({"method": "exit"}, ours) == {}
+    assert ask({"method": "exit"}, ours) == {}
     assert ours.ended
 
 
@@ -216,7 +216,7 @@ def test_exit_needs_no_shutdown_and_no_id() -> None:
 )
 def test_who_introduced_itself_is_known(data: dict[str, Any], begun: bool) -> None:  # noqa: FBT001
     ours = session()
-    asked(data, ours)
+    ask(data, ours)
     assert ours.begun is begun
 
 
@@ -225,7 +225,7 @@ def test_who_introduced_itself_is_known(data: dict[str, Any], begun: bool) -> No
 
 def modern(method: str, **meta: object) -> dict[str, Any]:
     meta = {VERSION: "2026-07-28", CAPABILITIES: {}, **meta}
-    return asked({"id": 1, "method": method, "params": {"_meta": meta}})
+    return ask({"id": 1, "method": method, "params": {"_meta": meta}})
 
 
 def test_who_we_are_is_told_without_a_handshake() -> None:
@@ -239,7 +239,7 @@ def test_who_we_are_is_told_without_a_handshake() -> None:
 def test_a_result_of_the_newest_version_says_what_it_is_and_how_long_it_is_good() -> None:
     result = modern("tools/list")["result"]
     assert (result["resultType"], result["cacheScope"], result["ttlMs"]) == ("complete", "public", 3_600_000)
-    assert "resultType" not in asked({"id": 1, "method": "tools/list"})["result"]
+    assert "resultType" not in ask({"id": 1, "method": "tools/list"})["result"]
 
 
 def test_a_version_that_nobody_speaks_is_refused_with_those_that_we_do() -> None:
@@ -257,7 +257,7 @@ def test_half_an_envelope_is_refused(meta: dict[str, Any]) -> None:
 
 
 def test_other_meta_data_is_no_envelope() -> None:
-    answer = asked({"id": 1, "method": "tools/list", "params": {"_meta": {"progressToken": 1}}})
+    answer = ask({"id": 1, "method": "tools/list", "params": {"_meta": {"progressToken": 1}}})
     assert "resultType" not in answer["result"]
 
 
@@ -278,7 +278,7 @@ def test_no_bytes_raise(data: bytes) -> None:
 
 @given(st.fixed_dictionaries({}, optional={"id": _JSON, "method": _JSON, "params": _JSON, "jsonrpc": _JSON}))
 def test_no_message_raises_and_what_has_an_id_is_answered(message: dict[str, Any]) -> None:
-    answer = asked(message)
+    answer = ask(message)
     if type(message.get("id")) in {str, int, float}:
         assert answer["id"] == message["id"]
 

@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.authoring.gates.table import judged
+from contextplane.authoring.gates.table import judge_pack
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import PackRef
 from contextplane.model.terms import APPROVAL_MODES, at_most
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 from tests.unit.authoring.packs import EXAMPLE, changed, part, with_changes
 
 BUNDLE = "/policy_layer/policy_bundles/0"
@@ -106,17 +107,17 @@ def refused(pack: Any) -> bool:  # noqa: ANN401  any JSON
     "context-pack:evaluation-layer:eval-target-fields",
     "context-pack:tone-and-comms:fields",
 )
-@pytest.mark.parametrize(("at", "name"), EACH)
+@cases(("at", "name"), EACH)
 def test_a_field_of_the_wrong_type_is_refused(at: str, name: str) -> None:
     assert refused(changed(f"{at}/{name}", WRONG))
 
 
-@pytest.mark.parametrize(("at", "name"), REQUIRED)
+@cases(("at", "name"), REQUIRED)
 def test_a_required_field_that_is_missing_is_refused(at: str, name: str) -> None:
     assert refused(with_changes([{"at": f"{at}/{name}"}]))
 
 
-@pytest.mark.parametrize("at", FIELDS)
+@cases("at", FIELDS)
 def test_a_field_that_nobody_knows_is_refused_and_an_optional_one_may_be_absent(at: str) -> None:
     assert refused(changed(f"{at}/surplus", "x"))
     required, optional = FIELDS[at]
@@ -129,14 +130,17 @@ def test_a_field_that_nobody_knows_is_refused_and_an_optional_one_may_be_absent(
 @proves("context-pack:tooling-layer:adapter-types")
 def test_the_types_of_adapters_are_a_closed_set() -> None:
     at = "/tooling_layer/adapter_registry/0/type"
-    assert not any(refused(changed(at, one)) for one in ("OPENAPI", "INTERNAL", "MCP", "A2A", "FUNCTION", "CUSTOM"))
+    assert not any(
+        refused(changed(at, adapter_type))
+        for adapter_type in ("OPENAPI", "INTERNAL", "MCP", "A2A", "FUNCTION", "CUSTOM")
+    )
     assert refused(changed(at, "openapi"))
 
 
 @proves("context-pack:contract-meta:version-tracks-schema")
 def test_the_version_of_the_contract_moves_apart_from_that_of_the_pack() -> None:
-    assert judged(changed("/contract_meta/contract_version", "1.7.0")).passed
-    assert judged(changed("/pack_meta/pack_version", "7.1.0")).passed
+    assert judge_pack(changed("/contract_meta/contract_version", "1.7.0")).passed
+    assert judge_pack(changed("/pack_meta/pack_version", "7.1.0")).passed
 
 
 def test_a_pack_knows_its_reference_and_modes_are_ordered() -> None:

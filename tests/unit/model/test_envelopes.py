@@ -34,10 +34,10 @@ def written(value: object) -> Any:  # noqa: ANN401  any JSON
     "api-contracts:run-context:example",
 )
 def test_the_worked_run_context_is_read_whole() -> None:
-    given = case("run_context")
-    run = read_run_context(given)
+    document = case("run_context")
+    run = read_run_context(document)
     fields = {*("run_id", "trace_id", "session_id", "tenant_id", "user", "agent", "intent", "locale")}
-    assert given.keys() == fields | {"safety_mode", "run_budget", "metadata"} == set(run.__struct_fields__)
+    assert document.keys() == fields | {"safety_mode", "run_budget", "metadata"} == set(run.__struct_fields__)
     assert run.user.delegation is not None
     assert (run.user.delegation.auth_type, run.user.delegation.token_ref) == ("oauth2", "tok_user_7a")
     assert run.agent.lifecycle == "active"
@@ -47,8 +47,8 @@ def test_the_worked_run_context_is_read_whole() -> None:
     assert run.run_budget.max_cost_cents == 25.0
     assert run.metadata == {}
     # What equals its default is not written.
-    del given["metadata"], given["agent"]["identity_claim"]["version"]
-    assert written(run) == given
+    del document["metadata"], document["agent"]["identity_claim"]["version"]
+    assert written(run) == document
 
 
 @proves("api-contracts:run-context:principal-chain", "api-contracts:run-context:principal-kinds")
@@ -63,14 +63,14 @@ def test_the_principal_chain_goes_from_the_user_to_the_agent() -> None:
 @proves("api-contracts:run-context:tokens-by-reference")
 @pytest.mark.parametrize("place", ["delegation", "agent"])
 def test_there_is_no_field_for_a_token_itself(place: str) -> None:
-    given = case("run_context")
-    holder = given["user"]["delegation"] if place == "delegation" else given["agent"]
+    document = case("run_context")
+    holder = document["user"]["delegation"] if place == "delegation" else document["agent"]
     with pytest.raises(InputInvalid):
-        read_run_context({**given, **_holding(given, place, {**holder, "token": "eyJ"})})
+        read_run_context({**document, **_holding(document, place, {**holder, "token": "eyJ"})})
 
 
-def _holding(given: dict[str, Any], place: str, holder: dict[str, Any]) -> dict[str, Any]:
-    return {"agent": holder} if place == "agent" else {"user": {**given["user"], "delegation": holder}}
+def _holding(document: dict[str, Any], place: str, holder: dict[str, Any]) -> dict[str, Any]:
+    return {"agent": holder} if place == "agent" else {"user": {**document["user"], "delegation": holder}}
 
 
 @proves(
@@ -86,13 +86,13 @@ def _holding(given: dict[str, Any], place: str, holder: dict[str, Any]) -> dict[
     "api-contracts:invoke:example",
 )
 def test_the_worked_request_is_read_whole() -> None:
-    given = case("request")
-    request = read_request(given)
-    assert given.keys() == set(request.__struct_fields__)
+    document = case("request")
+    request = read_request(document)
+    assert document.keys() == set(request.__struct_fields__)
     assert request.context_pack_refs == ("ctxpack.support@5.2.0", "decision-catalog.support@2.1.0")
     assert request.runtime.max_payload_bytes == 1048576
     assert [attachment.media_type for attachment in request.attachments] == ["application/pdf"]
-    assert written(request) == given
+    assert written(request) == document
 
 
 def test_the_built_request_is_read_whole() -> None:
@@ -104,13 +104,13 @@ REQUIRED = ["request_id", "tenant_id", "user", "agent", "context_pack_refs", "in
 
 @pytest.mark.parametrize("field", REQUIRED)
 def test_a_request_without_a_required_field_is_refused(field: str) -> None:
-    given = {key: one for key, one in case("request").items() if key != field}
+    document = {key: value for key, value in case("request").items() if key != field}
     with pytest.raises(InputInvalid, match=field):
-        read_request(given)
+        read_request(document)
 
 
 @pytest.mark.parametrize("field", ["run_id", "trace_id", "tenant_id", "user", "agent", "safety_mode", "run_budget"])
 def test_a_run_context_without_a_required_field_is_refused(field: str) -> None:
-    given = {key: one for key, one in case("run_context").items() if key != field}
+    document = {key: value for key, value in case("run_context").items() if key != field}
     with pytest.raises(InputInvalid, match=field):
-        read_run_context(given)
+        read_run_context(document)

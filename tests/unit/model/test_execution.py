@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.model.execution.manifest import ManifestRefs, references, same_but_hash
+from contextplane.model.execution.manifest import ManifestRefs, find_references, is_entry_of
 from contextplane.model.ids import Digest
+from contextplane.model.json.errors import MAX_DEPTH
+from tests.support.cases import cases
 
 
 def digest(n: int) -> Digest:
@@ -24,7 +26,7 @@ def manifest(**fields: object) -> bytes:
 
 
 def read(**fields: object) -> ManifestRefs:
-    refs = references(manifest(**fields))
+    refs = find_references(manifest(**fields))
     assert refs is not None
     return refs
 
@@ -39,23 +41,23 @@ def test_every_role_is_found_in_the_order_of_the_manifest() -> None:
         system_prompt=ref(1),
     )
     roles = ["system_prompt", "prompts", "inputs", "inputs", "steps", "steps", "outputs", "outputs", "parent"]
-    assert refs.found == tuple(zip(roles, map(digest, range(1, 10)), strict=True))
+    assert refs.objects == tuple(zip(roles, map(digest, range(1, 10)), strict=True))
     assert (refs.mentions, refs.unreadable) == ((), ())
 
 
 def test_a_reference_named_twice_in_one_role_stands_once_and_in_two_roles_twice() -> None:
     refs = read(inputs=[{"content_ref": ref(1)}, {"content_ref": ref(1)}], outputs=[{"content_ref": ref(1)}])
-    assert refs.found == (("inputs", digest(1)), ("outputs", digest(1)))
+    assert refs.objects == (("inputs", digest(1)), ("outputs", digest(1)))
 
 
 @pytest.mark.parametrize("nothing", ["", None])
 def test_an_empty_reference_refers_to_nothing(nothing: str | None) -> None:
     refs = read(system_prompt=nothing, parent=nothing, steps=[{"output_ref": nothing}], inputs=[{}], outputs=[])
-    assert refs == ManifestRefs(found=(), mentions=(), unreadable=())
+    assert refs == ManifestRefs(objects=(), mentions=(), unreadable=())
 
 
 def test_a_digest_in_capitals_names_the_same_bytes() -> None:
-    assert read(system_prompt=f"sha256:{digest(1).hex.upper()}").found == (("system_prompt", digest(1)),)
+    assert read(system_prompt=f"sha256:{digest(1).hex.upper()}").objects == (("system_prompt", digest(1)),)
 
 
 @pytest.mark.parametrize(
@@ -73,40 +75,40 @@ def test_a_digest_in_capitals_names_the_same_bytes() -> None:
 )
 def test_a_text_that_is_no_digest_is_unreadable_and_the_rest_is_found(text: str) -> None:
     refs = read(system_prompt=ref(1), inputs=[{"content_ref": text}], parent=ref(2))
-    assert refs.found == (("system_prompt", digest(1)), ("parent", digest(2)))
+    assert refs.objects == (("system_prompt", digest(1)), ("parent", digest(2)))
     assert refs.unreadable == (("inputs", repr(text)[:100]),)
 
 
-@pytest.mark.parametrize("value", [0, 7, 1.5, True, False, [], {}, [1], {"content_ref": "x"}, [[]], 2**200])
-@pytest.mark.parametrize("role", ["system_prompt", "prompts", "inputs", "steps", "outputs", "parent"])
+@cases("value", [0, 7, 1.5, True, False, [], {}, [1], {"content_ref": "x"}, [[]], 2**200])
+@cases("role", ["system_prompt", "prompts", "inputs", "steps", "outputs", "parent"])
 def test_what_is_not_even_a_text_is_unreadable_and_never_an_accident(role: str, value: object) -> None:
     key = "output_ref" if role == "steps" else "content_ref"
     refs = read(**{role: value if role in {"system_prompt", "parent"} else [{key: value}]})
-    assert refs.found == ()
+    assert refs.objects == ()
     assert [found_role for found_role, _ in refs.unreadable] == [role]
 
 
-@pytest.mark.parametrize("value", ["text", 7, {}, {"content_ref": ref(2)}, ["text"], [7], [[]]])
-@pytest.mark.parametrize("field", ["prompts", "inputs", "steps", "outputs"])
+@cases("value", ["text", 7, {}, {"content_ref": ref(2)}, ["text"], [7], [[]]])
+@cases("field", ["prompts", "inputs", "steps", "outputs"])
 def test_a_list_of_another_shape_is_unreadable_and_the_rest_is_found(field: str, value: object) -> None:
     refs = read(**{field: value, "system_prompt": ref(1)})
-    assert refs.found == (("system_prompt", digest(1)),)
+    assert refs.objects == (("system_prompt", digest(1)),)
     assert [role for role, _ in refs.unreadable] == [field]
 
 
 @pytest.mark.parametrize("field", ["prompts", "inputs", "steps", "outputs"])
 def test_a_list_that_is_not_there_is_empty(field: str) -> None:
-    assert read(**{field: None}) == ManifestRefs(found=(), mentions=(), unreadable=())
+    assert read(**{field: None}) == ManifestRefs(objects=(), mentions=(), unreadable=())
 
 
 @pytest.mark.parametrize("version", ["0.2", "", 0.1, None, [], {"a": 1}])
 def test_a_manifest_of_another_version_is_not_wholly_known(version: object) -> None:
     refs = read(version=version, system_prompt=ref(1))
-    assert refs.found == (("system_prompt", digest(1)),)
+    assert refs.objects == (("system_prompt", digest(1)),)
     assert [role for role, _ in refs.unreadable] == ["version"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         b"",
@@ -121,14 +123,15 @@ def test_a_manifest_of_another_version_is_not_wholly_known(version: object) -> N
         b'{"steps": []}',
         b"[" * 5000 + b"]" * 5000,
         b'{"version": "0.1", "steps": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"version": "0.1", "steps": ' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"}",
         b'{"version": "0.1", "steps": []} and more',
         b'{"version": "0.1", "steps": NaN}',
         b'{"version": "\xff", "steps": []}',
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_other_bytes_are_no_manifest(data: bytes) -> None:
-    assert references(data) is None
+    assert find_references(data) is None
 
 
 def test_digests_anywhere_else_are_mentions() -> None:
@@ -138,7 +141,7 @@ def test_digests_anywhere_else_are_mentions() -> None:
         steps=[{"parameters": {"path": [ref(3), ref(1), "sha256:x", f"see {ref(8)}"]}, "output_ref": ""}],
         model={"identifier": "x"},
     )
-    assert refs.found == (("system_prompt", digest(1)),)
+    assert refs.objects == (("system_prompt", digest(1)),)
     assert set(refs.mentions) == {digest(2), digest(3)}
     assert refs.unreadable == ()
 
@@ -149,8 +152,8 @@ def test_a_long_unreadable_text_is_cut() -> None:
 
 @given(st.binary(max_size=200) | st.from_regex(rb'\{"version":1,"steps":[\[\]{}":,a0-]{0,40}\}', fullmatch=True))
 def test_no_bytes_at_all_make_it_fail(data: bytes) -> None:
-    refs = references(data)
-    assert refs is None or (refs.found, refs.mentions) == ((), ())
+    refs = find_references(data)
+    assert refs is None or (refs.objects, refs.mentions) == ((), ())
 
 
 # --- the registry entry -----------------------------------------------------------------------------------------------
@@ -170,10 +173,10 @@ NAME = Digest.of(ORIGINAL)
     ids=["bare", "bare-line", "copy", "pretty"],
 )
 def test_an_entry_is_a_copy_with_its_hash_or_the_bare_digest(entry: bytes) -> None:
-    assert same_but_hash(entry, ORIGINAL, NAME)
+    assert is_entry_of(entry, ORIGINAL, NAME)
 
 
-@pytest.mark.parametrize(
+@cases(
     "entry",
     [
         b"",
@@ -190,10 +193,10 @@ def test_an_entry_is_a_copy_with_its_hash_or_the_bare_digest(entry: bytes) -> No
     ids=["empty", "no-hash", "object", "list", "not-text", "deep", "another", "other-hash", "more", "changed"],
 )
 def test_any_other_entry_is_no_copy(entry: bytes) -> None:
-    assert not same_but_hash(entry, ORIGINAL, NAME)
+    assert not is_entry_of(entry, ORIGINAL, NAME)
 
 
 @pytest.mark.parametrize("original", [b"", b"[]", b"7", b"\xff"])
 def test_of_what_is_no_manifest_there_is_no_copy(original: bytes) -> None:
     value: Any = {"hash": str(Digest.of(original))}
-    assert not same_but_hash(msgspec.json.encode(value), original, Digest.of(original))
+    assert not is_entry_of(msgspec.json.encode(value), original, Digest.of(original))

@@ -23,6 +23,7 @@ from contextplane.model.ids import (
     UnpinnedRef,
 )
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 
 HEX = "0123456789abcdef" * 4
 SHORT = "[0-9a-f]{64}"
@@ -91,11 +92,9 @@ class Text(str):
 HOSTILE = [None, 7, b"a" * 64, [HEX], {"hex": HEX}, object(), True, 1.5, Text(HEX), Text("pk_abcd2345"), ("a",), Digest]
 
 
-@pytest.mark.parametrize(
-    "wrong", ["", " ", "\n", HEX + "\n", HEX[:-1], HEX + "0", HEX.upper(), "run_", "pk_", *HOSTILE]
-)
-@pytest.mark.parametrize(("kind", "_field"), CONSTRUCTED, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_constructor_refuses_what_parse_refuses(kind: Callable[..., Identity], _field: str, wrong: object) -> None:
+@cases("wrong", ["", " ", "\n", HEX + "\n", HEX[:-1], HEX + "0", HEX.upper(), "run_", "pk_", *HOSTILE])
+@cases("kind", [kind for kind, _ in CONSTRUCTED], ids=lambda kind: kind.__name__)
+def test_a_constructor_refuses_what_parse_refuses(kind: Callable[..., Identity], wrong: object) -> None:
     with pytest.raises(InvalidId):
         kind(wrong)
 
@@ -114,7 +113,7 @@ class Version:
 
 
 @proves("api-contracts:pack-ref:format")
-@pytest.mark.parametrize(
+@cases(
     ("pack_id", "version"),
     [
         ("", "1.0.0"),
@@ -158,13 +157,13 @@ def test_an_identity_never_changes(kind: type[Identity]) -> None:
         DecisionRecordId: "dr_1",
         EvidenceRef: "kg:order:1",
     }[kind]
-    one = kind.parse(text)
-    for field in one.__struct_fields__:
+    identity = kind.parse(text)
+    for field in identity.__struct_fields__:
         with pytest.raises(AttributeError):
-            setattr(one, field, "x")
+            setattr(identity, field, "x")
         with pytest.raises(AttributeError):
-            delattr(one, field)
-    assert str(one) == text
+            delattr(identity, field)
+    assert str(identity) == text
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 from contextplane.model.execution.log import InvalidLog, read_log
 from contextplane.model.problems import Problem
 from tests.spec.manifest import ROOT
+from tests.support.cases import cases
 
 PAGE = (ROOT / "docs" / "execution-packs.md").read_text(encoding="utf-8").partition("## What a log holds")[2]
 FIELDS = {
@@ -80,7 +79,7 @@ def test_the_page_says_what_must_be_there() -> None:
     assert problems({**whole(), "steps": [{"type": "reasoning"}]}) == ()
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@cases("field", FIELDS)
 def test_a_field_takes_its_type_and_refuses_every_other(field: str) -> None:
     kind, _ = FIELDS[field]
     for other, value in OF_TYPE.items():

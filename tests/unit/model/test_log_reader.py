@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.model.execution.log import InvalidLog, read_log, read_so_far
+from contextplane.model.execution.log import InvalidLog, read_log, read_partial_log
 from contextplane.model.json.errors import JsonRefused
-from contextplane.model.json.large import LongText, parse_long, restored
+from contextplane.model.json.large import LongText, parse_long, resolve_mark
+from tests.support.cases import cases
 
 MINIMAL: dict[str, Any] = {
     "model": {"identifier": "m"},
@@ -46,7 +47,7 @@ def test_everything_that_is_missing_is_told_together() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fields", "at"),
     [
         ({"zzz": 1}, "/zzz"),
@@ -122,7 +123,7 @@ def test_a_long_content_is_read_when_it_is_asked_for() -> None:
     )
     value = read.outputs[0].content.value
     assert isinstance(value, LongText)
-    assert value.encoded() == LONG.encode()
+    assert value.to_bytes() == LONG.encode()
     assert read.steps[0].parameters == {"p": LONG}
 
 
@@ -130,9 +131,9 @@ def test_a_long_content_is_read_when_it_is_asked_for() -> None:
 def test_cutting_long_texts_out_changes_nothing(texts: list[str]) -> None:
     value, pieces = parse_long(json.dumps(texts).encode())
     assert isinstance(value, list)
-    read = [restored(one, pieces) for one in value]
+    read = [resolve_mark(item, pieces) for item in value]
     assert [
-        long_text.encoded().decode() if isinstance(long_text, LongText) else long_text for long_text in read
+        long_text.to_bytes().decode() if isinstance(long_text, LongText) else long_text for long_text in read
     ] == texts
 
 
@@ -152,7 +153,7 @@ def test_no_text_can_pass_for_another(mark: str) -> None:
     data = log(outputs=[{"name": "o", "content": LONG}], prompts=[{"role": "user", "content": "MARK"}])
     read = read_log(data.replace(b"MARK", mark.encode()))
     values = [read.prompts[0].content.value, read.outputs[0].content.value]
-    texts = [value.encoded().decode() if isinstance(value, LongText) else value for value in values]
+    texts = [value.to_bytes().decode() if isinstance(value, LongText) else value for value in values]
     assert texts == [json.loads(f'"{mark}"'), LONG]
 
 
@@ -170,7 +171,7 @@ def test_a_long_text_that_is_broken_is_refused_when_it_is_read() -> None:
     value = read_log(data).outputs[0].content.value
     assert isinstance(value, LongText)
     with pytest.raises(JsonRefused):
-        value.encoded()
+        value.to_bytes()
 
 
 @given(
@@ -179,7 +180,7 @@ def test_a_long_text_that_is_broken_is_refused_when_it_is_read() -> None:
 )
 @settings(max_examples=20, deadline=None)
 def test_wherever_a_text_is_malformed_its_line_column_and_byte_are_told(before: list[str], wide: str) -> None:
-    lines = [json.dumps(one) + "," for one in before]
+    lines = [json.dumps(value) + "," for value in before]
     last = json.dumps(wide, ensure_ascii=False) + ", "
     text = "[" + "".join(f"{line}\n" for line in lines) + last
     with pytest.raises(JsonRefused) as refused:
@@ -196,22 +197,22 @@ def test_behind_long_texts_every_problem_is_told_at_its_place_in_the_whole_text(
     data = text[:-1] + b',\n"created": 1e400, "zzz": NaN}'
     with pytest.raises(JsonRefused) as refused:
         read_log(data)
-    told = [refused.value, *refused.value.others]
-    assert [one.at for one in told] == ["/outputs/0/name", "/created", "/zzz"]
-    assert [one.details["line"] for one in told] == [1, 3, 3]
-    bytes_told = [one.details["byte"] for one in told]
+    reported = [refused.value, *refused.value.others]
+    assert [refusal.at for refusal in reported] == ["/outputs/0/name", "/created", "/zzz"]
+    assert [refusal.details["line"] for refusal in reported] == [1, 3, 3]
+    bytes_told = [refusal.details["byte"] for refusal in reported]
     assert [data[byte : byte + 5] for byte in bytes_told if isinstance(byte, int)] == [b'"name', b"1e400", b"NaN}"]
     assert "/zzz: line 3, column 26: NaN" in str(refused.value)
 
 
 def test_what_can_be_read_of_a_refused_log_is_read_as_it_would_be() -> None:
-    read = read_so_far(log(steps=[{"type": "reasoning", "index": 1.0}, {"type": 7}], zzz=1)[:-1] + b',"zzz":2}')
+    read = read_partial_log(log(steps=[{"type": "reasoning", "index": 1.0}, {"type": 7}], zzz=1)[:-1] + b',"zzz":2}')
     assert read is not None
     so_far, problems = read
     assert [step.index for step in so_far.steps] == [1, 1]
     assert [problem.at for problem in problems] == ["/zzz", "/steps/1/type", "/steps/1/tool"]
     for data in (b"", b"null", log()[:-1], log().replace(b'"s"', b"NaN"), log() + b"{}"):
-        assert read_so_far(data) is None
+        assert read_partial_log(data) is None
 
 
 PARTS = st.sampled_from(["x", "\u00e9", "\u20ac", "\U0001f600", "\n", '"', "\\", "/", "\\u00e9", "\x7f", "ab" * 40])
@@ -252,5 +253,5 @@ def test_a_long_text_that_is_broken_is_refused_as_such_wherever_a_piece_ends(
         list(LongText(source=data, start=0, end=len(data)).chunks())
     assert refused.value.code == code
     with pytest.raises(JsonRefused) as whole:
-        LongText(source=data, start=0, end=len(data)).encoded()
+        LongText(source=data, start=0, end=len(data)).to_bytes()
     assert str(whole.value) == str(refused.value)

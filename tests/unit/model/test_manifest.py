@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from contextplane.model.execution.manifest import (
     Manifest,
     ManifestInvalid,
-    entry_of,
-    filled_in,
+    fill_in_hash,
     manifest_bytes,
     read_manifest,
+    registry_entry,
 )
 from contextplane.model.ids import Digest
 from contextplane.model.problems import form_problems
+from tests.support.cases import cases
 
 REF = "sha256:" + "ab" * 32
 LEAST: dict[str, Any] = {"created": "", "model": {}, "system_prompt": REF, "environment": {}}
@@ -28,8 +29,8 @@ def read(**fields: object) -> Manifest:
     return read_manifest(json.dumps({**LEAST, **fields}).encode())
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
+@cases(
+    ("fields", "message"),
     [
         ({"created": 1.5}, "/created: must be text, not a number"),
         ({"model": 3}, "/model: must be an object, not an integer"),
@@ -46,13 +47,13 @@ def read(**fields: object) -> Manifest:
     ],
 )
 def test_a_field_that_is_wrong_is_named_with_what_was_expected_and_what_was_found(
-    fields: dict[str, object], told: str
+    fields: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ManifestInvalid) as refused:
         read(**fields)
     error = refused.value.under("ctx://ab12")
-    assert error.at == f"ctx://ab12#{told.partition(': ')[0]}"
-    assert str(error).startswith(f"ctx://ab12: not a manifest: {told}")
+    assert error.at == f"ctx://ab12#{message.partition(': ')[0]}"
+    assert str(error).startswith(f"ctx://ab12: not a manifest: {message}")
     assert error.hint
 
 
@@ -94,11 +95,11 @@ PARTS = st.fixed_dictionaries(
 def test_whatever_is_refused_has_a_problem_and_what_is_not_has_none(fields: dict[str, object]) -> None:
     value = {**LEAST, **fields}
     try:
-        read, told = read_manifest(msgspec.json.encode(value)), None
+        read, reported = read_manifest(msgspec.json.encode(value)), None
     except ManifestInvalid as error:
-        read, told = None, error.details["problems"]
+        read, reported = None, error.details["problems"]
     if read is None:
-        assert told
+        assert reported
     else:
         assert list(form_problems(msgspec.json.decode(msgspec.json.encode(read)), Manifest)) == []
 
@@ -122,8 +123,8 @@ def test_nulls_unknown_fields_and_whole_floats_are_read() -> None:
 
 def test_a_hash_is_filled_in_also_where_there_is_no_canonical_form() -> None:
     raw = b'{"hash":"","n":9007199254740993}'
-    assert json.loads(filled_in(raw, Digest.of(raw))) == {"hash": str(Digest.of(raw)), "n": 9007199254740993}
-    assert filled_in(b"[]", Digest.of(b"[]")) == b"[]"
+    assert json.loads(fill_in_hash(raw, Digest.of(raw))) == {"hash": str(Digest.of(raw)), "n": 9007199254740993}
+    assert fill_in_hash(b"[]", Digest.of(b"[]")) == b"[]"
 
 
 @pytest.mark.parametrize(
@@ -139,13 +140,13 @@ def test_a_hash_is_filled_in_also_where_there_is_no_canonical_form() -> None:
 )
 def test_an_entry_is_the_manifest_with_its_own_hash_and_nothing_else_changed(raw: bytes) -> None:
     digest = Digest.of(raw)
-    assert json.loads(entry_of(raw, digest)) == {**json.loads(raw), "hash": str(digest)}
+    assert json.loads(registry_entry(raw, digest)) == {**json.loads(raw), "hash": str(digest)}
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"\xff", b'{"hash":""', b""])
 def test_what_is_no_manifest_has_no_hash_to_fill_in(raw: bytes) -> None:
     with pytest.raises(msgspec.DecodeError) if raw != b"[]" else nullcontext():
-        assert entry_of(raw, Digest.of(raw)) == raw
+        assert registry_entry(raw, Digest.of(raw)) == raw
 
 
 def test_a_parent_stands_in_the_bytes_only_when_there_is_one() -> None:

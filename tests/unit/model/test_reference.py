@@ -22,10 +22,11 @@ from contextplane.model.reference import (
     FilePath,
     HandoffRef,
     InvalidReference,
-    Named,
     Reference,
+    ReferenceTarget,
     parse_reference,
 )
+from tests.support.cases import cases
 
 HEX = "0123456789abcdef" * 4
 PACK = ExecutionRef(Digest(HEX))
@@ -42,7 +43,7 @@ def path(text: str) -> FilePath:
     return FilePath(path=text)
 
 
-READ: list[tuple[str, Named, str]] = [
+READ: list[tuple[str, ReferenceTarget, str]] = [
     # A typed prefix comes first.
     (f"ctx://{HEX}", PACK, ""),
     (f"ctx://{HEX.upper()}", PACK, ""),
@@ -157,13 +158,13 @@ REFUSED: list[tuple[str, type[ContextPlaneError]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "named", "selector"), READ, ids=[row[0][:40] for row in READ])
-def test_a_reference_names(text: str, named: Named, selector: str) -> None:
-    assert parse_reference(text) == Reference(named=named, selector=selector)
-    assert type(parse_reference(text).named) is type(named)
+@cases(("text", "named", "selector"), READ, ids=[row[0][:40] for row in READ])
+def test_a_reference_names(text: str, named: ReferenceTarget, selector: str) -> None:
+    assert parse_reference(text) == Reference(target=named, selector=selector)
+    assert type(parse_reference(text).target) is type(named)
 
 
-@pytest.mark.parametrize(("text", "error"), REFUSED, ids=[repr(row[0][:40]) for row in REFUSED])
+@cases(("text", "error"), REFUSED, ids=[repr(row[0][:40]) for row in REFUSED])
 def test_a_reference_is_refused(text: str, error: type[ContextPlaneError]) -> None:
     with pytest.raises(error) as refused:
         parse_reference(text)
@@ -172,7 +173,7 @@ def test_a_reference_is_refused(text: str, error: type[ContextPlaneError]) -> No
 
 @pytest.mark.parametrize("text", ["cafe", HEX, f"ctx://{HEX}", "pk_abcd2345", "refunds@1.2.3", "x", "--file", " "])
 def test_whatever_it_looks_like_it_is_a_file_when_that_is_said(text: str) -> None:
-    assert parse_reference(text, file=True) == Reference(named=path(text))
+    assert parse_reference(text, file=True) == Reference(target=path(text))
 
 
 @pytest.mark.parametrize("text", ["", "\0", "a\0b"])
@@ -189,7 +190,7 @@ def test_any_text_is_read_or_refused_with_a_way_out(text: str) -> None:
     except ContextPlaneError as error:
         result = error
     if isinstance(result, Reference):
-        assert str(result.named)
+        assert str(result.target)
         assert result.selector in text
     else:
         assert result.family in {"usage", "refused"}
@@ -197,9 +198,9 @@ def test_any_text_is_read_or_refused_with_a_way_out(text: str) -> None:
         assert len(result.message) < 200
 
 
-@pytest.mark.parametrize("row", READ, ids=[row[0][:40] for row in READ])
-def test_what_was_read_names_the_same_when_written_and_read_again(row: tuple[str, Named, str]) -> None:
-    assert parse_reference(str(row[1])).named == row[1]
+@cases("row", READ, ids=[row[0][:40] for row in READ])
+def test_what_was_read_names_the_same_when_written_and_read_again(row: tuple[str, ReferenceTarget, str]) -> None:
+    assert parse_reference(str(row[1])).target == row[1]
 
 
 @pytest.mark.parametrize("digits", ["", "abc", "ABCD", "wxyz", HEX, "abcd\n", "ab cd"])

@@ -6,7 +6,7 @@ from contextplane.model.execution.sidecar import Sidecar, SidecarInvalid, read_s
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (b"", "its bytes are not JSON"),
         (b"{\xff", "its bytes are not JSON"),
@@ -20,10 +20,10 @@ from contextplane.model.execution.sidecar import Sidecar, SidecarInvalid, read_s
         ),
     ],
 )
-def test_what_is_no_sidecar_is_told_field_by_field(data: bytes, told: str) -> None:
+def test_what_is_no_sidecar_is_told_field_by_field(data: bytes, message: str) -> None:
     with pytest.raises(SidecarInvalid) as refused:
         read_sidecar(data)
-    assert refused.value.message == f"not a sidecar: {told}"
+    assert refused.value.message == f"not a sidecar: {message}"
 
 
 def test_nulls_and_unknown_fields_say_nothing() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.timestamp import NO_TIME, InvalidTimestamp, Timestamp
+from tests.support.cases import cases
 
 GOOD = [
     ("2026-05-04T09:31:42Z", "2026-05-04T09:31:42Z"),
@@ -46,7 +47,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("text", BAD)
+@cases("text", BAD)
 def test_anything_else_is_refused_with_a_way_out(text: str) -> None:
     with pytest.raises(InvalidTimestamp) as refused:
         Timestamp.parse(text)

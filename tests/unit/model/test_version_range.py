@@ -10,6 +10,7 @@ from semantic_version import Version as Oracle
 
 from contextplane.model.version_range import RangeInvalid, VersionRange
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 
 VERSIONS = [(major, minor, patch) for major, minor, patch in itertools.product(range(4), repeat=3)]
 NUMBERS = st.sampled_from("0123")
@@ -25,17 +26,17 @@ RANGES = st.lists(st.lists(COMPARATORS, min_size=1, max_size=3).map(" ".join), m
 @given(RANGES)
 def test_a_range_holds_the_versions_that_npm_says(text: str) -> None:
     spec = NpmSpec(text)
-    wanted = [one for one in VERSIONS if Oracle("{}.{}.{}".format(*one)) in spec]
+    expected = [version for version in VERSIONS if Oracle("{}.{}.{}".format(*version)) in spec]
     try:
         version_range = VersionRange.parse(text)
     except RangeInvalid:
-        assert wanted in ([], VERSIONS), "none is in it, or all are"
+        assert expected in ([], VERSIONS), "none is in it, or all are"
     else:
-        assert [one for one in VERSIONS if one in version_range] == wanted
+        assert [version for version in VERSIONS if version in version_range] == expected
 
 
 @proves("context-pack:contract-meta:compatibility-fields")
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *(

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from contextplane.model.context_pack import ContextPack, PolicyLayer
+from contextplane.model.context_pack import ContextPack
+from contextplane.model.policy_layer import PolicyLayer
 from contextplane.policy.decision import PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
@@ -37,19 +38,16 @@ LACKING = object()
 PERMISSIONS: list[dict[str, Any]] = RAW["tooling_layer"]["permissions"]
 EXAMPLE_PROGRAM = PolicyProgram.of(
     EXAMPLE.policy_layer,
-    maxima={
-        decision_spec.decision_key: decision_spec.approval_mode
-        for decision_spec in EXAMPLE.decision_layer.decision_specs
-    },
+    maxima={spec.decision_key: spec.approval_mode for spec in EXAMPLE.decision_layer.decision_specs},
 )
 TOOLS = ToolProgram.of(EXAMPLE.tooling_layer, EXAMPLE_PROGRAM)
 
 
-def facts(*, mode: str = "destructive", intent: str = "support.refund", **given: Any) -> Facts:  # noqa: ANN401
+def facts(*, mode: str = "destructive", intent: str = "support.refund", **values: Any) -> Facts:  # noqa: ANN401
     """The request of the example. `role`, `channel` and `run` stand where they belong, all else in the context."""
-    role, channel = given.pop("role", "support_agent"), given.pop("channel", LACKING)
-    run, message = given.pop("run", {"run_id": "run_1"}), given.pop("message", "Refund order ord_881")
-    context = {"refund_amount": 4200, "identity_verified": True, **given}
+    role, channel = values.pop("role", "support_agent"), values.pop("channel", LACKING)
+    run, message = values.pop("run", {"run_id": "run_1"}), values.pop("message", "Refund order ord_881")
+    context = {"refund_amount": 4200, "identity_verified": True, **values}
     request = {"intent": intent, "message": message, "channel": channel}
     return Facts.of(
         request={
@@ -65,18 +63,18 @@ def facts(*, mode: str = "destructive", intent: str = "support.refund", **given:
     )
 
 
-def rule(name: str = "R", **given: Any) -> dict[str, Any]:  # noqa: ANN401
+def rule(name: str = "R", **fields: Any) -> dict[str, Any]:  # noqa: ANN401
     """A rule that always allows the refund; `when`, `then`, `otherwise` and `applies_to` make it another."""
     made = {
         "rule_id": name,
-        "applies_to": given.get("applies_to", {"intent": "support.refund"}),
-        "if": given.get("when", True),
-        "then": given.get("then", {"allow": True}),
+        "applies_to": fields.get("applies_to", {"intent": "support.refund"}),
+        "if": fields.get("when", True),
+        "then": fields.get("then", {"allow": True}),
     }
-    if "otherwise" in given:
-        made["else"] = given["otherwise"]
-    if "decision" in given:
-        made["decision_binding"] = given["decision"]
+    if "otherwise" in fields:
+        made["else"] = fields["otherwise"]
+    if "decision" in fields:
+        made["decision_binding"] = fields["decision"]
     return made
 
 
@@ -84,22 +82,22 @@ def bundle(*rules: dict[str, Any], name: str = "B", priority: int = 0) -> dict[s
     return {"bundle_id": name, "priority": priority, "policy_dsl": {"language": "jsonlogic", "rules": list(rules)}}
 
 
-def policy(*bundles: dict[str, Any], **given: Any) -> PolicyLayer:  # noqa: ANN401
+def policy(*bundles: dict[str, Any], **fields: Any) -> PolicyLayer:  # noqa: ANN401
     """A policy layer of these bundles, with the gates and the guardrails of the example unless others are given."""
     layer = RAW["policy_layer"]
-    guardrails = {"must_refuse": [], "must_escalate": [], "redaction_rules": [], **given.get("guardrails", {})}
-    gates = given.get("gates", layer["approval_gates"])
+    guardrails = {"must_refuse": [], "must_escalate": [], "redaction_rules": [], **fields.get("guardrails", {})}
+    gates = fields.get("gates", layer["approval_gates"])
     made = {"policy_bundles": list(bundles), "guardrails": guardrails, "approval_gates": gates}
     return msgspec.convert(made, PolicyLayer)
 
 
-def program(*rules: dict[str, Any], **given: Any) -> PolicyProgram:  # noqa: ANN401
-    return PolicyProgram.of(policy(bundle(*rules), **given), maxima=given.get("maxima"))
+def program(*rules: dict[str, Any], **fields: Any) -> PolicyProgram:  # noqa: ANN401
+    return PolicyProgram.of(policy(bundle(*rules), **fields), maxima=fields.get("maxima"))
 
 
-def decide(*rules: dict[str, Any], by: Facts | None = None, **given: Any) -> PolicyDecision:  # noqa: ANN401
+def decide(*rules: dict[str, Any], by: Facts | None = None, **fields: Any) -> PolicyDecision:  # noqa: ANN401
     """What these rules say of the example's request, or of another."""
-    return program(*rules, **given).decide(by or facts())
+    return program(*rules, **fields).decide(by or facts())
 
 
 def tools(layer: dict[str, Any], by: PolicyProgram) -> ToolProgram:

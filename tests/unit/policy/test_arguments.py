@@ -4,11 +4,11 @@ import math
 from typing import Any
 
 import msgspec
-import pytest
 
-from contextplane.model.context_pack import ArgConstraint
+from contextplane.model.policy_layer import ArgConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
+from tests.support.cases import cases
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, TOOLS, facts
 
 
@@ -17,13 +17,13 @@ def bound(constraint: dict[str, Any], argument: str = "amount", origin: str = "p
     return ArgumentBound(argument=argument, constraint=made, origin=origin, at=f"/x/{argument}")
 
 
-def broken(constraint: dict[str, Any], value: Any, **given: Any) -> list[str]:  # noqa: ANN401  any JSON
-    found = violations([bound(constraint)], {"amount": value}, approved=given.get("approved", False), changes=True)
-    return [violation.broken for violation in found]
+def broken(constraint: dict[str, Any], value: Any, **options: Any) -> list[str]:  # noqa: ANN401  any JSON
+    result = violations([bound(constraint)], {"amount": value}, approved=options.get("approved", False), changes=True)
+    return [violation.broken for violation in result]
 
 
-@pytest.mark.parametrize(
-    ("constraint", "value", "wanted"),
+@cases(
+    ("constraint", "value", "expected"),
     [
         ({"min": 1, "max": 50_000}, 1, []),
         ({"min": 1, "max": 50_000}, 50_000, []),
@@ -57,9 +57,9 @@ def broken(constraint: dict[str, Any], value: Any, **given: Any) -> list[str]:  
 def test_an_argument_is_held_to_its_bounds_and_to_its_type(
     constraint: dict[str, Any],
     value: Any,  # noqa: ANN401  any JSON
-    wanted: list[str],
+    expected: list[str],
 ) -> None:
-    assert broken(constraint, value) == wanted
+    assert broken(constraint, value) == expected
 
 
 def test_a_missing_argument_breaks_only_what_requires_it() -> None:
@@ -72,8 +72,8 @@ def test_a_missing_argument_breaks_only_what_requires_it() -> None:
 def test_all_violations_are_told_together_with_who_set_the_bound() -> None:
     decision = EXAMPLE_PROGRAM.decide(facts())
     refund = TOOLS.surface(decision, "destructive").tools[2]
-    found = violations(refund.bounds, {"amount_inr": 50_001}, approved=True, changes=True)
-    assert [(violation.argument, violation.broken, violation.origin, violation.at) for violation in found] == [
+    result = violations(refund.bounds, {"amount_inr": 50_001}, approved=True, changes=True)
+    assert [(violation.argument, violation.broken, violation.origin, violation.at) for violation in result] == [
         ("amount_inr", "max", "permission:p_issue_refund", "/tooling_layer/permissions/2/arg_constraints/amount_inr"),
         (
             "idempotency_key",
@@ -101,8 +101,8 @@ def test_what_a_rule_requires_is_required_of_calls_that_change_something() -> No
     assert len(violations([bound({"required": True})], {}, approved=False, changes=False)) == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
+@cases(
+    ("arguments", "expected"),
     [
         ({"money": {"amount": 4}}, ["max"]),
         ({"money.amount": 4}, ["max"]),
@@ -117,7 +117,7 @@ def test_what_a_rule_requires_is_required_of_calls_that_change_something() -> No
         ({"money.amount": 1, "money": [{"amount": 4}]}, ["type"]),
     ],
 )
-def test_a_dotted_name_holds_in_both_spellings(arguments: dict[str, Any], wanted: list[str]) -> None:
+def test_a_dotted_name_holds_in_both_spellings(arguments: dict[str, Any], expected: list[str]) -> None:
     """And where no object stands on its way, it cannot be held to: a list, or a text that spells one, is no way out."""
-    found = violations([bound({"max": 3}, "money.amount")], arguments, approved=False, changes=True)
-    assert [violation.broken for violation in found] == wanted
+    result = violations([bound({"max": 3}, "money.amount")], arguments, approved=False, changes=True)
+    assert [violation.broken for violation in result] == expected

@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from contextplane.model.json.canonical import Json
 from contextplane.policy.facts import Facts
 from contextplane.policy.logic.condition import (
-    ELEMENTS,
-    MOST,
-    WALKED,
-    Condition,
-    Conditions,
-    Failure,
+    ELEMENTS_GRANT,
+    MAX_BUDGET,
+    WALK_GRANT,
+    CompiledCondition,
+    ConditionBatch,
+    ConditionFailure,
     budget_of,
-    nothing_missed,
+    no_missing_reads,
 )
-from contextplane.policy.logic.expression import compiled
+from contextplane.policy.logic.expression import compile_expression
+from tests.support.cases import cases
 from tests.support.policy_cases import Dice, drawn_facts, drawn_policy, seeded
 from tests.unit.policy.scenes import LACKING, facts
 
@@ -44,15 +45,15 @@ EXPRESSIONS: list[Json] = [
 @given(st.lists(st.sampled_from(EXPRESSIONS), max_size=6), st.sampled_from([1, 4200, "x", None, True]))
 def test_together_conditions_answer_as_each_of_them_does_alone(expressions: list[Json], amount: Json) -> None:
     asked = facts(refund_amount=amount, tags=["a"])
-    conditions = [Condition(expression) for expression in expressions]
-    judged = Conditions(conditions).judge(asked)
+    conditions = [CompiledCondition(expression) for expression in expressions]
+    judged = ConditionBatch(conditions).judge(asked)
     for n, condition in enumerate(conditions):
         assert judged.failures.get(n, judged.answers[n]) == condition.judge(asked)
 
 
 def test_a_failure_beside_it_does_not_change_an_answer() -> None:
-    good, bad = Condition({">": [AMOUNT, 3000]}), Condition({">": [{"var": "user.role"}, 1]})
-    judged = Conditions([good, bad, good]).judge(facts())
+    good, bad = CompiledCondition({">": [AMOUNT, 3000]}), CompiledCondition({">": [{"var": "user.role"}, 1]})
+    judged = ConditionBatch([good, bad, good]).judge(facts())
     assert (list(judged.answers), list(judged.failures)) == ([True, False, True], [1])
 
 
@@ -61,9 +62,9 @@ def test_a_failure_beside_it_does_not_change_an_answer() -> None:
     [
         (True, 18),
         ({"and": [True, False]}, 16 + 2 * 3),
-        ({">": [AMOUNT, 3000]}, 16 + 2 * (WALKED + 3)),
-        ({"some": [TAGS, True]}, 16 + 2 * (WALKED + 2 + ELEMENTS)),
-        ({"some": [TAGS, {"some": [{"var": ""}, {"==": [{"var": ""}, 1]}]}]}, MOST),
+        ({">": [AMOUNT, 3000]}, 16 + 2 * (WALK_GRANT + 3)),
+        ({"some": [TAGS, True]}, 16 + 2 * (WALK_GRANT + 2 + ELEMENTS_GRANT)),
+        ({"some": [TAGS, {"some": [{"var": ""}, {"==": [{"var": ""}, 1]}]}]}, MAX_BUDGET),
     ],
 )
 def test_the_budget_follows_from_the_size_of_the_condition(expression: Json, budget: int) -> None:
@@ -71,33 +72,35 @@ def test_the_budget_follows_from_the_size_of_the_condition(expression: Json, bud
 
 
 def test_a_list_of_ordinary_length_is_gone_through_and_an_endless_one_is_not() -> None:
-    loop = Condition({"some": [TAGS, {"==": [{"var": ""}, "z"]}]})
+    loop = CompiledCondition({"some": [TAGS, {"==": [{"var": ""}, "z"]}]})
     assert loop.judge(facts(tags=["a"] * 5_000)) is False
     failure = loop.judge(facts(tags=["a"] * 100_000))
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, ConditionFailure)
     assert failure.kind == "too_much_work"
 
 
 @pytest.mark.parametrize("operator", ["cat", "merge"])
 def test_what_grows_while_it_is_evaluated_runs_out(operator: str) -> None:
     doubled: Json = {"reduce": [TAGS, {operator: [{"var": "accumulator"}, {"var": "accumulator"}]}, ["ab"]]}
-    failure = Condition({"!!": [doubled]}).judge(facts(tags=["x"] * 60))
-    assert isinstance(failure, Failure)
+    failure = CompiledCondition({"!!": [doubled]}).judge(facts(tags=["x"] * 60))
+    assert isinstance(failure, ConditionFailure)
     assert failure.kind == "too_much_work"
 
 
 def test_only_what_is_reached_is_read() -> None:
-    lazy = Condition({"or": [{"==": [{"var": "user.role"}, "support_agent"]}, {"var": "run.a"}, {"var": ["run.b"]}]})
-    assert lazy.plain == {"user.role", "run.a", "run.b"}
-    assert lazy.missing(facts()) == []
-    assert lazy.missing(facts(role="x")) == ["run.a", "run.b"]
-    assert Condition({"and": [{"var": "run.a"}, {"var": "run.b"}]}).missing(facts()) == ["run.a"]
-    assert Condition({"if": [{"var": "run.a"}, {"var": "run.b"}, True]}).missing(facts()) == ["run.a"]
-    assert Condition({"map": [{"var": "run.a"}, {"var": "run.b"}]}).missing(facts()) == ["run.a"]
-    assert Condition({"!": {"var": "user.role"}}).missing(facts(role=LACKING)) == ["user.role"]
+    lazy = CompiledCondition(
+        {"or": [{"==": [{"var": "user.role"}, "support_agent"]}, {"var": "run.a"}, {"var": ["run.b"]}]}
+    )
+    assert lazy.required == {"user.role", "run.a", "run.b"}
+    assert lazy.missing_facts(facts()) == []
+    assert lazy.missing_facts(facts(role="x")) == ["run.a", "run.b"]
+    assert CompiledCondition({"and": [{"var": "run.a"}, {"var": "run.b"}]}).missing_facts(facts()) == ["run.a"]
+    assert CompiledCondition({"if": [{"var": "run.a"}, {"var": "run.b"}, True]}).missing_facts(facts()) == ["run.a"]
+    assert CompiledCondition({"map": [{"var": "run.a"}, {"var": "run.b"}]}).missing_facts(facts()) == ["run.a"]
+    assert CompiledCondition({"!": {"var": "user.role"}}).missing_facts(facts(role=LACKING)) == ["user.role"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("expression", "missing"),
     [
         ({"var": ["run.a", {"var": "run.b"}]}, ["run.b"]),
@@ -117,23 +120,30 @@ def test_only_what_is_reached_is_read() -> None:
     ],
 )
 def test_what_is_read_depends_on_what_stands_before(expression: Json, missing: list[str]) -> None:
-    assert Condition(expression).missing(facts()) == missing
+    assert CompiledCondition(expression).missing_facts(facts()) == missing
 
 
 def test_what_is_done_with_an_element_reads_that_element_and_no_fact_of_the_same_name() -> None:
     element: Json = {"some": [TAGS, {"!=": [{"var": "run.b"}, 1]}]}
     of_tag = "request.context.tags[].run.b"
-    assert Condition({"or": [element, {"==": [{"var": "run.b"}, 1]}]}).missing(facts(tags=["a"])) == [of_tag]
-    assert Condition({"and": [element, {"==": [{"var": "run.b"}, 1]}]}).missing(facts(tags=["a"])) == [of_tag, "run.b"]
+    assert CompiledCondition({"or": [element, {"==": [{"var": "run.b"}, 1]}]}).missing_facts(facts(tags=["a"])) == [
+        of_tag
+    ]
+    assert CompiledCondition({"and": [element, {"==": [{"var": "run.b"}, 1]}]}).missing_facts(facts(tags=["a"])) == [
+        of_tag,
+        "run.b",
+    ]
 
 
 @given(st.integers(0, 2**32).map(seeded))
 def test_nothing_is_missed_exactly_where_what_is_derived_says_so(dice: Dice) -> None:
     for expression in map(_if_of, drawn_policy(dice)[0]["policy_bundles"]):
-        condition, asked = Condition(expression), Facts.of(**drawn_facts(dice))
+        condition, asked = CompiledCondition(expression), Facts.of(**drawn_facts(dice))
         if isinstance(condition.judge(asked), bool):
-            missed = [path for path in condition.missing(asked) if "[]" not in path]
-            assert all(compiled(one).holds(asked.data) for one in nothing_missed(expression)) is not bool(missed)
+            missed = [path for path in condition.missing_facts(asked) if "[]" not in path]
+            assert all(
+                compile_expression(derived).holds(asked.data) for derived in no_missing_reads(expression)
+            ) is not bool(missed)
 
 
 def _if_of(bundle: dict[str, Any]) -> Json:
@@ -142,11 +152,11 @@ def _if_of(bundle: dict[str, Any]) -> Json:
 
 
 def test_many_conditions_together_are_granted_no_more_than_each_alone() -> None:
-    loop = Condition({"some": [TAGS, {"==": [{"var": ""}, "z"]}]})
-    plain = [Condition({">": [AMOUNT, n]}) for n in range(200)]
+    loop = CompiledCondition({"some": [TAGS, {"==": [{"var": ""}, "z"]}]})
+    plain = [CompiledCondition({">": [AMOUNT, n]}) for n in range(200)]
     endless = facts(tags=["a"] * 60_000)
-    assert isinstance(loop.judge(endless), Failure)
-    judged = Conditions([*plain, loop]).judge(endless)
+    assert isinstance(loop.judge(endless), ConditionFailure)
+    judged = ConditionBatch([*plain, loop]).judge(endless)
     assert judged.failures[200].kind == "too_much_work"
     assert list(judged.failures) == [200]
     assert all(judged.answers[:200])

@@ -75,7 +75,7 @@ def test_a_rule_for_another_intent_has_no_effect(intent: str | list[str]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("scope", "given", "applies"),
+    ("scope", "values", "applies"),
     [
         ({}, {}, True),
         ({"role": "support_agent"}, {}, True),
@@ -93,12 +93,12 @@ def test_a_rule_for_another_intent_has_no_effect(intent: str | list[str]) -> Non
 )
 def test_a_rule_applies_when_every_key_of_its_scope_matches(
     scope: dict[str, Any],
-    given: dict[str, Any],
+    values: dict[str, Any],
     applies: bool,  # noqa: FBT001  a column of the table
 ) -> None:
-    decision = decide(rule(), rule("R_SCOPED", applies_to=scope, then=DENY), by=facts(**given))
+    decision = decide(rule(), rule("R_SCOPED", applies_to=scope, then=DENY), by=facts(**values))
     assert decision.allowed is not applies
-    assert [one.rule_id for one in decision.idle] == ([] if applies else ["R_SCOPED"])
+    assert [idle_rule.rule_id for idle_rule in decision.idle] == ([] if applies else ["R_SCOPED"])
 
 
 def test_bundles_are_taken_by_priority_then_by_id_and_rules_as_they_are_written() -> None:
@@ -121,9 +121,9 @@ def test_one_denial_outweighs_every_permission_whatever_the_priority() -> None:
 
 
 def test_what_rules_ask_for_adds_up_and_nothing_is_named_twice() -> None:
-    one = {"allow": True, "requires": ["a", "b"], "prohibits": ["x.y"]}
+    first = {"allow": True, "requires": ["a", "b"], "prohibits": ["x.y"]}
     two = {"allow": True, "requires": ["b", "c"], "prohibits": ["x.y", "x.z"]}
-    decision = decide(rule("R1", then=one), rule("R2", then=two))
+    decision = decide(rule("R1", then=first), rule("R2", then=two))
     assert (decision.requires, decision.prohibits) == (("a", "b", "c"), ("x.y", "x.z"))
 
 
@@ -248,7 +248,7 @@ def test_every_rule_of_the_pack_is_somewhere() -> None:
     ]
     decision = decide(*rules)
     named = [effect.rule_id for effect in decision.effects]
-    named += [one.rule_id for one in decision.idle] + [error.rule_id for error in decision.errors]
+    named += [idle_rule.rule_id for idle_rule in decision.idle] + [error.rule_id for error in decision.errors]
     assert sorted(named) == sorted(rule["rule_id"] for rule in rules)
 
 

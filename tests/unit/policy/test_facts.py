@@ -6,7 +6,8 @@ import pytest
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.terms import APPROVAL_MODES
-from contextplane.policy.facts import Facts, safety_mode
+from contextplane.policy.facts import Facts, parse_safety_mode
+from tests.support.cases import cases
 from tests.unit.policy.scenes import decide, facts, rule
 
 WHOLE: dict[str, Any] = {
@@ -27,7 +28,7 @@ def deep(levels: int) -> Any:  # noqa: ANN401  any JSON
     return made
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "code", "at"),
     [
         ({"safety_mode": "reckless"}, "safety_mode_unknown", "/safety_mode"),
@@ -65,27 +66,25 @@ def test_what_is_no_fact_of_a_run_is_refused_with_its_place(change: dict[str, An
 
 @pytest.mark.parametrize("mode", APPROVAL_MODES)
 def test_every_step_of_the_ladder_is_a_safety_mode(mode: str) -> None:
-    assert safety_mode(mode) == mode
+    assert parse_safety_mode(mode) == mode
     assert Facts.of(**{**WHOLE, "safety_mode": mode}).safety_mode == mode
 
 
 def test_a_member_that_is_null_is_left_out_at_any_depth_and_a_null_in_a_list_stays() -> None:
-    given = {**WHOLE, "request": {"context": {"a": None, "b": {"c": None, "d": [None, {"e": None}]}}}}
-    assert Facts.of(**given).data["request"] == {"context": {"b": {"d": [None, {}]}}}
+    values = {**WHOLE, "request": {"context": {"a": None, "b": {"c": None, "d": [None, {"e": None}]}}}}
+    assert Facts.of(**values).data["request"] == {"context": {"b": {"d": [None, {}]}}}
 
 
 def test_conditions_see_seven_names_and_nothing_else() -> None:
     assert sorted(facts().data) == ["agent", "intent", "request", "run", "safety_mode", "tenant_id", "user"]
     for path in ("pack", "policy_layer", "tools", "now", "env", "request_id"):
-        assert [missing_fact.path for missing_fact in decide(rule(when={"!!": [{"var": path}]})).missing_facts] == [
-            path
-        ]
+        assert [fact.path for fact in decide(rule(when={"!!": [{"var": path}]})).missing_facts] == [path]
     whole = {"===": [{"var": "tenant_id"}, {"var": ["tenant_id", ""]}]}
     assert decide(rule(when=whole)).allowed
 
 
 def test_a_key_of_a_scope_reads_its_fact() -> None:
     asked = facts(channel="email")
-    assert [asked.matched(key) for key in ("intent", "channel", "role", "safety_mode", "tenant_id")] == [
+    assert [asked.scope_value(key) for key in ("intent", "channel", "role", "safety_mode", "tenant_id")] == [
         *("support.refund", "email", "support_agent", "destructive", "tenant_acme_prod")
     ]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, decide, facts, rule
 
 WHEN = {"id": "big", "when": {">": [{"var": "request.context.refund_amount"}, 1000]}, "message": "Too much."}
@@ -17,7 +18,7 @@ def test_all_declared_labels_are_listed_and_none_is_triggered_by_itself() -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "by"),
+    ("values", "by"),
     [
         ({"signals": ["fraud_signal_high"]}, ("signal",)),
         ({"fraud_signal_high": True}, ("label",)),
@@ -25,17 +26,17 @@ def test_all_declared_labels_are_listed_and_none_is_triggered_by_itself() -> Non
     ],
 )
 def test_a_signal_or_a_true_label_of_the_context_triggers_a_guardrail(
-    given: dict[str, Any], by: tuple[str, ...]
+    values: dict[str, Any], by: tuple[str, ...]
 ) -> None:
-    verdict = EXAMPLE_PROGRAM.decide(facts(**given)).guardrails
+    verdict = EXAMPLE_PROGRAM.decide(facts(**values)).guardrails
     assert verdict.escalations == ("fraud_signal_high",)
     assert verdict.refusals == ()
     assert [guardrail.by for guardrail in verdict.triggered] == [by]
 
 
-@pytest.mark.parametrize("given", [True, "true", "false", "no", "", 1, 0, [], ["x"], {}, {"sure": False}])
-def test_a_label_that_is_given_as_anything_but_false_triggers_a_guardrail(given: object) -> None:
-    decision = EXAMPLE_PROGRAM.decide(facts(fraud_signal_high=given))
+@pytest.mark.parametrize("value", [True, "true", "false", "no", "", 1, 0, [], ["x"], {}, {"sure": False}])
+def test_a_label_that_is_given_as_anything_but_false_triggers_a_guardrail(value: object) -> None:
+    decision = EXAMPLE_PROGRAM.decide(facts(fraud_signal_high=value))
     assert [(guardrail.id, guardrail.by) for guardrail in decision.guardrails.triggered] == [
         ("fraud_signal_high", ("label",))
     ]
@@ -43,10 +44,10 @@ def test_a_label_that_is_given_as_anything_but_false_triggers_a_guardrail(given:
 
 
 @pytest.mark.parametrize(
-    "given", [{"fraud_signal_high": False}, {"fraud_signal_high": None}, {"signals": ["fraud"]}, {"signals": []}]
+    "values", [{"fraud_signal_high": False}, {"fraud_signal_high": None}, {"signals": ["fraud"]}, {"signals": []}]
 )
-def test_a_label_that_is_false_or_null_and_a_signal_of_another_name_trigger_nothing(given: dict[str, Any]) -> None:
-    assert EXAMPLE_PROGRAM.decide(facts(**given)).guardrails.triggered == ()
+def test_a_label_that_is_false_or_null_and_a_signal_of_another_name_trigger_nothing(values: dict[str, Any]) -> None:
+    assert EXAMPLE_PROGRAM.decide(facts(**values)).guardrails.triggered == ()
 
 
 @proves("context-pack:policy-layer:guardrails-first")
@@ -78,7 +79,7 @@ def test_a_guardrail_that_cannot_be_judged_is_triggered() -> None:
 SCORE = {"var": "request.context.fraud_score"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("when", "by"),
     [
         ({"==": [SCORE, "high"]}, "missing"),
@@ -88,7 +89,7 @@ SCORE = {"var": "request.context.fraud_score"}
         ({"max": [SCORE, 1]}, "error"),
     ],
 )
-@pytest.mark.parametrize(("kind", "denial"), [("must_refuse", "refusal"), ("must_escalate", "escalation")])
+@cases(("kind", "denial"), [("must_refuse", "refusal"), ("must_escalate", "escalation")])
 def test_nobody_escapes_a_guardrail_by_leaving_out_a_fact_that_it_reads(
     when: dict[str, Any], by: str, kind: str, denial: str
 ) -> None:
@@ -97,8 +98,8 @@ def test_nobody_escapes_a_guardrail_by_leaving_out_a_fact_that_it_reads(
     (guardrail,) = decision.guardrails.triggered
     assert (guardrail.id, guardrail.by, guardrail.missing) == ("risky", (by,), ("request.context.fraud_score",))
     (denied,) = decision.denials
-    told = " (request.context.fraud_score is missing)" if by == "missing" else ""
-    assert (denied.kind, denied.by, denied.reason) == (denial, "risky", f"{kind}: risky{told}")
+    suffix = " (request.context.fraud_score is missing)" if by == "missing" else ""
+    assert (denied.kind, denied.by, denied.reason) == (denial, "risky", f"{kind}: risky{suffix}")
 
 
 def test_the_message_of_a_guardrail_is_told_with_what_is_missing() -> None:

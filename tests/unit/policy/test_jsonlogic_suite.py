@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import datalogic_py
-import pytest
 
 from contextplane.policy.logic.expression import engine, logic_problems
-from contextplane.policy.logic.strict import OPERATORS, strict
-from tests.support.oracle_logic import Unanswerable, answer_of
+from contextplane.policy.logic.strict import OPERATORS, strict_form
+from tests.support.cases import cases
+from tests.support.oracle_logic import Unanswerable, evaluate
 
 CASES = Path(__file__).resolve().parents[2] / "cases" / "jsonlogic"
 SUITE: list[dict[str, Any]] = [
@@ -28,15 +28,15 @@ def same(any_: Any, other: Any) -> bool:  # noqa: ANN401  any JSON
     )
 
 
-@pytest.mark.parametrize("case", SUITE, ids=shown)
+@cases("case", SUITE, ids=shown)
 def test_the_engine_answers_as_the_public_suite_says(case: dict[str, Any]) -> None:
-    for rule in (case["rule"], strict(case["rule"])):
+    for rule in (case["rule"], strict_form(case["rule"])):
         assert same(json.loads(engine().compile([rule]).evaluate_metered(case["data"])[0])[0], case["want"])
 
 
-@pytest.mark.parametrize("case", SUITE, ids=shown)
+@cases("case", SUITE, ids=shown)
 def test_the_second_evaluator_answers_as_the_public_suite_says(case: dict[str, Any]) -> None:
-    assert same(answer_of(case["rule"], case["data"], set()), case["want"])
+    assert same(evaluate(case["rule"], case["data"], set()), case["want"])
 
 
 PLAIN: list[Any] = [
@@ -65,40 +65,40 @@ PAIRED = ["==", "!=", "===", "!==", "<", "<=", ">", ">=", "+", "-", "*", "/", "%
 SINGLE = ["!", "!!", "+", "*", "max", "min", "missing"]
 BODIES: list[Any] = [True, {"==": [{"var": ""}, 1]}, {"<": [{"var": ""}, 2]}, {"var": "k"}]
 QUESTIONS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
-    ({one: [{"var": "a"}, {"var": "b"}]}, [*PLAIN, *OBJECTS], [*PLAIN, *OBJECTS]) for one in PAIRED
+    ({operator: [{"var": "a"}, {"var": "b"}]}, [*PLAIN, *OBJECTS], [*PLAIN, *OBJECTS]) for operator in PAIRED
 ]
-QUESTIONS += [({one: [{"var": "a"}, {"var": "b"}]}, PLAIN, PLAIN) for one in ("cat", "merge")]
-QUESTIONS += [({one: [{"var": "a"}]}, [*PLAIN, *OBJECTS], [None]) for one in SINGLE]
+QUESTIONS += [({operator: [{"var": "a"}, {"var": "b"}]}, PLAIN, PLAIN) for operator in ("cat", "merge")]
+QUESTIONS += [({operator: [{"var": "a"}]}, [*PLAIN, *OBJECTS], [None]) for operator in SINGLE]
 QUESTIONS += [
-    ({one: [{"var": "a"}, body]}, [*PLAIN, *OBJECTS], [None])
-    for one in ("map", "filter", "all", "none", "some")
+    ({operator: [{"var": "a"}, body]}, [*PLAIN, *OBJECTS], [None])
+    for operator in ("map", "filter", "all", "none", "some")
     for body in BODIES
 ]
 QUESTIONS += [
-    ({one: [{"var": "a"}, constant]}, [*PLAIN, *OBJECTS], [None])
-    for one in ("<", "<=", ">", ">=")
+    ({operator: [{"var": "a"}, constant]}, [*PLAIN, *OBJECTS], [None])
+    for operator in ("<", "<=", ">", ">=")
     for constant in (None, True, False, 2, "x", "1", "")
 ]
-QUESTIONS += [({one: [0, {"var": "a"}, {"var": "b"}]}, PLAIN, PLAIN) for one in ("<", ">=")]
-QUESTIONS += [({one: [{"if": [True, {"var": "a"}]}, {"var": "b"}]}, PLAIN, PLAIN) for one in ("<", "some")]
+QUESTIONS += [({operator: [0, {"var": "a"}, {"var": "b"}]}, PLAIN, PLAIN) for operator in ("<", ">=")]
+QUESTIONS += [({operator: [{"if": [True, {"var": "a"}]}, {"var": "b"}]}, PLAIN, PLAIN) for operator in ("<", "some")]
 QUESTIONS += [
     ({"reduce": [{"var": "a"}, {"+": [{"var": "current"}, {"var": "accumulator"}]}, {"var": "b"}]}, PLAIN, PLAIN)
 ]
 QUESTIONS += [({"substr": [{"var": "a"}, -2, 1]}, ["", "x", "xyz"], [None])]
 
 
-@pytest.mark.parametrize(("rule", "left", "right"), QUESTIONS, ids=lambda value: json.dumps(value)[:40])
+@cases(("rule", "left", "right"), QUESTIONS, ids=lambda value: json.dumps(value)[:40])
 def test_the_two_evaluators_agree_on_values_of_every_kind(
     rule: dict[str, Any], left: list[Any], right: list[Any]
 ) -> None:
-    compiled = engine().compile([strict(rule)])
+    compiled = engine().compile([strict_form(rule)])
     for a, b in itertools.product(left, right):
         try:
             first = json.loads(compiled.evaluate_metered({"a": a, "b": b})[0])[0]
         except datalogic_py.DataLogicError:
             first = "no answer"
         try:
-            second = answer_of(rule, {"a": a, "b": b}, set())
+            second = evaluate(rule, {"a": a, "b": b}, set())
         except Unanswerable:
             second = "no answer"
         assert same(first, second), (a, b, first, second)
@@ -108,12 +108,12 @@ def test_the_cases_use_every_operator_that_a_pack_may_use() -> None:
     used: set[str] = set()
     todo: list[Any] = [case["rule"] for case in SUITE]
     while todo:
-        one = todo.pop()
-        if isinstance(one, dict):
-            used |= one.keys()
-            todo += one.values()
-        elif isinstance(one, list):
-            todo += one
+        operator = todo.pop()
+        if isinstance(operator, dict):
+            used |= operator.keys()
+            todo += operator.values()
+        elif isinstance(operator, list):
+            todo += operator
     assert used == OPERATORS
 
 

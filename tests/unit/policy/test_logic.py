@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 
 from contextplane.model.json.canonical import Json
 from contextplane.policy.logic.expression import (
-    DEEPEST,
-    LARGEST,
+    MAX_LOGIC_DEPTH,
+    MAX_LOGIC_PARTS,
     Expression,
     LogicFailed,
-    compiled,
+    compile_expression,
     logic_problems,
     variables,
 )
-from contextplane.policy.logic.solver import Outcome, Tries, can_be, follows, solve, solve_outcomes
+from contextplane.policy.logic.solver import Outcome, TryBudget, can_be, implies, solve, solve_outcomes
+from tests.support.cases import cases
 
 A: Json = {"var": "request.context.a"}
 B: Json = {"var": "user.b"}
@@ -30,14 +31,14 @@ def nested(depth: int) -> Json:
     return expression
 
 
-@pytest.mark.parametrize(
+@cases(
     ("expression", "at", "words"),
     [
         ({"and": [{"now": []}]}, "/and/0/now", "'now'"),
         ({"and": [True, {"==": [1, 1], "!=": [1, 2]}]}, "/and/1", "2 keys"),
         ({"==": [{}, 1]}, "/==/0", "0 keys"),
-        (nested(DEEPEST + 5), "/!/0" * (DEEPEST - 1) + "/!", "deep"),
-        ({"and": [True] * (LARGEST + 5)}, "", "parts"),
+        (nested(MAX_LOGIC_DEPTH + 5), "/!/0" * (MAX_LOGIC_DEPTH - 1) + "/!", "deep"),
+        ({"and": [True] * (MAX_LOGIC_PARTS + 5)}, "", "parts"),
         ({">": [1]}, "", "2 arguments"),
         ({"preserve": {"a": 1}}, "/preserve", "'preserve'"),
         ({"and": [{">": [A, 10**21]}]}, "/and/0/>/1", "2^53-1"),
@@ -50,7 +51,7 @@ def test_what_is_not_the_same_everywhere_is_a_problem_with_its_place(expression:
     assert problem.at == at
     assert words in problem.message
     with pytest.raises(LogicFailed):
-        compiled(expression)
+        compile_expression(expression)
 
 
 @pytest.mark.parametrize("number", [2**53 - 1, -(2**53) + 1, 1e15, 0.1, 1e-30])
@@ -59,15 +60,17 @@ def test_a_number_that_is_exact_is_no_problem(number: float) -> None:
 
 
 def test_an_expression_is_true_as_json_logic_takes_truth() -> None:
-    assert compiled({"and": [A, {">": [B, 3000]}]}).holds({"request": {"context": {"a": "x"}}, "user": {"b": 3001}})
-    assert not compiled(A).holds({})
-    assert compiled({"==": [1, 1]}).holds({})
+    assert compile_expression({"and": [A, {">": [B, 3000]}]}).holds(
+        {"request": {"context": {"a": "x"}}, "user": {"b": 3001}}
+    )
+    assert not compile_expression(A).holds({})
+    assert compile_expression({"==": [1, 1]}).holds({})
 
 
 def test_more_work_than_is_allowed_is_an_error_and_no_verdict() -> None:
     each: Json = {"map": [A, {"+": [{"var": ""}, 1]}]}
     with pytest.raises(LogicFailed, match="BudgetExceeded"):
-        compiled(each).holds({"request": {"context": {"a": [1] * 200_000}}})
+        compile_expression(each).holds({"request": {"context": {"a": [1] * 200_000}}})
 
 
 NUMBERS = st.integers(-2, 3)
@@ -108,9 +111,9 @@ OUTCOMES = st.sampled_from(
 
 @given(st.lists(st.tuples(EXPRESSIONS, st.booleans()), min_size=1, max_size=3))
 @settings(max_examples=300)
-def test_a_solution_is_one_and_a_no_is_a_proof(wanted: list[tuple[Json, bool]]) -> None:
-    solution = solve(wanted)
-    rules = [(compiled(expression), holds) for expression, holds in wanted]
+def test_a_solution_is_one_and_a_no_is_a_proof(goals: list[tuple[Json, bool]]) -> None:
+    solution = solve(goals)
+    rules = [(compile_expression(expression), holds) for expression, holds in goals]
     if solution.answer == "yes":
         assert all(rule.holds(solution.facts) is holds for rule, holds in rules)
         return
@@ -126,7 +129,7 @@ def test_a_no_is_a_proof_when_what_cannot_be_evaluated_counts_as_neither(
     demands: list[tuple[Json, frozenset[Outcome]]],
 ) -> None:
     solution = solve_outcomes(demands)
-    rules = [(compiled(expression), outcomes) for expression, outcomes in demands]
+    rules = [(compile_expression(expression), outcomes) for expression, outcomes in demands]
     if solution.answer == "yes":
         assert all(_outcome(rule, solution.facts) in outcomes for rule, outcomes in rules)
         return
@@ -138,10 +141,10 @@ def test_a_no_is_a_proof_when_what_cannot_be_evaluated_counts_as_neither(
 
 @given(EXPRESSIONS, EXPRESSIONS)
 @settings(max_examples=300)
-def test_what_follows_holds_wherever_the_other_does_and_never_fails_there(one: Json, other: Json) -> None:
-    if not follows((one, True), (other, True)):
+def test_what_follows_holds_wherever_the_other_does_and_never_fails_there(premise: Json, conclusion: Json) -> None:
+    if not implies((premise, True), (conclusion, True)):
         return
-    first, second = compiled(one), compiled(other)
+    first, second = compile_expression(premise), compile_expression(conclusion)
     for a, c in itertools.product(EVERY_KIND, repeat=2):
         facts: dict[str, Json] = {"a": a, "b": {"c": c}}
         assert _outcome(first, facts) is not True or _outcome(second, facts) is True, facts
@@ -156,9 +159,11 @@ LOOSER: Any = (
 )
 
 
-@pytest.mark.parametrize(("one", "other"), LOOSER)
-def test_what_misses_texts_that_spell_a_value_or_cannot_be_evaluated_does_not_follow(one: Json, other: Json) -> None:
-    assert not follows((one, True), (other, True))
+@pytest.mark.parametrize(("premise", "conclusion"), LOOSER)
+def test_what_misses_texts_that_spell_a_value_or_cannot_be_evaluated_does_not_follow(
+    premise: Json, conclusion: Json
+) -> None:
+    assert not implies((premise, True), (conclusion, True))
 
 
 def test_a_missing_fact_is_the_one_that_is_read_elsewhere() -> None:
@@ -172,15 +177,15 @@ def test_a_missing_fact_is_the_one_that_is_read_elsewhere() -> None:
 
 @given(EXPRESSIONS, st.booleans())
 @settings(max_examples=300)
-def test_what_is_told_by_form_alone_is_what_solving_says(expression: Json, wanted: bool) -> None:  # noqa: FBT001
-    assert can_be(expression, wanted) == solve([(expression, wanted)]).answer
+def test_what_is_told_by_form_alone_is_what_solving_says(expression: Json, holds: bool) -> None:  # noqa: FBT001
+    assert can_be(expression, holds) == solve([(expression, holds)]).answer
 
 
 @pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
 @pytest.mark.parametrize("constant", [True, False])
 def test_what_orders_true_and_false_is_never_true_and_never_false(operator: str, constant: bool) -> None:  # noqa: FBT001
     ordered: Json = {operator: [A, constant]}
-    assert [can_be(ordered, wanted) for wanted in (True, False)] == ["no", "no"]
+    assert [can_be(ordered, holds) for holds in (True, False)] == ["no", "no"]
     assert solve_outcomes([(ordered, frozenset({None}))]).answer == "yes"
 
 
@@ -249,7 +254,7 @@ def test_an_expression_reads_facts_and_an_element_is_none() -> None:
 def test_questions_that_share_their_tries_end_together_and_then_nothing_can_be_told() -> None:
     parts: Any = [{"and": [{">": [{"var": f"v{n}"}, 5]}, {"<": [{"var": f"v{n}"}, 3]}]} for n in range(3)]
     never: Json = {"or": parts}
-    tries = Tries(100)
+    tries = TryBudget(100)
     answers = [solve([(never, True)], tries).answer for _ in range(9)]
     assert answers[0] == "no"
     assert answers[-1] == "unknown"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import cases
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, decide, facts, rule
 
 DENY = {"allow": False}
@@ -49,9 +50,9 @@ def test_a_missing_fact_denies_where_the_branch_not_taken_restricts(
     otherwise: dict[str, Any] | None,
     denies: bool,  # noqa: FBT001
 ) -> None:
-    given = {} if otherwise is None else {"otherwise": otherwise}
-    decision = decide(rule(), rule("R_READS", when=when, then=then, **given))
-    assert [(missing_fact.path, missing_fact.denies) for missing_fact in decision.missing_facts] == [("run.x", denies)]
+    fields = {} if otherwise is None else {"otherwise": otherwise}
+    decision = decide(rule(), rule("R_READS", when=when, then=then, **fields))
+    assert [(fact.path, fact.denies) for fact in decision.missing_facts] == [("run.x", denies)]
     assert decision.allowed is not denies
 
 
@@ -69,12 +70,10 @@ def test_an_allowance_by_a_missing_fact_does_not_count(
     otherwise: dict[str, Any] | None,
     voids: bool,  # noqa: FBT001
 ) -> None:
-    given = {} if otherwise is None else {"otherwise": otherwise}
-    reading = rule("R_READS", when=when, then=then, **given)
+    fields = {} if otherwise is None else {"otherwise": otherwise}
+    reading = rule("R_READS", when=when, then=then, **fields)
     alone = decide(reading)
-    assert [(missing_fact.path, missing_fact.denies, missing_fact.voids) for missing_fact in alone.missing_facts] == [
-        ("run.x", False, voids)
-    ]
+    assert [(fact.path, fact.denies, fact.voids) for fact in alone.missing_facts] == [("run.x", False, voids)]
     assert alone.allowed is not voids
     assert alone.reason == ("run.x is missing, which R_READS reads" if voids else "allowed by R_READS")
     # What another rule allows by itself is allowed all the same.
@@ -108,15 +107,15 @@ def test_a_null_is_missing_so_that_a_default_stands_in_for_it() -> None:
 
 def test_of_a_rule_that_failed_every_fact_that_it_could_have_missed_is_told() -> None:
     decision = decide(rule("R", when={"max": [{"var": "run.x"}, {"var": "run.y"}]}))
-    assert [missing_fact.path for missing_fact in decision.missing_facts] == ["run.x", "run.y"]
+    assert [fact.path for fact in decision.missing_facts] == ["run.x", "run.y"]
     assert [denial.kind for denial in decision.denials] == ["error"]
 
 
 SCOPED = "R_SCOPED"
 
 
-@pytest.mark.parametrize("lacking", [LACKING, None])
-@pytest.mark.parametrize(
+@cases("lacking", [LACKING, None])
+@cases(
     "branches",
     [
         {"then": DENY},
@@ -140,16 +139,14 @@ def test_nobody_escapes_a_rule_that_restricts_by_leaving_out_what_it_applies_by(
     assert missing.at == "/policy_layer/policy_bundles/0/policy_dsl/rules/1/applies_to/channel"
     assert decision.reason == f"request.channel is missing, which {SCOPED} applies by"
     assert [denial.kind for denial in decision.denials] == ["missing_fact"]
-    assert [(one.rule_id, one.kind) for one in decision.idle] == [(SCOPED, "scope_unknown")]
+    assert [(idle_rule.rule_id, idle_rule.kind) for idle_rule in decision.idle] == [(SCOPED, "scope_unknown")]
 
 
 def test_a_rule_that_only_allows_does_not_apply_where_what_it_applies_by_is_missing() -> None:
     decision = decide(rule(), rule(SCOPED, applies_to={"channel": "email"}))
     assert decision.allowed
     assert decision.matched_rule_ids == ("R",)
-    assert [(missing_fact.path, missing_fact.denies) for missing_fact in decision.missing_facts] == [
-        ("request.channel", False)
-    ]
+    assert [(fact.path, fact.denies) for fact in decision.missing_facts] == [("request.channel", False)]
     assert not decide(rule(SCOPED, applies_to={"channel": "email"})).allowed
 
 
@@ -158,13 +155,15 @@ def test_a_rule_that_something_given_does_not_match_misses_nothing() -> None:
     decision = decide(rule(), rule(SCOPED, applies_to=scope, then=DENY))
     assert decision.allowed
     assert decision.missing_facts == ()
-    assert [(one.kind, one.why) for one in decision.idle] == [("out_of_scope", "applies to role manager only")]
+    assert [(idle_rule.kind, idle_rule.why) for idle_rule in decision.idle] == [
+        ("out_of_scope", "applies to role manager only")
+    ]
 
 
 def test_all_that_a_rule_applies_by_and_is_missing_is_told() -> None:
     scope = {"role": "manager", "intent": "support.refund", "channel": ["email"]}
     decision = decide(rule(), rule(SCOPED, applies_to=scope, then=DENY), by=facts(role=LACKING))
-    assert [missing_fact.path for missing_fact in decision.missing_facts] == ["request.channel", "user.role"]
+    assert [fact.path for fact in decision.missing_facts] == ["request.channel", "user.role"]
     assert decision.policy_decision_id != decide(rule(), rule(SCOPED, applies_to=scope, then=DENY)).policy_decision_id
 
 
@@ -173,7 +172,7 @@ DEAR = {">": [{"var": "amount"}, 3000]}
 OF_ITEM = "request.context.items[]"
 
 
-@pytest.mark.parametrize("given", [12, "x", "", True, False, {}, {"amount": 4200}])
+@pytest.mark.parametrize("value", [12, "x", "", True, False, {}, {"amount": 4200}])
 @pytest.mark.parametrize(
     "when",
     [
@@ -185,14 +184,14 @@ OF_ITEM = "request.context.items[]"
         {">": [{"reduce": [ITEMS, {"+": [{"var": "accumulator"}, {"var": "current.amount"}]}, 0]}, 3000]},
     ],
 )
-def test_what_is_given_and_is_no_list_cannot_be_gone_through(given: object, when: dict[str, Any]) -> None:
-    decision = decide(rule(), rule("R_READS", when=when, then={"allow": True}), by=facts(items=given))
+def test_what_is_given_and_is_no_list_cannot_be_gone_through(value: object, when: dict[str, Any]) -> None:
+    decision = decide(rule(), rule("R_READS", when=when, then={"allow": True}), by=facts(items=value))
     assert not decision.allowed
     (error,) = decision.errors
     assert (error.kind, error.why) == ("failed", "cannot be evaluated: it goes through what is no list")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("when", "items", "missing"),
     [
         ({"some": [ITEMS, DEAR]}, [{"amount": 1}, {"price": 4200}], ["request.context.items[].amount"]),
@@ -232,12 +231,10 @@ def test_what_an_element_lacks_is_missing_and_denies_as_a_missing_fact_does(
 ) -> None:
     restricting = rule("R_READS", when=when, then={"allow": True, "requires_approval_gate": "GATE_FINANCE_APPROVAL"})
     decision = decide(rule(), restricting, by=facts(items=items))
-    assert [missing_fact.path for missing_fact in decision.missing_facts] == missing
+    assert [fact.path for fact in decision.missing_facts] == missing
     assert decision.allowed is not bool(missing)
     harmless = decide(rule(), rule("R_READS", when=when), by=facts(items=items))
-    assert [(missing_fact.path, missing_fact.denies) for missing_fact in harmless.missing_facts] == [
-        (path, False) for path in missing
-    ]
+    assert [(fact.path, fact.denies) for fact in harmless.missing_facts] == [(path, False) for path in missing]
     assert harmless.allowed
 
 
@@ -255,7 +252,7 @@ def test_what_is_not_read_of_an_element_is_not_missed(when: dict[str, Any], item
     assert decide(rule(), rule("R_READS", when=when, then=DENY), by=facts(items=items)).missing_facts == ()
 
 
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("value", [True, False])
 @pytest.mark.parametrize(
     "when",
     [
@@ -276,8 +273,8 @@ def test_what_is_not_read_of_an_element_is_not_missed(when: dict[str, Any], item
         {"some": [[1], {">": [True, {"var": ""}]}]},
     ],
 )
-def test_true_and_false_are_no_numbers(given: bool, when: dict[str, Any]) -> None:  # noqa: FBT001
-    decision = decide(rule(), rule("R_READS", when=when), by=facts(refund_amount=given))
+def test_true_and_false_are_no_numbers(value: bool, when: dict[str, Any]) -> None:  # noqa: FBT001
+    decision = decide(rule(), rule("R_READS", when=when), by=facts(refund_amount=value))
     assert [(denial.kind, denial.by) for denial in decision.denials] == [("error", "R_READS")]
     assert decision.errors[0].kind == "failed"
 

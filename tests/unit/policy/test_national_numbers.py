@@ -8,6 +8,7 @@ from stdnum.gb import nhs
 from stdnum.nl import bsn
 
 from contextplane.policy.detect.personal_data import SHAPES, may_hold_number, national_numbers
+from tests.support.cases import cases
 
 CPF, NINO, NHS, BSN = "CPF of a taxpayer", "National Insurance number", "NHS number", "citizen service number"
 
@@ -26,8 +27,8 @@ def test_a_cpf_is_told_by_both_check_digits(number: str) -> None:
 @given(digits(9))
 @settings(max_examples=20)
 def test_a_cpf_is_found_whoever_has_it(number: str) -> None:
-    found = [f"{n:02}" for n in range(100) if CPF in national_numbers(f"CPF: {number}{n:02}")]
-    assert found == [f"{n:02}" for n in range(100) if cpf.is_valid(f"{number}{n:02}")]
+    endings = [f"{n:02}" for n in range(100) if CPF in national_numbers(f"CPF: {number}{n:02}")]
+    assert endings == [f"{n:02}" for n in range(100) if cpf.is_valid(f"{number}{n:02}")]
 
 
 @given(digits(10))
@@ -40,7 +41,7 @@ def test_a_bsn_is_told_by_its_proof_of_eleven(number: str) -> None:
     assert (BSN in national_numbers(f"bsn {number}")) is (bsn.is_valid(number) and len(set(number)) > 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "kind"),
     [
         ("529.982.247-25", CPF),
@@ -65,7 +66,7 @@ def test_a_number_is_found_as_people_write_it(text: str, kind: str) -> None:
     assert may_hold_number(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "529.982.247-26",
@@ -92,9 +93,9 @@ def test_what_is_no_such_number_or_stands_far_from_its_name_is_left_alone(text: 
     assert list(national_numbers(text)) == []
 
 
-@pytest.mark.parametrize(("name", "found"), [("bsn", [BSN]), ("customer_bsn", [BSN]), ("customer", []), ("0", [])])
-def test_the_name_of_a_field_is_the_name_of_its_number(name: str, found: list[str]) -> None:
-    assert list(national_numbers("111222333", name=name)) == found
+@pytest.mark.parametrize(("name", "kinds"), [("bsn", [BSN]), ("customer_bsn", [BSN]), ("customer", []), ("0", [])])
+def test_the_name_of_a_field_is_the_name_of_its_number(name: str, kinds: list[str]) -> None:
+    assert list(national_numbers("111222333", name=name)) == kinds
 
 
 @given(st.sampled_from(SHAPES).flatmap(lambda shape: st.from_regex(shape())), st.text(max_size=20))

@@ -16,6 +16,7 @@ from contextplane.policy.detect.personal_data import (
     persons_phone_numbers,
 )
 from contextplane.policy.detect.secrets import holds_random_run
+from tests.support.cases import cases
 
 
 @given(st.from_regex(CARD()) | st.from_regex(OFFICIAL()), st.text(max_size=20))
@@ -26,7 +27,7 @@ def test_the_fast_question_misses_no_number(number: str, around: str) -> None:
 
 
 def kinds(text: str) -> list[str | None]:
-    return list(official_numbers(text, lambda one: "asked" if one else None))
+    return list(official_numbers(text, lambda number: "asked" if number else None))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_a_card_number_is_told_by_its_check_digit(card: str) -> None:
     assert "payment card number" not in kinds(f"charge {wrong}, then stop")
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *(
@@ -89,7 +90,7 @@ def test_a_telephone_number_in_international_form_is_found(text: str, digits: st
     assert may_hold_number(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *(
@@ -119,14 +120,14 @@ def test_hexadecimal_of_random_bytes_is_found(data: bytes) -> None:
         assert holds_random_run(f"use {text} here")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@cases("seed", range(40))
 def test_most_keys_are_found_however_they_are_written(seed: int) -> None:
     state = bytes((seed * 37 + n * n * 101 + (n * seed) % 251 * 13) % 256 for n in range(30))
     assert holds_random_run(base64.b32encode(state).decode())
     assert holds_random_run(state.hex())
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *(

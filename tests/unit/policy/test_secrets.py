@@ -13,13 +13,14 @@ from contextplane.model.json.canonical import Json
 from contextplane.policy.detect.secrets import (
     _SHAPES,
     HIDDEN,
-    SEARCHED,
-    Looked,
+    SEARCH_LIMIT,
     SecretScan,
-    looked_at,
+    SecretScanResult,
+    redact_shapes,
+    scan_value,
     secret_shapes,
-    without_shapes,
 )
+from tests.support.cases import cases
 
 TOKEN = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
 
@@ -61,11 +62,13 @@ ORDINARY = [
     "glpat-short",
 ]
 
-pieces = st.sampled_from([*SECRETS, *(one.encode() for one in ORDINARY), b"-", b"_", b" ", b"\n", b"eyJ", b"sk-", b"x"])
+pieces = st.sampled_from(
+    [*SECRETS, *(word.encode() for word in ORDINARY), b"-", b"_", b" ", b"\n", b"eyJ", b"sk-", b"x"]
+)
 contents = st.lists(pieces | st.binary(max_size=20) | st.just(b"a1" * 700), max_size=6).map(b"".join)
 
 
-@pytest.mark.parametrize(("kind", "text"), PLANTED)
+@cases(("kind", "text"), PLANTED)
 def test_each_kind_is_found_wherever_it_stands(kind: str, text: str) -> None:
     for before, after in [
         ("", ""),
@@ -77,7 +80,7 @@ def test_each_kind_is_found_wherever_it_stands(kind: str, text: str) -> None:
         assert secret_shapes(f"{before}{text}{after}".encode()) == (kind,)
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@cases("text", ORDINARY)
 def test_ordinary_text_has_none(text: str) -> None:
     assert secret_shapes(text.encode()) == ()
 
@@ -101,7 +104,7 @@ def test_wherever_a_stream_is_cut_the_answer_is_that_of_the_whole(data: bytes, c
     assert scan.kinds == secret_shapes(data)
 
 
-@pytest.mark.parametrize("secret", SECRETS)
+@cases("secret", SECRETS)
 def test_a_secret_across_a_border_is_found_at_every_cut_and_byte_by_byte(secret: bytes) -> None:
     long = b"some text " * 300
     for cut in range(len(secret) + 1):
@@ -125,12 +128,12 @@ def test_a_word_does_not_become_a_secret_when_its_beginning_has_passed(word: byt
 
 def test_of_a_large_content_the_beginning_is_looked_at_however_it_comes() -> None:
     for cut in (1000, 1 << 16, 1 << 20):
-        for room, found in [(0, SECRETS[3]), (1, b"")]:
-            data = b" " * (SEARCHED - len(SECRETS[3]) + room) + SECRETS[3] + b" " * 1000
+        for room, expected in [(0, SECRETS[3]), (1, b"")]:
+            data = b" " * (SEARCH_LIMIT - len(SECRETS[3]) + room) + SECRETS[3] + b" " * 1000
             scan = SecretScan()
             for start in range(0, len(data), cut):
                 scan.see(data[start : start + cut])
-            assert scan.kinds == secret_shapes(data) == secret_shapes(found)
+            assert scan.kinds == secret_shapes(data) == secret_shapes(expected)
 
 
 def test_looking_at_what_was_found_so_far_changes_nothing() -> None:
@@ -142,7 +145,7 @@ def test_looking_at_what_was_found_so_far_changes_nothing() -> None:
     assert not scan.kinds
 
 
-@pytest.mark.parametrize(
+@cases(
     "unit",
     ["-", "sk-", "eyJ-", "eyJ", "_", "gh", "ghp_", ".eyJ", "-----BEGIN ", "xoxb-", "AKI", "sk-a-", "hf_a"],
 )
@@ -161,23 +164,23 @@ def test_no_content_takes_more_time_than_its_size_is_worth(unit: str) -> None:
     ],
 )
 def test_the_texts_in_a_value_are_looked_at(value: Json) -> None:
-    assert looked_at(value) == Looked(kinds=("JSON Web Token",), whole=True)
+    assert scan_value(value) == SecretScanResult(kinds=("JSON Web Token",), whole=True)
 
 
 def test_a_value_without_any_and_a_very_deep_one() -> None:
-    assert looked_at({"path": "order.json", "n": [1, 2.5, None, False], "lone": "\ud800"}).kinds == ()
+    assert scan_value({"path": "order.json", "n": [1, 2.5, None, False], "lone": "\ud800"}).kinds == ()
     deep: Json = "AKIA" + "A1" * 8
     for _ in range(20_000):
         deep = [deep]
-    assert looked_at(deep).kinds == ("AWS access key",)
+    assert scan_value(deep).kinds == ("AWS access key",)
 
 
 @given(extra=st.integers(-2, 2), cut=st.integers(1, 9))
 def test_whether_all_of_it_was_looked_at_is_told(extra: int, cut: int) -> None:
-    text = "\u20ac" * (SEARCHED // 3) + "x" * (SEARCHED % 3 + extra + 2)
+    text = "\u20ac" * (SEARCH_LIMIT // 3) + "x" * (SEARCH_LIMIT % 3 + extra + 2)
     size = len(text.encode())
-    assert looked_at(text).whole is (size <= SEARCHED)
-    assert looked_at([text[:cut], {text[cut:]: None}]).whole is (size + 1 <= SEARCHED)  # with a line end between
+    assert scan_value(text).whole is (size <= SEARCH_LIMIT)
+    assert scan_value([text[:cut], {text[cut:]: None}]).whole is (size + 1 <= SEARCH_LIMIT)  # with a line end between
 
 
 @given(contents)
@@ -190,7 +193,7 @@ BLOCK = f"-----BEGIN RSA {'PRIVATE'} KEY-----"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("not a digest: 'use key AKIAABCDEFGHIJKLMNOP now'", f"not a digest: 'use key {HIDDEN} now'"),
         (f"/a/{BLOCK}/b: no", f"/a/{HIDDEN}/b: no"),
@@ -202,6 +205,6 @@ BLOCK = f"-----BEGIN RSA {'PRIVATE'} KEY-----"
     ],
     ids=lambda text: text[:20],
 )
-def test_what_is_repeated_has_no_word_of_the_shape_of_a_secret(text: str, said: str) -> None:
-    assert without_shapes(text) == said
-    assert secret_shapes(without_shapes(text).encode()) == ()
+def test_what_is_repeated_has_no_word_of_the_shape_of_a_secret(text: str, expected: str) -> None:
+    assert redact_shapes(text) == expected
+    assert secret_shapes(redact_shapes(text).encode()) == ()

@@ -27,26 +27,26 @@ CONDITIONS: st.SearchStrategy[Any] = st.recursive(
 @given(CONDITIONS)
 def test_what_is_of_a_simple_form_has_no_problem_and_reads_what_it_names(condition: Any) -> None:  # noqa: ANN401
     reads: set[str] = set()
-    if expression._simple(condition, reads):
-        assert expression._is_within(condition, 1) <= expression.LARGEST
-        assert expression._checked_by_engine(condition) == ()
+    if expression._is_simple(condition, reads):
+        assert expression._count_parts(condition, 1) <= expression.MAX_LOGIC_PARTS
+        assert expression._engine_problems(condition) == ()
         # With a part that is of no simple form beside it, the general walk is taken.
         assert expression.variables([condition, {"!": [True]}]) == reads == expression.variables(condition)
 
 
 @given(PATHS, st.sampled_from(["==", ">"]), st.integers(-9, 9) | st.text(max_size=3) | st.booleans(), st.integers(1, 8))
 def test_comparisons_that_are_joined_are_of_that_form(path: str, operator: str, constant: object, many: int) -> None:
-    one: Any = {operator: [{"var": path}, constant]}
-    assert expression._simple(one, set())
-    assert expression._simple({"and": [one, {"or": [one] * (many + 1 if many < 8 else many)}]}, set())
+    comparison: Any = {operator: [{"var": path}, constant]}
+    assert expression._is_simple(comparison, set())
+    assert expression._is_simple({"and": [comparison, {"or": [comparison] * (many + 1 if many < 8 else many)}]}, set())
 
 
 def test_what_is_deep_or_wide_is_left_to_the_general_walk() -> None:
-    one: Any = {"==": [{"var": "a"}, 1]}
-    assert not expression._simple({"and": [one] * 9}, set())
-    deep: Any = one
+    comparison: Any = {"==": [{"var": "a"}, 1]}
+    assert not expression._is_simple({"and": [comparison] * 9}, set())
+    deep: Any = comparison
     for _ in range(4):
-        deep = {"and": [one, deep]}
-    assert not expression._simple(deep, set())
+        deep = {"and": [comparison, deep]}
+    assert not expression._is_simple(deep, set())
     assert expression.logic_problems(deep) == ()
     assert expression.variables(deep) == {"a"}

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from contextplane.model.json.canonical import Json
 from contextplane.policy.facts import Facts
-from contextplane.policy.logic.expression import DEEPEST, engine, logic_problems
-from contextplane.policy.logic.strict import strict
+from contextplane.policy.logic.expression import MAX_LOGIC_DEPTH, engine, logic_problems
+from contextplane.policy.logic.strict import strict_form
+from tests.support.cases import cases
 from tests.support.policy_cases import Dice, drawn_facts, drawn_policy, seeded
 
 A: Json = {"var": "a"}
@@ -30,8 +31,8 @@ def test_a_strict_form_comes_to_the_same_or_fails(dice: Dice) -> None:
     for bundle in drawn_policy(dice)[0]["policy_bundles"]:
         for rule in bundle["policy_dsl"]["rules"]:
             data = Facts.of(**drawn_facts(dice)).data
-            raw, found = value_of(rule["if"], data), value_of(strict(rule["if"]), data)
-            assert isinstance(found, datalogic_py.DataLogicError) or found == raw
+            raw, checked = value_of(rule["if"], data), value_of(strict_form(rule["if"]), data)
+            assert isinstance(checked, datalogic_py.DataLogicError) or checked == raw
 
 
 @pytest.mark.parametrize(
@@ -45,28 +46,26 @@ def test_a_strict_form_comes_to_the_same_or_fails(dice: Dice) -> None:
     ],
 )
 def test_what_orders_nothing_and_goes_through_nothing_is_its_own_strict_form(expression: Json) -> None:
-    assert strict(expression) == expression
+    assert strict_form(expression) == expression
 
 
 def test_what_is_computed_is_computed_once_however_deep_it_stands() -> None:
     deep: Json = A
-    for _ in range(DEEPEST // 2 - 1):
+    for _ in range(MAX_LOGIC_DEPTH // 2 - 1):
         deep = {"if": [{"<": [deep, {"var": "b"}]}, {"var": "c"}, A]}
     assert logic_problems(deep) == ()
     _, plain = engine().compile([deep]).evaluate_metered({"a": 1, "b": 2, "c": 0})
-    text, work = engine().compile([strict(deep)]).evaluate_metered({"a": 1, "b": 2, "c": 0})
+    text, work = engine().compile([strict_form(deep)]).evaluate_metered({"a": 1, "b": 2, "c": 0})
     assert text == "[0]"
     assert work < 10 * plain
 
 
-@pytest.mark.parametrize("operator", ["some", "all", "none", "map", "filter"])
-@pytest.mark.parametrize(
-    "source", [12, "x", True, {"cat": ["a"]}, {"if": [True, A]}, {"and": [True, A]}, {"var": ["b", "x"]}]
-)
+@cases("operator", ["some", "all", "none", "map", "filter"])
+@cases("source", [12, "x", True, {"cat": ["a"]}, {"if": [True, A]}, {"and": [True, A]}, {"var": ["b", "x"]}])
 def test_whatever_is_no_list_cannot_be_gone_through(operator: str, source: Json) -> None:
-    assert isinstance(value_of(strict({operator: [source, True]}), {"a": {"k": 1}}), datalogic_py.DataLogicError)
+    assert isinstance(value_of(strict_form({operator: [source, True]}), {"a": {"k": 1}}), datalogic_py.DataLogicError)
 
 
 @pytest.mark.parametrize("source", [None, [], A, {"var": "b"}, {"var": ["b", []]}, {"merge": [1]}, {"if": [False, A]}])
 def test_a_list_can_be_gone_through_and_so_can_nothing(source: Json) -> None:
-    assert value_of(strict({"some": [source, False]}), {"a": [1]}) is False
+    assert value_of(strict_form({"some": [source, False]}), {"a": [1]}) is False

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from contextplane.app.execution.record import desk_of
+from contextplane.app.execution.record import recording_context
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
-from contextplane.audit.load import load
+from contextplane.audit.load import load_pack
 from contextplane.model.execution.manifest import Manifest
 from contextplane.model.ids import Digest
-from contextplane.record.recorder import Recording, Unfinished, unfinished
+from contextplane.record.recorder import Recording, UnfinishedRecording, list_unfinished
 
 __all__ = ["content", "ids", "left", "manifest_of", "store_in", "stored"]
 
@@ -20,9 +20,9 @@ def store_in(folder: Path) -> Settings:
     return settings
 
 
-def left(settings: Settings) -> list[Unfinished]:
-    with opened(settings) as platform:
-        return unfinished(desk_of(platform))
+def left(settings: Settings) -> list[UnfinishedRecording]:
+    with open_platform(settings) as platform:
+        return list_unfinished(recording_context(platform))
 
 
 def ids(settings: Settings) -> list[str]:
@@ -31,15 +31,15 @@ def ids(settings: Settings) -> list[str]:
 
 def manifest_of(run: Recording, settings: Settings) -> Manifest:
     assert run.digest is not None
-    with opened(settings) as platform:
-        return load(run.digest, platform.objects).manifest
+    with open_platform(settings) as platform:
+        return load_pack(run.digest, platform.objects).manifest
 
 
 def content(ref: str, settings: Settings) -> bytes:
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         return platform.objects.get(Digest.parse(ref))
 
 
 def stored(settings: Settings) -> set[Digest]:
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         return set(platform.objects.names())

@@ -12,7 +12,15 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.execution.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step
 from contextplane.model.ids import Digest
 from contextplane.model.json.errors import JsonRefused
-from contextplane.record.draft import DRAFT_MOST, InvalidDraft, draft_text, fork_key, read_draft, same_run, with_sizes
+from contextplane.record.draft import (
+    MAX_DRAFT_BYTES,
+    InvalidDraft,
+    draft_text,
+    fill_input_sizes,
+    fork_key,
+    is_same_run,
+    read_draft,
+)
 
 PARENT = Digest.of(b"parent")
 ORDER = ["version", "hash", "created", "model", "system_prompt", "prompts"]
@@ -81,14 +89,14 @@ def problems(value: object) -> list[str]:
 def test_a_draft_that_nobody_edited_is_the_same_run_with_the_run_as_its_parent(run: Manifest) -> None:
     text = draft_text(run, PARENT)
     draft = read_draft(text)
-    assert same_run(draft.manifest, run)
+    assert is_same_run(draft.manifest, run)
     assert (draft.parent, draft.manifest.parent, draft.manifest.hash) == (PARENT, str(PARENT), "")
     assert {digest for _, digest in draft.refs} == {
         Digest.parse(ref)
         for ref in (
             run.system_prompt,
             *(prompt.content_ref for prompt in run.prompts),
-            *(one.content_ref for one in run.inputs),
+            *(entry.content_ref for entry in run.inputs),
             *(output.content_ref for output in run.outputs),
             *(step.output_ref for step in run.steps if step.output_ref),
             str(PARENT),
@@ -121,21 +129,21 @@ EDITS: dict[str, Manifest] = {
 
 @pytest.mark.parametrize("edited", EDITS.values(), ids=EDITS.keys())
 def test_any_edit_that_means_something_makes_another_run(edited: Manifest) -> None:
-    assert not same_run(edited, RUN)
+    assert not is_same_run(edited, RUN)
 
 
 def test_when_it_was_made_and_of_what_and_a_size_do_not_make_another_run() -> None:
     edited = replace(RUN, created="2027-01-01T00:00:00Z", parent=str(PARENT), inputs=(replace(RUN.inputs[0], size=9),))
-    assert same_run(edited, RUN)
-    assert same_run(replace(RUN, steps=(replace(RUN.steps[0], timestamp="2026-05-04T11:31:41+02:00"),)), RUN)
+    assert is_same_run(edited, RUN)
+    assert is_same_run(replace(RUN, steps=(replace(RUN.steps[0], timestamp="2026-05-04T11:31:41+02:00"),)), RUN)
 
 
 def test_a_run_of_others_that_has_no_canonical_form_differs_from_every_draft() -> None:
-    assert not same_run(RUN, replace(RUN, model=Model(identifier="m-1", parameters={"seed": 2**60})))
+    assert not is_same_run(RUN, replace(RUN, model=Model(identifier="m-1", parameters={"seed": 2**60})))
 
 
 def test_sizes_are_those_of_the_contents() -> None:
-    assert with_sizes(RUN, lambda _digest: 42).inputs[0].size == 42
+    assert fill_input_sizes(RUN, lambda _digest: 42).inputs[0].size == 42
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
@@ -193,14 +201,14 @@ def test_a_fork_is_known_by_what_it_says_and_whose_it_is(
     manifest: Manifest, other: Manifest, a: bytes, b: bytes
 ) -> None:
     first, second = read_draft(draft_text(manifest, Digest.of(a))), read_draft(draft_text(other, Digest.of(b)))
-    same = same_run(first.manifest, second.manifest) and a == b
+    same = is_same_run(first.manifest, second.manifest) and a == b
     assert (fork_key(first) == fork_key(second)) == same
     later = replace(first.manifest, created="2027-01-01T00:00:00Z")
     assert fork_key(replace(first, manifest=later)) == fork_key(first)
 
 
 def test_a_draft_that_would_be_too_large_when_indented_stands_in_one_line_and_is_read_back() -> None:
-    deep: object = [0] * (DRAFT_MOST // 450)  # each on a line of its own, behind so many spaces
+    deep: object = [0] * (MAX_DRAFT_BYTES // 450)  # each on a line of its own, behind so many spaces
     for _ in range(220):
         deep = {"": deep}
     run = replace(RUN, steps=(replace(RUN.steps[0], parameters=deep),))

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from contextplane.app.execution.record import Recorder, desk_of
+from contextplane.app.execution.record import Recorder, recording_context
 from contextplane.app.init import init
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Event
@@ -21,7 +21,7 @@ from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
 from contextplane.record.events import RecordingBroken
 from contextplane.record.journal import RecordingFinished, RecordingTaken
-from contextplane.record.recorder import Recording, RecordingNotFound, unfinished
+from contextplane.record.recorder import Recording, RecordingNotFound, list_unfinished
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.store.rebuild import rebuild
@@ -51,9 +51,9 @@ def test_a_recorded_run_is_a_registered_pack(settings: Settings) -> None:
         (1, "reasoning", ""),
     ]
     assert manifest.created == manifest.steps[-1].timestamp
-    assert [(one.name, one.size) for one in manifest.inputs] == [("order.json", 2)]
+    assert [(entry.name, entry.size) for entry in manifest.inputs] == [("order.json", 2)]
     assert [output.name for output in manifest.outputs] == ["report.md"]
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         with platform.catalog.read() as view:
             assert view.packs.row(run.digest) is not None
             assert [name for name, _ in view.objects.roots()] == [f"packs/{run.digest.hex}"]
@@ -107,10 +107,10 @@ def test_unfinished_recordings_are_listed_newest_first_and_finished_ones_are_not
             finished = run.id
     assert [recording.model for recording in left(settings)] == ["m-3", "m-2", "m-1"]
     assert ids(settings) == begun[::-1]
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         with platform.catalog.write() as tx:  # were it read, it would be told
             tx.streams.append(f"recording/{finished}", tx.streams.head(f"recording/{finished}"), [_JUNK])
-        assert len(unfinished(desk_of(platform))) == 3
+        assert len(list_unfinished(recording_context(platform))) == 3
 
 
 _JUNK = Event(kind="recorded", body=b"{}")
@@ -119,7 +119,7 @@ _JUNK = Event(kind="recorded", body=b"{}")
 def test_a_recording_that_cannot_be_read_is_listed_with_its_problem_and_refused(settings: Settings) -> None:
     with pytest.raises(RuntimeError), Recorder(model="m", system_prompt="s", settings=settings) as run:
         raise RuntimeError
-    with opened(settings) as platform, platform.catalog.write() as tx:
+    with open_platform(settings) as platform, platform.catalog.write() as tx:
         tx.streams.append(f"recording/{run.id}", 1, [_JUNK])
         tx.objects.keep("recording/of-somebody-else/1/0", Digest.of(b"x"))  # no recording of ours
     (recording,) = left(settings)
@@ -132,17 +132,17 @@ def test_a_recording_that_is_not_what_it_was_closed_as_is_no_pack(settings: Sett
     with pytest.raises(RuntimeError), Recorder(model="m", system_prompt="s", settings=settings) as run:
         raise RuntimeError
     body = canonical({"type": "finished", "digest": str(Digest.of(b"another run"))})
-    with opened(settings) as platform, platform.catalog.write() as tx:
+    with open_platform(settings) as platform, platform.catalog.write() as tx:
         tx.streams.append(f"recording/{run.id}", 1, [Event(kind="recorded", body=body)])
     with pytest.raises(RecordingBroken), Recorder.resume(run.id, settings=settings):
         pass
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         assert list(platform.entries.names()) == []
 
 
 @pytest.mark.parametrize("body", [b"[]", b'{"ref": 1}', b'{"ref": "x"}', b'{"type": "noted"}', b"{"])
 def test_a_stream_that_no_recorder_wrote_is_refused(settings: Settings, body: bytes) -> None:
-    with opened(settings) as platform, platform.catalog.write() as tx:
+    with open_platform(settings) as platform, platform.catalog.write() as tx:
         tx.streams.append(f"recording/{NEVER}", 0, [Event(kind="recorded", body=body)])
     with pytest.raises(RecordingBroken) as caught, Recorder.resume(NEVER, settings=settings):
         pytest.fail("it went on")
@@ -153,14 +153,14 @@ def test_nothing_of_an_unfinished_run_is_collected_also_after_a_rebuild(settings
     with pytest.raises(RuntimeError), Recorder(model="m", system_prompt="s", settings=settings) as run:
         run.step("t", parameters={"long": "x" * 100_000}, output="first")
         raise RuntimeError
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         rebuild(platform.catalog, platform.entries, platform.objects)
         later = platform.clock.now().replace(year=2200)
         assert not gc(platform.catalog, platform.entries, platform.objects, older_than=later, dry_run=False).objects
     with Recorder.resume(run.id, settings=settings) as again:
         pass
     assert manifest_of(again, settings).steps[0].parameters == {"long": "x" * 100_000}
-    with opened(settings) as platform:  # the event itself was too large for the catalog; now nobody needs it
+    with open_platform(settings) as platform:  # the event itself was too large for the catalog; now nobody needs it
         assert gc(platform.catalog, platform.entries, platform.objects, older_than=later, dry_run=False).freed > 100_000
 
 
@@ -205,9 +205,9 @@ def test_threads_may_share_one_and_nothing_is_lost(settings: Settings) -> None:
 def test_an_id_is_used_once_and_only_what_was_begun_goes_on(settings: Settings) -> None:
     with Recorder(model="m", system_prompt="s", settings=settings) as run:
         pass
-    with opened(settings) as platform, pytest.raises(RecordingFinished):
+    with open_platform(settings) as platform, pytest.raises(RecordingFinished):
         Recording.begin(
-            desk_of(platform),
+            recording_context(platform),
             RecordingId(run.id),
             model=Model(identifier="m"),
             system_prompt="s",
@@ -225,7 +225,9 @@ calls = st.lists(
 )
 
 
-@hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(calls=calls, cut=st.integers(0, 6))
 def test_wherever_a_run_is_cut_and_gone_on_with_the_pack_holds_all_of_it_in_order(
     settings: Settings, calls: list[tuple[str, str, bytes]], cut: int
@@ -250,7 +252,7 @@ def test_wherever_a_run_is_cut_and_gone_on_with_the_pack_holds_all_of_it_in_orde
         ]
 
     assert [(prompt.role, prompt.content_ref) for prompt in manifest.prompts] == of("prompt")
-    assert [(one.name, one.content_ref) for one in manifest.inputs] == of("input")
+    assert [(entry.name, entry.content_ref) for entry in manifest.inputs] == of("input")
     assert [(step.tool, step.output_ref) for step in manifest.steps] == of("step")
     assert [(output.name, output.content_ref) for output in manifest.outputs] == of("output")
     assert run.id not in ids(settings)

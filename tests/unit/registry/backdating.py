@@ -4,8 +4,8 @@ from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog
-from contextplane.registry.events import EnvironmentOpened, RegistryEvent, kind_of, written
-from contextplane.registry.log import Entry, append_entries
+from contextplane.registry.events import EnvironmentOpened, RegistryEvent, kind_of, sign_event
+from contextplane.registry.log import LogEntry, append_entries
 from contextplane.registry.stream_heads import heads_of, put_heads
 from contextplane.registry.streams import LOG, environment_stream
 from contextplane.trust.keyring_stream import STREAM as KEYRING
@@ -42,11 +42,11 @@ def backdated(
 
 def slipped_in(catalog: Catalog, event: RegistryEvent, *, by: str, until: Timestamp, origin: str = ORIGIN) -> None:
     """An event as it is, in both trees and under a checkpoint, which nobody looked at before."""
-    signer, body = key_of(by), written(event, key_of(by))
+    signer, body = key_of(by), sign_event(event, key_of(by))
     with catalog.write() as tx:
         tx.streams.append(event.subject, event.seq - 1, [Event(kind=kind_of(event.change), body=body)])
         root = put_heads(tx.marks, EMPTY_ROOT, heads_of(tx.streams))
-        entry = Entry(event=Digest.of(body).hex, seq=event.seq, stream=event.subject)
+        entry = LogEntry(event=Digest.of(body).hex, seq=event.seq, stream=event.subject)
         append_entries(tx.streams, [entry], heads=root, signer=signer, at=until, origin=origin)
 
 

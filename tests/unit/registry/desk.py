@@ -11,20 +11,24 @@ from typing import Any
 import pytest
 
 from contextplane.app.init import init
-from contextplane.app.platform import opened
-from contextplane.app.registry.keys import KeyDesk
-from contextplane.app.registry.pins import PinAct, pinned
-from contextplane.app.registry.release import Acted, published, recorded, reviewed, signed
-from contextplane.app.registry.session import By, RegistryDesk
+from contextplane.app.platform import open_platform
+from contextplane.app.registry.keys import KeyStore
+from contextplane.app.registry.pins import PinResult, pin_version
+from contextplane.app.registry.release import ActResult, record_draft
+from contextplane.app.registry.release import publish as publish_artifact
+from contextplane.app.registry.release import review as review_artifact
+from contextplane.app.registry.release import sign as sign_artifact
+from contextplane.app.registry.session import RegistrySession, SignedBy
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.keys import OWNER
+from contextplane.ports.keys import SignatureCheck
 from contextplane.ports.world import Clock as ClockPort
-from contextplane.registry.artifact_state import FOUR
+from contextplane.registry.artifact_state import REVIEW_ROLES
 from contextplane.registry.events import Observed, Verdict
 from contextplane.registry.streams import REGISTRY, version_stream
-from contextplane.registry.writer import Planned
+from contextplane.registry.writer import PlannedChange
 from contextplane.trust.keyring import Change
 from tests.unit.authoring.packs import CASES, EXAMPLE, with_changes
 from tests.unit.trust.world import key_of
@@ -73,8 +77,8 @@ OVERLAY: Mapping[str, Any] = {
 
 def version(number: str, *changes: Mapping[str, Any]) -> dict[str, Any]:
     """The full example after some changes, under a number."""
-    found: dict[str, Any] = with_changes([*changes, {"at": "/pack_meta/pack_version", "value": number}])
-    return found
+    document: dict[str, Any] = with_changes([*changes, {"at": "/pack_meta/pack_version", "value": number}])
+    return document
 
 
 def code(act: Callable[..., object]) -> str:
@@ -96,7 +100,7 @@ class Clock:
 class Office:
     """Everybody at one desk."""
 
-    def __init__(self, desk: RegistryDesk, clock: ClockPort) -> None:
+    def __init__(self, desk: RegistrySession, clock: ClockPort) -> None:
         self.desk = desk
         self.clock = clock
 
@@ -105,30 +109,30 @@ class Office:
         self.desk.keys.__dict__.pop("keyring", None)
 
     def trust(self, name: str, *roles: str, issuer: str = ISSUER) -> None:
-        self.change_keys(self.desk.keys.trusting(key_of(name).public_key, issuer, roles=roles))
+        self.change_keys(self.desk.keys.key_trust(key_of(name).public_key, issuer, roles=roles))
 
-    def by(self, name: str, reason: str = "as it should be") -> By:
-        return By(key_of(name), reason)
+    def by(self, name: str, reason: str = "as it should be") -> SignedBy:
+        return SignedBy(key_of(name), reason)
 
     def record(
         self, value: Mapping[str, Any] = EXAMPLE, by: str = "author", catalogs: tuple[PackRef, ...] = ()
-    ) -> Acted:
-        return recorded(self.desk, copy.deepcopy(dict(value)), key_of(by), catalogs=catalogs)
+    ) -> ActResult:
+        return record_draft(self.desk, copy.deepcopy(dict(value)), key_of(by), catalogs=catalogs)
 
-    def review(self, target: str, by: str, role: str, verdict: Verdict = "approve") -> Acted:
-        return reviewed(self.desk, target, role, verdict, self.by(by))
+    def review(self, target: str, by: str, role: str, verdict: Verdict = "approve") -> ActResult:
+        return review_artifact(self.desk, target, role, verdict, self.by(by))
 
-    def review_all(self, target: str, roles: Sequence[str] = FOUR) -> None:
+    def review_all(self, target: str, roles: Sequence[str] = REVIEW_ROLES) -> None:
         """Everybody approves. Who reviews as an evaluator is an owner of decisions as well, and counts for both."""
         for role in roles:
             if role != "support_ops" or "evaluation" not in roles:
                 self.review(target, REVIEWERS[role], role)
 
-    def sign(self, target: str, by: str = "pub") -> Acted:
-        return signed(self.desk, target, self.by(by))
+    def sign(self, target: str, by: str = "pub") -> ActResult:
+        return sign_artifact(self.desk, target, self.by(by))
 
-    def publish(self, target: str, by: str = "pub") -> Acted:
-        return published(self.desk, target, self.by(by))
+    def publish(self, target: str, by: str = "pub") -> ActResult:
+        return publish_artifact(self.desk, target, self.by(by))
 
     def release(self, value: Mapping[str, Any] = EXAMPLE) -> PackRef:
         """All the way from a document to a published version."""
@@ -139,25 +143,25 @@ class Office:
         self.publish(target)
         return acted.ref
 
-    def pin(self, environment: str, ref: PackRef | str, by: str = "ops") -> PinAct:
-        return pinned(self.desk, environment, PackRef.parse(str(ref)), self.by(by))
+    def pin(self, environment: str, ref: PackRef | str, by: str = "ops") -> PinResult:
+        return pin_version(self.desk, environment, PackRef.parse(str(ref)), self.by(by))
 
     def observe(self, ref: PackRef, environment: str) -> None:
         """A run there used it."""
         change = Observed(environment=environment, run="run_0123456789abcdef")
-        planned = Planned(stream=version_stream(ref), change=change, reason="a run used it")
+        planned = PlannedChange(stream=version_stream(ref), change=change, reason="a run used it")
         self.desk.act(key_of("author"), [planned])
 
     def stage(self, ref: PackRef | str) -> str:
-        with self.desk.reading() as reader:
+        with self.desk.read() as reader:
             return reader.version(PackRef.parse(str(ref))).stage
 
     def artifact_stage(self, digest: Digest) -> str:
-        with self.desk.reading() as reader:
+        with self.desk.read() as reader:
             return reader.artifact(digest).stage
 
     def base(self, environment: str, base_id: str = "ctxpack.support") -> str:
-        with self.desk.reading() as reader:
+        with self.desk.read() as reader:
             return str(reader.pins(environment, base_id).base)
 
     def streams(self) -> dict[str, int]:
@@ -167,11 +171,11 @@ class Office:
 
 
 @contextmanager
-def desk_in(settings: Settings, clock: Clock) -> Iterator[Office]:
-    """A desk of one's own in a store that is there."""
-    with opened(settings) as platform:
+def desk_in(settings: Settings, clock: ClockPort, check: SignatureCheck | None = None) -> Iterator[Office]:
+    """A session of its own in an existing store. `check`: what checks signatures, if not Ed25519 itself."""
+    with open_platform(settings) as platform:
         platform.clock = clock
-        yield Office(RegistryDesk(KeyDesk(platform, lambda: None)), clock)
+        yield Office(RegistrySession(KeyStore(platform, lambda: None, check=check)), clock)
 
 
 @contextmanager
@@ -181,6 +185,6 @@ def office(folder: Path, database_url: str | None = None) -> Iterator[Office]:
     init(settings)
     with desk_in(settings, Clock()) as here:
         here.trust("root", OWNER)
-        trusting = here.desk.keys.trusting
+        trusting = here.desk.keys.key_trust
         here.change_keys(*(trusting(key_of(name).public_key, ISSUER, roles=roles) for name, roles in ROLES.items()))
         yield here

@@ -14,33 +14,33 @@ from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.keys import Keyring
 from contextplane.ports.objects import ObjectNotFound
-from contextplane.registry.artifact_state import REVIEWS
+from contextplane.registry.artifact_state import REQUIRED_REVIEWS
 from contextplane.registry.artifacts import ArtifactInvalid, candidate
 from contextplane.registry.events import (
     Approval,
+    CatalogReference,
     Drafted,
-    Happened,
-    JudgedWith,
     Linted,
     Pinned,
     Pins,
     Published,
     Signed,
+    VerifiedEvent,
 )
-from contextplane.registry.log import Standing
+from contextplane.registry.log import VerifiedCheckpoint
 from contextplane.registry.open import open_registry
-from contextplane.registry.resolution import Asked, CatalogShelf, Resolved, Shelf
-from contextplane.registry.resolve import Standpoint, resolve
+from contextplane.registry.resolution import CatalogSnapshot, RegistrySnapshot, Resolution, ResolveRequest
+from contextplane.registry.resolve import ResolveContext, resolve
 from contextplane.registry.reviews import needed_roles
 from contextplane.registry.streams import pins_stream, predecessor
 from contextplane.registry.version_state import Use
-from contextplane.registry.writer import Planned
+from contextplane.registry.writer import PlannedChange
 from contextplane.trust.checkpoint import Checkpoint
-from contextplane.trust.compatibility import Present
+from contextplane.trust.compatibility import RuntimeCapabilities
 from contextplane.trust.dsse import Statement
 from contextplane.trust.keyring import TrustedKeys
-from contextplane.trust.keyring_stream import followed
-from contextplane.trust.verify import Grounds, sign
+from contextplane.trust.keyring_stream import follow_keyring
+from contextplane.trust.verify import TrustContext, sign
 from tests.unit.authoring.changes import NARROWING, overlay
 from tests.unit.authoring.packs import CASES, EXAMPLE
 from tests.unit.registry.world import ORIGIN, Registry
@@ -49,7 +49,7 @@ from tests.unit.trust.world import CHECK, day, key_of, trust
 __all__ = ["CATALOG", "HERE", "OVERLAY", "PACK", "TENANT", "Bent", "Releases", "Walk", "envelope_of"]
 
 TENANT = "tenant_acme_prod"
-HERE = Present(ontologies=("ont.support@1.0.0",))
+HERE = RuntimeCapabilities(ontologies=("ont.support@1.0.0",))
 PACK = PackRef.parse("ctxpack.support@1.0.0")
 CATALOG: dict[str, Any] = json.loads((CASES.parent / "decision_catalog" / "support.json").read_text(encoding="utf-8"))
 OVERLAY: dict[str, Any] = {**msgspec.to_builtins(overlay(NARROWING[0])), "environment": "prod"}
@@ -80,7 +80,7 @@ class Walk(NamedTuple):
     threshold: int = 1
     after: str | None = None
     approvals: tuple[Approval, ...] = ()
-    catalogs: tuple[JudgedWith, ...] = ()
+    catalogs: tuple[CatalogReference, ...] = ()
     signer: str = ""
     late: bool = False
 
@@ -183,14 +183,14 @@ class Releases(Registry):
         try:
             roles = needed_roles(candidate(json.loads(data)), None)
         except (ArtifactInvalid, json.JSONDecodeError):
-            roles = REVIEWS[kind]
+            roles = REQUIRED_REVIEWS[kind]
         for role in roles:
             if role not in REVIEWERS:
                 self.keyring_change(trust(key_of(role), TENANT, role))
-        found: dict[str, str] = {}
-        for role in (*REVIEWS[kind], *roles):
-            found.setdefault(REVIEWERS.get(role, role), role)
-        return list(found.items())
+        reviewers: dict[str, str] = {}
+        for role in (*REQUIRED_REVIEWS[kind], *roles):
+            reviewers.setdefault(REVIEWERS.get(role, role), role)
+        return list(reviewers.items())
 
     def pin_here(self, ref: PackRef, base_id: str = "", *, by: str = "ops", digest: str = "") -> None:
         """Pin a version in `prod`; an overlay, under the id of its base."""
@@ -200,7 +200,7 @@ class Releases(Registry):
             kind=state.kind, id=ref.pack_id, version=ref.version, digest=digest or str(state.digest), pins=Pins()
         )
         stream = pins_stream("prod", base_id or ref.pack_id)
-        self.act(by, Planned(stream=stream, change=change, reason="go"))
+        self.act(by, PlannedChange(stream=stream, change=change, reason="go"))
 
     def with_example(self) -> "Releases":
         self.pin_here(self.release())
@@ -228,66 +228,68 @@ class Releases(Registry):
         tenant: str = TENANT,
         environment: str = "prod",
         overlays: tuple[PackRef, ...] = (),
-        present: Present = HERE,
+        capabilities: RuntimeCapabilities = HERE,
         seen: Checkpoint | None = None,
         max_age: int | None = None,
         later: int = 0,
-        bend: Callable[[Shelf], Shelf] = lambda shelf: shelf,
-    ) -> Resolved:
-        asked = Asked(refs=refs or (PACK,), tenant=tenant, environment=environment, purpose=purpose, overlays=overlays)
+        bend: Callable[[RegistrySnapshot], RegistrySnapshot] = lambda snapshot: snapshot,
+    ) -> Resolution:
+        request = ResolveRequest(
+            refs=refs or (PACK,), tenant=tenant, environment=environment, purpose=purpose, overlays=overlays
+        )
         with self.catalog.read() as view:
-            keys = followed(view.streams, TrustedKeys(), CHECK)
+            keys = follow_keyring(view.streams, TrustedKeys(), CHECK)
             opened = open_registry(view, keys, CHECK, origin=ORIGIN, seen=None)
             now = Timestamp(seconds=self.now.seconds + later, nanos=0)
-            standpoint = Standpoint(
-                grounds=Grounds(keyring=keys, check=CHECK, now=now),
-                present=present,
+            context = ResolveContext(
+                trust_context=TrustContext(keyring=keys, check=CHECK, now=now),
+                capabilities=capabilities,
                 seen=seen,
                 max_age=max_age,
             )
-            return resolve(asked, bend(CatalogShelf(opened, self.fetch)), standpoint)
+            return resolve(request, bend(CatalogSnapshot(opened, self.fetch)), context)
 
-    def ends(self, *refs: PackRef, **asked: Any) -> str:  # noqa: ANN401  as `resolve` takes them
+    def ends(self, *refs: PackRef, **request: Any) -> str:  # noqa: ANN401  as `resolve` takes them
         """How a resolution ends: `ok`, or the code of the refusal."""
         try:
-            self.resolve(*refs, **asked)
+            self.resolve(*refs, **request)
         except ContextPlaneError as error:
             return error.code
         return "ok"
 
 
 class Bent:
-    """A shelf of which some answers are other than they should be."""
+    """A snapshot of which some answers are wrong."""
 
-    def __init__(self, shelf: Shelf, **answers: Any) -> None:  # noqa: ANN401  any answer
-        self._shelf = shelf
+    def __init__(self, snapshot: RegistrySnapshot, **answers: Any) -> None:  # noqa: ANN401  any answer
+        self._snapshot = snapshot
         self._answers = answers
 
-    def history(self, stream: str) -> Iterable[Happened]:
-        events = self._shelf.history(stream)
+    def history(self, stream: str) -> Iterable[VerifiedEvent]:
+        events = self._snapshot.history(stream)
         return self._answers["history"](list(events)) if "history" in self._answers else events
 
-    def last(self, stream: str) -> Happened | None:
-        return self._shelf.last(stream)
+    def last(self, stream: str) -> VerifiedEvent | None:
+        return self._snapshot.last(stream)
 
     def object(self, digest: Digest) -> bytes:
-        data = self._shelf.object(digest)
+        data = self._snapshot.object(digest)
         return self._answers["object"](data) if "object" in self._answers else data
 
-    def keyring(self, seq: int) -> Keyring:
-        return self._shelf.keyring(seq)
+    def past_keyring(self, seq: int) -> Keyring:
+        return self._snapshot.past_keyring(seq)
 
-    def kin(self, key_id: str, seq: int) -> frozenset[str]:
-        return self._shelf.kin(key_id, seq)
+    def rotated_keys(self, key_id: str, seq: int) -> frozenset[str]:
+        return self._snapshot.rotated_keys(key_id, seq)
 
-    def standing(self) -> Standing | None:
-        status = self._shelf.standing()
-        return self._answers["standing"](status) if "standing" in self._answers else status
+    def newest(self) -> VerifiedCheckpoint | None:
+        newest = self._snapshot.newest()
+        return self._answers["newest"](newest) if "newest" in self._answers else newest
 
     def inclusion(self, entry: int, size: int) -> tuple[bytes, ...]:
-        found = self._shelf.inclusion(entry, size)
-        return self._answers["inclusion"](found) if "inclusion" in self._answers else found
+        path = self._snapshot.inclusion(entry, size)
+        return self._answers["inclusion"](path) if "inclusion" in self._answers else path
 
     def consistency(self, old: int, size: int) -> tuple[bytes, ...]:
-        found = self._shelf.consistency(old, size)
-        return self._answers["consistency"](found) if "consistency" in self._answers else found
+        path = self._snapshot.consistency(old, size)
+        return self._answers["consistency"](path) if "consistency" in self._answers else path

@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.registry.audit import Audit, audit
+from contextplane.registry.audit import AuditResult, audit
 from contextplane.registry.open import open_registry
-from contextplane.registry.reader import Reader
+from contextplane.registry.reader import RegistryReader
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring import TrustedKeys
-from contextplane.trust.keyring_stream import followed
+from contextplane.trust.keyring_stream import follow_keyring
 from tests.unit.registry.world import ORIGIN, STORE, Registry
 from tests.unit.trust.world import CHECK
 
@@ -86,10 +86,10 @@ class Stolen:
         self.put(stream, seq, msgspec.json.encode(envelope, order="sorted"))
 
     @contextmanager
-    def opened(self, seen: Checkpoint | None = None, known: TrustedKeys | None = None) -> Iterator[Reader]:
+    def opened(self, seen: Checkpoint | None = None, known: TrustedKeys | None = None) -> Iterator[RegistryReader]:
         """As a client opens it, who saw a checkpoint and knew a keyring before."""
         with closing(SqliteCatalog.open(str(self.path), STORE)) as catalog, catalog.read() as view:
-            keys = followed(view.streams, known or TrustedKeys(), CHECK)
+            keys = follow_keyring(view.streams, known or TrustedKeys(), CHECK)
             yield open_registry(view, keys, CHECK, origin=ORIGIN, seen=seen).reader
 
     @contextmanager
@@ -100,7 +100,7 @@ class Stolen:
             registry.seconds = seconds
             yield registry
 
-    def audited(self, seen: Checkpoint | None = None, known: TrustedKeys | None = None) -> Audit:
+    def audited(self, seen: Checkpoint | None = None, known: TrustedKeys | None = None) -> AuditResult:
         with closing(SqliteCatalog.open(str(self.path), STORE)) as catalog, catalog.read() as view:
             return audit(view, known or TrustedKeys(), CHECK, origin=ORIGIN, seen=seen)
 

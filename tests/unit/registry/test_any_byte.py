@@ -13,7 +13,7 @@ from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.registry.audit import audit
 from contextplane.registry.events import Deprecated
 from contextplane.trust.keyring import TrustedKeys
-from contextplane.trust.keyring_stream import followed
+from contextplane.trust.keyring_stream import follow_keyring
 from tests.unit.registry.world import ORIGIN, STORE, Registry
 from tests.unit.trust.world import CHECK
 
@@ -30,7 +30,7 @@ class Bench:
         registry.pin("prod", "refunds@1.0.0", b"one")
         registry.on_version("pub", "refunds@1.0.0", Deprecated())
         with registry.catalog.read() as view:
-            self.known = followed(view.streams, TrustedKeys(), CHECK)
+            self.known = follow_keyring(view.streams, TrustedKeys(), CHECK)
         registry.catalog.close()
         self._path = path
         with closing(sqlite3.connect(path)) as database:

@@ -9,7 +9,7 @@ from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
 from contextplane.registry.errors import RegistryUntrusted
 from contextplane.registry.events import Deprecated, Published, Revoked
-from contextplane.registry.log import Entry, newest, standing
+from contextplane.registry.log import LogEntry, newest_checkpoint, verify_checkpoint
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, artifact_stream, version_stream
 from contextplane.trust.checkpoint import NoteUnsigned, signed_checkpoint
 from contextplane.trust.merkle import StreamTree, inclusion_proof, leaf_hash, verify_inclusion
@@ -41,12 +41,12 @@ def test_every_event_has_its_entry_in_the_log_and_a_proof_of_it_under_the_newest
     registry = Registry()
     registry.publish(PACK)
     with registry.reading() as reader:
-        shown = standing(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        shown = verify_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
         assert shown is not None
         tree, size = StreamTree(reader.streams, TREE), shown.checkpoint.size
         assert size == reader.streams.head(LOG) == 8
         for index, logged in enumerate(reader.streams.read(LOG)):
-            entry, body = msgspec.json.decode(logged.body, type=Entry), logged.body
+            entry, body = msgspec.json.decode(logged.body, type=LogEntry), logged.body
             stored = next(iter(reader.streams.read(entry.stream, after=entry.seq - 1)))
             assert Digest.of(stored.body).hex == entry.event
             assert [event.event.entry for event in reader.history(entry.stream)][entry.seq - 1] == index
@@ -68,19 +68,19 @@ def test_whose_key_is_revoked_is_told_to_act_with_another_for_it_is_never_truste
     registry = Registry()
     registry.publish(PACK)
     registry.keyring_change(revoke(key_of("ops"), registry.now))
-    for by, told in (("ops", "act with another key"), ("mallory", "'ctx keys trust' changes it")):
+    for by, hint in (("ops", "act with another key"), ("mallory", "'ctx keys trust' changes it")):
         with pytest.raises(RegistryUntrusted) as refused:
             registry.on_version(by, "refunds@1.0.0", Revoked())
-        assert told in str(refused.value)
+        assert hint in str(refused.value)
         assert ("for good" in str(refused.value), "is revoked" in str(refused.value)) == (by == "ops",) * 2
 
 
 def test_an_act_by_a_clock_behind_the_newest_checkpoint_or_keyring_comes_right_after_them() -> None:
     registry = Registry()
-    last = registry.publish(PACK).standing.time
+    last = registry.publish(PACK).newest.time
     registry.seconds -= 10
     (deprecated,) = (done := registry.on_version("pub", "refunds@1.0.0", Deprecated())).events
-    assert deprecated.at == done.standing.time == Timestamp(seconds=last.seconds, nanos=1000)
+    assert deprecated.at == done.newest.time == Timestamp(seconds=last.seconds, nanos=1000)
     early = Registry()
     changed = early.now
     early.seconds -= 5
@@ -110,10 +110,10 @@ def test_what_events_name_is_kept_by_a_root_and_known_by_its_kind() -> None:
         kinds = {}
         for name, digest in view.objects.roots("registry/"):
             assert name in {f"registry/{digest.hex}", f"registry/draft/refunds@1.0.0/{digest.hex}"}
-            found = view.objects.recorded(digest)
-            assert found is not None
-            assert found.traced
-            kinds[digest] = found.kind
+            entry = view.objects.lookup(digest)
+            assert entry is not None
+            assert entry.traced
+            kinds[digest] = entry.kind
     assert kinds == {
         Digest.of(PACK): "registry_artifact",
         Digest.of(b"report of " + PACK): "registry_report",
@@ -168,7 +168,7 @@ def test_a_checkpoint_is_believed_while_its_signer_is_not_revoked_from_before_it
     at = registry.now
     registry.keyring_change(revoke(key_of("pub"), at))
     with registry.reading() as reader, pytest.raises(NoteUnsigned, match="is revoked from before then on") as refused:
-        newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert refused.value.at == "registry/checkpoints@8"
     assert "'ctx verify --registry --sign --key KEY'" in str(refused.value.hint)
     assert code(lambda: registry.draft(b"another")) == "note_unsigned"
@@ -176,10 +176,10 @@ def test_a_checkpoint_is_believed_while_its_signer_is_not_revoked_from_before_it
 
 def test_nobody_is_told_to_sign_what_no_key_that_was_ever_trusted_has_signed() -> None:
     registry = Registry()
-    last = registry.publish(PACK).standing.checkpoint
+    last = registry.publish(PACK).newest.checkpoint
     registry.tamper(CHECKPOINTS, 8, canonical(signed_checkpoint(last, key_of("mallory")).decode()))
     with registry.reading() as reader, pytest.raises(NoteUnsigned, match="no key that was trusted then") as refused:
-        newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert refused.value.at == "registry/checkpoints@8"
     assert "--sign" not in str(refused.value.hint)
     assert "restore the catalog from a copy" in str(refused.value.hint)

@@ -8,11 +8,11 @@ import pytest
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
 from contextplane.registry.events import Published, Revoked
-from contextplane.registry.log import newest
-from contextplane.registry.reader import Reader
+from contextplane.registry.log import newest_checkpoint
+from contextplane.registry.reader import RegistryReader
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.keyring import TrustedKeys
-from contextplane.trust.keyring_stream import followed
+from contextplane.trust.keyring_stream import follow_keyring
 from tests.unit.registry.tampering import Stolen, copied, stolen
 from tests.unit.registry.world import ISSUER, ORIGIN, Registry
 from tests.unit.trust.world import CHECK, key_of, revoke
@@ -38,9 +38,9 @@ class Past:
         registry.on_version("pub", str(ONE), Revoked())
         self.seconds = registry.seconds
         with registry.catalog.read() as view:
-            self.known = followed(view.streams, TrustedKeys(), CHECK)
+            self.known = follow_keyring(view.streams, TrustedKeys(), CHECK)
         with registry.reading() as reader:
-            status = newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+            status = newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
         assert status is not None
         self.seen = status.checkpoint
         registry.catalog.close()
@@ -51,18 +51,18 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
     return Past(tmp_path_factory.mktemp("past"))
 
 
-Act = Callable[[Reader], object]
+Act = Callable[[RegistryReader], object]
 
 
-def read_first(reader: Reader) -> object:
+def read_first(reader: RegistryReader) -> object:
     return reader.version(ONE)
 
 
-def read_pins(reader: Reader) -> object:
+def read_pins(reader: RegistryReader) -> object:
     return reader.pins("prod", "refunds")
 
 
-def nothing(reader: Reader) -> object:
+def nothing(reader: RegistryReader) -> object:
     return reader
 
 
@@ -165,7 +165,7 @@ def test_an_older_copy_of_everything_is_noticed_by_who_saw_more(past: Past, tmp_
     with pytest.raises(ContextPlaneError) as refused, there.opened(past.seen, past.known):
         pass
     assert refused.value.code == "log_rolled_back"
-    assert [trouble.code for trouble in there.audited(past.seen, past.known).troubles] == ["log_rolled_back"]
+    assert [problem.code for problem in there.audited(past.seen, past.known).problems] == ["log_rolled_back"]
 
 
 @pytest.mark.parametrize(("more", "expected"), [(0, "log_rolled_back"), (1, "log_forked"), (2, "log_rewritten")])
@@ -179,7 +179,7 @@ def test_a_history_that_went_another_way_is_no_continuation(
     with pytest.raises(ContextPlaneError) as refused, there.opened(past.seen, past.known):
         pass
     assert refused.value.code == expected
-    assert there.audited(past.seen, past.known).troubles[0].code == expected
+    assert there.audited(past.seen, past.known).problems[0].code == expected
     assert there.audited().sound
 
 
@@ -189,7 +189,7 @@ def test_an_emptied_registry_is_rolled_back(past: Past, tmp_path: Path) -> None:
     with pytest.raises(ContextPlaneError) as refused, there.opened(past.seen, past.known):
         pass
     assert refused.value.code == "log_rolled_back"
-    assert "log_rolled_back" in {trouble.code for trouble in there.audited(past.seen, past.known).troubles}
+    assert "log_rolled_back" in {problem.code for problem in there.audited(past.seen, past.known).problems}
 
 
 def test_nothing_is_appended_to_a_stream_that_was_cut_so_that_a_taken_version_stays_taken(
@@ -216,8 +216,8 @@ def test_a_publication_that_skipped_the_reviews_is_found_although_its_publisher_
     )
     registry.on_version("pub", str(ONE), change, b"envelope", b"report")
     registry.catalog.close()
-    (trouble,) = Stolen(tmp_path / "catalog.db").audited().troubles
-    assert (trouble.code, trouble.at) == ("lifecycle_transition_refused", f"{FIRST}@1")
+    (problem,) = Stolen(tmp_path / "catalog.db").audited().problems
+    assert (problem.code, problem.at) == ("lifecycle_transition_refused", f"{FIRST}@1")
 
 
 def test_a_key_that_is_revoked_signs_no_checkpoint_that_is_believed(past: Past, tmp_path: Path) -> None:
@@ -228,5 +228,5 @@ def test_a_key_that_is_revoked_signs_no_checkpoint_that_is_believed(past: Past, 
     with pytest.raises(ContextPlaneError) as refused, there.opened(past.seen):
         pass
     assert refused.value.code == "note_unsigned"
-    found = there.audited(past.seen)
-    assert ([trouble.code for trouble in found.troubles], found.renewable) == (["note_unsigned"], True)
+    result = there.audited(past.seen)
+    assert ([problem.code for problem in result.problems], result.renewable) == (["note_unsigned"], True)

@@ -13,15 +13,15 @@ import pytest
 
 from contextplane.adapters.files.key_files import read_key_file
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.app.registry.audit import verified
+from contextplane.app.registry.audit import audit_registry
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.registry.events import Deprecated, Drafted, Revoked
 from contextplane.registry.streams import artifact_stream, version_stream
-from contextplane.registry.writer import Planned
-from contextplane.trust.compatibility import Present
-from contextplane.trust.dsse import Statement, sealed
+from contextplane.registry.writer import PlannedChange
+from contextplane.trust.compatibility import RuntimeCapabilities
+from contextplane.trust.dsse import Statement, make_envelope
 from contextplane.trust.verify import sign
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.desk import NARROWER, Office, code, version
@@ -48,7 +48,7 @@ class Target:
 
 
 def other_type(statement: Statement) -> bytes:
-    return sealed("application/json", statement.to_bytes(), key_of("signer")).to_bytes()
+    return make_envelope("application/json", statement.to_bytes(), key_of("signer")).to_bytes()
 
 
 def other_bytes(statement: Statement) -> bytes:
@@ -90,7 +90,7 @@ def signed_as(envelope: Callable[[Statement], bytes]) -> Callable[[Target], str]
 
 def exchanged_bytes(target: Target) -> str:
     target.release("signer")
-    return target.registry.ends(bend=lambda shelf: Bent(shelf, object=lambda data: data + b"\n"))
+    return target.registry.ends(bend=lambda snapshot: Bent(snapshot, object=lambda data: data + b"\n"))
 
 
 def older_version_as_newest(target: Target) -> str:
@@ -147,7 +147,7 @@ def reworded(target: Target) -> str:
 def draft(target: Target) -> str:
     data = canonical(EXAMPLE)
     change = Drafted(kind="context_pack", id=PACK.pack_id, version=PACK.version, issuer=TENANT)
-    plan = Planned(stream=artifact_stream(Digest.of(data)), change=change, reason="new")
+    plan = PlannedChange(stream=artifact_stream(Digest.of(data)), change=change, reason="new")
     target.registry.act("author", plan, objects=(data,))
     return target.registry.ends()
 
@@ -166,7 +166,7 @@ def after(change: Deprecated | Revoked) -> Callable[[Target], str]:
     return act
 
 
-def asked(**how: object) -> Callable[[Target], str]:
+def request(**how: object) -> Callable[[Target], str]:
     def act(target: Target) -> str:
         target.release("signer")
         return target.registry.ends(**how)
@@ -212,9 +212,12 @@ ATTACKS: dict[str, tuple[Callable[[Target], str], str]] = {
     "a publication that nobody reviewed": (unreviewed, "publication_unreviewed"),
     "a deprecated version for new traffic": (after(Deprecated()), "version_deprecated"),
     "a revoked version for new traffic": (after(Revoked()), "version_revoked"),
-    "a runtime that is too old": (asked(present=msgspec.structs.replace(HERE, runtime="0.9.0")), "runtime_too_old"),
-    "an ontology that is not there": (asked(present=Present()), "ontology_missing"),
-    "another tenant": (asked(tenant="tenant_globex"), "tenant_mismatch"),
+    "a runtime that is too old": (
+        request(capabilities=msgspec.structs.replace(HERE, runtime="0.9.0")),
+        "runtime_too_old",
+    ),
+    "an ontology that is not there": (request(capabilities=RuntimeCapabilities()), "ontology_missing"),
+    "another tenant": (request(tenant="tenant_globex"), "tenant_mismatch"),
     "a clock that went backwards": (clock_back, "clock_went_backwards"),
     "a key file that others can read": (exposed_key, "key_file_exposed"),
 }
@@ -227,7 +230,7 @@ def test_it_ends_in_a_refusal_with_a_code_of_its_own(tmp_path: Path, attack: str
 
 
 def test_without_an_attack_the_same_release_is_resolved(tmp_path: Path) -> None:
-    assert asked()(Target(tmp_path)) == "ok"
+    assert request()(Target(tmp_path)) == "ok"
 
 
 def test_a_revoked_version_is_replayed_and_marked(tmp_path: Path) -> None:
@@ -242,7 +245,7 @@ def test_a_revoked_version_is_replayed_and_marked(tmp_path: Path) -> None:
 def pin_after(change: Deprecated | Revoked) -> Callable[[Office], object]:
     def act(here: Office) -> object:
         ref = here.release()
-        here.desk.act(key_of("pub"), [Planned(stream=version_stream(ref), change=change, reason="old")])
+        here.desk.act(key_of("pub"), [PlannedChange(stream=version_stream(ref), change=change, reason="old")])
         return here.pin("prod", ref)
 
     return act
@@ -263,7 +266,7 @@ def author_reviews_with_a_new_key(here: Office) -> object:
 
 def other_bytes_under_a_revoked_number(here: Office) -> object:
     ref = here.release()
-    here.desk.act(key_of("pub"), [Planned(stream=version_stream(ref), change=Revoked(), reason="bad")])
+    here.desk.act(key_of("pub"), [PlannedChange(stream=version_stream(ref), change=Revoked(), reason="bad")])
     return here.release(version("1.0.0", NARROWER))
 
 
@@ -280,6 +283,6 @@ PEOPLE: dict[str, tuple[Callable[[Office], object], str]] = {
 def test_an_attempt_is_refused_and_leaves_a_registry_that_verifies(here: Office, attempt: str) -> None:
     act, expected = PEOPLE[attempt]
     assert code(lambda: act(here)) == expected
-    found = verified(here.desk, lambda _size, _events: None)
-    assert found.troubles == ()
-    assert found.entries
+    result = audit_registry(here.desk, lambda _size, _events: None)
+    assert result.problems == ()
+    assert result.entries

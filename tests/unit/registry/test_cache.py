@@ -11,13 +11,13 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.registry.events import Revoked
-from contextplane.registry.resolution import Asked, ResolutionCache, Resolved, StateNumber, state_number
+from contextplane.registry.resolution import Resolution, ResolutionCache, ResolveRequest, StateNumber, state_number
 from tests.spec.manifest import proves
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import PACK, TENANT, Releases
 from tests.unit.trust.world import key_of, trust
 
-ASKED = Asked(refs=(PACK,), tenant=TENANT, environment="prod", purpose="new_traffic")
+ASKED = ResolveRequest(refs=(PACK,), tenant=TENANT, environment="prod", purpose="new_traffic")
 TTL = 86400
 FOUND = Releases().with_example().resolve()
 STATE = StateNumber(entries=2, keyring=13)
@@ -30,15 +30,15 @@ def at(seconds: int, nanos: int = 0) -> Timestamp:
 class Counting:
     """A resolution that counts how often it was asked for."""
 
-    def __init__(self, found: Resolved = FOUND, state: StateNumber = STATE) -> None:
-        self.found, self.state, self.asked = found, state, 0
+    def __init__(self, resolution: Resolution = FOUND, state: StateNumber = STATE) -> None:
+        self.resolution, self.state, self.calls = resolution, state, 0
 
-    def __call__(self) -> tuple[Resolved, StateNumber]:
-        self.asked += 1
-        return self.found, self.state
+    def __call__(self) -> tuple[Resolution, StateNumber]:
+        self.calls += 1
+        return self.resolution, self.state
 
 
-def refusing() -> tuple[Resolved, StateNumber]:
+def refusing() -> tuple[Resolution, StateNumber]:
     raise ContextPlaneError("no")
 
 
@@ -49,9 +49,9 @@ def refusing() -> tuple[Resolved, StateNumber]:
 )
 def test_a_copy_is_fresh_for_its_ttl_and_then_the_same_version_is_fetched_again(later: Timestamp, times: int) -> None:
     cache, resolve = ResolutionCache(), Counting()
-    first = cache.resolved(ASKED, at(0), resolve)
-    again = cache.resolved(ASKED, later, resolve)
-    assert resolve.asked == times
+    first = cache.get_or_resolve(ASKED, at(0), resolve)
+    again = cache.get_or_resolve(ASKED, later, resolve)
+    assert resolve.calls == times
     assert again.packs == first.packs
     assert again.value == first.value
 
@@ -60,15 +60,15 @@ def test_the_ttl_is_the_one_of_the_pack() -> None:
     registry = Releases()
     registry.pin_here(registry.release(with_changes([{"at": "/pack_meta/ttl_seconds", "value": 5}])))
     cache, resolve = ResolutionCache(), Counting(registry.resolve())
-    cache.resolved(ASKED, at(0), resolve)
-    assert cache.get(ASKED, at(4)) is resolve.found
+    cache.get_or_resolve(ASKED, at(0), resolve)
+    assert cache.get(ASKED, at(4)) is resolve.resolution
     assert cache.get(ASKED, at(5)) is None
 
 
 @pytest.mark.parametrize("change", [{"entries": 3}, {"keyring": 14}, {"entries": 1}])
 def test_another_state_of_registry_or_keyring_is_noticed_by_whoever_asks_with_it(change: dict[str, int]) -> None:
     cache, resolve = ResolutionCache(), Counting()
-    cache.resolved(ASKED, at(0), resolve, STATE)
+    cache.get_or_resolve(ASKED, at(0), resolve, STATE)
     assert cache.get(ASKED, at(1), STATE) is FOUND
     assert cache.get(ASKED, at(1), msgspec.structs.replace(STATE, **change)) is None
     assert cache.get(ASKED, at(1)) is FOUND
@@ -82,24 +82,24 @@ def test_a_revocation_is_noticed_at_once_with_the_state_and_after_the_ttl_withou
         with registry.catalog.read() as view:
             return state_number(view.streams)
 
-    def resolve() -> tuple[Resolved, StateNumber]:
+    def resolve() -> tuple[Resolution, StateNumber]:
         return registry.resolve(), state()
 
-    def ends(**asked: Any) -> str:  # noqa: ANN401  as `resolved` takes them
+    def ends(**request: Any) -> str:  # noqa: ANN401  as `get_or_resolve` takes them
         try:
-            cache.resolved(ASKED, asked.pop("now", at(1)), resolve, **asked)
+            cache.get_or_resolve(ASKED, request.pop("now", at(1)), resolve, **request)
         except ContextPlaneError as error:
             return error.code
         return "ok"
 
-    cache.resolved(ASKED, at(0), resolve)
+    cache.get_or_resolve(ASKED, at(0), resolve)
     registry.on_version("pub", str(PACK), Revoked())
     assert ends() == "ok"
     assert ends(now=at(TTL)) == "version_revoked"
     assert ends() == "version_revoked"
     fresh = Releases().with_example()
     registry = fresh
-    cache.resolved(ASKED, at(0), resolve)
+    cache.get_or_resolve(ASKED, at(0), resolve)
     assert ends(state=state()) == "ok"
     fresh.on_version("pub", str(PACK), Revoked())
     assert ends() == "ok"
@@ -124,11 +124,11 @@ def test_a_refusal_is_never_kept_and_drops_what_was_kept_before() -> None:
     cache, resolve = ResolutionCache(), Counting()
     for _ in range(2):
         with pytest.raises(ContextPlaneError):
-            cache.resolved(ASKED, at(0), refusing)
+            cache.get_or_resolve(ASKED, at(0), refusing)
     assert len(cache) == 0
-    cache.resolved(ASKED, at(0), resolve)
+    cache.get_or_resolve(ASKED, at(0), resolve)
     with pytest.raises(ContextPlaneError):
-        cache.resolved(ASKED, at(1), refusing, StateNumber(entries=9, keyring=9))
+        cache.get_or_resolve(ASKED, at(1), refusing, StateNumber(entries=9, keyring=9))
     assert cache.get(ASKED, at(1)) is None
 
 
@@ -145,7 +145,7 @@ DIFFERENT: list[dict[str, Any]] = [
 @pytest.mark.parametrize("change", DIFFERENT, ids=lambda change: next(iter(change)))
 def test_an_answer_is_kept_for_exactly_its_question(change: dict[str, Any]) -> None:
     cache = ResolutionCache()
-    cache.resolved(ASKED, at(0), Counting())
+    cache.get_or_resolve(ASKED, at(0), Counting())
     assert cache.get(msgspec.structs.replace(ASKED, **change), at(0)) is None
 
 
@@ -156,14 +156,14 @@ def test_it_never_grows_beyond_its_bound_and_never_answers_with_what_is_not_fres
 ) -> None:
     cache, resolved_at = ResolutionCache(most), dict[int, int]()
     for number, now in questions:
-        asked = msgspec.structs.replace(ASKED, environment=f"env{number}")
+        request = msgspec.structs.replace(ASKED, environment=f"env{number}")
         before = resolved_at.get(number)
 
-        def resolve(number: int = number, now: int = now) -> tuple[Resolved, StateNumber]:
+        def resolve(number: int = number, now: int = now) -> tuple[Resolution, StateNumber]:
             resolved_at[number] = now
             return FOUND, STATE
 
-        cache.resolved(asked, at(now), resolve)
+        cache.get_or_resolve(request, at(now), resolve)
         assert len(cache) <= most
         if before is not None and not before <= now < before + TTL:
             assert resolved_at[number] == now

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.registry.audit import verified
-from contextplane.app.registry.fsck import registry_comparison, registry_indexing, registry_kept, registry_summary
-from contextplane.app.repair import repaired
+from contextplane.app.registry.audit import audit_registry
+from contextplane.app.registry.fsck import registry_comparison, registry_indexing, registry_retention, registry_summary
+from contextplane.app.repair import open_repaired
 from contextplane.app.settings import Settings
-from contextplane.model.catalog import Recorded
+from contextplane.model.catalog import IndexedObject
 from contextplane.model.json.canonical import canonical
 from contextplane.registry.streams import CHECKPOINTS, REGISTRY
-from contextplane.store.damage import Finding
+from contextplane.store.damage import FsckFinding
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import GcBlocked, gc
 from contextplane.store.rebuild import rebuild
@@ -28,20 +28,20 @@ from tests.unit.trust.world import key_of, revoke
 VERSION = "registry/version/ctxpack.support@1.0.0"
 
 
-def findings(here: Office) -> list[Finding]:
+def findings(here: Office) -> list[FsckFinding]:
     platform = here.desk.platform
     others = [registry_comparison(platform)]
-    with closing(fsck(platform.catalog, platform.entries, platform.objects, lambda *_: None, others)) as found:
-        return list(found)
+    with closing(fsck(platform.catalog, platform.entries, platform.objects, lambda *_: None, others)) as problems:
+        return list(problems)
 
 
-def told(here: Office) -> set[tuple[str, str]]:
+def fsck_states(here: Office) -> set[tuple[str, str]]:
     return {(finding.state, finding.what) for finding in findings(here)}
 
 
-def index(here: Office) -> dict[str, Recorded | None]:
+def index(here: Office) -> dict[str, IndexedObject | None]:
     with here.desk.platform.catalog.read() as view:
-        return {name: view.objects.recorded(digest) for name, digest in view.objects.roots(REGISTRY)}
+        return {name: view.objects.lookup(digest) for name, digest in view.objects.roots(REGISTRY)}
 
 
 def a_store(folder: Path, database_url: str | None = None) -> Settings:
@@ -88,7 +88,7 @@ def test_while_nothing_keeps_what_it_names_nothing_is_collected(there: Office) -
     platform = there.desk.platform
     limit = platform.clock.now() + timedelta(days=36500)
     before = set(platform.objects.names())
-    others = [registry_kept(platform)]
+    others = [registry_retention(platform)]
     with platform.catalog.write() as tx:
         for name, _ in list(tx.objects.roots(REGISTRY)):
             tx.objects.release(name)
@@ -111,23 +111,23 @@ def test_its_index_is_made_again_from_its_streams(settings: Settings) -> None:
         states = {finding.state for finding in findings(there)}
         assert states == {"index", "orphaned"}
         assert code(lambda: there.stage("ctxpack.support@1.0.0")) == "registry_heads_damaged"
-    with repaired(settings):
+    with open_repaired(settings):
         pass
     with desk_in(settings, Clock()) as there:
         assert findings(there) == []
         assert index(there) == before
         assert there.stage("ctxpack.support@1.0.0") == "published"
-        assert verified(there.desk, lambda *_: None).sound
+        assert audit_registry(there.desk, lambda *_: None).sound
 
 
 def test_a_rebuild_gives_no_blessing_to_what_is_not_signed(in_file: Settings) -> None:
     thief(in_file).cut(VERSION)
     with desk_in(in_file, Clock()) as there:
-        assert ("corrupt", CHECKPOINTS) in told(there)
-    with repaired(in_file):
+        assert ("corrupt", CHECKPOINTS) in fsck_states(there)
+    with open_repaired(in_file):
         pass
     with desk_in(in_file, Clock()) as there:
-        assert ("corrupt", CHECKPOINTS) in told(there)
+        assert ("corrupt", CHECKPOINTS) in fsck_states(there)
         assert code(lambda: there.stage("ctxpack.support@1.0.0")) == "registry_heads_damaged"
 
 
@@ -145,14 +145,14 @@ def test_a_rebuild_gives_no_blessing_to_what_is_not_signed(in_file: Settings) ->
 def test_what_is_wrong_with_its_structure_is_found(in_file: Settings, sql: str, expected: tuple[str, str]) -> None:
     thief(in_file).run(sql)
     with desk_in(in_file, Clock()) as there:
-        assert expected in told(there)
+        assert expected in fsck_states(there)
 
 
 def test_a_memory_that_cannot_be_read_leaves_open_whether_it_is_sound(in_file: Settings) -> None:
     memory = Path(in_file.cwd) / ".ctx" / "keys" / "registry.json"
     memory.write_bytes(b"{}")
     with desk_in(in_file, Clock()) as there:
-        assert told(there) == {("unreadable", str(memory))}
+        assert fsck_states(there) == {("unreadable", str(memory))}
 
 
 def test_a_registry_that_waits_to_be_signed_anew_is_not_called_damaged_and_the_way_out_is_told(there: Office) -> None:
@@ -167,14 +167,14 @@ def test_a_checkpoint_that_no_trusted_key_signed_is_damage(in_file: Settings) ->
     checkpoint = Checkpoint(origin="x", size=1, root=bytes(32), time=TrustedKeys().as_of, heads=bytes(32))
     thief(in_file).put(CHECKPOINTS, 8, canonical(signed_checkpoint(checkpoint, key_of("mallory")).decode()))
     with desk_in(in_file, Clock()) as there:
-        assert told(there) == {("corrupt", f"{CHECKPOINTS}@8")}
+        assert fsck_states(there) == {("corrupt", f"{CHECKPOINTS}@8")}
 
 
 def test_a_store_says_in_a_line_what_its_registry_is(there: Office) -> None:
-    told = registry_summary(there.desk.platform)
-    assert told is not None
-    assert told.events == 9
-    assert told.checkpoint is not None
+    summary = registry_summary(there.desk.platform)
+    assert summary is not None
+    assert summary.events == 9
+    assert summary.checkpoint is not None
 
 
 def test_a_store_without_a_registry_says_nothing_of_one(here: Office) -> None:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.app.registry.audit import renewed, verified
-from contextplane.app.registry.pins import environment_set
-from contextplane.app.registry.resolve import resolved, vouched_for
+from contextplane.app.registry.audit import audit_registry, renew_checkpoint
+from contextplane.app.registry.pins import set_protection
+from contextplane.app.registry.resolve import load_for_replay, resolve_request
 from contextplane.model.ids import PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.resolution import Asked
+from contextplane.registry.resolution import ResolveRequest
 from contextplane.registry.streams import CHECKPOINTS, environment_stream, pins_stream
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
 from contextplane.trust.keyring import KeyRevocation
@@ -45,12 +45,12 @@ def ahead(here: Office) -> Office:
 
 
 def resolve(here: Office, max_age: int | None = None) -> object:
-    asked = Asked(refs=(REF,), tenant=ISSUER, environment="prod", purpose="new_traffic")
-    return resolved(here.desk, asked, HERE, max_age=max_age)
+    request = ResolveRequest(refs=(REF,), tenant=ISSUER, environment="prod", purpose="new_traffic")
+    return resolve_request(here.desk, request, HERE, max_age=max_age)
 
 
 def times(here: Office) -> list[Timestamp]:
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         streams = [pins_stream(environment, "ctxpack.support") for environment in ("prod", "staging", "dev")]
         return [event.at for stream in streams for event in reader.history(stream)]
 
@@ -61,7 +61,7 @@ def test_acts_go_on_one_after_the_other_and_all_of_it_stays_sound(ahead: Office)
     ahead.pin("dev", PACK)
     first, second, third = times(ahead)
     assert first < second < third < Timestamp(seconds=first.seconds + 1, nanos=0)
-    assert verified(ahead.desk, lambda _size, _events: None).sound
+    assert audit_registry(ahead.desk, lambda _size, _events: None).sound
     set_clock(ahead, 2 * YEAR)
     ahead.release(version("2.0.0"))
     assert ahead.desk.keys.behind == 0
@@ -69,16 +69,18 @@ def test_acts_go_on_one_after_the_other_and_all_of_it_stays_sound(ahead: Office)
 
 def revoke_somebody(here: Office) -> None:
     key = key_of(f"somebody {here.desk.keys.keyring.seq}").public_key
-    here.change_keys(here.desk.keys.trusting(key, ISSUER))
+    here.change_keys(here.desk.keys.key_trust(key, ISSUER))
     here.desk.keys.revoke(key.key_id, "lost", key_of("root"))
 
 
 ACTS: dict[str, Callable[[Office], object]] = {
-    "open": lambda here: environment_set(here.desk, "dev", protected=False, by=here.by("ops")),
-    "protect": lambda here: environment_set(here.desk, "dev", protected=True, by=here.by("ops")),
+    "open": lambda here: set_protection(here.desk, "dev", protected=False, by=here.by("ops")),
+    "protect": lambda here: set_protection(here.desk, "dev", protected=True, by=here.by("ops")),
     "trust": lambda here: here.trust("newcomer"),
     "revoke": revoke_somebody,
-    "sign": lambda here: renewed(here.desk, verified(here.desk, lambda _size, _events: None), key_of("ops")),
+    "sign": lambda here: renew_checkpoint(
+        here.desk, audit_registry(here.desk, lambda _size, _events: None), key_of("ops")
+    ),
 }
 
 
@@ -90,8 +92,8 @@ def test_whatever_clocks_show_all_that_is_written_can_be_read_and_is_sound(acts:
         for act, seconds in acts:
             set_clock(here, timedelta(seconds=seconds))
             ACTS[act](here)
-        assert verified(here.desk, lambda _size, _events: None).troubles == ()
-        with here.desk.reading() as reader:
+        assert audit_registry(here.desk, lambda _size, _events: None).problems == ()
+        with here.desk.read() as reader:
             times = [event.at for event in reader.history(environment_stream("dev"))]
     assert times == sorted(set(times))
 
@@ -101,7 +103,7 @@ def test_a_change_of_the_keyring_comes_after_what_was_done_under_the_one_before_
     assert ahead.desk.keys.keyring.as_of > times(ahead)[0]
     assert ahead.base("prod") == PACK  # by an event that stays readable
     ahead.pin("staging", PACK, by="newcomer")
-    assert verified(ahead.desk, lambda _size, _events: None).sound
+    assert audit_registry(ahead.desk, lambda _size, _events: None).sound
 
 
 def test_a_revocation_parts_what_was_signed_before_it_from_what_comes_after(ahead: Office) -> None:
@@ -109,7 +111,7 @@ def test_a_revocation_parts_what_was_signed_before_it_from_what_comes_after(ahea
     desk = ahead.desk.keys
     lost = KeyRevocation(key_id=key_of("ops").public_key.key_id, revoked_from=str(desk.now), reason="lost")
     ahead.change_keys(lost)
-    with ahead.desk.reading() as reader:
+    with ahead.desk.read() as reader:
         before = list(reader.history(pins_stream("staging", "ctxpack.support")))
     assert [event.by.revoked for event in before] == [False]
     assert code(lambda: ahead.pin("dev", PACK)) == "registry_signer_untrusted"
@@ -118,7 +120,7 @@ def test_a_revocation_parts_what_was_signed_before_it_from_what_comes_after(ahea
 def test_a_key_has_ended_when_its_end_is_on_record_though_the_clock_is_before_it(ahead: Office) -> None:
     now = ahead.desk.platform.clock.now()
     since, until = Timestamp.of(now), Timestamp.of(now + YEAR / 2)
-    trusting = ahead.desk.keys.trusting
+    trusting = ahead.desk.keys.key_trust
     ahead.change_keys(trusting(key_of("ops").public_key, ISSUER, roles=("operator",), since=since, until=until))
     assert code(lambda: ahead.pin("dev", PACK)) == "registry_signer_untrusted"
 
@@ -134,18 +136,18 @@ def test_whoever_puts_the_last_moment_on_record_is_revoked_and_the_others_go_on(
     since = str(getattr(here.desk.keys, since))
     here.change_keys(KeyRevocation(key_id=key_of("ops").public_key.key_id, revoked_from=since, reason="lost"))
     assert code(lambda: here.pin("dev", PACK)) == "note_unsigned"
-    renewed(here.desk, verified(here.desk, lambda _size, _events: None), key_of("pub"))
+    renew_checkpoint(here.desk, audit_registry(here.desk, lambda _size, _events: None), key_of("pub"))
     assert code(lambda: here.pin("dev", PACK)) == "registry_signer_untrusted"
     here.trust("newcomer", "operator")
     here.pin("staging", PACK, by="newcomer")
     here.release(version("2.0.0"))
-    assert verified(here.desk, lambda _size, _events: None).troubles == ()
+    assert audit_registry(here.desk, lambda _size, _events: None).problems == ()
 
 
 def test_new_traffic_goes_on_unless_somebody_asks_how_fresh_the_registry_is(ahead: Office) -> None:
     assert resolve(ahead)
     assert code(lambda: resolve(ahead, max_age=10**9)) == "clock_went_backwards"
-    assert vouched_for(ahead.desk, REF).marks == ()
+    assert load_for_replay(ahead.desk, REF).marks == ()
     set_clock(ahead, YEAR - timedelta(seconds=30))  # as clocks may differ
     assert resolve(ahead, max_age=60)
 

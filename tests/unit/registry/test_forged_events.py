@@ -24,7 +24,7 @@ from contextplane.registry.events import (
     Revoked,
     kind_of,
     read_event,
-    written,
+    sign_event,
 )
 from contextplane.registry.streams import (
     aliases_stream,
@@ -33,8 +33,8 @@ from contextplane.registry.streams import (
     pins_stream,
     version_stream,
 )
-from contextplane.registry.writer import Planned
-from contextplane.trust.dsse import sealed
+from contextplane.registry.writer import PlannedChange
+from contextplane.trust.dsse import make_envelope
 from tests.unit.registry.desk import code
 from tests.unit.registry.world import ISSUER, Registry
 from tests.unit.trust.world import key_of, revoke, trust
@@ -78,7 +78,7 @@ class Forged:
         )
 
     def write(self, by: str = "pub", claims: str = "") -> None:
-        body = written(self.event(), key_of(by))
+        body = sign_event(self.event(), key_of(by))
         if claims:
             mine, theirs = (key_of(name).public_key.key_id.encode() for name in (by, claims))
             body = body.replace(mine, theirs)
@@ -190,7 +190,7 @@ def test_a_pin_that_says_more_is_pinned_than_follows_is_refused(registry: Regist
 
 def test_what_enables_is_void_when_its_key_is_revoked_from_before_and_what_restricts_holds(registry: Registry) -> None:
     since = registry.now
-    registry.act("ops", Planned(stream=environment_stream("dev"), change=EnvironmentOpened(), reason="open"))
+    registry.act("ops", PlannedChange(stream=environment_stream("dev"), change=EnvironmentOpened(), reason="open"))
     required = RefreshRequired(trigger="MODEL_CONFIG_UPDATED", dependency="*", actions=("representative_replay",))
     registry.on_version("pub", str(REF), required)
     report = str(Digest.of(b"report of " + PACK))
@@ -240,18 +240,20 @@ def test_a_past_of_pins_that_was_exchanged_is_noticed_on_the_way_back(registry: 
         registry.pin("prod", "refunds@1.0.0", PACK)
     stream = pins_stream("prod", "refunds")
     with registry.reading() as reader:
-        assert [backward.event.seq for backward in reader.backwards(stream)] == [3, 2, 1]
+        assert [backward.event.seq for backward in reader.history_reversed(stream)] == [3, 2, 1]
         body = next(iter(reader.streams.read(stream, after=2))).body
     registry.tamper(stream, 2, body)
     with registry.reading() as reader:
-        assert code(lambda: list(reader.backwards(stream))) == "registry_event_invalid"
+        assert code(lambda: list(reader.history_reversed(stream))) == "registry_event_invalid"
 
 
 def test_what_is_no_event_or_signed_by_several_is_refused(registry: Registry) -> None:
-    several = sealed(PAYLOAD_TYPE, b"{}", key_of("pub"), key_of("ops")).to_bytes()
+    several = make_envelope(PAYLOAD_TYPE, b"{}", key_of("pub"), key_of("ops")).to_bytes()
     event = Forged(registry, STREAM, Revoked()).event()
-    both = sealed(PAYLOAD_TYPE, canonical(cast("Json", to_builtins(event))), key_of("pub"), key_of("ops")).to_bytes()
-    for body in (sealed(PAYLOAD_TYPE, b"[]", key_of("pub")).to_bytes(), several, both):
+    both = make_envelope(
+        PAYLOAD_TYPE, canonical(cast("Json", to_builtins(event))), key_of("pub"), key_of("ops")
+    ).to_bytes()
+    for body in (make_envelope(PAYLOAD_TYPE, b"[]", key_of("pub")).to_bytes(), several, both):
         assert code(lambda body=body: read_event(body)) == "registry_event_invalid"
 
 

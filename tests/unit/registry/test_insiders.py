@@ -6,18 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.registry.audit import inclusion
-from contextplane.app.registry.pins import environment_set
-from contextplane.app.registry.resolve import vouched_for
-from contextplane.app.registry.view import shown
+from contextplane.app.registry.audit import prove_inclusion
+from contextplane.app.registry.pins import set_protection
+from contextplane.app.registry.resolve import load_for_replay
+from contextplane.app.registry.view import show_version
 from contextplane.model.ids import Digest
-from contextplane.registry.artifact_state import FOUR, REVIEWS
+from contextplane.registry.artifact_state import REQUIRED_REVIEWS, REVIEW_ROLES
 from contextplane.registry.artifacts import Candidate, candidate
 from contextplane.registry.events import Change, Drafted, Linted, Published, RegistryEvent, Review, Signed
 from contextplane.registry.reviews import ReviewIncomplete, check_reviews, needed_roles
 from contextplane.registry.streams import artifact_stream, version_stream
-from contextplane.registry.writer import Planned
-from contextplane.trust.dsse import IN_TOTO, Envelope, Signature, Statement, encoded
+from contextplane.registry.writer import PlannedChange
+from contextplane.trust.dsse import IN_TOTO, Envelope, Signature, Statement, encode_base64
 from contextplane.trust.keyring import KeyRotation, ThresholdChange
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 from contextplane.trust.verify import sign
@@ -31,7 +31,7 @@ LINTED = Linted(report=str(Digest.of(b"{}")), roles=(), after="")
 
 def slip(here: Office, by: str, digest: Digest, *changes: Change, objects: tuple[bytes, ...] = ()) -> None:
     """Append events about some bytes, as no verb would."""
-    plans = [Planned(stream=artifact_stream(digest), change=change, reason="so it is") for change in changes]
+    plans = [PlannedChange(stream=artifact_stream(digest), change=change, reason="so it is") for change in changes]
     here.desk.act(key_of(by), plans, objects)
 
 
@@ -69,9 +69,9 @@ def test_bytes_that_were_recorded_as_what_they_are_not_go_nowhere(here: Office, 
     several_roles(here)
     here.trust("pub", "publisher", issuer="globex")
     pack = candidate(version("1.0.0"))
-    said = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
-    slip(here, "author", pack.digest, msgspec.structs.replace(said, **lie), LINTED, objects=(pack.data, b"{}"))
-    here.review_all(str(pack.digest), FOUR[:2] if "kind" in lie else FOUR)
+    draft = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
+    slip(here, "author", pack.digest, msgspec.structs.replace(draft, **lie), LINTED, objects=(pack.data, b"{}"))
+    here.review_all(str(pack.digest), REVIEW_ROLES[:2] if "kind" in lie else REVIEW_ROLES)
     signed_as(here, "pub", pack, Statement(name=PACK, kind=pack.kind, issuer=ISSUER, digest=pack.digest))
     assert here.artifact_stage(pack.digest) == "signed"
     assert code(lambda: here.record(version("1.0.0"))) == "artifact_recorded_otherwise"
@@ -83,8 +83,8 @@ def test_bytes_in_another_than_the_canonical_form_are_not_published(here: Office
     pack = candidate(version("1.0.0"))
     data = pack.data + b"\n"
     digest = Digest.of(data)
-    said = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
-    slip(here, "author", digest, said, LINTED, objects=(data, b"{}"))
+    draft = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
+    slip(here, "author", digest, draft, LINTED, objects=(data, b"{}"))
     here.review_all(str(digest))
     here.sign(str(digest))
     assert code(lambda: here.publish(str(digest))) == "artifact_invalid"
@@ -95,9 +95,9 @@ def test_a_reviewer_who_has_several_roles_counts_for_one_of_the_four_whatever_wa
     acted = here.record(version("1.0.0"))
     for by, role in (("arch", "architecture"), ("sec", "security")):
         here.review(str(acted.digest), by, role)
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         state = reader.artifact(acted.digest)
-    two = msgspec.structs.replace(state, needed=REVIEWS["overlay"])
+    two = msgspec.structs.replace(state, needed=REQUIRED_REVIEWS["overlay"])
     with pytest.raises(ReviewIncomplete) as error:
         check_reviews(two, needed_roles(candidate(version("1.0.0")), None))
     assert error.value.details == {"missing": ["data", "evaluation"]}
@@ -119,7 +119,7 @@ def test_a_publication_that_names_another_place_in_the_log_is_vouched_for_by_nob
     """It was published first, and reviewed afterwards; by the entry that it names it was the other way round."""
     acted = here.record()
     envelope = sign(Statement(name=PACK, kind="context_pack", issuer=ISSUER, digest=acted.digest), key_of("pub"))
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         state, keyring = reader.artifact(acted.digest), reader.keyrings.now.seq
     change = Published(
         digest=str(acted.digest),
@@ -146,17 +146,17 @@ def test_a_publication_that_names_another_place_in_the_log_is_vouched_for_by_nob
         slip(here, by, acted.digest, Review(role=role, verdict="approve"))
     slip(here, "pub", acted.digest, Signed(envelope=str(Digest.of(envelope)), threshold=1), objects=(envelope,))
     for n in range(20):  # the log is as long as it says by then
-        environment_set(here.desk, "dev", protected=bool(n % 2), by=here.by("ops"))
+        set_protection(here.desk, "dev", protected=bool(n % 2), by=here.by("ops"))
     expected = "inclusion_not_proved" if lie else "publication_unreviewed"
-    assert code(lambda: vouched_for(here.desk, acted.ref)) == expected
-    assert code(lambda: inclusion(here.desk, acted.ref)) == "inclusion_not_proved"
+    assert code(lambda: load_for_replay(here.desk, acted.ref)) == expected
+    assert code(lambda: prove_inclusion(here.desk, acted.ref)) == "inclusion_not_proved"
 
 
 def test_a_report_that_is_none_is_told_as_that(here: Office) -> None:
     pack = candidate(version("1.0.0"))
-    said = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
-    slip(here, "author", pack.digest, said, LINTED, objects=(pack.data, b"{}"))
-    assert code(lambda: shown(here.desk, pack.ref)) == "registry_event_invalid"
+    draft = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
+    slip(here, "author", pack.digest, draft, LINTED, objects=(pack.data, b"{}"))
+    assert code(lambda: show_version(here.desk, pack.ref)) == "registry_event_invalid"
 
 
 def test_nobody_is_shown_as_a_signer_because_an_envelope_names_him(here: Office) -> None:
@@ -169,13 +169,13 @@ def test_nobody_is_shown_as_a_signer_because_an_envelope_names_him(here: Office)
     data = msgspec.structs.replace(good, signatures=(*good.signatures, named)).to_bytes()
     slip(here, "pub", acted.digest, Signed(envelope=str(Digest.of(data)), threshold=1), objects=(data,))
     here.publish(target)
-    assert shown(here.desk, acted.ref).signed_by == (key_of("pub").public_key.key_id,)
+    assert show_version(here.desk, acted.ref).signed_by == (key_of("pub").public_key.key_id,)
 
 
 def test_a_rotation_cannot_be_taken_out_of_a_past_that_was_seen(here: Office, tmp_path: Path) -> None:
     """The author has a second key, which may review, and can write the catalog."""
     here.trust("spare", "security")
-    now, raw = here.desk.keys.now, encoded(key_of("spare").public_key.raw)
+    now, raw = here.desk.keys.now, encode_base64(key_of("spare").public_key.raw)
     rotation = KeyRotation(
         old=key_of("author").public_key.key_id, key=raw, valid_from=str(now), old_until="2031-01-01T00:00:00Z"
     )

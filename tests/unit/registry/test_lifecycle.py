@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.artifact_state import FOUR, FROM
+from contextplane.registry.artifact_state import ALLOWED_STAGES, REVIEW_ROLES
 from contextplane.registry.authority import RIGHTS
 from contextplane.registry.events import (
     Change,
@@ -28,7 +28,7 @@ from contextplane.registry.events import (
     kind_of,
 )
 from contextplane.registry.streams import artifact_stream, version_stream
-from contextplane.registry.writer import Planned
+from contextplane.registry.writer import PlannedChange
 from tests.unit.registry.world import ISSUER, PEOPLE, Registry
 
 DATA = b'{"pack":1}'
@@ -54,8 +54,10 @@ AFTER = {
 artifact_changes = st.one_of(
     st.just(Drafted(kind="context_pack", id="refunds", version="1.0.0", issuer=ISSUER)),
     st.builds(Linted, report=st.just(REPORT), roles=st.sampled_from([(), ("support_ops",)]), after=st.just("")),
-    st.builds(Review, role=st.sampled_from([*FOUR, "support_ops"]), verdict=st.sampled_from(["approve", "reject"])),
-    st.builds(Review, role=st.sampled_from(FOUR), verdict=st.just("approve")),
+    st.builds(
+        Review, role=st.sampled_from([*REVIEW_ROLES, "support_ops"]), verdict=st.sampled_from(["approve", "reject"])
+    ),
+    st.builds(Review, role=st.sampled_from(REVIEW_ROLES), verdict=st.just("approve")),
     st.builds(Signed, envelope=st.just(ENVELOPE), threshold=st.sampled_from([1, 2])),
 )
 version_changes: st.SearchStrategy[Change] = st.one_of(
@@ -104,7 +106,9 @@ def attempt(registry: Registry, stream: str, change: Change, by: str | None) -> 
     before, ended = registry.streams(), "made"
     try:
         objects = (DATA, *OBJECTS.values())
-        registry.act(by or right_person(change), Planned(stream=stream, change=change, reason="so"), objects=objects)
+        registry.act(
+            by or right_person(change), PlannedChange(stream=stream, change=change, reason="so"), objects=objects
+        )
     except ContextPlaneError as error:
         ended = error.code
     assert ended in {"made", "lifecycle_transition_refused", "registry_role_missing", "registry_signer_untrusted"}
@@ -125,12 +129,12 @@ def test_an_artifact_takes_no_way_but_that_of_the_table(steps: list[tuple[Change
         if not made:
             assert state.stage == stage
             continue
-        assert stage in FROM[kind_of(change)]
+        assert stage in ALLOWED_STAGES[kind_of(change)]
         assert state.stage in NEXT[stage]
         stage = state.stage
         if stage in {"reviewed", "signed"}:
             approving = {(review.role, review.key_id) for review in state.reviews if review.verdict == "approve"}
-            assert {role for role, _ in approving} >= set(FOUR)
+            assert {role for role, _ in approving} >= set(REVIEW_ROLES)
             assert len({key for _, key in approving}) == len(approving)
             assert not state.rejected
         assert (stage == "signed") <= (len(state.signers) >= state.threshold)
@@ -146,20 +150,20 @@ def test_a_version_takes_no_way_but_that_of_the_table(steps: list[tuple[Change, 
         with registry.reading() as reader:
             state = reader.version(REF)
             assert state == reader.state(stream)
-        told = state.stage if state.is_published else "nothing"
-        assert told in AFTER[stage] if made else told == stage
-        stage = told
+        actual = state.stage if state.is_published else "nothing"
+        assert actual in AFTER[stage] if made else actual == stage
+        stage = actual
         if stage in {"deprecated", "revoked"}:
             assert not state.serves("new_traffic")
             assert state.serves("replay")
 
 
 def test_the_tables_name_every_change_and_no_other() -> None:
-    kinds = {str(one.__struct_config__.tag) for one in typing.get_args(Change)}
+    kinds = {str(change.__struct_config__.tag) for change in typing.get_args(Change)}
     assert set(RIGHTS) == kinds
-    assert set(FROM) <= kinds
+    assert set(ALLOWED_STAGES) <= kinds
 
 
 @pytest.mark.parametrize("stage", ["draft", "linted", "reviewed", "unknown"])
 def test_nothing_is_published_before_it_is_signed(stage: str) -> None:
-    assert stage not in FROM["published"]
+    assert stage not in ALLOWED_STAGES["published"]

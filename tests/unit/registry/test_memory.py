@@ -13,21 +13,21 @@ import pytest
 
 from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.files.key_files import FileKeys
-from contextplane.app.registry.audit import renewed, verified
+from contextplane.app.registry.audit import audit_registry, renew_checkpoint
 from contextplane.app.registry.memory import RegistryMemory
-from contextplane.app.registry.pins import environment_set
-from contextplane.app.registry.resolve import resolved
+from contextplane.app.registry.pins import set_protection
+from contextplane.app.registry.resolve import resolve_request
 from contextplane.app.settings import Settings, from_environment
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.ports.catalog import Catalog, View
 from contextplane.registry.events import EnvironmentOpened
-from contextplane.registry.log import newest
-from contextplane.registry.resolution import Asked
+from contextplane.registry.log import newest_checkpoint
+from contextplane.registry.resolution import ResolveRequest
 from contextplane.registry.streams import CHECKPOINTS, environment_stream
 from contextplane.registry.version_state import Use
-from contextplane.registry.writer import Planned
-from contextplane.trust.compatibility import Present
+from contextplane.registry.writer import PlannedChange
+from contextplane.trust.compatibility import RuntimeCapabilities
 from tests.unit.registry.desk import Clock, Office, code, desk_in, office
 from tests.unit.registry.tampering import Stolen, copied
 from tests.unit.trust.world import key_of
@@ -52,11 +52,11 @@ class Client:
 
     def open_environment(self, name: str) -> None:
         with self.here() as here:
-            plan = Planned(stream=environment_stream(name), change=EnvironmentOpened(), reason="to try")
+            plan = PlannedChange(stream=environment_stream(name), change=EnvironmentOpened(), reason="to try")
             here.desk.act(key_of("ops"), [plan])
 
     def look(self) -> bool:
-        with self.here() as here, here.desk.reading() as reader:
+        with self.here() as here, here.desk.read() as reader:
             return reader.environment("dev").protected
 
     def put_back(self, copy: Path) -> None:
@@ -75,13 +75,13 @@ def client(tmp_path: Path) -> Client:
 
 def test_the_highest_checkpoint_is_kept_where_only_its_owner_can_reach_it(client: Client) -> None:
     with client.here() as here:
-        seen = here.desk.memory.recalled()
+        seen = here.desk.memory.load()
     assert seen is not None
     assert seen.size == 1
     assert client.memory.stat().st_mode & 0o777 == 0o600
     client.open_environment("test")
     with client.here() as here:
-        after = here.desk.memory.recalled()
+        after = here.desk.memory.load()
     assert after is not None
     assert after.size == 2
 
@@ -111,8 +111,8 @@ def test_a_registry_that_went_another_way_is_refused(client: Client, tmp_path: P
 
 def test_a_fresh_checkpoint_that_was_seen_cannot_be_taken_away_again(client: Client) -> None:
     with client.here() as here:
-        found = verified(here.desk, lambda _size, _events: None)
-        renewed(here.desk, found, key_of("ops"))
+        result = audit_registry(here.desk, lambda _size, _events: None)
+        renew_checkpoint(here.desk, result, key_of("ops"))
     assert client.look() is False
     Stolen(client.catalog).cut(CHECKPOINTS)
     assert code(client.look) == "log_rolled_back"
@@ -144,8 +144,8 @@ def test_what_was_done_is_done_also_when_there_is_no_room_to_remember_it(client:
         here.desk.keys.files = FileKeys(folder, FullDisk())
         here.desk.memory = RegistryMemory(here.desk.keys.files)
         here.trust("ops2", "operator")
-        assert environment_set(here.desk, "qa", protected=False, by=here.by("ops2"))
-        with here.desk.reading() as reader:
+        assert set_protection(here.desk, "qa", protected=False, by=here.by("ops2"))
+        with here.desk.read() as reader:
             assert not reader.environment("qa").protected
     assert client.memory.read_bytes() == before
     assert client.look() is False
@@ -158,10 +158,10 @@ def test_a_memory_that_others_can_write_is_not_believed(client: Client) -> None:
 
 def test_who_reads_while_another_writes_sees_what_he_sees_and_forgets_nothing(client: Client) -> None:
     with client.here() as here:
-        with here.desk.reading() as reader:
+        with here.desk.read() as reader:
             client.open_environment("test")
             assert reader.environment("test").protected
-        kept = RegistryMemory(here.desk.keys.files).recalled()
+        kept = RegistryMemory(here.desk.keys.files).load()
     assert kept is not None
     assert kept.size == 2
 
@@ -180,16 +180,16 @@ def test_who_looks_at_the_keyring_while_another_changes_it_forgets_nothing(clien
         (client.memory.parent / "keyring.json").unlink()
         slow.desk.platform.catalog = cast("Catalog", SimpleNamespace(read=reading, close=catalog.close))
         known = slow.desk.keys.keyring
-        assert slow.desk.keys.memory.known().seq == known.seq + 1
+        assert slow.desk.keys.memory.load().seq == known.seq + 1
 
 
 def test_a_lower_checkpoint_than_the_one_that_is_kept_changes_nothing(client: Client) -> None:
-    with client.here() as here, here.desk.reading() as reader:
-        earlier = newest(reader.streams, reader.keyrings, reader.check, here.desk.origin)
+    with client.here() as here, here.desk.read() as reader:
+        earlier = newest_checkpoint(reader.streams, reader.keyrings, reader.check, here.desk.origin)
         client.open_environment("test")
-        here.desk.memory.keep(earlier)
-        here.desk.memory.keep(None)
-        kept = here.desk.memory.recalled()
+        here.desk.memory.save(earlier)
+        here.desk.memory.save(None)
+        kept = here.desk.memory.load()
     assert kept is not None
     assert kept.size == 2
 
@@ -197,7 +197,7 @@ def test_a_lower_checkpoint_than_the_one_that_is_kept_changes_nothing(client: Cl
 def test_a_run_gets_what_is_pinned_and_by_that_its_client_knows_the_checkpoint(here: Office) -> None:
     here.pin("prod", here.release())
     assert ends(here) == "ok"
-    seen = here.desk.memory.recalled()
+    seen = here.desk.memory.load()
     assert seen is not None
     assert seen.size == 9
     Stolen(Path(here.desk.platform.home.catalog)).cut("registry/pins/prod/ctxpack.support")
@@ -213,15 +213,15 @@ def test_a_registry_in_which_nothing_was_signed_for_too_long_takes_no_new_traffi
     clock.moment += timedelta(hours=2)
     assert (ends(here), ends(here, max_age=3600), ends(here, max_age=3 * 3600)) == ("ok", "registry_frozen", "ok")
     assert ends(here, max_age=3600, purpose="replay") == "ok"
-    renewed(here.desk, verified(here.desk, lambda _size, _events: None), key_of("ops"))
+    renew_checkpoint(here.desk, audit_registry(here.desk, lambda _size, _events: None), key_of("ops"))
     assert ends(here, max_age=3600) == "ok"
 
 
 def ends(here: Office, *, max_age: int | None = None, purpose: Use = "new_traffic") -> str:
     ref = PackRef.parse("ctxpack.support@1.0.0")
-    asked = Asked(refs=(ref,), tenant="tenant_acme_prod", environment="prod", purpose=purpose)
+    request = ResolveRequest(refs=(ref,), tenant="tenant_acme_prod", environment="prod", purpose=purpose)
     try:
-        resolved(here.desk, asked, Present(ontologies=("ont.support@1.0.0",)), max_age=max_age)
+        resolve_request(here.desk, request, RuntimeCapabilities(ontologies=("ont.support@1.0.0",)), max_age=max_age)
     except ContextPlaneError as error:
         return error.code
     return "ok"

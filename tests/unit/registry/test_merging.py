@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.authoring.gates.table import judged
+from contextplane.authoring.gates.table import judge_pack
 from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import DecisionCatalog
 from contextplane.model.context_pack import ContextPack
-from contextplane.registry.merge import Given, MergeConflict, Merged, MergedViewInvalid, judged_together, merged
+from contextplane.registry.merge import (
+    MergeConflict,
+    MergedPack,
+    MergedViewInvalid,
+    MergeInput,
+    judge_merged,
+    merge_documents,
+)
 from tests.spec.manifest import proves
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, with_changes
 
@@ -21,21 +28,21 @@ CATALOG: dict[str, Any] = json.loads((CASES.parent / "decision_catalog" / "suppo
 OWN = EXAMPLE["decision_layer"]["decision_specs"][0]
 
 
-def pack(value: Any = EXAMPLE) -> Given:  # noqa: ANN401  any JSON
-    return Given(document=msgspec.convert(value, ContextPack), value=value)
+def pack(value: Any = EXAMPLE) -> MergeInput:  # noqa: ANN401  any JSON
+    return MergeInput(document=msgspec.convert(value, ContextPack), value=value)
 
 
-def catalog(name: str = "decision-catalog.support", **parts: Any) -> Given:  # noqa: ANN401  any JSON
+def catalog(name: str = "decision-catalog.support", **parts: Any) -> MergeInput:  # noqa: ANN401  any JSON
     value = {**CATALOG, "catalog_id": name, **parts}
-    return Given(document=msgspec.convert(value, DecisionCatalog), value=value)
+    return MergeInput(document=msgspec.convert(value, DecisionCatalog), value=value)
 
 
-def specs_of(whole: Merged) -> list[str]:
+def specs_of(whole: MergedPack) -> list[str]:
     return [decision_spec.decision_key for decision_spec in whole.pack.decision_layer.decision_specs]
 
 
 def test_a_pack_alone_is_itself() -> None:
-    whole = merged([pack()])
+    whole = merge_documents([pack()])
     assert (whole.value, whole.intents) == (EXAMPLE, ())
     assert whole.pack == msgspec.convert(EXAMPLE, ContextPack)
     assert [(part.kind, part.key, part.origins) for part in whole.parts] == [
@@ -44,14 +51,14 @@ def test_a_pack_alone_is_itself() -> None:
 
 
 def test_a_catalog_adds_decisions_plans_and_intents_and_changes_nothing_else() -> None:
-    whole = merged([pack(), catalog()])
+    whole = merge_documents([pack(), catalog()])
     assert specs_of(whole) == ["support.refund.execute", "support.refund.review"]
     assert [task_template.template_id for task_template in whole.pack.task_layer.task_templates] == ["refund.review"]
     assert [intent.intent_id for intent in whole.intents] == ["support.refund"]
     assert isinstance(whole.value, dict)
     same = {key: value for key, value in whole.value.items() if key not in {"decision_layer", "task_layer"}}
     assert same == {key: value for key, value in EXAMPLE.items() if key not in {"decision_layer", "task_layer"}}
-    assert judged(whole.value).passed
+    assert judge_pack(whole.value).passed
     assert {part.key: part.origins for part in whole.parts} == {
         "support.refund.execute": ("ctxpack.support@1.0.0",),
         "support.refund.review": ("decision-catalog.support@2.1.0",),
@@ -64,14 +71,14 @@ def test_what_two_say_alike_is_there_once_with_both_origins_however_they_write_i
     again = catalog(
         "decision-catalog.other", decision_specs=[{**CATALOG["decision_specs"][0], "challenge_required": False}]
     )
-    whole = merged([again, pack(), catalog()])
+    whole = merge_documents([again, pack(), catalog()])
     assert specs_of(whole) == ["support.refund.execute", "support.refund.review"]
     both = ("decision-catalog.other@2.1.0", "decision-catalog.support@2.1.0")
     assert {part.key: part.origins for part in whole.parts if part.kind != "intent"}["support.refund.review"] == both
 
 
 def test_a_pack_may_say_the_same_as_a_catalog() -> None:
-    whole = merged([pack(), catalog(decision_specs=[*CATALOG["decision_specs"], OWN])])
+    whole = merge_documents([pack(), catalog(decision_specs=[*CATALOG["decision_specs"], OWN])])
     assert specs_of(whole) == ["support.refund.execute", "support.refund.review"]
     (own,) = [part for part in whole.parts if part.key == "support.refund.execute"]
     assert own.origins == ("ctxpack.support@1.0.0", "decision-catalog.support@2.1.0")
@@ -117,20 +124,20 @@ def test_a_pack_may_say_the_same_as_a_catalog() -> None:
     ids=["a decision of the pack", "a decision", "an intent", "a plan"],
 )
 def test_what_two_say_differently_is_refused_with_both_origins(
-    documents: list[Given], origins: list[str], key: str
+    documents: list[MergeInput], origins: list[str], key: str
 ) -> None:
     for order in (documents, documents[::-1]):
         with pytest.raises(MergeConflict) as refused:
-            merged(order)
+            merge_documents(order)
         assert (refused.value.code, refused.value.at) == ("merge_conflict", key)
         assert refused.value.details["origins"] == origins
 
 
 def test_one_and_true_are_two_things_to_a_condition() -> None:
     spec = CATALOG["decision_specs"][0]
-    one = {**spec, "eligibility_rules": {"==": [{"var": "request.context.identity_verified"}, 1]}}
+    other = {**spec, "eligibility_rules": {"==": [{"var": "request.context.identity_verified"}, 1]}}
     with pytest.raises(MergeConflict):
-        merged([pack(), catalog(), catalog("z", decision_specs=[one])])
+        merge_documents([pack(), catalog(), catalog("z", decision_specs=[other])])
 
 
 BOUND = with_changes(
@@ -140,16 +147,15 @@ BOUND = with_changes(
 
 @proves("context-pack:references:decision-catalog")
 def test_a_rule_may_be_bound_to_a_decision_of_a_catalog_that_the_pack_draws_on() -> None:
-    assert "decision_binding_unknown" in {finding.code for finding in judged(BOUND, ENVIRONMENT).findings}
-    assert "decision_binding_unknown" in {
-        finding.code for finding in judged_together([pack(BOUND)], ENVIRONMENT).findings
-    }
-    assert judged_together([catalog(), pack(BOUND)], ENVIRONMENT).passed
+    assert "decision_binding_unknown" in {finding.code for finding in judge_pack(BOUND, ENVIRONMENT).findings}
+    assert "decision_binding_unknown" in {finding.code for finding in judge_merged([pack(BOUND)], ENVIRONMENT).findings}
+    assert judge_merged([catalog(), pack(BOUND)], ENVIRONMENT).passed
     assert (
-        merged([pack(BOUND), catalog()]).pack.decision_layer.decision_specs[1].decision_key == "support.refund.review"
+        merge_documents([pack(BOUND), catalog()]).pack.decision_layer.decision_specs[1].decision_key
+        == "support.refund.review"
     )
     with pytest.raises(MergeConflict):
-        judged_together([pack(), catalog(decision_specs=[{**OWN, "owner_role": "somebody"}])])
+        judge_merged([pack(), catalog(decision_specs=[{**OWN, "owner_role": "somebody"}])])
 
 
 OTHER = with_changes([{"at": "/pack_meta/pack_id", "value": "ctxpack.other"}])
@@ -169,9 +175,9 @@ NEWER = with_changes([{"at": "/pack_meta/pack_version", "value": "2.0.0"}])
         ([pack(), catalog("ctxpack.support")], "reference_repeated"),
     ],
 )
-def test_there_is_exactly_one_pack_and_no_document_twice(documents: list[Given], code: str) -> None:
+def test_there_is_exactly_one_pack_and_no_document_twice(documents: list[MergeInput], code: str) -> None:
     with pytest.raises(ContextPlaneError) as refused:
-        merged(documents)
+        merge_documents(documents)
     assert (refused.value.code, refused.value.family) == (code, "refused")
 
 
@@ -188,7 +194,7 @@ def test_a_catalog_that_does_not_fit_its_pack_is_refused_by_the_law_that_both_br
 ) -> None:
     value = with_changes([change], CATALOG)
     with pytest.raises(MergedViewInvalid) as refused:
-        merged([pack(), Given(document=msgspec.convert(value, DecisionCatalog), value=value)])
+        merge_documents([pack(), MergeInput(document=msgspec.convert(value, DecisionCatalog), value=value)])
     assert refused.value.code == "merged_view_invalid"
     assert law in {finding["code"] for finding in refused.value.details["findings"]}  # type: ignore[attr-defined]
 
@@ -209,57 +215,57 @@ def part(kind: str, number: int, variant: int) -> dict[str, Any]:
 
 
 @st.composite
-def catalogs(draw: st.DrawFn) -> list[Given]:
+def catalogs(draw: st.DrawFn) -> list[MergeInput]:
     """Up to four catalogs of a few decisions, each with its plan, and of intents; now and then two disagree."""
     variants = draw(st.sampled_from([(0,), (0,), (0, 1)]))
-    found = []
+    merged = []
     for n in range(draw(st.integers(0, 4))):
         numbers = draw(st.lists(st.integers(0, 4), min_size=1, unique=True))
         drawn = {
             kind: [part(kind, number, draw(st.sampled_from(variants))) for number in numbers]
             for kind in ("decision_specs", "task_templates", "intents")
         }
-        found.append(catalog(f"catalog.{n}", **drawn))
-    return found
+        merged.append(catalog(f"catalog.{n}", **drawn))
+    return merged
 
 
-def outcome(documents: list[Given]) -> Merged | dict[str, Any]:
+def outcome(documents: list[MergeInput]) -> MergedPack | dict[str, Any]:
     try:
-        return merged(documents)
+        return merge_documents(documents)
     except MergeConflict as refused:
         return {"key": refused.at, **refused.details}
 
 
 @given(st.data(), catalogs())
 @settings(max_examples=60, deadline=None)
-def test_the_order_of_the_documents_does_not_matter(data: st.DataObject, added: list[Given]) -> None:
+def test_the_order_of_the_documents_does_not_matter(data: st.DataObject, added: list[MergeInput]) -> None:
     documents = [pack(), *added]
     assert outcome(data.draw(st.permutations(documents))) == outcome(documents)
 
 
 @given(catalogs())
 @settings(max_examples=60, deadline=None)
-def test_every_part_is_there_once_with_its_origins_or_all_is_refused(added: list[Given]) -> None:
-    said: dict[tuple[str, str], dict[str, str]] = {}
-    for one in added:
-        document = one.document
+def test_every_part_is_there_once_with_its_origins_or_all_is_refused(added: list[MergeInput]) -> None:
+    definitions: dict[tuple[str, str], dict[str, str]] = {}
+    for other in added:
+        document = other.document
         assert isinstance(document, DecisionCatalog)
         rows = [("decision_spec", x.decision_key, x) for x in document.decision_specs]
         rows += [("task_template", x.template_id, x) for x in document.task_templates]  # type: ignore[misc]
         rows += [("intent", x.intent_id, x) for x in document.intents]  # type: ignore[misc]
         for kind, key, typed in rows:
-            said.setdefault((kind, key), {})[str(one.ref)] = repr(typed)
-    disagree = any(len(set(of.values())) > 1 for of in said.values())
+            definitions.setdefault((kind, key), {})[str(other.ref)] = repr(typed)
+    disagree = any(len(set(of.values())) > 1 for of in definitions.values())
     whole = outcome([pack(), *added])
-    assert isinstance(whole, Merged) is not disagree
-    if not isinstance(whole, Merged):
+    assert isinstance(whole, MergedPack) is not disagree
+    if not isinstance(whole, MergedPack):
         return
     added_parts = {(part.kind, part.key): part.origins for part in whole.parts if part.origins[0] != str(pack().ref)}
-    assert added_parts == {key: tuple(sorted(of)) for key, of in said.items()}
+    assert added_parts == {key: tuple(sorted(of)) for key, of in definitions.items()}
     keys = [decision_spec.decision_key for decision_spec in whole.pack.decision_layer.decision_specs]
     keys += [task_template.template_id for task_template in whole.pack.task_layer.task_templates]
     keys += [intent.intent_id for intent in whole.intents]
-    assert sorted(keys) == sorted([OWN["decision_key"], *(key for _, key in said)])
+    assert sorted(keys) == sorted([OWN["decision_key"], *(key for _, key in definitions)])
     assert (
         whole.pack.decision_layer.decision_specs[0]
         == msgspec.convert(EXAMPLE, ContextPack).decision_layer.decision_specs[0]
@@ -269,5 +275,5 @@ def test_every_part_is_there_once_with_its_origins_or_all_is_refused(added: list
 def test_merging_leaves_the_documents_as_they_were() -> None:
     documents = [pack(copy.deepcopy(EXAMPLE)), catalog()]
     before = msgspec.json.encode([document.value for document in documents])
-    merged(documents)
+    merge_documents(documents)
     assert msgspec.json.encode([document.value for document in documents]) == before

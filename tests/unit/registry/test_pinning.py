@@ -6,23 +6,23 @@ from typing import Any
 import pytest
 
 from contextplane.app.registry.pins import (
-    alias_dropped,
-    alias_set,
-    environment_set,
-    pinned,
-    promoted,
-    rolled_back,
-    unpinned,
+    drop_alias,
+    pin_version,
+    promote,
+    roll_back,
+    set_alias,
+    set_protection,
+    unpin,
 )
-from contextplane.app.registry.refresh import incident_closed, incident_opened, refresh_opened
-from contextplane.app.registry.release import withdrawn
-from contextplane.app.registry.session import RegistryDesk
+from contextplane.app.registry.refresh import close_incident, open_incident, open_refresh
+from contextplane.app.registry.release import withdraw
+from contextplane.app.registry.session import RegistrySession
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import Json
 from contextplane.ports.objects import ObjectNotFound
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.events import RollbackEnded
-from contextplane.registry.reports import Evaluated, Golden
+from contextplane.registry.reports import EvaluationReport, GoldenResult
 from contextplane.registry.streams import pins_stream
 from contextplane.testing.proofs import proves
 from tests.unit.registry.desk import CATALOG, NARROWER, OVERLAY, PACK, Office, code, version
@@ -66,9 +66,9 @@ def test_only_an_operator_or_an_owner_pins(here: Office) -> None:
 def test_what_may_not_take_new_traffic_is_not_pinned(here: Office) -> None:
     ref = here.release()
     assert code(lambda: here.pin("prod", "ctxpack.support@9.9.9")) == "version_not_found"
-    withdrawn(here.desk, ref, "deprecated", here.by("pub"))
+    withdraw(here.desk, ref, "deprecated", here.by("pub"))
     assert code(lambda: here.pin("prod", ref)) == "version_deprecated"
-    withdrawn(here.desk, ref, "revoked", here.by("pub"))
+    withdraw(here.desk, ref, "revoked", here.by("pub"))
     assert code(lambda: here.pin("prod", ref)) == "version_revoked"
 
 
@@ -90,15 +90,15 @@ def test_a_name_of_an_environment_is_a_name(here: Office) -> None:
 def test_an_open_refresh_keeps_a_version_out_of_a_protected_environment(here: Office) -> None:
     two_versions(here)
     here.pin("prod", PACK)
-    refresh_opened(here.desk, "MODEL_CONFIG_UPDATED", "*", here.by("pub"))
+    open_refresh(here.desk, "MODEL_CONFIG_UPDATED", "*", here.by("pub"))
     assert code(lambda: here.pin("prod", SECOND)) == "refresh_open"
     assert here.base("prod") == PACK  # what is pinned stays so
-    assert environment_set(here.desk, "dev", protected=False, by=here.by("ops"))
-    assert not environment_set(here.desk, "dev", protected=False, by=here.by("ops"))
+    assert set_protection(here.desk, "dev", protected=False, by=here.by("ops"))
+    assert not set_protection(here.desk, "dev", protected=False, by=here.by("ops"))
     here.pin("dev", SECOND)
-    assert environment_set(here.desk, "dev", protected=True, by=here.by("ops"))
+    assert set_protection(here.desk, "dev", protected=True, by=here.by("ops"))
     assert code(lambda: here.pin("dev", PACK)) == "refresh_open"
-    assert code(lambda: environment_set(here.desk, "x", protected=False, by=here.by("pub"))) == "registry_role_missing"
+    assert code(lambda: set_protection(here.desk, "x", protected=False, by=here.by("pub"))) == "registry_role_missing"
 
 
 def test_an_overlay_is_pinned_onto_the_pack_it_is_for_where_it_is_for(here: Office) -> None:
@@ -109,7 +109,7 @@ def test_an_overlay_is_pinned_onto_the_pack_it_is_for_where_it_is_for(here: Offi
     here.pin("prod", PACK)
     assert code(lambda: here.pin("prod", "ovl.staging@1.0.0")) == "overlay_elsewhere"
     here.pin("staging", "ovl.staging@1.0.0")
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         pins = reader.pins("staging", SUPPORT).pins
     assert [overlay.id for overlay in pins.overlays] == ["ovl.staging"]
     assert pins.base is not None
@@ -125,7 +125,7 @@ def test_a_pack_is_not_pinned_under_an_overlay_that_does_not_apply_to_it(here: O
     gone.append({"at": "/tooling_layer/permissions/0/produces", "value": ["order_lookup"]})
     here.release(version("2.0.0", *gone))
     assert code(lambda: here.pin("staging", "ctxpack.support@2.0.0")) == "overlay_misplaced"
-    unpinned(here.desk, "staging", SUPPORT, "ovl.staging", here.by("ops"))
+    unpin(here.desk, "staging", SUPPORT, "ovl.staging", here.by("ops"))
     here.pin("staging", "ctxpack.support@2.0.0")
 
 
@@ -138,10 +138,10 @@ def test_a_decision_catalog_is_pinned_under_its_own_id(here: Office) -> None:
 def test_unpinning_takes_away_what_is_there_and_nothing_else(here: Office) -> None:
     here.release()
     here.pin("prod", PACK)
-    assert code(lambda: unpinned(here.desk, "prod", "other.pack", None, here.by("ops"))) == "pin_not_found"
-    assert unpinned(here.desk, "prod", SUPPORT, None, here.by("ops")).ref == PackRef.parse(PACK)
+    assert code(lambda: unpin(here.desk, "prod", "other.pack", None, here.by("ops"))) == "pin_not_found"
+    assert unpin(here.desk, "prod", SUPPORT, None, here.by("ops")).ref == PackRef.parse(PACK)
     assert here.base("prod") == "None"
-    assert code(lambda: unpinned(here.desk, "prod", SUPPORT, None, here.by("ops"))) == "pin_not_found"
+    assert code(lambda: unpin(here.desk, "prod", SUPPORT, None, here.by("ops"))) == "pin_not_found"
 
 
 @proves("context-pack:versioning-guidelines:rollback-re-pins")
@@ -149,17 +149,17 @@ def test_a_rollback_pins_the_version_before_again_and_records_how_long_it_took(h
     two_versions(here)
     first = here.pin("prod", PACK)
     here.pin("prod", SECOND)
-    act = rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops", "wrong refunds"))
+    act = roll_back(here.desk, "prod", SUPPORT, None, here.by("ops", "wrong refunds"))
     assert (str(act.ref), str(act.before), act.digest) == (PACK, SECOND, first.digest)
     assert (act.golden, act.deprecated) == ("not_run", False)
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         *_, ended = reader.history(pins_stream("prod", SUPPORT))
     assert isinstance(ended.change, RollbackEnded)
     assert ended.change.milliseconds == act.milliseconds
     assert act.milliseconds
     assert ended.change.rollback == ended.event.seq - 1
     assert here.base("prod") == PACK
-    assert str(rolled_back(here.desk, "prod", SUPPORT, "1.1.0", here.by("ops")).ref) == SECOND  # and back again
+    assert str(roll_back(here.desk, "prod", SUPPORT, "1.1.0", here.by("ops")).ref) == SECOND  # and back again
 
 
 def test_who_rolls_back_once_more_does_not_bring_back_what_was_rolled_back(here: Office) -> None:
@@ -169,23 +169,23 @@ def test_who_rolls_back_once_more_does_not_bring_back_what_was_rolled_back(here:
     for ref in (PACK, SECOND, third):
         here.pin("prod", ref)
     for expected in (SECOND, PACK):
-        assert str(rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops")).ref) == expected
-    assert code(lambda: rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops"))) == "rollback_never_pinned"
+        assert str(roll_back(here.desk, "prod", SUPPORT, None, here.by("ops")).ref) == expected
+    assert code(lambda: roll_back(here.desk, "prod", SUPPORT, None, here.by("ops"))) == "rollback_never_pinned"
     here.pin("prod", third)  # mended, and pinned anew by somebody who means it
     here.pin("prod", SECOND)
-    assert str(rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops")).ref) == str(third)
+    assert str(roll_back(here.desk, "prod", SUPPORT, None, here.by("ops")).ref) == str(third)
 
 
 def test_a_rollback_goes_only_to_what_was_pinned_there(here: Office) -> None:
     two_versions(here)
     here.pin("prod", SECOND)
     here.pin("staging", PACK)
-    for wanted in (None, "1.0.0", "1.1.0"):
+    for number in (None, "1.0.0", "1.1.0"):
         assert (
-            code(lambda wanted=wanted: rolled_back(here.desk, "prod", SUPPORT, wanted, here.by("ops")))
+            code(lambda number=number: roll_back(here.desk, "prod", SUPPORT, number, here.by("ops")))
             == "rollback_never_pinned"
         )
-    assert code(lambda: rolled_back(here.desk, "nowhere", SUPPORT, None, here.by("ops"))) == "rollback_never_pinned"
+    assert code(lambda: roll_back(here.desk, "nowhere", SUPPORT, None, here.by("ops"))) == "rollback_never_pinned"
 
 
 def test_in_an_emergency_a_deprecated_version_will_do_and_a_revoked_one_never(here: Office) -> None:
@@ -193,26 +193,28 @@ def test_in_an_emergency_a_deprecated_version_will_do_and_a_revoked_one_never(he
     third = here.release(version("1.2.0", NARROWER))
     for ref in (PACK, SECOND, third):
         here.pin("prod", ref)
-    withdrawn(here.desk, PackRef.parse(PACK), "deprecated", here.by("pub"))
-    withdrawn(here.desk, PackRef.parse(SECOND), "revoked", here.by("pub"))
-    assert code(lambda: rolled_back(here.desk, "prod", SUPPORT, "1.1.0", here.by("ops"))) == "version_revoked"
-    act = rolled_back(here.desk, "prod", SUPPORT, None, here.by("ops"))
+    withdraw(here.desk, PackRef.parse(PACK), "deprecated", here.by("pub"))
+    withdraw(here.desk, PackRef.parse(SECOND), "revoked", here.by("pub"))
+    assert code(lambda: roll_back(here.desk, "prod", SUPPORT, "1.1.0", here.by("ops"))) == "version_revoked"
+    act = roll_back(here.desk, "prod", SUPPORT, None, here.by("ops"))
     assert (str(act.ref), act.deprecated) == (PACK, True)
 
 
 class Red:
     """Golden cases of which one fails."""
 
-    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> Golden:
-        return Golden(outcome="failed", words=f"{ref} of {len(str(value)) + len(catalogs)}", cases=("refund_3001",))
+    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> GoldenResult:
+        return GoldenResult(
+            outcome="failed", words=f"{ref} of {len(str(value)) + len(catalogs)}", cases=("refund_3001",)
+        )
 
 
 def test_a_red_golden_case_is_told_after_a_rollback_and_does_not_stop_it_but_stops_a_publication(here: Office) -> None:
     two_versions(here)
     here.pin("prod", PACK)
     here.pin("prod", SECOND)
-    red = RegistryDesk(here.desk.keys, golden=Red())
-    act = rolled_back(red, "prod", SUPPORT, None, here.by("ops"))
+    red = RegistrySession(here.desk.keys, golden=Red())
+    act = roll_back(red, "prod", SUPPORT, None, here.by("ops"))
     assert (act.golden, here.base("prod")) == ("failed", PACK)
     acted = here.record(version("1.3.0"))
     here.review_all(str(acted.digest), acted.missing)
@@ -224,7 +226,7 @@ def test_a_red_golden_case_is_told_after_a_rollback_and_does_not_stop_it_but_sto
 class Lost:
     """Golden cases that are gone."""
 
-    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> Golden:
+    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> GoldenResult:
         raise ObjectNotFound(f"the cases of {ref}, of {len(str(value)) + len(catalogs)}")
 
 
@@ -232,9 +234,9 @@ def test_golden_cases_that_cannot_run_do_not_hide_that_the_rollback_is_in_force(
     two_versions(here)
     here.pin("prod", PACK)
     here.pin("prod", SECOND)
-    act = rolled_back(RegistryDesk(here.desk.keys, golden=Lost()), "prod", SUPPORT, None, here.by("ops"))
+    act = roll_back(RegistrySession(here.desk.keys, golden=Lost()), "prod", SUPPORT, None, here.by("ops"))
     assert (act.golden, act.golden_words.partition(":")[0], here.base("prod")) == ("not_run", "object_not_found", PACK)
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         kinds = [event.kind for event in reader.history(pins_stream("prod", SUPPORT))]
     assert kinds[-2:] == ["rolled_back", "rollback_ended"]
 
@@ -245,8 +247,8 @@ class Passed:
     def __init__(self, *, passed: bool = True) -> None:
         self.passed = passed
 
-    def evaluated(self, ref: PackRef, environment: str) -> Evaluated | None:
-        return Evaluated(passed=self.passed, words=f"{ref} in {environment}", report=b'{"report":"evaluation"}')
+    def evaluate(self, ref: PackRef, environment: str) -> EvaluationReport | None:
+        return EvaluationReport(passed=self.passed, words=f"{ref} in {environment}", report=b'{"report":"evaluation"}')
 
 
 class PinsMeanwhile(Passed):
@@ -257,62 +259,62 @@ class PinsMeanwhile(Passed):
         self.here = here
         self.other = ref
 
-    def evaluated(self, ref: PackRef, environment: str) -> Evaluated | None:
+    def evaluate(self, ref: PackRef, environment: str) -> EvaluationReport | None:
         self.here.pin(environment, self.other)
-        return super().evaluated(ref, environment)
+        return super().evaluate(ref, environment)
 
 
 def test_what_is_promoted_is_what_is_pinned_when_it_is_promoted(here: Office) -> None:
     two_versions(here)
     here.pin("prod", PACK)
     here.observe(PackRef.parse(PACK), "prod")
-    desk = RegistryDesk(here.desk.keys, evaluations=PinsMeanwhile(here, SECOND))
-    assert code(lambda: promoted(desk, "prod", SUPPORT, here.by("ops"))) == "stream_conflict"
+    desk = RegistrySession(here.desk.keys, evaluations=PinsMeanwhile(here, SECOND))
+    assert code(lambda: promote(desk, "prod", SUPPORT, here.by("ops"))) == "stream_conflict"
 
 
 @proves("context-pack:lifecycle:promoted-or-rolled-back")
 def test_a_promotion_needs_passed_release_gates_and_no_open_incident(here: Office) -> None:
     ref = here.release()
     by = here.by("ops")
-    assert code(lambda: promoted(here.desk, "prod", SUPPORT, by)) == "pin_not_found"
+    assert code(lambda: promote(here.desk, "prod", SUPPORT, by)) == "pin_not_found"
     here.pin("prod", ref)
-    assert code(lambda: promoted(here.desk, "prod", SUPPORT, by)) == "promotion_not_observed"
+    assert code(lambda: promote(here.desk, "prod", SUPPORT, by)) == "promotion_not_observed"
     here.observe(ref, "prod")
-    assert code(lambda: promoted(here.desk, "prod", SUPPORT, by)) == "promotion_without_evaluation"
+    assert code(lambda: promote(here.desk, "prod", SUPPORT, by)) == "promotion_without_evaluation"
     here.desk.evaluations = Passed(passed=False)
-    assert code(lambda: promoted(here.desk, "prod", SUPPORT, by)) == "promotion_without_evaluation"
+    assert code(lambda: promote(here.desk, "prod", SUPPORT, by)) == "promotion_without_evaluation"
     here.desk.evaluations = Passed()
-    incident_opened(here.desk, ref, "INC-7", by)
-    assert code(lambda: promoted(here.desk, "prod", SUPPORT, by)) == "promotion_incident_open"
-    incident_closed(here.desk, ref, "INC-7", by)
-    promoted(here.desk, "prod", SUPPORT, by)
-    with here.desk.reading() as reader:
+    open_incident(here.desk, ref, "INC-7", by)
+    assert code(lambda: promote(here.desk, "prod", SUPPORT, by)) == "promotion_incident_open"
+    close_incident(here.desk, ref, "INC-7", by)
+    promote(here.desk, "prod", SUPPORT, by)
+    with here.desk.read() as reader:
         kinds = [event.kind for event in reader.history(pins_stream("prod", SUPPORT))]
     assert kinds == ["pinned", "promoted"]
 
 
 def test_an_incident_is_opened_once_and_closed_once(here: Office) -> None:
     ref, by = here.release(), here.by("ops")
-    assert code(lambda: incident_closed(here.desk, ref, "INC-7", by)) == "lifecycle_transition_refused"
-    incident_opened(here.desk, ref, "INC-7", by)
-    assert code(lambda: incident_opened(here.desk, ref, "INC-7", by)) == "lifecycle_transition_refused"
-    assert code(lambda: incident_opened(here.desk, ref, "INC-8", here.by("pub"))) == "registry_role_missing"
+    assert code(lambda: close_incident(here.desk, ref, "INC-7", by)) == "lifecycle_transition_refused"
+    open_incident(here.desk, ref, "INC-7", by)
+    assert code(lambda: open_incident(here.desk, ref, "INC-7", by)) == "lifecycle_transition_refused"
+    assert code(lambda: open_incident(here.desk, ref, "INC-8", here.by("pub"))) == "registry_role_missing"
 
 
 def test_an_alias_leads_to_one_version_at_a_time_and_is_for_people(here: Office) -> None:
     two_versions(here)
     by = here.by("ops")
-    alias_set(here.desk, PackRef.parse(PACK), "stable", by)
+    set_alias(here.desk, PackRef.parse(PACK), "stable", by)
     assert str(here.desk.named_version("ctxpack.support@stable")) == PACK
-    alias_set(here.desk, PackRef.parse(SECOND), "stable", by)
+    set_alias(here.desk, PackRef.parse(SECOND), "stable", by)
     assert str(here.desk.named_version("ctxpack.support@stable")) == SECOND
     assert code(lambda: PackRef.parse("ctxpack.support@stable")) == "pack_ref_unpinned"
-    alias_dropped(here.desk, SUPPORT, "stable", by)
+    drop_alias(here.desk, SUPPORT, "stable", by)
     assert code(lambda: here.desk.named_version("ctxpack.support@stable")) == "alias_not_found"
-    assert code(lambda: alias_dropped(here.desk, SUPPORT, "stable", by)) == "alias_not_found"
-    assert code(lambda: alias_set(here.desk, PackRef(SUPPORT, "9.0.0"), "x", by)) == "version_not_found"
+    assert code(lambda: drop_alias(here.desk, SUPPORT, "stable", by)) == "alias_not_found"
+    assert code(lambda: set_alias(here.desk, PackRef(SUPPORT, "9.0.0"), "x", by)) == "version_not_found"
     for name in ("2.0.0", "9", "", "a b"):
-        assert code(lambda name=name: alias_set(here.desk, PackRef.parse(PACK), name, by)) in {
+        assert code(lambda name=name: set_alias(here.desk, PackRef.parse(PACK), name, by)) in {
             "registry_name_invalid",
             "registry_change_invalid",
         }
@@ -322,7 +324,7 @@ def test_the_name_of_an_environment_names_what_is_pinned_there(here: Office) -> 
     two_versions(here)
     here.pin("prod", PACK)
     assert str(here.desk.named_version("ctxpack.support@prod")) == PACK
-    alias_set(here.desk, PackRef.parse(SECOND), "prod", here.by("ops"))
+    set_alias(here.desk, PackRef.parse(SECOND), "prod", here.by("ops"))
     assert code(lambda: here.desk.named_version("ctxpack.support@prod")) == "alias_ambiguous"
 
 
@@ -336,10 +338,10 @@ def test_what_is_neither_a_version_nor_a_name_is_refused(here: Office, text: str
 def test_every_pin_is_in_the_history_with_who_and_why(here: Office) -> None:
     two_versions(here)
     here.pin("prod", PACK)
-    pinned(here.desk, "prod", PackRef.parse(SECOND), here.by("root", "new redaction"))
-    with here.desk.reading() as reader:
-        told = [
+    pin_version(here.desk, "prod", PackRef.parse(SECOND), here.by("root", "new redaction"))
+    with here.desk.read() as reader:
+        history = [
             (event.kind, event.event.reason, event.by.key_id) for event in reader.history(pins_stream("prod", SUPPORT))
         ]
     ops, root = (key_of(name).public_key.key_id for name in ("ops", "root"))
-    assert told == [("pinned", "as it should be", ops), ("pinned", "new redaction", root)]
+    assert history == [("pinned", "as it should be", ops), ("pinned", "new redaction", root)]

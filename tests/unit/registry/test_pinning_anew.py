@@ -2,11 +2,11 @@
 
 import pytest
 
-from contextplane.app.registry.pins import unpinned
-from contextplane.app.registry.resolve import resolved
-from contextplane.app.registry.view import listed
+from contextplane.app.registry.pins import unpin
+from contextplane.app.registry.resolve import resolve_request
+from contextplane.app.registry.view import list_versions
 from contextplane.model.ids import PackRef
-from contextplane.registry.resolution import Asked
+from contextplane.registry.resolution import ResolveRequest
 from tests.unit.registry.desk import ISSUER, OVERLAY, PACK, Office, code, version
 from tests.unit.registry.releases import HERE
 from tests.unit.trust.world import key_of, revoke
@@ -15,12 +15,12 @@ REF, ON_IT = PackRef.parse(PACK), PackRef.parse("ovl.staging@1.0.0")
 
 
 def run(here: Office) -> object:
-    asked = Asked(refs=(REF,), tenant=ISSUER, environment="staging", purpose="new_traffic")
-    return resolved(here.desk, asked, HERE, max_age=None)
+    request = ResolveRequest(refs=(REF,), tenant=ISSUER, environment="staging", purpose="new_traffic")
+    return resolve_request(here.desk, request, HERE, max_age=None)
 
 
 def doubted(here: Office) -> list[str]:
-    return [str(one.ref) for one in listed(here.desk) if one.doubtful_in]
+    return [str(summary.ref) for summary in list_versions(here.desk) if summary.doubtful_in]
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_after_an_event_of_such_a_key_all_that_is_left_there_is_pinned_anew(here
     here.pin("staging", REF, by="other")
     here.pin("staging", ON_IT, by="other")
     since = here.desk.keys.now
-    unpinned(here.desk, "staging", REF.pack_id, ON_IT.pack_id, here.by("ops"))
+    unpin(here.desk, "staging", REF.pack_id, ON_IT.pack_id, here.by("ops"))
     here.record(version("2.0.0"))
     here.change_keys(revoke(key_of("ops"), since))
     assert code(lambda: run(here)) == "pin_doubtful"

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from contextplane.app.registry.refresh import open_refreshes, refresh_opened, refresh_run
-from contextplane.app.registry.release import withdrawn
+from contextplane.app.registry.refresh import open_refresh, run_refresh, versions_with_open_refresh
+from contextplane.app.registry.release import withdraw
 from contextplane.authoring.artifacts import LAWS_OF
-from contextplane.authoring.finding import Finding, Severity
 from contextplane.authoring.gates.table import Report
+from contextplane.authoring.law import Finding, Severity
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import Json
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.events import GoldenOutcome, RefreshReported, RefreshRequired, Trigger
-from contextplane.registry.refresh import ACTIONS, REQUIRED, ran
-from contextplane.registry.reports import Golden
+from contextplane.registry.refresh import ACTIONS, REQUIRED_ACTIONS, action_result
+from contextplane.registry.reports import GoldenResult
 from contextplane.registry.streams import version_stream
-from contextplane.registry.writer import Planned
+from contextplane.registry.writer import PlannedChange
 from contextplane.testing.proofs import proves
 from tests.unit.authoring.packs import ENVIRONMENT
 from tests.unit.registry.desk import CATALOG, ISSUER, NARROWER, PACK, Office, code, version
@@ -55,14 +55,14 @@ def test_a_trigger_opens_the_actions_of_the_contract_for_the_packs_concerned(
 ) -> None:
     here.release()
     if trigger != "DECISION_CATALOG_UPDATED":
-        assert refresh_opened(here.desk, trigger, "something else", here.by("pub")).opened == ()
-    opened = refresh_opened(here.desk, trigger, dependency, here.by("pub"))
+        assert open_refresh(here.desk, trigger, "something else", here.by("pub")).opened == ()
+    opened = open_refresh(here.desk, trigger, dependency, here.by("pub"))
     assert opened.opened == (REF,)
-    (state,) = open_refreshes(here.desk)
+    (state,) = versions_with_open_refresh(here.desk)
     assert [(open_refresh.trigger, list(open_refresh.outstanding)) for open_refresh in state.open_refreshes] == [
         (trigger, actions)
     ]
-    again = refresh_opened(here.desk, trigger, dependency, here.by("pub"))
+    again = open_refresh(here.desk, trigger, dependency, here.by("pub"))
     assert (again.opened, again.before) == ((), (REF,))
 
 
@@ -71,38 +71,38 @@ def test_every_version_in_use_that_depends_on_it_is_marked_and_no_other(here: Of
     here.release()
     second = here.release(version("1.1.0", NARROWER))
     third = here.release(version("1.2.0", NARROWER))
-    withdrawn(here.desk, second, "deprecated", here.by("pub"))
-    opened = refresh_opened(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
+    withdraw(here.desk, second, "deprecated", here.by("pub"))
+    opened = open_refresh(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
     assert opened.opened == (REF, third)
 
 
 def test_what_is_not_this_keys_to_say_is_named_and_left(here: Office) -> None:
     here.release()
     here.trust("gpub", "publisher", issuer="globex")
-    opened = refresh_opened(here.desk, "MODEL_CONFIG_UPDATED", "*", here.by("gpub"))
+    opened = open_refresh(here.desk, "MODEL_CONFIG_UPDATED", "*", here.by("gpub"))
     assert (opened.opened, opened.left) == ((), (REF,))
 
 
 def test_a_refresh_closes_when_every_action_ran_and_passed_and_its_reports_are_stored(here: Office) -> None:
     here.release()
-    refresh_opened(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
+    open_refresh(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
     assert code(lambda: here.pin("prod", REF)) == "refresh_open"
-    outcomes = refresh_run(here.desk, REF, here.by("pub"))
+    outcomes = run_refresh(here.desk, REF, here.by("pub"))
     assert [(outcome.action, outcome.passed) for outcome in outcomes] == [
         ("tool_schema_validation", True),
         ("arg_constraint_tests", True),
     ]
-    assert open_refreshes(here.desk) == ()
+    assert versions_with_open_refresh(here.desk) == ()
     here.pin("prod", REF)
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         changes = [event.change for event in reader.history(version_stream(REF))]
     reports = [change.report for change in changes if isinstance(change, RefreshReported)]
-    told = [json.loads(here.desk.platform.objects.get(Digest.parse(report))) for report in reports]
-    assert [(one["action"], one["passed"], one["ref"]) for one in told] == [
+    documents = [json.loads(here.desk.platform.objects.get(Digest.parse(report))) for report in reports]
+    assert [(document["action"], document["passed"], document["ref"]) for document in documents] == [
         ("tool_schema_validation", True, PACK),
         ("arg_constraint_tests", True, PACK),
     ]
-    assert code(lambda: refresh_run(here.desk, REF, here.by("pub"))) == "refresh_not_found"
+    assert code(lambda: run_refresh(here.desk, REF, here.by("pub"))) == "refresh_not_found"
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_what_cannot_run_yet_keeps_a_refresh_open_and_says_why(
     here: Office, trigger: Trigger, dependency: str, done: set[str], waits: set[str]
 ) -> None:
     here.release()
-    refresh_opened(here.desk, trigger, dependency, here.by("pub"))
-    outcomes = refresh_run(here.desk, REF, here.by("pub"), ENVIRONMENT)
+    open_refresh(here.desk, trigger, dependency, here.by("pub"))
+    outcomes = run_refresh(here.desk, REF, here.by("pub"), ENVIRONMENT)
     assert {outcome.action for outcome in outcomes if outcome.passed} == done
     assert {outcome.action for outcome in outcomes if outcome.passed is None} == waits
     assert all(outcome.words for outcome in outcomes if outcome.passed is None)
-    (state,) = open_refreshes(here.desk)
+    (state,) = versions_with_open_refresh(here.desk)
     assert set(state.open_refreshes[0].outstanding) == waits
     assert code(lambda: here.pin("prod", REF)) == "refresh_open"
 
@@ -140,18 +140,20 @@ class Cases:
     def __init__(self, outcome: GoldenOutcome) -> None:
         self.outcome = outcome
 
-    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> Golden:
-        return Golden(outcome=self.outcome, words=f"{ref}: {len(str(value)) + len(catalogs)}", cases=("refund_3001",))
+    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> GoldenResult:
+        return GoldenResult(
+            outcome=self.outcome, words=f"{ref}: {len(str(value)) + len(catalogs)}", cases=("refund_3001",)
+        )
 
 
 def test_golden_cases_close_a_refresh_when_they_pass_and_not_before(here: Office) -> None:
     here.release()
-    refresh_opened(here.desk, "MODEL_CONFIG_UPDATED", "*", here.by("pub"))
-    for outcome, told in (("not_run", None), ("failed", False), ("passed", True)):
+    open_refresh(here.desk, "MODEL_CONFIG_UPDATED", "*", here.by("pub"))
+    for outcome, expected in (("not_run", None), ("failed", False), ("passed", True)):
         here.desk.golden = Cases(outcome)  # type: ignore[arg-type]
-        (one,) = refresh_run(here.desk, REF, here.by("pub"))
-        assert (one.action, one.passed) == ("representative_replay", told)
-        assert (open_refreshes(here.desk) == ()) is (told is True)
+        (result,) = run_refresh(here.desk, REF, here.by("pub"))
+        assert (result.action, result.passed) == ("representative_replay", expected)
+        assert (versions_with_open_refresh(here.desk) == ()) is (expected is True)
 
 
 def test_a_changed_catalog_is_checked_together_with_the_pack(here: Office) -> None:
@@ -159,42 +161,42 @@ def test_a_changed_catalog_is_checked_together_with_the_pack(here: Office) -> No
     spec = {**EXAMPLE_SPEC, "allowed_outcomes": ["approved", "denied"]}
     catalog = {**CATALOG, "decision_specs": [*CATALOG["decision_specs"], spec]}
     ref = here.release(catalog)
-    opened = refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", str(ref), here.by("pub"))
+    opened = open_refresh(here.desk, "DECISION_CATALOG_UPDATED", str(ref), here.by("pub"))
     assert opened.opened == (REF,)
-    outcomes = refresh_run(here.desk, REF, here.by("pub"))
+    outcomes = run_refresh(here.desk, REF, here.by("pub"))
     assert {outcome.passed for outcome in outcomes} == {False}
     assert all(outcome.words.startswith("merge_conflict") for outcome in outcomes)
-    (state,) = open_refreshes(here.desk)
-    assert state.open_refreshes[0].outstanding == REQUIRED["DECISION_CATALOG_UPDATED"]
+    (state,) = versions_with_open_refresh(here.desk)
+    assert state.open_refreshes[0].outstanding == REQUIRED_ACTIONS["DECISION_CATALOG_UPDATED"]
 
 
 def test_a_catalog_that_changed_is_named_by_its_version(here: Office) -> None:
     here.release()
     by = here.by("pub")
-    assert code(lambda: refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", "catalog", by)) == "pack_ref_unpinned"
-    assert code(lambda: refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", "c@1.0.0", by)) == "version_not_found"
-    assert code(lambda: refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", PACK, by)) == "refresh_not_found"
+    assert code(lambda: open_refresh(here.desk, "DECISION_CATALOG_UPDATED", "catalog", by)) == "pack_ref_unpinned"
+    assert code(lambda: open_refresh(here.desk, "DECISION_CATALOG_UPDATED", "c@1.0.0", by)) == "version_not_found"
+    assert code(lambda: open_refresh(here.desk, "DECISION_CATALOG_UPDATED", PACK, by)) == "refresh_not_found"
 
 
 def test_only_a_publisher_of_the_issuer_reports_on_a_refresh(here: Office) -> None:
     here.release()
-    refresh_opened(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
-    assert code(lambda: refresh_run(here.desk, REF, here.by("ops"))) == "registry_role_missing"
+    open_refresh(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
+    assert code(lambda: run_refresh(here.desk, REF, here.by("ops"))) == "registry_role_missing"
 
 
 @pytest.mark.parametrize(("severity", "passed"), [("error", False), ("unknown", False), ("warning", True)])
 def test_what_cannot_be_told_is_no_pass(severity: Severity, passed: bool) -> None:  # noqa: FBT001
     finding = Finding(gate="policy", code="fact_unknown", severity=severity, at="/x", cause="so", cure="mend it")
-    result = ran("policy_lint", Report(findings=(finding,)))
+    result = action_result("policy_lint", Report(findings=(finding,)))
     assert result is not None
     assert (result.passed, result.findings) == (passed, (finding,))
-    other = ran("consent_checks", Report(findings=(finding,)))
+    other = action_result("consent_checks", Report(findings=(finding,)))
     assert other is not None
     assert (other.passed, other.findings) == (True, ())
 
 
 def test_every_action_is_known_and_made_of_laws_that_there_are() -> None:
-    named = {action for actions in REQUIRED.values() for action in actions}
+    named = {action for actions in REQUIRED_ACTIONS.values() for action in actions}
     assert named == set(ACTIONS)
     for action in ACTIONS.values():
         assert set(action.laws) <= LAWS
@@ -204,10 +206,10 @@ def test_every_action_is_known_and_made_of_laws_that_there_are() -> None:
 
 def test_an_action_that_nobody_here_knows_keeps_a_refresh_open_and_the_others_run(here: Office) -> None:
     ref = here.release()
-    asked = RefreshRequired(trigger="MEMORY_POLICY_UPDATED", dependency=ISSUER, actions=("dance", "consent_checks"))
-    here.desk.act(key_of("pub"), [Planned(stream=version_stream(ref), change=asked, reason="why not")])
-    outcomes = refresh_run(here.desk, ref, here.by("pub"), ENVIRONMENT)
+    request = RefreshRequired(trigger="MEMORY_POLICY_UPDATED", dependency=ISSUER, actions=("dance", "consent_checks"))
+    here.desk.act(key_of("pub"), [PlannedChange(stream=version_stream(ref), change=request, reason="why not")])
+    outcomes = run_refresh(here.desk, ref, here.by("pub"), ENVIRONMENT)
     assert [(outcome.action, outcome.passed) for outcome in outcomes] == [("dance", None), ("consent_checks", True)]
     assert "does not know" in outcomes[0].words
-    (waiting,) = open_refreshes(here.desk)
+    (waiting,) = versions_with_open_refresh(here.desk)
     assert waiting.open_refreshes[0].outstanding == ("dance",)

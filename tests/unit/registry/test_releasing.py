@@ -5,15 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.registry.release import judged_now, published, withdrawn
-from contextplane.authoring.environment import Surroundings
+from contextplane.app.registry.release import publish, run_gates, withdraw
+from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.artifact_state import FOUR
+from contextplane.registry.artifact_state import REVIEW_ROLES
 from contextplane.registry.events import Published, Signed
-from contextplane.registry.publish import Release, publish
-from contextplane.registry.reports import Golden
+from contextplane.registry.publish import Release
+from contextplane.registry.publish import publish as publish_release
+from contextplane.registry.reports import GoldenResult
 from contextplane.registry.streams import artifact_stream, version_stream
-from contextplane.registry.writer import Planned
+from contextplane.registry.writer import PlannedChange
 from contextplane.testing.proofs import proves
 from contextplane.trust.dsse import Statement
 from contextplane.trust.keyring import ThresholdChange
@@ -122,7 +123,7 @@ def test_a_signature_under_another_name_or_as_another_kind_is_not_published(here
     here.review_all(str(acted.digest))
     envelope = sign(Statement(name=name, kind=kind, issuer=ISSUER, digest=acted.digest), key_of("pub"))
     change = Signed(envelope=str(Digest.of(envelope)), threshold=1)
-    planned = Planned(stream=artifact_stream(acted.digest), change=change, reason="signed as something else")
+    planned = PlannedChange(stream=artifact_stream(acted.digest), change=change, reason="signed as something else")
     here.desk.act(key_of("pub"), [planned], [envelope])
     assert code(lambda: here.publish(str(acted.digest))) == "statement_subject_mismatch"
 
@@ -156,7 +157,7 @@ def test_other_bytes_under_a_published_name_are_refused_for_ever_and_the_same_by
     assert here.streams() == before
     for how in (None, "deprecated", "revoked"):
         if how is not None:
-            withdrawn(here.desk, ref, how, here.by("pub"))
+            withdraw(here.desk, ref, how, here.by("pub"))
         assert code(lambda: here.publish(other)) == "version_taken"
         assert code(lambda: here.record(version("1.0.0", NARROWER))) == "version_taken"
         assert here.publish(digest).appended is None
@@ -167,13 +168,14 @@ def test_other_bytes_under_a_published_name_are_refused_for_ever_and_the_same_by
 @proves("context-pack:structure:contract-meta")
 def test_a_published_entry_tells_what_it_stands_on(here: Office) -> None:
     ref = here.release()
-    with here.desk.reading() as reader:
-        (happened,) = reader.history(version_stream(ref))
-    change = happened.change
+    with here.desk.read() as reader:
+        (verified,) = reader.history(version_stream(ref))
+    change = verified.change
     assert isinstance(change, Published)
     assert (change.issuer, change.kind, change.golden, change.after) == (ISSUER, "context_pack", "not_run", "")
     assert {approval.role: approval.by for approval in change.approvals} == {
-        role: key_of(name).public_key.key_id for name, role in zip(("arch", "sec", "dat", "eva"), FOUR, strict=True)
+        role: key_of(name).public_key.key_id
+        for name, role in zip(("arch", "sec", "dat", "eva"), REVIEW_ROLES, strict=True)
     }
     report: Any = msgspec.json.decode(here.desk.platform.objects.get(Digest.parse(change.report)))
     assert (report["passed"], report["ref"], report["digest"]) == (True, PACK, change.digest)
@@ -189,10 +191,10 @@ def test_all_gates_run_again_when_it_is_published(here: Office) -> None:
     here.review_all(str(acted.digest))
     here.sign(str(acted.digest))
     before = here.streams()
-    elsewhere = Surroundings(endpoints=("internal://something_else",))
-    assert code(lambda: published(here.desk, PACK, here.by("pub"), elsewhere)) == "publish_gates_failed"
+    elsewhere = EnvironmentDescription(endpoints=("internal://something_else",))
+    assert code(lambda: publish(here.desk, PACK, here.by("pub"), elsewhere)) == "publish_gates_failed"
     assert here.streams() == before
-    assert published(here.desk, PACK, here.by("pub"), ENVIRONMENT).stage == "published"
+    assert publish(here.desk, PACK, here.by("pub"), ENVIRONMENT).stage == "published"
 
 
 def test_a_number_that_promises_too_little_is_refused(here: Office) -> None:
@@ -213,22 +215,21 @@ def test_a_fix_of_an_older_line_is_compared_with_that_line(here: Office) -> None
 @proves("context-pack:lifecycle:revoked-retained")
 def test_deprecating_and_revoking_change_the_state_and_not_a_byte(here: Office) -> None:
     ref = here.release()
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         digest = reader.version(ref).digest
     for how in ("deprecated", "revoked"):
-        assert code(lambda how=how: withdrawn(here.desk, ref, how, here.by("ops"))) == "registry_role_missing"
-        withdrawn(here.desk, ref, how, here.by("pub", f"{how} for a reason"))
-        assert withdrawn(here.desk, ref, how, here.by("pub")).appended is None
-        with here.desk.reading() as reader:
+        assert code(lambda how=how: withdraw(here.desk, ref, how, here.by("ops"))) == "registry_role_missing"
+        withdraw(here.desk, ref, how, here.by("pub", f"{how} for a reason"))
+        assert withdraw(here.desk, ref, how, here.by("pub")).appended is None
+        with here.desk.read() as reader:
             state = reader.version(ref)
         assert (state.stage, state.digest, state.reason) == (how, digest, f"{how} for a reason")
         assert state.serves("replay")
         assert not state.serves("new_traffic")
         assert here.desk.artifact(digest).ref == ref
-    assert code(lambda: withdrawn(here.desk, ref, "deprecated", here.by("pub"))) == "lifecycle_transition_refused"
+    assert code(lambda: withdraw(here.desk, ref, "deprecated", here.by("pub"))) == "lifecycle_transition_refused"
     assert (
-        code(lambda: withdrawn(here.desk, PackRef("no.pack", "1.0.0"), "revoked", here.by("pub")))
-        == "version_not_found"
+        code(lambda: withdraw(here.desk, PackRef("no.pack", "1.0.0"), "revoked", here.by("pub"))) == "version_not_found"
     )
 
 
@@ -256,18 +257,18 @@ def test_a_release_is_compared_with_what_is_before_it_when_it_is_published(here:
     acted = here.record(version("3.0.0"))
     here.review_all(str(acted.digest), acted.missing)
     here.sign(str(acted.digest))
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         state = reader.artifact(acted.digest)
     artifact = here.desk.artifact(acted.digest)
     release = Release(
         artifact=artifact,
         envelope=here.desk.platform.objects.get(Digest.parse(state.envelope)),
-        report=judged_now(here.desk, artifact),
-        golden=Golden(outcome="not_run", words="none"),
+        report=run_gates(here.desk, artifact),
+        golden=GoldenResult(outcome="not_run", words="none"),
     )
     here.release()
-    with here.desk.writing(key_of("pub"), [release.report_data]) as writer:
-        assert code(lambda: publish(writer, release, "late")) == "stream_conflict"
+    with here.desk.write(key_of("pub"), [release.report_data]) as writer:
+        assert code(lambda: publish_release(writer, release, "late")) == "stream_conflict"
     assert here.publish(str(acted.digest)).stage == "published"
 
 

@@ -92,8 +92,8 @@ def test_an_issuer_that_may_not_publish_for_a_tenant_any_more_did_so_then() -> N
     assert registry.resolve(tenant="tenant_globex", purpose="replay").marks == ()
     granted(registry)
     assert registry.ends(tenant="tenant_globex") == "issuer_not_for_tenant"
-    found = registry.resolve(tenant="tenant_globex", purpose="replay")
-    assert found.marks == (f"{PACK}: of an issuer that may not publish for this tenant now",)
+    resolution = registry.resolve(tenant="tenant_globex", purpose="replay")
+    assert resolution.marks == (f"{PACK}: of an issuer that may not publish for this tenant now",)
     assert registry.ends(purpose="replay") == "tenant_mismatch"
 
 

@@ -11,11 +11,11 @@ from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.registry.events import Deprecated, Drafted, Revoked
-from contextplane.registry.log import Entry, entry_body
+from contextplane.registry.log import LogEntry, entry_body
 from contextplane.registry.streams import artifact_stream
-from contextplane.registry.writer import Planned
-from contextplane.trust.compatibility import Present
-from contextplane.trust.dsse import IN_TOTO, Statement, sealed
+from contextplane.registry.writer import PlannedChange
+from contextplane.trust.compatibility import RuntimeCapabilities
+from contextplane.trust.dsse import IN_TOTO, Statement, make_envelope
 from contextplane.trust.merkle import leaf_hash, verify_inclusion
 from contextplane.trust.tenancy import tenant_role
 from contextplane.trust.verify import sign
@@ -36,27 +36,27 @@ NEXT = with_changes([{"at": "/pack_meta/pack_version", "value": "2.0.0"}])
     "context-pack:structure:contract-meta",
 )
 def test_the_full_example_is_resolved_by_its_reference_with_all_that_proves_it() -> None:
-    found = Releases().with_example().resolve()
-    (used,) = found.packs
-    assert (str(used.ref), used.kind, used.digest) == (
+    resolution = Releases().with_example().resolve()
+    (pack,) = resolution.packs
+    assert (str(pack.ref), pack.kind, pack.digest) == (
         "ctxpack.support@1.0.0",
         "context_pack",
         Digest.of(canonical(EXAMPLE)),
     )
-    assert used.signed_by == (key_of("signer").public_key.key_id,)
-    assert found.view == msgspec.convert(EXAMPLE, ContextPack)
-    assert found.view.pack_meta.tenant.tenant_id == TENANT
-    assert (found.value, found.overlays, found.marks, found.ttl_seconds) == (EXAMPLE, (), (), 86400)
-    artifact = artifact_stream(used.digest)
+    assert pack.signed_by == (key_of("signer").public_key.key_id,)
+    assert resolution.view == msgspec.convert(EXAMPLE, ContextPack)
+    assert resolution.view.pack_meta.tenant.tenant_id == TENANT
+    assert (resolution.value, resolution.overlays, resolution.marks, resolution.ttl_seconds) == (EXAMPLE, (), (), 86400)
+    artifact = artifact_stream(pack.digest)
     streams = [artifact] * 7 + ["registry/version/ctxpack.support@1.0.0", "registry/pins/prod/ctxpack.support"]
-    assert [event.stream for event in found.proof.events] == streams
-    assert [event.seq for event in found.proof.events] == [1, 2, 3, 4, 5, 6, 7, 1, 1]
+    assert [event.stream for event in resolution.proof.events] == streams
+    assert [event.seq for event in resolution.proof.events] == [1, 2, 3, 4, 5, 6, 7, 1, 1]
 
 
 def test_the_proof_can_be_checked_by_anybody_who_has_the_checkpoint() -> None:
     proof = Releases().with_example().resolve().proof
     for event in proof.events:
-        leaf = leaf_hash(entry_body(Entry(event=event.event, seq=event.seq, stream=event.stream)))
+        leaf = leaf_hash(entry_body(LogEntry(event=event.event, seq=event.seq, stream=event.stream)))
         verify_inclusion(leaf, event.entry, proof.checkpoint.size, root=proof.checkpoint.root, proof=event.path)
     assert proof.checkpoint.text.encode() in proof.note
 
@@ -68,23 +68,26 @@ def test_catalogs_and_overlays_take_part_in_their_order_and_are_in_the_lineage()
     early = {**msgspec.to_builtins(overlay(NARROWING[300])), "environment": "prod", "overlay_id": "ov.b", "order": 1}
     registry.with_overlay(late)
     registry.with_overlay(early)
-    found = registry.resolve(PACK, catalog)
+    resolution = registry.resolve(PACK, catalog)
     names = ["ctxpack.support@1.0.0", "decision-catalog.support@2.1.0", "ov.b@1.0.0", "ov.a@1.0.0"]
-    assert [str(one.ref) for one in found.lineage] == names
-    assert [overlay.digest for overlay in found.overlays] == [Digest.of(canonical(early)), Digest.of(canonical(late))]
-    assert [decision_spec.decision_key for decision_spec in found.view.decision_layer.decision_specs] == [
+    assert [str(document.ref) for document in resolution.lineage] == names
+    assert [overlay.digest for overlay in resolution.overlays] == [
+        Digest.of(canonical(early)),
+        Digest.of(canonical(late)),
+    ]
+    assert [decision_spec.decision_key for decision_spec in resolution.view.decision_layer.decision_specs] == [
         "support.refund.execute",
         "support.refund.review",
     ]
-    assert {overlay.overlay for overlay in found.applied} == {"ov.a@1.0.0", "ov.b@1.0.0"}
-    assert msgspec.convert(found.value, ContextPack) == found.view != msgspec.convert(EXAMPLE, ContextPack)
+    assert {overlay.overlay for overlay in resolution.applied} == {"ov.a@1.0.0", "ov.b@1.0.0"}
+    assert msgspec.convert(resolution.value, ContextPack) == resolution.view != msgspec.convert(EXAMPLE, ContextPack)
 
 
 # --- (1) to (6): the envelope and who signed it -----------------------------------------------------------------------
 
 
 def other_type(statement: Statement) -> bytes:
-    return sealed("application/vnd.contextplane.keyring+json", statement.to_bytes(), key_of("signer")).to_bytes()
+    return make_envelope("application/vnd.contextplane.keyring+json", statement.to_bytes(), key_of("signer")).to_bytes()
 
 
 def about_other_bytes(statement: Statement) -> bytes:
@@ -107,7 +110,7 @@ def spoiled(statement: Statement) -> bytes:
     [
         (lambda _: b"{}", "envelope_invalid"),
         (other_type, "envelope_payload_type_wrong"),
-        (lambda _: sealed(IN_TOTO, b"{}", key_of("signer")).to_bytes(), "statement_invalid"),
+        (lambda _: make_envelope(IN_TOTO, b"{}", key_of("signer")).to_bytes(), "statement_invalid"),
         (about_other_bytes, "statement_digest_mismatch"),
         (of_other_issuer, "statement_issuer_mismatch"),
         (envelope_of(), "signature_missing"),
@@ -158,7 +161,7 @@ def test_a_key_revoked_from_a_time_after_publication_spoils_nothing_and_from_bef
 
 def test_bytes_that_are_not_those_that_were_published_are_refused() -> None:
     registry = Releases().with_example()
-    bend: Callable[[Any], Any] = lambda shelf: Bent(shelf, object=lambda data: data + b" ")  # noqa: E731
+    bend: Callable[[Any], Any] = lambda snapshot: Bent(snapshot, object=lambda data: data + b" ")  # noqa: E731
     assert registry.ends(bend=bend) == "artifact_mismatch"
     registry.kept.clear()
     assert registry.ends() == "object_not_found"
@@ -173,7 +176,7 @@ def test_the_registry_has_the_issuer_on_record_and_a_pack_without_one_is_none() 
     assert published.issuer == EXAMPLE["contract_meta"]["issuer"] == TENANT
     nobodys = with_changes([{"at": "/contract_meta/issuer"}])
     assert [finding.code for finding in judge("context_pack", nobodys).findings] == ["schema_part_missing"]
-    bend: Callable[[Any], Any] = lambda shelf: Bent(shelf, object=lambda _: canonical(nobodys))  # noqa: E731
+    bend: Callable[[Any], Any] = lambda snapshot: Bent(snapshot, object=lambda _: canonical(nobodys))  # noqa: E731
     assert registry.ends(bend=bend) == "artifact_mismatch"
 
 
@@ -247,7 +250,7 @@ def test_a_draft_and_a_version_that_never_was_are_not_resolved() -> None:
     data = canonical(EXAMPLE)
     change = Drafted(kind="context_pack", id=PACK.pack_id, version=PACK.version, issuer=TENANT)
     registry.act(
-        "author", Planned(stream=artifact_stream(Digest.of(data)), change=change, reason="new"), objects=(data,)
+        "author", PlannedChange(stream=artifact_stream(Digest.of(data)), change=change, reason="new"), objects=(data,)
     )
     registry.kept[Digest.of(data)] = data
     assert registry.ends() == registry.ends(purpose="replay") == "version_not_found"
@@ -276,9 +279,9 @@ def test_a_revoked_version_is_blocked_with_its_reason_and_kept_for_replay_with_a
     with pytest.raises(Exception, match="as it should be") as refused:
         registry.resolve()
     assert refused.value.code == "version_revoked"  # type: ignore[attr-defined]
-    found = registry.resolve(purpose="replay")
-    assert found.marks == ("ctxpack.support@1.0.0: revoked, for replay only",)
-    assert found.value == EXAMPLE
+    resolution = registry.resolve(purpose="replay")
+    assert resolution.marks == ("ctxpack.support@1.0.0: revoked, for replay only",)
+    assert resolution.value == EXAMPLE
 
 
 def test_what_a_key_published_that_was_not_to_be_trusted_takes_no_new_traffic_and_is_marked() -> None:
@@ -297,14 +300,20 @@ def test_what_a_key_published_that_was_not_to_be_trusted_takes_no_new_traffic_an
     "context-pack:contract-meta:old-runtime-fails-closed", "context-pack:versioning-guidelines:runtime-compatibility"
 )
 @pytest.mark.parametrize(
-    ("present", "expected"),
+    ("capabilities", "expected"),
     [
         (HERE, "ok"),
-        (Present(), "ontology_missing"),
-        (Present(ontologies=("ont.support@1.0.1",)), "ontology_missing"),
+        (RuntimeCapabilities(), "ontology_missing"),
+        (RuntimeCapabilities(ontologies=("ont.support@1.0.1",)), "ontology_missing"),
         (msgspec.structs.replace(HERE, runtime="0.9.0"), "runtime_too_old"),
     ],
 )
-def test_a_runtime_without_what_the_pack_requires_gets_nothing(present: Present, expected: str) -> None:
+def test_a_runtime_without_what_the_pack_requires_gets_nothing(
+    capabilities: RuntimeCapabilities, expected: str
+) -> None:
     registry = Releases().with_example()
-    assert registry.ends(present=present) == registry.ends(present=present, purpose="replay") == expected
+    assert (
+        registry.ends(capabilities=capabilities)
+        == registry.ends(capabilities=capabilities, purpose="replay")
+        == expected
+    )

@@ -2,12 +2,11 @@
 
 import re
 
-import pytest
-
 from contextplane.registry import admit, merge, resolve
 from contextplane.trust import compatibility, tenancy
 from docs.generate import error_classes
 from tests.spec.manifest import ROOT
+from tests.support.cases import cases
 
 PAGE = (ROOT / "docs" / "resolving.md").read_text(encoding="utf-8")
 NAMED = {
@@ -26,12 +25,12 @@ def test_every_code_on_the_page_is_one_of_an_error() -> None:
     assert len(NAMED) > 25
 
 
-@pytest.mark.parametrize("code", [code for code in OWN if code != "reference_of_wrong_kind"])
+@cases("code", [code for code in OWN if code != "reference_of_wrong_kind"])
 def test_every_refusal_of_a_resolution_is_on_the_page(code: str) -> None:
     assert f"`{code}`" in PAGE
 
 
-@pytest.mark.parametrize("code", OWN)
+@cases("code", OWN)
 def test_every_refusal_of_a_resolution_is_reached_by_a_case(code: str) -> None:
     tests = [
         *(ROOT / "tests" / "unit" / "registry").glob("test_*.py"),

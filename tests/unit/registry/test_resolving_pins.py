@@ -9,9 +9,9 @@ import pytest
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.registry.events import Deprecated, Pins, Revoked, Unpinned
-from contextplane.registry.log import Standing
+from contextplane.registry.log import VerifiedCheckpoint
 from contextplane.registry.streams import pins_stream
-from contextplane.registry.writer import Planned
+from contextplane.registry.writer import PlannedChange
 from contextplane.trust.checkpoint import Checkpoint
 from tests.spec.manifest import proves
 from tests.unit.authoring.changes import WIDENING, overlay
@@ -40,7 +40,7 @@ def test_new_traffic_gets_only_what_its_environment_pins_and_replay_needs_no_pin
     registry.pin_here(OTHER)
     assert (registry.ends(), registry.ends(OTHER)) == ("not_pinned", "ok")
     change = Unpinned(id=OTHER.pack_id, version=OTHER.version, pins=Pins())
-    registry.act("ops", Planned(stream=pins_stream("prod", OTHER.pack_id), change=change, reason="stop"))
+    registry.act("ops", PlannedChange(stream=pins_stream("prod", OTHER.pack_id), change=change, reason="stop"))
     assert registry.ends(OTHER) == "not_pinned"
 
 
@@ -171,13 +171,13 @@ def checkpoint_of(registry: Releases) -> Checkpoint:
     return registry.resolve().proof.checkpoint
 
 
-def with_root(standing: Standing) -> Standing:
-    spoiled = msgspec.structs.replace(standing.checkpoint, root=bytes(32))
-    return msgspec.structs.replace(standing, checkpoint=spoiled)
+def with_root(newest: VerifiedCheckpoint) -> VerifiedCheckpoint:
+    spoiled = msgspec.structs.replace(newest.checkpoint, root=bytes(32))
+    return msgspec.structs.replace(newest, checkpoint=spoiled)
 
 
-def shorter(standing: Standing) -> Standing:
-    return msgspec.structs.replace(standing, checkpoint=msgspec.structs.replace(standing.checkpoint, size=1))
+def shorter(newest: VerifiedCheckpoint) -> VerifiedCheckpoint:
+    return msgspec.structs.replace(newest, checkpoint=msgspec.structs.replace(newest.checkpoint, size=1))
 
 
 @pytest.mark.parametrize(
@@ -186,15 +186,15 @@ def shorter(standing: Standing) -> Standing:
         ({"inclusion": lambda path: path[1:]}, "inclusion_not_proved"),
         ({"inclusion": lambda path: (*path, bytes(32))}, "inclusion_not_proved"),
         ({"inclusion": lambda path: (bytes(32), *path[1:])}, "inclusion_not_proved"),
-        ({"standing": with_root}, "inclusion_not_proved"),
-        ({"standing": shorter}, "inclusion_not_proved"),
-        ({"standing": lambda _: None}, "checkpoint_missing"),
+        ({"newest": with_root}, "inclusion_not_proved"),
+        ({"newest": shorter}, "inclusion_not_proved"),
+        ({"newest": lambda _: None}, "checkpoint_missing"),
         ({"history": lambda events: events[1:]}, "version_not_found"),
     ],
 )
 def test_what_is_not_in_the_log_is_not_believed(answers: dict[str, Any], expected: str) -> None:
     registry = Releases().with_example()
-    assert registry.ends(bend=lambda shelf: Bent(shelf, **answers)) == expected
+    assert registry.ends(bend=lambda snapshot: Bent(snapshot, **answers)) == expected
 
 
 def test_a_log_that_goes_on_is_followed_and_the_checkpoint_is_there_to_be_remembered() -> None:
@@ -226,7 +226,7 @@ def test_a_proof_of_consistency_is_asked_for_and_checked() -> None:
     registry = Releases().with_example()
     seen = checkpoint_of(registry)
     registry.release(NEXT)
-    bend: Callable[[Any], Any] = lambda shelf: Bent(shelf, consistency=lambda path: path[1:])  # noqa: E731
+    bend: Callable[[Any], Any] = lambda snapshot: Bent(snapshot, consistency=lambda path: path[1:])  # noqa: E731
     assert registry.ends(seen=seen, bend=bend) == "log_rewritten"
 
 

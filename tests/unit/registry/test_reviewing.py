@@ -2,11 +2,11 @@
 
 import pytest
 
-from contextplane.app.registry.audit import verified
-from contextplane.app.registry.resolve import resolved
-from contextplane.registry.resolution import Asked
+from contextplane.app.registry.audit import audit_registry
+from contextplane.app.registry.resolve import resolve_request
+from contextplane.registry.resolution import ResolveRequest
 from contextplane.testing.proofs import proves
-from contextplane.trust.dsse import encoded
+from contextplane.trust.dsse import encode_base64
 from contextplane.trust.keyring import KeyRotation
 from tests.unit.registry.desk import ISSUER, NARROWER, Office, code, version
 from tests.unit.registry.releases import HERE
@@ -18,7 +18,7 @@ WIDER = {"at": "/decision_layer/decision_specs/0/allowed_outcomes/-", "value": "
 def rotate(here: Office, old: str, new: str) -> None:
     """Somebody has a new key."""
     now = here.desk.keys.now
-    raw = encoded(key_of(new).public_key.raw)
+    raw = encode_base64(key_of(new).public_key.raw)
     here.change_keys(KeyRotation(old=key_of(old).public_key.key_id, key=raw, valid_from=str(now), old_until=str(now)))
 
 
@@ -27,7 +27,7 @@ def rotate(here: Office, old: str, new: str) -> None:
 def test_all_four_reviewers_are_needed(here: Office, absent: str) -> None:
     acted = here.record()
     here.review_all(
-        str(acted.digest), [one for one in ("architecture", "security", "data", "evaluation") if one != absent]
+        str(acted.digest), [role for role in ("architecture", "security", "data", "evaluation") if role != absent]
     )
     assert here.artifact_stage(acted.digest) == "linted"
     assert code(lambda: here.sign(str(acted.digest))) == "lifecycle_transition_refused"
@@ -54,7 +54,7 @@ def test_of_two_reviews_that_turn_out_to_be_of_one_person_the_last_counts(here: 
     acted = here.record()
     here.review_all(str(acted.digest))
     rotate(here, "arch", "sec")
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         state = reader.artifact(acted.digest)
     assert (state.stage, state.missing) == ("linted", ("architecture",))
 
@@ -70,7 +70,7 @@ def test_it_counts_no_longer_also_after_it_was_signed_and_another_review_takes_i
     assert code(lambda: here.publish(target)) == "lifecycle_transition_refused"
     here.review(target, "other", "architecture")
     assert here.publish(target).stage == "published"
-    assert verified(here.desk, lambda _size, _events: None).troubles == ()
+    assert audit_registry(here.desk, lambda _size, _events: None).problems == ()
 
 
 @pytest.mark.parametrize(("old", "new"), [("arch", "sec"), ("author", "sec"), ("eva", "author"), ("ops", "pub")])
@@ -78,9 +78,9 @@ def test_who_takes_over_the_key_of_a_colleague_unmakes_nothing_that_both_did(her
     ref = here.release()
     here.pin("prod", ref)
     rotate(here, old, new)
-    asked = Asked(refs=(ref,), tenant=ISSUER, environment="prod", purpose="new_traffic")
-    assert resolved(here.desk, asked, HERE, max_age=None).marks == ()
-    assert verified(here.desk, lambda _size, _events: None).troubles == ()
+    request = ResolveRequest(refs=(ref,), tenant=ISSUER, environment="prod", purpose="new_traffic")
+    assert resolve_request(here.desk, request, HERE, max_age=None).marks == ()
+    assert audit_registry(here.desk, lambda _size, _events: None).problems == ()
 
 
 def test_a_reviewer_counts_once(here: Office) -> None:

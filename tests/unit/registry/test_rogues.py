@@ -21,10 +21,10 @@ from contextplane.registry.events import (
     Published,
     RegistryEvent,
     kind_of,
-    written,
+    sign_event,
 )
-from contextplane.registry.log import Entry, append_entries, newest
-from contextplane.registry.stream_heads import Head, head_of, heads_of, put_heads
+from contextplane.registry.log import LogEntry, append_entries, newest_checkpoint
+from contextplane.registry.stream_heads import StreamHead, head_of, heads_of, put_heads
 from contextplane.registry.streams import (
     CHECKPOINTS,
     LOG,
@@ -33,10 +33,11 @@ from contextplane.registry.streams import (
     pins_stream,
     version_stream,
 )
-from contextplane.registry.writer import compare_objects, index_registry
+from contextplane.registry.writer import compare_objects, rebuild_index
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT
+from tests.support.cases import cases
 from tests.unit.registry.world import ISSUER, ORIGIN, Registry
 from tests.unit.trust.world import CHECK, key_of
 
@@ -71,17 +72,17 @@ def rogue(registry: Registry, by: str, stream: str, change: Change, odd: Odd = E
             reason="because I can",
             change=change,
         )
-        body = written(event, signer)
+        body = sign_event(event, signer)
         tx.streams.append(stream, event.seq - 1, [Event(kind=kind_of(change), body=body)])
         root = put_heads(tx.marks, EMPTY_ROOT, heads_of(tx.streams))
-        entry = Entry(event=Digest.of(body).hex, seq=event.seq, stream=stream)
+        entry = LogEntry(event=Digest.of(body).hex, seq=event.seq, stream=stream)
         append_entries(tx.streams, [entry], heads=root, signer=signer, at=registry.now, origin=ORIGIN)
 
 
-def troubles(registry: Registry) -> list[tuple[str, str]]:
+def problems(registry: Registry) -> list[tuple[str, str]]:
     with registry.catalog.read() as view:
-        found = audit(view, TrustedKeys(), CHECK, origin=ORIGIN, seen=None)
-    return [(trouble.code, trouble.at) for trouble in found.troubles]
+        result = audit(view, TrustedKeys(), CHECK, origin=ORIGIN, seen=None)
+    return [(problem.code, problem.at) for problem in result.problems]
 
 
 def published(data: bytes) -> Published:
@@ -174,14 +175,14 @@ DEEDS: dict[str, tuple[Deed, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@cases("deed", DEEDS)
 def test_what_he_did_is_told_with_its_place(deed: str) -> None:
     registry = Registry()
     registry.publish(b"one")
-    assert troubles(registry) == []
+    assert problems(registry) == []
     act, code, stream = DEEDS[deed]
     act(registry)
-    assert (code, stream) in [(found, at.rpartition("@")[0]) for found, at in troubles(registry)]
+    assert (code, stream) in [(problem_code, at.rpartition("@")[0]) for problem_code, at in problems(registry)]
 
 
 def test_a_publication_that_was_not_compared_with_the_version_before_it_is_told() -> None:
@@ -192,10 +193,10 @@ def test_a_publication_that_was_not_compared_with_the_version_before_it_is_told(
     registry.lint(b"between")
     registry.review_all(b"between")
     registry.sign(b"between")
-    assert troubles(registry) == []
+    assert problems(registry) == []
     stream = version_stream(PackRef.parse("refunds@1.1.0"))
     rogue(registry, "pub", stream, published(b"between"))
-    assert troubles(registry) == [("registry_event_invalid", f"{stream}@1")]
+    assert problems(registry) == [("registry_event_invalid", f"{stream}@1")]
 
 
 def test_what_is_in_order_is_in_order_whatever_program_wrote_it() -> None:
@@ -204,13 +205,13 @@ def test_what_is_in_order_is_in_order_whatever_program_wrote_it() -> None:
     rogue(registry, "ops", OPENED, EnvironmentOpened())
     rogue(registry, "ops", PINS, pinned(registry, "1.0.0", "ops"))
     rogue(registry, "ops", ALIASES, AliasSet(alias="best", version="1.0.0"))
-    assert troubles(registry) == []
+    assert problems(registry) == []
 
 
 def checkpoint(registry: Registry, size: int, seconds: int) -> None:
     """A checkpoint of so many more entries than the newest one, so many seconds later."""
     with registry.reading() as reader:
-        status = newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        status = newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert status is not None
     last = status.checkpoint
     time = Timestamp(seconds=status.time.seconds + seconds, nanos=0)
@@ -231,17 +232,19 @@ def test_a_checkpoint_of_fewer_or_more_entries_or_of_an_earlier_time_is_told(
     registry.publish(b"one")
     checkpoint(registry, 0, 5)
     checkpoint(registry, size, seconds)
-    assert [found for found, at in troubles(registry) if at == f"{CHECKPOINTS}@10"][:1] == ([code] if code else [])
+    assert [problem_code for problem_code, at in problems(registry) if at == f"{CHECKPOINTS}@10"][:1] == (
+        [code] if code else []
+    )
 
 
 def test_ends_of_streams_that_were_signed_wrongly_are_told_although_the_index_agrees() -> None:
     registry = Registry()
     registry.publish(b"one")
     with registry.catalog.write() as tx:
-        ends = heads_of(tx.streams) | {VERSION: Head(seq=1, digest="0" * 64)}
+        ends = heads_of(tx.streams) | {VERSION: StreamHead(seq=1, digest="0" * 64)}
         root = put_heads(tx.marks, EMPTY_ROOT, ends)
         append_entries(tx.streams, [], heads=root, signer=key_of("pub"), at=registry.now, origin=ORIGIN)
-    assert {code for code, _ in troubles(registry)} == {"log_rewritten", "registry_heads_damaged"}
+    assert {code for code, _ in problems(registry)} == {"log_rewritten", "registry_heads_damaged"}
 
 
 def test_an_object_that_he_names_as_another_kind_of_thing_stops_no_rebuild_and_is_told() -> None:
@@ -249,6 +252,6 @@ def test_an_object_that_he_names_as_another_kind_of_thing_stops_no_rebuild_and_i
     registry.publish(b"one")
     rogue(registry, "pub", version_stream(PackRef.parse("refunds@2.0.0")), published(b"one"))
     with registry.catalog.write() as tx:
-        index_registry(tx, lambda _digest: 3)
+        rebuild_index(tx, lambda _digest: 3)
     with registry.catalog.read() as view:
         assert {what for what, _ in compare_objects(view)} == {str(Digest.of(b"one"))}

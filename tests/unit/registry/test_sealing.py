@@ -10,13 +10,13 @@ import pytest
 
 from contextplane.model.ids import PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.log import newest
-from contextplane.registry.resign import sealed
+from contextplane.registry.log import newest_checkpoint
+from contextplane.registry.resign import resign_after_keyring_change
 from contextplane.registry.streams import CHECKPOINTS
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM as KEYRING
-from contextplane.trust.keyring_stream import followed
+from contextplane.trust.keyring_stream import follow_keyring
 from tests.unit.registry.backdating import backdated, keyring_before
 from tests.unit.registry.desk import code
 from tests.unit.registry.tampering import Stolen, copied, stolen
@@ -137,8 +137,8 @@ def test_full_verification_finds_it(theft: Theft, tmp_path: Path, deed: str) -> 
 def test_before_the_registry_is_signed_anew_nothing_of_it_is_believed(theft: Theft, tmp_path: Path) -> None:
     there = stolen(theft.unsealed, tmp_path)
     assert code(lambda: opened(there)) == BEFORE
-    found = there.audited()
-    assert ([trouble.code for trouble in found.troubles], found.renewable) == ([BEFORE], True)
+    result = there.audited()
+    assert ([problem.code for problem in result.problems], result.renewable) == ([BEFORE], True)
 
 
 def test_what_the_key_did_before_stands_and_the_others_go_on(tmp_path: Path) -> None:
@@ -194,33 +194,33 @@ def test_a_role_that_was_taken_away_is_used_no_more_without_being_told(tmp_path:
     registry.seconds += QUIET
     registry.keyring_change(trust(key_of("ops"), ISSUER))
     with registry.reading() as reader:
-        seen = newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        seen = newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert seen is not None
     registry.seconds += 1
     backdated(registry.catalog, earlier, keyring=keyring_before(registry.catalog), until=registry.now)
     registry.catalog.close()
     there = Stolen(tmp_path / "catalog.db")
-    assert {trouble.code for trouble in there.audited().troubles} == {"clock_went_backwards"}
+    assert {problem.code for problem in there.audited().problems} == {"clock_went_backwards"}
     # He takes the checkpoint away that stands between: now it takes somebody who saw it.
     last = there.body(CHECKPOINTS, 3)
     there.cut(CHECKPOINTS, 2)
     there.add(CHECKPOINTS, "checkpoint", last)
     assert opened(there)
     assert code(lambda: opened(there, seen.checkpoint)) == "clock_went_backwards"
-    assert {trouble.code for trouble in there.audited(seen.checkpoint).troubles} == {"clock_went_backwards"}
+    assert {problem.code for problem in there.audited(seen.checkpoint).problems} == {"clock_went_backwards"}
 
 
 def test_nobody_signs_an_older_copy_of_what_he_saw(theft: Theft, tmp_path: Path) -> None:
     with stolen(theft.now, tmp_path).registry(theft.seconds) as registry, registry.reading() as reader:
-        newest_seen = newest(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        newest_seen = newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert newest_seen is not None
     (tmp_path / "older").mkdir()
     with stolen(theft.early, tmp_path / "older").registry(theft.seconds) as registry, registry.catalog.write() as tx:
-        keys = followed(tx.streams, TrustedKeys(), CHECK)
+        keys = follow_keyring(tx.streams, TrustedKeys(), CHECK)
 
         def sign(seen: Checkpoint | None) -> object:
             fresh = {"check": CHECK, "signer": key_of("root"), "now": registry.now, "origin": ORIGIN}
-            return sealed(tx, before=keys, after=keys, seen=seen, **fresh)  # type: ignore[arg-type]
+            return resign_after_keyring_change(tx, before=keys, after=keys, seen=seen, **fresh)  # type: ignore[arg-type]
 
         assert code(lambda: sign(newest_seen.checkpoint)) == "log_rolled_back"
         assert sign(None)

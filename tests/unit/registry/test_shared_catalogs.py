@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from contextplane.app.registry.audit import verified
-from contextplane.app.registry.refresh import refresh_opened, refresh_run
-from contextplane.app.registry.release import withdrawn
-from contextplane.app.registry.resolve import resolved
+from contextplane.app.registry.audit import audit_registry
+from contextplane.app.registry.refresh import open_refresh, run_refresh
+from contextplane.app.registry.release import withdraw
+from contextplane.app.registry.resolve import resolve_request
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.events import JudgedWith
+from contextplane.registry.events import CatalogReference
 from contextplane.registry.publish import Release, publish
-from contextplane.registry.reports import Golden
-from contextplane.registry.resolution import Asked, Resolved
-from contextplane.trust.compatibility import Present
+from contextplane.registry.reports import GoldenResult
+from contextplane.registry.resolution import Resolution, ResolveRequest
+from contextplane.trust.compatibility import RuntimeCapabilities
 from tests.unit.authoring.packs import with_changes
 from tests.unit.registry.desk import CATALOG, ISSUER, OVERLAY, Office, code
 from tests.unit.trust.world import key_of
@@ -35,11 +35,11 @@ def release_bound(here: Office) -> PackRef:
     return acted.ref
 
 
-def resolve(here: Office, *refs: PackRef) -> Resolved:
+def resolve(here: Office, *refs: PackRef) -> Resolution:
     for ref in refs:
         here.pin("prod", ref)
-    asked = Asked(refs=refs, tenant=ISSUER, environment="prod", purpose="new_traffic")
-    return resolved(here.desk, asked, Present(ontologies=("ont.support@1.0.0",)), max_age=None)
+    request = ResolveRequest(refs=refs, tenant=ISSUER, environment="prod", purpose="new_traffic")
+    return resolve_request(here.desk, request, RuntimeCapabilities(ontologies=("ont.support@1.0.0",)), max_age=None)
 
 
 def test_alone_it_stays_a_draft_and_together_with_the_catalog_it_is_linted(here: Office) -> None:
@@ -54,24 +54,24 @@ def test_alone_it_stays_a_draft_and_together_with_the_catalog_it_is_linted(here:
 def test_the_catalog_is_on_record_with_its_digest_and_publishing_judges_with_it_again(here: Office) -> None:
     here.release(CATALOG)
     ref = release_bound(here)
-    with here.desk.reading() as reader:
-        published = reader.version(ref).entry_of
+    with here.desk.read() as reader:
+        published = reader.version(ref).publication
         catalog = reader.version(SHARED).digest
         linted = reader.artifact(Digest.parse(published.digest)).catalogs
-    named = JudgedWith(id=SHARED.pack_id, version=SHARED.version, digest=str(catalog))
+    named = CatalogReference(id=SHARED.pack_id, version=SHARED.version, digest=str(catalog))
     assert published.catalogs == linted == (named,)
     report = json.loads(here.desk.platform.objects.get(Digest.parse(published.report)))
     assert report["catalogs"] == [{"ref": str(SHARED), "digest": str(catalog)}]
     assert report["passed"]
-    assert verified(here.desk, lambda _size, _events: None).troubles == ()
+    assert audit_registry(here.desk, lambda _size, _events: None).problems == ()
 
 
 def test_a_run_gets_it_together_with_the_catalog_and_not_alone(here: Office) -> None:
     here.release(CATALOG)
     ref = release_bound(here)
     assert code(lambda: resolve(here, ref)) == "merged_view_invalid"
-    found = resolve(here, ref, SHARED)
-    keys = [decision_spec.decision_key for decision_spec in found.view.decision_layer.decision_specs]
+    resolution = resolve(here, ref, SHARED)
+    keys = [decision_spec.decision_key for decision_spec in resolution.view.decision_layer.decision_specs]
     assert keys == ["support.refund.execute", "support.refund.review"]
 
 
@@ -80,14 +80,14 @@ def test_a_catalog_that_was_withdrawn_meanwhile_stops_the_publication(here: Offi
     acted = here.record(BOUND, catalogs=(SHARED,))
     here.review_all(str(acted.digest), acted.missing)
     here.sign(str(acted.digest))
-    withdrawn(here.desk, SHARED, "revoked", here.by("pub", "wrong"))
+    withdraw(here.desk, SHARED, "revoked", here.by("pub", "wrong"))
     assert code(lambda: here.publish(str(acted.digest))) == "version_revoked"
 
 
 def test_publishing_it_again_changes_nothing_also_when_its_catalog_was_withdrawn(here: Office) -> None:
     here.release(CATALOG)
     ref = release_bound(here)
-    withdrawn(here.desk, SHARED, "deprecated", here.by("pub", "old"))
+    withdraw(here.desk, SHARED, "deprecated", here.by("pub", "old"))
     before = here.streams()
     acted = here.publish(str(ref))
     assert (acted.stage, acted.appended, here.streams()) == ("published", None, before)
@@ -102,8 +102,8 @@ def test_what_was_linted_with_other_catalogs_since_is_published_with_those(here:
     here.review_all(str(acted.digest), acted.missing)
     here.sign(str(acted.digest))
     here.publish(str(acted.digest))
-    with here.desk.reading() as reader:
-        assert [catalog.version for catalog in reader.version(acted.ref).entry_of.catalogs] == ["2.1.1"]
+    with here.desk.read() as reader:
+        assert [catalog.version for catalog in reader.version(acted.ref).publication.catalogs] == ["2.1.1"]
 
 
 def test_what_was_judged_with_other_catalogs_than_it_was_linted_with_is_not_published(here: Office) -> None:
@@ -111,16 +111,16 @@ def test_what_was_judged_with_other_catalogs_than_it_was_linted_with_is_not_publ
     acted = here.record(BOUND, catalogs=(SHARED,))
     here.review_all(str(acted.digest), acted.missing)
     here.sign(str(acted.digest))
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         envelope = here.desk.platform.objects.get(Digest.parse(reader.artifact(acted.digest).envelope))
     assert acted.report is not None
-    golden = Golden(outcome="not_run", words="none")
+    golden = GoldenResult(outcome="not_run", words="none")
     stale = Release(
         artifact=here.desk.artifact(acted.digest), envelope=envelope, report=acted.report, golden=golden, catalogs=()
     )
 
     def late() -> None:
-        with here.desk.writing(key_of("pub"), [stale.report_data]) as writer:
+        with here.desk.write(key_of("pub"), [stale.report_data]) as writer:
             publish(writer, stale, "in a hurry")
 
     assert code(late) == "stream_conflict"
@@ -156,7 +156,7 @@ def test_a_refresh_judges_it_with_the_catalogs_that_it_was_published_with(here: 
     here.release(CATALOG)
     ref = release_bound(here)
     here.release({**CATALOG, "catalog_version": "2.1.1"})
-    opened = refresh_opened(here.desk, "DECISION_CATALOG_UPDATED", dependency, here.by("pub")).opened
+    opened = open_refresh(here.desk, "DECISION_CATALOG_UPDATED", dependency, here.by("pub")).opened
     assert ref in opened
-    outcomes = {outcome.action: outcome.passed for outcome in refresh_run(here.desk, ref, here.by("pub"))}
+    outcomes = {outcome.action: outcome.passed for outcome in run_refresh(here.desk, ref, here.by("pub"))}
     assert outcomes["bindings"] is True

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.registry.audit import renewed, verified
-from contextplane.app.registry.pins import environment_set
+from contextplane.app.registry.audit import audit_registry, renew_checkpoint
+from contextplane.app.registry.pins import set_protection
 from contextplane.model.keys import OWNER
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import CatalogFailed
-from contextplane.registry.audit import Audit
+from contextplane.registry.audit import AuditResult
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring import TrustedKeys
@@ -22,12 +22,12 @@ from tests.unit.trust.world import key_of
 BEFORE = "checkpoint_before_revocation"
 
 
-def whole(here: Office) -> Audit:
-    return verified(here.desk, lambda _size, _events: None)
+def whole(here: Office) -> AuditResult:
+    return audit_registry(here.desk, lambda _size, _events: None)
 
 
 def open_dev(here: Office, by: str = "ops") -> None:
-    environment_set(here.desk, "dev", protected=False, by=here.by(by))
+    set_protection(here.desk, "dev", protected=False, by=here.by(by))
 
 
 def revoked_from(keys: TrustedKeys) -> Timestamp | None:
@@ -36,26 +36,26 @@ def revoked_from(keys: TrustedKeys) -> Timestamp | None:
 
 
 def newest_of(here: Office) -> Checkpoint:
-    standing = whole(here).standing
-    assert standing is not None
-    return standing.checkpoint
+    newest = whole(here).newest
+    assert newest is not None
+    return newest.checkpoint
 
 
 def test_without_a_time_a_key_is_revoked_from_the_moment_on_record_and_the_checkpoint_is_after_it(here: Office) -> None:
     open_dev(here)
     here.desk.keys.revoke(key_of("ops").public_key.key_id, "lost", key_of("root"))
     keys = here.desk.keys.keyring
-    kept = here.desk.memory.recalled()
+    kept = here.desk.memory.load()
     assert kept == newest_of(here)
     assert kept.time is not None
     assert revoked_from(keys) == keys.as_of < kept.time
-    assert here.desk.keys.sealing is not None
-    assert here.desk.keys.sealing.refusal is None
+    assert here.desk.keys.resigner is not None
+    assert here.desk.keys.resigner.refusal is None
 
 
 def test_where_nothing_was_ever_written_there_is_nothing_to_sign(here: Office) -> None:
     here.desk.keys.revoke(key_of("ops").public_key.key_id, "lost", key_of("root"))
-    assert here.desk.keys.sealing is None
+    assert here.desk.keys.resigner is None
     assert here.streams() == {}
 
 
@@ -63,13 +63,13 @@ def test_who_revokes_his_own_key_leaves_it_to_another_to_sign(here: Office) -> N
     here.trust("second", OWNER)
     open_dev(here)
     here.desk.keys.revoke(key_of("second").public_key.key_id, "lost", key_of("second"))
-    assert here.desk.keys.sealing is not None
-    assert here.desk.keys.sealing.refusal is not None
-    assert here.desk.keys.sealing.refusal.code == "registry_signer_untrusted"
+    assert here.desk.keys.resigner is not None
+    assert here.desk.keys.resigner.refusal is not None
+    assert here.desk.keys.resigner.refusal.code == "registry_signer_untrusted"
     assert code(lambda: open_dev(here)) == BEFORE
     assert code(lambda: here.base("prod")) == BEFORE
-    assert code(lambda: renewed(here.desk, whole(here), key_of("second"))) == "registry_signer_untrusted"
-    renewed(here.desk, whole(here), key_of("ops"))
+    assert code(lambda: renew_checkpoint(here.desk, whole(here), key_of("second"))) == "registry_signer_untrusted"
+    renew_checkpoint(here.desk, whole(here), key_of("ops"))
     open_dev(here)
     assert whole(here).sound
 
@@ -80,9 +80,7 @@ def test_nobody_acts_upon_an_act_that_was_not_there_when_he_saw_the_registry(her
     here.trust("ops")  # no longer an operator
     catalog, now = here.desk.platform.catalog, here.desk.keys.clock
     backdated(catalog, earlier, keyring=keyring_before(catalog), until=now, origin=here.desk.origin)
-    assert (
-        code(lambda: environment_set(here.desk, "prod", protected=True, by=here.by("root"))) == "clock_went_backwards"
-    )
+    assert code(lambda: set_protection(here.desk, "prod", protected=True, by=here.by("root"))) == "clock_went_backwards"
 
 
 def cut_log(here: Office) -> None:
@@ -104,9 +102,9 @@ def test_a_registry_that_nobody_would_sign_stops_no_revocation(
     damage(here)
     keys = here.desk.keys.revoke(key_of("ops").public_key.key_id, "lost", key_of("root"))
     assert revoked_from(keys) == keys.as_of
-    assert here.desk.keys.sealing is not None
-    assert here.desk.keys.sealing.refusal is not None
-    assert here.desk.keys.sealing.refusal.code == expected
+    assert here.desk.keys.resigner is not None
+    assert here.desk.keys.resigner.refusal is not None
+    assert here.desk.keys.resigner.refusal.code == expected
     assert here.streams()[CHECKPOINTS] == before
 
 

@@ -7,7 +7,7 @@ from threading import Barrier
 
 import pytest
 
-from contextplane.app.registry.audit import verified
+from contextplane.app.registry.audit import audit_registry
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
@@ -46,7 +46,7 @@ def at_once(settings: Settings, here: Office, acts: list[Callable[[Office], obje
     clock = Clock()
     clock.moment = here.clock.now()
 
-    def one(act: Callable[[Office], object]) -> object:
+    def outcome(act: Callable[[Office], object]) -> object:
         with desk_in(settings, clock) as desk:
             together.wait()
             try:
@@ -55,7 +55,7 @@ def at_once(settings: Settings, here: Office, acts: list[Callable[[Office], obje
                 return error.code
 
     with ThreadPoolExecutor(len(acts)) as pool:
-        return list(pool.map(one, acts))
+        return list(pool.map(outcome, acts))
 
 
 def publishing(target: str) -> Callable[[Office], object]:
@@ -72,7 +72,7 @@ def test_one_of_several_documents_becomes_the_version(place: tuple[Settings, Off
     ended = at_once(settings, here, [publishing(target) for target in targets])
     assert sorted(map(str, ended)) == ["published"] + ["version_taken"] * (MANY - 1)
     winner = targets[ended.index("published")]
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         state = reader.version(PackRef.parse(PACK))
     assert (str(state.digest), state.seq) == (winner, 1)
 
@@ -81,7 +81,7 @@ def test_the_same_document_is_published_once_and_nobody_is_refused(place: tuple[
     settings, here = place
     target = ready(here, 0)
     assert at_once(settings, here, [publishing(target)] * MANY) == ["published"] * MANY
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         assert reader.version(PackRef.parse(PACK)).seq == 1
 
 
@@ -93,8 +93,8 @@ def test_of_two_who_sign_at_once_no_signature_is_lost(place: tuple[Settings, Off
     people = ["pub", "ops"]
     ended = at_once(settings, here, [signing(target, name) for name in people])
     assert "stream_conflict" in ended or "signed" in ended
-    for name, one in zip(people, ended, strict=True):
-        if one == "stream_conflict":
+    for name, outcome in zip(people, ended, strict=True):
+        if outcome == "stream_conflict":
             assert here.sign(target, name).stage == "signed"
     assert here.publish(target).stage == "published"
 
@@ -118,8 +118,8 @@ def test_a_key_that_acts_while_it_is_revoked_did_so_under_the_checkpoint_or_not_
     *ended, first, second = at_once(settings, here, [*acts, revoking("ops"), revoking("sec")])
     assert {first, second} == {known + 1, known + 2}
     assert set(ended) <= {True, "registry_signer_untrusted"}
-    found = verified(here.desk, lambda _size, _events: None)
-    assert (found.troubles, found.by_revoked) == ((), 0)
+    result = audit_registry(here.desk, lambda _size, _events: None)
+    assert (result.problems, result.by_revoked) == ((), 0)
     assert here.streams()[LOG] == LINT_TO_PUBLISHED + ended.count(True)
 
 
@@ -130,7 +130,7 @@ def recording(number: int) -> Callable[[Office], object]:
 def test_sixteen_writers_at_once_all_get_their_turn_and_the_log_is_whole(place: tuple[Settings, Office]) -> None:
     settings, here = place
     assert at_once(settings, here, [recording(number) for number in range(1, 17)]) == ["linted"] * 16
-    with here.desk.reading() as reader:
+    with here.desk.read() as reader:
         entries = list(reader.streams.read(LOG))
-        told = [event.event.entry for name in reader.streams.names(ARTIFACTS) for event in reader.history(name)]
-    assert sorted(told) == list(range(len(entries))) == list(range(32))
+        positions = [event.event.entry for name in reader.streams.names(ARTIFACTS) for event in reader.history(name)]
+    assert sorted(positions) == list(range(len(entries))) == list(range(32))

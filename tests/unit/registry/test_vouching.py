@@ -8,17 +8,18 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.events import Approval, Drafted, JudgedWith, Linted, Observed, Review, Signed
+from contextplane.registry.events import Approval, CatalogReference, Drafted, Linted, Observed, Review, Signed
 from contextplane.registry.streams import LOG, artifact_stream, version_stream
+from tests.support.cases import cases
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import CATALOG, OVERLAY, PACK, TENANT, Releases, Walk
-from tests.unit.registry.test_rogues import Odd, rogue, troubles
+from tests.unit.registry.test_rogues import Odd, problems, rogue
 from tests.unit.trust.world import day, key_of, revoke, rotate, trust
 
 NEXT = with_changes([{"at": "/pack_meta/pack_version", "value": "1.1.0"}])
 SECOND = PackRef.parse("ctxpack.support@1.1.0")
 DATA = canonical(EXAMPLE)
-SHARED = JudgedWith(id="decision-catalog.support", version="2.1.0", digest=f"sha256:{'0' * 64}")
+SHARED = CatalogReference(id="decision-catalog.support", version="2.1.0", digest=f"sha256:{'0' * 64}")
 LATER = Timestamp.parse("2030-03-01T00:00:00Z")
 ARCH, SEC, DAT, EVA = ("arch", "architecture"), ("sec", "security"), ("dat", "data"), ("eva", "evaluation")
 
@@ -88,7 +89,7 @@ WAYS: dict[str, tuple[Walk, Keys]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@cases("way", WAYS)
 def test_what_went_round_a_step_is_neither_run_nor_replayed(way: str) -> None:
     registry = Releases()
     walk, keys = WAYS[way]
@@ -187,7 +188,7 @@ def test_events_that_claim_a_place_in_the_log_before_the_publication_are_not_pro
     assert registry.ends() == "publication_unreviewed"
     back = Odd(entry=state.entry - 1 - size)
     rogue(registry, "eva", stream, Review(role="evaluation", verdict="approve"), back)
-    signed = Signed(envelope=state.entry_of.envelope, threshold=1)
+    signed = Signed(envelope=state.publication.envelope, threshold=1)
     rogue(registry, "signer", stream, signed, Odd(entry=back.entry - 1))
     assert registry.ends() == "inclusion_not_proved"
 
@@ -205,7 +206,7 @@ def test_what_stands_on_the_approval_of_a_revoked_key_takes_no_new_traffic_and_i
     revoked_from_the_start(registry, "sec")
     assert registry.ends() == "publication_doubtful"
     assert registry.resolve(purpose="replay").marks == (f"{PACK}: approved by a key that is revoked",)
-    assert troubles(registry) == []
+    assert problems(registry) == []
 
 
 def test_a_key_that_is_revoked_from_later_on_has_approved() -> None:
@@ -233,13 +234,18 @@ def test_without_the_approval_of_a_revoked_key_it_waits_for_another_and_its_hist
     revoked_from_the_start(registry, "sec")
     with registry.reading() as reader:
         state = reader.artifact(digest)
-    assert (state.stage, state.missing, state.seq, state.as_it_was.stage) == ("linted", ("security",), 7, "signed")
+    assert (state.stage, state.missing, state.seq, state.ignoring_revocations.stage) == (
+        "linted",
+        ("security",),
+        7,
+        "signed",
+    )
     registry.keyring_change(trust(key_of("second"), TENANT, "security"))
     registry.review("second", data, "security")
     registry.sign(data)
     with registry.reading() as reader:
         assert reader.artifact(digest).stage == "signed"
-    assert troubles(registry) == []
+    assert problems(registry) == []
 
 
 def test_what_was_never_allowed_is_refused_whatever_became_of_keys() -> None:
@@ -262,10 +268,10 @@ def test_the_rejection_of_a_revoked_key_stops_nobody_and_the_history_is_in_order
     rest = Walk(draft=False, lint=False, reviews=(("second", "security"), DAT, EVA))
     registry.pin_here(registry.release(walk=rest))
     assert registry.ends() == "ok"
-    assert troubles(registry) == []
+    assert problems(registry) == []
     with registry.reading() as reader:
         state = reader.artifact(Digest.of(DATA))
-    assert (state.stage, state.as_it_was.stage) == ("signed", "linted")
+    assert (state.stage, state.ignoring_revocations.stage) == ("signed", "linted")
 
 
 class TakenOver(Releases):
@@ -280,4 +286,4 @@ def test_a_review_that_is_the_authors_by_the_time_of_the_publication_does_not_ca
     registry = TakenOver()
     registry.pin_here(registry.release())
     assert registry.ends() == registry.ends(purpose="replay") == "publication_unreviewed"
-    assert [code for code, _ in troubles(registry)] == ["lifecycle_transition_refused"]
+    assert [code for code, _ in problems(registry)] == ["lifecycle_transition_refused"]

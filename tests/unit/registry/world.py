@@ -1,5 +1,6 @@
 """A registry in a real catalog, people with real keys, and a clock that only moves when it is told to."""
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -7,21 +8,21 @@ from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import ArtifactKind
-from contextplane.model.catalog import Recorded
+from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog
 from contextplane.ports.keys import Signer
-from contextplane.registry.artifact_state import FOUR
-from contextplane.registry.authority import Keyrings
+from contextplane.registry.artifact_state import REVIEW_ROLES
+from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.events import Change, Drafted, Linted, Pinned, Pins, Published, Review, Signed, Verdict
-from contextplane.registry.reader import Reader
-from contextplane.registry.resign import sealed
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.resign import resign_after_keyring_change
 from contextplane.registry.streams import REGISTRY, artifact_stream, origin_of, pins_stream, predecessor, version_stream
-from contextplane.registry.writer import Appended, Planned, Writer
+from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.trust.keyring import Change as KeyChange
-from contextplane.trust.keyring import TrustedKeys, proposed
-from contextplane.trust.keyring_stream import append_change, followed
+from contextplane.trust.keyring import TrustedKeys, sign_change
+from contextplane.trust.keyring_stream import append_change, follow_keyring
 from tests.unit.trust.world import CHECK, key_of, trust
 
 __all__ = ["ISSUER", "ORIGIN", "PEOPLE", "STORE", "Registry", "recorded"]
@@ -41,17 +42,18 @@ PEOPLE: dict[str, tuple[str, ...]] = {
 }
 
 
-def recorded(data: bytes) -> Recorded:
-    return Recorded(digest=Digest.of(data), kind="blob", size=len(data), traced=True)
+def recorded(data: bytes) -> IndexedObject:
+    return IndexedObject(digest=Digest.of(data), kind="blob", size=len(data), traced=True)
 
 
 class Registry:
-    """One registry. Time passes a second with every act."""
+    """One registry. Time passes a second with every act. A catalog that it makes itself is closed along with it."""
 
     def __init__(self, catalog: Catalog | None = None, *, path: str = MEMORY) -> None:
         self.catalog = catalog or SqliteCatalog.create(path, STORE)[0]
         self.seconds = 0
         if catalog is None:
+            weakref.finalize(self, self.catalog.close)
             for name, roles in PEOPLE.items():
                 self.keyring_change(trust(key_of(name), ISSUER, *roles))
 
@@ -64,11 +66,11 @@ class Registry:
         self.seconds += 1
         root = key_of("root")
         with self.catalog.write() as tx:
-            keys = followed(tx.streams, TrustedKeys(), CHECK)
-            after = append_change(tx.streams, keys, proposed(keys, change, at=self.now, signer=root), CHECK)
+            keys = follow_keyring(tx.streams, TrustedKeys(), CHECK)
+            after = append_change(tx.streams, keys, sign_change(keys, change, at=self.now, signer=root), CHECK)
             if seal:
                 with suppress(ContextPlaneError):
-                    sealed(
+                    resign_after_keyring_change(
                         tx,
                         before=keys,
                         after=after,
@@ -80,25 +82,25 @@ class Registry:
                     )
 
     @contextmanager
-    def reading(self) -> Iterator[Reader]:
+    def reading(self) -> Iterator[RegistryReader]:
         with self.catalog.read() as view:
-            keys = followed(view.streams, TrustedKeys(), CHECK)
-            yield Reader(view.streams, Keyrings.of(view.streams, keys), CHECK)
+            keys = follow_keyring(view.streams, TrustedKeys(), CHECK)
+            yield RegistryReader(view.streams, KeyringHistory.of(view.streams, keys), CHECK)
 
-    def act(self, by: str | Signer, *planned: Planned, objects: tuple[bytes, ...] = ()) -> Appended:
+    def act(self, by: str | Signer, *planned: PlannedChange, objects: tuple[bytes, ...] = ()) -> AppendResult:
         self.seconds += 1
         signer = key_of(by) if isinstance(by, str) else by
         with self.catalog.write() as tx:
-            keys = followed(tx.streams, TrustedKeys(), CHECK)
-            writer = Writer(tx, keys=keys, check=CHECK, signer=signer, now=self.now, origin=ORIGIN)
+            keys = follow_keyring(tx.streams, TrustedKeys(), CHECK)
+            writer = RegistryWriter(tx, keys=keys, check=CHECK, signer=signer, now=self.now, origin=ORIGIN)
             return writer.append(planned, [recorded(object_) for object_ in objects])
 
-    def on_artifact(self, by: str, data: bytes, change: Change, *objects: bytes) -> Appended:
-        plan = Planned(stream=artifact_stream(Digest.of(data)), change=change, reason="as it should be")
+    def on_artifact(self, by: str, data: bytes, change: Change, *objects: bytes) -> AppendResult:
+        plan = PlannedChange(stream=artifact_stream(Digest.of(data)), change=change, reason="as it should be")
         return self.act(by, plan, objects=objects)
 
-    def on_version(self, by: str, ref: str, change: Change, *objects: bytes) -> Appended:
-        plan = Planned(stream=version_stream(PackRef.parse(ref)), change=change, reason="as it should be")
+    def on_version(self, by: str, ref: str, change: Change, *objects: bytes) -> AppendResult:
+        plan = PlannedChange(stream=version_stream(PackRef.parse(ref)), change=change, reason="as it should be")
         return self.act(by, plan, objects=objects)
 
     def draft(self, data: bytes, ref: str = "refunds@1.0.0", *, kind: ArtifactKind = "context_pack") -> None:
@@ -113,7 +115,7 @@ class Registry:
         self.on_artifact(by, data, Review(role=role, verdict=verdict))
 
     def review_all(self, data: bytes) -> None:
-        for by, role in zip(("arch", "sec", "dat", "eva"), FOUR, strict=True):
+        for by, role in zip(("arch", "sec", "dat", "eva"), REVIEW_ROLES, strict=True):
             self.review(by, data, role)
 
     def sign(self, data: bytes, by: str = "pub", *, threshold: int = 1) -> None:
@@ -121,7 +123,7 @@ class Registry:
         change = Signed(envelope=str(Digest.of(envelope)), threshold=threshold)
         self.on_artifact(by, data, change, envelope)
 
-    def publish(self, data: bytes, ref: str = "refunds@1.0.0", *, by: str = "pub", walk: bool = True) -> Appended:
+    def publish(self, data: bytes, ref: str = "refunds@1.0.0", *, by: str = "pub", walk: bool = True) -> AppendResult:
         """Publish some bytes, walking all the way up to there first."""
         if walk:
             self.draft(data, ref)
@@ -141,10 +143,10 @@ class Registry:
         )
         return self.on_version(by, ref, change)
 
-    def pin(self, environment: str, ref: str, data: bytes, *, by: str = "ops") -> Appended:
+    def pin(self, environment: str, ref: str, data: bytes, *, by: str = "ops") -> AppendResult:
         base, _, version = ref.partition("@")
         change = Pinned(kind="context_pack", id=base, version=version, digest=str(Digest.of(data)), pins=Pins())
-        return self.act(by, Planned(stream=pins_stream(environment, base), change=change, reason="go"))
+        return self.act(by, PlannedChange(stream=pins_stream(environment, base), change=change, reason="go"))
 
     def streams(self) -> dict[str, list[tuple[int, str, bytes]]]:
         """Everything that the registry's streams hold."""

@@ -7,11 +7,11 @@ import pytest
 
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.errors import ContextPlaneError
-from contextplane.model.catalog import Condition
+from contextplane.model.catalog import ObjectCondition
 from contextplane.model.execution.manifest import ManifestInvalid
 from contextplane.model.ids import Digest, InvalidId
 from contextplane.ports.objects import StorageFailed
-from contextplane.store.damage import Damage, damage_by, damage_in, said, short, telling
+from contextplane.store.damage import Damage, damage_by, damage_context, damage_in, damage_sentence, short_ref
 
 PACK = Digest("ab" * 32)
 
@@ -52,24 +52,28 @@ def test_looking_and_reading_find_the_same_damage(tmp_path: Path, harm: object, 
 
 
 def test_what_the_storage_does_not_hand_out_is_unreadable_and_why_is_said_once() -> None:
-    condition = Condition(state="unreadable", why="cannot be read: Permission denied")
+    condition = ObjectCondition(state="unreadable", why="cannot be read: Permission denied")
     assert damage_in(condition) == damage_by(StorageFailed(condition.why)) == "unreadable"
-    assert said("its manifest", "unreadable", condition.why) == "its manifest is unreadable: Permission denied"
-    assert said("its manifest", "tampered", "its bytes have another digest") == "its manifest was tampered with"
-    assert said("it", "missing") == "it is missing"
+    assert (
+        damage_sentence("its manifest", "unreadable", condition.why) == "its manifest is unreadable: Permission denied"
+    )
+    assert (
+        damage_sentence("its manifest", "tampered", "its bytes have another digest") == "its manifest was tampered with"
+    )
+    assert damage_sentence("it", "missing") == "it is missing"
 
 
 @pytest.mark.parametrize("error", [InvalidId("no"), ManifestInvalid("not a manifest", at="#/created")])
 def test_what_is_no_damage_is_told_as_it_was(error: ContextPlaneError) -> None:
     before = (str(error), error.at, error.details)
-    with pytest.raises(type(error)), telling(short(PACK), "its manifest", PACK):
+    with pytest.raises(type(error)), damage_context(short_ref(PACK), "its manifest", PACK):
         raise error
     assert (damage_by(error), (str(error), error.at, error.details)) == (None, before)
 
 
 def test_damage_is_told_of_what_people_named_and_the_place_is_for_machines() -> None:
     error = StorageFailed("cannot be read: Input/output error", at="/somewhere/objects/ab", hint="of the storage")
-    with pytest.raises(StorageFailed), telling(short(PACK, "steps/3"), "its content", PACK):
+    with pytest.raises(StorageFailed), damage_context(short_ref(PACK, "steps/3"), "its content", PACK):
         raise error
     assert str(error).startswith("ctx://abababababab:steps/3: its content is unreadable: Input/output error (")
     assert (error.code, error.family) == ("storage_failed", "failed")

@@ -66,7 +66,7 @@ def test_what_fits_nothing_is_not_found(world: World, ref: ExecutionRef | Execut
 def test_a_blob_and_a_pack_that_is_not_registered_are_never_found(world: World) -> None:
     blob = world.record_blob(b"a blob")
     pack = world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     world.unregister(pack)
     world.rebuild()
     for digest in (blob, pack, Digest.of(b"the report")):

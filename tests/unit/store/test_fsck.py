@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.model.catalog import Recorded
+from contextplane.model.catalog import IndexedObject
 from contextplane.model.execution.manifest import EXECUTION_PACK
 from contextplane.model.ids import Digest
-from contextplane.store.damage import DAMAGE, Finding
+from contextplane.store.damage import DAMAGE, FsckFinding
 from contextplane.store.fsck import fsck
 from tests.unit.store.world import World, passing_world
 
@@ -24,22 +24,22 @@ def _database(world: World) -> sqlite3.Connection:
     return world.platform.catalog._db
 
 
-def brief(findings: list[Finding]) -> list[tuple[str, str]]:
+def brief(findings: list[FsckFinding]) -> list[tuple[str, str]]:
     return [(finding.state, finding.what) for finding in findings]
 
 
 def test_a_sound_store_has_no_findings_and_every_object_was_looked_at(world: World) -> None:
     parent = world.pack(b"first")
     world.pack(b"second", b"third", parent=parent.hex)
-    world.follow()
-    looked: list[tuple[int, int]] = []
+    world.catch_up()
+    progress: list[tuple[int, int]] = []
     platform = world.platform
     findings = list(
-        fsck(platform.catalog, platform.entries, platform.objects, lambda size, count: looked.append((size, count)))
+        fsck(platform.catalog, platform.entries, platform.objects, lambda size, count: progress.append((size, count)))
     )
     assert findings == []
     files = [path for path in (world.path / "objects").glob("??/*") if path.is_file()]
-    assert (sum(size for size, _ in looked), sum(count for _, count in looked)) == (
+    assert (sum(size for size, _ in progress), sum(count for _, count in progress)) == (
         sum(path.stat().st_size for path in files),
         len(files),
     )
@@ -51,11 +51,11 @@ def test_an_empty_store_is_sound(world: World) -> None:
 
 def test_a_missing_blob_is_missing_and_its_manifest_needs_it(world: World) -> None:
     pack = world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     blob = Digest.of(b"the report")
     world.place(blob).unlink()
     assert world.findings() == [
-        Finding(
+        FsckFinding(
             state="missing",
             what=str(blob),
             why=f"ctx://{pack.hex[:12]}:outputs/0.md is missing",
@@ -67,7 +67,7 @@ def test_a_missing_blob_is_missing_and_its_manifest_needs_it(world: World) -> No
 
 def test_a_missing_manifest_is_missing_and_its_entry_needs_it(world: World) -> None:
     pack = world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     world.place(pack).unlink()
     findings = world.findings()
     assert brief(findings) == [("missing", str(pack))]
@@ -78,7 +78,7 @@ def test_a_missing_parent_is_missing(world: World) -> None:
     parent = world.pack(b"first")
     child = world.pack(b"second", parent=parent.hex)
     world.unregister(parent)
-    world.follow()
+    world.catch_up()
     world.place(parent).unlink()
     findings = world.findings()
     assert ("missing", str(parent)) in brief(findings)
@@ -127,7 +127,7 @@ def a_pipe(path: Path) -> None:
 @pytest.mark.parametrize("harm", [truncated, flipped, emptied, a_folder, a_link, a_dead_link, a_pipe])
 def test_what_is_there_and_is_not_what_it_says_is_corrupt(world: World, harm: Callable[[Path], None]) -> None:
     pack = world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     blob = Digest.of(b"the report")
     harm(world.place(blob))
     findings = [finding for finding in world.findings() if finding.state != "foreign"]
@@ -148,7 +148,7 @@ def test_an_orphan_is_told_apart_by_whether_its_kind_is_known(world: World) -> N
 
 def test_what_is_not_ours_is_foreign_and_left_alone(world: World) -> None:
     world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     objects, packs = world.path / "objects", world.path / "packs"
     strays = [
         objects / "README.txt",
@@ -174,14 +174,14 @@ def test_what_is_not_ours_is_foreign_and_left_alone(world: World) -> None:
 
 def test_an_entry_that_is_no_copy_of_its_manifest_is_corrupt(world: World) -> None:
     pack = world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     (world.path / "packs" / pack.hex).write_bytes(b'{"hash": "tampered"}')
     assert brief(world.findings()) == [("corrupt", f"packs/{pack.hex}")]
 
 
 def test_an_entry_with_the_manifest_and_its_hash_in_it_is_sound(world: World) -> None:
     pack = world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     value = msgspec.json.decode(world.place(pack).read_bytes())
     value["hash"] = str(pack)
     (world.path / "packs" / pack.hex).write_bytes(msgspec.json.encode(value))
@@ -191,7 +191,7 @@ def test_an_entry_with_the_manifest_and_its_hash_in_it_is_sound(world: World) ->
 @pytest.mark.parametrize("harm", [emptied, a_folder, a_dead_link, a_pipe])
 def test_an_entry_that_cannot_be_read_is_corrupt(world: World, harm: Callable[[Path], None]) -> None:
     pack = world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     harm(world.path / "packs" / pack.hex)
     assert brief(world.findings()) == [("corrupt", f"packs/{pack.hex}")]
 
@@ -199,14 +199,14 @@ def test_an_entry_that_cannot_be_read_is_corrupt(world: World, harm: Callable[[P
 @pytest.mark.parametrize("data", [b"", b"not a manifest", b"[]", b'{"version": "0.1"}', b"\xff"])
 def test_a_registered_object_that_is_no_manifest_is_corrupt(world: World, data: bytes) -> None:
     pack = world.register(data)
-    world.follow()
+    world.catch_up()
     assert brief(world.findings()) == [("corrupt", str(pack))]
 
 
 @pytest.mark.parametrize("value", ["the text itself", 7, [], {"a": 1}, True])
 def test_a_manifest_with_something_else_in_the_place_of_a_reference_is_corrupt(world: World, value: object) -> None:
     pack = world.register(msgspec.json.encode({"version": "0.1", "steps": [], "inputs": [{"content_ref": value}]}))
-    world.follow()
+    world.catch_up()
     findings = world.findings()
     assert brief(findings) == [("corrupt", str(pack))]
     assert "inputs" in findings[0].why
@@ -214,18 +214,18 @@ def test_a_manifest_with_something_else_in_the_place_of_a_reference_is_corrupt(w
 
 def test_an_index_that_lags_behind_is_told(world: World) -> None:
     kept = world.pack(b"kept")
-    world.follow()
+    world.catch_up()
     late = world.pack(b"late")
     findings = [finding for finding in world.findings() if finding.state == "index"]
     assert brief(findings) == [("index", f"packs/{late.hex}")]
     assert kept.hex not in str(findings)
-    world.follow()
+    world.catch_up()
     assert world.findings() == []
 
 
 def test_rows_sizes_and_tallies_that_are_wrong_are_told_and_a_rebuild_puts_them_right(world: World) -> None:
     pack = world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     db = _database(world)
     for harm, what in (
         ("UPDATE object SET size = size + 1 WHERE kind = 'blob'", str(Digest.of(b"the report"))),
@@ -251,7 +251,7 @@ def test_a_schema_that_is_not_ours_is_corrupt(world: World) -> None:
 
 def test_recorded_references_that_the_manifest_does_not_name_are_told(world: World) -> None:
     pack = world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     with world.platform.catalog.write() as tx:
         tx.objects.link(pack, "inputs", pack)
     assert brief(world.findings()) == [("index", str(pack))]
@@ -262,7 +262,7 @@ def test_references_of_the_manifest_that_are_not_recorded_are_told(world: World)
     size = world.place(pack).stat().st_size
     with world.platform.catalog.write() as tx:
         tx.objects.keep(f"packs/{pack.hex}", pack)
-        tx.objects.record(Recorded(digest=pack, kind=EXECUTION_PACK, size=size, traced=True))
+        tx.objects.record(IndexedObject(digest=pack, kind=EXECUTION_PACK, size=size, traced=True))
     assert ("index", str(pack)) in brief(world.findings())
 
 
@@ -273,7 +273,7 @@ NUMBERS = st.sets(st.integers(0, 11), max_size=6)
 def test_it_finds_exactly_what_was_harmed(removed: set[int], damaged: set[int], added: set[int]) -> None:
     with passing_world() as world:
         pack = world.pack(*(b"output %d" % n for n in range(12)), prompt=b"p")
-        world.follow()
+        world.catch_up()
         for n in removed:
             world.place(Digest.of(b"output %d" % n)).unlink()
         for n in damaged - removed:

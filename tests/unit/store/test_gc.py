@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.files.objects import FileObjects
-from contextplane.model.catalog import Condition
+from contextplane.model.catalog import ObjectCondition
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import StorageFailed
 from contextplane.store.damage import DAMAGE
-from contextplane.store.gc import Collected, GcBlocked
+from contextplane.store.gc import GcBlocked, GcResult
 from contextplane.testing.faults import Faults, FaultyDisk
 from tests.unit.store.world import FAR_AHEAD, LONG_AGO, World, passing_world
 
@@ -31,14 +31,14 @@ def test_what_nothing_refers_to_is_collected_and_all_else_stays(world: World) ->
     world.rebuild()
     before = everything(world)
     orphan = world.record_blob(b"orphan")
-    assert world.gc() == Collected(objects=(orphan,), freed=len(b"orphan"), leftovers=(), young=(), damaged=())
+    assert world.gc() == GcResult(objects=(orphan,), freed=len(b"orphan"), leftovers=(), young=(), damaged=())
     assert everything(world) == before
     assert world.findings() == []
 
 
 def test_a_pack_that_is_no_longer_registered_goes_with_what_only_it_had(world: World) -> None:
     kept, gone = world.pack(b"shared", b"kept"), world.pack(b"shared", b"gone")
-    world.follow()
+    world.catch_up()
     world.unregister(gone)
     world.rebuild()
     done = world.gc()
@@ -46,7 +46,7 @@ def test_a_pack_that_is_no_longer_registered_goes_with_what_only_it_had(world: W
     assert {kept, Digest.of(b"shared"), Digest.of(b"kept"), Digest.of(b"order 881")} <= everything(world)
     assert world.findings() == []
     with world.platform.catalog.read() as view:
-        assert view.objects.recorded(gone) is None
+        assert view.objects.lookup(gone) is None
         assert view.objects.targets(gone) == ()
 
 
@@ -54,7 +54,7 @@ def test_what_was_put_within_the_grace_time_stays_and_is_named(world: World) -> 
     old = world.record_blob(b"old")
     young = world.record_blob(b"young", written=FAR_AHEAD)
     between = LONG_AGO.replace(year=2100)
-    assert world.gc(older_than=between) == Collected(objects=(old,), freed=3, leftovers=(), young=(young,), damaged=())
+    assert world.gc(older_than=between) == GcResult(objects=(old,), freed=3, leftovers=(), young=(young,), damaged=())
     assert everything(world) == {young}
 
 
@@ -63,13 +63,13 @@ def test_putting_it_again_makes_it_young(world: World) -> None:
     limit = LONG_AGO.replace(year=2010)
     assert world.gc(older_than=limit, dry_run=True).objects == (digest,)
     world.platform.objects.put(b"wanted again")
-    assert world.gc(older_than=limit) == Collected(objects=(), freed=0, leftovers=(), young=(digest,), damaged=())
+    assert world.gc(older_than=limit) == GcResult(objects=(), freed=0, leftovers=(), young=(digest,), damaged=())
 
 
 def test_an_object_of_unknown_kind_is_never_collected(world: World) -> None:
     unknown = world.platform.objects.put(b"unknown")
     world.age(unknown)
-    assert world.gc() == Collected(objects=(), freed=0, leftovers=(), young=(), damaged=())
+    assert world.gc() == GcResult(objects=(), freed=0, leftovers=(), young=(), damaged=())
     assert everything(world) == {unknown}
 
 
@@ -78,7 +78,7 @@ def test_a_dry_run_says_what_the_run_then_does_and_removes_nothing(world: World,
     limit = LONG_AGO.replace(year=year)
     world.pack(b"the report")
     gone = world.pack(b"gone")
-    world.follow()
+    world.catch_up()
     world.unregister(gone)
     world.rebuild()
     world.record_blob(b"old")
@@ -87,12 +87,12 @@ def test_a_dry_run_says_what_the_run_then_does_and_removes_nothing(world: World,
     leftover.write_bytes(b"half")
     os.utime(leftover, (0, 0))
     before = everything(world)
-    said = world.gc(older_than=limit, dry_run=True)
+    planned = world.gc(older_than=limit, dry_run=True)
     assert everything(world) == before
     assert leftover.exists()
-    assert said.objects
-    assert world.gc(older_than=limit) == said
-    assert everything(world) == before - set(said.objects)
+    assert planned.objects
+    assert world.gc(older_than=limit) == planned
+    assert everything(world) == before - set(planned.objects)
     assert not leftover.exists()
 
 
@@ -134,7 +134,7 @@ def blocked(world: World) -> tuple[Digest, bytes]:
     pack = world.pack(b"precious")
     data = world.place(pack).read_bytes()
     world.damage(pack, b"damaged")
-    world.follow()
+    world.catch_up()
     world.record_blob(b"orphan")
     with pytest.raises(GcBlocked) as refused:
         world.gc()
@@ -154,7 +154,7 @@ def test_while_a_registered_pack_cannot_be_read_nothing_is_collected(world: Worl
 
 def test_a_pack_that_was_read_before_it_was_damaged_blocks_nothing(world: World) -> None:
     pack = world.pack(b"precious")
-    world.follow()
+    world.catch_up()
     world.damage(pack, b"damaged")
     orphan = world.record_blob(b"orphan")
     assert world.gc().objects == (orphan,)
@@ -183,7 +183,7 @@ def test_a_damaged_object_is_never_collected_and_named(world: World) -> None:
     world.damage(digest, b"all that is le")
     world.age(digest)
     for dry_run in (True, False):
-        assert world.gc(dry_run=dry_run) == Collected(objects=(), freed=0, leftovers=(), young=(), damaged=(digest,))
+        assert world.gc(dry_run=dry_run) == GcResult(objects=(), freed=0, leftovers=(), young=(), damaged=(digest,))
     assert everything(world) == {digest}
 
 
@@ -202,7 +202,7 @@ def test_any_digest_in_a_manifest_keeps_the_object_it_names(world: World) -> Non
     blob = world.record_blob(b"precious")
     step = {"tool": "t", "output_ref": "", "parameters": {"deep": [{"image": str(blob)}]}}
     world.register(msgspec.json.encode({"version": "0.1", "steps": [step]}))
-    world.follow()
+    world.catch_up()
     assert not world.gc().objects
     assert world.findings() == []
 
@@ -213,7 +213,7 @@ def test_a_parent_that_comes_back_is_known_again_before_anything_is_collected(wo
     world.unregister(parent)
     data = world.place(parent).read_bytes()
     world.place(parent).unlink()
-    world.follow()
+    world.catch_up()
     world.record_blob(b"only the parent has this")
     world.other.blob(data)
     assert not world.gc().objects
@@ -222,14 +222,14 @@ def test_a_parent_that_comes_back_is_known_again_before_anything_is_collected(wo
 
 def test_a_parent_that_was_never_here_blocks_nothing(world: World) -> None:
     world.pack(b"child", parent="0" * 64)
-    world.follow()
+    world.catch_up()
     orphan = world.record_blob(b"orphan")
     assert world.gc().objects == (orphan,)
 
 
 def test_packs_that_vanish_all_at_once_take_nothing_with_them(world: World) -> None:
     world.pack(b"precious")
-    world.follow()
+    world.catch_up()
     before = everything(world)
     (world.path / "packs").rename(world.path / "aside")
     assert not world.gc().objects
@@ -245,7 +245,7 @@ def test_a_disk_that_fails_in_between_leaves_a_sound_store_and_the_next_run_does
     world: World, nth: int
 ) -> None:
     world.pack(b"the report")
-    world.follow()
+    world.catch_up()
     alive = everything(world)
     orphans = {world.record_blob(b"orphan %d" % n) for n in range(3)}
     faults = Faults().at("remove", nth, OSError(errno.EIO, "broken"))
@@ -256,7 +256,7 @@ def test_a_disk_that_fails_in_between_leaves_a_sound_store_and_the_next_run_does
     world.gc()
     assert everything(world) == alive
     with world.platform.catalog.read() as view:
-        assert [orphan for orphan in orphans if view.objects.recorded(orphan)] == []
+        assert [orphan for orphan in orphans if view.objects.lookup(orphan)] == []
         assert not list(view.objects.unreachable())
 
 
@@ -264,15 +264,15 @@ def test_what_is_gone_already_is_forgotten_and_not_called_kept(world: World) -> 
     gone = world.record_blob(b"gone already")
     world.place(gone).unlink()
     for dry_run in (True, False):
-        assert world.gc(dry_run=dry_run) == Collected(objects=(), freed=0, leftovers=(), young=(), damaged=())
+        assert world.gc(dry_run=dry_run) == GcResult(objects=(), freed=0, leftovers=(), young=(), damaged=())
     with world.platform.catalog.read() as view:
-        assert view.objects.recorded(gone) is None
+        assert view.objects.lookup(gone) is None
 
 
 class PutSince(FileObjects):
     """Objects of which one that is found missing is put a moment later."""
 
-    def check(self, digest: Digest) -> Condition:
+    def check(self, digest: Digest) -> ObjectCondition:
         condition = super().check(digest)
         if condition.state == "missing":
             self.put(b"back again")
@@ -284,7 +284,7 @@ def test_what_was_missing_and_is_put_meanwhile_stays_known(world: World) -> None
     world.place(back).unlink()
     assert world.gc(objects=PutSince(str(world.path / "objects"))).young == (back,)
     with world.platform.catalog.read() as view:
-        assert view.objects.recorded(back) is not None
+        assert view.objects.lookup(back) is not None
 
 
 # --- all of it --------------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_what_stays_is_exactly_what_a_registered_pack_reaches(
         for n in loose:
             world.record_blob(b"%d" % n)
         made = [world.pack(*(b"%d" % n for n in sorted(blobs)), prompt=b"p%d" % k) for k, blobs in enumerate(packs)]
-        world.follow()
+        world.catch_up()
         for k in dropped & set(range(len(made))):
             world.unregister(made[k])
         world.rebuild()

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.app.execution.pack import pack_log, register_within
-from contextplane.app.execution.record import Recorder, desk_of, recording_comparison
-from contextplane.app.handoff.store import opened_desk
+from contextplane.app.execution.pack import pack_log, register_in_transaction
+from contextplane.app.execution.record import Recorder, recording_comparison, recording_context
+from contextplane.app.handoff.session import open_handoffs
 from contextplane.app.settings import Settings
 from contextplane.model.catalog import Event
 from contextplane.model.handoff import HandoffDocument
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import CatalogCorrupt
-from contextplane.record.recorder import keep_unfinished, unfinished
-from contextplane.store.damage import Finding
+from contextplane.record.recorder import list_unfinished, restore_recording_roots
+from contextplane.store.damage import FsckFinding
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import GcBlocked, gc
 from tests.unit.store.world import FAR_AHEAD, World
@@ -31,7 +31,7 @@ def harm(world: World, sql: str) -> None:
     db.execute("PRAGMA foreign_keys = ON")
 
 
-def brief(findings: list[Finding]) -> list[tuple[str, str]]:
+def brief(findings: list[FsckFinding]) -> list[tuple[str, str]]:
     return [(finding.state, finding.what) for finding in findings]
 
 
@@ -45,7 +45,7 @@ def line(world: World) -> list[Digest]:
     first = world.pack(b"first", b"more")
     packs = [first, world.pack(b"second", parent=first.hex), world.pack(b"third")]
     world.unregister(first)
-    world.follow()
+    world.catch_up()
     world.record_blob(b"orphan")
     return packs
 
@@ -124,7 +124,7 @@ def test_a_pack_that_is_recorded_as_something_else_is_told_by_its_name(world: Wo
 
 def test_a_pack_that_refers_to_nothing_blocks_nothing(world: World) -> None:
     world.register(b'{"version": "0.1", "steps": []}')
-    world.follow()
+    world.catch_up()
     orphan = world.record_blob(b"orphan")
     assert world.gc().objects == (orphan,)
 
@@ -160,7 +160,7 @@ def test_rows_of_packs_that_are_gone_from_the_list_are_an_unsound_catalog_until_
     harm(world, "INSERT INTO pack_tool SELECT 'read_file', number FROM pack WHERE true ON CONFLICT DO NOTHING")
     harm(world, "DELETE FROM pack")
     with pytest.raises(CatalogCorrupt) as caught:
-        world.follow()
+        world.catch_up()
     assert caught.value.hint == "'ctx fsck --rebuild' makes the index anew"
     world.rebuild()
     assert {finding.state for finding in world.findings()} == {"orphaned"}
@@ -178,7 +178,7 @@ def packed_again(world: World, _pack: Digest, _data: bytes) -> None:
 def registered_again(world: World, pack: Digest, data: bytes) -> None:
     world.damage(pack, data)
     with world.platform.catalog.write() as tx:
-        register_within(world.platform, tx, pack, data)
+        register_in_transaction(world.platform, tx, pack, data)
 
 
 def collected(world: World, pack: Digest, data: bytes) -> None:
@@ -197,7 +197,7 @@ def test_a_pack_whose_bytes_are_back_is_listed_as_what_it_says(
     with world.platform.catalog.write() as tx:  # as of a catalog that was lost
         tx.packs.clear()
         tx.objects.forget(pack)
-    world.follow()
+    world.catch_up()
     with world.platform.catalog.read() as view:
         assert view.packs.row(pack).problem  # type: ignore[union-attr]
     way(world, pack, data)
@@ -219,7 +219,7 @@ def recording(world: World) -> str:
 
 def rebuild_all(world: World) -> None:
     world.rebuild()
-    keep_unfinished(desk_of(world.platform))
+    restore_recording_roots(recording_context(world.platform))
 
 
 def checked(world: World) -> list[tuple[str, str]]:
@@ -241,7 +241,7 @@ def test_an_unfinished_recording_that_nothing_keeps_is_told_and_not_collected(
         gc(platform.catalog, platform.entries, platform.objects, older_than=FAR_AHEAD, dry_run=False, others=others)
     rebuild_all(world)
     assert checked(world) == []
-    assert [str(recording.id) for recording in unfinished(desk_of(platform))] == [recording]
+    assert [str(recording.id) for recording in list_unfinished(recording_context(platform))] == [recording]
     assert not world.gc().objects
 
 
@@ -282,8 +282,8 @@ def test_a_recording_whose_pack_was_taken_out_after_its_events_were_collected_is
 
 
 def test_a_handoff_pack_that_nothing_keeps_is_not_collected(tmp_path: Path, world: World) -> None:
-    with opened_desk(Settings(cwd=str(tmp_path))) as desk:
-        desk.shelf.write(HandoffDocument(sections=(), name="kept"))
+    with open_handoffs(Settings(cwd=str(tmp_path))) as handoffs:
+        handoffs.repository.write(HandoffDocument(sections=(), name="kept"))
     soon = world.platform.clock.now() + timedelta(seconds=1)
     harm(world, "DELETE FROM root")
     with pytest.raises(GcBlocked):

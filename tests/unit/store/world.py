@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from contextplane.app.init import init
-from contextplane.app.platform import Platform, opened
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
-from contextplane.model.catalog import BLOB, Recorded
+from contextplane.model.catalog import BLOB, IndexedObject
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import Objects
-from contextplane.store.damage import Finding
+from contextplane.store.damage import FsckFinding
 from contextplane.store.fsck import fsck
-from contextplane.store.gc import Collected, gc
-from contextplane.store.index import follow
+from contextplane.store.gc import GcResult, gc
+from contextplane.store.index import catch_up
 from contextplane.store.rebuild import rebuild
 from tests.support.reference_store import ReferenceStore
 
@@ -59,7 +59,7 @@ class World:
         """An object that we wrote and recorded, and that nothing refers to."""
         digest = self.platform.objects.put(data)
         with self.platform.catalog.write(survives="crash") as tx:
-            tx.objects.record(Recorded(digest=digest, kind=BLOB, size=len(data), traced=True))
+            tx.objects.record(IndexedObject(digest=digest, kind=BLOB, size=len(data), traced=True))
         if written is not None:
             self.age(digest, written)
         return digest
@@ -71,17 +71,17 @@ class World:
         self.place(digest).chmod(0o644)
         self.place(digest).write_bytes(data)
 
-    def follow(self) -> None:
-        follow(self.platform.catalog, self.platform.entries, self.platform.objects)
+    def catch_up(self) -> None:
+        catch_up(self.platform.catalog, self.platform.entries, self.platform.objects)
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[FsckFinding]:
         return list(
             fsck(self.platform.catalog, self.platform.entries, self.platform.objects, lambda _size, _count: None)
         )
 
     def gc(
         self, *, older_than: datetime = FAR_AHEAD, dry_run: bool = False, objects: Objects | None = None
-    ) -> Collected:
+    ) -> GcResult:
         platform = self.platform
         return gc(
             platform.catalog, platform.entries, objects or platform.objects, older_than=older_than, dry_run=dry_run
@@ -98,7 +98,7 @@ def world_in(folder: Path) -> Iterator[World]:
     other = ReferenceStore(folder)
     settings = Settings(cwd=str(folder))
     init(settings, ".")
-    with opened(settings) as platform:
+    with open_platform(settings) as platform:
         yield World(other, platform)
 
 

@@ -15,15 +15,16 @@ from contextplane.trust.checkpoint import (
     NoteInvalid,
     NoteKey,
     NoteUnsigned,
-    advanced,
+    advance_checkpoint,
     consistency_text,
     inclusion_text,
     open_checkpoint,
-    opened,
+    open_note,
     signed_checkpoint,
     signed_note,
 )
 from contextplane.trust.merkle import consistency_proof, inclusion_proof
+from tests.support.cases import cases
 from tests.unit.trust.test_merkle import Kept, brute, entries
 from tests.unit.trust.world import CHECK, key_of
 
@@ -49,9 +50,9 @@ def of(leaves: list[bytes], origin: str = ORIGIN) -> Checkpoint:
 def test_a_note_of_another_implementation_is_opened() -> None:
     key = NoteKey(name="PeterNeumann", key=PublicKey(base64.b64decode(GO_KEY.split("+", 2)[2])[1:]))
     assert str(key) == GO_KEY
-    assert opened(GO_NOTE.encode(), [key], CHECK).endswith("problem is.\n")
+    assert open_note(GO_NOTE.encode(), [key], CHECK).endswith("problem is.\n")
     with pytest.raises(NoteUnsigned):
-        opened(GO_NOTE.replace("answer", "Answer").encode(), [key], CHECK)
+        open_note(GO_NOTE.replace("answer", "Answer").encode(), [key], CHECK)
 
 
 def test_a_checkpoint_is_three_lines_and_is_read_again() -> None:
@@ -67,7 +68,7 @@ def test_signatures_of_others_are_passed_over() -> None:
     assert open_checkpoint(note + witness.encode(), origin=ORIGIN, keys=KEYS, check=CHECK).size == 5
 
 
-@pytest.mark.parametrize(
+@cases(
     ("note", "error"),
     [
         (signed_checkpoint(of(entries(5)), OTHER), NoteUnsigned),
@@ -104,7 +105,7 @@ def test_what_could_not_be_read_again_is_not_signed(text: str, name: str) -> Non
 
 def code(seen: Checkpoint | None, shown: Checkpoint, proof: tuple[bytes, ...]) -> str:
     try:
-        assert advanced(seen, shown, proof) == shown
+        assert advance_checkpoint(seen, shown, proof) == shown
     except ContextPlaneError as error:
         return error.code
     return "ok"
@@ -167,7 +168,7 @@ PROOF = inclusion_text(1, inclusion_proof(Kept(entries(3)), 1, 3), signed_checkp
 HASH = PROOF.splitlines(keepends=True)[2]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("old", "new"),
     [
         (b"c2sp.org/tlog-proof@v1\n", b""),

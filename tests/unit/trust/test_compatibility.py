@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.context_pack import RUNTIME_CONTRACT, ContextPack
-from contextplane.trust.compatibility import Present, check_compatibility
+from contextplane.trust.compatibility import RuntimeCapabilities, check_compatibility
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 
 _CASES = Path(__file__).resolve().parents[2] / "cases" / "context_pack"
 EXAMPLE: dict[str, Any] = json.loads((_CASES / "support.json").read_text(encoding="utf-8"))
-HERE = Present(ontologies=("ont.support@1.0.0", "ont.retail@3.1.0"))
+HERE = RuntimeCapabilities(ontologies=("ont.support@1.0.0", "ont.retail@3.1.0"))
 
 
 def requiring(*, pinned: str = "1.0.0", **requires: str) -> ContextPack:
@@ -28,9 +29,9 @@ def requiring(*, pinned: str = "1.0.0", **requires: str) -> ContextPack:
     )
 
 
-def code(pack: ContextPack, present: Present = HERE) -> str:
+def code(pack: ContextPack, capabilities: RuntimeCapabilities = HERE) -> str:
     try:
-        check_compatibility(pack, present)
+        check_compatibility(pack, capabilities)
     except ContextPlaneError as error:
         return error.code
     return "ok"
@@ -46,7 +47,7 @@ def test_the_full_example_runs_on_this_contract() -> None:
     "context-pack:versioning-guidelines:runtime-compatibility",
     "context-pack:contract-meta:artifact-compatibility",
 )
-@pytest.mark.parametrize(
+@cases(
     ("runtime", "ontology", "expected"),
     [
         (">=1.0.0", ">=1.0.0", "ok"),
@@ -87,7 +88,7 @@ def test_what_is_not_said_or_not_known_is_refused(requires: dict[str, str], expe
 
 
 @pytest.mark.parametrize(
-    ("present", "hint"),
+    ("capabilities", "hint"),
     [
         ((), "publish it here first"),
         (("ont.support@1.1.0",), "here is ont.support@1.1.0"),
@@ -95,10 +96,12 @@ def test_what_is_not_said_or_not_known_is_refused(requires: dict[str, str], expe
     ],
 )
 def test_the_pinned_ontology_itself_must_be_present_and_no_other_version_will_do(
-    present: tuple[str, ...], hint: str
+    capabilities: tuple[str, ...], hint: str
 ) -> None:
     with pytest.raises(ContextPlaneError) as refused:
-        check_compatibility(requiring(runtime=">=1.0.0", ontology=">=1.0.0"), Present(ontologies=present))
+        check_compatibility(
+            requiring(runtime=">=1.0.0", ontology=">=1.0.0"), RuntimeCapabilities(ontologies=capabilities)
+        )
     assert refused.value.code == "ontology_missing"
     assert hint in (refused.value.hint or "")
 
@@ -112,9 +115,9 @@ def test_an_older_runtime_refuses_and_a_newer_one_takes_the_pack() -> None:
 
 def test_all_that_is_missing_is_told_together() -> None:
     with pytest.raises(ContextPlaneError) as refused:
-        check_compatibility(requiring(runtime=">=2.0.0", ontology=">=2.0.0", gpu=">=1"), Present())
-    told = [refused.value.code, *(one["code"] for one in refused.value.details["also"])]  # type: ignore[attr-defined]
-    assert told == ["runtime_too_old", "ontology_incompatible", "requirement_unknown", "ontology_missing"]
+        check_compatibility(requiring(runtime=">=2.0.0", ontology=">=2.0.0", gpu=">=1"), RuntimeCapabilities())
+    codes = [refused.value.code, *(error["code"] for error in refused.value.details["also"])]  # type: ignore[attr-defined]
+    assert codes == ["runtime_too_old", "ontology_incompatible", "requirement_unknown", "ontology_missing"]
 
 
 @given(st.tuples(*[st.integers(0, 3)] * 3), st.tuples(*[st.integers(0, 3)] * 3).filter(any))

@@ -16,14 +16,15 @@ from contextplane.trust.dsse import (
     PayloadTypeWrong,
     Statement,
     StatementInvalid,
-    decoded,
-    encoded,
+    decode_base64,
+    encode_base64,
+    make_envelope,
     pae,
-    sealed,
 )
+from tests.support.cases import cases
 from tests.unit.trust.world import key_of, statement
 
-SIGNED = sealed(IN_TOTO, statement().to_bytes(), key_of("a"), key_of("b")).to_bytes()
+SIGNED = make_envelope(IN_TOTO, statement().to_bytes(), key_of("a"), key_of("b")).to_bytes()
 
 
 def test_the_encoding_that_is_signed_is_the_one_of_dsse() -> None:
@@ -34,13 +35,13 @@ def test_the_encoding_that_is_signed_is_the_one_of_dsse() -> None:
 
 
 @given(st.text(max_size=20), st.binary(max_size=20), st.text(max_size=20), st.binary(max_size=20))
-def test_no_two_payloads_with_their_types_are_signed_alike(one: str, a: bytes, two: str, b: bytes) -> None:
-    assert (pae(one, a) == pae(two, b)) == ((one, a) == (two, b))
+def test_no_two_payloads_with_their_types_are_signed_alike(first: str, a: bytes, second: str, b: bytes) -> None:
+    assert (pae(first, a) == pae(second, b)) == ((first, a) == (second, b))
 
 
 @given(st.binary(max_size=60), st.lists(st.sampled_from("abc"), max_size=3))
 def test_what_was_written_is_read_again(payload: bytes, names: list[str]) -> None:
-    envelope = sealed("t", payload, *map(key_of, names))
+    envelope = make_envelope("t", payload, *map(key_of, names))
     assert Envelope.parse(envelope.to_bytes(), payload_type="t") == envelope
     assert len(envelope.signatures) == len(set(names))
 
@@ -49,7 +50,7 @@ def changed(**members: object) -> bytes:
     return json.dumps({**json.loads(SIGNED), **members}).encode()
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         b"",
@@ -59,10 +60,10 @@ def changed(**members: object) -> bytes:
         SIGNED[:-1],
         SIGNED + b"x",
         changed(unknown=1),
-        changed(signatures=[{"sig": encoded(bytes(64)), "keyid": "k", "extra": 1}]),
+        changed(signatures=[{"sig": encode_base64(bytes(64)), "keyid": "k", "extra": 1}]),
         changed(signatures=[{"keyid": "k"}]),
-        changed(signatures=[{"sig": encoded(bytes(63))}]),
-        changed(signatures=[{"sig": encoded(bytes(64))}] * 17),
+        changed(signatures=[{"sig": encode_base64(bytes(63))}]),
+        changed(signatures=[{"sig": encode_base64(bytes(64))}] * 17),
         changed(payload=None),
         SIGNED.replace(b'{"payload":', b'{"payload":"","payload":', 1),
         b" " * (MAX_ENVELOPE + 1),
@@ -81,15 +82,15 @@ def test_an_envelope_with_a_swapped_payload_type_is_refused() -> None:
 
 @given(st.binary(max_size=40))
 def test_base64_has_one_spelling(data: bytes) -> None:
-    assert decoded(encoded(data), at="/x") == data
+    assert decode_base64(encode_base64(data), at="/x") == data
 
 
-@pytest.mark.parametrize(
+@cases(
     "text", ["YQ", "YQ=", "YR==", "YWI", "YWJ=", "YQ==\n", " YQ==", "YQ== ", "Y Q==", "-_-_", "YQ==YQ==", "====", "é"]
 )
 def test_base64_in_another_spelling_is_refused(text: str) -> None:
     with pytest.raises(Base64Refused) as refused:
-        decoded(text, at="/x")
+        decode_base64(text, at="/x")
     assert refused.value.at == "/x"
 
 
@@ -111,14 +112,14 @@ def test_nothing_but_a_refusal_comes_of_arbitrary_bytes(data: bytes) -> None:
 
 
 def test_a_statement_is_in_toto_and_is_read_again() -> None:
-    one = statement()
-    told = json.loads(one.to_bytes())
-    assert told["_type"] == "https://in-toto.io/Statement/v1"
-    assert told["subject"] == [{"name": "refunds@1.0.0", "digest": {"sha256": one.digest.hex}}]
-    assert Statement.parse(one.to_bytes()) == one
+    signed = statement()
+    document = json.loads(signed.to_bytes())
+    assert document["_type"] == "https://in-toto.io/Statement/v1"
+    assert document["subject"] == [{"name": "refunds@1.0.0", "digest": {"sha256": signed.digest.hex}}]
+    assert Statement.parse(signed.to_bytes()) == signed
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
     [
         {"_type": "https://in-toto.io/Statement/v0.1"},

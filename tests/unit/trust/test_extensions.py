@@ -11,11 +11,12 @@ from contextplane.trust.checkpoint import (
     Checkpoint,
     CheckpointInvalid,
     NoteKey,
-    advanced,
+    advance_checkpoint,
     consistency_text,
     open_checkpoint,
     signed_checkpoint,
 )
+from tests.support.cases import cases
 from tests.unit.trust.test_merkle import brute, entries
 from tests.unit.trust.world import CHECK, day, key_of
 
@@ -35,7 +36,7 @@ def test_it_is_read_again_as_it_was_signed_and_a_verifier_of_others_takes_it(che
     assert proves_consistency(consistency_text(5, (), note), checkpoint.root, vkey)
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines",
     [
         "time 2030-01-02\n",
@@ -68,7 +69,7 @@ def test_each_extension_stands_there_once_in_its_one_form_and_place(lines: str) 
 )
 def test_a_log_of_the_same_size_shows_the_same_ends_and_no_earlier_time(shown: Checkpoint, expected: str) -> None:
     try:
-        advanced(FULL, shown, ())
+        advance_checkpoint(FULL, shown, ())
         code = "ok"
     except ContextPlaneError as error:
         code = error.code
@@ -83,9 +84,9 @@ def test_the_second_verifier_says_when_it_was_not_asked_anything(
     arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == status
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err
 
 
 @pytest.mark.parametrize("text", [b"", b"old 5", b"\xff\xff", b"old x\n\n", b"old 5\n\nnote\n\nsigned"])

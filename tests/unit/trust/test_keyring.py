@@ -10,8 +10,9 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Event
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.keys import Signer
-from contextplane.trust.keyring import Change, TrustedKeys, proposed
-from contextplane.trust.keyring_stream import STREAM, append_change, followed
+from contextplane.trust.keyring import Change, TrustedKeys, sign_change
+from contextplane.trust.keyring_stream import STREAM, append_change, follow_keyring
+from tests.support.cases import cases
 from tests.unit.trust.world import CHECK, day, key_of, keyring, revoke, rotate, threshold, trust
 
 ROOT, ALICE, BOB, MALLORY = map(key_of, ("root", "alice", "bob", "mallory"))
@@ -19,7 +20,7 @@ ROOT, ALICE, BOB, MALLORY = map(key_of, ("root", "alice", "bob", "mallory"))
 
 def refused(keys: TrustedKeys, change: Change, *, by: Signer = ROOT, at: int = 5) -> str:
     with pytest.raises(ContextPlaneError) as error:
-        keys.after(proposed(keys, change, at=day(at), signer=by), CHECK)
+        keys.after(sign_change(keys, change, at=day(at), signer=by), CHECK)
     return error.value.code
 
 
@@ -101,7 +102,7 @@ def test_a_new_key_takes_over_the_roles_of_the_old_one_wherever_that_is_trusted(
     assert (old.state_at(day(6)), old.state_at(day(7))) == ("valid", "expired")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "code"),
     [
         (revoke(MALLORY, day(5)), "key_not_trusted"),
@@ -136,7 +137,7 @@ def test_whatever_happens_a_keyring_can_be_changed_again(steps: list[int]) -> No
         ]
         for signer in reversed(owners):
             try:
-                keys = keys.after(proposed(keys, choices[step], at=day(1), signer=signer), CHECK)
+                keys = keys.after(sign_change(keys, choices[step], at=day(1), signer=signer), CHECK)
             except ContextPlaneError:
                 continue
             owners += [new] * (step in {0, 1, 4})
@@ -146,18 +147,18 @@ def test_whatever_happens_a_keyring_can_be_changed_again(steps: list[int]) -> No
 
 def is_owner(keys: TrustedKeys, signer: Signer) -> bool:
     try:
-        keys.after(proposed(keys, trust(key_of("further"), "acme"), at=day(1), signer=signer), CHECK)
+        keys.after(sign_change(keys, trust(key_of("further"), "acme"), at=day(1), signer=signer), CHECK)
     except ContextPlaneError:
         return False
     return True
 
 
 def bodies(*changes: Change) -> list[bytes]:
-    keys, found = TrustedKeys(), []
+    keys, events = TrustedKeys(), []
     for change in (trust(ROOT, "home", "owner"), *changes):
-        found.append(proposed(keys, change, at=day(1), signer=ROOT))
-        keys = keys.after(found[-1], CHECK)
-    return found
+        events.append(sign_change(keys, change, at=day(1), signer=ROOT))
+        keys = keys.after(events[-1], CHECK)
+    return events
 
 
 def fold(events: list[bytes], known: TrustedKeys | None = None) -> TrustedKeys:
@@ -166,7 +167,7 @@ def fold(events: list[bytes], known: TrustedKeys | None = None) -> TrustedKeys:
     with catalog.write() as tx:
         tx.streams.append(STREAM, 0, [Event(kind="keyring_changed", body=body) for body in events])
     with catalog.read() as view:
-        return followed(view.streams, known or TrustedKeys(), CHECK)
+        return follow_keyring(view.streams, known or TrustedKeys(), CHECK)
 
 
 EVENTS = bodies(trust(ALICE, "acme"), trust(BOB, "acme"), revoke(ALICE, day(4)))
@@ -188,7 +189,7 @@ def test_a_client_that_is_up_to_date_checks_no_signature() -> None:
         keys = TrustedKeys()
         for body in EVENTS:
             keys = append_change(tx.streams, keys, body, CHECK)
-        assert followed(tx.streams, keys, Never()) == keys
+        assert follow_keyring(tx.streams, keys, Never()) == keys
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from contextplane.trust.merkle import (
     OutsideTree,
     StreamTree,
     TreeDamaged,
-    appended,
+    append_leaves,
     consistency_proof,
     inclusion_proof,
     is_consistent,
@@ -122,8 +122,8 @@ def test_every_leaf_is_proved_and_no_other_place_of_it(size: int, data: st.DataO
 
 
 @given(sizes, sizes)
-def test_a_tree_is_consistent_with_each_of_its_beginnings(one: int, two: int) -> None:
-    old, size = sorted((one, two))
+def test_a_tree_is_consistent_with_each_of_its_beginnings(first: int, second: int) -> None:
+    old, size = sorted((first, second))
     leaves = entries(size)
     proof = consistency_proof(Kept(leaves), old, size)
     assert is_consistent(old, brute(leaves[:old]), size, root=brute(leaves), proof=proof)
@@ -190,7 +190,7 @@ class TestInTheCatalog:
         done = 0
         for portion in portions:
             with catalog.write() as tx:
-                frontier = appended(tx.streams, "log", leaves[done : done + portion])
+                frontier = append_leaves(tx.streams, "log", leaves[done : done + portion])
             done += portion
             assert frontier.root == brute(leaves[:done])
         with catalog.read() as view:
@@ -202,7 +202,7 @@ class TestInTheCatalog:
     def test_of_two_writers_one_wins(self) -> None:
         catalog, _ = SqliteCatalog.create(MEMORY, "store_0123456789abcdef")
         with catalog.write() as tx:
-            appended(tx.streams, "log", entries(3))
+            append_leaves(tx.streams, "log", entries(3))
         with pytest.raises(StreamConflict), catalog.write() as tx:
             tx.streams.append("tree/log/00", 2, [Event(kind="tree_node", body=b"{}")])
 

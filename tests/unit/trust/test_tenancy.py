@@ -8,7 +8,7 @@ from contextplane.ports.keys import Signer
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.tenancy import TenantMismatch, check_issuer, check_tenant, tenant_role
 from contextplane.trust.verify import sign, verify
-from tests.unit.trust.world import PACK, day, grounds, key_of, keyring, statement, threshold, trust
+from tests.unit.trust.world import PACK, day, key_of, keyring, statement, threshold, trust, trust_context
 
 ALICE, BOB, CAROL = map(key_of, ("alice", "bob", "carol"))
 GRANTED = tenant_role("tenant_a")
@@ -20,7 +20,9 @@ TWO = keyring(threshold("acme", 2), keys=KEYS)
 
 def code(tenant: str, *signers: Signer, keys: TrustedKeys = KEYS, issuer: str = "acme") -> str:
     """How the question ends whether what these signed may be of a tenant."""
-    verified = verify(sign(statement(issuer=issuer), *signers), PACK, issuer=issuer, grounds=grounds(keys, day(10)))
+    verified = verify(
+        sign(statement(issuer=issuer), *signers), PACK, issuer=issuer, trust_context=trust_context(keys, day(10))
+    )
     try:
         check_issuer(verified, tenant, keys)
     except ContextPlaneError as error:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.timestamp import Timestamp
-from contextplane.trust.clock import LAST_MOMENT, moment_of_act, seconds_behind
+from contextplane.trust.clock import LAST_MOMENT, next_event_time, seconds_behind
 
 NOON = Timestamp.parse("2030-01-01T12:00:00Z")
 moments = st.builds(
@@ -16,7 +16,7 @@ moments = st.builds(
 @given(st.lists(moments, min_size=1), moments)
 def test_acts_follow_each_other_whatever_clocks_show(clocks: list[Timestamp], last: Timestamp) -> None:
     for clock in clocks:
-        moment = moment_of_act(clock, last)
+        moment = next_event_time(clock, last)
         assert moment > last
         assert moment == clock or clock <= last
         assert Timestamp.parse(str(moment)) == moment
@@ -24,16 +24,18 @@ def test_acts_follow_each_other_whatever_clocks_show(clocks: list[Timestamp], la
 
 
 def test_by_a_clock_that_is_behind_an_act_is_a_microsecond_later() -> None:
-    assert str(moment_of_act(NOON, Timestamp.parse("2031-06-01T00:00:00.999999Z"))) == "2031-06-01T00:00:01Z"
-    assert str(moment_of_act(NOON, Timestamp.parse("2031-06-01T00:00:00.000000123Z"))) == "2031-06-01T00:00:00.000001Z"
-    assert str(moment_of_act(NOON, NOON)) == "2030-01-01T12:00:00.000001Z"
+    assert str(next_event_time(NOON, Timestamp.parse("2031-06-01T00:00:00.999999Z"))) == "2031-06-01T00:00:01Z"
+    assert (
+        str(next_event_time(NOON, Timestamp.parse("2031-06-01T00:00:00.000000123Z"))) == "2031-06-01T00:00:00.000001Z"
+    )
+    assert str(next_event_time(NOON, NOON)) == "2030-01-01T12:00:00.000001Z"
 
 
 @pytest.mark.parametrize("last", [str(LAST_MOMENT), "9999-12-31T23:59:59.999999999Z"])
 def test_after_the_last_moment_that_can_be_written_acts_share_it(last: str) -> None:
-    assert str(moment_of_act(NOON, Timestamp.parse(last))) == last
+    assert str(next_event_time(NOON, Timestamp.parse(last))) == last
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(-5, 0), (0, 0), (60, 0), (61, 61), (86_400, 86_400)])
-def test_clocks_may_differ_by_a_minute_before_anybody_is_told(seconds: int, told: int) -> None:
-    assert seconds_behind(NOON, Timestamp(seconds=NOON.seconds + seconds, nanos=0)) == told
+@pytest.mark.parametrize(("seconds", "expected"), [(-5, 0), (0, 0), (60, 0), (61, 61), (86_400, 86_400)])
+def test_clocks_may_differ_by_a_minute_before_anybody_is_told(seconds: int, expected: int) -> None:
+    assert seconds_behind(NOON, Timestamp(seconds=NOON.seconds + seconds, nanos=0)) == expected

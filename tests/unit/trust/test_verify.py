@@ -6,13 +6,29 @@ Each attack ends in its own code.
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contextplane.errors import ContextPlaneError
+from contextplane.model.keys import PublicKey
 from contextplane.model.timestamp import Timestamp
-from contextplane.trust.dsse import IN_TOTO, Envelope, encoded, sealed
+from contextplane.trust.dsse import IN_TOTO, Envelope, encode_base64, make_envelope
 from contextplane.trust.keyring import TrustedKeys
-from contextplane.trust.verify import sign, verify
-from tests.unit.trust.world import PACK, day, grounds, key_of, keyring, revoke, rotate, statement, threshold, trust
+from contextplane.trust.verify import CachedSignatureCheck, sign, verify
+from tests.support.cases import cases
+from tests.unit.trust.world import (
+    CHECK,
+    PACK,
+    day,
+    key_of,
+    keyring,
+    revoke,
+    rotate,
+    statement,
+    threshold,
+    trust,
+    trust_context,
+)
 
 ALICE, BOB, CAROL, MALLORY = map(key_of, ("alice", "bob", "carol", "mallory"))
 KEYS = keyring(
@@ -23,9 +39,9 @@ TWO = keyring(threshold("acme", 2), keys=KEYS)
 
 def code(envelope: bytes, keys: TrustedKeys = KEYS, *, now: int = 10, data: bytes = PACK, seen: int = 0) -> str:
     """How verification for acme ends: `ok`, or the code of the refusal."""
-    grounded = grounds(keys, day(now), day(seen) if seen else None)
+    grounded = trust_context(keys, day(now), day(seen) if seen else None)
     try:
-        verified = verify(envelope, data, issuer="acme", grounds=grounded)
+        verified = verify(envelope, data, issuer="acme", trust_context=grounded)
     except ContextPlaneError as error:
         return error.code if error.family == "untrusted" else f"{error.family}: {error.code}"
     assert verified.data == data
@@ -37,7 +53,7 @@ def with_signatures(envelope: bytes, *signatures: dict[str, str]) -> bytes:
 
 
 def test_what_its_issuer_signed_comes_out() -> None:
-    verified = verify(sign(statement(), ALICE), PACK, issuer="acme", grounds=grounds(KEYS, day(10)))
+    verified = verify(sign(statement(), ALICE), PACK, issuer="acme", trust_context=trust_context(KEYS, day(10)))
     assert (verified.data, verified.statement) == (PACK, statement())
     assert verified.signed_by == (ALICE.public_key.key_id,)
 
@@ -50,8 +66,8 @@ def test_what_its_issuer_signed_comes_out() -> None:
         (sign(statement(), CAROL), "signature_key_of_other_issuer"),
         (sign(statement(b"other"), ALICE), "statement_digest_mismatch"),
         (sign(statement(issuer="globex"), ALICE), "statement_issuer_mismatch"),
-        (sealed("application/json", statement().to_bytes(), ALICE).to_bytes(), "envelope_payload_type_wrong"),
-        (sealed(IN_TOTO, b"{}", ALICE).to_bytes(), "statement_invalid"),
+        (make_envelope("application/json", statement().to_bytes(), ALICE).to_bytes(), "envelope_payload_type_wrong"),
+        (make_envelope(IN_TOTO, b"{}", ALICE).to_bytes(), "statement_invalid"),
         (b"{}", "envelope_invalid"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -70,13 +86,13 @@ def test_a_signature_over_other_bytes_is_refused() -> None:
 
 
 def test_a_signature_of_the_payload_alone_is_refused_because_it_does_not_cover_the_type() -> None:
-    signature = {"keyid": ALICE.public_key.key_id, "sig": encoded(ALICE.sign(statement().to_bytes()))}
+    signature = {"keyid": ALICE.public_key.key_id, "sig": encode_base64(ALICE.sign(statement().to_bytes()))}
     assert code(with_signatures(sign(statement()), signature)) == "signature_invalid"
 
 
 def test_a_signature_that_was_made_as_another_type_is_refused() -> None:
     """The swap in the other direction: an event of the keyring, passed off as a statement."""
-    other = sealed("application/vnd.contextplane.keyring+json", statement().to_bytes(), ALICE)
+    other = make_envelope("application/vnd.contextplane.keyring+json", statement().to_bytes(), ALICE)
     assert code(Envelope(**{**as_fields(other), "payload_type": IN_TOTO}).to_bytes()) == "signature_invalid"  # type: ignore[arg-type]
 
 
@@ -96,7 +112,9 @@ def test_a_wrong_hint_neither_helps_nor_harms() -> None:
 
 def test_an_issuer_without_any_key_signs_nothing() -> None:
     with pytest.raises(ContextPlaneError) as refused:
-        verify(sign(statement(issuer="nobody"), ALICE), PACK, issuer="nobody", grounds=grounds(KEYS, day(10)))
+        verify(
+            sign(statement(issuer="nobody"), ALICE), PACK, issuer="nobody", trust_context=trust_context(KEYS, day(10))
+        )
     assert refused.value.code == "signature_key_unknown"
 
 
@@ -161,17 +179,17 @@ def test_a_threshold_is_not_met_by_a_key_out_of_its_time() -> None:
 
 def test_a_refused_threshold_says_why_each_signature_did_not_count() -> None:
     with pytest.raises(ContextPlaneError) as refused:
-        verify(sign(statement(), ALICE, MALLORY), PACK, issuer="acme", grounds=grounds(TWO, day(10)))
+        verify(sign(statement(), ALICE, MALLORY), PACK, issuer="acme", trust_context=trust_context(TWO, day(10)))
     assert refused.value.details["needed"] == 2
     assert refused.value.details["signed_by"] == [ALICE.public_key.key_id]
-    assert [one["code"] for one in refused.value.details["refused"]] == ["signature_key_unknown"]  # type: ignore[attr-defined]
+    assert [error["code"] for error in refused.value.details["refused"]] == ["signature_key_unknown"]  # type: ignore[attr-defined]
 
 
 def test_signatures_of_others_do_no_harm_to_enough_good_ones() -> None:
     assert code(sign(statement(), MALLORY, ALICE, CAROL)) == "ok"
 
 
-@pytest.mark.parametrize("now", range(10, 20))
+@cases("now", range(10, 20))
 def test_rotation_has_no_gap(now: int) -> None:
     """At every moment of it, the old key, or the new one, or both are good; and a pack signed by both always passes."""
     keys = keyring(rotate(BOB, MALLORY, since=day(12), old_until=day(15)), keys=KEYS)
@@ -183,4 +201,35 @@ def test_rotation_has_no_gap(now: int) -> None:
 
 def test_the_time_is_the_callers() -> None:
     late = Timestamp.parse("2099-01-01T00:00:00Z")
-    assert verify(sign(statement(), BOB), PACK, issuer="acme", grounds=grounds(KEYS, late)).data == PACK
+    assert verify(sign(statement(), BOB), PACK, issuer="acme", trust_context=trust_context(KEYS, late)).data == PACK
+
+
+SIGNERS = (ALICE, BOB)
+MESSAGES = (b"", b"a", b"b")
+SIGNATURES = [signer.sign(message) for signer in SIGNERS for message in MESSAGES]
+ASKED = st.tuples(
+    st.sampled_from([signer.public_key for signer in SIGNERS]), st.sampled_from(SIGNATURES), st.sampled_from(MESSAGES)
+)
+
+
+@given(st.lists(ASKED, max_size=30), st.integers(1, 3))
+@settings(max_examples=50, deadline=None)
+def test_a_check_that_remembers_answers_as_the_one_behind_it(
+    asked: list[tuple[PublicKey, bytes, bytes]], capacity: int
+) -> None:
+    cached = CachedSignatureCheck(CHECK, capacity)
+    for key, signature, message in asked:
+        assert cached.holds(key, signature, message) is CHECK.holds(key, signature, message)
+
+
+def test_a_signature_that_does_not_hold_is_not_remembered() -> None:
+    class Wavering:
+        """Says no, then yes."""
+
+        answers = iter((False, True))
+
+        def holds(self, key: PublicKey, signature: bytes, message: bytes) -> bool:  # noqa: ARG002  it does not look
+            return next(self.answers)
+
+    cached = CachedSignatureCheck(Wavering())
+    assert [cached.holds(ALICE.public_key, b"s", b"m") for _ in range(3)] == [False, True, True]

@@ -1,12 +1,15 @@
 """Keys that are the same on every run, a keyring made of real signed events, and times that no clock knows."""
 
 import hashlib
+from contextlib import closing
 
 from contextplane.adapters.ed25519 import Ed25519Check, Ed25519Signer, pem, signer_from_pem
+from contextplane.adapters.sqlite.catalog import SqliteCatalog
+from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.keys import Signer
-from contextplane.trust.dsse import Statement, encoded
+from contextplane.trust.dsse import Statement, encode_base64
 from contextplane.trust.keyring import (
     Change,
     KeyRevocation,
@@ -14,27 +17,33 @@ from contextplane.trust.keyring import (
     KeyTrust,
     ThresholdChange,
     TrustedKeys,
-    proposed,
+    sign_change,
 )
-from contextplane.trust.verify import Grounds
+from contextplane.trust.verify import TrustContext
 
 __all__ = [
     "CHECK",
     "PACK",
     "day",
     "der_of",
-    "grounds",
     "key_of",
     "keyring",
+    "memory_catalog",
     "revoke",
     "rotate",
     "statement",
     "threshold",
     "trust",
+    "trust_context",
 ]
 
 CHECK = Ed25519Check()
 PACK = b'{"pack_id":"refunds"}'
+
+
+def memory_catalog() -> closing[SqliteCatalog]:
+    """A new catalog in memory, closed at the end of the `with` block."""
+    return closing(SqliteCatalog.create(MEMORY, "store_0123456789abcdef")[0])
 
 
 def der_of(seed: str) -> bytes:
@@ -56,7 +65,7 @@ def trust(
 ) -> KeyTrust:
     return KeyTrust(
         issuer=issuer,
-        key=encoded(signer.public_key.raw),
+        key=encode_base64(signer.public_key.raw),
         roles=roles,
         valid_from=str(since or day(1)),
         valid_until=str(until) if until else None,
@@ -65,7 +74,10 @@ def trust(
 
 def rotate(old: Signer, new: Signer, *, since: Timestamp, old_until: Timestamp) -> KeyRotation:
     return KeyRotation(
-        old=old.public_key.key_id, key=encoded(new.public_key.raw), valid_from=str(since), old_until=str(old_until)
+        old=old.public_key.key_id,
+        key=encode_base64(new.public_key.raw),
+        valid_from=str(since),
+        old_until=str(old_until),
     )
 
 
@@ -81,9 +93,11 @@ def keyring(*changes: Change, keys: TrustedKeys | None = None, at: Timestamp | N
     """The keyring of `root`, for the issuer `home`, after these changes."""
     root = key_of("root")
     if keys is None:
-        keys = TrustedKeys().after(proposed(TrustedKeys(), trust(root, "home", "owner"), at=day(1), signer=root), CHECK)
+        keys = TrustedKeys().after(
+            sign_change(TrustedKeys(), trust(root, "home", "owner"), at=day(1), signer=root), CHECK
+        )
     for change in changes:
-        keys = keys.after(proposed(keys, change, at=at or keys.as_of, signer=root), CHECK)
+        keys = keys.after(sign_change(keys, change, at=at or keys.as_of, signer=root), CHECK)
     return keys
 
 
@@ -91,5 +105,5 @@ def statement(data: bytes = PACK, issuer: str = "acme") -> Statement:
     return Statement(name="refunds@1.0.0", kind="context_pack", issuer=issuer, digest=Digest.of(data))
 
 
-def grounds(keys: TrustedKeys, now: Timestamp, witnessed: Timestamp | None = None) -> Grounds:
-    return Grounds(keyring=keys, check=CHECK, now=now, witnessed=witnessed)
+def trust_context(keys: TrustedKeys, now: Timestamp, witnessed: Timestamp | None = None) -> TrustContext:
+    return TrustContext(keyring=keys, check=CHECK, now=now, witnessed=witnessed)

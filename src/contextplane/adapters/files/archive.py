@@ -1,12 +1,9 @@
-"""Archives as tar files, written and read as streams: 512-byte headers of one form, and nothing else is understood.
+"""Archives as tar files, written and read as streams.
 
-A header is accepted when it is, byte for byte, the one that we would write for its name and its size. So no link, no
-device, no path, no owner and no extension of the format has to be refused one by one.
+A member's header is accepted only when it is, byte for byte, the one that this module writes for its name and size. So
+links, devices, paths, owners and extensions of the format need no checks of their own.
 
-A new file under a name that nobody has: there whole and durable, or not at all, also when its writer is killed.
-
-Where the system can, it has no name at all before it is whole. Where it cannot, it has one that begins with
-`.ctx-export-`, and only there a killed process leaves something behind.
+An archive file appears whole and durable, or not at all, also when its writer is killed (`AtomicFile`).
 """
 
 import os
@@ -16,18 +13,18 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from typing import ClassVar
 
-from contextplane.adapters.files.disk import CHUNK, Disk, fresh_name, open_to_read, storage_errors
+from contextplane.adapters.files.disk import CHUNK, Disk, open_regular_file, staging_name, storage_errors
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.archive import (
-    HEADER_MOST,
     HEADER_NAME,
-    MEMBER_MOST,
-    MEMBERS_MOST,
+    MAX_HEADER_BYTES,
+    MAX_MEMBER_BYTES,
+    MAX_MEMBERS,
     ArchiveInvalid,
     ArchiveTooLarge,
     Header,
-    Kind,
-    named,
+    MemberKind,
+    parse_member_name,
     read_header,
 )
 from contextplane.model.ids import Digest
@@ -35,25 +32,31 @@ from contextplane.model.value import Value
 from contextplane.ports.objects import SourceUnreadable, StorageFailed
 
 __all__ = [
+    "ArchiveMember",
     "ArchiveReader",
     "ArchiveTargetExists",
     "ArchiveWriter",
-    "FreshFile",
-    "Member",
+    "AtomicFile",
     "archive_header",
-    "fresh_file",
-    "reading_archive",
-    "writing_archive",
+    "archive_reader",
+    "archive_writer",
+    "atomic_file",
 ]
 
 _MODE = 0o666
 
 
-class FreshFile:
-    """A file that is being written. `new`, at the end: nobody else gave the same bytes the same name meanwhile."""
+class AtomicFile:
+    """A new file that gets its name only when it is complete and durable.
+
+    Where the system can, it has no name before. Elsewhere its temporary name begins with `.ctx-export-`; only there a
+    killed process leaves a file behind.
+
+    `new` is False when another process published the same bytes under the same name first.
+    """
 
     def __init__(self, target: str, disk: Disk) -> None:
-        """Begin one that has no name, or a name of its own."""
+        """Create it without a name, or under a temporary one."""
         self.new = True
         self._target = target
         self._disk = disk
@@ -61,15 +64,18 @@ class FreshFile:
         self._staged = ""
         fd = disk.create_nameless(self._folder, _MODE)
         if fd is None:
-            self._staged = os.path.join(self._folder, f".ctx-export-{fresh_name()}")
+            self._staged = os.path.join(self._folder, f".ctx-export-{staging_name()}")
             fd = disk.create(self._staged, _MODE)
         self._fd = fd
 
     def write(self, data: bytes) -> None:
         self._disk.write_all(self._fd, data)
 
-    def settle(self) -> None:
-        """Give it its name, durably. Who was faster with the very same bytes did it for us; else `FileExistsError`."""
+    def publish(self) -> None:
+        """Give the file its name, durably.
+
+        A file of that name with the same bytes is as good; with other bytes it is a `FileExistsError`.
+        """
         self._disk.sync(self._fd)
         try:
             if self._staged:
@@ -77,7 +83,7 @@ class FreshFile:
             else:
                 self._disk.name_new(self._fd, self._target)
         except FileExistsError:
-            if not self._is_there():
+            if not self._target_is_identical():
                 raise
             self.new = False
         else:
@@ -87,40 +93,40 @@ class FreshFile:
     def close(self) -> None:
         os.close(self._fd)
         if self._staged:
-            with suppress(OSError):  # what went wrong first is what counts
+            with suppress(OSError):  # the first error counts
                 self._disk.remove(self._staged)
 
-    def named(self, error: OSError) -> OSError:
-        """An error that names the file that was asked for, instead of one that nobody knows of."""
-        unknown = {self._folder, self._staged, f"/proc/self/fd/{self._fd}"}
-        return OSError(error.errno, error.strerror, self._target) if error.filename in unknown else error
+    def with_target_name(self, error: OSError) -> OSError:
+        """Return the error with the target's name in place of a temporary one."""
+        internal = {self._folder, self._staged, f"/proc/self/fd/{self._fd}"}
+        return OSError(error.errno, error.strerror, self._target) if error.filename in internal else error
 
-    def _is_there(self) -> bool:
-        ours = self._staged or f"/proc/self/fd/{self._fd}"
-        with open(ours, "rb") as buffered_reader, open(open_to_read(self._target), "rb") as other:
-            while chunk := buffered_reader.read(CHUNK):
+    def _target_is_identical(self) -> bool:
+        own_path = self._staged or f"/proc/self/fd/{self._fd}"
+        with open(own_path, "rb") as own, open(open_regular_file(self._target), "rb") as other:
+            while chunk := own.read(CHUNK):
                 if other.read(len(chunk)) != chunk:
                     return False
             return not other.read(1)
 
 
 @contextmanager
-def fresh_file(target: str, *, disk: Disk) -> Iterator[FreshFile]:
-    """A file to write to, which gets its name when the block is left, and is gone when an exception leaves it."""
+def atomic_file(target: str, *, disk: Disk) -> Iterator[AtomicFile]:
+    """Yield an `AtomicFile`: published at the end of the block, discarded on an exception."""
     try:
-        file = FreshFile(target, disk)
+        file = AtomicFile(target, disk)
     except OSError as error:
         raise OSError(error.errno, error.strerror, target) from error
     try:
         yield file
-        file.settle()
+        file.publish()
     except OSError as error:
-        raise file.named(error) from error
+        raise file.with_target_name(error) from error
     finally:
         file.close()
 
 
-STANDARD = "-"
+STANDARD_STREAM = "-"
 """The name of standard input and standard output."""
 
 _BLOCK = 512
@@ -139,25 +145,25 @@ class ArchiveTargetExists(ContextPlaneError):
     family: ClassVar[Family] = "conflict"
 
 
-class Member(Value, frozen=True):
-    """One member after the first. Its chunks are read before the next member is asked for, or not at all."""
+class ArchiveMember(Value, frozen=True):
+    """A member after the first. Its chunks must be read before the next member is requested."""
 
-    kind: Kind
+    kind: MemberKind
     digest: Digest
     size: int
     chunks: Iterator[bytes]
 
 
 def archive_header(name: str, size: int) -> bytes:
-    """The one header of a member: a regular file of mode 0444, of nobody, of the beginning of time.
+    """Return the only valid header of a member: a regular file, mode 0444, owner 0, time 0.
 
-    A size that eleven octal digits cannot say is written in binary, as GNU tar and others do.
+    A size beyond eleven octal digits is written in binary, as GNU tar does.
     """
-    data = b"%011o\0" % size if size <= _OCTAL_MOST else _BINARY + size.to_bytes(11, "big")
+    size_field = b"%011o\0" % size if size <= _OCTAL_MOST else _BINARY + size.to_bytes(11, "big")
     block = bytearray(_BLOCK)
     block[_NAME] = name.encode("ascii").ljust(100, b"\0")
     block[100:124] = b"0000444\0" + b"0000000\0" * 2
-    block[_SIZE] = data
+    block[_SIZE] = size_field
     block[136:148] = b"00000000000\0"
     block[_SUM] = b" " * 8
     block[_TYPE] = b"0"
@@ -167,7 +173,7 @@ def archive_header(name: str, size: int) -> bytes:
 
 
 class ArchiveWriter:
-    """Hands the bytes of members on, in the order in which they are given. `new`: they were not there before."""
+    """Writes members through `take`, in the order of the calls. `new`: the archive did not exist before."""
 
     def __init__(self, take: Callable[[bytes], None], *, new: bool = True) -> None:
         self._take = take
@@ -175,22 +181,22 @@ class ArchiveWriter:
         self.written = 0
 
     def add(self, name: str, size: int, chunks: Iterable[bytes]) -> None:
-        """Write one member, whose chunks must add up to its size."""
-        if size > MEMBER_MOST:
-            raise ArchiveTooLarge(f"larger than {MEMBER_MOST:,} bytes", at=name)
+        """Write a member. Its chunks must add up to `size`."""
+        if size > MAX_MEMBER_BYTES:
+            raise ArchiveTooLarge(f"larger than {MAX_MEMBER_BYTES:,} bytes", at=name)
         self._write(archive_header(name, size))
-        left = size
+        remaining = size
         for chunk in chunks:
-            left -= len(chunk)
-            if left < 0:
+            remaining -= len(chunk)
+            if remaining < 0:
                 break
             self._write(chunk)
-        if left:
+        if remaining:
             raise StorageFailed("its size changed while it was read", at=name, hint="'ctx fsck' lists all damage")
         self._write(bytes(-size % _BLOCK))
 
     def end(self) -> None:
-        """Write the end. An archive without it is refused as truncated."""
+        """Write the end marker. An archive without it is refused as truncated."""
         self._write(_END)
 
     def _write(self, data: bytes) -> None:
@@ -199,14 +205,14 @@ class ArchiveWriter:
 
 
 @contextmanager
-def writing_archive(path: str, disk: Disk | None = None) -> Iterator[ArchiveWriter]:
-    """A file that is there whole and durable when the block is left, and not at all when an exception leaves it.
+def archive_writer(path: str, disk: Disk | None = None) -> Iterator[ArchiveWriter]:
+    """Yield a writer for an archive file: whole and durable after the block, absent on an exception.
 
-    Nothing is replaced: a file that is there already must have the very bytes that would be written. `-` is standard
-    output, which cannot be taken back: there, what was cut short has no end.
+    No file is replaced: an existing one must have exactly the bytes that would be written. `-` is standard output,
+    where an interrupted archive has no end marker.
     """
     disk = disk or Disk()
-    if path == STANDARD:
+    if path == STANDARD_STREAM:
         writer = ArchiveWriter(lambda data: disk.write_all(1, data))
         yield writer
         writer.end()
@@ -214,38 +220,38 @@ def writing_archive(path: str, disk: Disk | None = None) -> Iterator[ArchiveWrit
     target = os.path.realpath(path)
     with storage_errors(path):
         if os.path.lexists(target):
-            with _compared(target, path) as writer:
+            with _verifying_writer(target, path) as writer:
                 yield writer
             return
         try:
-            with fresh_file(target, disk=disk) as file:
+            with atomic_file(target, disk=disk) as file:
                 writer = ArchiveWriter(file.write)
                 yield writer
                 writer.end()
         except FileExistsError as error:
-            raise _exists(path) from error
+            raise _target_exists(path) from error
         writer.new = file.new
 
 
 @contextmanager
-def _compared(target: str, path: str) -> Iterator[ArchiveWriter]:
-    """A writer that writes nothing, and refuses the first byte that is another than in the file."""
+def _verifying_writer(target: str, path: str) -> Iterator[ArchiveWriter]:
+    """Yield a writer that compares with the existing file, and refuses the first byte that differs."""
     if not stat.S_ISREG(os.stat(target).st_mode):
         raise StorageFailed("not a regular file", at=path, hint="'-o -' writes to standard output")
-    with open(open_to_read(target), "rb") as file:
+    with open(open_regular_file(target), "rb") as file:
 
         def compare(data: bytes) -> None:
             if file.read(len(data)) != data:
-                raise _exists(path)
+                raise _target_exists(path)
 
         writer = ArchiveWriter(compare, new=False)
         yield writer
         writer.end()
         if file.read(1):
-            raise _exists(path)
+            raise _target_exists(path)
 
 
-def _exists(path: str) -> ArchiveTargetExists:
+def _target_exists(path: str) -> ArchiveTargetExists:
     return ArchiveTargetExists(
         "a file of this name is there, and holds something else",
         at=path,
@@ -254,72 +260,72 @@ def _exists(path: str) -> ArchiveTargetExists:
 
 
 class ArchiveReader:
-    """Reads an archive from its beginning to its end, once. Memory does not grow with its size."""
+    """Reads an archive once, from start to end, in bounded memory."""
 
     def __init__(self, file: BufferedReader) -> None:
-        """Read the first member."""
+        """Read and check the first member."""
         self._file = file
         self._last = ""
         self._count = 0
-        first = self._block(beginning=True)
-        if first.startswith(_COMPRESSED):
+        block = self._block(first=True)
+        if block.startswith(_COMPRESSED):
             raise ArchiveInvalid("a compressed file", hint="decompress it first: archives are plain tar files")
-        if _name(first) != HEADER_NAME:
+        if _name(block) != HEADER_NAME:
             raise ArchiveInvalid("not an archive of execution packs", hint=_HINT)
-        size = self._checked(first, HEADER_NAME)
-        if size > HEADER_MOST:
-            raise ArchiveInvalid(f"more than {HEADER_MOST:,} bytes", at=f"#{HEADER_NAME}", hint=_HINT)
+        size = self._check_header(block, HEADER_NAME)
+        if size > MAX_HEADER_BYTES:
+            raise ArchiveInvalid(f"more than {MAX_HEADER_BYTES:,} bytes", at=f"#{HEADER_NAME}", hint=_HINT)
         self.header: Header = read_header(b"".join(self._body(HEADER_NAME, size)))
 
-    def members(self) -> Iterator[Member]:
-        """Every other member, in order. The last one came when this ends without an error."""
+    def members(self) -> Iterator[ArchiveMember]:
+        """Yield the members after the first, in order. Without an error at the end, the archive is whole."""
         while any(block := self._block()):
             name = _name(block)
-            kind, digest = named(name)
-            size = self._checked(block, name)
+            kind, digest = parse_member_name(name)
+            size = self._check_header(block, name)
             chunks = self._body(name, size)
-            yield Member(kind=kind, digest=digest, size=size, chunks=chunks)
+            yield ArchiveMember(kind=kind, digest=digest, size=size, chunks=chunks)
             for _ in chunks:
-                pass  # what nobody read
+                pass  # skip what the caller did not read
         if any(self._block()) or self._read(1):
             raise ArchiveInvalid("there is more after its end", hint=_HINT)
 
-    def _checked(self, block: bytes, name: str) -> int:
-        """The size of a member whose header is the one that we would write, at its place in the order."""
+    def _check_header(self, block: bytes, name: str) -> int:
+        """Check the header of a member, and its place in the order; return its size."""
         if block[_TYPE] != b"0":
             raise ArchiveInvalid("not a regular file", at=f"#{name}", hint=_HINT)
         size = _size(block)
         if size is None or archive_header(name, size) != block:
             raise ArchiveInvalid("its header is not as 'ctx export' writes it", at=f"#{name}", hint=_HINT)
-        if size > MEMBER_MOST:
-            raise ArchiveInvalid(f"larger than {MEMBER_MOST:,} bytes", at=f"#{name}", hint=_HINT)
+        if size > MAX_MEMBER_BYTES:
+            raise ArchiveInvalid(f"larger than {MAX_MEMBER_BYTES:,} bytes", at=f"#{name}", hint=_HINT)
         if name <= self._last:
             raise ArchiveInvalid("twice, or out of order", at=f"#{name}", hint=_HINT)
         self._last = name
         self._count += 1
-        if self._count > MEMBERS_MOST:
-            raise ArchiveInvalid(f"more than {MEMBERS_MOST:,} members", hint=_HINT)
+        if self._count > MAX_MEMBERS:
+            raise ArchiveInvalid(f"more than {MAX_MEMBERS:,} members", hint=_HINT)
         return size
 
     def _body(self, name: str, size: int) -> Iterator[bytes]:
-        left = size
-        while left:
-            chunk = self._read(min(CHUNK, left))
+        remaining = size
+        while remaining:
+            chunk = self._read(min(CHUNK, remaining))
             if not chunk:
                 raise ArchiveInvalid("the archive is truncated here", at=f"#{name}", hint=_HINT)
-            left -= len(chunk)
+            remaining -= len(chunk)
             yield chunk
         padding = self._read(-size % _BLOCK)
         if len(padding) != -size % _BLOCK or any(padding):
             raise ArchiveInvalid("the archive is truncated or damaged after it", at=f"#{name}", hint=_HINT)
 
-    def _block(self, *, beginning: bool = False) -> bytes:
+    def _block(self, *, first: bool = False) -> bytes:
         block = self._read(_BLOCK)
-        if len(block) == _BLOCK or (beginning and block.startswith(_COMPRESSED)):
+        if len(block) == _BLOCK or (first and block.startswith(_COMPRESSED)):
             return block
-        if beginning and not HEADER_NAME.startswith(_name(block)):
+        if first and not HEADER_NAME.startswith(_name(block)):
             raise ArchiveInvalid("not an archive of execution packs", hint=_HINT)
-        raise ArchiveInvalid("an empty file" if beginning and not block else "the archive is truncated", hint=_HINT)
+        raise ArchiveInvalid("an empty file" if first and not block else "the archive is truncated", hint=_HINT)
 
     def _read(self, size: int) -> bytes:
         try:
@@ -329,10 +335,10 @@ class ArchiveReader:
 
 
 @contextmanager
-def reading_archive(path: str) -> Iterator[ArchiveReader]:
-    """Open an archive; `-` is standard input."""
+def archive_reader(path: str) -> Iterator[ArchiveReader]:
+    """Open an archive and yield its reader; `-` is standard input."""
     try:
-        file = open(0 if path == STANDARD else path, "rb", closefd=path != STANDARD)  # noqa: SIM115  closed below
+        file = open(0 if path == STANDARD_STREAM else path, "rb", closefd=path != STANDARD_STREAM)  # noqa: SIM115  closed below
     except OSError as error:
         raise SourceUnreadable(f"cannot be read: {error.strerror or error}", hint="check the path") from error
     with file:
@@ -340,7 +346,7 @@ def reading_archive(path: str) -> Iterator[ArchiveReader]:
 
 
 def _name(block: bytes) -> str:
-    """The name in a header, with whatever stands there shown."""
+    """Return the name in a header; bytes that are not ASCII are escaped."""
     return block[_NAME].rstrip(b"\0").decode("ascii", errors="backslashreplace")
 
 

@@ -1,11 +1,8 @@
-"""Many puts, one durability point: stage all, sync all, move all into place, sync their folders.
+"""Batches of objects with one durability point.
 
-A batch holds the lock of its folder, shared, from its beginning until it is closed: nothing is collected meanwhile.
+A commit stages all, syncs all, moves all into place, and syncs their folders.
 
-Writing out early: while a large batch is still being staged, what is staged already goes to the disk.
-
-Nobody relies on it: a commit syncs all, and then finds little left to do. So what fails here fails in silence; the
-system tells a failed write-out to every descriptor that was open before, and a commit has one of its own.
+A batch holds the shared lock of its folder until it is closed, so nothing is collected meanwhile.
 """
 
 import _thread
@@ -15,19 +12,22 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 
-from contextplane.adapters.files.disk import Disk, chunks_of, open_to_read, storage_errors
-from contextplane.adapters.files.staging import Staged, Staging
-from contextplane.model.catalog import Stored
+from contextplane.adapters.files.disk import Disk, open_regular_file, read_chunks, storage_errors
+from contextplane.adapters.files.staging_area import StagedObject, StagingArea
+from contextplane.model.catalog import StoredObject
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import ObjectObstructed, SourceUnreadable, StorageFailed
 
-__all__ = ["EarlyWriting", "FileBatch"]
+__all__ = ["BackgroundSync", "FileBatch"]
 
 
-class EarlyWriting:
-    """A thread that syncs the file system of a folder, and ends. Several threads may ask for it, one works at a time.
+class BackgroundSync:
+    """Syncs the file system of a folder in a thread, while a large batch is still being staged.
 
-    The thread itself takes the lock: whoever is interrupted while it begins leaves nothing that others wait for.
+    It only saves time: a commit syncs everything again and then finds little to do. So errors are ignored here. The
+    system reports a failed write to every descriptor that was open before, and a commit has its own.
+
+    One thread works at a time. It takes the lock itself, so an interrupted `start` leaves no lock behind.
     """
 
     def __init__(self, folder: str, disk: Disk) -> None:
@@ -36,14 +36,14 @@ class EarlyWriting:
         self._busy = _thread.allocate_lock()
         self._closed = False
 
-    def begin(self) -> None:
-        """Begin once more, if it is not still at it."""
+    def start(self) -> None:
+        """Start a sync, unless one is running."""
         if not self._busy.locked():
             with suppress(RuntimeError):  # no thread left
                 _thread.start_new_thread(self._work, ())
 
     def close(self) -> None:
-        """Wait for it to end. One that was begun and is not at it yet finds nothing to do."""
+        """Wait for a running sync. A thread that has not begun its sync yet will do nothing."""
         with self._busy:
             self._closed = True
 
@@ -58,50 +58,50 @@ class EarlyWriting:
                 os.close(fd)
 
 
-_FRESH = 60.0  # seconds
-_EARLY = 512  # files
-_LOOKED_FOR = 4096  # fewer bytes are written unasked: most of them are new, and a look is one more call for each
+_FRESH_SECONDS = 60.0
+_BACKGROUND_SYNC_EVERY = 512  # files
+_MIN_LOOKUP_BYTES = 4096  # smaller objects are written without a lookup: most are new, and a lookup is one more call
 
 
 class FileBatch:
-    """The `Batch` of a `FileObjects`. Several threads may put at once; `commit` comes when they are done."""
+    """The `Batch` of a `FileObjects`. Several threads may put at once; `commit` after they are done."""
 
-    def __init__(self, staging: Staging, disk: Disk) -> None:
+    def __init__(self, staging: StagingArea, disk: Disk) -> None:
         self._staging = staging
         self._disk = disk
-        self._staged: dict[Digest, Staged] = {}
-        self._held: set[str] = set()
+        self._staged: dict[Digest, StagedObject] = {}
+        self._present: set[str] = set()
         self._failed = False
         self._began = time.monotonic()
-        with storage_errors(staging.root), ExitStack() as opening:
-            opening.callback(os.close, staging.lock(fcntl.LOCK_SH))
-            # From before the first write: whatever write-out fails after it is told when all is synced.
+        with storage_errors(staging.root), ExitStack() as stack:
+            stack.callback(os.close, staging.lock(fcntl.LOCK_SH))
+            # Opened before the first write: a later sync of it reports every failed write since.
             self._since = os.open(staging.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            opening.callback(os.close, self._since)
-            # Nothing lies in a shard that is not there. One that another process makes meanwhile is no loss.
+            stack.callback(os.close, self._since)
+            # No object is in a missing shard. One that another process makes meanwhile costs only a second write.
             self._shards = set(os.listdir(self._since))
-            self._early = EarlyWriting(staging.root, disk)
-            opening.callback(self._early.close)
-            self._open = opening.pop_all()
+            self._background = BackgroundSync(staging.root, disk)
+            stack.callback(self._background.close)
+            self._resources = stack.pop_all()
 
     def put(self, data: bytes) -> Digest:
         digest = Digest.of(data)
         if digest not in self._staged:
             with storage_errors(self._staging.root):
-                if len(data) < _LOOKED_FOR or not self._holds(digest, data):
-                    self._keep(self._staging.stage(data, digest))
+                if len(data) < _MIN_LOOKUP_BYTES or not self._is_stored(digest, data):
+                    self._add(self._staging.stage(data, digest))
         return digest
 
-    def put_stream(self, chunks: Iterable[bytes]) -> Stored:
+    def put_stream(self, chunks: Iterable[bytes]) -> StoredObject:
         return self._put_chunks(_from_source(chunks, "stream"))
 
-    def put_path(self, path: str) -> Stored:
+    def put_path(self, path: str) -> StoredObject:
         return self._put_chunks(_from_source(_file_chunks(path), path))
 
     def commit(self) -> None:
-        """As the port says. One that failed is the end of the batch.
+        """See `Batch.commit`. After a failed commit the batch is unusable.
 
-        A system that could not write something out tells it once, and may then take the bytes for written.
+        A system reports a failed write once, and may then treat the bytes as written.
         """
         if self._failed:
             raise StorageFailed(
@@ -109,70 +109,72 @@ class FileBatch:
             )
         self._failed = True
         with storage_errors(self._staging.root):
-            at_once = self._staging.all_at_once(len(self._staged) + len(self._held), self._since)
-            if at_once:
+            sync_all = self._staging.should_sync_all(len(self._staged) + len(self._present), self._since)
+            if sync_all:
                 self._disk.sync_all(self._since)
             else:
-                self._staging.sync([*(one.path for one in self._staged.values()), *sorted(self._held)])
-            # A collector looks at when they were put; it leaves alone what is as young as this anyway.
-            fresh = time.monotonic() - self._began < _FRESH
+                self._staging.sync([*(staged.path for staged in self._staged.values()), *sorted(self._present)])
+            # A collector looks at the time of the put, and skips objects as young as these.
+            fresh = time.monotonic() - self._began < _FRESH_SECONDS
             folders = {self._staging.publish(staged, fresh=fresh) for staged in self._staged.values()}
-            folders |= {os.path.dirname(place) for place in self._held}
+            folders |= {os.path.dirname(path) for path in self._present}
             self._shards.update(map(os.path.basename, folders))
-            if at_once:
+            if sync_all:
                 self._disk.sync_all(self._since)
             else:
                 self._staging.sync_folders(folders)
         self._failed = False
-        self._staged, self._held = {}, set()
+        self._staged, self._present = {}, set()
 
     def discard(self) -> None:
-        """Remove what was staged and not moved. What a failing disk will not remove, `sweep` will later."""
-        for one in self._staged.values():
+        """Remove what is staged. What a failing disk does not remove, `sweep` removes later."""
+        for staged in self._staged.values():
             with suppress(OSError):
-                self._disk.remove(one.path)
+                self._disk.remove(staged.path)
         self._staged = {}
 
     def close(self) -> None:
-        self._open.close()
+        self._resources.close()
 
-    def _put_chunks(self, chunks: Iterable[bytes]) -> Stored:
+    def _put_chunks(self, chunks: Iterable[bytes]) -> StoredObject:
         with storage_errors(self._staging.root):
             staged = self._staging.stage_stream(chunks)
-            self._keep(staged)
-        return Stored(digest=staged.digest, size=staged.size)
+            self._add(staged)
+        return StoredObject(digest=staged.digest, size=staged.size)
 
-    def _keep(self, staged: Staged) -> None:
-        """One of those that are staged twice is enough."""
+    def _add(self, staged: StagedObject) -> None:
+        """Add a staged object; of two with one digest the second is removed."""
         if self._staged.setdefault(staged.digest, staged) is not staged:
             self._disk.remove(staged.path)
-        elif len(self._staged) % _EARLY == 0 and self._staging.all_at_once(len(self._staged), self._since):
-            self._early.begin()
+        elif len(self._staged) % _BACKGROUND_SYNC_EVERY == 0 and self._staging.should_sync_all(
+            len(self._staged), self._since
+        ):
+            self._background.start()
 
-    def _holds(self, digest: Digest, data: bytes) -> bool:
-        """Whether exactly these bytes lie in place already, marked as put just now so that none takes them soon.
+    def _is_stored(self, digest: Digest, data: bytes) -> bool:
+        """Whether exactly these bytes are stored already; if so, mark them as put now, against collection.
 
-        The bytes are compared, not only their name looked up: putting the right bytes must heal a damaged copy. Whoever
+        The bytes are compared, not only the name: putting the right bytes must heal a damaged copy. The process that
         wrote them may not have synced them, so `commit` does.
         """
         if digest.hex[:2] not in self._shards:
             return False
-        place = self._staging.place(digest)
-        if not os.access(place, os.F_OK):
-            return False  # asked first: most are new, and an error for each costs more than all else here
+        path = self._staging.object_path(digest)
+        if not os.access(path, os.F_OK):
+            return False  # checked first: most objects are new, and an exception for each is expensive
         try:
-            with open(open_to_read(place), "rb") as file:
+            with open(open_regular_file(path), "rb") as file:
                 if file.read(len(data) + 1) != data:
                     return False
-            self._disk.touch(place)
+            self._disk.touch(path)
         except (FileNotFoundError, PermissionError, ObjectObstructed):
-            return False  # then it is staged, and moving it into place heals, or says what is in the way
-        self._held.add(place)
+            return False  # stage it: moving it into place heals the object, or reports the obstacle
+        self._present.add(path)
         return True
 
 
 def _from_source(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Chunks whose reading errors are told apart from our own writing errors."""
+    """Pass chunks on, turning errors of reading into `SourceUnreadable`, unlike errors of writing."""
     try:
         yield from chunks
     except OSError as error:
@@ -182,6 +184,6 @@ def _from_source(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
 def _file_chunks(path: str) -> Iterator[bytes]:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        yield from chunks_of(fd)
+        yield from read_chunks(fd)
     finally:
         os.close(fd)

@@ -1,10 +1,7 @@
-"""The few system calls through which everything here reaches a disk, and the translation of their errors.
+"""The system calls that write to a disk, and the translation of their errors.
 
-One seam: a test hands in a Disk that fails or kills at the n-th call, and so walks through every moment of a write.
-
-A lock on a store's catalog: shared by all who have it open, held alone by whoever puts another in its place.
-
-Reading, hashing and writing at the same time, in bounded memory: one producer, one hash, nothing more.
+`Disk` is the seam for tests: one that fails, or kills the process, at the n-th call walks through every moment of a
+write. Also here: atomic writes of small files, the lock of a catalog, and hashing while a stream is copied.
 """
 
 import errno
@@ -27,27 +24,32 @@ __all__ = [
     "CHUNK",
     "Disk",
     "Hasher",
-    "changed_at",
-    "chunks_of",
-    "fresh_name",
-    "guarded",
-    "hashed",
-    "open_to_read",
+    "hash_while_streaming",
+    "hold_lock",
+    "modification_time",
+    "open_regular_file",
+    "read_chunks",
+    "staging_name",
     "storage_errors",
-    "write_whole",
+    "write_atomically",
 ]
 
-_NUMBERS = 1 << 64
-_numbers = itertools.count(int.from_bytes(os.urandom(8)))
+CHUNK = 1 << 20
+_MAX_QUEUED_CHUNKS = 8
+_POLL_SECONDS = 0.05
+_FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
+_LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
+_NAMES = 1 << 64
+_name_counter = itertools.count(int.from_bytes(os.urandom(8)))
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_ONE_NAME = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 _NO_NAMELESS = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
 class Disk:
-    """Writes, each one system call, in the order in which they are made."""
+    """Calls that change a disk. Each is one system call, and none is delayed or reordered."""
 
     def create(self, path: str, mode: int) -> int:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
@@ -66,26 +68,26 @@ class Disk:
             os.close(fd)
 
     def can_sync_all(self, fd: int) -> bool:
-        """Whether `sync_all` can stand for syncing each file and folder on the file system of this descriptor."""
-        # Here and not above: only a large batch needs it, and most commands start without.
-        from contextplane.adapters.files.sync import can_sync_all  # noqa: PLC0415
+        """Whether `sync_all` is as good as a sync of each file and folder on this file system."""
+        # Imported late: only a large batch needs it, and most commands have none.
+        from contextplane.adapters.files.syncfs import can_sync_all  # noqa: PLC0415
 
         return can_sync_all(fd)
 
     def sync_all(self, fd: int) -> None:
-        """Sync everything that was written to the file system of a descriptor which was opened before."""
-        from contextplane.adapters.files.sync import sync_all  # noqa: PLC0415  as above
+        """Sync everything written to the file system of `fd`, which was opened before the writes."""
+        from contextplane.adapters.files.syncfs import sync_all  # noqa: PLC0415  as above
 
         sync_all(fd)
 
     def sync_early(self, fd: int) -> None:
-        """The same while more is being written, so that the next sync finds less. Nobody relies on it."""
-        from contextplane.adapters.files.sync import sync_all  # noqa: PLC0415  as above
+        """Do the same while more is being written, so that the next sync takes less time."""
+        from contextplane.adapters.files.syncfs import sync_all  # noqa: PLC0415  as above
 
         sync_all(fd)
 
     def make_folder(self, path: str, mode: int = 0o777) -> bool:
-        """Make one folder; say whether it was not there before."""
+        """Create a folder; return whether it is new."""
         try:
             os.mkdir(path, mode)
         except FileExistsError:
@@ -98,11 +100,11 @@ class Disk:
         os.replace(source, target)
 
     def rename_new(self, source: str, target: str) -> None:
-        """Rename a file and replace nothing. Where a file can have one name only, that is looked at before."""
+        """Rename a file without replacing one. Where hard links are not supported, check for it first."""
         try:
             os.link(source, target)
         except OSError as error:
-            if error.errno not in _ONE_NAME:
+            if error.errno not in _NO_HARD_LINKS:
                 raise
             if os.path.lexists(target):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from error
@@ -111,7 +113,7 @@ class Disk:
         os.unlink(source)
 
     def create_nameless(self, folder: str, mode: int) -> int | None:
-        """Begin a file in a folder that has no name there and goes with its descriptor; None where that cannot be."""
+        """Create a file without a name, which lives as long as its descriptor; None where unsupported."""
         if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
             return None
         try:
@@ -122,8 +124,8 @@ class Disk:
             raise
 
     def name_new(self, fd: int, target: str) -> None:
-        """Give a nameless file its name, and replace nothing."""
-        # Only a call that is relative to a descriptor follows the link to the file, though the path is absolute.
+        """Give a nameless file its name, without replacing a file."""
+        # The link is followed only by a call relative to a descriptor, though the path is absolute.
         os.link(f"/proc/self/fd/{fd}", target, src_dir_fd=fd, follow_symlinks=True)
 
     def touch(self, path: str) -> None:
@@ -133,14 +135,14 @@ class Disk:
         os.unlink(path)
 
     def write_all(self, fd: int, data: bytes | memoryview) -> None:
-        """Write every byte, however few the system takes at a time."""
+        """Write every byte, in as many calls as the system needs."""
         written = self.write(fd, data)
         while written < len(data):
             written += self.write(fd, memoryview(data)[written:])
 
 
-def open_to_read(path: str) -> int:
-    """Open a regular file. A link is not followed, a pipe is not waited for: neither is a file of ours."""
+def open_regular_file(path: str) -> int:
+    """Open a regular file to read. No link is followed and no pipe waited for: a store has neither."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -148,21 +150,21 @@ def open_to_read(path: str) -> int:
     except OSError as error:
         if stat.S_ISREG(os.lstat(path).st_mode):
             raise
-        raise _obstructed(path) from error
+        raise _obstruction(path) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise _obstructed(path)
+        raise _obstruction(path)
     return fd
 
 
-def fresh_name() -> str:
-    """A name in a staging folder that nobody else uses: of this process, counted from a number drawn by lot."""
-    return f"{os.getpid()}-{next(_numbers) % _NUMBERS:016x}"
+def staging_name() -> str:
+    """Return a unique name for a staging folder: the process id, and a counter from a random start."""
+    return f"{os.getpid()}-{next(_name_counter) % _NAMES:016x}"
 
 
-def write_whole(path: str, data: bytes, *, staging: str, disk: Disk, new: bool = False) -> None:
-    """Write a small file whole or not at all, durably; what stood there under that name is replaced, if not `new`."""
-    staged = os.path.join(staging, fresh_name())
+def write_atomically(path: str, data: bytes, *, staging: str, disk: Disk, new: bool = False) -> None:
+    """Write a small file durably, whole or not at all. With `new` an existing file is not replaced."""
+    staged = os.path.join(staging, staging_name())
     try:
         fd = disk.create(staged, 0o644)
         try:
@@ -173,18 +175,18 @@ def write_whole(path: str, data: bytes, *, staging: str, disk: Disk, new: bool =
                 os.close(fd)
             (disk.rename_new if new else disk.replace)(staged, path)
         except BaseException:
-            with suppress(OSError):  # what went wrong first is what counts
+            with suppress(OSError):  # the first error counts
                 disk.remove(staged)
             raise
         disk.sync_folder(os.path.dirname(path))
     except OSError as error:
-        if error.filename != staged:  # a name that nobody knows of
+        if error.filename != staged:  # a temporary name
             raise
         raise OSError(error.errno, error.strerror, path) from error
 
 
 class storage_errors:  # noqa: N801  used like a function; a generator would cost more than the calls it guards
-    """Turn what the system raises into an error with a code, a place and a way out."""
+    """Turn an `OSError` into an error with a code, a place and a hint."""
 
     __slots__ = ("_place", "_reading")
 
@@ -197,15 +199,15 @@ class storage_errors:  # noqa: N801  used like a function; a generator would cos
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
-            raise _translated(error, self._place, reading=self._reading) from error
+            raise _storage_error(error, self._place, reading=self._reading) from error
 
 
-def _translated(error: OSError, place: str, *, reading: bool) -> ContextPlaneError:
+def _storage_error(error: OSError, place: str, *, reading: bool) -> ContextPlaneError:
     at = str(error.filename or place)
     reason = error.strerror or str(error)
     if reading:
         return StorageFailed(f"cannot be read: {reason}", at=at, hint="check what lies there, and its permissions")
-    if error.errno in _FULL:
+    if error.errno in _DISK_FULL:
         return StorageFull(
             f"no room to write: {reason}", at=at, hint="free some space, then run the same command again"
         )
@@ -216,81 +218,77 @@ def _translated(error: OSError, place: str, *, reading: bool) -> ContextPlaneErr
     return StorageFailed(f"cannot be written: {reason}", at=at, hint="check what lies there")
 
 
-def _obstructed(path: str) -> ObjectObstructed:
+def _obstruction(path: str) -> ObjectObstructed:
     return ObjectObstructed("something that is not a file stands in this place", at=path, hint="move it aside")
 
 
-_ROUND = 0.05
-
-
 @contextmanager
-def guarded(path: str, *, alone: bool, patience: float) -> Iterator[None]:
-    """Hold the lock file `path`. Where it cannot be made because nothing can be written, there is nothing to guard."""
+def hold_lock(path: str, *, exclusive: bool, timeout: float) -> Iterator[None]:
+    """Hold the lock file `path`, shared or `exclusive`, for the length of the block.
+
+    Where the file cannot be created because nothing can be written, a shared lock is not needed.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError:
-        if alone:
+        if exclusive:
             raise
         yield
         return
     try:
-        _take(fd, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, path, patience)
+        _acquire_lock(fd, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, path, timeout)
         yield
     finally:
         os.close(fd)
 
 
-def _take(fd: int, how: int, path: str, patience: float) -> None:
-    """Ask again and again instead of waiting in the system, which could not be given up."""
-    end = time.monotonic() + patience
+def _acquire_lock(fd: int, operation: int, path: str, timeout: float) -> None:
+    """Poll for the lock instead of blocking in the system, where a wait has no timeout."""
+    end = time.monotonic() + timeout
     while True:
         try:
-            fcntl.flock(fd, how | fcntl.LOCK_NB)
+            fcntl.flock(fd, operation | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() >= end:
                 raise CatalogBusy(
                     "another process has the catalog open", at=path, hint="try again when it has finished"
                 ) from error
-            time.sleep(_ROUND)
+            time.sleep(_POLL_SECONDS)
         else:
             return
 
 
-CHUNK = 1 << 20
-_AHEAD = 8
-
-
 class Hasher(Protocol):
-    """A running hash, as hashlib gives it."""
+    """A running hash of hashlib."""
 
     def update(self, data: bytes, /) -> None: ...
 
 
-def chunks_of(fd: int) -> Iterator[bytes]:
-    """Read a descriptor to its end. A pipe gives what it has, so a slow writer does not hold back what came."""
+def read_chunks(fd: int) -> Iterator[bytes]:
+    """Read a descriptor to its end. A pipe yields what has arrived, also when its writer is slow."""
     while chunk := os.read(fd, CHUNK):
         yield chunk
 
 
-def hashed(chunks: Iterable[bytes], hasher: Hasher) -> Iterator[bytes]:
-    """Pass chunks on unchanged while another thread hashes them; at the end the hash has seen every one.
+def hash_while_streaming(chunks: Iterable[bytes], hasher: Hasher) -> Iterator[bytes]:
+    """Pass chunks on unchanged while another thread hashes them; at the end the hash is complete.
 
-    Hashing, reading and writing all release the interpreter, so the three run side by side. The first chunk is held
-    back until a second one exists: a stream of one chunk needs no thread. A producer may use its buffer again: what is
-    not `bytes` is copied first.
+    Hashing, reading and writing all release the interpreter lock, so the three run in parallel. The first chunk is held
+    back until there is a second one: a stream of one chunk needs no thread. A producer may reuse its buffer: a chunk
+    that is not `bytes` is copied first.
     """
-    source = map(_own, chunks)
+    source = map(_owned_bytes, chunks)
     first = list(islice(source, 2))
     if len(first) < 2:  # noqa: PLR2004
         for chunk in first:
             hasher.update(chunk)
         yield from first
         return
-    # Here and not above: most of what is read is one chunk.
+    # Imported late: most streams are one chunk.
     import queue  # noqa: PLC0415
     import threading  # noqa: PLC0415
 
-    todo: queue.Queue[bytes | None] = queue.Queue(_AHEAD)
+    todo: queue.Queue[bytes | None] = queue.Queue(_MAX_QUEUED_CHUNKS)
 
     def work() -> None:
         while (chunk := todo.get()) is not None:
@@ -307,7 +305,7 @@ def hashed(chunks: Iterable[bytes], hasher: Hasher) -> Iterator[bytes]:
         thread.join()
 
 
-def _own(chunk: object) -> bytes:
+def _owned_bytes(chunk: object) -> bytes:
     if type(chunk) is bytes:
         return chunk
     if isinstance(chunk, bytearray | memoryview):
@@ -315,15 +313,12 @@ def _own(chunk: object) -> bytes:
     raise TypeError(f"a chunk of a stream is bytes, not {type(chunk).__name__}")
 
 
-_FIRST = datetime.min.replace(tzinfo=UTC)
+def modification_time(status: os.stat_result) -> datetime:
+    """Return when a file was changed, in UTC, clamped to the years 1 to 9999.
 
-
-_LAST = datetime.max.replace(tzinfo=UTC)
-
-
-def changed_at(found: os.stat_result) -> datetime:
-    """A time before the year 1 is the first moment that there is, one after 9999 the last."""
+    Some file systems keep times outside of these years.
+    """
     try:
-        return datetime.fromtimestamp(found.st_mtime, UTC)
+        return datetime.fromtimestamp(status.st_mtime, UTC)
     except (ValueError, OverflowError, OSError):
-        return _FIRST if found.st_mtime < 0 else _LAST
+        return _FIRST_MOMENT if status.st_mtime < 0 else _LAST_MOMENT

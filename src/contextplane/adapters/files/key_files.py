@@ -1,7 +1,6 @@
-"""The folder of keys, `.ctx/keys/`: private keys, their public halves, and what this client knows of catalogs.
+"""The folder `.ctx/keys/`: private keys, public keys, and what this client remembers of registries.
 
-Nobody but their owner can reach any of it, or it is refused. What is written is whole or not there, and no key is ever
-replaced.
+A file that others than its owner can access is refused. Files are written whole or not at all, and no key is replaced.
 """
 
 import os
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import ClassVar
 
-from contextplane.adapters.files.disk import Disk, fresh_name, open_to_read, storage_errors
+from contextplane.adapters.files.disk import Disk, open_regular_file, staging_name, storage_errors
 from contextplane.errors import ContextPlaneError, Family
 
 __all__ = ["FileKeys", "KeyExists", "KeyExposed", "KeyNameInvalid", "KeyNotFound", "read_key_file"]
@@ -19,8 +18,8 @@ __all__ = ["FileKeys", "KeyExists", "KeyExposed", "KeyNameInvalid", "KeyNotFound
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PRIVATE, _PUBLIC, _MEMORY = ".key", ".pub", ".json"
 _FILE_MODE, _FOLDER_MODE, _OTHERS = 0o600, 0o700, 0o077
-_MOST = 16 * 1024 * 1024
-_MOST_KEY = 64 * 1024
+_MAX_MEMORY_BYTES = 16 * 1024 * 1024
+_MAX_KEY_BYTES = 64 * 1024
 
 
 class KeyNameInvalid(ContextPlaneError):
@@ -52,59 +51,59 @@ class KeyExposed(ContextPlaneError):
 
 
 class FileKeys:
-    """The keys in one folder. It hands out bytes; what they mean is nothing to it."""
+    """The keys in one folder, as bytes. It does not parse them."""
 
     def __init__(self, folder: str, disk: Disk | None = None) -> None:
         self._folder = folder
         self._disk = disk or Disk()
 
     def names(self) -> list[str]:
-        """The names of all private keys, in order."""
-        if not self._is_there():
+        """List the names of all private keys, sorted."""
+        if not self._check_folder():
             return []
         with storage_errors(self._folder, reading=True):
-            found = os.listdir(self._folder)
-        names = [name.removesuffix(_PRIVATE) for name in found if name.endswith(_PRIVATE)]
+            files = os.listdir(self._folder)
+        names = [name.removesuffix(_PRIVATE) for name in files if name.endswith(_PRIVATE)]
         return sorted(name for name in names if _NAME.fullmatch(name))
 
-    def keep(self, name: str, private: bytes, public: bytes) -> None:
-        """Keep a new key under a name, both halves in one file; a copy of the public one lies beside it."""
+    def store_key(self, name: str, private: bytes, public: bytes) -> None:
+        """Store a new key: both halves in one file, and a copy of the public half next to it."""
         path = self._path(name, _PRIVATE)
         with storage_errors(self._folder):
             self._disk.make_folder(self._folder, _FOLDER_MODE)
-            self._is_there()
+            self._check_folder()
             try:
                 self._write(path, private + public, self._disk.rename_new)
             except FileExistsError as error:
                 raise KeyExists(f"there is a key named {name!r} already", hint="choose another name") from error
-            self._write(self.path_of(name), public, self._disk.replace)
+            self._write(self.public_path(name), public, self._disk.replace)
 
     def read(self, name: str) -> bytes:
-        """The file of a key: its private half, then its public one."""
+        """Read the file of a key: its private half, then its public one."""
         path = self._path(name, _PRIVATE)
-        if not self._is_there() or not os.path.lexists(path):
+        if not self._check_folder() or not os.path.lexists(path):
             raise KeyNotFound(f"no key named {name!r} here", at=path, hint="'ctx keys list' shows those that are")
-        return _owner_only(path, _MOST_KEY)
+        return _read_owner_only(path, _MAX_KEY_BYTES)
 
-    def path_of(self, name: str) -> str:
-        """Where the copy of the public half lies, to be handed on."""
+    def public_path(self, name: str) -> str:
+        """Return the path of the copy of the public half, which users pass on."""
         return self._path(name, _PUBLIC)
 
-    def memory(self, of: str) -> str:
-        """The file in which this client keeps what it knows of something: the keyring, the registry."""
-        return os.path.join(self._folder, of + _MEMORY)
+    def memory_path(self, subject: str) -> str:
+        """Return the file with what this client remembers of a subject: `keyring` or `registry`."""
+        return os.path.join(self._folder, subject + _MEMORY)
 
-    def remembered(self, of: str) -> bytes | None:
-        path = self.memory(of)
-        if not self._is_there() or not os.path.lexists(path):
+    def recall(self, subject: str) -> bytes | None:
+        path = self.memory_path(subject)
+        if not self._check_folder() or not os.path.lexists(path):
             return None
-        return _owner_only(path, _MOST)
+        return _read_owner_only(path, _MAX_MEMORY_BYTES)
 
-    def remember(self, of: str, data: bytes) -> None:
+    def remember(self, subject: str, data: bytes) -> None:
         with storage_errors(self._folder):
             self._disk.make_folder(self._folder, _FOLDER_MODE)
-            self._is_there()
-            self._write(self.memory(of), data, self._disk.replace)
+            self._check_folder()
+            self._write(self.memory_path(subject), data, self._disk.replace)
 
     def _path(self, name: str, suffix: str) -> str:
         if _NAME.fullmatch(name) is None:
@@ -113,20 +112,20 @@ class FileKeys:
             )
         return os.path.join(self._folder, name + suffix)
 
-    def _is_there(self) -> bool:
-        """Whether the folder is there; refused when others can reach into it."""
+    def _check_folder(self) -> bool:
+        """Return whether the folder exists; raise `KeyExposed` when others can access it."""
         try:
-            found = os.lstat(self._folder)
+            status = os.lstat(self._folder)
         except FileNotFoundError:
             return False
-        if not stat.S_ISDIR(found.st_mode):
+        if not stat.S_ISDIR(status.st_mode):
             raise KeyExposed("not a folder", at=self._folder, hint="move it aside")
-        _check_owner(found, self._folder, _FOLDER_MODE)
+        _check_owner(status, self._folder, _FOLDER_MODE)
         return True
 
-    def _write(self, path: str, data: bytes, name_it: Callable[[str, str], None]) -> None:
-        """Write a file whole and durably. It is staged in the folder itself: no other place is closed to others."""
-        staged = os.path.join(self._folder, f".{fresh_name()}")
+    def _write(self, path: str, data: bytes, publish: Callable[[str, str], None]) -> None:
+        """Write a file durably, whole or not at all. Staged in the same folder: no other is private."""
+        staged = os.path.join(self._folder, f".{staging_name()}")
         fd = self._disk.create(staged, _FILE_MODE)
         try:
             try:
@@ -134,34 +133,34 @@ class FileKeys:
                 self._disk.sync(fd)
             finally:
                 os.close(fd)
-            name_it(staged, path)
+            publish(staged, path)
         except BaseException:
-            with suppress(OSError):  # what went wrong first is what counts
+            with suppress(OSError):  # the first error counts
                 self._disk.remove(staged)
             raise
         self._disk.sync_folder(self._folder)
 
 
 def read_key_file(path: str) -> bytes:
-    """A private key from a file that its owner keeps somewhere else, with the same rights."""
+    """Read a private key from another place; its file must be as private as those in the folder."""
     if not os.path.lexists(path):
         raise KeyNotFound("no such file", at=path)
-    return _owner_only(path, _MOST_KEY)
+    return _read_owner_only(path, _MAX_KEY_BYTES)
 
 
-def _owner_only(path: str, most: int) -> bytes:
-    """The bytes of a file that only we can reach. Its rights are those of the open file, not of its name."""
-    with storage_errors(path, reading=True), open(open_to_read(path), "rb") as file:
+def _read_owner_only(path: str, limit: int) -> bytes:
+    """Read a file that only its owner can access. The mode is that of the open file, not of its name."""
+    with storage_errors(path, reading=True), open(open_regular_file(path), "rb") as file:
         _check_owner(os.fstat(file.fileno()), path, _FILE_MODE)
-        return file.read(most)
+        return file.read(limit)
 
 
-def _check_owner(found: os.stat_result, path: str, mode: int) -> None:
-    if found.st_mode & _OTHERS:
+def _check_owner(status: os.stat_result, path: str, mode: int) -> None:
+    if status.st_mode & _OTHERS:
         raise KeyExposed(
-            f"others can reach it (mode {stat.S_IMODE(found.st_mode):o})",
+            f"others can reach it (mode {stat.S_IMODE(status.st_mode):o})",
             at=path,
             hint=f"chmod {mode:o}; if somebody may have read it, revoke the key",
         )
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise KeyExposed("it belongs to somebody else", at=path, hint="use a key of your own")

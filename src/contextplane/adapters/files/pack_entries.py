@@ -1,4 +1,7 @@
-"""Registered execution packs as files: `packs/<64 hex>`. Only the name counts; other programs write here too."""
+"""Registered execution packs as files: `packs/<64 hex>`.
+
+Only the name of an entry is relied upon, because other programs write here too.
+"""
 
 import os
 import re
@@ -6,23 +9,29 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from contextplane.adapters.files.disk import Disk, changed_at, open_to_read, storage_errors, write_whole
-from contextplane.model.execution.manifest import MANIFEST_MOST, same_but_hash
+from contextplane.adapters.files.disk import (
+    Disk,
+    modification_time,
+    open_regular_file,
+    storage_errors,
+    write_atomically,
+)
+from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES, is_entry_of
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import ObjectObstructed, StorageFailed
 from contextplane.ports.world import Clock
 
-__all__ = ["ENTRY_MOST", "FileExecutionEntries"]
+__all__ = ["MAX_ENTRY_BYTES", "FileExecutionEntries"]
 
-ENTRY_MOST = MANIFEST_MOST + len(',"hash":"sha256:"') + 64
-"""No copy of a manifest is larger: its own hash is filled in."""
+MAX_ENTRY_BYTES = MAX_MANIFEST_BYTES + len(',"hash":"sha256:"') + 64
+"""The size limit of an entry: a manifest with its own hash filled in."""
 
 _NAME = re.compile(r"[0-9a-f]{64}")
-_SETTLED = 2.0
+_SETTLE_SECONDS = 2.0
 
 
 class FileExecutionEntries:
-    """The `ExecutionEntries` port on the folder `packs/`. New entries are staged in a folder of the same disk."""
+    """The `ExecutionEntries` port on the folder `packs/`. `staging` is a folder on the same disk."""
 
     def __init__(self, root: str, staging: str, clock: Clock, disk: Disk | None = None) -> None:
         self._root = root
@@ -31,47 +40,47 @@ class FileExecutionEntries:
         self._disk = disk or Disk()
 
     def state(self) -> str | None:
-        """The folder's time of change, once it is old enough that a later change must show a different one.
+        """Return the folder's modification time once it is so old that any later change must alter it.
 
-        File systems count time in ticks: an entry added within the tick in which we looked would not move the time.
+        File systems count time in ticks: an entry added within the current tick would not change the time.
         """
         try:
-            changed = os.stat(self._root)
+            status = os.stat(self._root)
         except FileNotFoundError:
             return "absent"
-        settled = self._clock.now().timestamp() - changed.st_mtime > _SETTLED
-        return str(changed.st_mtime_ns) if settled else None
+        settled = self._clock.now().timestamp() - status.st_mtime > _SETTLE_SECONDS
+        return str(status.st_mtime_ns) if settled else None
 
     def add(self, digest: Digest, copy: bytes) -> bool:
         path = os.path.join(self._root, digest.hex)
         with storage_errors(path):
             if not os.path.lexists(path):
-                with suppress(FileExistsError):  # of several at once, one makes it
-                    write_whole(path, copy, staging=self._staging, disk=self._disk, new=True)
+                with suppress(FileExistsError):  # of several at once, one creates it
+                    write_atomically(path, copy, staging=self._staging, disk=self._disk, new=True)
                     return True
             try:
-                fd = open_to_read(path)
+                fd = open_regular_file(path)
             except (OSError, ObjectObstructed):
-                fd = None  # in the way: then it is replaced, or that is told
-            if fd is None or not self._kept(fd, digest, copy):
-                write_whole(path, copy, staging=self._staging, disk=self._disk)
+                fd = None  # an obstacle: replaced below, or reported
+            if fd is None or not self._is_durable_copy(fd, digest, copy):
+                write_atomically(path, copy, staging=self._staging, disk=self._disk)
             else:
                 self._disk.sync_folder(self._root)
         return False
 
     def names(self) -> Iterator[Digest]:
-        for name in self._listed():
+        for name in self._list_names():
             if _NAME.fullmatch(name):
                 yield Digest(name)
 
-    def added_at(self, digest: Digest) -> datetime:
+    def registration_time(self, digest: Digest) -> datetime:
         try:
-            return changed_at(os.lstat(os.path.join(self._root, digest.hex)))
+            return modification_time(os.lstat(os.path.join(self._root, digest.hex)))
         except OSError:
             return datetime.min.replace(tzinfo=UTC)
 
     def strays(self) -> Iterator[str]:
-        for name in self._listed():
+        for name in self._list_names():
             if not _NAME.fullmatch(name):
                 yield name
 
@@ -79,24 +88,24 @@ class FileExecutionEntries:
         path = os.path.join(self._root, digest.hex)
         with storage_errors(path, reading=True):
             try:
-                fd = open_to_read(path)
+                fd = open_regular_file(path)
             except FileNotFoundError:
                 return None
             with open(fd, "rb") as file:
-                if os.fstat(fd).st_size > ENTRY_MOST:
+                if os.fstat(fd).st_size > MAX_ENTRY_BYTES:
                     raise StorageFailed("larger than any manifest", at=path)
                 return file.read()
 
-    def _kept(self, fd: int, digest: Digest, copy: bytes) -> bool:
-        """Whether an entry is a copy of this manifest, in whatever form, and durable; the descriptor is closed."""
+    def _is_durable_copy(self, fd: int, digest: Digest, copy: bytes) -> bool:
+        """Whether an entry is a copy of this manifest in any form; if so, sync it. Closes `fd`."""
         with open(fd, "rb") as file:
-            if not same_but_hash(file.read(ENTRY_MOST), copy, digest):
+            if not is_entry_of(file.read(MAX_ENTRY_BYTES), copy, digest):
                 return False
-            # Whoever wrote it may not have synced it, and we are about to say that it is there.
+            # The process that wrote it may not have synced it, and we are about to report it as stored.
             self._disk.sync(fd)
             return True
 
-    def _listed(self) -> list[str]:
+    def _list_names(self) -> list[str]:
         with storage_errors(self._root, reading=True):
             try:
                 return sorted(os.listdir(self._root))

@@ -1,4 +1,4 @@
-"""The folder `.ctx`: where it is, what its `config.json` says, and how it is laid out the first time.
+"""The folder `.ctx` of a store: its discovery, its `config.json`, and its first layout.
 
 It does not open the catalog or read objects. The names and modes are those of the reference program.
 """
@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
-from contextplane.adapters.files.disk import Disk, open_to_read, storage_errors, write_whole
+from contextplane.adapters.files.disk import Disk, open_regular_file, storage_errors, write_atomically
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.value import Document, Value
 
@@ -19,19 +19,19 @@ __all__ = [
     "IN_DATABASE",
     "NAME",
     "REFERENCE_ROOT",
-    "Home",
     "StoreConfig",
     "StoreConfigInvalid",
+    "StoreDirectory",
     "StoreExists",
     "StoreNotFound",
     "StoreTooNew",
-    "discover",
+    "discover_store",
 ]
 
 NAME = ".ctx"
 CATALOG = "catalog.db"
 REFERENCE_ROOT = os.path.join(".agents", "mcp", "context_pack")
-"""Where handoff packs are in a folder that has no store of its own or above it."""
+"""Where handoff packs are in a folder without a store in it or above it."""
 FORMAT = 1
 IN_DATABASE: Final = "postgresql"
 """In `config.json`: the catalog is in a database, not in the folder."""
@@ -46,7 +46,7 @@ _FOLDERS = {
     "keys": 0o700,
 }
 _STORE_ID = re.compile(r"(?:store_[0-9a-f]{16})?")
-_MOST = 64 * 1024
+_MAX_CONFIG_BYTES = 64 * 1024
 
 
 class StoreNotFound(ContextPlaneError):
@@ -78,13 +78,13 @@ class StoreTooNew(ContextPlaneError):
 
 
 class _Format(Value, frozen=True):
-    """What every version of `config.json` can be asked."""
+    """The field that every version of `config.json` has."""
 
     format: int = 0
 
 
 class StoreConfig(Document, frozen=True, omit_defaults=True):
-    """What `config.json` says. The reference program writes `version` alone and reads none of it."""
+    """The content of `config.json`. The reference program writes only `version`, and reads nothing."""
 
     version: str
     format: int = 0
@@ -92,8 +92,8 @@ class StoreConfig(Document, frozen=True, omit_defaults=True):
     catalog: Literal["", "postgresql"] = ""
 
 
-class Home(Value, frozen=True):
-    """A store's folder."""
+class StoreDirectory(Value, frozen=True):
+    """The folder of a store, and the paths in it."""
 
     path: str
 
@@ -116,17 +116,17 @@ class Home(Value, frozen=True):
         return os.path.lexists(self.inside(_CONFIG))
 
     def config(self) -> StoreConfig:
-        """Read `config.json`, refusing what we cannot be sure to understand."""
+        """Read `config.json`. A newer format, or an unknown field, is refused."""
         path = self.inside(_CONFIG)
         try:
-            with storage_errors(path, reading=True), open(open_to_read(path), "rb") as file:
-                data = file.read(_MOST)
+            with storage_errors(path, reading=True), open(open_regular_file(path), "rb") as file:
+                data = file.read(_MAX_CONFIG_BYTES)
         except ContextPlaneError as error:
             absent = not os.path.lexists(path)
             hint = "'ctx init' completes a store without one" if absent else "check what lies there"
             raise StoreConfigInvalid(error.message, at=path, hint=hint) from error
         try:
-            # The format first, and alone: a newer one may have fields that we do not know.
+            # The format first, and alone: a newer one may have unknown fields.
             if (newer := msgspec.json.decode(data, type=_Format).format) > FORMAT:
                 raise StoreTooNew(
                     f"this store has format {newer}, this contextplane knows {FORMAT}",
@@ -151,15 +151,15 @@ class Home(Value, frozen=True):
         return self.inside("objects", ".staging")
 
     @property
-    def guard(self) -> str:
+    def catalog_lock(self) -> str:
         return self.inside("catalog.lock")
 
-    def looks_like_a_store(self) -> bool:
-        """Whether the folder is empty, or has what only a store has: then it may be completed."""
+    def looks_like_store(self) -> bool:
+        """Whether the folder is empty or has parts of a store, so that `init` may complete it."""
         return not os.listdir(self.path) or os.path.isdir(self.objects) or os.path.isfile(self.catalog)
 
     def lay_out(self, disk: Disk) -> None:
-        """Make the folders that are not there yet."""
+        """Create the folders that are missing."""
         with storage_errors(self.path):
             if disk.make_folder(self.path):
                 disk.sync_folder(os.path.dirname(self.path))
@@ -171,41 +171,41 @@ class Home(Value, frozen=True):
         config = StoreConfig(version=_VERSION, format=FORMAT, store_id=store_id, catalog=catalog)
         data = msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n"
         with storage_errors(self.path):
-            write_whole(self.inside(_CONFIG), data, staging=self.staging, disk=disk)
+            write_atomically(self.inside(_CONFIG), data, staging=self.staging, disk=disk)
 
     def hide_from_git(self, disk: Disk) -> None:
-        """Keep a new store out of a repository that it lies in: what runs saw and said is not source code."""
+        """Write a `.gitignore`, because recordings of runs do not belong into a repository."""
         with storage_errors(self.path):
-            write_whole(self.inside(".gitignore"), b"*\n", staging=self.staging, disk=disk)
+            write_atomically(self.inside(".gitignore"), b"*\n", staging=self.staging, disk=disk)
 
 
-def discover(start: str, override: str | None) -> Home:
+def discover_store(start: str, override: str | None) -> StoreDirectory:
     """Find the store: `override` when given, else the first folder `.ctx` at or above `start`."""
     if override:
         if not os.path.isdir(override):
             raise StoreNotFound(f"CTX_DIR is not a folder: {override}", at=override, hint="unset it, or run 'ctx init'")
-        home, below = Home(path=os.path.abspath(override)), os.path.join(override, NAME)
-        if not home.has_config() and os.path.isdir(below):
+        directory, below = StoreDirectory(path=os.path.abspath(override)), os.path.join(override, NAME)
+        if not directory.has_config() and os.path.isdir(below):
             raise StoreNotFound(
                 "not a store", at=override, hint=f"CTX_DIR names the store itself: did you mean {below}?"
             )
-        return home
+        return directory
     folder = os.path.abspath(start)
     not_a_folder = ""
     while True:
         candidate = os.path.join(folder, NAME)
         if os.path.isdir(candidate):
-            return Home(path=candidate)
+            return StoreDirectory(path=candidate)
         if os.path.lexists(candidate):
             not_a_folder = not_a_folder or f"; {candidate} is not a folder"
         parent = os.path.dirname(folder)
         if parent == folder:
-            told = f"no {NAME} here or in any folder above{not_a_folder}"
-            raise StoreNotFound(told, at=start, hint=_way_out(start))
+            message = f"no {NAME} here or in any folder above{not_a_folder}"
+            raise StoreNotFound(message, at=start, hint=_not_found_hint(start))
         folder = parent
 
 
-def _way_out(start: str) -> str:
+def _not_found_hint(start: str) -> str:
     handoffs = os.path.join(REFERENCE_ROOT, NAME)
     if not os.path.isdir(os.path.join(start, handoffs)):
         return "run 'ctx init'"

@@ -1,6 +1,7 @@
-"""One connection to the database, set up the same way every time, with PostgreSQL's errors turned into ours.
+"""Connections to a PostgreSQL catalog, its migrations, and the translation of PostgreSQL's errors.
 
-The schema as numbered SQL files, run in order on open. A catalog newer than the files is refused.
+Every connection is set up the same way. The schema is a list of numbered SQL files that run in order on open; a
+catalog newer than the files is refused.
 """
 
 import os
@@ -14,50 +15,50 @@ from psycopg.abc import Buffer
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import StrDumper, TextLoader
 
-from contextplane.adapters.sql.core import Migration, steps_in
+from contextplane.adapters.sql.core import Migration, list_migrations
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.ports.catalog import CatalogBusy, CatalogCorrupt, CatalogFailed, CatalogReadOnly, SchemaTooNew
 from contextplane.ports.objects import StorageFull
 
 __all__ = [
     "BUSY_SECONDS",
-    "RESTORE",
-    "Connection",
+    "RESTORE_HINT",
     "DatabaseUrlInvalid",
-    "Live",
+    "DriverConnection",
+    "PostgresConnection",
     "catalog_errors",
+    "catalog_exists",
     "connect",
-    "exists",
-    "lost",
+    "display_url",
+    "is_connection_lost",
     "migrate",
     "migrations",
-    "place_of",
     "refuse_newer",
     "schema_problems",
-    "version_of",
+    "schema_version",
 ]
 
 BUSY_SECONDS = 10.0
-"""How long a writer waits for its turn before it gives up."""
+"""How long a writer waits for the lock before it gives up."""
 
-RESTORE = "restore this database from a backup"
+RESTORE_HINT = "restore this database from a backup"
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+DriverConnection = psycopg.Connection[tuple[Any, ...]]
 
 _SCHEMES = ("postgresql://", "postgres://")
 _CONNECT_SECONDS = 10
-_AT_ONCE = 256
-# A machine that vanished while it had its turn holds up nobody for hours. Sockets of one machine ignore it.
-_ALIVE = "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
+_ROWS_AT_ONCE = 256
+# A machine that vanished while it held the lock does not block others for hours. Local sockets ignore it.
+_KEEPALIVE = "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
 
 _BUSY = frozenset({"55P03", "40P01", "40001"})
 _READ_ONLY = frozenset({"25006", "42501"})
 _FULL = frozenset({"53100"})
-# A table that is not there, for example, or a row that does not fit to the others: nothing that we run can cause it in
-# a catalog of ours.
+# A missing table, for example, or a row that breaks a constraint: no statement of this program causes these in a sound
+# catalog.
 _CORRUPT = frozenset({"42P01", "42703", "42883", "3F000", "XX001", "XX002"})
 _CONSTRAINT = "23"
-_ANEW = f"'ctx fsck --rebuild' makes the index anew; where that does not help, {RESTORE}"
+_REINDEX_HINT = f"'ctx fsck --rebuild' makes the index anew; where that does not help, {RESTORE_HINT}"
 _LOST = frozenset({"57P01", "57P02", "57P03", "25P03"})
 
 
@@ -68,8 +69,8 @@ class DatabaseUrlInvalid(ContextPlaneError):
     family: ClassVar[Family] = "usage"
 
 
-class _Text(StrDumper):
-    """PostgreSQL keeps no NUL in a text. It is written as two characters, so that texts still sort the same way."""
+class _TextDumper(StrDumper):
+    """Writes NUL, which PostgreSQL cannot store in a text, as two characters that sort the same way."""
 
     def dump(self, obj: str) -> Buffer | None:
         if "\0" in obj or "\1" in obj:
@@ -77,8 +78,8 @@ class _Text(StrDumper):
         return super().dump(obj)
 
 
-class _TextBack(TextLoader):
-    """The way back."""
+class _TextLoader(TextLoader):
+    """Reads what `_TextDumper` wrote."""
 
     def load(self, data: Buffer) -> bytes | str:
         text = super().load(data)
@@ -87,41 +88,43 @@ class _TextBack(TextLoader):
         return text
 
 
-class Live:
-    """A connection for the length of one transaction. Used after its end it fails, instead of writing on its own."""
+class PostgresConnection:
+    """The `SqlConnection` of PostgreSQL. After `end` every call fails with `CatalogFailed`."""
 
-    def __init__(self, db: Connection) -> None:
-        self._db: Connection | None = db
+    def __init__(self, db: DriverConnection) -> None:
+        self._db: DriverConnection | None = db
         self._cursors = 0
 
     @property
-    def way_out(self) -> str:
-        return RESTORE
+    def recovery_hint(self) -> str:
+        return RESTORE_HINT
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> psycopg.Cursor[tuple[Any, ...]]:
-        return self._open().execute(_spelled(sql), values or None)
+        return self._open().execute(_driver_sql(sql), values or None)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         with self._open().cursor() as cursor:
-            cursor.executemany(_spelled(sql), rows)
+            cursor.executemany(_driver_sql(sql), rows)
 
-    def one(self, sql: str, values: Sequence[object] = ()) -> tuple[Any, ...]:
-        """The row of a statement that always has exactly one."""
+    def single_row(self, sql: str, values: Sequence[object] = ()) -> tuple[Any, ...]:
+        """Return the row of a statement that always has exactly one."""
         row = self.execute(sql, values).fetchone()
         if row is None:
-            raise CatalogCorrupt("a statement that always has a row had none", hint=RESTORE)
+            raise CatalogCorrupt("a statement that always has a row had none", hint=RESTORE_HINT)
         return row
 
-    def rows(self, sql: str, values: Sequence[object] = (), *, at_once: int = _AT_ONCE) -> Iterator[tuple[Any, ...]]:
-        """The rows of an answer that may be long: they stay with the server, and come some at a time.
+    def rows(
+        self, sql: str, values: Sequence[object] = (), *, at_once: int = _ROWS_AT_ONCE
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a statement through a cursor of the server, `at_once` at a time.
 
-        What is not asked for any more goes with the transaction: whoever drops an iterator causes no call.
+        The server closes an abandoned cursor with the transaction, so dropping the iterator costs no call.
         """
         self._cursors += 1
         name = f"rows_{self._cursors}"
         self.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {sql}", values)
-        while some := self.execute(f"FETCH {at_once} FROM {name}").fetchall():
-            for row in some:
+        while batch := self.execute(f"FETCH {at_once} FROM {name}").fetchall():
+            for row in batch:
                 yield row
                 self._open()
         self.execute(f"CLOSE {name}")
@@ -129,22 +132,22 @@ class Live:
     def end(self) -> None:
         self._db = None
 
-    def _open(self) -> Connection:
+    def _open(self) -> DriverConnection:
         if self._db is None:
             raise CatalogFailed("used after the end of its transaction", hint="this is a defect of the caller")
         return self._db
 
 
-def _spelled(sql: str) -> bytes:
-    """A statement as the driver takes it. None of ours has a question mark in a text."""
+def _driver_sql(sql: str) -> bytes:
+    """Replace `?` with the driver's `%s`. No statement of ours has a question mark in a literal."""
     return sql.replace("?", "%s").encode()
 
 
-def connect(url: str) -> Connection:
-    """Connect. Every statement is its own transaction until one is begun."""
-    at = place_of(url)
+def connect(url: str) -> DriverConnection:
+    """Connect in autocommit mode: a statement is its own transaction until one is begun."""
+    at = display_url(url)
     with catalog_errors(at):
-        db: Connection = psycopg.Connection.connect(
+        db: DriverConnection = psycopg.Connection.connect(
             url, autocommit=True, prepare_threshold=None, connect_timeout=_CONNECT_SECONDS, client_encoding="utf8"
         )
         try:
@@ -155,18 +158,18 @@ def connect(url: str) -> Connection:
     return db
 
 
-def _set_up(db: Connection, at: str) -> None:
+def _set_up(db: DriverConnection, at: str) -> None:
     encoding = db.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise CatalogFailed(f"the database keeps its texts as {encoding}", at=at, hint="make one with ENCODING 'UTF8'")
-    db.execute(_ALIVE)
-    db.adapters.register_dumper(str, _Text)
-    db.adapters.register_loader("text", _TextBack)
+    db.execute(_KEEPALIVE)
+    db.adapters.register_dumper(str, _TextDumper)
+    db.adapters.register_loader("text", _TextLoader)
 
 
-def place_of(url: str) -> str:
-    """The database as people may see it: no password, no option."""
-    # Without the reason that the driver gives: it quotes the address, password and all.
+def display_url(url: str) -> str:
+    """Return the address of a database for messages: without password and options."""
+    # Without the cause: the driver quotes the address, with its password.
     refusal = DatabaseUrlInvalid(
         "not the address of a PostgreSQL database",
         at="CTX_DATABASE_URL",
@@ -184,26 +187,26 @@ def place_of(url: str) -> str:
 
 @contextmanager
 def catalog_errors(at: str) -> Iterator[None]:
-    """Turn what PostgreSQL raises into an error with a code, a place and a way out."""
+    """Turn an error of PostgreSQL into one with a code, a place and a hint."""
     try:
         yield
     except psycopg.Error as error:
-        raise _translated(error, at) from error
+        raise _catalog_error(error, at) from error
 
 
-def lost(error: psycopg.Error) -> bool:
-    """Whether the connection is gone, not only this statement refused."""
+def is_connection_lost(error: psycopg.Error) -> bool:
+    """Whether an error means that the connection is lost, not only that the statement failed."""
     state = error.sqlstate
     if state is None:
         return isinstance(error, psycopg.OperationalError)
     return state in _LOST or state.startswith("08")
 
 
-def _translated(error: psycopg.Error, at: str) -> ContextPlaneError:
-    state, said = error.sqlstate or "", _said(error)
-    if lost(error):
+def _catalog_error(error: psycopg.Error, at: str) -> ContextPlaneError:
+    state, message = error.sqlstate or "", _server_message(error)
+    if is_connection_lost(error):
         return CatalogFailed(
-            f"the database is out of reach, and what was not committed did not happen: {said}",
+            f"the database is out of reach, and what was not committed did not happen: {message}",
             at=at,
             hint="check that the server runs, then do it again",
         )
@@ -211,25 +214,27 @@ def _translated(error: psycopg.Error, at: str) -> ContextPlaneError:
         return CatalogBusy("another process is writing to the catalog", at=at, hint="try again when it has finished")
     if state in _READ_ONLY:
         return CatalogReadOnly(
-            f"cannot be written: {said}", at=at, hint="check the server, and the rights of this user"
+            f"cannot be written: {message}", at=at, hint="check the server, and the rights of this user"
         )
     if state in _FULL:
-        return StorageFull(f"no room to write: {said}", at=at, hint="free some space, then run the same command again")
+        return StorageFull(
+            f"no room to write: {message}", at=at, hint="free some space, then run the same command again"
+        )
     if state in _CORRUPT or state.startswith(_CONSTRAINT):
-        hint = _ANEW if state.startswith(_CONSTRAINT) else RESTORE
-        return CatalogCorrupt(f"not a sound catalog: {said}", at=at, hint=hint)
-    return CatalogFailed(said, at=at, hint="the log of the database says more")
+        hint = _REINDEX_HINT if state.startswith(_CONSTRAINT) else RESTORE_HINT
+        return CatalogCorrupt(f"not a sound catalog: {message}", at=at, hint=hint)
+    return CatalogFailed(message, at=at, hint="the log of the database says more")
 
 
-def _said(error: psycopg.Error) -> str:
-    """The first line of what the server said: the rest quotes what was asked."""
+def _server_message(error: psycopg.Error) -> str:
+    """Return the first line of the server's message: the other lines quote the statement."""
     return (error.diag.message_primary or str(error) or type(error).__name__).splitlines()[0]
 
 
-_PLAIN = "ctx_plain"
+_FRESH_SCHEMA = "ctx_plain"
 
-# Every part of a schema with what it says, in one list. `{0}` stands for the schema wherever its name occurs.
-_PARTS = """
+# Every part of a schema with its definition. `{0}` replaces the name of the schema wherever it occurs.
+_SCHEMA_PARTS = """
   WITH here AS (SELECT oid FROM pg_namespace WHERE nspname = %(schema)s),
   parts(name, said) AS (
     SELECT 'column ' || c.relname || '.' || a.attname,
@@ -257,68 +262,68 @@ _PARTS = """
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    return steps_in(os.path.join(os.path.dirname(__file__), "migrations"))
+    return list_migrations(os.path.join(os.path.dirname(__file__), "migrations"))
 
 
-def exists(db: Connection, schema: str) -> bool:
-    """Whether the catalog was made: a schema without the table that says its version is none of ours."""
+def catalog_exists(db: DriverConnection, schema: str) -> bool:
+    """Whether the schema holds a catalog: it must have the table `schema_version`."""
     row = db.execute("SELECT to_regclass(%s || '.schema_version') IS NOT NULL", (schema,)).fetchone()
     return bool(row and row[0])
 
 
-def version_of(db: Connection, schema: str) -> int:
-    if not exists(db, schema):
+def schema_version(db: DriverConnection, schema: str) -> int:
+    if not catalog_exists(db, schema):
         return 0
     row = db.execute(f"SELECT version FROM {schema}.schema_version".encode()).fetchone()
     return int(row[0]) if row else 0
 
 
-def refuse_newer(have: int, *, at: str) -> None:
-    if have > len(migrations()):
+def refuse_newer(current: int, *, at: str) -> None:
+    if current > len(migrations()):
         raise SchemaTooNew(
-            f"the catalog has schema {have}, this contextplane knows {len(migrations())}",
+            f"the catalog has schema {current}, this contextplane knows {len(migrations())}",
             at=at,
             hint="upgrade contextplane",
         )
 
 
-def migrate(db: Connection, schema: str, *, at: str) -> int:
-    """Bring the schema to the newest version within the transaction that is open; return the version.
+def migrate(db: DriverConnection, schema: str, *, at: str) -> int:
+    """Migrate the schema to the newest version within the open transaction; return the version.
 
-    Whoever calls has its turn to write, and `schema` is where names without a schema are looked for and made.
+    The caller holds the write lock, and `schema` comes first in the search path.
     """
-    have = version_of(db, schema)
-    refuse_newer(have, at=at)
-    if have == 0:
+    current = schema_version(db, schema)
+    refuse_newer(current, at=at)
+    if current == 0:
         db.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
-    _run(db, have, len(migrations()))
+    _run_migrations(db, current, len(migrations()))
     return len(migrations())
 
 
-def _run(db: Connection, have: int, goal: int) -> None:
-    for step in migrations()[have:goal]:
+def _run_migrations(db: DriverConnection, current: int, goal: int) -> None:
+    for step in migrations()[current:goal]:
         with open(step.path, "rb") as file:
             db.execute(file.read())
         db.execute("UPDATE schema_version SET version = %s", (step.number,))
 
 
-def schema_problems(db: Connection, schema: str) -> Iterator[str]:
-    """What differs from the schema that the migrations make: a trigger that is gone, or one that nobody of us wrote.
+def schema_problems(db: DriverConnection, schema: str) -> Iterator[str]:
+    """List the differences from the schema that the migrations create: a missing trigger, a foreign one.
 
-    The migrations run beside it, in the transaction that is open, which is never committed.
+    The migrations run in a second schema, within the open transaction, which is never committed.
     """
-    found, goal = _parts(db, schema), version_of(db, schema)
-    db.execute(f"CREATE SCHEMA {_PLAIN}; SET LOCAL search_path = {_PLAIN}, pg_temp".encode())
-    _run(db, 0, goal)
-    wanted = _parts(db, _PLAIN)
-    for name in sorted(wanted.keys() | found.keys()):
-        if name not in found:
+    actual, goal = _schema_parts(db, schema), schema_version(db, schema)
+    db.execute(f"CREATE SCHEMA {_FRESH_SCHEMA}; SET LOCAL search_path = {_FRESH_SCHEMA}, pg_temp".encode())
+    _run_migrations(db, 0, goal)
+    expected = _schema_parts(db, _FRESH_SCHEMA)
+    for name in sorted(expected.keys() | actual.keys()):
+        if name not in actual:
             yield f"schema: {name} is gone"
-        elif name not in wanted:
+        elif name not in expected:
             yield f"schema: {name} is not ours"
-        elif wanted[name] != found[name]:
+        elif expected[name] != actual[name]:
             yield f"schema: {name} was changed"
 
 
-def _parts(db: Connection, schema: str) -> dict[str, str]:
-    return {str(name): str(said) for name, said in db.execute(_PARTS, {"schema": schema})}
+def _schema_parts(db: DriverConnection, schema: str) -> dict[str, str]:
+    return {str(name): str(definition) for name, definition in db.execute(_SCHEMA_PARTS, {"schema": schema})}

@@ -1,12 +1,10 @@
-"""Full text in PostgreSQL: the `TextIndex` port on `text_part`.
+"""Full-text search in PostgreSQL: the `TextIndex` port on `text_part`.
 
-The index knows which texts have all the words; that they follow each other is seen in the texts themselves, because
-what the server keeps of positions ends at 256 for each word.
+Letters, digits and underscores make words; case and accents are ignored. FTS5 splits texts in the same way, so a
+search finds the same in both databases.
 
-What a word is, and where the words that somebody asked for stand in a text.
-
-Letters, digits and underscores make words; case and accents do not count. That is how the other index reads texts, so
-that a search finds the same in both.
+The index of the server finds the texts that have all the words. Whether the words of a phrase follow each other is
+checked here, because the server keeps at most 256 positions of a word.
 """
 
 import unicodedata
@@ -14,21 +12,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from contextplane.adapters.postgres.connection import Live
-from contextplane.adapters.sql.core import digest_in
-from contextplane.model.catalog import Hit, Term, TextPart, terms
+from contextplane.adapters.postgres.connection import PostgresConnection
+from contextplane.adapters.sql.core import stored_digest
+from contextplane.model.catalog import SearchHit, SearchTerm, TextPart, search_terms
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 
-__all__ = ["Phrase", "PostgresTextIndex", "Word", "lexeme", "phrases", "places", "snippet", "words_in"]
+__all__ = ["Phrase", "PostgresTextIndex", "Word", "lexeme", "match_positions", "phrases", "snippet", "words_in"]
 
 _SNIPPET_WORDS = 16
-_LEXEME = 200
-_BEGIN, _END, _MORE = "\2", "\3", "..."
+_MAX_LEXEME = 200
+_BEGIN, _END, _ELLIPSIS = "\2", "\3", "..."
 
 
 class Word(Value, frozen=True):
-    """A word of a text, folded, and where it stands there."""
+    """A word of a text, case-folded, with its position in the text."""
 
     text: str
     start: int
@@ -36,67 +34,67 @@ class Word(Value, frozen=True):
 
 
 class Phrase(Value, frozen=True):
-    """Words that follow each other. `prefix`: the last one may go on."""
+    """Words that follow each other. `prefix`: the last word may be longer in the text."""
 
     words: tuple[str, ...]
     prefix: bool
 
 
 def words_in(text: str) -> Iterator[Word]:
-    """The words of a text, in order."""
+    """Yield the words of a text, in order."""
     start, folded = -1, ""
-    for at, one in enumerate(text):
-        part = _part(one)
-        if part is None or (start < 0 and not part):
+    for at, character in enumerate(text):
+        letters = _fold_character(character)
+        if letters is None or (start < 0 and not letters):
             if start >= 0:
                 yield Word(text=folded, start=start, end=at)
             start, folded = -1, ""
             continue
         if start < 0:
             start = at
-        folded += part
+        folded += letters
     if start >= 0:
         yield Word(text=folded, start=start, end=len(text))
 
 
 @lru_cache(maxsize=4096)
-def _part(one: str) -> str | None:
-    """What a character adds to a word: nothing when it is an accent, None when it ends the word."""
-    category = unicodedata.category(one)
+def _fold_character(character: str) -> str | None:
+    """Return what a character adds to a word: "" for an accent, None for a character that ends the word."""
+    category = unicodedata.category(character)
     if category == "Mn":
         return ""
-    if one == "_" or category[0] in "LN" or category == "Co":
-        return "".join(c for c in unicodedata.normalize("NFD", one.casefold()) if unicodedata.category(c) != "Mn")
+    if character == "_" or category[0] in "LN" or category == "Co":
+        return "".join(c for c in unicodedata.normalize("NFD", character.casefold()) if unicodedata.category(c) != "Mn")
     return None
 
 
 def lexeme(word: str) -> str:
-    """What the index holds of a word: the beginning of one that is longer than a row of an index may be."""
-    return word[:_LEXEME]
+    """Return what the index holds of a word: its beginning, because a row of an index is limited."""
+    return word[:_MAX_LEXEME]
 
 
-def phrases(terms: Sequence[Term]) -> tuple[Phrase, ...]:
-    """What was asked for, word by word."""
+def phrases(terms: Sequence[SearchTerm]) -> tuple[Phrase, ...]:
+    """Split search terms into phrases; a term without a word is left out."""
     split = ((tuple(word.text for word in words_in(term.text)), term.prefix) for term in terms)
     return tuple(Phrase(words=words, prefix=prefix) for words, prefix in split if words)
 
 
-def places(words: Sequence[Word], wanted: Sequence[Phrase]) -> list[tuple[int, int]]:
-    """From which word to which each place goes where one of the phrases stands; nothing when one stands nowhere."""
-    found: list[tuple[int, int]] = []
-    for phrase in wanted:
-        here = [
+def match_positions(words: Sequence[Word], phrases: Sequence[Phrase]) -> list[tuple[int, int]]:
+    """Return the word ranges where a phrase matches, sorted; empty unless every phrase matches."""
+    ranges: list[tuple[int, int]] = []
+    for phrase in phrases:
+        matches = [
             (at, at + len(phrase.words))
             for at in range(len(words) - len(phrase.words) + 1)
-            if _stands(words, at, phrase)
+            if _matches_at(words, at, phrase)
         ]
-        if not here:
+        if not matches:
             return []
-        found += here
-    return sorted(found)
+        ranges += matches
+    return sorted(ranges)
 
 
-def _stands(words: Sequence[Word], at: int, phrase: Phrase) -> bool:
+def _matches_at(words: Sequence[Word], at: int, phrase: Phrase) -> bool:
     last = len(phrase.words) - 1
     if any(words[at + n].text != phrase.words[n] for n in range(last)):
         return False
@@ -104,61 +102,65 @@ def _stands(words: Sequence[Word], at: int, phrase: Phrase) -> bool:
     return word.startswith(phrase.words[last]) if phrase.prefix else word == phrase.words[last]
 
 
-def snippet(text: str, words: Sequence[Word], found: Sequence[tuple[int, int]]) -> str:
-    """At most 16 words around the first place, with every place among them between U+0002 and U+0003."""
-    first = max(0, min(found[0][0] - _SNIPPET_WORDS // 4, len(words) - _SNIPPET_WORDS))
+def snippet(text: str, words: Sequence[Word], ranges: Sequence[tuple[int, int]]) -> str:
+    """Return at most 16 words around the first range, each range between U+0002 and U+0003."""
+    first = max(0, min(ranges[0][0] - _SNIPPET_WORDS // 4, len(words) - _SNIPPET_WORDS))
     beyond = min(first + _SNIPPET_WORDS, len(words))
     start = words[first].start if first else 0
     end = words[beyond - 1].end if beyond < len(words) else len(text)
-    shown, at = [_MORE] if first else [], start
-    for low, high in found:
+    pieces, at = [_ELLIPSIS] if first else [], start
+    for low, high in ranges:
         begin, stop = words[low].start, words[min(high, beyond) - 1].end
         if begin < at or low >= beyond:
             continue
-        shown += [text[at:begin], _BEGIN, text[begin:stop], _END]
+        pieces += [text[at:begin], _BEGIN, text[begin:stop], _END]
         at = stop
-    return "".join([*shown, text[at:end], *([_MORE] if beyond < len(words) else [])])
+    return "".join([*pieces, text[at:end], *([_ELLIPSIS] if beyond < len(words) else [])])
 
 
 class PostgresTextIndex:
-    """Lives within one transaction of the catalog."""
+    """The `TextIndex` port on `text_part`, within one transaction."""
 
-    def __init__(self, db: Live) -> None:
+    def __init__(self, db: PostgresConnection) -> None:
         self._db = db
 
-    def search(self, words: str, limit: int) -> tuple[Hit, ...]:
-        wanted = phrases(terms(words))
-        if not wanted:
+    def search(self, words: str, limit: int) -> tuple[SearchHit, ...]:
+        query = phrases(search_terms(words))
+        if not query:
             return ()
-        # By number and not by rank: the last one first, and no more are looked at than are asked for.
+        # Ordered by number, not by rank: the newest first, and no more rows are read than needed.
         rows = self._db.rows(
             "SELECT pack.digest, text_part.part, text_part.body FROM text_part JOIN pack USING (number)"
             " WHERE text_part.lexemes @@ ?::tsquery ORDER BY text_part.id DESC",
-            (" & ".join(_asked(phrase) for phrase in wanted),),
+            (" & ".join(_tsquery(phrase) for phrase in query),),
             at_once=max(limit, 1),
         )
-        hits = (hit for digest, part, body in rows if (hit := self._hit(digest, part, body, wanted)) is not None)
+        hits = (hit for digest, part, body in rows if (hit := self._hit(digest, part, body, query)) is not None)
         return tuple(islice(hits, limit))
 
     def add(self, pack: Digest, parts: Iterable[TextPart]) -> None:
-        (number,) = self._db.one("SELECT number FROM pack WHERE digest = ?", (pack.hex,))
+        (number,) = self._db.single_row("SELECT number FROM pack WHERE digest = ?", (pack.hex,))
         self._db.executemany(
             "INSERT INTO text_part (number, part, body, lexemes) VALUES (?, ?, ?, array_to_tsvector(?::text[]))",
             ((number, part.part, part.text, _lexemes(part.text)) for part in parts),
         )
 
-    def _hit(self, digest: str, part: str, body: str, wanted: tuple[Phrase, ...]) -> Hit | None:
+    def _hit(self, digest: str, part: str, body: str, query: tuple[Phrase, ...]) -> SearchHit | None:
         words = tuple(words_in(body))
-        found = places(words, wanted)
-        return Hit(pack=digest_in(self._db, digest), part=part, snippet=snippet(body, words, found)) if found else None
+        ranges = match_positions(words, query)
+        return (
+            SearchHit(pack=stored_digest(self._db, digest), part=part, snippet=snippet(body, words, ranges))
+            if ranges
+            else None
+        )
 
 
 def _lexemes(text: str) -> list[str]:
     return sorted({lexeme(word.text) for word in words_in(text)})
 
 
-def _asked(phrase: Phrase) -> str:
-    """All words of a phrase as the server takes them: quoted, so that nothing in them is an operator."""
+def _tsquery(phrase: Phrase) -> str:
+    """Return the words of a phrase in the syntax of `tsquery`, quoted, so that no input is an operator."""
     quoted = [f"'{lexeme(word)}'" for word in phrase.words]
-    # A cut word is the beginning of what it was cut from, in the index as here.
+    # A long word is cut here as in the index, so both still match.
     return " & ".join([*quoted[:-1], quoted[-1] + ":*" * phrase.prefix])

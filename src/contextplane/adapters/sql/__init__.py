@@ -1,5 +1,5 @@
-"""What the catalogs on SQLite and on PostgreSQL have in common: statements that both understand.
+"""SQL that the SQLite and PostgreSQL catalogs share, with `?` for values.
 
-Values stand in them as `?`. Where the two differ, the classes here leave a part open, and `adapters/sqlite` and
-`adapters/postgres` fill it in. It opens no database.
+Where the two differ, a class here leaves a method or a clause abstract; `adapters/sqlite` and `adapters/postgres`
+implement it. This package opens no database.
 """

@@ -1,12 +1,9 @@
-"""What is needed of a connection for the length of one transaction.
+"""The connection of a SQL catalog, its migrations, and the ports that both databases implement alike.
 
-The steps of a schema: numbered SQL files in a folder.
-
-Where each index last stood: the `Marks` port on the table `mark`.
-
-Small objects that are not files yet: the `Pending` port on the table `pending`.
-
-Event streams: the `Streams` port on the table `event`, but for the list of their names.
+- `SqlConnection`: what the classes here need of a connection, for one transaction.
+- `Migration`: one step of the schema, a numbered SQL file.
+- `SqlMarks`, `SqlPending`, `SqlStreams`: the ports on the tables `mark`, `pending` and `event`. Listing the names of
+  streams is left to each database.
 """
 
 import os
@@ -19,10 +16,22 @@ from contextplane.model.ids import Digest, InvalidId
 from contextplane.model.value import Value
 from contextplane.ports.catalog import BodyTooLarge, CatalogCorrupt, StreamConflict
 
-__all__ = ["Answer", "Live", "Migration", "SqlMarks", "SqlPending", "SqlStreams", "digest_in", "steps_in"]
+__all__ = [
+    "Migration",
+    "SqlConnection",
+    "SqlCursor",
+    "SqlMarks",
+    "SqlPending",
+    "SqlStreams",
+    "list_migrations",
+    "stored_digest",
+]
+
+_MIGRATION_FILE = re.compile(r"(?P<number>[0-9]{4})_(?P<name>[a-z_]+)\.sql")
+_AFTER_ANY_TEXT = "\U0010ffff"
 
 
-class Answer(Protocol):
+class SqlCursor(Protocol):
     """The rows of a statement."""
 
     def fetchone(self) -> Any: ...  # noqa: ANN401  a row is what its statement says
@@ -30,62 +39,59 @@ class Answer(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Live(Protocol):
-    """A connection within a transaction. Used after its end it fails, instead of writing on its own."""
+class SqlConnection(Protocol):
+    """A connection for the length of one transaction.
+
+    Used after the end of the transaction it fails, instead of writing outside of one.
+    """
 
     @property
-    def way_out(self) -> str:
-        """What to do when the database holds what we did not write."""
+    def recovery_hint(self) -> str:
+        """The hint for an error about rows that this program did not write."""
         ...
 
-    def execute(self, sql: str, values: Sequence[object] = ()) -> Answer: ...
+    def execute(self, sql: str, values: Sequence[object] = ()) -> SqlCursor: ...
 
     def executemany(self, sql: str, rows: Iterable[Sequence[object]]) -> object: ...
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[Any]:
-        """The rows of an answer that may be long: never all of them in memory."""
+        """Yield the rows of a statement, never holding all of them in memory."""
         ...
 
-    def one(self, sql: str, values: Sequence[object] = ()) -> Any:  # noqa: ANN401  as above
-        """The row of a statement that always has exactly one."""
+    def single_row(self, sql: str, values: Sequence[object] = ()) -> Any:  # noqa: ANN401  as above
+        """Return the row of a statement that always has exactly one."""
         ...
 
 
-def digest_in(db: Live, text: object) -> Digest:
-    """A digest that a row holds. A row that holds something else was not written by us."""
+def stored_digest(db: SqlConnection, text: object) -> Digest:
+    """Parse a digest from a row. Any other text there is damage: `CatalogCorrupt`."""
     try:
         return Digest(str(text))
     except InvalidId as error:
-        raise CatalogCorrupt(f"a row holds no digest: {error.message}", hint=db.way_out) from error
-
-
-_FILE = re.compile(r"(?P<number>[0-9]{4})_(?P<name>[a-z_]+)\.sql")
+        raise CatalogCorrupt(f"a row holds no digest: {error.message}", hint=db.recovery_hint) from error
 
 
 class Migration(Value, frozen=True):
-    """One step of the schema."""
+    """One step of the schema: a SQL file."""
 
     number: int
     name: str
     path: str
 
 
-def steps_in(folder: str) -> tuple[Migration, ...]:
-    """All steps in order. Their numbers are 1, 2, 3 and so on."""
-    matches = filter(None, map(_FILE.fullmatch, sorted(os.listdir(folder))))
+def list_migrations(folder: str) -> tuple[Migration, ...]:
+    """List the migrations in a folder, in order. Their numbers are 1, 2, 3 and so on."""
+    matches = filter(None, map(_MIGRATION_FILE.fullmatch, sorted(os.listdir(folder))))
     return tuple(
         Migration(number=int(match["number"]), name=match["name"], path=os.path.join(folder, match[0]))
         for match in matches
     )
 
 
-_END = "\U0010ffff"
-
-
 class SqlMarks:
-    """Lives within one transaction of the catalog."""
+    """The `Marks` port on the table `mark`, within one transaction."""
 
-    def __init__(self, db: Live) -> None:
+    def __init__(self, db: SqlConnection) -> None:
         self._db = db
 
     def get(self, name: str) -> str | None:
@@ -94,7 +100,7 @@ class SqlMarks:
 
     def names(self, prefix: str) -> Iterator[str]:
         rows = self._db.rows(
-            "SELECT name FROM mark WHERE name >= ? AND name < ? ORDER BY name", (prefix, prefix + _END)
+            "SELECT name FROM mark WHERE name >= ? AND name < ? ORDER BY name", (prefix, prefix + _AFTER_ANY_TEXT)
         )
         return (name for (name,) in rows)
 
@@ -105,16 +111,16 @@ class SqlMarks:
         )
 
     def drop(self, prefix: str) -> None:
-        self._db.execute("DELETE FROM mark WHERE name >= ? AND name < ?", (prefix, prefix + _END))
+        self._db.execute("DELETE FROM mark WHERE name >= ? AND name < ?", (prefix, prefix + _AFTER_ANY_TEXT))
 
     def clear(self) -> None:
         self._db.execute("DELETE FROM mark")
 
 
 class SqlPending:
-    """Lives within one transaction of the catalog."""
+    """The `Pending` port on the table `pending`, within one transaction."""
 
-    def __init__(self, db: Live) -> None:
+    def __init__(self, db: SqlConnection) -> None:
         self._db = db
 
     def get(self, digest: Digest) -> bytes | None:
@@ -122,11 +128,11 @@ class SqlPending:
         return row[0] if row else None
 
     def count(self) -> int:
-        return int(self._db.one("SELECT count(*) FROM pending")[0])
+        return int(self._db.single_row("SELECT count(*) FROM pending")[0])
 
     def some(self, limit: int) -> tuple[tuple[Digest, bytes], ...]:
         rows = self._db.execute("SELECT digest, data FROM pending ORDER BY digest LIMIT ?", (limit,))
-        return tuple((digest_in(self._db, digest), data) for digest, data in rows)
+        return tuple((stored_digest(self._db, digest), data) for digest, data in rows)
 
     def put(self, digest: Digest, data: bytes) -> None:
         if len(data) > MAX_INLINE:
@@ -138,13 +144,13 @@ class SqlPending:
 
 
 class SqlStreams:
-    """Lives within one transaction of the catalog."""
+    """The `Streams` port on the table `event`, within one transaction. Subclasses list the names."""
 
-    def __init__(self, db: Live) -> None:
+    def __init__(self, db: SqlConnection) -> None:
         self._db = db
 
     def head(self, stream: str) -> int:
-        return self._db.one("SELECT max(seq) FROM event WHERE stream = ?", (stream,))[0] or 0
+        return self._db.single_row("SELECT max(seq) FROM event WHERE stream = ?", (stream,))[0] or 0
 
     def read(self, stream: str, *, after: int = 0) -> Iterator[StoredEvent]:
         rows = self._db.rows(

@@ -1,24 +1,24 @@
-"""What objects are and what refers to them: the `ObjectIndex` port, but for recording many at once.
+"""The index ports on SQL tables, except for what SQLite and PostgreSQL express differently.
 
-The list of execution packs: the `PackIndex` port on `pack` and `pack_tool`, but for how tools come as one column.
-
-The list of handoff packs: the `HandoffIndex` port on `handoff` and `handoff_tally`, but for how texts are found.
+- `SqlObjectIndex`: objects, the edges between them, and roots. Bulk inserts are left to each database.
+- `SqlPackIndex`: the list of execution packs. Reading the tools of a pack as one column is left.
+- `SqlHandoffIndex`: the list of handoff packs. Full-text search is left.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from contextplane.adapters.sql.core import Live, digest_in
+from contextplane.adapters.sql.core import SqlConnection, stored_digest
 from contextplane.model.catalog import (
     BLOB,
     ROOT,
     HandoffFilter,
     HandoffPage,
     HandoffRow,
+    IndexedObject,
     PackFilter,
     PackRow,
-    Recorded,
     Tally,
 )
 from contextplane.model.ids import Digest, HandoffId, InvalidId
@@ -26,7 +26,15 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import CatalogCorrupt
 from contextplane.ports.indexes import KindConflict
 
-__all__ = ["COLUMNS", "REACHED", "SqlHandoffIndex", "SqlObjectIndex", "SqlPackIndex", "bounds", "values_of"]
+__all__ = [
+    "HANDOFF_COLUMNS",
+    "REACHED",
+    "SqlHandoffIndex",
+    "SqlObjectIndex",
+    "SqlPackIndex",
+    "filter_conditions",
+    "handoff_values",
+]
 
 REACHED = """
   WITH RECURSIVE reached(digest) AS (
@@ -36,29 +44,29 @@ REACHED = """
     FROM reached JOIN source ON source.digest = reached.digest JOIN edge ON edge.source = source.number
   )
 """
-_END = "\U0010ffff"
-_RECORDED = "SELECT digest, kind, size, traced FROM object"
+_AFTER_ANY_TEXT = "\U0010ffff"
+_SELECT_OBJECT = "SELECT digest, kind, size, traced FROM object"
 
 
 class SqlObjectIndex:
-    """Lives within one transaction of the catalog."""
+    """The `ObjectIndex` port, within one transaction."""
 
     FIRST_PART: ClassVar[str]
-    """An expression: the name of a root up to its first slash."""
+    """SQL expression: the name of a root up to and including its first slash."""
 
     NOT_REACHED: ClassVar[str]
-    """A condition: that an object is not among `reached`."""
+    """SQL condition: the object is not in `reached`."""
 
-    def __init__(self, db: Live) -> None:
+    def __init__(self, db: SqlConnection) -> None:
         self._db = db
 
-    def recorded(self, digest: Digest) -> Recorded | None:
-        row = self._db.execute(f"{_RECORDED} WHERE digest = ?", (digest.hex,)).fetchone()
-        return self._recorded(row) if row else None
+    def lookup(self, digest: Digest) -> IndexedObject | None:
+        row = self._db.execute(f"{_SELECT_OBJECT} WHERE digest = ?", (digest.hex,)).fetchone()
+        return self._indexed_object(row) if row else None
 
     def of_kind(self, kind: str) -> Iterator[Digest]:
         for (digest,) in self._db.rows("SELECT digest FROM object WHERE kind = ? ORDER BY digest", (kind,)):
-            yield digest_in(self._db, digest)
+            yield stored_digest(self._db, digest)
 
     def tallies(self) -> tuple[Tally, ...]:
         rows = self._db.execute(
@@ -66,7 +74,7 @@ class SqlObjectIndex:
         )
         return tuple(Tally(kind=kind, objects=objects, size=size) for kind, objects, size in rows)
 
-    def counted(self) -> tuple[Tally, ...]:
+    def recount(self) -> tuple[Tally, ...]:
         rows = self._db.execute("SELECT kind, count(*), CAST(sum(size) AS bigint) FROM object GROUP BY kind ORDER BY 1")
         return tuple(Tally(kind=kind, objects=objects, size=size) for kind, objects, size in rows)
 
@@ -76,14 +84,15 @@ class SqlObjectIndex:
             " WHERE source.digest = ? ORDER BY position",
             (source.hex,),
         )
-        return tuple((role, digest_in(self._db, target)) for role, target in rows)
+        return tuple((role, stored_digest(self._db, target)) for role, target in rows)
 
     def roots(self, prefix: str = "") -> Iterator[tuple[str, Digest]]:
         rows = self._db.rows(
-            "SELECT name, target FROM root WHERE name >= ? AND name < ? ORDER BY name", (prefix, prefix + _END)
+            "SELECT name, target FROM root WHERE name >= ? AND name < ? ORDER BY name",
+            (prefix, prefix + _AFTER_ANY_TEXT),
         )
         for name, target in rows:
-            yield name, digest_in(self._db, target)
+            yield name, stored_digest(self._db, target)
 
     def root_count(self, prefix: str = "") -> int:
         if prefix.endswith("/") and prefix.count("/") == 1:
@@ -91,13 +100,13 @@ class SqlObjectIndex:
             return row[0] if row else 0
         return sum(1 for _ in self.roots(prefix))
 
-    def wanted(self) -> Iterator[Digest]:
+    def referenced_digests(self) -> Iterator[Digest]:
         for (target,) in self._db.rows("SELECT target FROM root UNION SELECT target FROM edge ORDER BY 1"):
-            yield digest_in(self._db, target)
+            yield stored_digest(self._db, target)
 
-    def reached(self) -> Iterator[Digest]:
+    def reachable(self) -> Iterator[Digest]:
         for (digest,) in self._db.rows(f"{REACHED} SELECT digest FROM reached ORDER BY digest"):
-            yield digest_in(self._db, digest)
+            yield stored_digest(self._db, digest)
 
     def referrers(self, target: Digest) -> tuple[str, ...]:
         rows = self._db.execute(
@@ -108,7 +117,7 @@ class SqlObjectIndex:
         )
         return tuple(name for (name,) in rows)
 
-    def wanted_as(self, target: Digest) -> frozenset[str]:
+    def roles_of(self, target: Digest) -> frozenset[str]:
         rows = self._db.execute(
             "SELECT DISTINCT role FROM edge WHERE substr(target, 1, 12) = ? AND target = ?",
             (target.hex[:12], target.hex),
@@ -116,32 +125,32 @@ class SqlObjectIndex:
         root = self._db.execute("SELECT 1 FROM root WHERE target = ? LIMIT 1", (target.hex,)).fetchone()
         return frozenset(role for (role,) in rows) | ({ROOT} if root else set())
 
-    def untraced(self) -> Iterator[Recorded]:
+    def untraced_objects(self) -> Iterator[IndexedObject]:
         rows = self._db.rows(
-            f"{REACHED} {_RECORDED} WHERE NOT traced AND digest IN (SELECT digest FROM reached) ORDER BY digest"
+            f"{REACHED} {_SELECT_OBJECT} WHERE NOT traced AND digest IN (SELECT digest FROM reached) ORDER BY digest"
         )
-        return map(self._recorded, rows)
+        return map(self._indexed_object, rows)
 
-    def unreachable(self) -> Iterator[Recorded]:
-        rows = self._db.rows(f"{REACHED} {_RECORDED} WHERE {self.NOT_REACHED} ORDER BY digest")
-        return map(self._recorded, rows)
+    def unreachable(self) -> Iterator[IndexedObject]:
+        rows = self._db.rows(f"{REACHED} {_SELECT_OBJECT} WHERE {self.NOT_REACHED} ORDER BY digest")
+        return map(self._indexed_object, rows)
 
-    def record(self, recorded: Recorded) -> None:
-        before = self.recorded(recorded.digest)
-        if before is not None and before.kind != recorded.kind:
-            if recorded.kind == BLOB:
+    def record(self, entry: IndexedObject) -> None:
+        before = self.lookup(entry.digest)
+        if before is not None and before.kind != entry.kind:
+            if entry.kind == BLOB:
                 return
             if before.kind != BLOB:
                 raise KindConflict(
-                    f"recorded as {before.kind!r} before, now as {recorded.kind!r}",
-                    at=str(recorded.digest),
+                    f"recorded as {before.kind!r} before, now as {entry.kind!r}",
+                    at=str(entry.digest),
                     hint="'ctx fsck --rebuild' makes the index anew",
                 )
-            self._db.execute("DELETE FROM object WHERE digest = ?", (recorded.digest.hex,))
+            self._db.execute("DELETE FROM object WHERE digest = ?", (entry.digest.hex,))
         self._db.execute(
             "INSERT INTO object (digest, kind, size, traced) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (digest) DO UPDATE SET size = excluded.size, traced = object.traced OR excluded.traced",
-            (recorded.digest.hex, recorded.kind, recorded.size, recorded.traced),
+            (entry.digest.hex, entry.kind, entry.size, entry.traced),
         )
 
     def link(self, source: Digest, role: str, target: Digest) -> None:
@@ -149,13 +158,13 @@ class SqlObjectIndex:
 
     def link_all(self, source: Digest, edges: Sequence[tuple[str, Digest]]) -> None:
         self._db.execute("INSERT INTO source (digest) VALUES (?) ON CONFLICT (digest) DO NOTHING", (source.hex,))
-        (number,) = self._db.one("SELECT number FROM source WHERE digest = ?", (source.hex,))
-        last = self._db.one("SELECT max(position) FROM edge WHERE source = ?", (number,))[0] or 0
-        there = set(self.targets(source)) if last else frozenset()
-        self._add_edges(number, last + 1, (fromkey for fromkey in dict.fromkeys(edges) if fromkey not in there))
+        (number,) = self._db.single_row("SELECT number FROM source WHERE digest = ?", (source.hex,))
+        last = self._db.single_row("SELECT max(position) FROM edge WHERE source = ?", (number,))[0] or 0
+        present = set(self.targets(source)) if last else frozenset()
+        self._add_edges(number, last + 1, (edge for edge in dict.fromkeys(edges) if edge not in present))
 
     def _add_edges(self, source: int, position: int, edges: Iterator[tuple[str, Digest]]) -> None:
-        """Add edges that are not there yet, the first of them at this position."""
+        """Insert edges that are not stored yet, the first of them at this position."""
         raise NotImplementedError
 
     def keep(self, name: str, target: Digest) -> None:
@@ -174,49 +183,52 @@ class SqlObjectIndex:
     def unlink_all(self, prefix: str) -> None:
         self._db.execute("DELETE FROM edge")
         self._db.execute("DELETE FROM source")
-        self._db.execute("DELETE FROM root WHERE name >= ? AND name < ?", (prefix, prefix + _END))
+        self._db.execute("DELETE FROM root WHERE name >= ? AND name < ?", (prefix, prefix + _AFTER_ANY_TEXT))
         self._db.execute("DELETE FROM tally")
         self._db.execute("UPDATE object SET traced = (kind = ?) WHERE traced <> (kind = ?)", (BLOB, BLOB))
         self._db.execute(f"INSERT INTO tally SELECT 'root', {self.FIRST_PART}, count(*), 0 FROM root GROUP BY 2")
         self._db.execute("INSERT INTO tally SELECT 'object', kind, count(*), sum(size) FROM object GROUP BY kind")
 
-    def _recorded(self, row: tuple[str, str, int, int]) -> Recorded:
+    def _indexed_object(self, row: tuple[str, str, int, int]) -> IndexedObject:
         digest, kind, size, traced = row
-        return Recorded(digest=digest_in(self._db, digest), kind=kind, size=size, traced=bool(traced))
+        return IndexedObject(digest=stored_digest(self._db, digest), kind=kind, size=size, traced=bool(traced))
 
 
-_COLUMNS = "digest, created_seconds, created_nanos, packed_seconds, packed_nanos, model, steps, parent, problem"
+_PACK_COLUMNS = "digest, created_seconds, created_nanos, packed_seconds, packed_nanos, model, steps, parent, problem"
 _NEWEST_PACK = "created_seconds DESC, created_nanos DESC, packed_seconds DESC, packed_nanos DESC, digest"
 
 
 class SqlPackIndex(ABC):
-    """Lives within one transaction of the catalog."""
+    """The `PackIndex` port on `pack` and `pack_tool`, within one transaction."""
 
     TOOLS: ClassVar[str]
-    """An expression: the tools of a pack as one value, in order."""
+    """SQL expression: the tools of a pack as one value, in order."""
 
-    def __init__(self, db: Live) -> None:
+    def __init__(self, db: SqlConnection) -> None:
         self._db = db
 
-    def page(self, wanted: PackFilter, limit: int) -> tuple[PackRow, ...]:
-        where, values = _where(wanted)
+    def page(self, pack_filter: PackFilter, limit: int) -> tuple[PackRow, ...]:
+        where, values = _pack_conditions(pack_filter)
         rows = self._db.execute(
-            f"SELECT {_COLUMNS}, {self.TOOLS} FROM pack WHERE {where} ORDER BY {_NEWEST_PACK} LIMIT ?", (*values, limit)
+            f"SELECT {_PACK_COLUMNS}, {self.TOOLS} FROM pack WHERE {where} ORDER BY {_NEWEST_PACK} LIMIT ?",
+            (*values, limit),
         )
         return tuple(map(self._row, rows))
 
     def row(self, digest: Digest) -> PackRow | None:
-        row = self._db.execute(f"SELECT {_COLUMNS}, {self.TOOLS} FROM pack WHERE digest = ?", (digest.hex,)).fetchone()
+        row = self._db.execute(
+            f"SELECT {_PACK_COLUMNS}, {self.TOOLS} FROM pack WHERE digest = ?", (digest.hex,)
+        ).fetchone()
         return self._row(row) if row else None
 
     def digests(self) -> Iterator[Digest]:
         for (digest,) in self._db.rows("SELECT digest FROM pack ORDER BY digest"):
-            yield digest_in(self._db, digest)
+            yield stored_digest(self._db, digest)
 
     def add(self, row: PackRow) -> None:
         self.remove(row.digest)
-        (number,) = self._db.one(
-            f"INSERT INTO pack ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        (number,) = self._db.single_row(
+            f"INSERT INTO pack ({_PACK_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
             (
                 row.digest.hex,
                 row.created.seconds,
@@ -236,46 +248,46 @@ class SqlPackIndex(ABC):
         self._db.execute("DELETE FROM pack WHERE digest = ?", (digest.hex,))
 
     def clear(self) -> None:
-        # Each by itself: rows of a pack that is not in the list any more would stay.
+        # Table by table: rows of a pack that has left the list would stay otherwise.
         for table in ("pack_tool", "text_part", "pack"):
             self._db.execute(f"DELETE FROM {table}")
 
     @abstractmethod
-    def tools_in(self, value: Any) -> tuple[str, ...]:  # noqa: ANN401  what `TOOLS` gives
-        """The tools in what `TOOLS` gave."""
+    def decode_tools(self, value: Any) -> tuple[str, ...]:  # noqa: ANN401  the type depends on `TOOLS`
+        """Decode the value of `TOOLS`."""
 
     def _row(self, row: tuple[Any, ...]) -> PackRow:
         digest, created, created_nanos, packed, packed_nanos, model, steps, parent, problem, tools = row
         return PackRow(
-            digest=digest_in(self._db, digest),
+            digest=stored_digest(self._db, digest),
             created=Timestamp(seconds=created, nanos=created_nanos),
             packed=Timestamp(seconds=packed, nanos=packed_nanos),
             model=model,
             steps=steps,
-            parent=digest_in(self._db, parent) if parent else None,
-            tools=self.tools_in(tools),
+            parent=stored_digest(self._db, parent) if parent else None,
+            tools=self.decode_tools(tools),
             problem=problem,
         )
 
 
-def _where(wanted: PackFilter) -> tuple[str, list[object]]:
+def _pack_conditions(pack_filter: PackFilter) -> tuple[str, list[object]]:
     clauses, values = ["TRUE"], list[object]()
-    if wanted.since is not None:
+    if pack_filter.since is not None:
         clauses.append("(created_seconds, created_nanos) >= (?, ?)")
-        values += [wanted.since.seconds, wanted.since.nanos]
-    if wanted.model is not None:
+        values += [pack_filter.since.seconds, pack_filter.since.nanos]
+    if pack_filter.model is not None:
         clauses.append("model = ?")
-        values.append(wanted.model)
-    if wanted.tool is not None:
+        values.append(pack_filter.model)
+    if pack_filter.tool is not None:
         clauses.append("number IN (SELECT number FROM pack_tool WHERE tool = ?)")
-        values.append(wanted.tool)
-    if wanted.parent is not None:
+        values.append(pack_filter.tool)
+    if pack_filter.parent is not None:
         clauses.append("parent = ?")
-        values.append(wanted.parent.hex)
+        values.append(pack_filter.parent.hex)
     return " AND ".join(clauses), values
 
 
-COLUMNS = (
+HANDOFF_COLUMNS = (
     "id, name, title, brief, status, revision, digest, updated_seconds, updated_nanos, expires_seconds, expires_nanos"
 )
 _NEWEST_HANDOFF = "updated_seconds DESC, updated_nanos DESC, revision DESC, id"
@@ -283,55 +295,61 @@ _SPAN_BITS = 12
 
 
 class SqlHandoffIndex(ABC):
-    """Lives within one transaction of the catalog."""
+    """The `HandoffIndex` port on `handoff` and `handoff_tally`, within one transaction."""
 
-    def __init__(self, db: Live) -> None:
+    def __init__(self, db: SqlConnection) -> None:
         self._db = db
 
     @abstractmethod
-    def meant(self, wanted: HandoffFilter) -> tuple[str, str, list[object]]:
-        """Where to look, and for what."""
+    def filter_query(self, handoff_filter: HandoffFilter) -> tuple[str, str, list[object]]:
+        """Return the FROM source, the WHERE condition and its values for a filter."""
 
     @abstractmethod
-    def by_deadline(self) -> str:
-        """Where to look for packs by their deadline alone."""
+    def deadline_source(self) -> str:
+        """Return the FROM source for a search by deadline alone."""
 
     def row(self, handoff_id: HandoffId) -> HandoffRow | None:
-        row = self._db.execute(f"SELECT {COLUMNS} FROM handoff WHERE id = ?", (handoff_id.text,)).fetchone()
+        row = self._db.execute(f"SELECT {HANDOFF_COLUMNS} FROM handoff WHERE id = ?", (handoff_id.text,)).fetchone()
         return self._row(row) if row else None
 
-    def named(self, name: str) -> tuple[HandoffRow, ...]:
-        rows = self._db.execute(f"SELECT {COLUMNS} FROM handoff WHERE name = ? ORDER BY id", (name,))
+    def find_by_name(self, name: str) -> tuple[HandoffRow, ...]:
+        rows = self._db.execute(f"SELECT {HANDOFF_COLUMNS} FROM handoff WHERE name = ? ORDER BY id", (name,))
         return tuple(map(self._row, rows))
 
-    def page(self, wanted: HandoffFilter, *, limit: int | None = None, offset: int = 0) -> HandoffPage:
-        source, where, values = self.meant(wanted)
-        cut, bounded = ("LIMIT ? OFFSET ?", (limit, offset)) if limit is not None else self.all_after(offset)
-        # The numbers first, from an index alone; only what the page shows is looked up.
-        rows = self._db.execute(
-            f"SELECT {COLUMNS} FROM handoff WHERE number IN"
-            f" (SELECT number FROM {source} WHERE {where} ORDER BY {_NEWEST_HANDOFF} {cut}) ORDER BY {_NEWEST_HANDOFF}",
-            (*values, *bounded),
+    def page(self, handoff_filter: HandoffFilter, *, limit: int | None = None, offset: int = 0) -> HandoffPage:
+        source, where, values = self.filter_query(handoff_filter)
+        paging, paging_values = (
+            ("LIMIT ? OFFSET ?", (limit, offset)) if limit is not None else self.offset_clause(offset)
         )
-        found = tuple(map(self._row, rows))
-        if wanted.query:
-            total = int(self._db.one(f"SELECT count(*) FROM {source} WHERE {where}", values)[0])
+        # Select the numbers first, from an index alone, and look up only the rows of the page.
+        rows = self._db.execute(
+            f"SELECT {HANDOFF_COLUMNS} FROM handoff WHERE number IN"
+            f" (SELECT number FROM {source} WHERE {where} ORDER BY {_NEWEST_HANDOFF} {paging})"
+            f" ORDER BY {_NEWEST_HANDOFF}",
+            (*values, *paging_values),
+        )
+        page_rows = tuple(map(self._row, rows))
+        if handoff_filter.query:
+            total = int(self._db.single_row(f"SELECT count(*) FROM {source} WHERE {where}", values)[0])
         else:
-            total = self._counted(wanted)
-        return HandoffPage(rows=found, total=total)
+            total = self._count(handoff_filter)
+        return HandoffPage(rows=page_rows, total=total)
 
     @abstractmethod
-    def all_after(self, offset: int) -> tuple[str, tuple[object, ...]]:
-        """How a statement says that all rows are meant but the first ones."""
+    def offset_clause(self, offset: int) -> tuple[str, tuple[object, ...]]:
+        """Return the SQL clause, and its values, that skips `offset` rows and takes all others."""
 
     def ids(self) -> Iterator[HandoffId]:
         for (text,) in self._db.rows("SELECT id FROM handoff ORDER BY id"):
-            yield self._id_in(text)
+            yield self._stored_id(text)
 
-    def _counted(self, wanted: HandoffFilter) -> int:
-        """How many are meant: whole spans from the tally, and one by one only where a bound falls within a span."""
-        low = wanted.after.seconds >> _SPAN_BITS if wanted.after else None
-        high = wanted.until.seconds >> _SPAN_BITS if wanted.until else None
+    def _count(self, handoff_filter: HandoffFilter) -> int:
+        """Count the packs that match a filter without a query.
+
+        Whole spans come from the tally. Rows are counted only in a span that a bound falls into.
+        """
+        low = handoff_filter.after.seconds >> _SPAN_BITS if handoff_filter.after else None
+        high = handoff_filter.until.seconds >> _SPAN_BITS if handoff_filter.until else None
         clauses, values = ["TRUE"], list[object]()
         if low is not None:
             clauses.append("span > ?")
@@ -339,46 +357,49 @@ class SqlHandoffIndex(ABC):
         if high is not None:
             clauses.append("span < ?")
             values.append(high)
-        if wanted.status is not None:
+        if handoff_filter.status is not None:
             clauses.append("status = ?")
-            values.append(wanted.status)
-        whole = f"SELECT coalesce(sum(packs), 0) FROM handoff_tally WHERE {' AND '.join(clauses)}"
-        counted = int(self._db.one(whole, values)[0])
+            values.append(handoff_filter.status)
+        tallied = f"SELECT coalesce(sum(packs), 0) FROM handoff_tally WHERE {' AND '.join(clauses)}"
+        count = int(self._db.single_row(tallied, values)[0])
         for span in {low, high} - {None}:
-            counted += self._in_span(wanted, span or 0)
-        return counted
+            count += self._count_in_span(handoff_filter, span or 0)
+        return count
 
-    def _in_span(self, wanted: HandoffFilter, span: int) -> int:
-        where, values = bounds(wanted)
-        row = self._db.one(
-            f"SELECT count(*) FROM {self.by_deadline()} WHERE expires_seconds >= ? AND expires_seconds < ? AND {where}",
+    def _count_in_span(self, handoff_filter: HandoffFilter, span: int) -> int:
+        where, values = filter_conditions(handoff_filter)
+        row = self._db.single_row(
+            f"SELECT count(*) FROM {self.deadline_source()}"
+            f" WHERE expires_seconds >= ? AND expires_seconds < ? AND {where}",
             (span << _SPAN_BITS, span + 1 << _SPAN_BITS, *values),
         )
         return int(row[0])
 
-    def _id_in(self, text: object) -> HandoffId:
+    def _stored_id(self, text: object) -> HandoffId:
         try:
             return HandoffId(str(text))
         except InvalidId as error:
-            raise CatalogCorrupt(f"a row holds no handoff pack: {error.message}", hint=self._db.way_out) from error
+            raise CatalogCorrupt(
+                f"a row holds no handoff pack: {error.message}", hint=self._db.recovery_hint
+            ) from error
 
     def _row(self, row: tuple[Any, ...]) -> HandoffRow:
         text, name, title, brief, status, revision, digest, updated, updated_nanos, expires, expires_nanos = row
         return HandoffRow(
-            id=self._id_in(text),
+            id=self._stored_id(text),
             name=name,
             title=title,
             brief=brief,
             status=status,
             revision=revision,
-            digest=digest_in(self._db, digest),
+            digest=stored_digest(self._db, digest),
             updated=Timestamp(seconds=updated, nanos=updated_nanos),
             expires=Timestamp(seconds=expires, nanos=expires_nanos),
         )
 
 
-def values_of(row: HandoffRow) -> tuple[object, ...]:
-    """What a row holds in `COLUMNS`."""
+def handoff_values(row: HandoffRow) -> tuple[object, ...]:
+    """Return the values of a row in the order of `HANDOFF_COLUMNS`."""
     return (
         row.id.text,
         row.name,
@@ -394,16 +415,16 @@ def values_of(row: HandoffRow) -> tuple[object, ...]:
     )
 
 
-def bounds(wanted: HandoffFilter) -> tuple[str, list[object]]:
-    """What is asked of a pack's status and deadline."""
+def filter_conditions(handoff_filter: HandoffFilter) -> tuple[str, list[object]]:
+    """Return the WHERE condition of a filter's status and deadline, and its values."""
     clauses, values = ["TRUE"], list[object]()
-    if wanted.status is not None:
+    if handoff_filter.status is not None:
         clauses.append("status = ?")
-        values.append(wanted.status)
-    if wanted.after is not None:
+        values.append(handoff_filter.status)
+    if handoff_filter.after is not None:
         clauses.append("(expires_seconds, expires_nanos) > (?, ?)")
-        values += [wanted.after.seconds, wanted.after.nanos]
-    if wanted.until is not None:
+        values += [handoff_filter.after.seconds, handoff_filter.after.nanos]
+    if handoff_filter.until is not None:
         clauses.append("(expires_seconds, expires_nanos) <= (?, ?)")
-        values += [wanted.until.seconds, wanted.until.nanos]
+        values += [handoff_filter.until.seconds, handoff_filter.until.nanos]
     return " AND ".join(clauses), values

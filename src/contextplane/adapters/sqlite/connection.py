@@ -1,6 +1,7 @@
-"""One connection to the catalog's file, set up the same way every time, with SQLite's errors turned into ours.
+"""Connections to the catalog's SQLite file, its migrations, and the translation of SQLite's errors.
 
-The schema as numbered SQL files, run in order on open. A catalog newer than the files is refused.
+Every connection is set up the same way. The schema is a list of numbered SQL files that run in order on open; a
+catalog newer than the files is refused.
 """
 
 import errno
@@ -12,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
-from contextplane.adapters.sql.core import Migration, steps_in
+from contextplane.adapters.sql.core import Migration, list_migrations
 from contextplane.errors import ContextPlaneError
 from contextplane.ports.catalog import CatalogBusy, CatalogCorrupt, CatalogFailed, CatalogReadOnly, SchemaTooNew
 from contextplane.ports.objects import StorageFull
@@ -20,44 +21,46 @@ from contextplane.ports.objects import StorageFull
 __all__ = [
     "BUSY_SECONDS",
     "MEMORY",
-    "Live",
+    "SqliteConnection",
     "catalog_errors",
     "connect",
     "file_uri",
     "migrate",
     "migrations",
     "schema_problems",
-    "version_of",
+    "schema_version",
 ]
 
 BUSY_SECONDS = 10.0
-"""How long a writer waits for its turn before it gives up."""
+"""How long a writer waits for the lock before it gives up."""
 
 _WAL = "PRAGMA journal_mode = WAL"
-_ALONE = "PRAGMA locking_mode = EXCLUSIVE"
-_READING = "PRAGMA query_only = ON"
-_REBUILD = "'ctx fsck --rebuild' saves what can be read"
-_ANEW = "'ctx fsck --rebuild' makes the index anew"
-# A table that is not there, for example, or a row that does not fit to the others: nothing that we run can cause it in
-# a catalog of ours.
-_UNSOUND = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT})
-_ROUND = 0.02
-_SOME = 64 << 10
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_EXCLUSIVE = "PRAGMA locking_mode = EXCLUSIVE"
+_QUERY_ONLY = "PRAGMA query_only = ON"
+_REBUILD_HINT = "'ctx fsck --rebuild' saves what can be read"
+_REINDEX_HINT = "'ctx fsck --rebuild' makes the index anew"
+# A missing table, for example, or a row that breaks a constraint: no statement of this program causes these in a sound
+# catalog.
+_CORRUPT_CODES = frozenset(
+    {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT}
+)
+_RETRY_SECONDS = 0.02
+_PROBE_BYTES = 64 << 10
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 MEMORY = ":memory:"
-"""Instead of a path: a catalog that lives as long as the process, for a store that cannot be written."""
+"""Instead of a path: a catalog in memory, for a store that cannot be written."""
 
 
-class Live:
-    """A connection for the length of one transaction. Used after its end it fails, instead of writing on its own."""
+class SqliteConnection:
+    """The `SqlConnection` of SQLite. After `end` every call fails with `CatalogFailed`."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db: sqlite3.Connection | None = db
 
     @property
-    def way_out(self) -> str:
-        return _REBUILD
+    def recovery_hint(self) -> str:
+        return _REBUILD_HINT
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
         return self._open().execute(sql, values)
@@ -68,7 +71,7 @@ class Live:
     def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[Any]:
         return self.execute(sql, values)
 
-    def one(self, sql: str, values: Sequence[object] = ()) -> Any:  # noqa: ANN401  a row is what its statement says
+    def single_row(self, sql: str, values: Sequence[object] = ()) -> Any:  # noqa: ANN401  a row is what its statement says
         return self.execute(sql, values).fetchone()
 
     def end(self) -> None:
@@ -81,36 +84,36 @@ class Live:
 
 
 def connect(path: str, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """Open an existing file, or make a new one, in write-ahead mode; where nothing can be written, open it to read."""
+    """Open or create a file in write-ahead mode; where it cannot be written, open it read-only."""
     with catalog_errors(path):
         if path == MEMORY:
             return sqlite3.connect(path, isolation_level=None)
-        if _writable(path):
-            return _opened_to_write(path, busy_seconds)
+        if _is_writable(path):
+            return _open_writable(path, busy_seconds)
         try:
-            return _opened(file_uri(path, "mode=ro"), busy_seconds, _READING)
+            return _open(file_uri(path, "mode=ro"), busy_seconds, _QUERY_ONLY)
         except sqlite3.OperationalError:
-            # Readers of a write-ahead database share a file beside it. Where that cannot be made, the database may be
-            # read as it stands, but only when no log holds newer pages.
+            # Readers of a write-ahead database share a second file next to it. Where that file cannot be made, the
+            # database can be read as immutable, but only when no log holds newer pages.
             log = f"{path}-wal"
             if os.path.exists(log) and os.path.getsize(log):
                 raise
-            return _opened(file_uri(path, "mode=ro&immutable=1"), busy_seconds, _READING)
+            return _open(file_uri(path, "mode=ro&immutable=1"), busy_seconds, _QUERY_ONLY)
 
 
-def _opened_to_write(path: str, busy_seconds: float) -> sqlite3.Connection:
+def _open_writable(path: str, busy_seconds: float) -> sqlite3.Connection:
     try:
-        return _patiently(lambda: _opened(file_uri(path, "mode=rwc"), busy_seconds, _WAL), busy_seconds)
+        return _retry_while_busy(lambda: _open(file_uri(path, "mode=rwc"), busy_seconds, _WAL), busy_seconds)
     except sqlite3.OperationalError as error:
         if _primary(error) != sqlite3.SQLITE_IOERR:
             raise
-        # Those who have it open share a file beside it. On a full disk that cannot be made, and one alone does without:
-        # everything can be read then, and whoever frees some room by what it does can also write it down.
-        return _patiently(lambda: _opened(file_uri(path, "mode=rw"), busy_seconds, _ALONE, _WAL), busy_seconds)
+        # Processes that have it open share a second file next to it. On a full disk that file cannot be made, and an
+        # exclusive connection needs none: everything can be read, and a command that frees space can record it.
+        return _retry_while_busy(lambda: _open(file_uri(path, "mode=rw"), busy_seconds, _EXCLUSIVE, _WAL), busy_seconds)
 
 
-def _patiently(attempt: Callable[[], sqlite3.Connection], seconds: float) -> sqlite3.Connection:
-    """Try again while another process opens or closes the same file: SQLite does not wait for its turn there."""
+def _retry_while_busy(attempt: Callable[[], sqlite3.Connection], seconds: float) -> sqlite3.Connection:
+    """Retry while another process opens or closes the file: there SQLite does not wait by itself."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -118,11 +121,11 @@ def _patiently(attempt: Callable[[], sqlite3.Connection], seconds: float) -> sql
         except sqlite3.OperationalError as error:
             if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
                 raise
-            time.sleep(_ROUND)
+            time.sleep(_RETRY_SECONDS)
 
 
-def _opened(uri: str, busy_seconds: float, *modes: str) -> sqlite3.Connection:
-    # Threads that take turns may share it: a recorder in an agent loop, for example.
+def _open(uri: str, busy_seconds: float, *modes: str) -> sqlite3.Connection:
+    # Threads may share it one after another: a recorder in an agent loop, for example.
     db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=busy_seconds, check_same_thread=False)
     try:
         db.execute("PRAGMA foreign_keys = ON")
@@ -136,41 +139,41 @@ def _opened(uri: str, busy_seconds: float, *modes: str) -> sqlite3.Connection:
     return db
 
 
-def _writable(path: str) -> bool:
+def _is_writable(path: str) -> bool:
     folder = os.path.dirname(path) or "."
     return os.access(folder, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))
 
 
 def file_uri(path: str, options: str) -> str:
-    """A path as SQLite takes it with options: the characters that end or escape a path there are written otherwise."""
+    """Return the `file:` URI of a path, with the characters escaped that have a meaning in a URI."""
     escaped = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return f"file:{escaped}?{options}"
 
 
 @contextmanager
 def catalog_errors(path: str) -> Iterator[None]:
-    """Turn what SQLite raises into an error with a code, a place and a way out."""
+    """Turn an error of SQLite into one with a code, a place and a hint."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _translated(error, path) from error
+        raise _catalog_error(error, path) from error
 
 
-def _translated(error: sqlite3.Error, path: str) -> ContextPlaneError:
+def _catalog_error(error: sqlite3.Error, path: str) -> ContextPlaneError:
     primary = _primary(error)
     if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return CatalogBusy("another process is writing to the catalog", at=path, hint="try again when it has finished")
-    if primary in _UNSOUND:
-        hint = _ANEW if primary == sqlite3.SQLITE_CONSTRAINT else _REBUILD
+    if primary in _CORRUPT_CODES:
+        hint = _REINDEX_HINT if primary == sqlite3.SQLITE_CONSTRAINT else _REBUILD_HINT
         return CatalogCorrupt(f"not a sound catalog: {error}", at=path, hint=hint)
     if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}:
         return CatalogReadOnly(f"cannot be written: {error}", at=path, hint="check the mount and the permissions")
-    if primary == sqlite3.SQLITE_FULL or (primary == sqlite3.SQLITE_IOERR and _no_room(path)):
+    if primary == sqlite3.SQLITE_FULL or (primary == sqlite3.SQLITE_IOERR and _is_disk_full(path)):
         return StorageFull(
             f"no room to write: {error}", at=path, hint="free some space, then run the same command again"
         )
     if primary == sqlite3.SQLITE_CANTOPEN and os.path.isdir(path):
-        return CatalogCorrupt("a folder stands in its place", at=path, hint=_REBUILD)
+        return CatalogCorrupt("a folder stands in its place", at=path, hint=_REBUILD_HINT)
     return CatalogFailed(f"{error}", at=path, hint="check the disk, and the permissions of this file and its folder")
 
 
@@ -178,21 +181,24 @@ def _primary(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
-def _no_room(path: str) -> bool:
-    """Whether a few more bytes find no room here, or no file may be larger: SQLite does not say why a write failed."""
-    sizes = [os.path.getsize(one) for one in (path, f"{path}-wal") if os.path.isfile(one)]
+def _is_disk_full(path: str) -> bool:
+    """Whether the disk is full or a file-size limit is reached: SQLite does not say why a write failed.
+
+    Found out by writing a few bytes to another file, behind the size of the largest.
+    """
+    sizes = [os.path.getsize(name) for name in (path, f"{path}-wal") if os.path.isfile(name)]
     probe = f"{path}.{os.getpid()}"
     try:
         fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        return error.errno in _FULL
+        return error.errno in _DISK_FULL
     try:
         os.lseek(fd, max(sizes, default=0), os.SEEK_SET)
-        some = memoryview(bytes(_SOME))
-        while some:
-            some = some[os.write(fd, some) :]
+        unwritten = memoryview(bytes(_PROBE_BYTES))
+        while unwritten:
+            unwritten = unwritten[os.write(fd, unwritten) :]
     except OSError as error:
-        return error.errno in _FULL
+        return error.errno in _DISK_FULL
     finally:
         os.close(fd)
         with suppress(OSError):
@@ -202,46 +208,49 @@ def _no_room(path: str) -> bool:
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    return steps_in(os.path.join(os.path.dirname(__file__), "migrations"))
+    return list_migrations(os.path.join(os.path.dirname(__file__), "migrations"))
 
 
-def version_of(db: sqlite3.Connection) -> int:
+def schema_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def migrate(db: sqlite3.Connection, *, at: str, upto: int | None = None) -> int:
-    """Bring the schema to `upto` (the newest by default), each step in a transaction of its own; return the version."""
+    """Migrate the schema to `upto` (default: the newest) and return the version.
+
+    Each migration runs in its own transaction.
+    """
     steps = migrations()
     newest = len(steps)
-    have = version_of(db)
-    if have > newest:
+    current = schema_version(db)
+    if current > newest:
         raise SchemaTooNew(
-            f"the catalog has schema {have}, this contextplane knows {newest}", at=at, hint="upgrade contextplane"
+            f"the catalog has schema {current}, this contextplane knows {newest}", at=at, hint="upgrade contextplane"
         )
     goal = newest if upto is None else upto
-    if have < goal and db.execute("PRAGMA query_only").fetchone()[0]:
+    if current < goal and db.execute("PRAGMA query_only").fetchone()[0]:
         raise CatalogReadOnly(
-            f"schema {have} must be brought to {goal}, which needs writing", at=at, hint="make it writable once"
+            f"schema {current} must be brought to {goal}, which needs writing", at=at, hint="make it writable once"
         )
-    for step in steps[have:goal]:
-        _run(db, step)
-    return max(have, goal)
+    for step in steps[current:goal]:
+        _run_migration(db, step)
+    return max(current, goal)
 
 
 def schema_problems(db: sqlite3.Connection) -> Iterator[str]:
-    """What differs from the schema that the migrations make: a trigger that is gone, or one that nobody of us wrote."""
-    plain = sqlite3.connect(":memory:", isolation_level=None)
+    """List the differences from the schema that the migrations create: a missing trigger, a foreign one."""
+    fresh = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        migrate(plain, at=":memory:", upto=version_of(db))
-        wanted, found = _schema(plain), _schema(db)
+        migrate(fresh, at=":memory:", upto=schema_version(db))
+        expected, actual = _schema(fresh), _schema(db)
     finally:
-        plain.close()
-    for name in sorted(wanted.keys() | found.keys()):
-        if name not in found:
+        fresh.close()
+    for name in sorted(expected.keys() | actual.keys()):
+        if name not in actual:
             yield f"schema: {name} is gone"
-        elif name not in wanted:
+        elif name not in expected:
             yield f"schema: {name} is not ours"
-        elif wanted[name] != found[name]:
+        elif expected[name] != actual[name]:
             yield f"schema: {name} was changed"
 
 
@@ -252,30 +261,30 @@ def _schema(db: sqlite3.Connection) -> dict[str, str]:
     return dict(rows.fetchall())
 
 
-def _run(db: sqlite3.Connection, step: Migration) -> None:
+def _run_migration(db: sqlite3.Connection, step: Migration) -> None:
     with open(step.path, encoding="utf-8") as file:
         script = file.read()
     db.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have run this step while we waited for our turn.
-        if version_of(db) < step.number:
-            for statement in _statements(script):
+        # Another process may have run this migration while we waited for the lock.
+        if schema_version(db) < step.number:
+            for statement in _split_statements(script):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {step.number}")
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # a full disk has ended it already
+        if db.in_transaction:  # a full disk ends it by itself
             db.execute("ROLLBACK")
         raise
 
 
-def _statements(script: str) -> list[str]:
-    """Single statements, because `executescript` would commit our transaction first."""
-    found = []
+def _split_statements(script: str) -> list[str]:
+    """Split a script into statements, because `executescript` would commit our transaction first."""
+    statements = []
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line
         if sqlite3.complete_statement(pending):
-            found.append(pending)
+            statements.append(pending)
             pending = ""
-    return found
+    return statements

@@ -1,4 +1,7 @@
-"""What can still be read of a damaged catalog, and putting a new one in its place. Nothing here deletes the old one."""
+"""Salvage of a damaged catalog: reads what is still readable, and installs a new catalog.
+
+It never deletes the old one.
+"""
 
 import os
 import sqlite3
@@ -10,28 +13,28 @@ from contextplane.adapters.sqlite.connection import file_uri
 from contextplane.model.catalog import MAX_INLINE, StoredEvent
 from contextplane.model.ids import Digest
 
-__all__ = ["NEXT", "install", "saved_events", "saved_pending", "unfinished_install"]
+__all__ = ["NEXT", "has_unfinished_install", "install", "salvage_events", "salvage_pending"]
 
 NEXT = ".next"
-"""Behind the catalog's name: a new catalog that is complete and waits to take the old one's place."""
+"""Suffix of a new, complete catalog that waits to replace the old one."""
 
 _PARTS = ("", "-wal", "-shm")
 
 
-def saved_events(path: str, store_id: str) -> Iterator[StoredEvent]:
-    """Every event that can still be read, stream by stream, each stream up to its first gap.
+def salvage_events(path: str, store_id: str) -> Iterator[StoredEvent]:
+    """Yield every readable event, stream by stream, each stream up to its first gap.
 
-    Only of a catalog that says whose it is: another store's past must not become this one's.
+    Only from a catalog whose identity is `store_id`: the events of another store must not become ours.
     """
-    with _of_store(path, store_id) as db:
+    with _open_for_store(path, store_id) as db:
         if db is not None:
             for stream in _streams(db):
                 yield from _events(db, stream)
 
 
-def saved_pending(path: str, store_id: str) -> Iterator[tuple[Digest, bytes]]:
-    """Every small object that waited there and can still be read whole."""
-    with _of_store(path, store_id) as db:
+def salvage_pending(path: str, store_id: str) -> Iterator[tuple[Digest, bytes]]:
+    """Yield every pending object that is still readable as a whole."""
+    with _open_for_store(path, store_id) as db:
         if db is None:
             return
         try:
@@ -43,21 +46,21 @@ def saved_pending(path: str, store_id: str) -> Iterator[tuple[Digest, bytes]]:
 
 
 @contextmanager
-def _of_store(path: str, store_id: str) -> Iterator[sqlite3.Connection | None]:
-    """What is left of this store's catalog; None when there is nothing, or it is not certain whose it is."""
+def _open_for_store(path: str, store_id: str) -> Iterator[sqlite3.Connection | None]:
+    """Open this store's catalog read-only; yield None when it is missing or its identity is uncertain."""
     if not os.path.isfile(path):
         yield None
         return
     with closing(sqlite3.connect(file_uri(path, "mode=ro"), uri=True)) as db:
         try:
-            ours = db.execute("SELECT store_id FROM identity").fetchall() == [(store_id,)]
+            matches = db.execute("SELECT store_id FROM identity").fetchall() == [(store_id,)]
         except sqlite3.Error:
-            ours = False
-        yield db if ours else None
+            matches = False
+        yield db if matches else None
 
 
 def _streams(db: sqlite3.Connection) -> Iterator[str]:
-    """The names of streams, from both ends: a page that cannot be read hides only what lies behind it."""
+    """Yield the names of streams, from both ends: an unreadable page hides only what lies behind it."""
     low, high = "", "\U0010ffff"
     for sql in ("SELECT min(stream) FROM event WHERE stream > ?", "SELECT max(stream) FROM event WHERE stream < ?"):
         forwards = sql.startswith("SELECT min")
@@ -83,19 +86,20 @@ def _events(db: sqlite3.Connection, stream: str) -> Iterator[StoredEvent]:
         return
 
 
-def unfinished_install(path: str) -> bool:
-    """Whether an installation stopped half-way: the old catalog is aside, the new one complete and not in place."""
+def has_unfinished_install(path: str) -> bool:
+    """Whether an installation stopped half-way: the old catalog is moved, the new one not in place yet."""
     return not os.path.lexists(path) and os.path.isfile(path + NEXT)
 
 
 def install(path: str, disk: Disk) -> str | None:
-    """Put the complete new catalog `path.next` in the place of the old one; return where that is now.
+    """Replace the old catalog with the complete new one, `path.next`; return where the old one is now.
 
-    The old one gets a second name before it loses its own, log and all, and loses its own name first: between two steps
-    there is either the whole old catalog, or none and the new one ready, never one with another's log.
+    The old catalog and its log get second names before they lose their own, and the catalog loses its name before its
+    log does. So between two steps there is either the whole old catalog, or none and the new one ready; never a catalog
+    with the log of another.
     """
     with storage_errors(path):
-        aside = _aside(path, disk) if os.path.lexists(path) else None
+        aside = _move_aside(path, disk) if os.path.lexists(path) else None
         for part in _PARTS[1:]:
             if os.path.lexists(path + part):
                 disk.remove(path + part)
@@ -105,7 +109,7 @@ def install(path: str, disk: Disk) -> str | None:
     return aside
 
 
-def _aside(path: str, disk: Disk) -> str:
+def _move_aside(path: str, disk: Disk) -> str:
     number = 1
     while any(os.path.lexists(f"{path}.damaged-{number}{part}") for part in _PARTS):
         number += 1

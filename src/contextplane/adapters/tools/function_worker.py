@@ -1,9 +1,7 @@
-"""The tool `python`: a function of a module that was allowed by name. Nothing is imported before that is clear.
+"""The tool `python`, which calls a function of an allowed module, and its worker process.
 
-The process for one call of a Python function: `python -m contextplane.adapters.tools.function_worker` (`serving`).
-
-Code of others can do with its process what it likes, so there is nothing in it but that call: no other call's answer
-passes through its pipes.
+A module is imported only after its name was checked. Foreign code controls its process, so a process serves one call:
+no response of another call passes through its pipes. Run as `python -m contextplane.adapters.tools.function_worker`.
 """
 
 import importlib
@@ -13,22 +11,25 @@ from inspect import isfunction
 from typing import cast
 
 from contextplane.adapters.tools.sandbox import Workspace
-from contextplane.adapters.tools.wire import Output, Parameters, Tool, text_of
-from contextplane.adapters.tools.worker import Find, serve
+from contextplane.adapters.tools.wire import OutputBuffer, Parameters, Tool, text_parameter
+from contextplane.adapters.tools.worker import ToolLookup, serve
 from contextplane.errors import ContextPlaneError
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.ports.tools import ToolFailed, ToolRefused
 
-__all__ = ["functions", "python_tool", "returned_bytes"]
+__all__ = ["function_lookup", "output_bytes", "python_tool"]
 
 
 def python_tool(root: str, modules: Iterable[str]) -> Tool:
-    """`python` for functions that these modules define themselves: installed ones, else those in the workspace."""
+    """Return `python` for the functions that these modules define.
+
+    An installed module comes before one of that name in the workspace.
+    """
     allowed = frozenset(modules)
 
     def python(parameters: Parameters) -> bytes:
         """Call `function`, written `module:name`, with the object `arguments` as its keyword arguments."""
-        name = text_of(parameters, "function")
+        name = text_parameter(parameters, "function")
         module, _, attribute = name.partition(":")
         if not module or not attribute:
             raise ToolRefused(f"function must be module:name, not {name[:80]!r}")
@@ -38,35 +39,35 @@ def python_tool(root: str, modules: Iterable[str]) -> Tool:
         if not isinstance(arguments, dict | None):
             raise ToolFailed("the parameter arguments must be an object")
         if root not in sys.path:
-            # Last, so that no file of a workspace takes the place of a module that is installed.
+            # Last, so that no file of a workspace shadows an installed module.
             sys.path.append(root)
         function = getattr(importlib.import_module(module), attribute, None)
-        # What a module only imported is another module's: `os` in it does not allow `os.system`.
+        # Not what the module only imports: `os` in it does not allow `os.system`.
         if attribute.startswith("_") or not isfunction(function) or function.__module__ != module:
             raise ToolRefused(f"{name[:80]!r} is no public function of an allowed module")
-        return returned_bytes(function(**(arguments or {})))
+        return output_bytes(function(**(arguments or {})))
 
     return python
 
 
-def returned_bytes(value: object) -> bytes:
-    """What code of others returned, as an output: bytes as they are, text in UTF-8, else its canonical JSON."""
-    output = Output()
+def output_bytes(value: object) -> bytes:
+    """Encode what foreign code returned: bytes unchanged, text as UTF-8, anything else as canonical JSON."""
+    output = OutputBuffer()
     if isinstance(value, bytes):
         output.add(value)
     elif isinstance(value, str):
         output.add(value.encode())
     else:
         try:
-            output.add(canonical(cast("Json", value)))  # it refuses what is not JSON
+            output.add(canonical(cast("Json", value)))  # raises for values that are not JSON
         except ContextPlaneError as error:
             raise ToolFailed(f"returned what is neither bytes, text nor JSON: {error.message}") from None
-    return output.whole()
+    return output.to_bytes()
 
 
-def functions(workspace: Workspace, _hosts: tuple[str, ...], modules: tuple[str, ...]) -> Find:
+def function_lookup(workspace: Workspace, _hosts: tuple[str, ...], modules: tuple[str, ...]) -> ToolLookup:
     return {"python": python_tool(workspace.root, modules)}.__getitem__
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1:], functions)
+    serve(sys.argv[1:], function_lookup)

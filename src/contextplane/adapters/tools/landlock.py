@@ -1,8 +1,8 @@
-"""The wall of Linux: from here on this thread, and all that it begins, reaches only the files that are named.
+"""Landlock, a sandbox of Linux: restricts this thread, and all it starts, to the named files.
 
-It is held by the kernel, against native code as well, and needs no privilege. What is named is open with all that lies
-below it. Nothing may be executed, and nothing made but files, folders and links. Where the kernel knows how, no TCP
-port is reached either, and no process outside is signalled.
+The kernel enforces it, against native code as well, and it needs no privilege. A named path is accessible with
+everything below it. Nothing can be executed, and only files, folders and links can be created. Newer kernels also close
+TCP ports, and signals to processes outside.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from contextplane.model.value import Value
 
-__all__ = ["Reach", "wall_in"]
+__all__ = ["PathAccess", "restrict"]
 
 # The numbers are the same on every architecture; see landlock(7).
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
@@ -22,27 +22,27 @@ _PATH_BENEATH = 1
 _NO_NEW_PRIVILEGES = 38
 
 _WRITE_FILE, _READ_FILE, _READ_FOLDER, _TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 14
-_OF_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE
+_FILE_RIGHTS = _WRITE_FILE | _READ_FILE | _TRUNCATE
 _REMOVE_FOLDER, _REMOVE_FILE, _MAKE_FOLDER, _MAKE_FILE, _MAKE_LINK, _MOVE = (1 << n for n in (4, 5, 7, 8, 12, 13))
-_WRITE = _OF_FILES | _READ_FOLDER | _REMOVE_FOLDER | _REMOVE_FILE | _MAKE_FOLDER | _MAKE_FILE | _MAKE_LINK | _MOVE
+_WRITE = _FILE_RIGHTS | _READ_FOLDER | _REMOVE_FOLDER | _REMOVE_FILE | _MAKE_FOLDER | _MAKE_FILE | _MAKE_LINK | _MOVE
 _RIGHTS = {3: 15, 5: 16}
-"""How many rights to files each version of the interface knows. Before the third, any file could be cut to nothing."""
+"""Version of the interface: its number of file rights. Before version 3 any file could be truncated."""
 
 _NETWORK_SINCE, _SCOPES_SINCE = 4, 6
 _BIND, _CONNECT = 1 << 0, 1 << 1
 _SCOPES = 0b11  # abstract sockets, signals
 
 
-class Reach(Value, frozen=True):
-    """What stays open, each with all below it: to be read, to be listed only, to be written as well."""
+class PathAccess(Value, frozen=True):
+    """The paths that stay accessible, each with all below it: read, list only, and read-write."""
 
     read: tuple[str, ...]
     listed: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
 
 
-def wall_in(reach: Reach, *, connecting: bool) -> bool:
-    """Close everything else to this thread for good; False where the system has no such wall."""
+def restrict(paths: PathAccess, *, allow_connect: bool) -> bool:
+    """Close everything else to this thread, for good; False where the system has no Landlock."""
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)
@@ -51,36 +51,36 @@ def wall_in(reach: Reach, *, connecting: bool) -> bool:
         return False
     handled = [(1 << max(count for since, count in _RIGHTS.items() if since <= version)) - 1]
     if version >= _NETWORK_SINCE:
-        handled.append(_BIND if connecting else _BIND | _CONNECT)
+        handled.append(_BIND if allow_connect else _BIND | _CONNECT)
     if version >= _SCOPES_SINCE:
         handled.append(_SCOPES)
     attributes = struct.pack(f"={len(handled)}Q", *handled)
-    ruleset = _called(libc, _CREATE, attributes, len(attributes), 0)
-    open_to = ((reach.read, _READ_FILE | _READ_FOLDER), (reach.listed, _READ_FOLDER), (reach.written, _WRITE))
+    ruleset = _syscall(libc, _CREATE, attributes, len(attributes), 0)
+    rights = ((paths.read, _READ_FILE | _READ_FOLDER), (paths.listed, _READ_FOLDER), (paths.written, _WRITE))
     try:
-        for places, access in open_to:
-            for place in places:
-                _allow(libc, ruleset, place, access)
+        for allowed, access in rights:
+            for path in allowed:
+                _allow(libc, ruleset, path, access)
         if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
             raise OSError(ctypes.get_errno(), "no new privileges cannot be promised")
-        _called(libc, _RESTRICT, ruleset, 0)
+        _syscall(libc, _RESTRICT, ruleset, 0)
     finally:
         os.close(ruleset)
     return True
 
 
-def _allow(libc: ctypes.CDLL, ruleset: int, place: str, access: int) -> None:
-    with suppress(FileNotFoundError, PermissionError):  # what cannot be opened need not be allowed
-        # Where a link leads was not named; whoever means it names it.
-        fd = os.open(place, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+def _allow(libc: ctypes.CDLL, ruleset: int, path: str, access: int) -> None:
+    with suppress(FileNotFoundError, PermissionError):  # a path that cannot be opened needs no rule
+        # The target of a link is another path, which needs its own rule.
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            rule = struct.pack("=Qi", access if os.path.isdir(place) else access & _OF_FILES, fd)
-            _called(libc, _ADD, ruleset, _PATH_BENEATH, rule, 0)
+            rule = struct.pack("=Qi", access if os.path.isdir(path) else access & _FILE_RIGHTS, fd)
+            _syscall(libc, _ADD, ruleset, _PATH_BENEATH, rule, 0)
         finally:
             os.close(fd)
 
 
-def _called(libc: ctypes.CDLL, number: int, *args: object) -> int:
+def _syscall(libc: ctypes.CDLL, number: int, *args: object) -> int:
     result: int = libc.syscall(number, *args)
     if result < 0:
         raise OSError(ctypes.get_errno(), "the confines of the tools cannot be set up")

@@ -1,6 +1,6 @@
-"""The `Tools` port: one process for all calls of our own tools, and another one for each call of code of others.
+"""The `Tools` port on worker processes.
 
-A process that calls tools, seen from its owner: begun, asked, and ended with all that it began.
+One process serves all calls of our own tools; each call of foreign code has its own.
 """
 
 import math
@@ -20,37 +20,37 @@ from typing import Self
 
 import msgspec
 
-from contextplane.adapters.tools.plugin_worker import plugins
+from contextplane.adapters.tools.plugin_worker import plugin_versions
 from contextplane.adapters.tools.wire import (
-    BUILT_IN,
-    HEAD,
-    OURS,
-    OUTPUT_MOST,
-    Answer,
-    Request,
-    framed,
-    length,
-    read_answer,
-    wire_bytes,
+    BUILTIN_VERSIONS,
+    HEADER_BYTES,
+    MAX_OUTPUT_BYTES,
+    OWN_TOOLS,
+    ToolRequest,
+    ToolResponse,
+    decode_response,
+    encode_message,
+    frame,
+    payload_length,
 )
 from contextplane.errors import ContextPlaneError
 from contextplane.model.value import Value
 from contextplane.ports.tools import Confinement, ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
 
-__all__ = ["Child", "Confines", "ProcessTools"]
+__all__ = ["ProcessTools", "SandboxOptions", "WorkerProcess"]
 
-_BEGIN_SECONDS = 60.0
+_START_SECONDS = 60.0
 _CHUNK = 1 << 20
-_ANSWER_MOST = OUTPUT_MOST + (1 << 20)
+_MAX_RESPONSE_BYTES = MAX_OUTPUT_BYTES + (1 << 20)
 
 
-class Child:
-    """The process and its two pipes. Neither reading nor writing waits beyond a deadline."""
+class WorkerProcess:
+    """A worker process and its two pipes. Neither reading nor writing waits beyond a deadline."""
 
-    def __init__(self, module: str, told: Sequence[str], environment: Mapping[str, str]) -> None:
-        # -P: the folder that we happen to be in brings no modules. -B: no compiled code is written.
+    def __init__(self, module: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        # -P: no modules from the current folder. -B: no compiled code is written.
         self._process = subprocess.Popen(  # noqa: S603  our own module, by our own interpreter
-            [sys.executable, "-P", "-B", "-m", module, *told],
+            [sys.executable, "-P", "-B", "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -66,53 +66,53 @@ class Child:
 
     @cached_property
     def confinement(self) -> Confinement:
-        """Who holds it in its confines: the first thing that it says, before any tool is called."""
-        return "kernel" if self._message(time.monotonic() + _BEGIN_SECONDS) == b"kernel" else "python"
+        """What confines the worker: its first message, before any tool is called."""
+        return "kernel" if self._read_message(time.monotonic() + _START_SECONDS) == b"kernel" else "python"
 
-    def exchange(self, request: bytes, seconds: float) -> Answer:
-        """Send a request and wait for its answer. How long the process takes to begin is not the tool's time."""
+    def exchange(self, request: bytes, seconds: float) -> ToolResponse:
+        """Send a request and wait for the response. The start of the process does not count."""
         _ = self.confinement
         if _ready(self._stdout.fileno(), select.POLLIN, 0.0):
-            raise _gone()  # it is gone, or answers what it was not asked yet
+            raise _worker_ended()  # it ended, or responds before the request
         deadline = time.monotonic() + seconds
         try:
-            self._send(framed(request), deadline)
-            return read_answer(self._message(deadline))
+            self._send(frame(request), deadline)
+            return decode_response(self._read_message(deadline))
         except ToolTimedOut:
             raise ToolTimedOut(f"still running after {seconds:g} s", hint="--timeout gives it longer") from None
         except (BrokenPipeError, msgspec.DecodeError):
-            raise _gone() from None
+            raise _worker_ended() from None
 
-    def end(self, patience: float) -> None:
-        """End the process and its group; it may leave by itself first, when there is patience."""
+    def end(self, grace: float) -> None:
+        """Kill the process and its group; give it `grace` seconds to end by itself first."""
         self._stdin.close()
         with suppress(ToolFailed, ToolTimedOut):
-            self._receive(1, time.monotonic() + patience)  # its end of the pipe closes when it ends
+            self._receive(1, time.monotonic() + grace)  # the pipe closes when it ends
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._stdout.close()
 
-    def _message(self, deadline: float) -> bytes:
-        size = length(self._receive(HEAD, deadline))
-        if size > _ANSWER_MOST:
-            raise _gone()
+    def _read_message(self, deadline: float) -> bytes:
+        size = payload_length(self._receive(HEADER_BYTES, deadline))
+        if size > _MAX_RESPONSE_BYTES:
+            raise _worker_ended()
         return self._receive(size, deadline)
 
     def _send(self, data: bytes, deadline: float) -> None:
-        view = memoryview(data)
-        while view:
+        unwritten = memoryview(data)
+        while unwritten:
             _await(self._stdin.fileno(), select.POLLOUT, deadline)
-            view = view[self._stdin.write(view) or 0 :]
+            unwritten = unwritten[self._stdin.write(unwritten) or 0 :]
 
     def _receive(self, size: int, deadline: float) -> bytes:
         data = bytearray()
         while len(data) < size:
             _await(self._stdout.fileno(), select.POLLIN, deadline)
-            piece = self._stdout.read(min(size - len(data), _CHUNK))
-            if piece == b"":
-                raise _gone()
-            data += piece or b""
+            chunk = self._stdout.read(min(size - len(data), _CHUNK))
+            if chunk == b"":
+                raise _worker_ended()
+            data += chunk or b""
         return bytes(data)
 
 
@@ -127,22 +127,28 @@ def _ready(fd: int, event: int, seconds: float) -> bool:
     return bool(poll.poll(max(0, math.ceil(seconds * 1000))))
 
 
-def _gone() -> ToolFailed:
+def _worker_ended() -> ToolFailed:
     return ToolFailed("the process that ran the tool ended unexpectedly")
 
 
-_HERE = __name__.rpartition(".")[0]
-_OURS, _FUNCTION, _PLUGIN = f"{_HERE}.builtin", f"{_HERE}.function_worker", f"{_HERE}.plugin_worker"
+_PACKAGE = __name__.rpartition(".")[0]
+_BUILTIN_WORKER, _FUNCTION_WORKER, _PLUGIN_WORKER = (
+    f"{_PACKAGE}.builtin",
+    f"{_PACKAGE}.function_worker",
+    f"{_PACKAGE}.plugin_worker",
+)
 _END_SECONDS = 2.0
-_ALONE_SECONDS = 5.0  # after the time limit, the process of an owner that was killed ends by itself
-_ENDED: dict[str, type[ContextPlaneError]] = {"failed": ToolFailed, "refused": ToolRefused}
+_ORPHAN_SECONDS = 5.0  # a worker whose owner was killed ends this long after the time limit
+_ERRORS: dict[str, type[ContextPlaneError]] = {"failed": ToolFailed, "refused": ToolRefused}
 
 
-class Confines(Value, frozen=True):
-    """What calls may reach: files below `root`, these hosts, functions of these modules, and so many seconds each.
+class SandboxOptions(Value, frozen=True):
+    """What tool calls may access, and for how long.
 
-    `store` is a folder that none of them reaches, wherever it lies. `environment` is all that they see of ours.
-    `trusting`: code of others is called also where no kernel holds it.
+    - `root`: they read files below it; `store`: a folder they never access, wherever it is.
+    - `hosts`, `modules`: allowed for `http_get` and for `python`; `seconds`: the time limit of a call.
+    - `environment`: the variables that they see; none of ours is inherited.
+    - `trusting`: foreign code is called also where the kernel cannot confine it.
     """
 
     root: str
@@ -155,24 +161,24 @@ class Confines(Value, frozen=True):
 
 
 class ProcessTools:
-    """Tools in processes of their own, begun when they are called. A call that overruns ends its process."""
+    """The `Tools` port. Processes start when needed; a call that exceeds its time ends its process."""
 
-    def __init__(self, confines: Confines) -> None:
-        self._confines = confines
-        self._worker: Child | None = None
+    def __init__(self, options: SandboxOptions) -> None:
+        self._options = options
+        self._worker: WorkerProcess | None = None
         self.confinement: Confinement | None = None
-        """Who held the tools that were called: the weaker, where that changed. None while there was no call."""
+        """What confined the tools so far: the weakest of all calls, None before the first."""
 
     @cached_property
     def _plugins(self) -> dict[str, str]:
-        """Looked for when first a tool is named that is not built in."""
-        return plugins()
+        """Found on first use: only a name that is not built in needs them."""
+        return plugin_versions()
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted({*BUILT_IN, *self._plugins}))
+        return tuple(sorted({*BUILTIN_VERSIONS, *self._plugins}))
 
     def version(self, name: str) -> str:
-        version = BUILT_IN.get(name)
+        version = BUILTIN_VERSIONS.get(name)
         if version is None:
             version = self._plugins.get(name)
         if version is None:
@@ -180,15 +186,15 @@ class ProcessTools:
         return version
 
     def call(self, name: str, parameters: Mapping[str, object]) -> bytes:
-        self.version(name)  # an unknown tool needs no process
+        self.version(name)  # raises for an unknown tool before a process is started
         try:
-            request = wire_bytes(Request(tool=name, parameters=dict(parameters)))
+            request = encode_message(ToolRequest(tool=name, parameters=dict(parameters)))
         except (RecursionError, UnicodeEncodeError):
             raise ToolFailed("the parameters are too deep, or hold what is no text") from None
-        answer = self._of_ours(request) if name in OURS else self._of_others(name, request)
-        if answer.ended != "output":
-            raise _ENDED[answer.ended](answer.message)
-        return answer.output
+        response = self._call_own(request) if name in OWN_TOOLS else self._call_foreign(name, request)
+        if response.ended != "output":
+            raise _ERRORS[response.ended](response.message)
+        return response.output
 
     def close(self, *, at_once: bool = False) -> None:
         worker, self._worker = self._worker, None
@@ -203,46 +209,47 @@ class ProcessTools:
     ) -> None:
         self.close(at_once=kind is not None)
 
-    def _of_ours(self, request: bytes) -> Answer:
+    def _call_own(self, request: bytes) -> ToolResponse:
         if self._worker is None:
-            self._worker = Child(_OURS, self._told(), self._confines.environment)
+            self._worker = WorkerProcess(_BUILTIN_WORKER, self._worker_arguments(), self._options.environment)
         try:
-            self._held(self._worker)
-            return self._worker.exchange(request, self._confines.seconds)
+            self._record_confinement(self._worker)
+            return self._worker.exchange(request, self._options.seconds)
         except BaseException:
-            # Whatever it is in the middle of, its next answer would not be the one to the next request.
+            # Its next response might belong to the interrupted request.
             self.close(at_once=True)
             raise
 
-    def _of_others(self, name: str, request: bytes) -> Answer:
+    def _call_foreign(self, name: str, request: bytes) -> ToolResponse:
         with _scratch() as scratch:
-            places = {"HOME": scratch, "TMPDIR": scratch}
-            module = _FUNCTION if name == "python" else _PLUGIN
-            child = Child(module, self._told(scratch), {**self._confines.environment, **places})
+            folders = {"HOME": scratch, "TMPDIR": scratch}
+            module = _FUNCTION_WORKER if name == "python" else _PLUGIN_WORKER
+            worker = WorkerProcess(module, self._worker_arguments(scratch), {**self._options.environment, **folders})
             try:
-                if self._held(child) == "python" and not self._confines.trusting:
+                if self._record_confinement(worker) == "python" and not self._options.trusting:
                     raise ToolRefused(
                         "this system has no wall for code of others (Linux 6.2 has)",
                         hint="--trust-tools calls it without one: only what you trust",
                     )
-                return child.exchange(request, self._confines.seconds)
+                return worker.exchange(request, self._options.seconds)
             finally:
-                child.end(0.0)
+                worker.end(0.0)
 
-    def _held(self, child: Child) -> Confinement:
+    def _record_confinement(self, worker: WorkerProcess) -> Confinement:
         if self.confinement != "python":
-            self.confinement = child.confinement
-        return child.confinement
+            self.confinement = worker.confinement
+        return worker.confinement
 
-    def _told(self, scratch: str = "") -> tuple[str, ...]:
-        own = self._confines
-        root, store = os.path.abspath(own.root), os.path.abspath(own.store) if own.store else ""
-        return root, store, ",".join(own.hosts), ",".join(own.modules), str(own.seconds + _ALONE_SECONDS), scratch
+    def _worker_arguments(self, scratch: str = "") -> tuple[str, ...]:
+        options = self._options
+        root, store = os.path.abspath(options.root), os.path.abspath(options.store) if options.store else ""
+        seconds = str(options.seconds + _ORPHAN_SECONDS)
+        return root, store, ",".join(options.hosts), ",".join(options.modules), seconds, scratch
 
 
 @contextmanager
 def _scratch() -> Iterator[str]:
-    """A folder for what code of others writes, for as long as it runs."""
+    """Yield a temporary folder for the files of foreign code; removed at the end."""
     folder = tempfile.mkdtemp(prefix="ctx-tool-")
     try:
         yield folder

@@ -1,15 +1,11 @@
-"""Confining the process of a tool: limits of the system, the kernel's wall where there is one, and Python's fence.
+"""The sandbox of a worker process: resource limits, `landlock`, `seccomp`, and an audit hook.
 
-All of it is set up once, before a tool is called, and cannot be taken down in this process.
+All of it is set up once, before a tool is called, and cannot be undone in the process.
 
-A fence around code of others: what it does through Python is looked at first, and refused where it leads out.
-
-It hears every audit event of the interpreter and refuses with `PermissionError`, which code that only tries its luck
-survives. It is no wall against native code, nor against code that sets out to break it: it does not see the making of a
-pipe or a device, nor the folder that a file is opened in when that is given by a descriptor (`dir_fd`), and code in
-this process can replace its rules. `landlock` and `seccomp` are the wall, where the system has them.
-
-The folder that tools work in: what lies in it by where a path really leads, and what of it is the store's.
+The audit hook sees what foreign code does through Python, and refuses with `PermissionError`, which code that probes
+for a file survives. It is no protection against native code or against an attack: it does not see the creation of a
+pipe or a device, nor the folder of a path that is relative to a descriptor (`dir_fd`), and code in the process can
+replace its rules. The protection is `landlock` and `seccomp`, where the system has them.
 """
 
 import math
@@ -22,66 +18,66 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from contextplane.adapters.files.workspace import below, in_store
-from contextplane.adapters.tools.landlock import Reach, wall_in
-from contextplane.adapters.tools.seccomp import filter_in
+from contextplane.adapters.files.workspace import is_below, is_in_store
+from contextplane.adapters.tools.landlock import PathAccess, restrict
+from contextplane.adapters.tools.seccomp import install_filter
 from contextplane.ports.tools import Confinement, ToolFailed, ToolRefused
 from contextplane.ports.world import OutsideRoot
 
-__all__ = ["Fence", "Workspace", "below", "confine", "libraries", "reach_of"]
+__all__ = ["AuditHook", "Workspace", "confine", "library_paths", "path_access"]
 
 
 class Workspace:
-    """A folder without the store in it.
+    """The folder that tools work in, without the store in it.
 
-    The store changes with every run that is packed, so what a run saw of it is never there again; and a tool that could
-    write there could change what was recorded. Every folder called `.ctx` counts as one.
+    The store changes with every packed run, so what a tool saw of it could not be replayed; and a tool that could write
+    there could change recordings. Every folder called `.ctx` counts as a store.
     """
 
     def __init__(self, root: str, store: str = "") -> None:
         self.root = os.path.realpath(root)
         self._store = os.path.realpath(store) if store else ""
 
-    def inside(self, path: str) -> str:
-        """Where a path really leads, which must be inside the workspace."""
+    def resolve(self, path: str) -> str:
+        """Resolve a path, which must lead into the workspace."""
         if "\0" in path:
             raise ToolFailed("a path with a NUL in it")
         real = os.path.realpath(os.path.join(self.root, path))
         if self.is_store(real):
             raise ToolRefused("leads into the store, which is no part of the workspace", at=path)
-        if not below(self.root, real):
+        if not is_below(self.root, real):
             raise OutsideRoot("leads out of its folder", at=path, hint=f"it must lie below {self.root}")
         return real
 
-    def holds(self, real: str) -> bool:
-        return below(self.root, real) and not self.is_store(real)
+    def contains(self, real: str) -> bool:
+        return is_below(self.root, real) and not self.is_store(real)
 
     def is_store(self, real: str) -> bool:
-        return in_store(real, root=self.root, store=self._store)
+        return is_in_store(real, root=self.root, store=self._store)
 
-    def around_store(self, place: str) -> Iterator[tuple[str, bool]]:
-        """The parts of a folder that together are all of it but the store, and whether each is to be taken whole.
+    def parts_without_store(self, folder: str) -> Iterator[tuple[str, bool]]:
+        """Yield the parts of a folder that do not contain the store, and whether each part is taken whole.
 
-        One that is not is a folder that the store lies in. Links are left out: where they lead is another place. Of
-        stores that nobody named only one that lies in the workspace itself counts: others would have to be looked for.
+        A part that is not whole is a folder that contains the store. Links are left out: their targets are other paths.
+        Of stores other than the given one, only `.ctx` in the workspace itself counts: others would need a search.
         """
-        if self.is_store(place):
+        if self.is_store(folder):
             return
-        kept_out = (self._store, os.path.join(self.root, ".ctx"))
-        if not any(store and below(place, store) and os.path.lexists(store) for store in kept_out):
-            yield place, True
+        stores = (self._store, os.path.join(self.root, ".ctx"))
+        if not any(store and is_below(folder, store) and os.path.lexists(store) for store in stores):
+            yield folder, True
             return
-        yield place, False
-        with suppress(FileNotFoundError, PermissionError), os.scandir(place) as entries:
+        yield folder, False
+        with suppress(FileNotFoundError, PermissionError), os.scandir(folder) as entries:
             for entry in entries:
                 if not entry.is_symlink():
-                    yield from self.around_store(entry.path)
+                    yield from self.parts_without_store(entry.path)
 
 
 _Args: TypeAlias = tuple[Any, ...]
 
-# To read only: the system's libraries, and what resolving a name or checking a certificate needs.
-_SYSTEM = (
+# Read-only: the system's libraries, and what resolving a host or checking a certificate needs.
+_SYSTEM_PATHS = (
     *(
         "/lib",
         "/lib64",
@@ -94,10 +90,10 @@ _SYSTEM = (
     *("/etc/ssl", "/etc/pki", "/etc/localtime", "/etc/ld.so.cache", "/etc/mime.types", "/dev/urandom", os.devnull),
     *("/etc/hosts", "/etc/host.conf", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services"),
 )
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_READING = frozenset({"os.listdir", "os.scandir", "os.chdir", "os.getxattr", "os.listxattr"})
-# Where in its arguments an event has a path that is written, and the descriptor of the folder that it is relative to.
-_WRITTEN_AT: dict[str, tuple[tuple[int, int | None], ...]] = {
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_READ_EVENTS = frozenset({"os.listdir", "os.scandir", "os.chdir", "os.getxattr", "os.listxattr"})
+# Positions in the arguments of an event: a path that is written, and the descriptor of the folder it is relative to.
+_WRITE_EVENTS: dict[str, tuple[tuple[int, int | None], ...]] = {
     **dict.fromkeys(("os.chflags", "os.removexattr", "os.setxattr", "os.truncate"), ((0, None),)),
     **dict.fromkeys(("os.remove", "os.rmdir"), ((0, 1),)),
     **dict.fromkeys(("os.chmod", "os.mkdir"), ((0, 2),)),
@@ -105,7 +101,7 @@ _WRITTEN_AT: dict[str, tuple[tuple[int, int | None], ...]] = {
     **dict.fromkeys(("os.link", "os.rename"), ((0, 2), (1, 3))),
     "os.symlink": ((1, 2),),
 }
-_NEVER = {
+_REFUSED_EVENTS = {
     **dict.fromkeys(
         (
             *("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "os.system"),
@@ -125,106 +121,112 @@ _NEVER = {
 }
 
 
-def libraries() -> tuple[str, ...]:
-    """Where the interpreter, what is installed for it, and the system keep their libraries: resolved, each once."""
+def library_paths() -> tuple[str, ...]:
+    """List the folders of the interpreter's, installed and system libraries: resolved, without duplicates."""
     certificates = ssl.get_default_verify_paths()
-    places = (
-        *(os.path.abspath(place) for place in sys.path if place),
+    paths = (
+        *(os.path.abspath(path) for path in sys.path if path),
         *(os.path.join(prefix, "lib") for prefix in (sys.prefix, sys.base_prefix)),
-        *(place for place in (certificates.cafile, certificates.capath) if place),
-        *_SYSTEM,
+        *(path for path in (certificates.cafile, certificates.capath) if path),
+        *_SYSTEM_PATHS,
     )
-    return tuple(dict.fromkeys(os.path.realpath(place) for place in places if os.path.exists(place)))
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in paths if os.path.exists(path)))
 
 
-class Fence:
-    """The rules, as a function of an audit event.
+class AuditHook:
+    """An audit hook that refuses what a tool may not do.
 
-    Files: the workspace and libraries to read, and the folder `scratch` to write, when there is one. Hosts: those
-    allowed. `walled`: the kernel holds the files as well.
+    It allows reading the workspace and libraries, writing to the folder `scratch` if there is one, and the given hosts.
+    `kernel_confined`: the kernel restricts files as well.
     """
 
     def __init__(
-        self, workspace: Workspace, hosts: Iterable[str], readable: Iterable[str], *, scratch: str, walled: bool
+        self,
+        workspace: Workspace,
+        hosts: Iterable[str],
+        readable: Iterable[str],
+        *,
+        scratch: str,
+        kernel_confined: bool,
     ) -> None:
         self._workspace = workspace
         self._hosts = frozenset(host.lower() for host in hosts)
         self._scratch = os.path.realpath(scratch) if scratch else ""
         self._readable = (*readable, self._scratch) if scratch else tuple(readable)
-        self._walled = walled
+        self._kernel_confined = kernel_confined
         self._addresses = set(self._hosts)
         self._checks: dict[str, Callable[[_Args], None]] = {
-            "open": self._open,
-            "socket.getaddrinfo": self._name,
-            "sqlite3.connect": self._database,
-            **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), self._connect),
+            "open": self._check_open,
+            "socket.getaddrinfo": self._check_lookup,
+            "sqlite3.connect": self._check_database,
+            **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), self._check_connect),
         }
 
     def __call__(self, event: str, args: _Args) -> None:
         if event in self._checks:
             self._checks[event](args)
-        elif event in _READING:
-            self._read(args[0])
-        elif event in _WRITTEN_AT:
-            for path, folder in _WRITTEN_AT[event]:
-                self._write(_placed(args[path], -1 if folder is None else args[folder]))
-        elif event in _NEVER:
-            raise PermissionError(f"{_NEVER[event]} is not allowed to a tool")
+        elif event in _READ_EVENTS:
+            self._check_read(args[0])
+        elif event in _WRITE_EVENTS:
+            for path, folder in _WRITE_EVENTS[event]:
+                self._check_write(_path_in_folder(args[path], -1 if folder is None else args[folder]))
+        elif event in _REFUSED_EVENTS:
+            raise PermissionError(f"{_REFUSED_EVENTS[event]} is not allowed to a tool")
 
-    def resolving(self, resolve: Callable[..., Any]) -> Callable[..., Any]:
-        """`socket.getaddrinfo` so that what it gives for an allowed host may be connected to."""
+    def wrap_getaddrinfo(self, resolve: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap `socket.getaddrinfo`, so that the addresses of an allowed host may be connected to."""
 
-        def getaddrinfo(*args: object, **options: object) -> Any:  # noqa: ANN401  as the one that it wraps
-            found = resolve(*args, **options)
-            self._addresses |= {address[0] for *_, address in found}
-            return found
+        def getaddrinfo(*args: object, **options: object) -> Any:  # noqa: ANN401  as the function it wraps
+            infos = resolve(*args, **options)
+            self._addresses |= {address[0] for *_, address in infos}
+            return infos
 
         return getaddrinfo
 
-    def _open(self, args: _Args) -> None:
+    def _check_open(self, args: _Args) -> None:
         path, _, flags = args
-        (self._write if flags & _WRITING else self._read)(path)
+        (self._check_write if flags & _WRITE_FLAGS else self._check_read)(path)
 
-    def _database(self, args: _Args) -> None:
-        """SQLite opens to write, and is content with reading where the kernel does not let it."""
+    def _check_database(self, args: _Args) -> None:
+        """SQLite opens a file to write, and falls back to reading where the kernel forbids it."""
         if args[0] != ":memory:":
-            (self._read if self._walled else self._write)(args[0])
+            (self._check_read if self._kernel_confined else self._check_write)(args[0])
 
-    def _read(self, path: object) -> None:
+    def _check_read(self, path: object) -> None:
         if isinstance(path, int):
-            return  # it was opened before
+            return  # a descriptor that is open already
         real = os.path.realpath(_text(path))
-        if not self._workspace.holds(real) and (
-            self._workspace.is_store(real) or not any(below(place, real) for place in self._readable)
+        if not self._workspace.contains(real) and (
+            self._workspace.is_store(real) or not any(is_below(folder, real) for folder in self._readable)
         ):
             raise PermissionError(f"{real} lies outside the workspace")
 
-    def _write(self, path: object) -> None:
+    def _check_write(self, path: object) -> None:
         if isinstance(path, int):
             return
         text = _text(path)
         folder, name = os.path.split(os.path.abspath(text))
-        # The entry itself counts as well as where it leads: a link may be removed, or be written through.
+        # Check the entry and its target: a link may be removed, or be written through.
         for real in (os.path.realpath(text), os.path.join(os.path.realpath(folder), name)):
-            if real != os.devnull and not (self._scratch and below(self._scratch, real)):
+            if real != os.devnull and not (self._scratch and is_below(self._scratch, real)):
                 raise PermissionError(f"{real} is not to be written")
 
-    def _name(self, args: _Args) -> None:
+    def _check_lookup(self, args: _Args) -> None:
         host = args[0].decode(errors="replace") if isinstance(args[0], bytes) else args[0]
         if str(host).lower() not in self._hosts:
             raise PermissionError(f"the host {str(host)[:80]!r} is not allowed")
 
-    def _connect(self, args: _Args) -> None:
+    def _check_connect(self, args: _Args) -> None:
         _, address = args
         if address is None:
-            return  # to where it is connected already
+            return  # it is connected already
         host = address[0] if isinstance(address, tuple) else None
         if host not in self._addresses:
             raise PermissionError(f"the address {str(host or address)[:80]!r} is not allowed")
 
 
-def _placed(path: Any, folder: int) -> Any:  # noqa: ANN401  whatever code of others gave
-    """A path from where it is relative to; where the system does not tell where that is, it leads nowhere."""
+def _path_in_folder(path: Any, folder: int) -> Any:  # noqa: ANN401  an argument of foreign code
+    """Return a path with the folder it is relative to; refuse it where the folder is unknown."""
     if folder == -1 or isinstance(path, int):
         return path
     try:
@@ -233,45 +235,45 @@ def _placed(path: Any, folder: int) -> Any:  # noqa: ANN401  whatever code of ot
         raise PermissionError("a path in a folder that is given by a descriptor is not allowed to a tool") from None
 
 
-def _text(path: Any) -> str:  # noqa: ANN401  whatever code of others gave
+def _text(path: Any) -> str:  # noqa: ANN401  an argument of foreign code
     return os.fsdecode(os.curdir if path is None else path)
 
 
 _LIMITS = {resource.RLIMIT_DATA: 2 << 30, resource.RLIMIT_FSIZE: 1 << 30, resource.RLIMIT_CORE: 0}
-"""Memory, the size of a file that is written, and no image of a process that died."""
+"""Memory, the size of a written file, and no core dumps."""
 
 
 def confine(workspace: Workspace, hosts: Sequence[str], *, scratch: str, seconds: float) -> Confinement:
-    """Close to this process all but the workspace and the libraries (to read), the scratch folder, and these hosts.
+    """Confine this process to the workspace and libraries (read), the scratch folder, and these hosts.
 
-    Who has a scratch folder runs code of others, and that once: to it, the kernel closes the store as well, and it ends
-    by itself when all processors together could have worked on it for so long.
+    A process with a scratch folder runs foreign code, once. To it the kernel closes the store as well, and its CPU time
+    is limited to `seconds` on all processors.
     """
-    readable = libraries()
-    work = {resource.RLIMIT_CPU: math.ceil(seconds) * (os.cpu_count() or 1)} if scratch else {}
-    for limit, most in {**_LIMITS, **work}.items():
+    readable = library_paths()
+    cpu_limit = {resource.RLIMIT_CPU: math.ceil(seconds) * (os.cpu_count() or 1)} if scratch else {}
+    for limit, maximum in {**_LIMITS, **cpu_limit}.items():
         _, hard = resource.getrlimit(limit)
-        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(limit, (least, least))
-    reach = reach_of(workspace, readable, scratch=scratch)
-    walled = wall_in(reach, connecting=bool(hosts)) and filter_in(connecting=bool(hosts))
-    fence = Fence(workspace, hosts, readable, scratch=scratch, walled=walled)
-    socket.getaddrinfo = fence.resolving(socket.getaddrinfo)
-    sys.addaudithook(fence)
-    return "kernel" if walled else "python"
+        value = maximum if hard == resource.RLIM_INFINITY else min(maximum, hard)
+        resource.setrlimit(limit, (value, value))
+    paths = path_access(workspace, readable, scratch=scratch)
+    kernel_confined = restrict(paths, allow_connect=bool(hosts)) and install_filter(allow_connect=bool(hosts))
+    audit_hook = AuditHook(workspace, hosts, readable, scratch=scratch, kernel_confined=kernel_confined)
+    socket.getaddrinfo = audit_hook.wrap_getaddrinfo(socket.getaddrinfo)
+    sys.addaudithook(audit_hook)
+    return "kernel" if kernel_confined else "python"
 
 
-def reach_of(workspace: Workspace, readable: Sequence[str], *, scratch: str) -> Reach:
-    """What the wall leaves open.
+def path_access(workspace: Workspace, readable: Sequence[str], *, scratch: str) -> PathAccess:
+    """Return the paths that the kernel leaves accessible.
 
-    Its rules hold for all below a place, so the store is closed by naming what lies around it, as it is now. Our own
-    tools look after the store by themselves, and see what comes into the workspace later.
+    A rule covers everything below a path, so the store is closed by naming its current siblings instead of its parent.
+    Our own tools check for the store themselves, and see files that are added to the workspace later.
     """
-    places = (*readable, workspace.root)
+    paths = (*readable, workspace.root)
     if not scratch:
-        return Reach(read=places, written=(os.devnull,))
-    parts = dict(part for place in places for part in workspace.around_store(place))
-    return Reach(
+        return PathAccess(read=paths, written=(os.devnull,))
+    parts = dict(part for path in paths for part in workspace.parts_without_store(path))
+    return PathAccess(
         read=tuple(part for part, whole in parts.items() if whole),
         listed=tuple(part for part, whole in parts.items() if not whole),
         written=(os.path.realpath(scratch), os.devnull),

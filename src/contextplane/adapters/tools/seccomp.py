@@ -1,9 +1,7 @@
-"""The filter of Linux for what a tool asks the system for: no process, no socket, no change of what a file is.
+"""A seccomp filter for the system calls of a tool.
 
-It is held by the kernel, like `landlock`, which decides about the files themselves. What it refuses ends in
-`PermissionError`; what came into Linux after it was written does not exist to the tool.
-
-Calls of the system that no tool may make: their numbers on x86_64, and on aarch64, which never had some of them.
+It refuses processes, sockets and changes of file attributes. The kernel enforces it, like `landlock`, which restricts
+the files. A refused call ends in `PermissionError`; a call newer than the filter fails as if it did not exist.
 """
 
 import ctypes
@@ -15,10 +13,10 @@ import sys
 from collections.abc import Iterator
 from typing import TypeAlias
 
-__all__ = ["REFUSED", "filter_in"]
+__all__ = ["REFUSED_CALLS", "install_filter"]
 
-REFUSED: dict[str, tuple[int, int | None]] = {
-    # another program, another process, or the inside of one
+REFUSED_CALLS: dict[str, tuple[int, int | None]] = {
+    # other programs and processes, and the memory of one
     "fork": (57, None),
     "vfork": (58, None),
     "execve": (59, 221),
@@ -41,7 +39,7 @@ REFUSED: dict[str, tuple[int, int | None]] = {
     "migrate_pages": (256, 238),
     "move_pages": (279, 239),
     "process_madvise": (440, 440),
-    # what processes share
+    # shared between processes
     "shmget": (29, 194),
     "shmat": (30, 196),
     "shmctl": (31, 195),
@@ -58,12 +56,12 @@ REFUSED: dict[str, tuple[int, int | None]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
-    # to be reached by others
+    # servers
     "bind": (49, 200),
     "listen": (50, 201),
     "accept": (43, 202),
     "accept4": (288, 242),
-    # what a file is besides its bytes, which Landlock does not look at
+    # file attributes, which Landlock does not cover
     "chmod": (90, None),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -123,6 +121,7 @@ REFUSED: dict[str, tuple[int, int | None]] = {
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
 }
+"""Calls that no tool may make: their numbers on x86_64, and on aarch64, which lacks some of them."""
 
 
 _Instruction: TypeAlias = tuple[int, int, int, int]
@@ -139,48 +138,50 @@ _PRLIMIT, _SOCKET, _SOCKETPAIR = (302, 261), (41, 198), (53, 199)
 _UNKNOWN_FROM = 463
 
 
-def filter_in(*, connecting: bool) -> bool:
-    """Refuse all that to this thread for good; False where the system has no such filter."""
+def install_filter(*, allow_connect: bool) -> bool:
+    """Install the filter in this thread, for good; False where the system has no seccomp."""
     machine = _MACHINES.get(os.uname().machine)
     if sys.platform != "linux" or machine is None or sys.maxsize <= 1 << 32:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
-    code = b"".join(struct.pack("=HBBI", *one) for one in _program(*machine, connecting=connecting))
-    kept = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("@HP", len(code) // 8, ctypes.addressof(kept))
+    code = b"".join(
+        struct.pack("=HBBI", *instruction) for instruction in _program(*machine, allow_connect=allow_connect)
+    )
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))
     return bool(libc.prctl(_SET_FILTER, _FILTERED, program, 0, 0) == 0)
 
 
-def _program(column: int, machine: int, *, connecting: bool) -> Iterator[_Instruction]:
+def _program(column: int, machine: int, *, allow_connect: bool) -> Iterator[_Instruction]:
     yield from ((_LOAD, 0, 0, _MACHINE_AT), (_IS, 1, 0, machine), (_RETURN, 0, 0, _KILL))
-    yield from ((_LOAD, 0, 0, _NUMBER_AT), (_AT_LEAST, 0, 1, _UNKNOWN_FROM), _failing(errno.ENOSYS))
-    # The flags of clone3 lie in memory, where a filter cannot look: without it, threads are begun by clone.
-    yield from ((_IS, 0, 1, _CLONE3), _failing(errno.ENOSYS))
-    yield from _only(_CLONE[column], 0, (_HAS, _A_THREAD))
+    yield from ((_LOAD, 0, 0, _NUMBER_AT), (_AT_LEAST, 0, 1, _UNKNOWN_FROM), _fail_with(errno.ENOSYS))
+    # The flags of clone3 are in memory, which a filter cannot read. Without it, threads are started by clone.
+    yield from ((_IS, 0, 1, _CLONE3), _fail_with(errno.ENOSYS))
+    yield from _allow_if(_CLONE[column], 0, (_HAS, _A_THREAD))
     for signal in _SIGNALS:
-        yield from _only(signal[column], 0, (_IS, os.getpid()))
-    yield from _only(_PRLIMIT[column], 0, (_IS, 0))
-    families = (socket.AF_INET, socket.AF_INET6) if connecting else ()
-    yield from _only(_SOCKET[column], 0, *((_IS, family) for family in families))
-    # A pair that is connected for good; the ends of another kind could be led to a socket of the system.
+        yield from _allow_if(signal[column], 0, (_IS, os.getpid()))
+    yield from _allow_if(_PRLIMIT[column], 0, (_IS, 0))
+    families = (socket.AF_INET, socket.AF_INET6) if allow_connect else ()
+    yield from _allow_if(_SOCKET[column], 0, *((_IS, family) for family in families))
+    # Stream pairs stay connected to each other; the ends of other kinds could be connected elsewhere.
     kinds = (0, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
-    yield from _only(_SOCKETPAIR[column], 1, *((_IS, socket.SOCK_STREAM | kind) for kind in kinds))
-    for numbers in REFUSED.values():
+    yield from _allow_if(_SOCKETPAIR[column], 1, *((_IS, socket.SOCK_STREAM | kind) for kind in kinds))
+    for numbers in REFUSED_CALLS.values():
         number = numbers[column]
         if number is not None:
-            yield from ((_IS, 0, 1, number), _failing(errno.EPERM))
+            yield from ((_IS, 0, 1, number), _fail_with(errno.EPERM))
     yield (_RETURN, 0, 0, _ALLOW)
 
 
-def _only(number: int, argument: int, *tests: tuple[int, int]) -> Iterator[_Instruction]:
-    """A call that is allowed when this argument of it passes one of the tests."""
+def _allow_if(number: int, argument: int, *tests: tuple[int, int]) -> Iterator[_Instruction]:
+    """Allow a call when this argument of it passes one of the tests."""
     yield (_IS, 0, len(tests) + 3, number)
     yield (_LOAD, 0, 0, _ARGUMENTS_AT + argument * _ARGUMENT)  # the lower half: these arguments are int
-    for left, (test, value) in zip(reversed(range(len(tests))), tests, strict=True):
-        yield (test, left + 1, 0, value)
-    yield _failing(errno.EPERM)
+    for remaining, (test, value) in zip(reversed(range(len(tests))), tests, strict=True):
+        yield (test, remaining + 1, 0, value)
+    yield _fail_with(errno.EPERM)
     yield (_RETURN, 0, 0, _ALLOW)
 
 
-def _failing(number: int) -> _Instruction:
+def _fail_with(number: int) -> _Instruction:
     return (_RETURN, 0, 0, _ERROR | number)

@@ -1,6 +1,6 @@
-"""What the worker and its owner say to each other: messages with their length before them, over two pipes.
+"""The protocol between a worker and its owner: length-prefixed messages over two pipes.
 
-What a tool is: parameters in, bounded bytes out. And the names and versions of those that are built in.
+Also the type of a tool (parameters in, bounded bytes out), and the names and versions of the built-in ones.
 """
 
 import struct
@@ -13,95 +13,95 @@ from contextplane.model.value import Value
 from contextplane.ports.tools import ToolFailed
 
 __all__ = [
-    "BUILT_IN",
-    "HEAD",
-    "OURS",
-    "OUTPUT_MOST",
-    "Answer",
-    "Output",
+    "BUILTIN_VERSIONS",
+    "HEADER_BYTES",
+    "MAX_OUTPUT_BYTES",
+    "OWN_TOOLS",
+    "OutputBuffer",
     "Parameters",
-    "Request",
     "Tool",
-    "framed",
-    "length",
-    "read_answer",
-    "read_request",
-    "text_of",
-    "wire_bytes",
+    "ToolRequest",
+    "ToolResponse",
+    "decode_request",
+    "decode_response",
+    "encode_message",
+    "frame",
+    "payload_length",
+    "text_parameter",
 ]
 
-HEAD = 8
+HEADER_BYTES = 8
+
+Parameters: TypeAlias = Mapping[str, object]
+Tool: TypeAlias = Callable[[Parameters], bytes]
+
+BUILTIN_VERSIONS = {"http_get": "1", "list_files": "1", "python": "1", "read_file": "1", "search": "1"}
+"""The version of each built-in tool. It changes when the same call would return other bytes."""
+
+OWN_TOOLS = frozenset(BUILTIN_VERSIONS) - {"python"}
+"""The built-in tools that run no foreign code."""
+
+MAX_OUTPUT_BYTES = 16 << 20
 
 
-class Request(Value, frozen=True):
-    """One call."""
+class ToolRequest(Value, frozen=True):
+    """A call of a tool."""
 
     tool: str
     parameters: dict[str, Any]
 
 
-class Answer(Value, frozen=True):
-    """How it ended. `output` counts only when it ended so."""
+class ToolResponse(Value, frozen=True):
+    """The end of a call. `output` is valid only when `ended` is "output"."""
 
     ended: Literal["output", "failed", "refused"]
     output: bytes = b""
     message: str = ""
 
 
-def framed(payload: bytes) -> bytes:
+def frame(payload: bytes) -> bytes:
+    """Put the header, which is the length of the payload, in front of it."""
     return struct.pack(">Q", len(payload)) + payload
 
 
-def length(head: bytes) -> int:
-    """How long the message is that follows."""
-    (size,) = struct.unpack(">Q", head)
+def payload_length(header: bytes) -> int:
+    """Decode a header: the length of the payload that follows."""
+    (size,) = struct.unpack(">Q", header)
     return int(size)
 
 
-def wire_bytes(message: Request | Answer) -> bytes:
-    """A request is JSON, as its parameters were; an answer is MessagePack, which holds bytes as they are."""
-    return msgspec.json.encode(message) if isinstance(message, Request) else msgspec.msgpack.encode(message)
+def encode_message(message: ToolRequest | ToolResponse) -> bytes:
+    """Encode a request as JSON, like its parameters, and a response as MessagePack, which holds bytes."""
+    return msgspec.json.encode(message) if isinstance(message, ToolRequest) else msgspec.msgpack.encode(message)
 
 
-def read_request(payload: bytes) -> Request:
-    return msgspec.json.decode(payload, type=Request)
+def decode_request(payload: bytes) -> ToolRequest:
+    return msgspec.json.decode(payload, type=ToolRequest)
 
 
-def read_answer(payload: bytes) -> Answer:
-    return msgspec.msgpack.decode(payload, type=Answer)
+def decode_response(payload: bytes) -> ToolResponse:
+    return msgspec.msgpack.decode(payload, type=ToolResponse)
 
 
-Parameters: TypeAlias = Mapping[str, object]
-Tool: TypeAlias = Callable[[Parameters], bytes]
-
-BUILT_IN = {"http_get": "1", "list_files": "1", "python": "1", "read_file": "1", "search": "1"}
-"""Each with the version of what it does; it changes when the same call would give other bytes."""
-
-OURS = frozenset(BUILT_IN) - {"python"}
-"""Those that run no code of others."""
-
-OUTPUT_MOST = 16 << 20
-
-
-class Output:
-    """The bytes of an output as they come, never more than the limit."""
+class OutputBuffer:
+    """Collects the chunks of an output, up to the size limit."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._size = 0
 
-    def add(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > OUTPUT_MOST:
-            raise ToolFailed(f"the output is larger than {OUTPUT_MOST >> 20} MiB")
-        self._pieces.append(piece)
+    def add(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._size > MAX_OUTPUT_BYTES:
+            raise ToolFailed(f"the output is larger than {MAX_OUTPUT_BYTES >> 20} MiB")
+        self._chunks.append(chunk)
 
-    def whole(self) -> bytes:
-        return b"".join(self._pieces)
+    def to_bytes(self) -> bytes:
+        return b"".join(self._chunks)
 
 
-def text_of(parameters: Parameters, *names: str, default: str | None = None) -> str:
-    """The parameter that has one of these names, which must be text; the first name that is given counts."""
+def text_parameter(parameters: Parameters, *names: str, default: str | None = None) -> str:
+    """Return the text parameter with one of these names; the first name that is present counts."""
     for name in names:
         if name in parameters:
             value = parameters[name]

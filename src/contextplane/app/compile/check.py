@@ -1,27 +1,25 @@
-"""Running the checklist over a change: the pack, the version before, and a folder of golden cases."""
+"""Runs the release checklist: over a pack, the version before it, and a folder of golden cases."""
 
 import os
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from contextplane.app.documents import DocumentUnreadable, file_in
-from contextplane.app.packs.files import DescriptionInvalid, author_file
-from contextplane.app.packs.lint import Linted, lint
-from contextplane.authoring.checklist import Asked, Cases, Checklist, checklist
-from contextplane.authoring.gates.table import Report
-from contextplane.authoring.source_file import Authored
+from contextplane.app.documents import DocumentUnreadable, path_in_folder
+from contextplane.app.packs.files import DescriptionInvalid, read_author_file
+from contextplane.app.packs.lint import LintResult, lint_file
+from contextplane.authoring.checklist import Checklist, ChecklistInput, GoldenCaseResults, exposed_tools, run_checklist
+from contextplane.authoring.source_file import NamedFile
 from contextplane.authoring.version_class import Comparison
-from contextplane.model.context_pack import Capability, ContextPack
-from contextplane.model.json.canonical import Json
 from contextplane.model.terms import Identifier
+from contextplane.model.tooling_layer import Capability
 from contextplane.model.value import Document, Value
 
 if TYPE_CHECKING:
-    from contextplane.evaluation.golden import Ran
+    from contextplane.evaluation.golden import CaseResult
     from contextplane.registry.artifacts import Candidate
 
-__all__ = ["Checked", "checked"]
+__all__ = ["CheckResult", "check_pack"]
 
 _SURFACE = "tool_surface.json"
 
@@ -33,87 +31,75 @@ class ExposedAdapter(Document, frozen=True):
     capabilities: tuple[Capability, ...]
 
 
-class Checked(Value, frozen=True):
-    """The checklist of a pack; with what changed, where there was something to compare with."""
+class CheckResult(Value, frozen=True):
+    """The checklist of a pack, and the comparison with the version before, if one was given."""
 
     checklist: Checklist
     comparison: Comparison | None
-    pack: Authored
+    pack: NamedFile
 
 
-def checked(  # noqa: PLR0913  what a change is checked with
+def check_pack(  # noqa: PLR0913  what a change is checked with
     path: str,
     *,
-    against: Authored | None = None,
+    against: NamedFile | None = None,
     golden: str | None = None,
     overlays: tuple[str, ...] = (),
     environment: str | None = None,
     catalogs: "tuple[Candidate, ...]" = (),
-) -> Checked:
-    """Check the pack in a file, line by line."""
-    result = lint(path, overlays=overlays, environment=environment, against=against, catalogs=catalogs)
-    expected = _expected(golden) if golden is not None else None
-    asked = Asked(
+) -> CheckResult:
+    """Run every line of the checklist over the pack in a file."""
+    result = lint_file(path, overlays=overlays, environment=environment, against=against, catalogs=catalogs)
+    expected = _expected_surface(golden) if golden is not None else None
+    facts = ChecklistInput(
         report=result.report,
-        surface=_surface(result.value, result.report),
+        surface=exposed_tools(result.value, result.report),
         expected=expected,
         comparison=result.comparison,
-        cases=_cases(result, overlays, catalogs, golden) if golden is not None and result.report.passed else None,
+        cases=_run_golden_cases(result, overlays, catalogs, golden)
+        if golden is not None and result.report.passed
+        else None,
     )
-    return Checked(checklist=checklist(asked), comparison=result.comparison, pack=result.pack)
+    return CheckResult(checklist=run_checklist(facts), comparison=result.comparison, pack=result.pack)
 
 
-def _cases(found: Linted, overlays: tuple[str, ...], catalogs: "tuple[Candidate, ...]", folder: str) -> Cases:
-    """What the golden cases of a folder say of the pack. A folder without any says nothing."""
+def _run_golden_cases(
+    result: LintResult, overlays: tuple[str, ...], catalogs: "tuple[Candidate, ...]", folder: str
+) -> GoldenCaseResults:
+    """Run the golden cases of a folder against the pack. A folder without cases counts as zero cases."""
     from contextplane.app.compile.golden import NoGoldenCases, golden_files
-    from contextplane.app.compile.sources import from_linted
-    from contextplane.app.packs.files import overlay_from
-    from contextplane.evaluation.golden import check
+    from contextplane.app.compile.sources import source_from_lint
+    from contextplane.app.packs.files import read_overlay_file
+    from contextplane.evaluation.golden import check_cases
 
     try:
         files = golden_files(folder)
     except NoGoldenCases:
-        return Cases(count=0)
-    source = from_linted(found, tuple(map(overlay_from, overlays)), catalogs)
-    drifted = [result for result in check(source, files) if not result.passed]
-    return Cases(
+        return GoldenCaseResults(count=0)
+    source = source_from_lint(result, tuple(map(read_overlay_file, overlays)), catalogs)
+    drifted = [case for case in check_cases(source, files) if not case.passed]
+    return GoldenCaseResults(
         count=len(files),
-        drifted=tuple(f"{result.name} drifted at {result.stage} ({result.words})" for result in drifted),
-        surface=tuple(result.name for result in drifted if result.recorded and _other_tools(result)),
-        unrecorded=tuple(result.name for result in drifted if not result.recorded),
+        drifted=tuple(f"{case.name} drifted at {case.stage} ({case.words})" for case in drifted),
+        surface=tuple(case.name for case in drifted if case.recorded and _tools_changed(case)),
+        unrecorded=tuple(case.name for case in drifted if not case.recorded),
     )
 
 
-def _other_tools(ran: "Ran") -> bool:
-    """Whether it is given other tools than recorded: one that is refused, and was not, is given none."""
-    return ran.otherwise_refused or any(difference.kind == "tool" for difference in ran.moved)
+def _tools_changed(case: "CaseResult") -> bool:
+    """Whether the case gets other tools than recorded. One that is newly refused gets none."""
+    return case.refusal_changed or any(difference.kind == "tool" for difference in case.changes)
 
 
-def _surface(value: Json, report: Report) -> frozenset[str] | None:
-    """Every tool that an allowed permission exposes and its adapter declares."""
-    if report.not_run:
-        return None
-    tooling = msgspec.convert(value, type=ContextPack).tooling_layer
-    declared = {
-        f"{adapter.adapter_id}.{capability}"
-        for adapter in tooling.adapter_registry
-        for capability in adapter.capabilities
-    }
-    allowed = (
-        f"{permission.adapter_id}.{permission.capability}" for permission in tooling.permissions if permission.allow
-    )
-    return frozenset(one for one in allowed if one in declared)
-
-
-def _expected(folder: str) -> frozenset[str] | None:
-    """The surface that the golden folder expects; None when it says nothing of it."""
+def _expected_surface(folder: str) -> frozenset[str] | None:
+    """Read the tools that the golden folder expects to be exposed; None if it has no `tool_surface.json`."""
     if not os.path.isdir(folder):
         raise DocumentUnreadable("is not a folder", at=folder, hint="name the folder of the golden cases")
     if not os.path.lexists(os.path.join(folder, _SURFACE)):
         return None
-    path = file_in(folder, _SURFACE)
+    path = path_in_folder(folder, _SURFACE)
     try:
-        adapters = msgspec.convert(author_file(path).value, type=tuple[ExposedAdapter, ...])
+        adapters = msgspec.convert(read_author_file(path).value, type=tuple[ExposedAdapter, ...])
     except msgspec.ValidationError as error:
         raise DescriptionInvalid(
             str(error), at=path, hint='write [{"adapter_id": "...", "capabilities": ["..."]}], a tool manifest'

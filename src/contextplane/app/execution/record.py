@@ -1,4 +1,4 @@
-"""Recording the runs of one's own agent loop into the store that we are in.
+"""Records the runs of an agent loop into the current store.
 
 with Recorder(model="model-x", system_prompt="You are careful.") as run:
     run.prompt("user", "Refund order 881")
@@ -6,7 +6,7 @@ with Recorder(model="model-x", system_prompt="You are careful.") as run:
     run.output("report.md", "# Refunded")
 print(run.reference)
 
-Recordings in the care of a store: what a check, and whoever collects, compares of them.
+`recording_comparison` is what `fsck` and `gc` check of recordings.
 """
 
 import os
@@ -18,23 +18,23 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from contextplane.adapters.files.workspace import FileSources
 from contextplane.adapters.system import SystemIds
-from contextplane.app.execution.pack import register_within
-from contextplane.app.platform import Platform, opened
+from contextplane.app.execution.pack import register_in_transaction
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings, from_environment
-from contextplane.audit.load import load
+from contextplane.audit.load import load_pack
 from contextplane.model.execution.manifest import Environment, Model
 from contextplane.model.ids import Digest, ExecutionRef, RecordingId
 from contextplane.model.json.canonical import Json
 from contextplane.model.problems import Problem
 from contextplane.model.reference import FORMS, ExecutionPrefix, InvalidReference, Reference, parse_reference
 from contextplane.ports.catalog import View
-from contextplane.record.events import Given, RecordingRefused
-from contextplane.record.journal import Desk, RecordingFinished
-from contextplane.record.recorder import Recording, unkept
-from contextplane.store.damage import Comparison, Finding
+from contextplane.record.events import ContentLike, RecordingRefused
+from contextplane.record.journal import RecordingContext, RecordingFinished
+from contextplane.record.recorder import Recording, find_unrooted
+from contextplane.store.damage import Comparison, FsckFinding
 from contextplane.store.find import find_execution_pack
 
-__all__ = ["Recorder", "desk_of", "recording_comparison"]
+__all__ = ["Recorder", "recording_comparison", "recording_context"]
 
 T = TypeVar("T")
 _HINT = "write ctx://<hash> or its first digits; 'ctx log' lists them"
@@ -43,53 +43,55 @@ _HINT = "write ctx://<hash> or its first digits; 'ctx log' lists them"
 class Recorder:
     """Begins a recording when its block is entered, and makes it an execution pack when the block is left.
 
-    Whatever `run` was told is durable when the call returns. When the block is left by an exception, or the process
-    dies, `Recorder.resume` goes on with it and `ctx finalize` makes a pack of what there is.
+    Each call of `run` is durable when it returns. When the block is left by an exception, or the process dies,
+    `Recorder.resume` continues the recording and `ctx finalize` makes a pack of what was recorded so far.
 
     A content is text, bytes, a `Path` of a regular file outside the store (streamed) or an iterable of chunks of bytes.
     `parent` names the execution pack that the run is a fork of.
     """
 
-    def __init__(  # noqa: PLR0913  what a run begins with
+    def __init__(  # noqa: PLR0913  all that a run begins with
         self,
         *,
         model: str,
-        system_prompt: Given,
+        system_prompt: ContentLike,
         parameters: Mapping[str, Json] | None = None,
         tool_versions: Mapping[str, str] | None = None,
         parent: str | None = None,
         settings: Settings | None = None,
     ) -> None:
-        def begun(platform: Platform) -> Recording:
+        def begin(platform: Platform) -> Recording:
             return Recording.begin(
-                desk_of(platform),
+                recording_context(platform),
                 RecordingId(f"rec_{SystemIds().token()}"),
-                model=Model(identifier=model, parameters=_plain(parameters)),
+                model=Model(identifier=model, parameters=_as_dict(parameters)),
                 system_prompt=system_prompt,
                 environment=Environment(
                     os=os.uname().sysname.lower(),
                     runtime=f"python{machine.python_version()}",
-                    tool_versions=_plain(tool_versions),
+                    tool_versions=_as_dict(tool_versions),
                 ),
-                parent=_known(parent, platform) if parent is not None else None,
+                parent=_parent_digest(parent, platform) if parent is not None else None,
             )
 
-        self._begun = begun
+        self._begin = begin
         self._settings = settings
         self._open = ExitStack()
 
     @staticmethod
     def resume(recording_id: str, *, settings: Settings | None = None) -> AbstractContextManager[Recording]:
-        """Go on with a recording that was not finished: `with Recorder.resume("rec_...") as run`."""
-        return _in_store(lambda setting: Recording.resume(desk_of(setting), RecordingId.parse(recording_id)), settings)
+        """Continue a recording that was not finished: `with Recorder.resume("rec_...") as run`."""
+        return _open_recording(
+            lambda platform: Recording.resume(recording_context(platform), RecordingId.parse(recording_id)), settings
+        )
 
-    if not TYPE_CHECKING:  # a checker of types knows by itself that there is nothing else
+    if not TYPE_CHECKING:  # a type checker reports a wrong attribute by itself
 
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(f"a Recorder has no {name!r}: use it as 'with Recorder(...) as run', then run.{name}")
 
     def __enter__(self) -> Recording:
-        return self._open.enter_context(_in_store(self._begun, self._settings))
+        return self._open.enter_context(_open_recording(self._begin, self._settings))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -97,30 +99,30 @@ class Recorder:
         self._open.__exit__(kind, error, trace)
 
 
-def desk_of(platform: Platform) -> Desk:
-    return Desk(
+def recording_context(platform: Platform) -> RecordingContext:
+    return RecordingContext(
         objects=platform.objects,
         catalog=platform.catalog,
         clock=platform.clock,
-        sources=FileSources(os.sep, apart=platform.home.path),
-        register=lambda tx, digest, raw: register_within(platform, tx, digest, raw),
+        sources=FileSources(os.sep, excluded_store=platform.home.path),
+        register=lambda tx, digest, raw: register_in_transaction(platform, tx, digest, raw),
     )
 
 
 @contextmanager
-def _in_store(start: Callable[[Platform], Recording], settings: Settings | None) -> Iterator[Recording]:
-    with opened(settings or from_environment()) as platform:
+def _open_recording(start: Callable[[Platform], Recording], settings: Settings | None) -> Iterator[Recording]:
+    with open_platform(settings or from_environment()) as platform:
         recording = start(platform)
         try:
             with recording:
                 yield recording
         except BaseException as error:
-            error.add_note(_where(recording, error))
+            error.add_note(_recording_note(recording, error))
             raise
 
 
-def _where(recording: Recording, error: BaseException) -> str:
-    """Where what was recorded is, for whoever reads the traceback."""
+def _recording_note(recording: Recording, error: BaseException) -> str:
+    """Return the note for the traceback that says where the recording is."""
     if recording.reference is not None:
         return f"the recording {recording.id} is finished: {recording.reference}"
     if isinstance(error, RecordingFinished):
@@ -128,37 +130,38 @@ def _where(recording: Recording, error: BaseException) -> str:
     return f"recorded so far: {recording.id}; 'ctx finalize {recording.id}' makes a pack of it"
 
 
-def _known(text: str, platform: Platform) -> Digest:
-    """The registered pack that `text` names, whole."""
-    reference = _read(text)
-    named = ExecutionRef(reference.named) if isinstance(reference.named, Digest) else reference.named
+def _parent_digest(text: str, platform: Platform) -> Digest:
+    """Return the registered pack that `text` names, verified by loading its manifest."""
+    reference = _parse_parent(text)
+    named = ExecutionRef(reference.target) if isinstance(reference.target, Digest) else reference.target
     if reference.selector or not isinstance(named, ExecutionRef | ExecutionPrefix):
         raise RecordingRefused((Problem(at="/parent", message=f"names no execution pack: {text[:80]!r}"),))
-    return load(find_execution_pack(platform.catalog, named), platform.objects).digest
+    return load_pack(find_execution_pack(platform.catalog, named), platform.objects).digest
 
 
-def _read(text: str) -> Reference:
+def _parse_parent(text: str) -> Reference:
     try:
         return parse_reference(text)
     except InvalidReference as error:
-        error.hint = _HINT if error.hint == FORMS else error.hint  # of all that there is, only runs are parents
+        error.hint = _HINT if error.hint == FORMS else error.hint  # only execution packs can be parents
         raise
 
 
-def _plain(value: Mapping[str, T] | None) -> dict[str, T] | None:
-    """A dictionary; what is no mapping stays what it is, and is refused with its place."""
+def _as_dict(value: Mapping[str, T] | None) -> dict[str, T] | None:
+    """Convert a mapping to a dict. Anything else stays as it is, and is refused with its place later."""
     return dict(value) if isinstance(value, Mapping) else value
 
 
 def recording_comparison(platform: Platform) -> Comparison:
-    """Every recording that is no pack yet can be read, and what it needs is kept."""
-    desk = desk_of(platform)
+    """Compare: every unfinished recording can be read, and its objects are kept from collection."""
+    context = recording_context(platform)
 
-    def compared(view: View) -> Iterator[Finding]:
-        for one in unkept(desk, view):
-            if one.lost is None:
-                yield Finding(state="corrupt", what=one.stream, why=one.problem)
+    def compare(view: View) -> Iterator[FsckFinding]:
+        for recording in find_unrooted(context, view):
+            if recording.lost is None:
+                yield FsckFinding(state="corrupt", what=recording.stream, why=recording.problem)
             else:
-                yield Finding(state="index", what=one.stream, why=f"it needs {one.lost}, and nothing keeps that")
+                why = f"it needs {recording.lost}, and nothing keeps that"
+                yield FsckFinding(state="index", what=recording.stream, why=why)
 
-    return compared
+    return compare

@@ -1,26 +1,33 @@
-"""Replaying: a pack of the store, its tools in their confines, and what is around us now."""
+"""Replays a pack of the store: calls its tools again, confined, or reads its recorded outputs back."""
 
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from contextplane.adapters.tools.process import Confines, ProcessTools
+from contextplane.adapters.tools.process import ProcessTools, SandboxOptions
 from contextplane.app.platform import Platform
-from contextplane.app.settings import passed_on
+from contextplane.app.settings import tool_environment
 from contextplane.audit.load import LoadedPack
-from contextplane.audit.replay import Drift, Replayed, changed_inputs, changed_surroundings, replay, replay_recorded
+from contextplane.audit.replay import (
+    ReplayedPart,
+    RunDrift,
+    find_environment_drift,
+    find_input_drift,
+    replay,
+    replay_recorded,
+)
 from contextplane.model.execution.manifest import Environment
 from contextplane.model.value import Value
 from contextplane.ports.tools import Confinement
 
-__all__ = ["Limits", "Replay", "replaying", "replaying_recorded"]
+__all__ = ["Replay", "ReplayLimits", "open_recorded_replay", "open_replay"]
 
 
-class Limits(Value, frozen=True):
-    """What the tools of a replay may reach. Without a root it is the folder that holds the store.
+class ReplayLimits(Value, frozen=True):
+    """What the tools of a replay may reach. The default of `root` is the folder that holds the store.
 
-    `trusting`: code of others is called also where no kernel holds it.
+    `trusting`: foreign code is called also where the kernel cannot confine it.
     """
 
     root: str | None = None
@@ -31,42 +38,45 @@ class Limits(Value, frozen=True):
 
 
 class Replay(Value, frozen=True):
-    """A replay that runs as its parts are asked for, and what has changed around the run.
+    """A replay that runs as its parts are iterated, and the drift of environment and inputs since the run.
 
-    `confinement` tells who held the tools that were called so far; None when there was none.
+    `confinement` returns how the tools called so far were confined; None if none was called.
     """
 
-    parts: Iterator[Replayed]
-    drift: tuple[Drift, ...]
+    parts: Iterator[ReplayedPart]
+    drift: tuple[RunDrift, ...]
     confinement: Callable[[], Confinement | None] = lambda: None
 
 
 @contextmanager
-def replaying(platform: Platform, pack: LoadedPack, limits: Limits) -> Iterator[Replay]:
-    """Call the tools of a pack again. They end with the block."""
+def open_replay(platform: Platform, pack: LoadedPack, limits: ReplayLimits) -> Iterator[Replay]:
+    """Call the tools of a pack again. Their processes end with the block."""
     root = os.path.dirname(os.path.abspath(platform.home.path)) if limits.root is None else limits.root
-    confines = Confines(
+    confines = SandboxOptions(
         root=root,
         store=platform.home.path,
         hosts=limits.hosts,
         modules=limits.modules,
         seconds=limits.seconds,
-        environment=passed_on(),
+        environment=tool_environment(),
         trusting=limits.trusting,
     )
     with ProcessTools(confines) as tools:
-        drift = (*changed_surroundings(pack, tools, _here()), *changed_inputs(pack, platform.objects))
+        drift = (
+            *find_environment_drift(pack, tools, _current_environment()),
+            *find_input_drift(pack, platform.objects),
+        )
         parts = replay(pack, platform.objects, tools)
         yield Replay(parts=parts, drift=drift, confinement=lambda: tools.confinement)
 
 
 @contextmanager
-def replaying_recorded(platform: Platform, pack: LoadedPack) -> Iterator[Replay]:
-    """Read the outputs of a pack back. What is around us does not matter to that."""
-    drift = tuple(changed_inputs(pack, platform.objects))
+def open_recorded_replay(platform: Platform, pack: LoadedPack) -> Iterator[Replay]:
+    """Read the recorded outputs of a pack back. The current environment does not matter here."""
+    drift = tuple(find_input_drift(pack, platform.objects))
     yield Replay(parts=replay_recorded(pack, platform.objects), drift=drift)
 
 
-def _here() -> Environment:
+def _current_environment() -> Environment:
     version = ".".join(map(str, sys.version_info[:3]))
     return Environment(os=sys.platform, runtime=f"python{version}")

@@ -1,4 +1,4 @@
-"""Writing sidecars: beside each output of a run that lies in the workspace, the file that says which run it is from."""
+"""Writes sidecars: beside each output of a run in the workspace, a file that names the run."""
 
 import hashlib
 import os
@@ -7,10 +7,10 @@ from typing import ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from contextplane.adapters.files.disk import Disk, storage_errors, write_whole
+from contextplane.adapters.files.disk import Disk, storage_errors, write_atomically
 from contextplane.adapters.files.workspace import FileSources
-from contextplane.app.execution.pack import Packed
-from contextplane.app.execution.verify import claimed_pack, sidecar_at
+from contextplane.app.execution.pack import PackResult
+from contextplane.app.execution.verify import claimed_pack, read_sidecar_at
 from contextplane.app.platform import Platform
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.execution.sidecar import SUFFIX, Sidecar, SidecarInvalid, sidecar_bytes, sidecar_of
@@ -20,8 +20,8 @@ from contextplane.model.value import Value
 
 __all__ = ["SidecarNotWritten", "WrittenSidecars", "write_sidecars"]
 
-_OURS = frozenset({"context_pack", "output", "inputs", "tools"})
-"""What a run says in a sidecar; all else somebody added."""
+_OWN_KEYS = frozenset({"context_pack", "output", "inputs", "tools"})
+"""The members of a sidecar that a run writes; all others were added by people."""
 
 _REMOVE = "move that file away, then pack again"
 
@@ -34,11 +34,12 @@ class SidecarNotWritten(ContextPlaneError):
 
 
 class WrittenSidecars(Value, frozen=True):
-    """`written`: the sidecars of this pack, `replaced`: those among them that were of another run before.
+    """The sidecars of a pack that were written, and those that were not.
 
-    `absent`: outputs whose file does not lie there. `unwritten`: sidecars of files that lie there, which were not
-    written, whatever the reason; `failed` has one error for each, and the others are there all the same. `kept`: those
-    among them in whose place there is a file, which was left as it is.
+    - `written`: the sidecars of this pack. `replaced`: those that belonged to another run before.
+    - `absent`: outputs whose file is not in the workspace.
+    - `unwritten`: sidecars that could not be written although their file is there; `failed` has one error for each.
+    - `kept`: the unwritten ones in whose place there is a file, which was left as it is.
     """
 
     written: tuple[str, ...] = ()
@@ -49,15 +50,15 @@ class WrittenSidecars(Value, frozen=True):
     failed: tuple[SidecarNotWritten, ...] = ()
 
 
-def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSidecars:
-    """Write `<file>.ctx.json` beside every output of a pack whose file exists below `folder`, links resolved.
+def write_sidecars(platform: Platform, packed: PackResult, folder: str) -> WrittenSidecars:
+    """Write `<file>.ctx.json` beside every output of a pack that is below `folder`, links resolved.
 
-    A sidecar tells which run a file is the output of: it is written where the file has the bytes that this run put
-    out, also in the place of one that is of another run. What people added to a sidecar of the same run stays; one of
-    another run in which they did is left, and so is whatever is no sidecar.
+    A sidecar is written if the file has the bytes of this run's output; it replaces the sidecar of another run. What
+    people added to a sidecar of the same run stays. A sidecar of another run with additions is left as it is, and so is
+    a file that is no sidecar.
     """
-    places = {output.name: _place(platform, folder, output.name) for output in packed.manifest.outputs}
-    writing = _Writing(platform, packed, outputs=frozenset(place for place in places.values() if place))
+    places = {output.name: _output_path(platform, folder, output.name) for output in packed.manifest.outputs}
+    writing = _SidecarWriter(platform, packed, outputs=frozenset(place for place in places.values() if place))
     for name, place in sorted(places.items()):
         if place is None:
             writing.absent.append(name)
@@ -73,10 +74,10 @@ def write_sidecars(platform: Platform, packed: Packed, folder: str) -> WrittenSi
     )
 
 
-class _Writing:
-    """Writes one after another, and notes what came of each."""
+class _SidecarWriter:
+    """Writes the sidecars of one pack, and collects the result of each."""
 
-    def __init__(self, platform: Platform, packed: Packed, *, outputs: frozenset[str]) -> None:
+    def __init__(self, platform: Platform, packed: PackResult, *, outputs: frozenset[str]) -> None:
         self._platform = platform
         self._outputs = outputs
         self._digest = packed.digest
@@ -90,7 +91,7 @@ class _Writing:
         self.failed: list[SidecarNotWritten] = []
 
     def write(self, name: str, place: str) -> None:
-        """Write the sidecar of the output that lies at `place`, or note why not."""
+        """Write the sidecar of the output at `place`, or collect the error."""
         path = place + SUFFIX
         try:
             if (name, str(_digest_of(place))) not in self._expected:
@@ -98,7 +99,7 @@ class _Writing:
             before = self._before(path)
             with storage_errors(path):
                 data = sidecar_bytes(replace(self._fresh, output=name), before.added)
-                write_whole(path, data, staging=os.path.dirname(path), disk=Disk())
+                write_atomically(path, data, staging=os.path.dirname(path), disk=Disk())
         except SidecarNotWritten as error:
             self._note(error, path)
         except SidecarInvalid as error:
@@ -111,10 +112,10 @@ class _Writing:
             if before.is_there and before.pack != self._digest:
                 self.replaced.append(path)
 
-    def _before(self, path: str) -> "_Before":
+    def _before(self, path: str) -> "_ExistingSidecar":
         if path in self._outputs:
             raise SidecarInvalid("is itself an output of this run", hint="give one of the two outputs another name")
-        before = _Before.at(path, self._platform)
+        before = _ExistingSidecar.at(path, self._platform)
         if before.added and before.pack != self._digest:
             raise SidecarInvalid(
                 f"is of another run, and somebody added {', '.join(sorted(before.added))}",
@@ -140,31 +141,33 @@ class _Writing:
             self.kept.append(path)
 
 
-class _Before(Value, frozen=True):
-    """What stands in the place of a sidecar. `pack`: the run it is of, None when that is not in this store."""
+class _ExistingSidecar(Value, frozen=True):
+    """The file in the place of a sidecar. `pack`: the run it names; None if that is not in this store."""
 
     is_there: bool = False
     pack: Digest | None = None
     added: dict[str, object] = msgspec.field(default_factory=dict)
 
     @classmethod
-    def at(cls, path: str, platform: Platform) -> "_Before":
-        """`SidecarInvalid` when it is none: then it is not ours to replace."""
+    def at(cls, path: str, platform: Platform) -> "_ExistingSidecar":
+        """Read it. `SidecarInvalid` if it is no sidecar: then it must not be replaced."""
         if os.path.islink(path):
             raise SidecarInvalid("is a link", hint=_REMOVE)
         try:
-            sidecar = sidecar_at(path)
+            sidecar = read_sidecar_at(path)
         except SidecarInvalid as error:
             raise SidecarInvalid("is no sidecar", hint=_REMOVE) from error
         if sidecar is None:
             return cls()
         with storage_errors(path, reading=True), open(path, "rb") as file:
             value = msgspec.json.decode(file.read(), type=dict[str, object])
-        added = {key: one for key, one in value.items() if key not in _OURS and one is not None and one != ""}
-        return cls(is_there=True, pack=_claimed(sidecar, platform), added=added)
+        added = {
+            key: member for key, member in value.items() if key not in _OWN_KEYS and member is not None and member != ""
+        }
+        return cls(is_there=True, pack=_claimed_digest(sidecar, platform), added=added)
 
 
-def _claimed(sidecar: Sidecar, platform: Platform) -> Digest | None:
+def _claimed_digest(sidecar: Sidecar, platform: Platform) -> Digest | None:
     try:
         return claimed_pack(sidecar, platform)
     except (SidecarInvalid, InvalidReference) as error:
@@ -180,18 +183,18 @@ def _digest_of(path: str) -> Digest:
     return Digest(running.hexdigest())
 
 
-def _place(platform: Platform, folder: str, name: str) -> str | None:
-    """Where the file of this output lies; None when it is not there, or not below the folder."""
+def _output_path(platform: Platform, folder: str, name: str) -> str | None:
+    """Return the path of the file of this output; None if it is missing, or not below the folder."""
     if not name or "\0" in name:
         return None
     root = os.path.realpath(folder)
-    given = os.path.join(root, name)
-    place = os.path.join(os.path.realpath(os.path.dirname(given)), os.path.basename(given))
+    path = os.path.join(root, name)
+    place = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     real = os.path.realpath(place)
     store = os.path.realpath(platform.home.path)
-    inside = all(_below(root, one) and not _below(store, one) for one in (place, real))
+    inside = all(_is_below(root, path) and not _is_below(store, path) for path in (place, real))
     return place if inside and os.path.isfile(real) else None
 
 
-def _below(root: str, path: str) -> bool:
+def _is_below(root: str, path: str) -> bool:
     return path.startswith(root.rstrip(os.sep) + os.sep)

@@ -1,114 +1,117 @@
-"""Verifying a file by the sidecar beside it: which run it says made it, and whether the bytes are those of that run."""
+"""Verifies a file by its sidecar: whether its bytes are an output of the run that the sidecar names."""
 
 import hashlib
 import os
 
 from msgspec.structs import replace
 
-from contextplane.adapters.files.disk import chunks_of
+from contextplane.adapters.files.disk import read_chunks
 from contextplane.adapters.files.workspace import FileSources
 from contextplane.app.platform import Platform
-from contextplane.audit.load import LoadedPack, load
-from contextplane.audit.verify import Answer, Expected, expected_of
+from contextplane.audit.load import LoadedPack, load_pack
+from contextplane.audit.verify import Answer, ExpectedOutput, expected_output
 from contextplane.errors import ContextPlaneError
-from contextplane.model.execution.sidecar import SIDECAR_MOST, SUFFIX, Sidecar, SidecarInvalid, read_sidecar
+from contextplane.model.execution.sidecar import MAX_SIDECAR_BYTES, SUFFIX, Sidecar, SidecarInvalid, read_sidecar
 from contextplane.model.ids import Digest, ExecutionRef
 from contextplane.model.reference import ExecutionPrefix, parse_reference
 from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound
 from contextplane.store.find import ExecutionPackNotFound, find_execution_pack
 
-__all__ = ["ArtifactVerdict", "claimed_pack", "sidecar_at", "verify_artifact"]
+__all__ = ["ArtifactVerdict", "claimed_pack", "read_sidecar_at", "verify_artifact"]
 
 _ANYWHERE = FileSources(os.sep)
 _SHOWN = 80
 
 
 class ArtifactVerdict(Value, frozen=True):
-    """What checking a file showed. `why` is said of every answer but `verified`; what is None was not come to."""
+    """The result of verifying a file. `why` explains every answer but `verified`.
+
+    A field is None if the check ended before it was known.
+    """
 
     answer: Answer
     why: str = ""
     sidecar: Sidecar | None = None
     pack: LoadedPack | None = None
-    expected: Expected | None = None
+    expected: ExpectedOutput | None = None
     actual: Digest | None = None
 
 
 def verify_artifact(platform: Platform, path: str) -> ArtifactVerdict:
     """Check a file against the run that its sidecar names.
 
-    A file that is not there, or not a regular one, is an error and no answer; so is a manifest that was tampered with.
+    A file that is missing or not regular is an error, not an answer. So is a manifest that was tampered with.
     """
     fd = _ANYWHERE.open(os.path.abspath(path))
     try:
-        artifact_verdict = _claim(platform, path)
-        if artifact_verdict.expected is None:
-            return artifact_verdict
+        verdict = _check_claim(platform, path)
+        if verdict.expected is None:
+            return verdict
         running = hashlib.sha256()
-        for chunk in chunks_of(fd):
+        for chunk in read_chunks(fd):
             running.update(chunk)
     finally:
         os.close(fd)
     actual = Digest(running.hexdigest())
-    if actual == artifact_verdict.expected.digest:
-        return replace(artifact_verdict, answer="verified", actual=actual)
+    if actual == verdict.expected.digest:
+        return replace(verdict, answer="verified", actual=actual)
     return replace(
-        artifact_verdict,
+        verdict,
         answer="modified",
-        why=f"expected {artifact_verdict.expected.digest}, actual {actual}",
+        why=f"expected {verdict.expected.digest}, actual {actual}",
         actual=actual,
     )
 
 
-def _claim(platform: Platform, path: str) -> ArtifactVerdict:
-    """Everything but the bytes: what they should be, or the answer when that cannot be told."""
+def _check_claim(platform: Platform, path: str) -> ArtifactVerdict:
+    """Check all but the bytes: return the expected digest, or the answer if there is none."""
     try:
-        sidecar = sidecar_at(path + SUFFIX)
+        sidecar = read_sidecar_at(path + SUFFIX)
     except ContextPlaneError as error:
         return ArtifactVerdict(answer="unchecked", why=f"its sidecar is of no use: {error.message}")
     if sidecar is None:
         return ArtifactVerdict(answer="unknown", why=f"it has no sidecar {os.path.basename(path)}{SUFFIX}")
-    artifact_verdict = ArtifactVerdict(answer="unchecked", sidecar=sidecar)
+    verdict = ArtifactVerdict(answer="unchecked", sidecar=sidecar)
     try:
-        pack = load(claimed_pack(sidecar, platform), platform.objects)
+        pack = load_pack(claimed_pack(sidecar, platform), platform.objects)
     except ObjectCorrupt:
         raise
     except (ExecutionPackNotFound, ObjectNotFound) as error:
         registered = isinstance(error, ObjectNotFound)
         absent = f"its pack is not in this store: {sidecar.context_pack[:_SHOWN]}"
-        return replace(artifact_verdict, answer="unknown", why=f"{error.at}: {error.message}" if registered else absent)
+        return replace(verdict, answer="unknown", why=f"{error.at}: {error.message}" if registered else absent)
     except ContextPlaneError as error:
-        return replace(artifact_verdict, why=f"its pack cannot be told or read: {error.message}")
-    expected = expected_of(pack.manifest, _in_workspace(platform, path), sidecar.output)
+        return replace(verdict, why=f"its pack cannot be told or read: {error.message}")
+    expected = expected_output(pack.manifest, _workspace_path(platform, path), sidecar.output)
     if isinstance(expected, str):
-        return replace(artifact_verdict, pack=pack, why=expected)
-    return replace(artifact_verdict, pack=pack, expected=expected)
+        return replace(verdict, pack=pack, why=expected)
+    return replace(verdict, pack=pack, expected=expected)
 
 
-def sidecar_at(path: str) -> Sidecar | None:
-    """The sidecar that lies at `path`, None when nothing does."""
+def read_sidecar_at(path: str) -> Sidecar | None:
+    """Read the sidecar at `path`; None if there is no file."""
     if not os.path.lexists(path):
         return None
     data = bytearray()
     for chunk in _ANYWHERE.chunks(os.path.abspath(path)):
         data += chunk
-        if len(data) > SIDECAR_MOST:
+        if len(data) > MAX_SIDECAR_BYTES:
             raise SidecarInvalid("larger than any sidecar", at=path)
     return read_sidecar(bytes(data))
 
 
 def claimed_pack(sidecar: Sidecar, platform: Platform) -> Digest:
-    """The registered pack that a sidecar names, in whichever form."""
+    """Return the registered pack that a sidecar names, in any form of reference."""
     reference = parse_reference(sidecar.context_pack)
-    named = ExecutionRef(reference.named) if isinstance(reference.named, Digest) else reference.named
+    named = ExecutionRef(reference.target) if isinstance(reference.target, Digest) else reference.target
     if reference.selector or not isinstance(named, ExecutionRef | ExecutionPrefix):
         raise SidecarInvalid(f"names no execution pack: {sidecar.context_pack[:_SHOWN]!r}")
     return find_execution_pack(platform.catalog, named)
 
 
-def _in_workspace(platform: Platform, path: str) -> str:
-    """Where a file lies, seen from the folder that the store is in; links on the way to it are resolved."""
+def _workspace_path(platform: Platform, path: str) -> str:
+    """Return the path of a file relative to the folder of the store, with links to its folder resolved."""
     folder, base = os.path.split(os.path.abspath(path))
     root = os.path.dirname(os.path.realpath(platform.home.path))
     return os.path.relpath(os.path.join(os.path.realpath(folder), base), root)

@@ -1,35 +1,35 @@
-"""Comparing two context packs: in files that authors have, or versions of the registry."""
+"""Compares two context packs: files of authors, or versions of the registry."""
 
-from contextplane.app.packs.files import NotAContextPack, official_number
+from contextplane.app.packs.files import official_number
 from contextplane.authoring.gates.schema import typed_or_problems
-from contextplane.authoring.gates.table import Report, judged
-from contextplane.authoring.source_file import Authored
-from contextplane.authoring.version_class import Comparison, Side, comparison
+from contextplane.authoring.gates.table import Report, judge_pack
+from contextplane.authoring.source_file import NamedFile, NotAContextPack
+from contextplane.authoring.version_class import ComparedPack, Comparison, compare_versions
 from contextplane.model.context_pack import ContextPack
 
-__all__ = ["compared_with", "packs_compared"]
+__all__ = ["compare_pack_files", "compare_with_previous"]
 
 
-def packs_compared(before: Authored, after: Authored) -> Comparison:
-    """What changed from one pack to the other."""
-    sides = _side(before), _side(after)
-    return comparison(*sides, judged(after.file.value, identify=official_number))
+def compare_pack_files(before: NamedFile, after: NamedFile) -> Comparison:
+    """Compare two packs: what changed, and which version class that needs."""
+    sides = _pack_side(before), _pack_side(after)
+    return compare_versions(*sides, judge_pack(after.file.value, identify=official_number))
 
 
-def compared_with(old: Authored, new: Authored, report: Report) -> Comparison | None:
-    """The same where the newer one was judged already; None where its form is wrong."""
-    before = _side(old)
-    return None if report.not_run else comparison(before, _side(new), report)
+def compare_with_previous(old: NamedFile, new: NamedFile, report: Report) -> Comparison | None:
+    """Compare a pack that was linted already with the version before; None if its form is wrong."""
+    before = _pack_side(old)
+    return None if report.not_run else compare_versions(before, _pack_side(new), report)
 
 
-def _side(found: Authored) -> Side:
-    """The pack in a file. One that has not the form of a pack is refused, with the first of what is wrong with it."""
-    value = found.file.value
+def _pack_side(source: NamedFile) -> ComparedPack:
+    """Read the pack in a file for a comparison. Refused, with the first problem, if its form is wrong."""
+    value = source.file.value
     typed = typed_or_problems(value, ContextPack)
     if isinstance(typed, ContextPack):
-        return Side(value=value, pack=typed)
+        return ComparedPack(value=value, pack=typed)
     raise NotAContextPack(
         f"not a context pack: {typed[0].cause}",
-        at=found.where(typed[0].at),
-        hint=f"'ctx lint {found.path}' lists everything that is wrong with its form",
+        at=source.where(typed[0].at),
+        hint=f"'ctx lint {source.path}' lists everything that is wrong with its form",
     )

@@ -1,62 +1,44 @@
-"""The files that authors have: packs, overlays, descriptions of environments. Each knows its name and its places.
+"""Reads the files of authors: packs, overlays, descriptions of environments, compile cases.
 
-A new context pack to begin from, the smallest one that does useful work, and a request to compile it with.
-
-Who knows official numbers: the library that does is loaded when a text may be one.
+What is read knows its path, and the line and column of each of its parts.
 """
 
 import os
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 
-from contextplane.app.documents import document
-from contextplane.authoring.environment import Surroundings
+from contextplane.app.documents import open_document
+from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates.schema import typed_or_problems
 from contextplane.authoring.source_file import (
-    LARGEST,
-    Authored,
+    MAX_BYTES,
     AuthorFile,
     AuthorFileTooLarge,
+    NamedFile,
     OverlayFile,
     read_json_file,
+    require_pack,
 )
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import Overlay
 from contextplane.model.json.parse import parse
 
-if TYPE_CHECKING:
-    from contextplane.model.artifact import ArtifactKind
-
 __all__ = [
-    "LARGEST_CASE",
+    "MAX_CASE_BYTES",
     "DescriptionInvalid",
-    "NotAContextPack",
-    "as_pack",
-    "author_file",
-    "authored",
-    "case_from",
     "is_yaml",
-    "kind_of",
     "official_number",
-    "overlay_from",
-    "pack_from",
-    "surroundings_from",
+    "read_author_file",
+    "read_case_file",
+    "read_environment_file",
+    "read_overlay_file",
+    "read_pack_file",
+    "read_source_file",
 ]
 
-_KINDS: dict[str, "ArtifactKind"] = {"overlay_id": "overlay", "catalog_id": "decision_catalog"}
-"""The member that tells what kind of artifact a document is; a pack is whatever has none of them."""
-
-_OTHER_KINDS = (
-    ("overlay_id", "it is an overlay", "'ctx lint PACK --overlay FILE' judges it together with its pack"),
-    ("catalog_id", "it is a decision catalog", "'ctx lint FILE' judges it for itself"),
-    ("approval_ceiling", "it describes an environment", "'ctx lint PACK --environment FILE' judges a pack by it"),
-    *(
-        (name, "it looks like the log of a run", "'ctx pack' makes an execution pack of a log")
-        for name in ("model", "system_prompt", "prompts", "steps", "outputs")
-    ),
-)
-"""What a file holds that has a member of this name, and what is done with such a file."""
+MAX_CASE_BYTES = 64 << 20
+"""The limit of a compile case, whose evidence may be large."""
 
 _YAML = (".yaml", ".yml")
 D = TypeVar("D", bound=msgspec.Struct)
@@ -69,48 +51,42 @@ class DescriptionInvalid(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-class NotAContextPack(ContextPlaneError):
-    """A file that holds something else, or that has not the form of a context pack, where one is asked for."""
-
-    code: ClassVar[str] = "not_a_context_pack"
-    family: ClassVar[Family] = "refused"
+def read_source_file(path: str) -> NamedFile:
+    return NamedFile(path=path, file=read_author_file(path))
 
 
-def authored(path: str) -> Authored:
-    return Authored(path=path, file=author_file(path))
+def read_pack_file(path: str) -> NamedFile:
+    return require_pack(read_source_file(path))
 
 
-def kind_of(found: Authored) -> "ArtifactKind":
-    """What kind of artifact a file holds, told by the member that names it."""
-    members = found.file.value if isinstance(found.file.value, dict) else {}
-    kinds = [kind for name, kind in _KINDS.items() if name in members and "pack_meta" not in members]
-    return kinds[0] if kinds else "context_pack"
-
-
-def pack_from(path: str) -> Authored:
-    return as_pack(authored(path))
-
-
-def as_pack(found: Authored) -> Authored:
-    """The same file, if it may be a context pack. One that plainly holds something else is refused."""
-    members = found.file.value if isinstance(found.file.value, dict) else {}
-    for name, what, hint in _OTHER_KINDS:
-        if name in members and "pack_meta" not in members:
-            raise NotAContextPack(f"{what}, not a context pack", at=found.path, hint=hint)
-    return found
+def read_case_file(path: str) -> NamedFile:
+    """Read a compile case: YAML by its extension, JSON otherwise; `-` is standard input, JSON."""
+    if is_yaml(path):
+        return NamedFile(path=path, file=read_author_file(path))
+    with open_document(path, piped=False) as data:
+        if len(data) > MAX_CASE_BYTES:
+            raise AuthorFileTooLarge(
+                f"has {len(data)} bytes, more than {MAX_CASE_BYTES}", at=path, hint="give less evidence at once"
+            )
+        whole = bytes(data)
+    try:
+        parsed = parse(whole)
+    except ContextPlaneError as error:
+        raise error.under(f"{path}: " if error.at else path) from None
+    return NamedFile(path=path, file=AuthorFile(parsed.value, parsed.canonical, whole))
 
 
 def is_yaml(path: str) -> bool:
-    """Whether a file is YAML, which its extension says."""
+    """Whether a file is YAML, by its extension."""
     return os.path.splitext(path)[1].lower() in _YAML
 
 
-def author_file(path: str) -> AuthorFile:
+def read_author_file(path: str) -> AuthorFile:
     """Read a document: YAML by its extension, JSON otherwise; `-` is standard input, JSON."""
-    with document(path, piped=False) as data:
-        if len(data) > LARGEST:
+    with open_document(path, piped=False) as data:
+        if len(data) > MAX_BYTES:
             raise AuthorFileTooLarge(
-                f"has {len(data)} bytes, more than {LARGEST}", at=path, hint="keep records outside"
+                f"has {len(data)} bytes, more than {MAX_BYTES}", at=path, hint="keep records outside"
             )
         whole = bytes(data)
     try:
@@ -123,29 +99,29 @@ def author_file(path: str) -> AuthorFile:
         raise error.under(f"{path}: " if error.at else path) from None
 
 
-def overlay_from(path: str) -> OverlayFile:
-    source = authored(path)
-    return OverlayFile(path=path, file=source.file, overlay=_typed(source, Overlay))
+def read_overlay_file(path: str) -> OverlayFile:
+    source = read_source_file(path)
+    return OverlayFile(path=path, file=source.file, overlay=_convert(source, Overlay))
 
 
-def surroundings_from(path: str) -> Surroundings:
-    return _typed(authored(path), Surroundings)
+def read_environment_file(path: str) -> EnvironmentDescription:
+    return _convert(read_source_file(path), EnvironmentDescription)
 
 
-def _typed(found: Authored, form: type[D]) -> D:
-    """The document of a file that is of its form. Else the first problem is told in full, and the others listed."""
-    typed = typed_or_problems(found.file.value, form)
+def _convert(source: NamedFile, form: type[D]) -> D:
+    """Convert a file to its type; refuse it with the first problem in full and the others in the details."""
+    typed = typed_or_problems(source.file.value, form)
     if isinstance(typed, form):
         return typed
     problems = list(typed) if isinstance(typed, tuple) else []
     first, more = problems[0], len(problems) - 1
     raise DescriptionInvalid(
         f"{first.at or 'the document'}: {first.cause}" + (f"; and {more} more like it" if more else ""),
-        at=found.where(first.at),
+        at=source.where(first.at),
         hint=first.cure,
         details={
             "problems": [
-                {"at": problem.at, "place": found.where(problem.at), "cause": problem.cause, "cure": problem.cure}
+                {"at": problem.at, "place": source.where(problem.at), "cause": problem.cause, "cure": problem.cure}
                 for problem in problems
             ]
         },
@@ -153,7 +129,10 @@ def _typed(found: Authored, form: type[D]) -> D:
 
 
 def official_number(text: str) -> str | None:
-    """Which official number a text is. To load the library takes longer than all gates, so nothing loads it before."""
+    """Return which kind of official number a text is; None if it is none.
+
+    The library is loaded here and not before: loading it takes longer than running all gates.
+    """
     from stdnum import iban
     from stdnum.in_ import aadhaar, pan
     from stdnum.us import ssn
@@ -161,24 +140,3 @@ def official_number(text: str) -> str | None:
     checks = ((aadhaar, "Aadhaar number"), (pan, "PAN of a taxpayer"), (ssn, "social security number"))
     kinds = [kind for module, kind in (*checks, (iban, "bank account number")) if module.is_valid(text)]
     return kinds[0] if kinds else None
-
-
-LARGEST_CASE = 64 << 20
-"""Evidence may be large; what is larger than this is not read."""
-
-
-def case_from(path: str) -> Authored:
-    """The file of a case: YAML by its extension, JSON otherwise; `-` is standard input, JSON."""
-    if is_yaml(path):
-        return Authored(path=path, file=author_file(path))
-    with document(path, piped=False) as data:
-        if len(data) > LARGEST_CASE:
-            raise AuthorFileTooLarge(
-                f"has {len(data)} bytes, more than {LARGEST_CASE}", at=path, hint="give less evidence at once"
-            )
-        whole = bytes(data)
-    try:
-        parsed = parse(whole)
-    except ContextPlaneError as error:
-        raise error.under(f"{path}: " if error.at else path) from None
-    return Authored(path=path, file=AuthorFile(parsed.value, parsed.canonical, whole))

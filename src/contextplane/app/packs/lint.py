@@ -1,38 +1,31 @@
-"""Judging a pack that an author has in a file: what is read, what is judged, and where what was found stands."""
+"""Lints a pack in an author's file: reads it with its overlays, runs the gates, places the findings."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from contextplane.app.packs.files import as_pack, authored, kind_of, official_number, overlay_from, surroundings_from
-from contextplane.authoring.environment import Surroundings
-from contextplane.authoring.finding import Finding, Law, without_secrets
-from contextplane.authoring.gates.table import Report, judged
-from contextplane.authoring.source_file import Authored, OverlayFile
-from contextplane.errors import ContextPlaneError, Family
+from contextplane.app.packs.files import official_number, read_environment_file, read_overlay_file, read_source_file
+from contextplane.authoring.environment import EnvironmentDescription
+from contextplane.authoring.gates.table import Report, judge_pack
+from contextplane.authoring.law import Finding, redact_secrets
+from contextplane.authoring.source_file import NamedFile, OverlayFile, artifact_kind, require_pack
+from contextplane.errors import ContextPlaneError
 from contextplane.model.value import Value
 
 if TYPE_CHECKING:
     from contextplane.authoring.diff.change import Change
-    from contextplane.authoring.overlay.apply import ResolvedView
+    from contextplane.authoring.overlay.resolved_view import ResolvedView
     from contextplane.authoring.positions import Place
     from contextplane.authoring.version_class import Comparison
     from contextplane.model.artifact import ArtifactKind
     from contextplane.model.json.canonical import Json
     from contextplane.registry.artifacts import Candidate
 
-__all__ = ["LawUnknown", "Linted", "PlacedChange", "PlacedFinding", "law_behind", "lint", "linted"]
-
-
-class LawUnknown(ContextPlaneError):
-    """A name that neither a gate, nor a law, nor an error has."""
-
-    code: ClassVar[str] = "law_unknown"
-    family: ClassVar[Family] = "not_found"
+__all__ = ["LintResult", "PlacedChange", "PlacedFinding", "lint", "lint_file"]
 
 
 class PlacedFinding(Value, frozen=True):
-    """A finding, the file that it is in, which may be an overlay's, and the place there."""
+    """A finding, the file that it is in (the pack's or an overlay's), and its place there."""
 
     finding: Finding
     path: str
@@ -44,22 +37,24 @@ class PlacedFinding(Value, frozen=True):
 
 
 class PlacedChange(Value, frozen=True):
-    """What an overlay changed, and the place in its file that says so."""
+    """A change that an overlay made, and the place of that change in its file."""
 
     overlay: str
     where: str
     change: "Change"
 
 
-class Linted(Value, frozen=True):
-    """What the gates say of a pack with its overlays; `applied` is what those changed, each with its origin.
+class LintResult(Value, frozen=True):
+    """The report of the gates on a pack with its overlays.
 
-    `value` is what was judged. `left_out`: the overlays were not applied, because the form of the pack is wrong.
-    `comparison` is of the pack itself with the version before, where one was given; `catalogs` are the decision
-    catalogs that it was judged together with.
+    - `value`: the document that was judged.
+    - `applied`: the changes that the overlays made, each with its origin.
+    - `left_out`: the overlays were not applied, because the form of the pack is wrong.
+    - `comparison`: of the pack itself with the version before, if one was given.
+    - `catalogs`: the decision catalogs that the pack was judged together with.
     """
 
-    pack: Authored
+    pack: NamedFile
     report: Report
     value: "Json"
     placed: tuple[PlacedFinding, ...]
@@ -70,136 +65,124 @@ class Linted(Value, frozen=True):
     catalogs: tuple[str, ...] = ()
 
 
-def lint(
+def lint_file(
     path: str,
     *,
     overlays: tuple[str, ...] = (),
     environment: str | None = None,
-    against: Authored | None = None,
+    against: NamedFile | None = None,
     catalogs: "tuple[Candidate, ...]" = (),
-) -> Linted:
-    """Judge the document in a file, with everything beside it that is given by its name.
-
-    It is a pack, or for itself an overlay or a decision catalog.
-    """
-    surroundings = surroundings_from(environment) if environment is not None else None
-    source = authored(path)
-    kind = kind_of(source)
+) -> LintResult:
+    """Lint the document in a file: a pack with the named files, or an overlay or a decision catalog alone."""
+    description = read_environment_file(environment) if environment is not None else None
+    source = read_source_file(path)
+    kind = artifact_kind(source)
     if kind != "context_pack" and not overlays and not catalogs and against is None:
-        return _judged_alone(source, kind, surroundings)
-    pack = as_pack(source)
-    return linted(pack, tuple(map(overlay_from, overlays)), surroundings, against, catalogs)
+        return _lint_alone(source, kind, description)
+    pack = require_pack(source)
+    return lint(pack, tuple(map(read_overlay_file, overlays)), description, against, catalogs)
 
 
-def _judged_alone(found: Authored, kind: "ArtifactKind", surroundings: Surroundings | None) -> Linted:
-    """What the gates say of a document that is no pack."""
+def _lint_alone(source: NamedFile, kind: "ArtifactKind", environment: EnvironmentDescription | None) -> LintResult:
+    """Run the gates over a document that is no pack."""
     from contextplane.authoring.artifacts import judge
 
-    value = found.file.value
-    report = judge(kind, value, surroundings, identify=official_number)
-    placed = tuple(_placed(finding, found, finding.at) for finding in report.findings)
-    return Linted(pack=found, report=report, value=value, placed=placed, kind=kind)
+    value = source.file.value
+    report = judge(kind, value, environment, identify=official_number)
+    placed = tuple(_place_finding(finding, source, finding.at) for finding in report.findings)
+    return LintResult(pack=source, report=report, value=value, placed=placed, kind=kind)
 
 
-def linted(
-    pack: Authored,
+def lint(
+    pack: NamedFile,
     overlays: tuple[OverlayFile, ...] = (),
-    surroundings: Surroundings | None = None,
-    before: Authored | None = None,
+    environment: EnvironmentDescription | None = None,
+    before: NamedFile | None = None,
     catalogs: "tuple[Candidate, ...]" = (),
-) -> Linted:
-    """Run every gate over the pack with its catalogs and overlays, and compare the pack itself with the version before.
+) -> LintResult:
+    """Run every gate over the pack with its catalogs and overlays, and compare it with the version before.
 
-    What is found in a part that a catalog adds is placed where the pack would have it.
+    The comparison is of the pack itself. A finding in a part that a catalog adds is placed where the pack would have
+    that part.
     """
-    value, names = _together(pack, catalogs)
-    bare = judged(value, surroundings, identify=official_number)
-    compared = None
+    value, names = _merge_catalogs(pack, catalogs)
+    bare = judge_pack(value, environment, identify=official_number)
+    comparison = None
     if before is not None:
-        from contextplane.app.packs.diff import compared_with
+        from contextplane.app.packs.diff import compare_with_previous
 
-        # What an overlay takes away does not make a pack safe: the version is that of the pack itself.
-        compared = compared_with(before, pack, bare)
+        # What an overlay removes does not make a pack safe: the version is that of the pack itself.
+        comparison = compare_with_previous(before, pack, bare)
     if not overlays or bare.not_run:
-        placed = tuple(_placed(finding, pack, finding.at) for finding in bare.findings)
-        return Linted(
+        placed = tuple(_place_finding(finding, pack, finding.at) for finding in bare.findings)
+        return LintResult(
             pack=pack,
             report=bare,
             value=value,
             placed=placed,
             left_out=bool(overlays),
-            comparison=compared,
+            comparison=comparison,
             catalogs=names,
         )
-    view, files = _resolved(value, overlays)
-    report = judged(view.value, surroundings, identify=official_number)
+    view, files = _apply_overlays(value, overlays)
+    report = judge_pack(view.value, environment, identify=official_number)
     origins = [(finding, view.origins.of(finding.at)) for finding in report.findings]
-    applied = [(files[overlay.overlay], overlay) for overlay in view.applied]
-    return Linted(
+    return LintResult(
         pack=pack,
         report=report,
         value=view.value,
-        placed=tuple(_placed(finding, files.get(origin.overlay, pack), origin.at) for finding, origin in origins),
-        applied=tuple(
-            PlacedChange(overlay=overlay.overlay, where=file.where(overlay.at), change=overlay.change)
-            for file, overlay in applied
+        placed=tuple(
+            _place_finding(finding, files.get(origin.overlay, pack), origin.at) for finding, origin in origins
         ),
-        comparison=compared,
+        applied=tuple(
+            PlacedChange(overlay=applied.overlay, where=files[applied.overlay].where(applied.at), change=applied.change)
+            for applied in view.applied
+        ),
+        comparison=comparison,
         catalogs=names,
     )
 
 
-def _together(pack: Authored, catalogs: "tuple[Candidate, ...]") -> "tuple[Json, tuple[str, ...]]":
-    """What is judged, and the catalogs in it. To a pack whose form is wrong nothing is added."""
+def _merge_catalogs(pack: NamedFile, catalogs: "tuple[Candidate, ...]") -> "tuple[Json, tuple[str, ...]]":
+    """Return the pack merged with its catalogs, and their names. A pack of a wrong form is not merged."""
     value = pack.file.value
     if not catalogs:
         return value, ()
     from contextplane.authoring.gates.schema import typed_or_problems
     from contextplane.model.context_pack import ContextPack
     from contextplane.registry.artifacts import candidate
-    from contextplane.registry.merge import given, put_together
+    from contextplane.registry.merge import combine_documents, merge_inputs
 
     if not isinstance(typed_or_problems(value, ContextPack), ContextPack):
         return value, ()
-    return put_together(given(candidate(value), catalogs)), tuple(str(catalog.ref) for catalog in catalogs)
+    return combine_documents(merge_inputs(candidate(value), catalogs)), tuple(str(catalog.ref) for catalog in catalogs)
 
 
-def _placed(finding: Finding, file: Authored, at: str) -> PlacedFinding:
-    # The place is found by the whole pointer, which is told without a secret that somebody made a name of.
-    told = replace(finding, at=without_secrets(finding.at, is_pointer=True))
-    return PlacedFinding(finding=told, path=file.path, place=file.place(at))
+def _place_finding(finding: Finding, file: NamedFile, at: str) -> PlacedFinding:
+    # The place is looked up by the whole pointer. The pointer is shown without secrets: a name may be one.
+    shown = replace(finding, at=redact_secrets(finding.at, is_pointer=True))
+    return PlacedFinding(finding=shown, path=file.path, place=file.place(at))
 
 
-def _resolved(value: "Json", overlays: tuple[OverlayFile, ...]) -> "tuple[ResolvedView, dict[str, OverlayFile]]":
-    """The pack with its overlays, and each overlay's file by its reference. A refusal is given its place there."""
-    from contextplane.authoring.overlay.apply import resolved_view
+def _apply_overlays(value: "Json", overlays: tuple[OverlayFile, ...]) -> "tuple[ResolvedView, dict[str, OverlayFile]]":
+    """Apply the overlays to the pack; return the view, and the overlay files by reference.
+
+    An error gets its place in the overlay file.
+    """
+    from contextplane.authoring.overlay.resolved_view import resolve_view
 
     files = {str(overlay.overlay.ref): overlay for overlay in overlays}
     try:
-        return resolved_view(value, [overlay.overlay for overlay in overlays], identify=official_number), files
+        return resolve_view(value, [overlay.overlay for overlay in overlays], identify=official_number), files
     except ContextPlaneError as error:
-        for told in (error.details, *_listed(error, "problems"), *_listed(error, "widenings")):
-            file = files.get(str(told.get("overlay")))
+        for row in (error.details, *_detail_rows(error, "problems"), *_detail_rows(error, "widenings")):
+            file = files.get(str(row.get("overlay")))
             if file is not None:
-                told["place"] = file.where(str(told["pointer"]))
+                row["place"] = file.where(str(row["pointer"]))
         error.at = str(error.details.get("place") or error.at)
         raise
 
 
-def _listed(error: ContextPlaneError, name: str) -> list[dict[str, object]]:
-    listed = error.details.get(name)
-    return listed if isinstance(listed, list) else []
-
-
-def law_behind(code: str) -> Law[Any]:
-    """The law that a finding of this code breaks."""
-    from contextplane.authoring.artifacts import LAWS_OF
-
-    laws = {law.code: law for of_kind in LAWS_OF.values() for law in of_kind}
-    if code not in laws:
-        from contextplane.authoring.suggest import nearest
-
-        raise LawUnknown(
-            f"no law has the code {code[:60]!r}", hint=nearest(code, laws, "see the codes that lint prints")
-        )
-    return laws[code]
+def _detail_rows(error: ContextPlaneError, name: str) -> list[dict[str, object]]:
+    rows = error.details.get(name)
+    return rows if isinstance(rows, list) else []

@@ -1,20 +1,19 @@
-"""Verifying the registry of a store wholly, signing it anew, and carrying proofs of it away."""
+"""Audits the whole registry of a store, signs a fresh checkpoint, and exports proofs of the log."""
 
 from typing import ClassVar
 
-from contextplane.app.registry.session import RegistryDesk
+from contextplane.app.registry.session import RegistrySession
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
-from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.registry.audit import Audit, Progress, audit
-from contextplane.registry.authority import Keyrings
+from contextplane.ports.keys import Signer
+from contextplane.registry.audit import AuditResult, Progress, audit
 from contextplane.registry.errors import VersionUnknown
-from contextplane.registry.log import Entry, Standing, entry_body, newest
-from contextplane.registry.reader import Reader
-from contextplane.registry.resign import RegistryEmpty, renew
+from contextplane.registry.log import LogEntry, VerifiedCheckpoint, checkpoint_key, entry_body, newest_checkpoint
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.resign import RegistryEmpty, resign
 from contextplane.registry.streams import LOG, TREE, version_stream
-from contextplane.trust.checkpoint import NoteKey, NoteUnsigned, consistency_text, inclusion_text, opened
+from contextplane.trust.checkpoint import consistency_text, inclusion_text
 from contextplane.trust.merkle import (
     StreamTree,
     consistency_proof,
@@ -24,7 +23,15 @@ from contextplane.trust.merkle import (
     verify_inclusion,
 )
 
-__all__ = ["Exported", "ProofNotWritten", "consistency", "inclusion", "renewed", "signed_by", "verified", "write_proof"]
+__all__ = [
+    "ExportedProof",
+    "ProofNotWritten",
+    "audit_registry",
+    "prove_consistency",
+    "prove_inclusion",
+    "renew_checkpoint",
+    "write_proof",
+]
 
 
 class ProofNotWritten(ContextPlaneError):
@@ -34,10 +41,10 @@ class ProofNotWritten(ContextPlaneError):
     family: ClassVar[Family] = "conflict"
 
 
-class Exported(Value, frozen=True):
-    """A proof as a text, and what it is checked with: the log's key (`name+hash+key`), and an entry or an old root.
+class ExportedProof(Value, frozen=True):
+    """A proof as text, and what it is checked with: the log's key, and an entry or an old root.
 
-    `entry` is what is in the log; the entry and not the event, whose digest it has.
+    `vkey`: `name+hash+key`. `entry`: the log entry, which has the digest of the event.
     """
 
     proof: bytes
@@ -46,60 +53,66 @@ class Exported(Value, frozen=True):
     old_root: bytes = b""
 
 
-def verified(desk: RegistryDesk, progress: Progress) -> Audit:
-    """Verify all of it. What is found sound is what this client knows of it from now on."""
-    seen, known = desk.memory.recalled(), desk.keys.memory.known()
-    with desk.platform.catalog.read() as view:
-        found = audit(view, known, desk.keys.check, origin=desk.origin, seen=seen, progress=progress)
-    if found.sound:
-        desk.memory.keep(found.standing)
-    return found
+def audit_registry(session: RegistrySession, progress: Progress) -> AuditResult:
+    """Verify the whole registry. The checkpoint of a sound one is saved as the highest seen."""
+    seen, known = session.memory.load(), session.keys.memory.load()
+    with session.platform.catalog.read() as view:
+        audited = audit(view, known, session.keys.check, origin=session.origin, seen=seen, progress=progress)
+    if audited.sound:
+        session.memory.save(audited.newest)
+    return audited
 
 
-def renewed(desk: RegistryDesk, found: Audit, signer: Signer) -> Standing:
-    """Sign a fresh checkpoint of what was verified."""
-    known = desk.keys.keyring
-    with desk.platform.catalog.write() as tx:
-        fresh = renew(
-            tx, found, known=known, check=desk.keys.check, signer=signer, now=desk.keys.clock, origin=desk.origin
+def renew_checkpoint(session: RegistrySession, audited: AuditResult, signer: Signer) -> VerifiedCheckpoint:
+    """Sign a fresh checkpoint of a registry that was audited."""
+    known = session.keys.keyring
+    with session.platform.catalog.write() as tx:
+        fresh = resign(
+            tx,
+            audited,
+            known=known,
+            check=session.keys.check,
+            signer=signer,
+            now=session.keys.clock,
+            origin=session.origin,
         )
-    desk.memory.keep(fresh)
+    session.memory.save(fresh)
     return fresh
 
 
-def inclusion(desk: RegistryDesk, ref: PackRef) -> Exported:
-    """That the publication of a version is in the log."""
-    with desk.reading() as reader:
+def prove_inclusion(session: RegistrySession, ref: PackRef) -> ExportedProof:
+    """Prove that the publication of a version is in the log."""
+    with session.read() as reader:
         version = reader.version(ref)
         if not version.is_published:
             raise VersionUnknown("it was never published", at=str(ref), hint="'ctx packs' lists what was")
-        standing = _standing(desk, reader)
-        index, shown = version.entry, standing.checkpoint
-        path = inclusion_proof(StreamTree(reader.streams, TREE), index, shown.size)
-        # What is handed on is about this very event, whatever the event and the log say of each other.
-        entry = entry_body(Entry(event=version.first, seq=1, stream=version_stream(ref)))
-        verify_inclusion(leaf_hash(entry), index, shown.size, root=shown.root, proof=path)
-        return Exported(
-            proof=inclusion_text(index, path, standing.note),
-            vkey=str(signed_by(standing, reader.keyrings, desk.keys.check)),
+        newest = _newest_checkpoint(session, reader)
+        index, checkpoint = version.entry, newest.checkpoint
+        path = inclusion_proof(StreamTree(reader.streams, TREE), index, checkpoint.size)
+        # The proof is for exactly this event, also if event and log contradict each other.
+        entry = entry_body(LogEntry(event=version.first, seq=1, stream=version_stream(ref)))
+        verify_inclusion(leaf_hash(entry), index, checkpoint.size, root=checkpoint.root, proof=path)
+        return ExportedProof(
+            proof=inclusion_text(index, path, newest.note),
+            vkey=str(checkpoint_key(newest, reader.keyrings, session.keys.check)),
             entry=entry,
         )
 
 
-def consistency(desk: RegistryDesk, old: int) -> Exported:
-    """That the log begins with its first `old` entries as they were."""
-    with desk.reading() as reader:
-        standing, tree = _standing(desk, reader), StreamTree(reader.streams, TREE)
-        path = consistency_proof(tree, old, standing.checkpoint.size)
-        return Exported(
-            proof=consistency_text(old, path, standing.note),
-            vkey=str(signed_by(standing, reader.keyrings, desk.keys.check)),
+def prove_consistency(session: RegistrySession, old: int) -> ExportedProof:
+    """Prove that the log still begins with its first `old` entries."""
+    with session.read() as reader:
+        newest, tree = _newest_checkpoint(session, reader), StreamTree(reader.streams, TREE)
+        path = consistency_proof(tree, old, newest.checkpoint.size)
+        return ExportedProof(
+            proof=consistency_text(old, path, newest.note),
+            vkey=str(checkpoint_key(newest, reader.keyrings, session.keys.check)),
             old_root=root_of(tree, 0, old),
         )
 
 
-def write_proof(exported: Exported, path: str) -> None:
-    """Write a proof to a new file, and the entry that it is about beside it."""
+def write_proof(exported: ExportedProof, path: str) -> None:
+    """Write a proof to a new file, and its log entry beside it."""
     for name, data in ((path, exported.proof), (f"{path}.entry", exported.entry)):
         try:
             if data:
@@ -109,20 +122,8 @@ def write_proof(exported: Exported, path: str) -> None:
             raise ProofNotWritten(error.strerror or str(error), at=name, hint="name a new file") from error
 
 
-def signed_by(standing: Standing, keyrings: Keyrings, check: SignatureCheck) -> NoteKey:
-    """The key that signed a checkpoint, under the log's name."""
-    for key in keyrings.good_at(standing.time):
-        named = NoteKey(name=standing.checkpoint.origin, key=key)
-        try:
-            opened(standing.note, [named], check)
-        except NoteUnsigned:
-            continue
-        return named
-    raise NoteUnsigned("signed by nobody whom we trust for it", at=LOG)
-
-
-def _standing(desk: RegistryDesk, reader: Reader) -> Standing:
-    status = newest(reader.streams, reader.keyrings, reader.check, desk.origin)
+def _newest_checkpoint(session: RegistrySession, reader: RegistryReader) -> VerifiedCheckpoint:
+    status = newest_checkpoint(reader.streams, reader.keyrings, reader.check, session.origin)
     if status is None:
         raise RegistryEmpty("nothing was ever written to it", at=LOG)
     return status

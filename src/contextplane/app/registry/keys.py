@@ -1,8 +1,6 @@
-"""The keys of a store, put to use: making one, choosing the one that signs, and changing who is trusted.
+"""The keys of a store: making one, choosing the one that signs, and changing which keys are trusted.
 
-What can be wrong with the use of keys, besides what the keyring itself refuses.
-
-What a client knew of the keyring when it last looked: an older one is then not believed again.
+`KeyringMemory` is the newest keyring that this client saw: an older one is not accepted again.
 """
 
 import os
@@ -18,7 +16,7 @@ from contextplane.adapters.ed25519 import (
     Ed25519Check,
     Ed25519Signer,
     PassphraseNeeded,
-    generated,
+    generate_key,
     pem,
     public_from_pem,
     signer_from_pem,
@@ -30,27 +28,38 @@ from contextplane.model.keys import OWNER, PublicKey
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
-from contextplane.ports.keys import Signer
+from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.ports.objects import StorageFull, StorageReadOnly
-from contextplane.trust.clock import moment_of_act, seconds_behind
-from contextplane.trust.dsse import encoded
-from contextplane.trust.keyring import Change, KeyNotTrusted, KeyRevocation, KeyTrust, TrustedKeys, proposed
-from contextplane.trust.keyring_stream import append_change, followed
+from contextplane.trust.clock import next_event_time, seconds_behind
+from contextplane.trust.dsse import encode_base64
+from contextplane.trust.keyring import Change, KeyNotTrusted, KeyRevocation, KeyTrust, TrustedKeys, sign_change
+from contextplane.trust.keyring_stream import append_change, follow_keyring
+from contextplane.trust.verify import CachedSignatureCheck
 
 if TYPE_CHECKING:
-    from contextplane.app.registry.memory import Sealing
+    from contextplane.app.registry.memory import RegistryResigner
 
 __all__ = [
     "FirstKeyNeedsIssuer",
     "KeyAmbiguous",
     "KeyChangeInvalid",
-    "KeyDesk",
+    "KeyStore",
     "KeyringMemory",
     "KeyringMemoryInvalid",
     "NewKey",
     "SigningKeyUnclear",
-    "name_of",
+    "keyring_name",
 ]
+
+
+_KEYRING_MEMORY = "keyring"
+_MIN_PREFIX = 8
+_CHECKPOINTS = "registry/checkpoints"
+_MAX_PEM = 64 * 1024
+_PUBLIC = b"-----BEGIN PUBLIC KEY-----"
+_NAME = re.compile(r"(?![0-9a-fA-F]{8,}\Z)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")  # never like the beginning of an id
+
+Passphrase = Callable[[], bytes | None]
 
 
 class SigningKeyUnclear(ContextPlaneError):
@@ -88,52 +97,43 @@ class KeyChangeInvalid(ContextPlaneError):
     family: ClassVar[Family] = "usage"
 
 
-_KEYRING_MEMORY = "keyring"
-
-
 class KeyringMemory:
-    """Kept beside the keys, not in the catalog: whoever can change that cannot change this along with it."""
+    """Loads and saves the newest keyring that this client saw.
+
+    The file is beside the keys, not in the catalog: changing the catalog does not change it.
+    """
 
     def __init__(self, files: FileKeys) -> None:
         self._files = files
 
-    def known(self) -> TrustedKeys:
-        data = self._files.remembered(_KEYRING_MEMORY)
+    def load(self) -> TrustedKeys:
+        data = self._files.recall(_KEYRING_MEMORY)
         if data is None:
             return TrustedKeys()
         try:
             known = msgspec.json.decode(data, type=TrustedKeys)
         except (msgspec.DecodeError, ContextPlaneError, UnicodeError, RecursionError):
             known = TrustedKeys()
-        # Nothing is ever written here before there is an event, so that a file which says nothing was changed.
+        # Nothing is written here before there is an event: a file without one was tampered with.
         if not known.seq:
             raise KeyringMemoryInvalid(
                 "not what was written here",
-                at=self._files.memory(_KEYRING_MEMORY),
+                at=self._files.memory_path(_KEYRING_MEMORY),
                 hint="remove it to believe the catalog as it is",
             )
         return known
 
-    def keep(self, keys: TrustedKeys) -> None:
+    def save(self, keys: TrustedKeys) -> None:
         # Another process may have seen more meanwhile.
-        if keys.seq <= self.known().seq:
+        if keys.seq <= self.load().seq:
             return
-        # A store that cannot be written is looked at all the same, and what was done in it is done.
+        # A store that cannot be written can still be read, and an act that is done stays done.
         with suppress(StorageReadOnly, StorageFull):
             self._files.remember(_KEYRING_MEMORY, msgspec.json.encode(keys))
 
 
-_LEAST_PREFIX = 8
-_CHECKPOINTS = "registry/checkpoints"
-_MOST_PEM = 64 * 1024
-_PUBLIC = b"-----BEGIN PUBLIC KEY-----"
-_NAME = re.compile(r"(?![0-9a-fA-F]{8,}\Z)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")  # never like the beginning of an id
-
-Passphrase = Callable[[], bytes | None]
-
-
 class NewKey(Value, frozen=True):
-    """A key that was made. `trusted`: it is the first, and owns the keyring."""
+    """A new key. `trusted`: it is the first of the store, and owns the keyring."""
 
     name: str
     key_id: str
@@ -141,45 +141,54 @@ class NewKey(Value, frozen=True):
     trusted: bool
 
 
-class KeyDesk:
-    """The keys of one store. `given`: a private key from the environment, which goes before those in files."""
+class KeyStore:
+    """The keys of one store. `environment_key`: a private key that takes precedence over those in files.
 
-    def __init__(self, platform: Platform, passphrase: Passphrase, given: bytes | None = None) -> None:
+    `check`: what checks signatures, Ed25519 by default. Each signature is checked once while this object lives.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        passphrase: Passphrase,
+        environment_key: bytes | None = None,
+        check: SignatureCheck | None = None,
+    ) -> None:
         self.platform = platform
         self.files = FileKeys(platform.home.inside("keys"))
-        self.check = Ed25519Check()
+        self.check: SignatureCheck = CachedSignatureCheck(check or Ed25519Check())
         self.behind = 0
-        """How many seconds the clock was behind what is on record at the last act, if more than a minute."""
-        self.sealing: Sealing | None = None
-        """What became of the registry when the keyring was last changed here; None where there is none."""
+        """How many seconds the clock was behind the latest time on record at the last act, if more than a minute."""
+        self.resigner: RegistryResigner | None = None
+        """What signed the registry anew after the last change of the keyring here; None without a registry."""
         self.memory = KeyringMemory(self.files)
         self._passphrase = passphrase
-        self._given = given
+        self._environment_key = environment_key
 
     @cached_property
     def keyring(self) -> TrustedKeys:
-        """Who is trusted now. What is new is remembered."""
-        known = self.memory.known()
+        """The keys that are trusted now. A newer keyring is saved."""
+        known = self.memory.load()
         with self.platform.catalog.read() as view:
-            keys = followed(view.streams, known, self.check)
+            keys = follow_keyring(view.streams, known, self.check)
         if keys != known:
-            self.memory.keep(keys)
+            self.memory.save(keys)
         return keys
 
     @property
     def clock(self) -> Timestamp:
-        """What the clock of this machine shows."""
+        """The time of this machine's clock."""
         return Timestamp.of(self.platform.clock.now())
 
     @property
     def now(self) -> Timestamp:
-        """When an act would be: not before what is on record."""
+        """The time of an act: the clock, but not before the latest time on record."""
         keys = self.keyring
         with self.platform.catalog.read() as view:
-            return moment_of_act(self.clock, self._last(view.streams, keys))
+            return next_event_time(self.clock, self._latest_time(view.streams, keys))
 
-    def make(self, name: str, issuer: str | None) -> NewKey:
-        """Make a key. The first of a store is trusted at once, by the word of whoever makes it."""
+    def create_key(self, name: str, issuer: str | None) -> NewKey:
+        """Make a key. The first key of a store is trusted at once, and owns the keyring."""
         first = self.keyring.seq == 0
         if first and issuer is None:
             raise FirstKeyNeedsIssuer(
@@ -194,17 +203,17 @@ class KeyDesk:
             raise PassphraseNeeded(
                 "a new key is kept under a passphrase", hint="set CTX_KEY_PASSPHRASE, or use --passphrase-fd"
             )
-        private, signer = generated(passphrase)
-        founding = [] if issuer is None else [self.trusting(signer.public_key, issuer, roles=(OWNER,), name=name)]
-        _check(founding)
-        self.files.keep(name, private, pem("PUBLIC KEY", signer.public_key.spki))
+        private, signer = generate_key(passphrase)
+        founding = [] if issuer is None else [self.key_trust(signer.public_key, issuer, roles=(OWNER,), name=name)]
+        _check_changes(founding)
+        self.files.store_key(name, private, pem("PUBLIC KEY", signer.public_key.spki))
         if founding:
             self.change(founding, signer)
         return NewKey(
-            name=name, key_id=signer.public_key.key_id, public=self.files.path_of(name), trusted=issuer is not None
+            name=name, key_id=signer.public_key.key_id, public=self.files.public_path(name), trusted=issuer is not None
         )
 
-    def trusting(  # noqa: PLR0913  what is said of a key
+    def key_trust(  # noqa: PLR0913  the fields of KeyTrust
         self,
         key: PublicKey,
         issuer: str,
@@ -216,7 +225,7 @@ class KeyDesk:
     ) -> KeyTrust:
         return KeyTrust(
             issuer=issuer,
-            key=encoded(key.raw),
+            key=encode_base64(key.raw),
             roles=tuple(roles),
             valid_from=str(since or self.now),
             valid_until=None if until is None else str(until),
@@ -224,62 +233,62 @@ class KeyDesk:
         )
 
     def change(self, changes: Sequence[Change], signer: Signer) -> TrustedKeys:
-        """Append changes, all or none, signed by one key; and remember what the keyring is then."""
+        """Append changes, all or none, signed by one key; save and return the new keyring."""
         return self._append(lambda _moment: changes, signer)
 
     def revoke(self, key_id: str, reason: str, signer: Signer, *, since: Timestamp | None = None) -> TrustedKeys:
-        """Revoke a key from a time on; without one, from the moment at which it is on record."""
+        """Revoke a key from `since` on; by default from the time of the act."""
         return self._append(
             lambda moment: [KeyRevocation(key_id=key_id, revoked_from=str(since or moment), reason=reason)], signer
         )
 
-    def _append(self, wanted: Callable[[Timestamp], Sequence[Change]], signer: Signer) -> TrustedKeys:
+    def _append(self, plan: Callable[[Timestamp], Sequence[Change]], signer: Signer) -> TrustedKeys:
         with self.platform.catalog.write() as tx:
-            before = keys = followed(tx.streams, self.memory.known(), self.check)
-            clock, last = self.clock, self._last(tx.streams, keys)
+            before = keys = follow_keyring(tx.streams, self.memory.load(), self.check)
+            clock, last = self.clock, self._latest_time(tx.streams, keys)
             self.behind = seconds_behind(clock, last)
-            changes = wanted(moment_of_act(clock, last))
-            _check(changes)
+            changes = plan(next_event_time(clock, last))
+            _check_changes(changes)
             for change in changes:
-                last = moment_of_act(clock, last)
-                body = proposed(keys, change, at=last, signer=signer)
+                last = next_event_time(clock, last)
+                body = sign_change(keys, change, at=last, signer=signer)
                 keys = append_change(tx.streams, keys, body, self.check)
-            sealing = self._sealing(tx.streams)
-            if sealing is not None:
-                sealing.sign(tx, before, keys, check=self.check, signer=signer, now=clock)
-        self.memory.keep(keys)
+            resigner = self._make_resigner(tx.streams)
+            if resigner is not None:
+                resigner.sign(tx, before, keys, check=self.check, signer=signer, now=clock)
+        self.memory.save(keys)
         self.keyring = keys
-        if sealing is not None:
-            sealing.keep()
-        self.sealing = sealing
+        if resigner is not None:
+            resigner.save_checkpoint()
+        self.resigner = resigner
         return keys
 
-    def _sealing(self, streams: StreamsView) -> "Sealing | None":
-        """Who signs the registry anew after a change; None while there is none."""
+    def _make_resigner(self, streams: StreamsView) -> "RegistryResigner | None":
+        """Return what signs the registry anew after a change; None while there is no registry."""
         if not streams.head(_CHECKPOINTS):
             return None
         # Loaded only where there is a registry.
-        from contextplane.app.registry.memory import Sealing
+        from contextplane.app.registry.memory import RegistryResigner
 
-        return Sealing(self.files, self.platform.store_id)
+        return RegistryResigner(self.files, self.platform.store_id)
 
-    def _last(self, streams: StreamsView, keys: TrustedKeys) -> Timestamp:
-        """The latest time on record. An event of the registry is never later than the keyring that came after it."""
+    def _latest_time(self, streams: StreamsView, keys: TrustedKeys) -> Timestamp:
+        """Return the latest time on record. A registry event is never later than the keyring after it."""
         if not streams.head(_CHECKPOINTS):
             return keys.as_of
         # Loaded only where there is a registry.
-        from contextplane.registry.authority import Keyrings
-        from contextplane.registry.log import last_time
+        from contextplane.registry.authority import KeyringHistory
+        from contextplane.registry.log import latest_time
         from contextplane.registry.streams import origin_of
 
-        return last_time(streams, Keyrings.of(streams, keys), self.check, origin_of(self.platform.store_id))
+        return latest_time(streams, KeyringHistory.of(streams, keys), self.check, origin_of(self.platform.store_id))
 
     def signer(self, which: str | None = None) -> Ed25519Signer:
-        """The key that signs: the one that is named, else the one from the environment, else the only one here."""
-        if which is None and self._given is not None:
-            return self._opened(self._given, "CTX_SIGNING_KEY")
+        """Return the signer: the named key, else the one of the environment, else the only one of the store."""
+        if which is None and self._environment_key is not None:
+            return self._open_signer(self._environment_key, "CTX_SIGNING_KEY")
         if which is not None and os.sep in which:
-            return self._opened(read_key_file(which), which)
+            return self._open_signer(read_key_file(which), which)
         if which is None:
             names = self.files.names()
             if len(names) != 1:
@@ -288,61 +297,61 @@ class KeyDesk:
                     hint="name one with --key, or set CTX_SIGNING_KEY" if names else "'ctx keys new' makes one",
                 )
             which = names[0]
-        return self._opened(self.files.read(which).partition(_PUBLIC)[0], which)
+        return self._open_signer(self.files.read(which).partition(_PUBLIC)[0], which)
 
-    def local(self) -> dict[str, str]:
-        """The names of the private keys here, by key id."""
+    def local_names(self) -> dict[str, str]:
+        """Map the ids of the private keys of this store to their names."""
         return {self.public(name).key_id: name for name in self.files.names()}
 
     def names(self) -> dict[str, str]:
-        """What people call keys, by key id: as whoever trusted them does, else as they are called here."""
+        """Map key ids to names for people: the name in the keyring, else that of the private key here."""
         names: dict[str, str] = {}
-        with suppress(ContextPlaneError):  # whoever only looks need not reach the keys
-            names = self.local()
+        with suppress(ContextPlaneError):  # reading the keyring must not fail for it
+            names = self.local_names()
         return names | {key.key.key_id: key.name for issuer in self.keyring.issuers for key in issuer.keys if key.name}
 
     def public(self, which: str) -> PublicKey:
-        """A public key: of a private key here by its name, or from a PEM file."""
+        """Read a public key: of a private key here by its name, or from a PEM file."""
         if not _is_file(which):
             return public_from_pem(_PUBLIC + self.files.read(which).partition(_PUBLIC)[2], at=which)
         try:
             with open(which, "rb") as file:
-                data = file.read(_MOST_PEM)
+                data = file.read(_MAX_PEM)
         except OSError as error:
             raise KeyNotFound(error.strerror or str(error), at=which, hint="a PEM file of a public key") from error
         return public_from_pem(data, at=which)
 
-    def known_id(self, which: str) -> str:
-        """The id of a trusted key: by its name here, a PEM file, or the beginning of its id."""
+    def trusted_id(self, which: str) -> str:
+        """Return the id of a trusted key, by its name here, a PEM file, or the beginning of its id."""
         if _is_file(which) or which in self.files.names():
             return self.public(which).key_id
         ids = {key.key.key_id for issuer in self.keyring.issuers for key in issuer.keys}
-        found = sorted(identity for identity in ids if len(which) >= _LEAST_PREFIX and identity.startswith(which))
-        if len(found) > 1:
-            raise KeyAmbiguous(f"{len(found)} keys begin with {which}", hint="write more of it")
-        if not found:
+        matches = sorted(identity for identity in ids if len(which) >= _MIN_PREFIX and identity.startswith(which))
+        if len(matches) > 1:
+            raise KeyAmbiguous(f"{len(matches)} keys begin with {which}", hint="write more of it")
+        if not matches:
             raise KeyNotTrusted(
                 "no key here has this name, and no trusted one an id that begins so",
                 at=which[:80],
                 hint="'ctx keys list' tells the ids; names there are for people",
             )
-        return found[0]
+        return matches[0]
 
-    def _opened(self, data: bytes, at: str) -> Ed25519Signer:
+    def _open_signer(self, data: bytes, at: str) -> Ed25519Signer:
         passphrase = self._passphrase() if b"BEGIN ENCRYPTED " in data else None
         return signer_from_pem(data, passphrase, at=at)
 
 
-def _check(changes: Sequence[Change]) -> None:
-    """Refuse what somebody typed before it is signed: an event of that form would be refused by every reader."""
+def _check_changes(changes: Sequence[Change]) -> None:
+    """Refuse an invalid change before it is signed: every reader would refuse the event."""
     try:
         msgspec.convert(msgspec.to_builtins(changes), list[Change])
     except msgspec.ValidationError as error:
         raise KeyChangeInvalid(f"{error}", hint="names: ASCII letters, digits, _ . : and -, at most 128") from error
 
 
-def name_of(which: str) -> str:
-    """What a key is called in a keyring: as it is here, or as the file that it came in; nothing, if that is no name."""
+def keyring_name(which: str) -> str:
+    """Return the name of a key for a keyring: its name here, or its file's; empty if that is no name."""
     stem = os.path.basename(which).removesuffix(".pub").removesuffix(".pem") if _is_file(which) else which
     return stem if _NAME.fullmatch(stem) else ""
 

@@ -1,9 +1,9 @@
-"""What this client knows of the registry: the highest checkpoint that it saw, in `.ctx/keys/registry.json`.
+"""The highest checkpoint of the registry that this client saw, in `.ctx/keys/registry.json`.
 
-It is kept by the client and not in the catalog: so one that was rolled back, forked or rewritten is noticed.
-Recall it before a view is opened: another process may see more, and keep that, while the view stays as it is.
+The client keeps it outside the catalog: so it notices a registry that was rolled back, forked or rewritten. Load it
+before a view is opened: another process may see and save more while the view stays as it is.
 
-The registry of a store, signed anew when the keyring changed: in the same transaction, and remembered after it.
+`RegistryResigner` signs the registry anew after a change of the keyring, in the same transaction.
 """
 
 from contextlib import suppress
@@ -18,13 +18,13 @@ from contextplane.model.value import Document
 from contextplane.ports.catalog import Transaction
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.ports.objects import StorageFull, StorageReadOnly
-from contextplane.registry.log import Standing
-from contextplane.registry.resign import sealed
+from contextplane.registry.log import VerifiedCheckpoint
+from contextplane.registry.resign import resign_after_keyring_change
 from contextplane.registry.streams import origin_of
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring import TrustedKeys
 
-__all__ = ["RegistryMemory", "RegistryMemoryInvalid", "Sealing"]
+__all__ = ["RegistryMemory", "RegistryMemoryInvalid", "RegistryResigner"]
 
 _MEMORY = "registry"
 
@@ -36,61 +36,61 @@ class RegistryMemoryInvalid(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
-class _Kept(Document, frozen=True):
-    """The note as it was signed: two that contradict each other convict whoever signed them."""
+class _StoredNote(Document, frozen=True):
+    """The signed note itself: two notes that contradict each other prove that their signer cheated."""
 
     note: str
 
 
 class RegistryMemory:
-    """The memory of one store's registry."""
+    """Loads and saves the highest checkpoint of one store's registry."""
 
     def __init__(self, files: FileKeys) -> None:
         self._files = files
 
-    def recalled(self) -> Checkpoint | None:
-        """The highest checkpoint that was ever kept."""
-        data = self._files.remembered(_MEMORY)
+    def load(self) -> Checkpoint | None:
+        """Load the highest checkpoint that was saved; None if there is none."""
+        data = self._files.recall(_MEMORY)
         if data is None:
             return None
         try:
-            note = msgspec.json.decode(data, type=_Kept).note
+            note = msgspec.json.decode(data, type=_StoredNote).note
             return Checkpoint.parse(note.rpartition("\n\n")[0] + "\n")
         except (msgspec.DecodeError, ContextPlaneError, UnicodeError, RecursionError) as error:
             raise RegistryMemoryInvalid(
                 "not what was written here",
-                at=self._files.memory(_MEMORY),
+                at=self._files.memory_path(_MEMORY),
                 hint="remove it to believe the catalog as it is",
             ) from error
 
-    def keep(self, standing: Standing | None) -> None:
-        """Keep a checkpoint that was found to go on from the one recalled. A lower one changes nothing."""
-        if standing is None:
+    def save(self, verified: VerifiedCheckpoint | None) -> None:
+        """Save a checkpoint that is consistent with the loaded one. A lower one changes nothing."""
+        if verified is None:
             return
-        kept = self.recalled()
-        if kept is None or _height(kept) < _height(standing.checkpoint):
-            # A store that cannot be written is looked at all the same, and what was done in it is done.
+        saved = self.load()
+        if saved is None or _height(saved) < _height(verified.checkpoint):
+            # A store that cannot be written can still be read, and an act that is done stays done.
             with suppress(StorageReadOnly, StorageFull):
-                self._files.remember(_MEMORY, msgspec.json.encode(_Kept(note=standing.note.decode())))
+                self._files.remember(_MEMORY, msgspec.json.encode(_StoredNote(note=verified.note.decode())))
 
 
 def _height(checkpoint: Checkpoint) -> tuple[int, Timestamp]:
     return checkpoint.size, checkpoint.time or NO_TIME
 
 
-class Sealing:
-    """One change of the keyring. `refusal`: why the registry is not signed anew after it; None: it is.
+class RegistryResigner:
+    """Signs the registry anew after one change of the keyring. `refusal`: why it could not; None: it did.
 
-    A registry that nobody would sign stops no change: a key is revoked whatever became of the log.
+    A registry that cannot be signed stops no change: a key can be revoked in any state of the log.
     """
 
     def __init__(self, files: FileKeys, store_id: str) -> None:
         self.refusal: ContextPlaneError | None = None
         self._memory = RegistryMemory(files)
         self._origin = origin_of(store_id)
-        self._fresh: Standing | None = None
+        self._fresh: VerifiedCheckpoint | None = None
 
-    def sign(  # noqa: PLR0913  what an act consists of
+    def sign(  # noqa: PLR0913  all parts of the act
         self,
         tx: Transaction,
         before: TrustedKeys,
@@ -101,7 +101,7 @@ class Sealing:
         now: Timestamp,
     ) -> None:
         try:
-            self._fresh = sealed(
+            self._fresh = resign_after_keyring_change(
                 tx,
                 before=before,
                 after=after,
@@ -109,13 +109,13 @@ class Sealing:
                 signer=signer,
                 now=now,
                 origin=self._origin,
-                seen=self._memory.recalled(),  # nobody else writes now, so that nobody saw more than is here
+                seen=self._memory.load(),  # no other process writes now, so none saw more than is here
             )
         except ContextPlaneError as error:
             if error.family not in {"untrusted", "refused"}:
                 raise  # the catalog failed, and with it the change
             self.refusal = error
 
-    def keep(self) -> None:
-        """Remember the checkpoint, when it is written."""
-        self._memory.keep(self._fresh)
+    def save_checkpoint(self) -> None:
+        """Save the new checkpoint, after the transaction."""
+        self._memory.save(self._fresh)

@@ -1,55 +1,54 @@
-"""Resolving in a registry by what this client trusts and knows: nothing older than it saw, and nothing stale.
-
-Compiling from a published version, as a run in an environment would be given it.
-"""
+"""Resolves versions of the registry by what this client trusts: nothing older than it saw or stale."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from contextplane.app.registry.session import RegistryDesk
+from contextplane.app.registry.session import RegistrySession
 from contextplane.model.ids import PackRef
-from contextplane.registry.admit import admitted
+from contextplane.registry.admit import admit
 from contextplane.registry.open import open_registry
-from contextplane.registry.resolution import Asked, CatalogShelf, Resolved, Used
-from contextplane.registry.resolve import Standpoint, proved, resolve
+from contextplane.registry.resolution import CatalogSnapshot, Resolution, ResolvedDocument, ResolveRequest
+from contextplane.registry.resolve import ResolveContext, prove_event, resolve
 from contextplane.trust.checkpoint import Checkpoint
-from contextplane.trust.compatibility import Present
-from contextplane.trust.keyring_stream import followed
-from contextplane.trust.verify import Grounds
+from contextplane.trust.compatibility import RuntimeCapabilities
+from contextplane.trust.keyring_stream import follow_keyring
+from contextplane.trust.verify import TrustContext
 
-__all__ = ["resolved", "vouched_for"]
+__all__ = ["load_for_replay", "resolve_request"]
 
 
-def vouched_for(desk: RegistryDesk, ref: PackRef) -> Used:
-    """A version as a replay would get it: published, reviewed and signed as it must be, byte for byte; or a refusal.
+def load_for_replay(session: RegistrySession, ref: PackRef) -> ResolvedDocument:
+    """Load a version as a replay gets it: published, reviewed, signed, the same bytes. Else refuse it.
 
-    Each event of that stands in the log where it says: reviews that came after the publication are not before it.
+    Each event is proved to be in the log at its place: a review after the publication does not count.
     """
-    with _opened(desk) as (shelf, grounds, _):
-        found, standing = admitted(ref, "replay", shelf=shelf, grounds=grounds), shelf.standing()
-        if standing is not None:
-            for event in found.events:
-                proved(event, standing.checkpoint, shelf)
-        return found.used
+    with _open_snapshot(session) as (snapshot, trust_context, _):
+        admission, newest = admit(ref, "replay", snapshot=snapshot, trust_context=trust_context), snapshot.newest()
+        if newest is not None:
+            for event in admission.events:
+                prove_event(event, newest.checkpoint, snapshot)
+        return admission.resolved
 
 
-def resolved(desk: RegistryDesk, asked: Asked, present: Present, *, max_age: int | None) -> Resolved:
-    """The documents of an invocation, or a refusal. The checkpoint that they stand on is the highest seen from then on.
+def resolve_request(
+    session: RegistrySession, request: ResolveRequest, capabilities: RuntimeCapabilities, *, max_age: int | None
+) -> Resolution:
+    """Resolve the documents of an invocation, or refuse. The checkpoint is saved as the highest seen.
 
-    `max_age`: how many seconds old that may be for new traffic, as the settings say.
+    `max_age`: how many seconds old the checkpoint may be for new traffic, as the settings say.
     """
-    with _opened(desk) as (shelf, grounds, seen):
-        standpoint = Standpoint(grounds=grounds, present=present, seen=seen, max_age=max_age)
-        return resolve(asked, shelf, standpoint)
+    with _open_snapshot(session) as (snapshot, trust_context, seen):
+        context = ResolveContext(trust_context=trust_context, capabilities=capabilities, seen=seen, max_age=max_age)
+        return resolve(request, snapshot, context)
 
 
 @contextmanager
-def _opened(desk: RegistryDesk) -> Iterator[tuple[CatalogShelf, Grounds, Checkpoint | None]]:
-    """The registry to be read, whom we trust, and what we had seen of its log before."""
-    seen, known, check = desk.memory.recalled(), desk.keys.keyring, desk.keys.check
-    with desk.platform.catalog.read() as view:
-        keys = followed(view.streams, known, check)
-        opened = open_registry(view, keys, check, origin=desk.origin, seen=seen)
-        desk.memory.keep(opened.standing)
-        grounds = Grounds(keyring=keys, check=check, now=desk.keys.clock)
-        yield CatalogShelf(opened, desk.platform.objects.get), grounds, seen
+def _open_snapshot(session: RegistrySession) -> Iterator[tuple[CatalogSnapshot, TrustContext, Checkpoint | None]]:
+    """Open the registry for reading; yield it with the trust context and the checkpoint seen before."""
+    seen, known, check = session.memory.load(), session.keys.keyring, session.keys.check
+    with session.platform.catalog.read() as view:
+        keys = follow_keyring(view.streams, known, check)
+        opened = open_registry(view, keys, check, origin=session.origin, seen=seen)
+        session.memory.save(opened.newest)
+        trust_context = TrustContext(keyring=keys, check=check, now=session.keys.clock)
+        yield CatalogSnapshot(opened, session.platform.objects.get), trust_context, seen

@@ -1,16 +1,13 @@
-"""The registry of a store, put to use: reading it by the keyring that is trusted, and acting in it with a key.
-
-Published decision catalogs by their names, for whoever judges a pack together with them.
-"""
+"""A session with the registry of a store: reads it with the trusted keyring, and acts with a key."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, NamedTuple
 
-from contextplane.app.registry.keys import KeyDesk
+from contextplane.app.registry.keys import KeyStore
 from contextplane.app.registry.memory import RegistryMemory
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.catalog import Recorded
+from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest, PackRef, UnpinnedRef
 from contextplane.model.json.canonical import Json
 from contextplane.ports.keys import Signer
@@ -18,13 +15,13 @@ from contextplane.registry.artifacts import Candidate, read_artifact
 from contextplane.registry.errors import ArtifactUnknown
 from contextplane.registry.open import check_continuity, open_registry
 from contextplane.registry.pin_state import AliasNotFound
-from contextplane.registry.reader import Reader
-from contextplane.registry.reports import Evaluated, Golden, GoldenCases, ReleaseGates
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.reports import EvaluationReport, GoldenCases, GoldenResult, ReleaseGates
 from contextplane.registry.streams import origin_of
-from contextplane.registry.writer import Appended, Planned, Writer, draft_root
-from contextplane.trust.keyring_stream import followed
+from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter, draft_root
+from contextplane.trust.keyring_stream import follow_keyring
 
-__all__ = ["ArtifactAmbiguous", "By", "NameAmbiguous", "RegistryDesk"]
+__all__ = ["ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy"]
 
 _DIGEST = "sha256:"
 
@@ -43,93 +40,106 @@ class NameAmbiguous(ContextPlaneError):
     family: ClassVar[Family] = "usage"
 
 
-class _KeptCases:
-    """The golden cases that were kept with a version. Whoever never runs them does not load the compiler."""
+class _StoredGoldenCases:
+    """Runs the golden cases that were stored with a version. The compiler is loaded only when they run."""
 
-    def __init__(self, desk: "RegistryDesk") -> None:
-        self._desk = desk
+    def __init__(self, session: "RegistrySession") -> None:
+        self._session = session
 
-    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> Golden:
-        from contextplane.evaluation.golden_release import kept_cases
+    def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> GoldenResult:
+        from contextplane.evaluation.golden_release import run_published_cases
 
-        with self._desk.reading() as reader:
+        with self._session.read() as reader:
             published = reader.version(ref).published
-        report = self._desk.platform.objects.get(Digest.parse(published.report)) if published is not None else None
-        return kept_cases(report, ref, value, catalogs)
+        report = self._session.platform.objects.get(Digest.parse(published.report)) if published is not None else None
+        return run_published_cases(report, ref, value, catalogs)
 
 
 class _NoEvaluations:
-    def evaluated(self, ref: PackRef, environment: str) -> Evaluated | None:  # noqa: ARG002  nobody evaluates yet
+    def evaluate(self, ref: PackRef, environment: str) -> EvaluationReport | None:  # noqa: ARG002  there are no evaluations yet
         return None
 
 
-class By(NamedTuple):
-    """Who acts, and why."""
+class SignedBy(NamedTuple):
+    """The signer of an act, and its reason."""
 
     signer: Signer
     reason: str
 
 
-class RegistryDesk:
-    """One store's registry. `golden` and `evaluations` are those who run cases and judge runs."""
+class RegistrySession:
+    """The registry of one store. `golden` runs golden cases; `evaluations` has results of release gates."""
 
     def __init__(
-        self, keys: KeyDesk, golden: GoldenCases | None = None, evaluations: ReleaseGates | None = None
+        self, keys: KeyStore, golden: GoldenCases | None = None, evaluations: ReleaseGates | None = None
     ) -> None:
         self.keys = keys
         self.platform = keys.platform
         self.memory = RegistryMemory(keys.files)
         self.origin = origin_of(keys.platform.store_id)
-        self.golden: GoldenCases = golden or _KeptCases(self)
+        self.golden: GoldenCases = golden or _StoredGoldenCases(self)
         self.evaluations: ReleaseGates = evaluations or _NoEvaluations()
+        self._reader: RegistryReader | None = None
 
     @contextmanager
-    def reading(self) -> Iterator[Reader]:
-        """The registry as it is now, in one consistent view."""
-        seen, known = self.memory.recalled(), self.keys.keyring
-        with self.platform.catalog.read() as view:
-            keys = followed(view.streams, known, self.keys.check)
-            opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen)
-            self.memory.keep(opened.standing)
-            yield opened.reader
+    def read(self) -> Iterator[RegistryReader]:
+        """Read the registry as it is now, in one consistent view. A call within another one shares its view.
 
-    @contextmanager
-    def writing(self, signer: Signer, stored: Sequence[bytes] = ()) -> Iterator[Writer]:
-        """Act in the registry, in one transaction, with objects that are stored before and kept by what refers to them.
-
-        What is left over when nothing comes to refer to them is collected some day.
+        Opening the registry verifies its log and newest checkpoint: a command that reads several things opens it once.
         """
-        seen, known = self.memory.recalled(), self.keys.keyring
+        if self._reader is not None:
+            yield self._reader
+            return
+        seen, known = self.memory.load(), self.keys.keyring
+        with self.platform.catalog.read() as view:
+            keys = follow_keyring(view.streams, known, self.keys.check)
+            opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen)
+            self.memory.save(opened.newest)
+            self._reader = opened.reader
+            try:
+                yield opened.reader
+            finally:
+                self._reader = None
+
+    @contextmanager
+    def write(self, signer: Signer, stored: Sequence[bytes] = ()) -> Iterator[RegistryWriter]:
+        """Write to the registry in one transaction. `stored`: objects to put before, which the events name.
+
+        Objects that no event comes to name are garbage, and are collected later.
+        """
+        seen, known = self.memory.load(), self.keys.keyring
         with self.platform.objects.batch() as batch:
-            recorded = [Recorded(digest=batch.put(data), kind="blob", size=len(data), traced=True) for data in stored]
+            recorded = [
+                IndexedObject(digest=batch.put(data), kind="blob", size=len(data), traced=True) for data in stored
+            ]
             if recorded:
-                # Before they are visible: what a killed process leaves behind is then known, and can be collected.
+                # Recorded before they are visible: what a killed process leaves behind can be collected.
                 with self.platform.catalog.write(survives="crash") as tx:
-                    for one in recorded:
-                        tx.objects.record(one)
+                    for stored_object in recorded:
+                        tx.objects.record(stored_object)
                 batch.commit()
             with self.platform.catalog.write() as tx:
-                keys = followed(tx.streams, known, self.keys.check)
-                writer = Writer(
+                keys = follow_keyring(tx.streams, known, self.keys.check)
+                writer = RegistryWriter(
                     tx, keys=keys, check=self.keys.check, signer=signer, now=self.keys.clock, origin=self.origin
                 )
-                check_continuity(tx.streams, writer.standing, seen)
+                check_continuity(tx.streams, writer.newest, seen)
                 writer.reader.seen = seen
                 self.keys.behind = writer.behind
                 yield writer
-        self.memory.keep(writer.standing)
+        self.memory.save(writer.newest)
 
-    def act(self, signer: Signer, planned: Sequence[Planned], stored: Sequence[bytes] = ()) -> Appended:
+    def act(self, signer: Signer, planned: Sequence[PlannedChange], stored: Sequence[bytes] = ()) -> AppendResult:
         """Append these events, with the objects that they name."""
-        with self.writing(signer, stored) as writer:
+        with self.write(signer, stored) as writer:
             return writer.append(planned)
 
     def artifact(self, digest: Digest) -> Candidate:
-        """A stored artifact; its bytes are what its digest says."""
+        """Read a stored artifact. Its bytes are verified by the digest."""
         return read_artifact(self.platform.objects.get(digest))
 
     def candidate_digest(self, target: str) -> Digest:
-        """The digest of an artifact that was recorded: `sha256:...`, or `id@X.Y.Z` when that has one draft only."""
+        """Return the digest of a recorded artifact: `sha256:...`, or `id@X.Y.Z` if that has a single draft."""
         if target.startswith(_DIGEST) and "@" not in target:
             return Digest.parse(target)
         ref = PackRef.parse(target)
@@ -147,7 +157,7 @@ class RegistryDesk:
         return digests[0]
 
     def named_version(self, text: str) -> PackRef:
-        """A version by what people call it: `id@X.Y.Z`, `id@ALIAS`, or `id@ENV` for what is pinned there."""
+        """Return the version that `id@X.Y.Z` or `id@ALIAS` names, or that `id@ENV` pins."""
         base_id, at, name = text.rpartition("@")
         try:
             return PackRef.parse(text)
@@ -155,9 +165,9 @@ class RegistryDesk:
             if not at or not name or not (name[0].isalpha() and base_id):
                 error.hint = "write id@X.Y.Z, or id@NAME for an alias or an environment; 'ctx packs' lists them"
                 raise
-        with self.reading() as reader:
+        with self.read() as reader:
             aliases = reader.aliases(base_id)
-            alias = aliases.named(name)
+            alias = aliases.lookup(name)
             pinned = reader.pins(name, base_id).base
         if alias is not None and pinned is not None and alias != pinned:
             raise NameAmbiguous(

@@ -1,1 +1,1 @@
-"""The comparison of two packs, part by part, with the version class of each change."""
+"""The comparison of two packs, part by part, with the effect of each change."""

@@ -1,4 +1,4 @@
-"""One change between two packs: where, what, and whether it widens or narrows what the pack permits."""
+"""A change between two packs: its place, its words, and its effect on what the pack permits."""
 
 from typing import Literal
 
@@ -8,14 +8,14 @@ __all__ = ["Change", "Effect"]
 
 
 Effect = Literal["metadata", "narrows", "wording", "reads_more", "locale", "endpoint", "removes", "changes", "widens"]
-"""What a change does. `metadata`: nothing at run time. `narrows`: less is possible than before. `wording`: the model
+"""The effect of a change. `metadata`: none at run time. `narrows`: less is possible than before. `wording`: the model
 reads another text, and nothing that is enforced changes. `reads_more`: one more read-only source. `locale`, `endpoint`:
 another default, another address. `removes`: a capability is gone. `widens`: more is possible. `changes`: something
-else, or it cannot be told."""
+else, or the effect is unknown."""
 
 
 class Change(Value, frozen=True):
-    """`at` is the place by ids: `/policy_layer/guardrails/redaction_rules`. `words` is what a reviewer reads."""
+    """One change. `at` is its place, with ids for positions; `words` describe it for a reviewer."""
 
     layer: str
     at: str

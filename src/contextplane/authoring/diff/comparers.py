@@ -1,8 +1,6 @@
-"""How one part of a pack is compared with what it was: each comparer says what a difference does.
+"""Comparers: each compares two states of a part of a pack, and yields differences with their effects.
 
-A comparer is given both sides, None where there is none, and where they stand. What it cannot tell it calls `changes`.
-
-One difference between two packs, and what it does to a run.
+A comparer is given a pair of states, None for a part that is absent. A difference of unknown effect is `changes`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,211 +8,215 @@ from typing import Protocol
 
 from contextplane.authoring.diff.change import Effect
 from contextplane.authoring.diff.tree import Tree, plain
-from contextplane.authoring.finding import HIDDEN, looks_secret
+from contextplane.authoring.law import HIDDEN, looks_secret
 from contextplane.model.json.canonical import canonical
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
-from contextplane.policy.logic.solver import Tries
+from contextplane.policy.logic.solver import TryBudget
 
 __all__ = [
     "Comparer",
-    "Sides",
-    "Told",
+    "Difference",
+    "Pair",
+    "added_or_removed",
     "always",
     "branch_allows",
     "flag",
+    "format_transition",
+    "format_value",
     "items",
     "ladder",
-    "modes",
-    "most",
-    "moved",
+    "max_mode",
     "names",
     "number",
     "release",
-    "shown",
-    "whole",
+    "required_mode",
 ]
 
 
-class Told(Value, frozen=True):
-    """What a comparer says of one difference. `named`: the words say themselves which part they are about."""
+class Difference(Value, frozen=True):
+    """The effect of one difference, in words. `named`: the words already name the part."""
 
     effect: Effect
     words: str
     named: bool = False
 
 
-class Sides(Value, frozen=True):
-    """The two states of one part. `way` leads to it; `before` and `after` are the whole trees.
+class Pair(Value, frozen=True):
+    """The two states of one part. `path` is its place; `before` and `after` are the whole trees.
 
-    `tries`: how much may still be tried to tell what conditions do, for all the parts of one comparison.
+    `tries`: the budget for solving conditions, shared by all parts of one comparison.
     """
 
     old: Tree
     new: Tree
-    way: tuple[str, ...]
+    path: tuple[str, ...]
     before: Tree
     after: Tree
-    tries: Tries
+    tries: TryBudget
 
     @property
     def name(self) -> str:
-        return self.way[-1] if self.way else "the pack"
+        return self.path[-1] if self.path else "the pack"
 
 
 class Comparer(Protocol):
-    """Says what the differences between two states of a part do."""
+    """Yields the differences between the two states of a part, with their effects."""
 
-    def __call__(self, sides: Sides, /) -> Iterator[Told]: ...
+    def __call__(self, pair: Pair, /) -> Iterator[Difference]: ...
 
 
 def always(effect: Effect, what: str = "") -> Comparer:
-    """Any difference has this effect."""
+    """Compare a part in which any difference has this effect."""
 
-    def compare(sides: Sides) -> Iterator[Told]:
-        yield Told(effect=effect, words=f"{what or sides.name} {moved(sides)}")
+    def compare(pair: Pair) -> Iterator[Difference]:
+        yield Difference(effect=effect, words=f"{what or pair.name} {format_transition(pair)}")
 
     return compare
 
 
 def items(what: str, *, more: Effect, less: Effect) -> Comparer:
-    """A list whose order does not count: each added entry has one effect, each removed entry another."""
+    """Compare unordered lists: each added entry has one effect, each removed entry another."""
 
-    def compare(sides: Sides) -> Iterator[Told]:
-        old, new = _entries(sides.old), _entries(sides.new)
-        for entry, shown in new.items():
+    def compare(pair: Pair) -> Iterator[Difference]:
+        old, new = _entries(pair.old), _entries(pair.new)
+        for entry, text in new.items():
             if entry not in old:
-                yield Told(effect=more, words=f"new {what} {shown}")
-        for entry, shown in old.items():
+                yield Difference(effect=more, words=f"new {what} {text}")
+        for entry, text in old.items():
             if entry not in new:
-                yield Told(effect=less, words=f"{what} {shown} is gone")
+                yield Difference(effect=less, words=f"{what} {text} is gone")
 
     return compare
 
 
-def names(sides: Sides) -> Iterator[Told]:
-    """Names that mean something together: any other set of them is another meaning, another order is not."""
-    if _entries(sides.old) != _entries(sides.new):
-        yield Told(effect="changes", words=f"{sides.name} {moved(sides)}")
+def names(pair: Pair) -> Iterator[Difference]:
+    """Compare names that have a meaning together: another set changes it, another order does not."""
+    if _entries(pair.old) != _entries(pair.new):
+        yield Difference(effect="changes", words=f"{pair.name} {format_transition(pair)}")
 
 
 def number(what: str, *, higher: Effect, lower: Effect) -> Comparer:
-    """A number that does one thing when it rises and another when it falls. One that comes or goes: see `whole`."""
+    """Compare numbers: rising has one effect, falling another. One that is added or removed `changes`."""
 
-    def compare(sides: Sides) -> Iterator[Told]:
-        old, new = sides.old, sides.new
+    def compare(pair: Pair) -> Iterator[Difference]:
+        old, new = pair.old, pair.new
         if not isinstance(old, int | float) or not isinstance(new, int | float):
-            yield Told(effect="changes", words=f"{what} {moved(sides)}")
+            yield Difference(effect="changes", words=f"{what} {format_transition(pair)}")
         elif old != new:
-            yield Told(effect=higher if new > old else lower, words=f"{what} {moved(sides)}")
+            yield Difference(effect=higher if new > old else lower, words=f"{what} {format_transition(pair)}")
 
     return compare
 
 
 def ladder(what: str, steps: tuple[str, ...], *, up: Effect, down: Effect) -> Comparer:
-    """A value of an ordered set. Absent counts as below the lowest."""
+    """Compare values of an ordered set. An absent value is below the lowest."""
 
-    def compare(sides: Sides) -> Iterator[Told]:
-        places = [_step(side, steps) for side in (sides.old, sides.new)]
+    def compare(pair: Pair) -> Iterator[Difference]:
+        places = [_step(side, steps) for side in (pair.old, pair.new)]
         if None in places:
-            yield Told(effect="changes", words=f"{what} {moved(sides)}")
+            yield Difference(effect="changes", words=f"{what} {format_transition(pair)}")
         elif places[0] != places[1]:
             rises = (places[1] or 0) > (places[0] or 0)
-            yield Told(effect=up if rises else down, words=f"{what} {moved(sides)}")
+            yield Difference(effect=up if rises else down, words=f"{what} {format_transition(pair)}")
 
     return compare
 
 
-def modes(what: str) -> Comparer:
-    """An approval mode that a rule asks for: the higher, the stricter.
+def required_mode(what: str) -> Comparer:
+    """Compare the approval mode that a rule requires: the higher, the stricter.
 
-    Where no rule asks for one, the tool's own holds, and none is stricter. So one that comes makes nothing looser only
-    when it is the highest.
+    Where no rule requires one, that of the tool holds, which may be higher. So an added mode is sure to loosen nothing
+    only when it is the highest.
     """
 
-    def compare(sides: Sides) -> Iterator[Told]:
-        if sides.old is None and sides.new != APPROVAL_MODES[-1]:
-            yield Told(effect="changes", words=f"{what} {moved(sides)}")
+    def compare(pair: Pair) -> Iterator[Difference]:
+        if pair.old is None and pair.new != APPROVAL_MODES[-1]:
+            yield Difference(effect="changes", words=f"{what} {format_transition(pair)}")
         else:
-            yield from ladder(what, APPROVAL_MODES, up="narrows", down="widens")(sides)
+            yield from ladder(what, APPROVAL_MODES, up="narrows", down="widens")(pair)
 
     return compare
 
 
-def most(what: str) -> Comparer:
-    """An approval mode that is declared, of something that can do as much: higher lets it do more, lower asks less."""
+def max_mode(what: str) -> Comparer:
+    """Compare the approval mode that a tool or a decision declares as its maximum.
+
+    A higher one permits more, a lower one requires less.
+    """
     return ladder(what, APPROVAL_MODES, up="changes", down="widens")
 
 
 def release(what: str) -> Comparer:
-    """A version X.Y.Z of a part: another X says that it is another thing, whatever else is the same."""
+    """Compare versions X.Y.Z of a part: another X is another part, even if all else is the same."""
 
-    def compare(sides: Sides) -> Iterator[Told]:
-        old, new = (str(side).partition(".")[0] for side in (sides.old, sides.new))
-        yield Told(effect="metadata" if old == new else "changes", words=f"{what} {moved(sides)}")
+    def compare(pair: Pair) -> Iterator[Difference]:
+        old, new = (str(side).partition(".")[0] for side in (pair.old, pair.new))
+        yield Difference(effect="metadata" if old == new else "changes", words=f"{what} {format_transition(pair)}")
 
     return compare
 
 
 def flag(what: str, *, true: Effect, false: Effect, absent: bool) -> Comparer:
-    """A truth value that has one effect when it becomes true and another when it becomes false."""
+    """Compare booleans: becoming true has one effect, becoming false another. `absent`: the default."""
 
-    def compare(sides: Sides) -> Iterator[Told]:
-        old, new = (absent if side is None else side for side in (sides.old, sides.new))
+    def compare(pair: Pair) -> Iterator[Difference]:
+        old, new = (absent if side is None else side for side in (pair.old, pair.new))
         if old is not new:
-            yield Told(effect=true if new is True else false, words=f"{what} {moved(sides)}")
+            yield Difference(effect=true if new is True else false, words=f"{what} {format_transition(pair)}")
 
     return compare
 
 
-def branch_allows(sides: Sides) -> Iterator[Told]:
-    """The `allow` of a `then` or an `else`. False denies, true allows; where no rule says it, nothing is allowed."""
-    if sides.new is False:
-        yield Told(effect="narrows", words="denies now")
-    elif sides.old is False:
-        yield Told(effect="widens", words=f"no longer denies{' and allows now' if sides.new is True else ''}")
-    elif sides.new is True:
-        yield Told(effect="widens", words="allows now (said nothing of it)")
+def branch_allows(pair: Pair) -> Iterator[Difference]:
+    """Compare the `allow` of a branch: false denies, true allows. Without any true, nothing is allowed."""
+    if pair.new is False:
+        yield Difference(effect="narrows", words="denies now")
+    elif pair.old is False:
+        yield Difference(effect="widens", words=f"no longer denies{' and allows now' if pair.new is True else ''}")
+    elif pair.new is True:
+        yield Difference(effect="widens", words="allows now (said nothing of it)")
     else:
-        yield Told(effect="narrows", words="no longer says that it allows")
+        yield Difference(effect="narrows", words="no longer says that it allows")
 
 
-def whole(added: Callable[[Sides], Told], removed: Callable[[Sides], Told]) -> Comparer:
-    """A part with an id that is there on one side only. A part that is on both is compared by its own parts."""
+def added_or_removed(added: Callable[[Pair], Difference], removed: Callable[[Pair], Difference]) -> Comparer:
+    """Compare a part with an id that is on one side only. Parts on both sides are compared by their parts."""
 
-    def compare(sides: Sides) -> Iterator[Told]:
-        yield added(sides) if sides.old is None else removed(sides)
+    def compare(pair: Pair) -> Iterator[Difference]:
+        yield added(pair) if pair.old is None else removed(pair)
 
     return compare
 
 
 def _entries(side: Tree) -> dict[bytes, str]:
-    """The entries of a list by what they are, each with how it is shown: the text "1" is not the number."""
+    """Map the canonical bytes of each entry to its text for messages: the text "1" is not the number."""
     if side is None:
         return {}
     parts: list[Tree] = list(side) if isinstance(side, list | tuple | Mapping) else [side]
-    return {canonical(plain(part)): shown(part) for part in parts}
+    return {canonical(plain(part)): format_value(part) for part in parts}
 
 
 def _step(side: Tree, steps: tuple[str, ...]) -> int | None:
-    """The place on a ladder, from 1; 0 where there is nothing, None for what is not on it."""
+    """Return the place on a ladder, from 1; 0 for an absent value, None for one that is not on it."""
     if side is None:
         return 0
     return steps.index(side) + 1 if isinstance(side, str) and side in steps else None
 
 
-_SHOWN = 80
+_MAX_LENGTH = 80
 
 
-def moved(sides: Sides, longest: int = _SHOWN) -> str:
-    """What it was and what it is, for people."""
-    if sides.old is None:
-        return f"is now {shown(sides.new, longest)}"
-    return f"was {shown(sides.old, longest)}, now {'gone' if sides.new is None else shown(sides.new, longest)}"
+def format_transition(pair: Pair, longest: int = _MAX_LENGTH) -> str:
+    """Format the old and the new state for a reviewer."""
+    if pair.old is None:
+        return f"is now {format_value(pair.new, longest)}"
+    new = "gone" if pair.new is None else format_value(pair.new, longest)
+    return f"was {format_value(pair.old, longest)}, now {new}"
 
 
-def shown(side: Tree, longest: int = _SHOWN) -> str:
-    """A value for people: a text as it is, anything else as JSON; no secret, and nothing at any length."""
+def format_value(side: Tree, longest: int = _MAX_LENGTH) -> str:
+    """Format a value for a reviewer: a text as is, anything else as JSON; shortened, and no secret."""
     text = side if isinstance(side, str) else canonical(plain(side)).decode()
     if looks_secret(text):
         return HIDDEN

@@ -1,57 +1,60 @@
-"""What a difference in each part of a pack does: the table. What is not in it changes behaviour, and is major."""
+"""The table of comparers: the effect of a difference in each part of a pack.
+
+A part that is not in it changes behaviour, which is a major version.
+"""
 
 from contextplane.authoring.diff.comparers import (
     Comparer,
+    added_or_removed,
     always,
     branch_allows,
     flag,
     items,
     ladder,
-    modes,
-    most,
+    max_mode,
     names,
     number,
     release,
-    whole,
+    required_mode,
 )
-from contextplane.authoring.diff.conditions import condition_of_rule, restriction_when, right_when
+from contextplane.authoring.diff.conditions import permission_when, restriction_when, rule_condition
 from contextplane.authoring.diff.parts import (
     adapter_added,
     adapter_removed,
-    argument_choices,
-    argument_greatest,
-    argument_least,
-    argument_lifted,
+    argument_enum,
+    argument_max,
+    argument_min,
     argument_pattern,
     argument_required,
+    argument_unless_approved,
     bundle_added,
     capabilities,
-    gate_named,
     part_added,
     part_removed,
     permission_added,
     permission_allow,
     permission_removed,
+    required_gate,
     rule_added,
     rule_removed,
     unless_denied,
 )
 
-__all__ = ["OPTIONAL", "TABLE", "WHOLE", "Way"]
+__all__ = ["OPTIONAL", "TABLE", "WHOLE", "TreePath"]
 
-Way = tuple[str, ...]
-"""A way into the tree; `*` stands for any id or name."""
+TreePath = tuple[str, ...]
+"""A path in the tree; `*` stands for any id or name."""
 
-_RULE: Way = ("policy_layer", "policy_bundles", "*", "policy_dsl", "rules", "*")
-_GUARDRAILS: Way = ("policy_layer", "guardrails")
-_GATE: Way = ("policy_layer", "approval_gates", "*")
-_ADAPTER: Way = ("tooling_layer", "adapter_registry", "*")
-_PERMISSION: Way = ("tooling_layer", "permissions", "*")
-_SPEC: Way = ("decision_layer", "decision_specs", "*")
-_MEMORY: Way = ("memory_layer", "memory_policy")
-_TARGET: Way = ("evaluation_layer", "eval_targets", "*")
-_TONE: Way = ("tone_and_comms",)
-_NAMES: tuple[Way, ...] = (
+_RULE: TreePath = ("policy_layer", "policy_bundles", "*", "policy_dsl", "rules", "*")
+_GUARDRAILS: TreePath = ("policy_layer", "guardrails")
+_GATE: TreePath = ("policy_layer", "approval_gates", "*")
+_ADAPTER: TreePath = ("tooling_layer", "adapter_registry", "*")
+_PERMISSION: TreePath = ("tooling_layer", "permissions", "*")
+_SPEC: TreePath = ("decision_layer", "decision_specs", "*")
+_MEMORY: TreePath = ("memory_layer", "memory_policy")
+_TARGET: TreePath = ("evaluation_layer", "eval_targets", "*")
+_TONE: TreePath = ("tone_and_comms",)
+_NAMES: tuple[TreePath, ...] = (
     *((*_SPEC, name) for name in ("required_evidence", "allowed_outcomes")),
     *(("intelligence_refs", "ontology", name) for name in ("entity_types", "relationship_types")),
     ("intelligence_refs", "identity_layer", "ceid_namespaces"),
@@ -62,33 +65,33 @@ _CLASSIFICATIONS = ("PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED")
 _RIGHTS = ("execute", "escalate", "recommend", "propose")
 
 
-def _arguments(way: Way) -> dict[Way, Comparer]:
-    """The constraints on the arguments of a call."""
-    one = (*way, "arg_constraints", "*")
+def _arguments(path: TreePath) -> dict[TreePath, Comparer]:
+    """Return the comparers of the constraints on the arguments of a call."""
+    constraint = (*path, "arg_constraints", "*")
     return {
-        (*one, "min"): argument_least,
-        (*one, "max"): argument_greatest,
-        (*one, "enum"): argument_choices,
-        (*one, "required"): argument_required,
-        (*one, "pattern"): argument_pattern,
-        (*one, "unless_approved"): argument_lifted,
+        (*constraint, "min"): argument_min,
+        (*constraint, "max"): argument_max,
+        (*constraint, "enum"): argument_enum,
+        (*constraint, "required"): argument_required,
+        (*constraint, "pattern"): argument_pattern,
+        (*constraint, "unless_approved"): argument_unless_approved,
     }
 
 
-def _effect(way: Way) -> dict[Way, Comparer]:
-    """What a branch of a rule does."""
+def _effect(path: TreePath) -> dict[TreePath, Comparer]:
+    """Return the comparers of a branch of a rule."""
     return {
-        (*way, "allow"): branch_allows,
-        (*way, "reason"): unless_denied(always("wording", "the reason")),
-        (*way, "requires"): unless_denied(items("requirement", more="narrows", less="widens")),
-        (*way, "prohibits"): items("prohibition of", more="narrows", less="widens"),
-        (*way, "approval_mode"): unless_denied(modes("the approval mode")),
-        (*way, "requires_approval_gate"): unless_denied(gate_named),
-        **_arguments(way),
+        (*path, "allow"): branch_allows,
+        (*path, "reason"): unless_denied(always("wording", "the reason")),
+        (*path, "requires"): unless_denied(items("requirement", more="narrows", less="widens")),
+        (*path, "prohibits"): items("prohibition of", more="narrows", less="widens"),
+        (*path, "approval_mode"): unless_denied(required_mode("the approval mode")),
+        (*path, "requires_approval_gate"): unless_denied(required_gate),
+        **_arguments(path),
     }
 
 
-TABLE: dict[Way, Comparer] = {
+TABLE: dict[TreePath, Comparer] = {
     ("contract_meta", "created_at"): always("metadata"),
     ("pack_meta", "pack_version"): always("metadata"),
     ("pack_meta", "ttl_seconds"): always("metadata"),
@@ -98,7 +101,7 @@ TABLE: dict[Way, Comparer] = {
     ("pack_meta", "data_classification"): ladder("the classification", _CLASSIFICATIONS, up="narrows", down="widens"),
     ("business_context", "summary", "*"): always("wording"),
     ("business_context", "non_negotiables"): items("non-negotiable", more="wording", less="widens"),
-    (*_RULE, "if"): condition_of_rule,
+    (*_RULE, "if"): rule_condition,
     (*_RULE, "rationale"): always("wording", "the rationale"),
     **_effect((*_RULE, "then")),
     **_effect((*_RULE, "else")),
@@ -110,19 +113,19 @@ TABLE: dict[Way, Comparer] = {
     (*_GATE, "when"): restriction_when(absent=True),
     (*_GATE, "ttl_seconds"): number("how long an approval holds", higher="widens", lower="narrows"),
     (*_ADAPTER, "endpoint_ref"): always("endpoint"),
-    (*_ADAPTER, "approval_mode"): most("what it can do at most"),
+    (*_ADAPTER, "approval_mode"): max_mode("what it can do at most"),
     (*_ADAPTER, "capabilities"): capabilities,
     (*_PERMISSION, "allow"): permission_allow,
     (*_PERMISSION, "permission_id"): always("metadata"),
-    (*_PERMISSION, "requires_approval_gate"): gate_named,
+    (*_PERMISSION, "requires_approval_gate"): required_gate,
     **_arguments(_PERMISSION),
     (*_SPEC, "version"): release("its version"),
-    (*_SPEC, "approval_mode"): most("what it may do at most"),
+    (*_SPEC, "approval_mode"): max_mode("what it may do at most"),
     (*_SPEC, "decision_right"): ladder("its right", _RIGHTS, up="narrows", down="widens"),
-    (*_SPEC, "eligibility_rules"): right_when(absent=True),
+    (*_SPEC, "eligibility_rules"): permission_when(absent=True),
     (*_SPEC, "challenge_required"): flag("challenge_required", true="narrows", false="widens", absent=False),
     ("intents", "*", "description"): always("metadata", "the intent's description"),
-    ("intents", "*", "risk_class"): most("what serving the intent can do at most"),
+    ("intents", "*", "risk_class"): max_mode("what serving the intent can do at most"),
     **dict.fromkeys(_NAMES, names),
     (*_MEMORY, "write_classes_allowed"): items("write class", more="widens", less="narrows"),
     (*_MEMORY, "consent_gating", "pii_write_back_allowed"): flag(
@@ -144,25 +147,29 @@ TABLE: dict[Way, Comparer] = {
     (*_TONE, "*", "dont"): items("instruction not to", more="wording", less="widens"),
 }
 
-WHOLE: dict[Way, Comparer] = {
-    ("policy_layer", "policy_bundles", "*"): whole(bundle_added, part_removed("policy bundle", "widens")),
-    _RULE: whole(rule_added, rule_removed),
-    (*_GUARDRAILS, "must_refuse", "*"): whole(part_added("refusal", "narrows"), part_removed("refusal", "widens")),
-    (*_GUARDRAILS, "must_escalate", "*"): whole(
+WHOLE: dict[TreePath, Comparer] = {
+    ("policy_layer", "policy_bundles", "*"): added_or_removed(bundle_added, part_removed("policy bundle", "widens")),
+    _RULE: added_or_removed(rule_added, rule_removed),
+    (*_GUARDRAILS, "must_refuse", "*"): added_or_removed(
+        part_added("refusal", "narrows"), part_removed("refusal", "widens")
+    ),
+    (*_GUARDRAILS, "must_escalate", "*"): added_or_removed(
         part_added("escalation", "narrows"), part_removed("escalation", "widens")
     ),
-    _GATE: whole(part_added("approval gate", "narrows"), part_removed("approval gate", "widens")),
-    _ADAPTER: whole(adapter_added, adapter_removed),
-    _PERMISSION: whole(permission_added, permission_removed),
-    _SPEC: whole(part_added("decision", "widens"), part_removed("decision", "changes")),
-    _TARGET: whole(part_added("evaluator target for", "narrows"), part_removed("evaluator target for", "widens")),
-    ("evaluation_layer", "release_gates", "*"): whole(
+    _GATE: added_or_removed(part_added("approval gate", "narrows"), part_removed("approval gate", "widens")),
+    _ADAPTER: added_or_removed(adapter_added, adapter_removed),
+    _PERMISSION: added_or_removed(permission_added, permission_removed),
+    _SPEC: added_or_removed(part_added("decision", "widens"), part_removed("decision", "changes")),
+    _TARGET: added_or_removed(
+        part_added("evaluator target for", "narrows"), part_removed("evaluator target for", "widens")
+    ),
+    ("evaluation_layer", "release_gates", "*"): added_or_removed(
         part_added("release gate for", "narrows"), part_removed("release gate for", "widens")
     ),
 }
-"""Parts that come or go as a whole."""
+"""The comparers of parts that are added or removed as a whole."""
 
-OPTIONAL: frozenset[Way] = frozenset(
+OPTIONAL: frozenset[TreePath] = frozenset(
     {
         (*_RULE, "else"),
         (*_RULE, "then", "arg_constraints"),
@@ -176,4 +183,4 @@ OPTIONAL: frozenset[Way] = frozenset(
         (*_TONE, "operator_facing"),
     }
 )
-"""Objects that say the same when they are absent as when they are empty."""
+"""Objects that mean the same absent and empty."""

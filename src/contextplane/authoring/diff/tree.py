@@ -1,8 +1,7 @@
-"""A pack as a tree whose lists of parts are keyed by their ids, so that moving a part is no change.
+"""A pack as a tree, its lists indexed by the ids of their entries, so that moving a part is no change.
 
-The rules of a pack as a tree: which intents each is for, and which intents are decided whatever else is written.
-
-Which branch of a rule is the stricter one: what it takes away, the other takes away too, or more.
+Beside it, what comparers ask of the rules in a tree: the intents of each, the intents that are decided in any case, and
+which branch of a rule is the stricter one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,26 +13,26 @@ from contextplane.model.terms import APPROVAL_MODES
 __all__ = [
     "Tree",
     "allows",
-    "asked_for_reading",
-    "asks_no_less",
-    "at_least_as_strict",
-    "decided",
+    "decided_intents",
     "denies",
+    "gates_reading",
     "id_fields",
     "identity",
+    "index_by_id",
     "intents_of",
-    "keyed",
+    "is_at_least_as_strict",
     "part_at",
     "plain",
+    "requires_mode_at_least",
     "restricts",
     "rules_in",
-    "settled",
+    "settled_intents",
 ]
 
 Tree: TypeAlias = "Mapping[str, Tree] | Json"
-"""Objects and keyed lists are mappings; whatever else is a JSON value."""
+"""Objects and indexed lists are mappings; anything else is a JSON value."""
 
-_KEYED_LISTS: dict[str, tuple[str, ...]] = {
+_ID_FIELDS: dict[str, tuple[str, ...]] = {
     "policy_bundles": ("bundle_id",),
     "rules": ("rule_id",),
     "approval_gates": ("gate_id",),
@@ -47,32 +46,34 @@ _KEYED_LISTS: dict[str, tuple[str, ...]] = {
     "must_refuse": ("id",),
     "must_escalate": ("id",),
 }
-"""The lists whose entries have an id, and the fields that it consists of."""
+"""The lists whose entries have an id, and the fields that make up the id."""
 
 
 def id_fields(name: str) -> tuple[str, ...] | None:
-    """The fields that the ids in a list of this name consist of; None for a list whose entries have none."""
-    return _KEYED_LISTS.get(name)
+    """Return the fields that make up the id of an entry of this list; None when its entries have no id."""
+    return _ID_FIELDS.get(name)
 
 
-def keyed(value: Json, name: str = "") -> Tree:
-    """The tree of a document, or of the part of it that stands under `name`. A bare id is a part that says no more."""
+def index_by_id(value: Json, name: str = "") -> Tree:
+    """Make the tree of a document, or of its part `name`. A bare id becomes a part with only an id."""
     if isinstance(value, dict):
-        return {key: keyed(one, key) for key, one in value.items()}
+        return {key: index_by_id(member, key) for key, member in value.items()}
     fields = id_fields(name)
     if fields is None or not isinstance(value, list | tuple):
         return value
     tree: dict[str, Tree] = {}
-    for n, one in enumerate(value):
-        key = identity(one, fields)
-        # Two with one id are an error of their own; here neither hides the other.
-        tree[key if key not in tree else f"{key}#{n}"] = keyed({fields[0]: one} if isinstance(one, str) else one)
+    for n, entry in enumerate(value):
+        key = identity(entry, fields)
+        # Two entries with one id are an error of another law; here neither hides the other.
+        tree[key if key not in tree else f"{key}#{n}"] = index_by_id(
+            {fields[0]: entry} if isinstance(entry, str) else entry
+        )
     return tree
 
 
-def part_at(tree: Tree, way: tuple[str, ...]) -> Tree:
-    """The part that a way leads to, None where there is none."""
-    for step in way:
+def part_at(tree: Tree, path: tuple[str, ...]) -> Tree:
+    """Return the part at a path; None when there is none."""
+    for step in path:
         if not isinstance(tree, Mapping):
             return None
         tree = tree.get(step)
@@ -80,20 +81,22 @@ def part_at(tree: Tree, way: tuple[str, ...]) -> Tree:
 
 
 def plain(tree: Tree) -> Json:
-    """A part as plain data, keyed lists as objects."""
-    return {key: plain(one) for key, one in tree.items()} if isinstance(tree, Mapping) else tree
+    """Return a part as plain data, indexed lists as objects."""
+    return {key: plain(part) for key, part in tree.items()} if isinstance(tree, Mapping) else tree
 
 
 def identity(value: Json, fields: tuple[str, ...]) -> str:
-    """The id of an entry; a bare text is its own."""
+    """Return the id of an entry; a bare text is its own id."""
     return ".".join(str(value.get(field, "")) for field in fields) if isinstance(value, dict) else str(value)
 
+
+# --- rules and the intents that they decide ---
 
 _BUNDLES = ("policy_layer", "policy_bundles")
 
 
 def rules_in(tree: Tree) -> Iterator[tuple[str, Tree]]:
-    """Every rule with its id."""
+    """Yield every rule after its id."""
     bundles = part_at(tree, _BUNDLES)
     for bundle in bundles.values() if isinstance(bundles, Mapping) else ():
         rules = part_at(bundle, ("policy_dsl", "rules"))
@@ -102,25 +105,25 @@ def rules_in(tree: Tree) -> Iterator[tuple[str, Tree]]:
 
 def intents_of(rule: Tree) -> frozenset[str]:
     named = part_at(rule, ("applies_to", "intent"))
-    listed = named if isinstance(named, list | tuple) else [named]
-    return frozenset(one for one in listed if isinstance(one, str))
+    intents = named if isinstance(named, list | tuple) else [named]
+    return frozenset(intent for intent in intents if isinstance(intent, str))
 
 
-def decided(tree: Tree) -> frozenset[str]:
-    """Every intent for which a rule applies to each request: where none applies, a run may only read."""
+def decided_intents(tree: Tree) -> frozenset[str]:
+    """Return the intents with a rule that applies to each request. Without one, a run may only read."""
     return frozenset[str]().union(*(intents_of(rule) for _, rule in rules_in(tree) if _always_applies(rule)))
 
 
-def settled(tree: Tree, *, without: str = "") -> frozenset[str]:
-    """Every intent that some rule allows or denies in each case, so that nothing more follows from one more `allow`.
+def settled_intents(tree: Tree, *, without: str = "") -> frozenset[str]:
+    """Return the intents that an unconditional rule decides, so that another `allow` changes nothing.
 
-    `without`: a rule that is not asked.
+    `without`: the id of a rule to ignore.
     """
     return frozenset[str]().union(
         *(
             intents_of(rule)
             for name, rule in rules_in(tree)
-            if name != without and _always_applies(rule) and _always_says(rule)
+            if name != without and _always_applies(rule) and _always_decides(rule)
         )
     )
 
@@ -130,9 +133,11 @@ def _always_applies(rule: Tree) -> bool:
     return isinstance(applies_to, Mapping) and set(applies_to) == {"intent"}
 
 
-def _always_says(rule: Tree) -> bool:
+def _always_decides(rule: Tree) -> bool:
     return all(isinstance(part_at(rule, (branch, "allow")), bool) for branch in ("then", "else"))
 
+
+# --- which branch is stricter ---
 
 _RESTRICTIONS = ("requires", "prohibits", "approval_mode", "requires_approval_gate", "arg_constraints")
 _ADAPTERS = ("tooling_layer", "adapter_registry")
@@ -140,84 +145,88 @@ _PERMISSIONS = ("tooling_layer", "permissions")
 
 
 def denies(effect: Tree) -> bool:
-    """Whether a `then` or an `else` denies: only reading is possible then, and nothing is decided."""
+    """Whether a branch denies: then a run may only read, and decides nothing."""
     return part_at(effect, ("allow",)) is False
 
 
 def allows(effect: Tree) -> bool:
-    """Whether a `then` or an `else` says outright that it allows."""
+    """Whether a branch allows explicitly."""
     return part_at(effect, ("allow",)) is True
 
 
 def restricts(effect: Tree) -> bool:
-    """Whether a `then` or an `else` takes something away."""
+    """Whether a branch restricts a run."""
     return denies(effect) or any(part_at(effect, (name,)) for name in _RESTRICTIONS)
 
 
-def at_least_as_strict(one: Tree, other: Tree, tree: Tree, *, is_settled: bool) -> bool:
-    """Whether a run under the one branch can do nothing that it could not under the other. `tree` is the pack.
+def is_at_least_as_strict(branch: Tree, other: Tree, tree: Tree, *, is_settled: bool) -> bool:
+    """Whether a run under `branch` can do nothing that it could not under `other`. `tree` is the pack.
 
-    `is_settled`: another rule allows or denies in each case. Otherwise nothing allows where no rule says so, and a
-    branch that says it is looser than one that is silent.
+    `is_settled`: another rule allows or denies in each case. Otherwise nothing is allowed without an explicit `allow`,
+    and a branch with one is looser than a branch without.
     """
-    if denies(other) and not denies(one):
+    if denies(other) and not denies(branch):
         return False
-    if not is_settled and allows(one) and not allows(other):
+    if not is_settled and allows(branch) and not allows(other):
         return False
-    if not _prohibited(other, tree, denied=denies(one)) <= _entries(part_at(one, ("prohibits",))):
+    if not _prohibitions(other, tree, denied=denies(branch)) <= _entries(part_at(branch, ("prohibits",))):
         return False
-    if not _same_bounds(part_at(one, ("arg_constraints",)), part_at(other, ("arg_constraints",))):
+    if not _same_bounds(part_at(branch, ("arg_constraints",)), part_at(other, ("arg_constraints",))):
         return False
-    return _asks_as_much(one, other, tree)
+    return _requires_as_much(branch, other, tree)
 
 
-def _asks_as_much(one: Tree, other: Tree, tree: Tree) -> bool:
-    """Evidence, a mode and a gate count for what writes: a denial is stricter than all of them."""
-    ours, theirs = (part_at(side, ("requires_approval_gate",)) for side in (one, other))
-    if denies(one):
-        return theirs is None or theirs == ours or not asked_for_reading(theirs, tree)
+def _requires_as_much(branch: Tree, other: Tree, tree: Tree) -> bool:
+    """Whether a branch requires the evidence, mode and gate of another, or denies, which is stricter."""
+    ours, theirs = (part_at(side, ("requires_approval_gate",)) for side in (branch, other))
+    if denies(branch):
+        return theirs is None or theirs == ours or not gates_reading(theirs, tree)
     return (
         (theirs is None or theirs == ours)
-        and _entries(part_at(other, ("requires",))) <= _entries(part_at(one, ("requires",)))
-        and asks_no_less(one, part_at(other, ("approval_mode",)))
+        and _entries(part_at(other, ("requires",))) <= _entries(part_at(branch, ("requires",)))
+        and requires_mode_at_least(branch, part_at(other, ("approval_mode",)))
     )
 
 
-def _prohibited(effect: Tree, tree: Tree, *, denied: bool) -> frozenset[str]:
-    """What a branch prohibits; where the run is denied anyway, only what reads still counts."""
-    named = _entries(part_at(effect, ("prohibits",)))
-    return frozenset(one for one in named if not denied or _reads(one.rpartition(".")[0], tree))
+def _prohibitions(effect: Tree, tree: Tree, *, denied: bool) -> frozenset[str]:
+    """Return what a branch prohibits; in a run that is denied, only the tools that read."""
+    tools = _entries(part_at(effect, ("prohibits",)))
+    return frozenset(tool for tool in tools if not denied or _may_only_read(tool.rpartition(".")[0], tree))
 
 
-def asked_for_reading(gate: Tree, tree: Tree) -> bool:
-    """Whether a gate stands before something that only reads, which a run may do where it is denied."""
+def gates_reading(gate: Tree, tree: Tree) -> bool:
+    """Whether a gate guards a tool that only reads, which a denied run may still call."""
     permissions = part_at(tree, _PERMISSIONS)
     return any(
         part_at(permission, ("requires_approval_gate",)) == gate
-        and _reads(str(part_at(permission, ("adapter_id",))), tree)
+        and _may_only_read(str(part_at(permission, ("adapter_id",))), tree)
         for permission in (permissions.values() if isinstance(permissions, Mapping) else ())
     )
 
 
-def _reads(adapter: str, tree: Tree) -> bool:
-    """Whether an adapter may be one that only reads: one that nobody declares may be, too."""
+def _may_only_read(adapter: str, tree: Tree) -> bool:
+    """Whether an adapter may be one that only reads; an undeclared one may be."""
     mode = part_at(tree, (*_ADAPTERS, adapter, "approval_mode"))
     return mode is None or mode == "read_only"
 
 
 def _same_bounds(ours: Tree, theirs: Tree) -> bool:
-    """Whether every argument that the others bound is bound by us in the same way."""
-    named = theirs if isinstance(theirs, Mapping) else {}
-    return all(canonical(plain(part_at(ours, (name,)))) == canonical(plain(one)) for name, one in named.items())
+    """Whether every argument that `theirs` bounds is bound by `ours` in the same way."""
+    bounds = theirs if isinstance(theirs, Mapping) else {}
+    return all(canonical(plain(part_at(ours, (name,)))) == canonical(plain(bound)) for name, bound in bounds.items())
 
 
-def asks_no_less(effect: Tree, mode: Tree = None) -> bool:
-    """Whether a branch asks for a mode that is no lower than this; where none is asked for, the tool's own holds."""
-    asked = part_at(effect, ("approval_mode",))
+def requires_mode_at_least(effect: Tree, mode: Tree = None) -> bool:
+    """Whether a branch requires this approval mode or a higher one.
+
+    Without a mode to compare with: whether it requires none, or the highest. Where none is required, that of the tool
+    holds.
+    """
+    required = part_at(effect, ("approval_mode",))
     if mode is None:
-        return asked is None or asked == APPROVAL_MODES[-1]
+        return required is None or required == APPROVAL_MODES[-1]
     ladder: list[Tree] = list(APPROVAL_MODES)
-    return asked in ladder and mode in ladder and ladder.index(asked) >= ladder.index(mode)
+    return required in ladder and mode in ladder and ladder.index(required) >= ladder.index(mode)
 
 
 def _entries(side: Tree) -> frozenset[str]:

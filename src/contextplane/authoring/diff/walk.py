@@ -1,6 +1,6 @@
-"""The differences between two packs, part by part, each with what it does.
+"""The walk over two packs, part by part, to each change with its effect and the name of its part.
 
-What a reviewer calls the part of a pack that a change is in.
+The table has the comparer of each part. A part that is not in the table changes behaviour.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from contextplane.authoring.diff.change import Change
-from contextplane.authoring.diff.comparers import Comparer, Sides, Told, always
-from contextplane.authoring.diff.table import OPTIONAL, TABLE, WHOLE, Way
-from contextplane.authoring.diff.tree import Tree, keyed, plain
-from contextplane.authoring.finding import without_secrets
+from contextplane.authoring.diff.comparers import Comparer, Difference, Pair, always
+from contextplane.authoring.diff.table import OPTIONAL, TABLE, WHOLE, TreePath
+from contextplane.authoring.diff.tree import Tree, index_by_id, plain
+from contextplane.authoring.law import redact_secrets
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.json.pointer import pointer
-from contextplane.policy.logic.solver import Tries
+from contextplane.policy.logic.solver import TryBudget
 
-__all__ = ["compared", "part_name"]
+__all__ = ["compare_packs", "part_name"]
 
 _NAMES = {
     "policy_bundles": "policy bundle",
@@ -32,85 +32,87 @@ _NAMES = {
     "task_templates": "task template",
     "intents": "intent",
 }
-"""What an entry is called, by the list that it stands in."""
+"""The name of an entry in words, by the list that it stands in."""
 
 _BRANCHES = ("then", "else")
 
 
-def part_name(way: tuple[str, ...]) -> str:
-    """The innermost part with an id that a way leads into; nothing where it leads into none, or just to it."""
-    inside = [n for n, step in enumerate(way[:-2]) if step in _NAMES]
+def part_name(path: tuple[str, ...]) -> str:
+    """Return the name of the innermost part with an id around `path`; "" when there is none."""
+    inside = [n for n, step in enumerate(path[:-2]) if step in _NAMES]
     if not inside:
         return ""
     n = inside[-1]
-    branch = f", {way[n + 2]}" if way[n + 2] in _BRANCHES and len(way) > n + 3 else ""
-    return f"{_NAMES[way[n]]} {way[n + 1]}{branch}"
+    branch = f", {path[n + 2]}" if path[n + 2] in _BRANCHES and len(path) > n + 3 else ""
+    return f"{_NAMES[path[n]]} {path[n + 1]}{branch}"
 
 
 _BEHAVIOUR = always("changes")
 _TRIES = 200_000
-"""How much one comparison may try, however many conditions changed: what is left then cannot be told."""
+"""The budget of one comparison for all changed conditions. What it does not cover has an unknown effect."""
 
 
-def compared(old: Json, new: Json) -> tuple[Change, ...]:
-    """Every difference, in the order of the document. What the table does not know changes behaviour."""
-    before, after = keyed(old), keyed(new)
-    sides = Sides(old=before, new=after, way=(), before=before, after=after, tries=Tries(_TRIES))
-    return tuple(_walk(sides))
+def compare_packs(old: Json, new: Json) -> tuple[Change, ...]:
+    """Return every change between two packs, in the order of the document."""
+    before, after = index_by_id(old), index_by_id(new)
+    pair = Pair(old=before, new=after, path=(), before=before, after=after, tries=TryBudget(_TRIES))
+    return tuple(_walk(pair))
 
 
-def _walk(sides: Sides) -> Iterator[Change]:
-    if _same(sides.old, sides.new):
+def _walk(pair: Pair) -> Iterator[Change]:
+    if _same(pair.old, pair.new):
         return
-    comparer = _comparer(sides)
+    comparer = _comparer(pair)
     if comparer is None:
-        changes = [change for key in _keys(sides.old, sides.new) for change in _walk(_inside(sides, key))]
+        changes = [change for key in _keys(pair.old, pair.new) for change in _walk(_inside(pair, key))]
     else:
-        changes = [_change(sides, difference) for difference in comparer(sides)]
+        changes = [_change(pair, difference) for difference in comparer(pair)]
     yield from changes
-    # A scalar that says the same as its absence is told with the object that it stands in.
-    if not changes and isinstance(sides.new, Mapping | list) and not _reordered(sides.old, sides.new):
-        yield _change(sides, Told(effect="metadata", words=f"{sides.name} is written in another way"))
+    # A scalar that equals its default is reported with the object that it stands in.
+    if not changes and isinstance(pair.new, Mapping | list) and not _is_reordering(pair.old, pair.new):
+        yield _change(pair, Difference(effect="metadata", words=f"{pair.name} is written in another way"))
 
 
-def _change(sides: Sides, told: Told) -> Change:
-    whose = "" if told.named else part_name(sides.way)
+def _change(pair: Pair, difference: Difference) -> Change:
+    part = "" if difference.named else part_name(pair.path)
     return Change(
-        layer=sides.way[0] if sides.way else "",
-        at=pointer(sides.way),
-        effect=told.effect,
-        words=without_secrets(f"{whose}: {told.words}" if whose else told.words),
+        layer=pair.path[0] if pair.path else "",
+        at=pointer(pair.path),
+        effect=difference.effect,
+        words=redact_secrets(f"{part}: {difference.words}" if part else difference.words),
     )
 
 
-def _reordered(old: Tree, new: Tree) -> bool:
-    """Whether two parts consist of the same, each list in another order: to move a part is no change."""
-    return _unordered(old) == _unordered(new)
+def _is_reordering(old: Tree, new: Tree) -> bool:
+    """Whether two parts differ only in the order of their lists: moving a part is no change."""
+    return _order_free_form(old) == _order_free_form(new)
 
 
-def _unordered(part: Tree) -> bytes:
+def _order_free_form(part: Tree) -> bytes:
     if isinstance(part, Mapping):
-        return b"{%s}" % b",".join(sorted(key.encode() + b":" + _unordered(one) for key, one in part.items()))
+        return b"{%s}" % b",".join(
+            sorted(key.encode() + b":" + _order_free_form(member) for key, member in part.items())
+        )
     if isinstance(part, list | tuple):
-        return b"[%s]" % b",".join(sorted(map(_unordered, part)))
+        return b"[%s]" % b",".join(sorted(map(_order_free_form, part)))
     return canonical(part)
 
 
 def _same(old: Tree, new: Tree) -> bool:
-    """Whether two parts say the same. To Python 1 and true are equal, to a condition they are not."""
+    """Whether two parts are equal. In Python 1 equals true, in a condition it does not."""
     return old == new and (
         not isinstance(old, Mapping | list | tuple | int) or canonical(plain(old)) == canonical(plain(new))
     )
 
 
-def _comparer(sides: Sides) -> Comparer | None:
-    """Who judges this part; None when its own parts are looked at."""
-    one_sided = sides.old is None or sides.new is None
-    comparer = _entry(TABLE, sides.way) or (_entry(WHOLE, sides.way) if one_sided else None)
+def _comparer(pair: Pair) -> Comparer | None:
+    """Return the comparer of this part; None when its own parts are compared."""
+    one_sided = pair.old is None or pair.new is None
+    comparer = _entry(TABLE, pair.path) or (_entry(WHOLE, pair.path) if one_sided else None)
     if comparer is not None:
         return comparer
-    open_ones = all(isinstance(side, Mapping) or side is None for side in (sides.old, sides.new))
-    return None if open_ones and (not one_sided or _pattern(sides.way, OPTIONAL)) else _BEHAVIOUR
+    are_objects = all(isinstance(side, Mapping) or side is None for side in (pair.old, pair.new))
+    return None if are_objects and (not one_sided or _pattern(pair.path, OPTIONAL)) else _BEHAVIOUR
 
 
 def _keys(old: Tree, new: Tree) -> list[str]:
@@ -118,21 +120,21 @@ def _keys(old: Tree, new: Tree) -> list[str]:
     return mine + [key for key in theirs if key not in mine]
 
 
-def _inside(sides: Sides, key: str) -> Sides:
-    old, new = (side.get(key) if isinstance(side, Mapping) else None for side in (sides.old, sides.new))
-    return replace(sides, old=old, new=new, way=(*sides.way, key))
+def _inside(pair: Pair, key: str) -> Pair:
+    old, new = (side.get(key) if isinstance(side, Mapping) else None for side in (pair.old, pair.new))
+    return replace(pair, old=old, new=new, path=(*pair.path, key))
 
 
-def _entry(table: Mapping[Way, Comparer], way: Way) -> Comparer | None:
-    pattern = _pattern(way, table)
+def _entry(table: Mapping[TreePath, Comparer], path: TreePath) -> Comparer | None:
+    pattern = _pattern(path, table)
     return table[pattern] if pattern is not None else None
 
 
-def _pattern(way: Way, patterns: Iterable[Way]) -> Way | None:
-    """The pattern that fits a way; of several, the one with the fewest stars."""
-    fitting = [pattern for pattern in patterns if len(pattern) == len(way) and all(map(_fits, pattern, way))]
-    return min(fitting, key=lambda one: one.count("*"), default=None)
+def _pattern(path: TreePath, patterns: Iterable[TreePath]) -> TreePath | None:
+    """Return the pattern that matches a path; of several, the one with the fewest stars."""
+    matching = [pattern for pattern in patterns if len(pattern) == len(path) and all(map(_matches, pattern, path))]
+    return min(matching, key=lambda pattern: pattern.count("*"), default=None)
 
 
-def _fits(step: str, name: str) -> bool:
+def _matches(step: str, name: str) -> bool:
     return step in {"*", name}

@@ -1,1 +1,1 @@
-"""The eight validation gates, one file each: lists of small laws that a pack has to keep."""
+"""The eight validation gates: lists of small laws that a document has to keep, a module per topic."""

@@ -1,77 +1,71 @@
-"""Referential integrity: every name that one part of a pack uses is declared by another, exactly once.
+"""The integrity gate: every name that one part of a pack uses is declared by another, exactly once.
 
-Lists of names: each name stands there once.
-
-What holds where a request says nothing of it: a timezone and a currency that there are.
-
-Whether a language has the form of BCP 47, the schema says. A region is an id: some are countries, others places of a
-provider, such as ap-south-1.
-
-Compatibility: a pack says which versions it needs, so that a runtime that is too old fails closed.
+Also: a list of names holds each name once, the default timezone and currency exist, and the pack says which versions it
+needs, so that a runtime that is too old fails closed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from contextplane.authoring.evidence import ACTING, from_tools, givers, is_given, sources
-from contextplane.authoring.finding import Broken, Law
+from contextplane.authoring.evidence import ACTING_MODES, least_tools, needs_no_tool, obtainable_evidence, producers
 from contextplane.authoring.iso_codes import RELEASE, currencies, timezones
-from contextplane.authoring.subject import Deciding, Subject, place_in
-from contextplane.authoring.suggest import nearest
+from contextplane.authoring.law import Law, Violation
+from contextplane.authoring.subject import DecisionDocument, Subject, id_place
 from contextplane.model.context_pack import RUNTIME_CONTRACT, DecisionSpec
+from contextplane.model.suggestion import did_you_mean
 from contextplane.model.terms import at_most
 from contextplane.model.version_range import RangeInvalid, VersionRange
 
-__all__ = ["DECIDING_LAWS", "LAWS", "unknown"]
+__all__ = ["DECISION_LAWS", "LAWS", "undeclared_name"]
 
 
-def unknown(at: str, what: str, name: str, known: Iterable[str]) -> Broken:
-    """A name that leads nowhere, and the declared one that is nearest to it."""
-    return Broken(at=at, cause=f"{what} {name!r} is not declared", cure=nearest(name, known, "declare it"))
+def undeclared_name(at: str, what: str, name: str, known: Iterable[str]) -> Violation:
+    """Return the violation for an undeclared name, with the nearest declared one."""
+    return Violation(at=at, cause=f"{what} {name!r} is not declared", cure=did_you_mean(name, known, "declare it"))
 
 
-def decision_bindings_resolve(subject: Subject) -> Iterator[Broken]:
+def decision_bindings_resolve(subject: Subject) -> Iterator[Violation]:
     """Every decision_binding of a rule names a decision of decision_layer."""
     for placed in subject.rules:
         name = placed.rule.decision_binding
         if name is not None and name not in subject.decisions:
-            yield unknown(f"{placed.at}/decision_binding", "the decision", name, subject.decisions)
+            yield undeclared_name(f"{placed.at}/decision_binding", "the decision", name, subject.decisions)
 
 
-def rule_gates_resolve(subject: Subject) -> Iterator[Broken]:
+def rule_gates_resolve(subject: Subject) -> Iterator[Violation]:
     """Every approval gate that a rule requires is declared in approval_gates."""
     for placed in subject.effects:
         name = placed.effect.requires_approval_gate
         if name is not None and name not in subject.gates:
-            yield unknown(f"{placed.at}/requires_approval_gate", "the approval gate", name, subject.gates)
+            yield undeclared_name(f"{placed.at}/requires_approval_gate", "the approval gate", name, subject.gates)
 
 
-def permission_gates_resolve(subject: Subject) -> Iterator[Broken]:
+def permission_gates_resolve(subject: Subject) -> Iterator[Violation]:
     """Every approval gate that a permission requires is declared in approval_gates."""
     for at, permission in subject.permissions:
         name = permission.requires_approval_gate
         if name is not None and name not in subject.gates:
-            yield unknown(f"{at}/requires_approval_gate", "the approval gate", name, subject.gates)
+            yield undeclared_name(f"{at}/requires_approval_gate", "the approval gate", name, subject.gates)
 
 
-def permissions_name_an_adapter(subject: Subject) -> Iterator[Broken]:
+def permissions_name_an_adapter(subject: Subject) -> Iterator[Violation]:
     """Every permission is for an adapter of the registry."""
     for at, permission in subject.permissions:
         if permission.adapter_id not in subject.adapters:
-            yield unknown(f"{at}/adapter_id", "the adapter", permission.adapter_id, subject.adapters)
+            yield undeclared_name(f"{at}/adapter_id", "the adapter", permission.adapter_id, subject.adapters)
 
 
-def permissions_name_a_capability(subject: Subject) -> Iterator[Broken]:
+def permissions_name_a_capability(subject: Subject) -> Iterator[Violation]:
     """Every permission is for a capability that its adapter declares."""
     for at, permission in subject.permissions:
         _, adapter = subject.adapters.get(permission.adapter_id, ("", None))
         if adapter is not None and permission.capability not in adapter.capabilities:
             what = f"of {adapter.adapter_id} the capability"
-            yield unknown(f"{at}/capability", what, permission.capability, adapter.capabilities)
+            yield undeclared_name(f"{at}/capability", what, permission.capability, adapter.capabilities)
 
 
-def prohibitions_name_a_capability(subject: Subject) -> Iterator[Broken]:
-    """Every capability that a rule prohibits is one that an adapter declares: policy makes no capabilities."""
+def prohibitions_name_a_capability(subject: Subject) -> Iterator[Violation]:
+    """Every capability that a rule prohibits is declared by an adapter: policy makes no capabilities."""
     prohibiting = [placed for placed in subject.effects if placed.effect.prohibits]
     if not prohibiting:
         return
@@ -79,55 +73,59 @@ def prohibitions_name_a_capability(subject: Subject) -> Iterator[Broken]:
     for placed in prohibiting:
         for n, name in enumerate(placed.effect.prohibits):
             if name not in declared:
-                yield unknown(f"{placed.at}/prohibits/{n}", "the capability", name, declared)
+                yield undeclared_name(f"{placed.at}/prohibits/{n}", "the capability", name, declared)
 
 
-def capability_specs_name_a_capability(subject: Subject) -> Iterator[Broken]:
-    """Every entry of capability_specs, and every reversal_op in it, is a declared capability of that adapter."""
+def capability_specs_name_a_capability(subject: Subject) -> Iterator[Violation]:
+    """Every entry of capability_specs, and any reversal_op in it, is a declared capability of its adapter."""
     for at, adapter in subject.adapters.values():
         for name, spec in adapter.capability_specs.items():
             if name not in adapter.capabilities:
-                yield unknown(f"{at}/capability_specs/{name}", "the capability", name, adapter.capabilities)
+                yield undeclared_name(f"{at}/capability_specs/{name}", "the capability", name, adapter.capabilities)
             if spec.reversal_op is not None and spec.reversal_op not in adapter.capabilities:
                 place = f"{at}/capability_specs/{name}/reversal_op"
-                yield unknown(place, "the capability", spec.reversal_op, adapter.capabilities)
+                yield undeclared_name(place, "the capability", spec.reversal_op, adapter.capabilities)
 
 
-def required_evidence_can_be_had(subject: Subject) -> Iterator[Broken]:
-    """Every name of required evidence can be satisfied before the decision: by tools, policy, request or graph."""
+def required_evidence_can_be_had(subject: Subject) -> Iterator[Violation]:
+    """All required evidence can be satisfied before the decision: by tools, policy, request or graph."""
     for at, spec in subject.decisions.values():
         for n, name in enumerate(spec.required_evidence):
-            if problem := _unobtainable(subject, f"{at}/required_evidence/{n}", name, spec):
+            if problem := _unobtainable_evidence(subject, f"{at}/required_evidence/{n}", name, spec):
                 yield problem
 
 
-def _unobtainable(subject: Subject, at: str, name: str, spec: DecisionSpec | None) -> Broken | None:
-    """Why a name of evidence cannot be had before a decision."""
-    if is_given(subject, name):
+def _unobtainable_evidence(subject: Subject, at: str, name: str, spec: DecisionSpec | None) -> Violation | None:
+    """Return why evidence cannot be had before a decision; None when it can."""
+    if needs_no_tool(subject, name):
         return None
-    tool = subject.once(from_tools).get(name)
+    tool = subject.compute_once(least_tools).get(name)
     if tool is None:
         cause = f"nothing can satisfy {name!r}: no tool, no fact of the request that a condition reads, no entity"
-        return Broken(at=at, cause=cause, cure=nearest(name, sources(subject), "let a permission name it in produces"))
-    if spec is None or tool[1] not in ACTING or not at_most(spec.approval_mode, tool[1]):
+        return Violation(
+            at=at,
+            cause=cause,
+            cure=did_you_mean(name, obtainable_evidence(subject), "let a permission name it in produces"),
+        )
+    if spec is None or tool[1] not in ACTING_MODES or not at_most(spec.approval_mode, tool[1]):
         return None
     cause = f"only {tool[0]} gives {name!r}, and that is called when the decision has been made, which authorises it"
-    return Broken(at=at, cause=cause, cure="let a tool that reads produce it, or have the request say it")
+    return Violation(at=at, cause=cause, cure="let a tool that reads produce it, or have the request say it")
 
 
-def rule_requirements_can_be_had(subject: Subject) -> Iterator[Broken]:
-    """Every name that a rule requires is evidence that its decision requires, or that something can satisfy."""
+def rule_requirements_can_be_had(subject: Subject) -> Iterator[Violation]:
+    """Every name that a rule requires is evidence that its decision requires, or that can be satisfied."""
     for placed in subject.effects:
         for n, name in enumerate(placed.effect.requires):
             _, spec = subject.decisions.get(placed.of.rule.decision_binding or "", ("", None))
             if spec is not None and name in spec.required_evidence:
                 continue
-            if problem := _unobtainable(subject, f"{placed.at}/requires/{n}", name, spec):
+            if problem := _unobtainable_evidence(subject, f"{placed.at}/requires/{n}", name, spec):
                 yield problem
 
 
-def no_rule_prohibits_what_it_needs(subject: Subject) -> Iterator[Broken]:
-    """No rule that lets a run go on prohibits every tool that gives evidence which it or its decision requires."""
+def no_rule_prohibits_what_it_needs(subject: Subject) -> Iterator[Violation]:
+    """No rule that lets a run go on prohibits every tool for evidence that it or its decision requires."""
     for placed in subject.effects:
         prohibited = frozenset(placed.effect.prohibits)
         if not prohibited or placed.effect.allow is False:
@@ -135,19 +133,19 @@ def no_rule_prohibits_what_it_needs(subject: Subject) -> Iterator[Broken]:
         _, spec = subject.decisions.get(placed.of.rule.decision_binding or "", ("", None))
         needed = (*placed.effect.requires, *(spec.required_evidence if spec is not None else ()))
         for name in dict.fromkeys(needed):
-            giving = subject.once(givers).get(name, frozenset())
-            if giving and giving <= prohibited:
-                yield Broken(
+            tools = subject.compute_once(producers).get(name, frozenset())
+            if tools and tools <= prohibited:
+                yield Violation(
                     at=f"{placed.at}/prohibits",
                     cause=f"{placed.of.rule.rule_id} prohibits all that gives {name!r}, which the decision waits for",
                     cure="deny there, or leave one of the tools that give it",
                 )
 
 
-def ids_are_unique(subject: Deciding) -> Iterator[Broken]:
+def ids_are_unique(subject: DecisionDocument) -> Iterator[Violation]:
     """No two parts of one kind have the same id."""
-    for kind, found in subject.ids.items():
-        parts, _, field = found
+    for kind, id_list in subject.ids.items():
+        parts, _, field = id_list
         if len(parts) < 2:  # noqa: PLR2004  it is no list of one
             continue
         ids = [part if isinstance(part, str) else getattr(part, field or "id") for part in parts]
@@ -156,52 +154,56 @@ def ids_are_unique(subject: Deciding) -> Iterator[Broken]:
             for n, name in enumerate(ids):
                 first = seen.setdefault(name, n)
                 if first != n:
-                    cause = f"the {kind} {name!r} is already at {place_in(found, first)}"
-                    yield Broken(at=place_in(found, n), cause=cause, cure="give each its own")
+                    cause = f"the {kind} {name!r} is already at {id_place(id_list, first)}"
+                    yield Violation(at=id_place(id_list, n), cause=cause, cure="give each its own")
 
 
-def one_permission_per_capability(subject: Subject) -> Iterator[Broken]:
+def one_permission_per_capability(subject: Subject) -> Iterator[Violation]:
     """No two permissions are for the same capability, so that it is clear which of them holds."""
     seen: dict[tuple[str, str], str] = {}
     for at, permission in subject.permissions:
         first = seen.setdefault((permission.adapter_id, permission.capability), at)
         if first != at:
-            yield Broken(
+            yield Violation(
                 at=f"{at}/capability",
                 cause=f"{permission.adapter_id}.{permission.capability} already has a permission at {first}",
                 cure="keep one permission per capability",
             )
 
 
-def task_templates_resolve(subject: Deciding) -> Iterator[Broken]:
+def task_templates_resolve(subject: DecisionDocument) -> Iterator[Violation]:
     """Every step of a task template calls a permitted capability, and depends on earlier steps only."""
-    permitted = subject.permitted if subject.templates else None
+    permitted = subject.permitted_tools if subject.templates else None
     for at, template in subject.templates:
         if template.decision_key not in subject.decisions:
-            yield unknown(f"{at}/decision_key", "the decision", template.decision_key, subject.decisions)
+            yield undeclared_name(f"{at}/decision_key", "the decision", template.decision_key, subject.decisions)
         earlier: dict[str, None] = {}
         for s, step in enumerate(template.steps):
             if permitted is not None and step.tool not in permitted:
                 cause = f"no permission allows {step.tool!r}"
-                yield Broken(at=f"{at}/steps/{s}/tool", cause=cause, cure=nearest(step.tool, permitted, "permit it"))
+                yield Violation(
+                    at=f"{at}/steps/{s}/tool", cause=cause, cure=did_you_mean(step.tool, permitted, "permit it")
+                )
             if step.id in earlier:
-                yield Broken(at=f"{at}/steps/{s}/id", cause=f"the step {step.id!r} is there twice", cure="rename one")
+                yield Violation(
+                    at=f"{at}/steps/{s}/id", cause=f"the step {step.id!r} is there twice", cure="rename one"
+                )
             for d, name in enumerate(step.depends_on):
                 if name not in earlier:
                     cause = f"no earlier step is called {name!r}"
-                    cure = nearest(name, earlier, "put that step before this one")
-                    yield Broken(at=f"{at}/steps/{s}/depends_on/{d}", cause=cause, cure=cure)
+                    cure = did_you_mean(name, earlier, "put that step before this one")
+                    yield Violation(at=f"{at}/steps/{s}/depends_on/{d}", cause=cause, cure=cure)
             earlier[step.id] = None
 
 
-DECIDING_LAWS: tuple[Law[Deciding], ...] = (
+DECISION_LAWS: tuple[Law[DecisionDocument], ...] = (
     Law(gate="integrity", code="id_repeated", check=ids_are_unique),
     Law(gate="integrity", code="task_template_unresolved", check=task_templates_resolve),
 )
-"""What holds in a catalog as well."""
+"""The laws that hold for a decision catalog as well."""
 
 _REFERENCE_LAWS: tuple[Law[Subject], ...] = (
-    *DECIDING_LAWS,
+    *DECISION_LAWS,
     Law(gate="integrity", code="decision_binding_unknown", check=decision_bindings_resolve),
     Law(gate="integrity", code="rule_gate_unknown", check=rule_gates_resolve),
     Law(gate="integrity", code="permission_gate_unknown", check=permission_gates_resolve),
@@ -216,20 +218,23 @@ _REFERENCE_LAWS: tuple[Law[Subject], ...] = (
 )
 
 
-def no_list_repeats_a_name(subject: Subject) -> Iterator[Broken]:
+# --- lists of names ---
+
+
+def no_list_repeats_a_name(subject: Subject) -> Iterator[Violation]:
     """No list of names holds the same one twice: what was meant instead is missing."""
-    for at, field, names in _lists(subject):
+    for at, field, names in _name_lists(subject):
         if len(names) > 1 and len(set(names)) < len(names):
             seen: dict[str, int] = {}
             for n, name in enumerate(names):
                 first = seen.setdefault(name, n)
                 if first != n:
                     cause = f"{name!r} is already at {at}/{field}/{first}"
-                    yield Broken(at=f"{at}/{field}/{n}", cause=cause, cure="take it out, or write what was meant")
+                    yield Violation(at=f"{at}/{field}/{n}", cause=cause, cure="take it out, or write what was meant")
 
 
-def _lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
-    """The lists of names that there are: the part that each is in, its field, its names. One name is no list."""
+def _name_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Yield the lists of names: the place of the part, the field, the names. A single name is no list."""
     pack, refs = subject.pack, subject.pack.intelligence_refs
     at, tenant = subject.tenant
     yield at, "shared_with", tenant.shared_with
@@ -239,14 +244,14 @@ def _lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
     yield "/intelligence_refs", "embedding_keys", refs.embedding_keys
     yield "/policy_layer/guardrails", "redaction_rules", pack.policy_layer.guardrails.redaction_rules
     yield "/memory_layer/memory_policy", "write_classes_allowed", pack.memory_layer.memory_policy.write_classes_allowed
-    yield from _of_tools(subject)
-    yield from _of_rules(subject)
+    yield from _tool_lists(subject)
+    yield from _rule_lists(subject)
     for at, spec in subject.decisions.values():
         yield at, "required_evidence", spec.required_evidence
         yield at, "allowed_outcomes", spec.allowed_outcomes
 
 
-def _of_tools(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
+def _tool_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
     for at, adapter in subject.adapters.values():
         if len(adapter.capabilities) > 1:
             yield at, "capabilities", adapter.capabilities
@@ -259,7 +264,7 @@ def _of_tools(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
                 yield f"{at}/steps/{s}", "depends_on", step.depends_on
 
 
-def _of_rules(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
+def _rule_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
     for placed in subject.rules:
         for key, named in placed.rule.applies_to.items():
             if not isinstance(named, str) and len(named) > 1:
@@ -274,29 +279,39 @@ def _of_rules(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
 _LIST_LAWS: tuple[Law[Subject], ...] = (Law(gate="integrity", code="entry_repeated", check=no_list_repeats_a_name),)
 
 
-_AT = "/pack_meta/environment_defaults"
+# --- defaults of the environment ---
+
+# Not here: the schema checks that a language has the form of BCP 47. A region is an id: some are countries, others
+# places of a provider, such as ap-south-1.
+_DEFAULTS_AT = "/pack_meta/environment_defaults"
 
 
-def defaults_are_known(subject: Subject) -> Iterator[Broken]:
+def defaults_are_known(subject: Subject) -> Iterator[Violation]:
     """The timezone by default is one of IANA's, and the currency one of ISO 4217."""
-    environment_defaults = subject.pack.pack_meta.environment_defaults
-    if environment_defaults.timezone not in timezones():
-        cause = f"{environment_defaults.timezone!r} is no timezone of the IANA database {RELEASE}"
-        yield Broken(
-            at=f"{_AT}/timezone", cause=cause, cure=nearest(environment_defaults.timezone, timezones(), "correct it")
+    defaults = subject.pack.pack_meta.environment_defaults
+    if defaults.timezone not in timezones():
+        cause = f"{defaults.timezone!r} is no timezone of the IANA database {RELEASE}"
+        yield Violation(
+            at=f"{_DEFAULTS_AT}/timezone",
+            cause=cause,
+            cure=did_you_mean(defaults.timezone, timezones(), "correct it"),
         )
-    if environment_defaults.currency not in currencies():
-        cause = f"{environment_defaults.currency!r} is no currency of ISO 4217"
-        yield Broken(
-            at=f"{_AT}/currency", cause=cause, cure=nearest(environment_defaults.currency, currencies(), "correct it")
+    if defaults.currency not in currencies():
+        cause = f"{defaults.currency!r} is no currency of ISO 4217"
+        yield Violation(
+            at=f"{_DEFAULTS_AT}/currency",
+            cause=cause,
+            cure=did_you_mean(defaults.currency, currencies(), "correct it"),
         )
 
 
 _DEFAULT_LAWS: tuple[Law[Subject], ...] = (
-    # A list that is written down grows old: what it does not hold is told, and refused by nobody.
+    # The lists grow old: a name that they lack is a warning, and refuses nothing.
     Law(gate="integrity", code="environment_default_unknown", check=defaults_are_known, severity="warning"),
 )
 
+
+# --- compatibility ---
 
 _REQUIRES = "/contract_meta/compatibility/requires"
 _NEEDED = ("runtime", "ontology")
@@ -311,48 +326,46 @@ def _version(text: str) -> tuple[int, int, int]:
 _RUNTIME = _version(RUNTIME_CONTRACT)
 
 
-def requirements_are_explicit(subject: Subject) -> Iterator[Broken]:
+def requirements_are_explicit(subject: Subject) -> Iterator[Violation]:
     """compatibility.requires names a range of versions for the runtime and one for the ontology."""
     for name in _NEEDED:
         if name not in subject.pack.contract_meta.compatibility.requires:
-            yield Broken(at=_REQUIRES, cause=f"nothing is required of the {name}", cure=f'add "{name}": ">=1.0.0"')
+            yield Violation(at=_REQUIRES, cause=f"nothing is required of the {name}", cure=f'add "{name}": ">=1.0.0"')
 
 
-def requirements_are_ranges(subject: Subject) -> Iterator[Broken]:
-    """Every entry of compatibility.requires is a range of versions that some versions are in and others are not."""
-    for name, range_invalid in subject.once(_ranges).items():
-        if isinstance(range_invalid, RangeInvalid):
-            yield Broken(
-                at=f"{_REQUIRES}/{name}", cause=range_invalid.message, cure=range_invalid.hint or "write >=1.0.0"
-            )
+def requirements_are_ranges(subject: Subject) -> Iterator[Violation]:
+    """Every entry of compatibility.requires is a range that some versions are in and others are not."""
+    for name, error in subject.compute_once(_ranges).items():
+        if isinstance(error, RangeInvalid):
+            yield Violation(at=f"{_REQUIRES}/{name}", cause=error.message, cure=error.hint or "write >=1.0.0")
 
 
-def requirements_are_understood(subject: Subject) -> Iterator[Broken]:
-    """compatibility.requires names nothing but the runtime and the ontology: what is not understood is refused."""
+def requirements_are_understood(subject: Subject) -> Iterator[Violation]:
+    """compatibility.requires names only the runtime and the ontology: what is not understood is refused."""
     for name in subject.pack.contract_meta.compatibility.requires:
         if name not in _NEEDED:
             cause = f"{name[:60]!r} is required, which no runtime knows, so none would load the pack"
-            yield Broken(at=f"{_REQUIRES}/{name}", cause=cause, cure=nearest(name, _NEEDED, "take it out"))
+            yield Violation(at=f"{_REQUIRES}/{name}", cause=cause, cure=did_you_mean(name, _NEEDED, "take it out"))
 
 
-def this_runtime_is_in_range(subject: Subject) -> Iterator[Broken]:
-    """The runtime that judges is in the range that compatibility.requires asks for: it would load no other pack."""
-    admitted = subject.once(_ranges).get("runtime")
+def this_runtime_is_in_range(subject: Subject) -> Iterator[Violation]:
+    """The runtime that judges is in the range of compatibility.requires: it would load no other pack."""
+    admitted = subject.compute_once(_ranges).get("runtime")
     if isinstance(admitted, VersionRange) and _RUNTIME not in admitted:
         asked = subject.pack.contract_meta.compatibility.requires["runtime"]
-        yield Broken(
+        yield Violation(
             at=f"{_REQUIRES}/runtime",
             cause=f"this runtime has the contract {RUNTIME_CONTRACT}, which is not in {asked}: it refuses the pack",
             cure=f"write >={RUNTIME_CONTRACT}, or lint it with a ctx of the runtime that it is for",
         )
 
 
-def the_pinned_ontology_is_in_range(subject: Subject) -> Iterator[Broken]:
+def the_pinned_ontology_is_in_range(subject: Subject) -> Iterator[Violation]:
     """The pinned version of the ontology is one that compatibility.requires admits."""
-    version, admitted = subject.pack.intelligence_refs.ontology.version, subject.once(_ranges).get("ontology")
+    version, admitted = subject.pack.intelligence_refs.ontology.version, subject.compute_once(_ranges).get("ontology")
     if isinstance(admitted, VersionRange) and _version(version) not in admitted:
         asked = subject.pack.contract_meta.compatibility.requires["ontology"]
-        yield Broken(
+        yield Violation(
             at="/intelligence_refs/ontology/version",
             cause=f"{version} is not in {asked}, which compatibility.requires asks of the ontology",
             cure="change one of the two",
@@ -360,34 +373,34 @@ def the_pinned_ontology_is_in_range(subject: Subject) -> Iterator[Broken]:
 
 
 def _ranges(subject: Subject) -> Mapping[str, VersionRange | RangeInvalid]:
-    """The ranges that are required; of one that is none, why."""
-    found: dict[str, VersionRange | RangeInvalid] = {}
+    """Map each requirement to its range, or to the error of parsing it."""
+    ranges: dict[str, VersionRange | RangeInvalid] = {}
     for name, text in subject.pack.contract_meta.compatibility.requires.items():
         try:
-            found[name] = VersionRange.parse(text)
+            ranges[name] = VersionRange.parse(text)
         except RangeInvalid as error:
-            found[name] = error
-    return found
+            ranges[name] = error
+    return ranges
 
 
-def the_contract_is_known(subject: Subject) -> Iterator[Broken]:
+def the_contract_is_known(subject: Subject) -> Iterator[Violation]:
     """contract_version is one of the contract that this product reads: 1.Y.Z."""
     version = subject.pack.contract_meta.contract_version
     if int(version.partition(".")[0]) != _CONTRACT:
-        yield Broken(
+        yield Violation(
             at="/contract_meta/contract_version",
             cause=f"contract version {version} is not known here",
             cure=f"write {_CONTRACT}.0.0, or lint it with a version of ctx that knows it",
         )
 
 
-def it_was_created_some_time(subject: Subject) -> Iterator[Broken]:
+def it_was_created_some_time(subject: Subject) -> Iterator[Violation]:
     """created_at is a moment that there was: a day of the calendar, an hour of the day."""
     try:
         datetime.fromisoformat(subject.pack.contract_meta.created_at)
     except ValueError:
         cause = f"there is no moment {subject.pack.contract_meta.created_at}"
-        yield Broken(at="/contract_meta/created_at", cause=cause, cure="write it as 2026-05-09T00:00:00Z")
+        yield Violation(at="/contract_meta/created_at", cause=cause, cure="write it as 2026-05-09T00:00:00Z")
 
 
 _COMPATIBILITY_LAWS: tuple[Law[Subject], ...] = (

@@ -1,13 +1,13 @@
-"""Schema: a document has exactly the form of its kind. All problems at once, in our own words.
+"""The schema gate: a document has exactly the form of its kind. It reports all problems at once.
 
-Whether it has the form, the types decide, which accept what the JSON Schema accepts; where it has not, the schema says
-why, and only then is its validator loaded.
+The types decide whether a document has the form; they accept what its JSON Schema accepts. Only for a document that
+they refuse is the validator of the schema loaded, to say why. Of a large document only the first parts are validated:
+validating is slow, and an author does not mend thousands of problems at a time.
 
-The first parts of a large document. To tell what is wrong with a part takes long, and nobody mends thousands.
-
-The JSON Schemas of our documents, made from their types: what is checked in under `schemas/` must be the same.
+The JSON Schemas are made from the types. The files under `schemas/` must be the same.
 """
 
+import inspect
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
@@ -16,90 +16,83 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from contextplane.authoring.environment import Surroundings
-from contextplane.authoring.finding import Broken, Finding, Law, looks_secret
-from contextplane.authoring.suggest import nearest
+from contextplane.authoring.environment import EnvironmentDescription
+from contextplane.authoring.law import Finding, Law, Violation, looks_secret
 from contextplane.model.artifact import DecisionCatalog, Overlay
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
+from contextplane.model.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     import jsonschema_rs
 
-__all__ = ["LAWS", "SCHEMAS", "first_parts", "form_problems", "said_by_types", "schema_of", "typed_or_problems"]
+__all__ = [
+    "LAWS",
+    "SCHEMAS",
+    "schema_of",
+    "schema_violations",
+    "truncate_document",
+    "type_violation",
+    "typed_or_problems",
+]
 
-_MEMBERS = 100
-
-
-def first_parts(value: Json, most: int, fields: Collection[str]) -> tuple[Json, bool]:
-    """A copy that ends after about so many parts, and whether that is all of it.
-
-    Lists and objects end early; none becomes empty by it, and of an object the first members stay, and all that have
-    one of the names of `fields`. So nothing is missed in the copy that is there in the document, and a large part
-    does not hide what is wrong beside it.
-    """
-    cut = _Cut(most, fields)
-    return cut.of(value), cut.is_whole
-
-
-class _Cut:
-    def __init__(self, most: int, fields: Collection[str]) -> None:
-        self._left = most
-        self._fields = fields
-        self.is_whole = True
-
-    def of(self, value: Json) -> Json:
-        self._left -= 1
-        if isinstance(value, dict):
-            return self._members(value)
-        return self._elements(value) if isinstance(value, list | tuple) else value
-
-    def _members(self, value: dict[str, Json]) -> Json:
-        kept: dict[str, Json] = {}
-        for name, one in value.items():
-            if self._left > 0 or len(kept) < _MEMBERS or name in self._fields:
-                kept[name] = self.of(one)
-        self.is_whole = self.is_whole and len(kept) == len(value)
-        return kept
-
-    def _elements(self, value: Sequence[Json]) -> Json:
-        kept: list[Json] = []
-        for one in value:
-            if kept and self._left <= 0:
-                self.is_whole = False
-                break
-            kept.append(self.of(one))
-        return kept
-
+# --- the JSON Schemas ---
 
 SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "context-pack.v2.schema.json": ContextPack,
     "overlay.v1.schema.json": Overlay,
     "decision-catalog.v1.schema.json": DecisionCatalog,
-    "environment.v1.schema.json": Surroundings,
+    "environment.v1.schema.json": EnvironmentDescription,
     "compiled-context.v1.schema.json": CompiledContext,
 }
 """Each file, and the document whose form it is."""
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_PUBLISHED: dict[type[msgspec.Struct], tuple[str, str]] = {
+    EnvironmentDescription: (
+        "Surroundings",
+        (
+            "An environment as its operators describe it. None: nobody said, so what depends on it cannot be told.\n\n"
+            "    `endpoints` are the entries of the endpoint registry, `roles` those that somebody holds, "
+            "`ontologies` the versions\n"
+            "    that are present (`ont.support@1.0.0`), `snapshots` the aliases and snapshots of the graph that "
+            "the tenant may read\n"
+            "    (`alias:prod`), `approval_ceiling` the most that any tool may do there."
+        ),
+    )
+}
+"""Documents whose class was renamed after their schema was published: the name and the description in the schema.
+
+A published schema keeps its bytes.
+"""
 
 
 @cache
 def schema_of(document: type[msgspec.Struct]) -> dict[str, Any]:
-    """The schema of a document, in the dialect of 2020-12. One that is in a file has a name."""
+    """Return the JSON Schema of a document, in the dialect of 2020-12. A published one has an `$id`."""
     made = msgspec.json.schema(document)
+    for definition in made.get("$defs", {}).values():
+        if "description" in definition:  # a docstring, which Python 3.13 keeps without its indentation, others with it
+            definition["description"] = inspect.cleandoc(definition["description"])
     # The end of a text is `\\Z` to Python and `$` to a JSON Schema, where it does not stand before a line break.
     text = msgspec.json.encode(made).replace(rb"\\Z", b"$")
     schema: dict[str, Any] = msgspec.json.decode(text)
-    names = [name.removesuffix(".schema.json") for name, one in SCHEMAS.items() if one is document]
+    if document in _PUBLISHED:
+        name, description = _PUBLISHED[document]
+        definition = schema["$defs"].pop(document.__name__)
+        schema["$defs"][name] = {**definition, "title": name, "description": description}
+        schema["$ref"] = f"#/$defs/{name}"
+    names = [name.removesuffix(".schema.json") for name, published in SCHEMAS.items() if published is document]
     return {"$schema": _DIALECT, **({"$id": f"urn:contextplane:{names[0]}"} if names else {}), **schema}
 
 
+# --- the laws ---
+
 D = TypeVar("D", bound=msgspec.Struct)
-Shown = Callable[[object], str]
-"""How a value stands in a message."""
+Display = Callable[[object], str]
+"""Formats a value for a message."""
 
 _TYPES = {
     "object": "an object",
@@ -120,35 +113,35 @@ _WORDS = {
     "maximum": ("{shown} is too large", "write {value} or less"),
     "propertyNames": ("a name in here has the wrong form", "begin with a letter or a digit; no blanks"),
 }
-_MOST = 200
-_SHOWN = 40
-_LOOKED_THROUGH = (2_000, 10_000, 50_000)
-"""So many parts of a document are looked through; more of them only while there is little to tell."""
+_MAX_PROBLEMS = 200
+_MAX_LENGTH = 40
+_PART_LIMITS = (2_000, 10_000, 50_000)
+"""How many parts of a document are validated; the next limit is tried while few problems are known."""
 
 _PLACE = re.compile(r"^(?P<cause>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _REPEATING = ("Invalid enum value", "Object contains unknown field")
-"""How those messages of msgspec begin that repeat what was given."""
+"""The beginnings of messages of msgspec that repeat the value."""
 
 
-def required_parts_are_there(value: Json) -> Iterator[Broken]:
+def required_parts_are_there(value: Json) -> Iterator[Violation]:
     """Every required layer, and every required field of a layer, is there."""
-    return _of_kind(value, "schema_part_missing")
+    return _violations_with_code(value, "schema_part_missing")
 
 
-def only_known_parts_are_there(value: Json) -> Iterator[Broken]:
+def only_known_parts_are_there(value: Json) -> Iterator[Violation]:
     """There is no layer and no field that the contract does not know."""
-    return _of_kind(value, "schema_part_unknown")
+    return _violations_with_code(value, "schema_part_unknown")
 
 
-def values_have_their_type(value: Json) -> Iterator[Broken]:
+def values_have_their_type(value: Json) -> Iterator[Violation]:
     """Every field holds the kind of value that the contract says: a text, a number, a list."""
-    return _of_kind(value, "schema_type_wrong")
+    return _violations_with_code(value, "schema_type_wrong")
 
 
-def values_have_their_form(value: Json) -> Iterator[Broken]:
+def values_have_their_form(value: Json) -> Iterator[Violation]:
     """Every value has the form, and lies within the bounds, that the contract says."""
-    return _of_kind(value, "schema_value_wrong")
+    return _violations_with_code(value, "schema_value_wrong")
 
 
 LAWS: tuple[Law[Json], ...] = (
@@ -160,63 +153,58 @@ LAWS: tuple[Law[Json], ...] = (
 
 
 def typed_or_problems(value: Json, document: type[D]) -> D | tuple[Finding, ...]:
-    """The document, typed; or everything in which the value is not of its form."""
+    """Return the document, typed; or a finding for each place where the value has not its form."""
     try:
         return msgspec.convert(value, type=document)
     except msgspec.ValidationError as error:
-        findings = tuple(
-            Finding(gate="schema", code=code, severity="error", at=one.at, cause=one.cause, cure=one.cure)
-            for code, one in form_problems(value, document)
-        )
-        # The types refused it: should the schema see nothing wrong in what it was shown, it is refused all the same.
-        violation = said_by_types(error)
-        last = Finding(
-            gate="schema",
-            code="schema_value_wrong",
-            severity="error",
-            at=violation.at,
-            cause=violation.cause,
-            cure=violation.cure,
-        )
-        return findings or (last,)
+        findings = tuple(_finding(code, violation) for code, violation in schema_violations(value, document))
+        # The types refused it: if the schema finds nothing wrong in the parts that were validated, it is refused too.
+        return findings or (_finding("schema_value_wrong", type_violation(error)),)
 
 
-def said_by_types(error: msgspec.ValidationError) -> Broken:
-    """The one thing that the types say, for what only they refuse. It repeats nothing that was given."""
+def _finding(code: str, violation: Violation) -> Finding:
+    return Finding(
+        gate="schema", code=code, severity="error", at=violation.at, cause=violation.cause, cure=violation.cure
+    )
+
+
+def type_violation(error: msgspec.ValidationError) -> Violation:
+    """Return the violation that the types report. It repeats no value of the document."""
     match = _PLACE.fullmatch(str(error))
-    cause, path = (match["cause"], match["path"] or "") if match else ("", "")
-    said = "is not of its form" if not cause or cause.startswith(_REPEATING) else cause
-    return Broken(at=pointer([one or two for one, two in _STEP.findall(path)]), cause=said, cure="correct it")
+    message, path = (match["cause"], match["path"] or "") if match else ("", "")
+    cause = "is not of its form" if not message or message.startswith(_REPEATING) else message
+    return Violation(at=pointer([key or index for key, index in _STEP.findall(path)]), cause=cause, cure="correct it")
 
 
-def form_problems(
-    value: Json, document: type[msgspec.Struct], shown: Shown | None = None
-) -> Iterator[tuple[str, Broken]]:
-    """Everything in which a value is not of the form of a document, at most 200 of them, each with its code.
+def schema_violations(
+    value: Json, document: type[msgspec.Struct], display: Display | None = None
+) -> Iterator[tuple[str, Violation]]:
+    """Yield where a value has not the form of a document, each violation after its code; at most 200.
 
-    Of a very large one only the first parts are looked through, and that is told as well, if anything is wrong there.
-    `shown` says how a wrong value stands in a message, where it may tell less than an author is told of his own file.
+    Of a very large document only the first parts are validated; a last violation says so, if anything is wrong there.
+    `display` formats a wrong value for a message, where the default would tell a caller too much.
     """
-    told: list[tuple[str, Broken]] = []
+    problems: list[tuple[str, Violation]] = []
     is_whole = False
-    for most in _LOOKED_THROUGH:
-        part, is_whole = first_parts(value, most, _every_field(document))
+    for limit in _PART_LIMITS:
+        part, is_whole = truncate_document(value, limit, _every_field(document))
         # The validator makes all of its errors before it gives the first: of a million, that takes minutes.
         errors = _validator(document).iter_errors(part)
-        told = [*islice((one for error in errors for one in _told(error, document, shown or _shown)), _MOST + 1)]
-        if is_whole or len(told) > _MOST:
+        violations = (entry for error in errors for entry in _violations_of(error, document, display or _display))
+        problems = list(islice(violations, _MAX_PROBLEMS + 1))
+        if is_whole or len(problems) > _MAX_PROBLEMS:
             break
-    yield from told[:_MOST]
-    if len(told) > _MOST:
-        cause = f"there are more than {_MOST} problems; the rest is not listed"
-        yield "schema_value_wrong", Broken(at="", cause=cause, cure="mend these first")
-    elif told and not is_whole:
+    yield from problems[:_MAX_PROBLEMS]
+    if len(problems) > _MAX_PROBLEMS:
+        cause = f"there are more than {_MAX_PROBLEMS} problems; the rest is not listed"
+        yield "schema_value_wrong", Violation(at="", cause=cause, cure="mend these first")
+    elif problems and not is_whole:
         cause = "this is so large that only its first parts were looked through"
-        yield "schema_value_wrong", Broken(at="", cause=cause, cure="mend these first")
+        yield "schema_value_wrong", Violation(at="", cause=cause, cure="mend these first")
 
 
-def _of_kind(value: Json, code: str) -> Iterator[Broken]:
-    return (violation for found, violation in form_problems(value, ContextPack) if found == code)
+def _violations_with_code(value: Json, code: str) -> Iterator[Violation]:
+    return (violation for violated, violation in schema_violations(value, ContextPack) if violated == code)
 
 
 @cache
@@ -229,74 +217,75 @@ def _validator(document: type[msgspec.Struct]) -> "jsonschema_rs.Draft202012Vali
 
 @cache
 def _every_field(document: type[msgspec.Struct]) -> frozenset[str]:
-    """The names of the fields of a document and of all of its parts."""
+    """Return the names of the fields of a document and of all of its parts."""
     schema = schema_of(document)
     parts: list[dict[str, Any]] = [schema, *schema.get("$defs", {}).values()]
     return frozenset(name for part in parts for name in part.get("properties", ()))
 
 
-def _told(
-    error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct], shown: Shown
-) -> Iterator[tuple[str, Broken]]:
+def _violations_of(
+    error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct], display: Display
+) -> Iterator[tuple[str, Violation]]:
     at = pointer(error.instance_path)
     name = error.kind.name
-    given: Any = getattr(error.kind, "value", None)
+    expected: Any = getattr(error.kind, "value", None)
     if name == "anyOf":
-        yield from _nearest_form(error, document, shown)
+        yield from _nearest_form(error, document, display)
     elif name == "required":
         what = "the layer" if not at and document is ContextPack else "the field"
         yield (
             "schema_part_missing",
-            Broken(at=at + pointer([given]), cause=f"{what} {given} is missing", cure=f"add {given}"),
+            Violation(at=at + pointer([expected]), cause=f"{what} {expected} is missing", cure=f"add {expected}"),
         )
     elif name == "additionalProperties":
         known = _fields(error, document)
-        for field in given[:_MOST]:
+        for field in expected[:_MAX_PROBLEMS]:
             what = "a layer of a context pack" if not at and document is ContextPack else "a field of this part"
-            cause, cure = f"{field[:60]!r} is not {what}", nearest(field, known, "remove it")
-            yield "schema_part_unknown", Broken(at=at + pointer([field]), cause=cause, cure=cure)
+            cause, cure = f"{field[:60]!r} is not {what}", did_you_mean(field, known, "remove it")
+            yield "schema_part_unknown", Violation(at=at + pointer([field]), cause=cause, cure=cure)
     elif name == "type":
-        yield "schema_type_wrong", _wrong_type(at, given, shown(error.instance))
+        yield "schema_type_wrong", _wrong_type(at, expected, display(error.instance))
     elif name in {"enum", "const"}:
-        choices = [str(one) for one in given] if name == "enum" else [str(given)]
-        cure = nearest(str(error.instance)[:_SHOWN], choices, "write one of them")
-        cause = f"{shown(error.instance)} is none of the known values"
-        yield "schema_value_wrong", Broken(at=at, cause=cause, cure=cure)
+        choices = [str(choice) for choice in expected] if name == "enum" else [str(expected)]
+        cure = did_you_mean(str(error.instance)[:_MAX_LENGTH], choices, "write one of them")
+        cause = f"{display(error.instance)} is none of the known values"
+        yield "schema_value_wrong", Violation(at=at, cause=cause, cure=cure)
     else:
-        yield "schema_value_wrong", _wrong_value(at, error, document, shown)
+        yield "schema_value_wrong", _wrong_value(at, error, document, display)
 
 
 def _nearest_form(
-    error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct], shown: Shown
-) -> Iterator[tuple[str, Broken]]:
-    """Of several forms that a part may have, what is wrong with the one that comes nearest."""
+    error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct], display: Display
+) -> Iterator[tuple[str, Violation]]:
+    """Yield what is wrong with the nearest of several forms that a part may have."""
     here = list(error.instance_path)
     context: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context", [])
-    forms = [form for form in context if not any(_is_other_type(one, here) for one in form)]
+    forms = [form for form in context if not any(_is_other_type(inner, here) for inner in form)]
     if forms:
-        for validation_error in min(forms, key=len):
-            yield from _told(validation_error, document, shown)
+        for inner in min(forms, key=len):
+            yield from _violations_of(inner, document, display)
         return
-    other = [one for form in context for one in form if _is_other_type(one, here)]
-    wanted = [kind for one in other for kind in getattr(one.kind, "value", ())]
-    yield "schema_type_wrong", _wrong_type(pointer(here), wanted, shown(error.instance))
+    other = [inner for form in context for inner in form if _is_other_type(inner, here)]
+    kinds = [kind for inner in other for kind in getattr(inner.kind, "value", ())]
+    yield "schema_type_wrong", _wrong_type(pointer(here), kinds, display(error.instance))
 
 
-def _wrong_type(at: str, wanted: Sequence[str], instead: str) -> Broken:
-    known = dict.fromkeys(_TYPES[kind] for kind in wanted if kind in _TYPES and kind != "null")
+def _wrong_type(at: str, kinds: Sequence[str], instead: str) -> Violation:
+    known = dict.fromkeys(_TYPES[kind] for kind in kinds if kind in _TYPES and kind != "null")
     what = " or ".join(known) or "null"
-    return Broken(at=at, cause=f"must be {what}, not {instead}", cure=f"write {what}")
+    return Violation(at=at, cause=f"must be {what}, not {instead}", cure=f"write {what}")
 
 
 def _wrong_value(
-    at: str, error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct], shown: Shown
-) -> Broken:
+    at: str, error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct], display: Display
+) -> Violation:
     name = error.kind.name
-    given = getattr(error.kind, "value", "")
-    said = _part_of_schema(error, document).get("description")
+    bound = getattr(error.kind, "value", "")
+    description = _part_of_schema(error, document).get("description")
     words, cure = _WORDS.get(name, ("{shown} does not fit", "see its schema: {value}"))
-    cause = words.format(value=given, shown=shown(error.instance))
-    return Broken(at=at, cause=cause, cure=said if said and name == "pattern" else cure.format(value=given))
+    cause = words.format(value=bound, shown=display(error.instance))
+    described = description if name == "pattern" else None
+    return Violation(at=at, cause=cause, cure=described or cure.format(value=bound))
 
 
 def _is_other_type(error: "jsonschema_rs.ValidationError", here: list[str | int]) -> bool:
@@ -304,12 +293,12 @@ def _is_other_type(error: "jsonschema_rs.ValidationError", here: list[str | int]
 
 
 def _fields(error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]) -> list[str]:
-    """The fields that the part may have."""
+    """Return the fields that the refused part may have."""
     return sorted(_part_of_schema(error, document).get("properties", {}))
 
 
 def _part_of_schema(error: "jsonschema_rs.ValidationError", document: type[msgspec.Struct]) -> dict[str, Any]:
-    """The part of the schema that refused."""
+    """Return the part of the schema that refused."""
     whole = schema_of(document)
     schema: Any = whole
     for step in error.schema_path[:-1]:
@@ -319,12 +308,57 @@ def _part_of_schema(error: "jsonschema_rs.ValidationError", document: type[msgsp
     return schema if isinstance(schema, dict) else {}
 
 
-def _shown(value: object) -> str:
-    """A value in a message: short, no secret, and with letters that only look like ASCII written out."""
+def _display(value: object) -> str:
+    """Format a value for a message: short, no secret, letters outside ASCII escaped."""
     if isinstance(value, str):
         if looks_secret(value):
             return "this text"
-        return ascii(value if len(value) <= _SHOWN else value[:_SHOWN] + "...")
+        return ascii(value if len(value) <= _MAX_LENGTH else value[:_MAX_LENGTH] + "...")
     if isinstance(value, list | dict):
         return _TYPES["array" if isinstance(value, list) else "object"]
     return "null" if value is None else str(value).lower()
+
+
+# --- the first parts of a large document ---
+
+_MIN_MEMBERS = 100
+
+
+def truncate_document(value: Json, limit: int, fields: Collection[str]) -> tuple[Json, bool]:
+    """Copy the first parts of a document, about `limit` of them. Also return whether that is all of it.
+
+    Lists and objects end early, but none becomes empty. An object keeps its first members, and all members named in
+    `fields`. So no required field is missing from the copy, and a large part does not hide what is wrong beside it.
+    """
+    truncation = _Truncation(limit, fields)
+    return truncation.copy(value), truncation.is_whole
+
+
+class _Truncation:
+    def __init__(self, limit: int, fields: Collection[str]) -> None:
+        self._left = limit
+        self._fields = fields
+        self.is_whole = True
+
+    def copy(self, value: Json) -> Json:
+        self._left -= 1
+        if isinstance(value, dict):
+            return self._members(value)
+        return self._elements(value) if isinstance(value, list | tuple) else value
+
+    def _members(self, value: dict[str, Json]) -> Json:
+        members: dict[str, Json] = {}
+        for name, member in value.items():
+            if self._left > 0 or len(members) < _MIN_MEMBERS or name in self._fields:
+                members[name] = self.copy(member)
+        self.is_whole = self.is_whole and len(members) == len(value)
+        return members
+
+    def _elements(self, value: Sequence[Json]) -> Json:
+        elements: list[Json] = []
+        for element in value:
+            if elements and self._left <= 0:
+                self.is_whole = False
+                break
+            elements.append(self.copy(element))
+        return elements

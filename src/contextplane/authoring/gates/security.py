@@ -1,28 +1,28 @@
-"""Security: a pack holds no secret, no person's data, nothing that lives elsewhere, and no open door."""
+"""The security gate: a pack holds no secret and no personal data, and exposes no unbounded tool."""
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 
-from contextplane.authoring.finding import Broken, Law
+from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
-from contextplane.authoring.texts import Texts
-from contextplane.authoring.tool_arguments import bounds, bounds_arguments
-from contextplane.policy.detect.invisible_text import mixed_words, unseen
+from contextplane.authoring.texts import DocumentTexts
+from contextplane.authoring.tool_arguments import bounds_arguments, bounds_value
+from contextplane.policy.detect.invisible_text import invisible_characters, mixed_words
 from contextplane.policy.detect.personal_data import (
-    IN_BULK,
+    BULK_COUNT,
     emails,
     official_numbers,
     persons_phone_numbers,
     phone_numbers,
 )
 from contextplane.policy.detect.secrets import (
-    NAMES,
-    SEARCHED,
-    given_away,
+    LABELS,
+    SEARCH_LIMIT,
     holds_random_run,
     is_random,
     is_secret_value,
+    labelled_secrets,
     secret_shapes,
 )
 
@@ -30,172 +30,170 @@ __all__ = ["LAWS", "TEXT_LAWS"]
 
 _CREDENTIALS = re.compile(r"//[^/@\s]+@|[?&;](?:[a-z_-]*(?:key|token|secret|password|passwd|pwd|sig))=", re.IGNORECASE)
 _FIELDS, _SECRET_FIELDS = '"params":', ('password":"', 'secret":"', 'token":"', 'key":"')
-"""Only where names are free is one of these the name of somebody's secret."""
+"""The name of a secret can be one of these only where an author chooses the names."""
 
 _MOST_TOOLS = 24
 _SMALL_ADAPTER = 8
 _IDEMPOTENCY = "idempotency_key"
 
 
-def no_secret_is_here(document: Texts) -> Iterator[Broken]:
+def no_secret_is_here(document: DocumentTexts) -> Iterator[Violation]:
     """No text looks like a token, a key, a key block or a password that is given away."""
     if not _may_hold_secret(document):
         return
     for at, text in document.texts:
-        for kind in _secrets(at.rpartition("/")[2], text):
-            yield Broken(
+        for kind in _secret_kinds(at.rpartition("/")[2], text):
+            yield Violation(
                 at=at,
                 cause=f"this looks like a secret: {kind}",
                 cure="revoke it now, keep the new one in the credential vault, and name only its endpoint here",
             )
 
 
-def _may_hold_secret(document: Texts) -> bool:
-    written, prose = document.written, document.prose
-    for one in NAMES:
-        if one in prose:
+def _may_hold_secret(document: DocumentTexts) -> bool:
+    text, prose = document.full_text, document.prose
+    for label in LABELS:
+        if label in prose:
             return True
-    has_fields = not document.is_simple or _FIELDS in written
-    if "@" in written or (has_fields and any(one in written for one in _SECRET_FIELDS)):
+    has_fields = not document.is_simple or _FIELDS in text
+    if "@" in text or (has_fields and any(field in text for field in _SECRET_FIELDS)):
         return True
-    return bool(_shapes(written, longest_piece=max(map(len, document.pieces), default=0)))
+    return bool(_shapes(text, longest_piece=max(map(len, document.pieces), default=0)))
 
 
-def _secrets(name: str, text: str) -> list[str]:
+def _secret_kinds(name: str, text: str) -> list[str]:
     named = {"password"} if is_secret_value(name, text) else set()
-    return sorted(_shapes(text) | named | set(given_away(text)))
+    return sorted(_shapes(text) | named | set(labelled_secrets(text)))
 
 
-def _shapes(text: str, *, longest_piece: int = SEARCHED) -> set[str]:
-    """The shapes of secrets in a text, wherever in it: the detector looks at the beginning of what it is given."""
+def _shapes(text: str, *, longest_piece: int = SEARCH_LIMIT) -> set[str]:
+    """Return the shapes of secrets anywhere in a text. The detector looks at the beginning of a text only."""
     data = text.encode(errors="replace")
-    if len(data) <= SEARCHED:
+    if len(data) <= SEARCH_LIMIT:
         return set(secret_shapes(data, longest_piece=longest_piece))
-    found: set[str] = set()
-    for start in range(0, len(data), SEARCHED // 2):
-        found.update(secret_shapes(data[start : start + SEARCHED], longest_piece=longest_piece))
-    return found
+    shapes: set[str] = set()
+    for start in range(0, len(data), SEARCH_LIMIT // 2):
+        shapes.update(secret_shapes(data[start : start + SEARCH_LIMIT], longest_piece=longest_piece))
+    return shapes
 
 
-def no_text_is_as_random_as_a_secret(document: Texts) -> Iterator[Broken]:
+def no_text_is_as_random_as_a_secret(document: DocumentTexts) -> Iterator[Violation]:
     """No text holds a long run of characters as random as only keys are."""
     if not any(map(is_random, document.pieces)):
         return
     for at, text in document.texts:
         if holds_random_run(text):
-            yield Broken(
+            yield Violation(
                 at=at,
                 cause="this holds a run of characters as random as a key",
                 cure="if it is one, revoke it and keep it in the credential vault; else give it a readable name",
             )
 
 
-def no_character_is_unseen(document: Texts) -> Iterator[Broken]:
-    """No text holds a character that nobody sees: a reviewer and a model would read two different texts."""
-    for at, text in () if document.is_simple else document.as_written:
-        if found := unseen(text):
-            yield Broken(
+def no_character_is_unseen(document: DocumentTexts) -> Iterator[Violation]:
+    """No text holds an invisible character: a reviewer and a model would read two different texts."""
+    for at, text in () if document.is_simple else document.raw_texts:
+        if characters := invisible_characters(text):
+            yield Violation(
                 at=at,
-                cause=f"this holds characters that nobody sees: {', '.join(found[:5])}",
+                cause=f"this holds characters that nobody sees: {', '.join(characters[:5])}",
                 cure="take them out; they can turn the direction of a text, or hide one in it",
             )
 
 
-def no_word_is_of_two_scripts(document: Texts) -> Iterator[Broken]:
+def no_word_is_of_two_scripts(document: DocumentTexts) -> Iterator[Violation]:
     """No word mixes letters of scripts that look alike, such as Latin and Cyrillic."""
-    for at, text in () if document.is_simple else document.as_written:
-        if found := mixed_words(text):
-            yield Broken(
+    for at, text in () if document.is_simple else document.raw_texts:
+        if words := mixed_words(text):
+            yield Violation(
                 at=at,
-                cause=f"a word in this mixes letters that look alike: {found[0][:60]}",
+                cause=f"a word in this mixes letters that look alike: {words[0][:60]}",
                 cure="write the word in one script",
             )
 
 
-def endpoints_carry_no_credentials(subject: Subject) -> Iterator[Broken]:
+def endpoints_carry_no_credentials(subject: Subject) -> Iterator[Violation]:
     """No endpoint_ref carries a user, a password or a token."""
     for at, adapter in subject.adapters.values():
         endpoint = adapter.endpoint_ref
         if ("@" in endpoint or "=" in endpoint) and _CREDENTIALS.search(endpoint):
-            yield Broken(
+            yield Violation(
                 at=f"{at}/endpoint_ref",
                 cause=f"the endpoint of {adapter.adapter_id} carries credentials",
                 cure="write internal://<name>; the Tool Gateway exchanges the credentials for each call",
             )
 
 
-def no_official_number_is_here(document: Texts) -> Iterator[Broken]:
+def no_official_number_is_here(document: DocumentTexts) -> Iterator[Violation]:
     """No text holds the number of a card, of an account or of a person."""
     for at, text in document.texts if document.may_hold_number else ():
         for kind in dict.fromkeys(official_numbers(text, document.identify, name=at.rpartition("/")[2])):
-            told = f"this looks like personal data: {kind}"
-            yield Broken(
+            known = f"this looks like personal data: {kind}"
+            yield Violation(
                 at=at,
-                cause=told if kind else "cannot tell whether this is the number of an account or of a person",
+                cause=known if kind else "cannot tell whether this is the number of an account or of a person",
                 cure="keep the record in the knowledge graph, and refer to it by an evidence_ref",
                 unknown=kind is None,
             )
 
 
-def no_list_of_people_is_here(document: Texts) -> Iterator[Broken]:
+def no_list_of_people_is_here(document: DocumentTexts) -> Iterator[Violation]:
     """The document holds no list of email addresses or of telephone numbers."""
-    for what, sees, may_hold in (
-        ("email addresses", emails, "@" in document.written),
+    for what, matches, may_hold in (
+        ("email addresses", emails, "@" in document.full_text),
         ("telephone numbers", phone_numbers, document.may_hold_number),
     ):
-        found = _first_places(document, sees) if may_hold else {}
-        if len(found) >= IN_BULK:
-            yield Broken(
-                at=next(iter(found.values())),
-                cause=f"{len(found)} different {what} are in this document",
+        places = _first_places(document, matches) if may_hold else {}
+        if len(places) >= BULK_COUNT:
+            yield Violation(
+                at=next(iter(places.values())),
+                cause=f"{len(places)} different {what} are in this document",
                 cure="keep people in the knowledge graph; name a role where one is needed",
             )
 
 
-def no_persons_telephone_is_here(document: Texts) -> Iterator[Broken]:
+def no_persons_telephone_is_here(document: DocumentTexts) -> Iterator[Violation]:
     """No text holds a telephone number in international form that may be a person's."""
-    if not document.may_hold_number or "+" not in document.written:
+    if not document.may_hold_number or "+" not in document.full_text:
         return
-    found = _first_places(document, persons_phone_numbers)
-    # Many of them are told as a list.
-    if found and len(_first_places(document, phone_numbers)) < IN_BULK:
-        for at in dict.fromkeys(found.values()):
+    places = _first_places(document, persons_phone_numbers)
+    # Many of them are a list, which another law reports.
+    if places and len(_first_places(document, phone_numbers)) < BULK_COUNT:
+        for at in dict.fromkeys(places.values()):
             cure = "name a role, or a page that has the number; one that is free of charge may stay"
-            yield Broken(at=at, cause="this looks like the telephone number of a person", cure=cure)
+            yield Violation(at=at, cause="this looks like the telephone number of a person", cure=cure)
 
 
-def _first_places(document: Texts, sees: Callable[[str], Collection[str]]) -> dict[str, str]:
-    """All different ones that are seen in a document, each with the first place where it stands."""
-    found: dict[str, str] = {}
+def _first_places(document: DocumentTexts, matches: Callable[[str], Collection[str]]) -> dict[str, str]:
+    """Map each different match in a document to the first place where it stands."""
+    places: dict[str, str] = {}
     for at, text in document.texts:
-        for see in sees(text):
-            found.setdefault(see.lower(), at)
-    return found
+        for match in matches(text):
+            places.setdefault(match.lower(), at)
+    return places
 
 
-def writes_are_constrained(subject: Subject) -> Iterator[Broken]:
+def writes_are_constrained(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that can change something bounds an argument besides the idempotency key."""
     for at, permission in subject.permissions:
         _, adapter = subject.adapters.get(permission.adapter_id, ("", None))
         if not permission.allow or adapter is None or adapter.approval_mode == "read_only":
             continue
         if any(
-            bounds(arg_constraint)
-            for name, arg_constraint in permission.arg_constraints.items()
-            if name != _IDEMPOTENCY
+            bounds_value(constraint) for name, constraint in permission.arg_constraints.items() if name != _IDEMPOTENCY
         ):
             continue
         spec = adapter.capability_specs.get(permission.capability)
         if spec is None or not bounds_arguments(spec.input_schema or {}):
-            yield Broken(
+            yield Violation(
                 at=at,
                 cause=f"{permission.adapter_id}.{permission.capability} may be called with any arguments",
                 cure="bound one of its arguments in arg_constraints: max, enum, or a pattern that refuses something",
             )
 
 
-def no_large_adapter_is_wholly_exposed(subject: Subject) -> Iterator[Broken]:
-    """Of an adapter with more than eight capabilities, a pack exposes those that its workflow needs, not all."""
+def no_large_adapter_is_wholly_exposed(subject: Subject) -> Iterator[Violation]:
+    """Of an adapter with more than eight capabilities, a pack exposes those its workflow needs, not all."""
     large = [(at, adapter) for at, adapter in subject.adapters.values() if len(adapter.capabilities) > _SMALL_ADAPTER]
     exposed: dict[str, set[str]] = defaultdict(set)
     for _, permission in subject.permissions if large else ():
@@ -203,25 +201,25 @@ def no_large_adapter_is_wholly_exposed(subject: Subject) -> Iterator[Broken]:
             exposed[permission.adapter_id].add(permission.capability)
     for at, adapter in large:
         if exposed[adapter.adapter_id] >= set(adapter.capabilities):
-            yield Broken(
+            yield Violation(
                 at=f"{at}/capabilities",
                 cause=f"all {len(adapter.capabilities)} capabilities of {adapter.adapter_id} are exposed",
                 cure="take out the permissions that this workflow does not need",
             )
 
 
-def the_tool_surface_is_small(subject: Subject) -> Iterator[Broken]:
-    """A pack exposes at most 24 tools: large surfaces make planning unsafe, and nobody reviews them."""
+def the_tool_surface_is_small(subject: Subject) -> Iterator[Violation]:
+    """A pack exposes at most 24 tools: large surfaces make planning unsafe, and escape review."""
     exposed = sum(permission.allow for _, permission in subject.permissions)
     if exposed > _MOST_TOOLS:
-        yield Broken(
+        yield Violation(
             at="/tooling_layer/permissions",
             cause=f"{exposed} tools are exposed",
             cure=f"split the pack by workflow, into packs of at most {_MOST_TOOLS} tools",
         )
 
 
-TEXT_LAWS: tuple[Law[Texts], ...] = (
+TEXT_LAWS: tuple[Law[DocumentTexts], ...] = (
     Law(gate="security", code="secret_present", check=no_secret_is_here),
     Law(gate="security", code="random_text_present", check=no_text_is_as_random_as_a_secret),
     Law(gate="security", code="unseen_character_present", check=no_character_is_unseen),
@@ -230,7 +228,7 @@ TEXT_LAWS: tuple[Law[Texts], ...] = (
     Law(gate="security", code="people_listed", check=no_list_of_people_is_here),
     Law(gate="security", code="telephone_number_present", check=no_persons_telephone_is_here, severity="warning"),
 )
-"""What may stand in no text of any document."""
+"""The laws about texts, which hold for every document."""
 
 LAWS: tuple[Law[Subject], ...] = (
     *TEXT_LAWS,

@@ -1,17 +1,17 @@
-"""Tenancy: a pack belongs to somebody, and everything it reaches is scoped to them.
+"""The tenancy gate: a pack belongs to a tenant, and everything it reaches is in that tenant's scope.
 
-Whose a pack is, and whose its memory is: no tenant answers for another's, and nothing is believed unseen.
+Laws about the environment, about the issuer, about shared memory and personal data, and about automatic promotion.
 """
 
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from contextplane.authoring.evidence import snake
-from contextplane.authoring.finding import Broken, Law
-from contextplane.authoring.subject import Deciding, Subject, with_places
+from contextplane.authoring.evidence import snake_case
+from contextplane.authoring.law import Law, Violation
+from contextplane.authoring.subject import DecisionDocument, Subject, enumerate_places
 
-__all__ = ["DECIDING_LAWS", "LAWS"]
+__all__ = ["DECISION_LAWS", "LAWS"]
 
 _RAW_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _REGISTERED = re.compile(r"(?:internal|registry)://[A-Za-z0-9][A-Za-z0-9_./-]*")
@@ -19,12 +19,12 @@ _VERSIONED = re.compile(r".*(?:[_.:-]v?|[a-z]V)[0-9]+(?:\.[0-9]+)*")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def the_environment_is_described(subject: Deciding) -> Iterator[Broken]:
-    """It is known which endpoints, ontologies, roles, snapshots and tenants the environment has, and its ceiling."""
-    known = subject.surroundings
-    missing = [name for name in subject.ASKS if getattr(known, name) is None]
+def the_environment_is_described(subject: DecisionDocument) -> Iterator[Violation]:
+    """The endpoints, ontologies, roles, snapshots, tenants and ceiling of the environment are known."""
+    known = subject.environment
+    missing = [name for name in subject.ENVIRONMENT_FIELDS if getattr(known, name) is None]
     if missing:
-        yield Broken(
+        yield Violation(
             at="",
             cause=f"cannot tell whether it fits its environment: nothing is said of {', '.join(missing)}",
             cure="describe the environment in a file, and give it with --environment",
@@ -32,19 +32,22 @@ def the_environment_is_described(subject: Deciding) -> Iterator[Broken]:
         )
 
 
-def tenants_are_known(subject: Deciding) -> Iterator[Broken]:
+def tenants_are_known(subject: DecisionDocument) -> Iterator[Violation]:
     """The tenant of the document, and each tenant that it is shared with, is one of the environment's."""
-    tenants, (at, tenant) = subject.surroundings.tenants, subject.tenant
+    tenants, (at, tenant) = subject.environment.tenants, subject.tenant
     if tenants is None:
         return
-    for place, name in ((f"{at}/tenant_id", tenant.tenant_id), *with_places(f"{at}/shared_with", tenant.shared_with)):
+    for place, name in (
+        (f"{at}/tenant_id", tenant.tenant_id),
+        *enumerate_places(f"{at}/shared_with", tenant.shared_with),
+    ):
         if name not in tenants:
-            yield Broken(at=place, cause=f"{name!r} is no tenant of this environment", cure="check the id")
+            yield Violation(at=place, cause=f"{name!r} is no tenant of this environment", cure="check the id")
 
 
-def endpoints_are_registered(subject: Subject) -> Iterator[Broken]:
+def endpoints_are_registered(subject: Subject) -> Iterator[Violation]:
     """Every endpoint_ref is an entry of the environment's endpoint registry, and no address."""
-    endpoints = subject.surroundings.endpoints
+    endpoints = subject.environment.endpoints
     for at, adapter in subject.adapters.values():
         places = [("endpoint_ref", adapter.endpoint_ref)]
         if adapter.capability_specs:
@@ -56,70 +59,70 @@ def endpoints_are_registered(subject: Subject) -> Iterator[Broken]:
         for field, endpoint in places:
             if not _REGISTERED.fullmatch(endpoint):
                 what = "an address" if _RAW_URL.match(endpoint) else "no reference"
-                yield Broken(
+                yield Violation(
                     at=f"{at}/{field}",
                     cause=f"this is {what} and not an entry of the endpoint registry",
                     cure="register the endpoint, and write internal://<name>",
                 )
             elif endpoints is not None and endpoint not in endpoints:
                 cause = f"{endpoint!r} is not registered here"
-                yield Broken(at=f"{at}/{field}", cause=cause, cure="register it, or correct it")
+                yield Violation(at=f"{at}/{field}", cause=cause, cure="register it, or correct it")
 
 
-def the_snapshot_is_in_scope(subject: Subject) -> Iterator[Broken]:
+def the_snapshot_is_in_scope(subject: Subject) -> Iterator[Violation]:
     """The graph snapshot that is read, or its alias, is one that the tenant may read in the environment."""
-    rule, allowed = subject.pack.intelligence_refs.knowledge_graph.snapshot_pin_rule, subject.surroundings.snapshots
+    rule, allowed = subject.pack.intelligence_refs.knowledge_graph.snapshot_pin_rule, subject.environment.snapshots
     if allowed is not None and rule not in allowed:
-        yield Broken(
+        yield Violation(
             at="/intelligence_refs/knowledge_graph/snapshot_pin_rule",
             cause=f"{rule} is not there for this tenant",
             cure="name an alias or a snapshot of this environment",
         )
 
 
-def the_ontology_is_present(subject: Subject) -> Iterator[Broken]:
+def the_ontology_is_present(subject: Subject) -> Iterator[Violation]:
     """The pinned ontology version exists in the environment."""
     ontology = subject.pack.intelligence_refs.ontology
     name = f"{ontology.namespace}@{ontology.version}"
-    present = subject.surroundings.ontologies
+    present = subject.environment.ontologies
     if present is not None and name not in present:
-        yield Broken(
+        yield Violation(
             at="/intelligence_refs/ontology/version", cause=f"{name} is not present here", cure="publish it there first"
         )
 
 
-def namespaces_cover_the_entities(subject: Subject) -> Iterator[Broken]:
+def namespaces_cover_the_entities(subject: Subject) -> Iterator[Violation]:
     """Every entity type can have subjects: one of the CEID namespaces is named after it."""
     known = set(subject.pack.intelligence_refs.identity_layer.ceid_namespaces)
     for n, entity in enumerate(subject.pack.intelligence_refs.ontology.entity_types):
-        namespace = snake(entity)
+        namespace = snake_case(entity)
         if namespace not in known:
-            yield Broken(
+            yield Violation(
                 at=f"/intelligence_refs/ontology/entity_types/{n}",
                 cause=f"no CEID namespace {namespace!r}, so a decision about {entity} could not name its subject",
                 cure=f"add {namespace!r} to ceid_namespaces",
             )
 
 
-def embedding_keys_have_a_version(subject: Subject) -> Iterator[Broken]:
+def embedding_keys_have_a_version(subject: Subject) -> Iterator[Violation]:
     """Every embedding key names its version, because a change of retrieval can alter a decision."""
     for n, key in enumerate(subject.pack.intelligence_refs.embedding_keys):
         if not _VERSIONED.fullmatch(key):
-            yield Broken(
+            yield Violation(
                 at=f"/intelligence_refs/embedding_keys/{n}", cause=f"{key!r} has no version", cure=f"write {key}_v1"
             )
 
 
-def owners_exist(subject: Deciding) -> Iterator[Broken]:
-    """Every owner_role, and every required_approver_role, is held by somebody."""
-    roles = subject.surroundings.roles
+def owners_exist(subject: DecisionDocument) -> Iterator[Violation]:
+    """Every owner_role, and every required_approver_role, is assigned."""
+    roles = subject.environment.roles
     for at, role in subject.roles if roles is not None else ():
         if roles is not None and role not in roles:
-            yield Broken(at=at, cause=f"nobody holds the role {role!r}", cure="assign it, or name another role")
+            yield Violation(at=at, cause=f"nobody holds the role {role!r}", cure="assign it, or name another role")
 
 
-def longer_tiers_live_longer(subject: Subject) -> Iterator[Broken]:
-    """Working memory lives no longer than episodic, that no longer than semantic, and that no longer than durable."""
+def longer_tiers_live_longer(subject: Subject) -> Iterator[Violation]:
+    """Working memory lives no longer than episodic, episodic than semantic, and semantic than durable."""
     ttls = subject.pack.memory_layer.memory_policy.tier_ttls
     lives = (ttls.working, ttls.episodic, ttls.semantic, ttls.durable)
     seconds = [int(live[:-1]) * _UNITS[live[-1]] for live in lives]
@@ -127,32 +130,32 @@ def longer_tiers_live_longer(subject: Subject) -> Iterator[Broken]:
         return
     for n, (shorter, longer) in enumerate(pairwise(("working", "episodic", "semantic", "durable"))):
         if seconds[n] > seconds[n + 1]:
-            yield Broken(
+            yield Violation(
                 at=f"/memory_layer/memory_policy/tier_ttls/{shorter}",
                 cause=f"{shorter} memory lives {lives[n]}, longer than {longer} memory, which lives {lives[n + 1]}",
                 cure="shorten the one, or lengthen the other",
             )
 
 
-def personal_data_stays_out_of_memory(subject: Subject) -> Iterator[Broken]:
-    """Personal data is not written back to memory, unless somebody decided so."""
+def personal_data_stays_out_of_memory(subject: Subject) -> Iterator[Violation]:
+    """Personal data is not written back to memory, unless that was decided."""
     if subject.pack.memory_layer.memory_policy.consent_gating.pii_write_back_allowed:
-        yield Broken(
+        yield Violation(
             at="/memory_layer/memory_policy/consent_gating/pii_write_back_allowed",
             cause="personal data may be written back to memory",
             cure="set it to false, or have the reviewers agree to it",
         )
 
 
-DECIDING_LAWS: tuple[Law[Deciding], ...] = (
+DECISION_LAWS: tuple[Law[DecisionDocument], ...] = (
     Law(gate="tenancy", code="environment_undescribed", check=the_environment_is_described),
     Law(gate="tenancy", code="tenant_unknown", check=tenants_are_known),
     Law(gate="tenancy", code="role_unheld", check=owners_exist),
 )
-"""What holds in a catalog as well."""
+"""The laws that hold for a decision catalog as well."""
 
 _SCOPE_LAWS: tuple[Law[Subject], ...] = (
-    *DECIDING_LAWS,
+    *DECISION_LAWS,
     Law(gate="tenancy", code="endpoint_unregistered", check=endpoints_are_registered),
     Law(gate="tenancy", code="snapshot_out_of_scope", check=the_snapshot_is_in_scope),
     Law(gate="tenancy", code="ontology_absent", check=the_ontology_is_present),
@@ -163,18 +166,20 @@ _SCOPE_LAWS: tuple[Law[Subject], ...] = (
 )
 
 
+# --- ownership of the pack and of its memory ---
+
 _EVEN = 0.5
 _OPEN = frozenset({"PUBLIC", "INTERNAL"})
 _WRITE_BACK = "/memory_layer/memory_policy/consent_gating/pii_write_back_allowed"
 
 
-def the_issuer_answers_for_the_tenant(subject: Subject) -> Iterator[Broken]:
+def the_issuer_answers_for_the_tenant(subject: Subject) -> Iterator[Violation]:
     """The issuer is the tenant of the pack, or an authority that publishes for it, and no other tenant."""
     tenant, issuer = subject.pack.pack_meta.tenant, subject.pack.contract_meta.issuer
     if issuer == tenant.tenant_id:
         return
-    other = issuer in tenant.shared_with or issuer in (subject.surroundings.tenants or ())
-    yield Broken(
+    other = issuer in tenant.shared_with or issuer in (subject.environment.tenants or ())
+    yield Violation(
         at="/contract_meta/issuer",
         cause=f"{issuer!r} is another tenant than {tenant.tenant_id!r}, whose pack this is"
         if other
@@ -184,33 +189,33 @@ def the_issuer_answers_for_the_tenant(subject: Subject) -> Iterator[Broken]:
     )
 
 
-def memory_stays_with_one_tenant(subject: Subject) -> Iterator[Broken]:
-    """What a pack that several tenants run writes to memory holds no personal data: it would be of one, before all."""
+def memory_stays_with_one_tenant(subject: Subject) -> Iterator[Violation]:
+    """A pack that several tenants run writes no personal data to memory: all of them could read it."""
     shared = subject.pack.pack_meta.tenant.shared_with
     if shared and subject.pack.memory_layer.memory_policy.consent_gating.pii_write_back_allowed:
-        yield Broken(
+        yield Violation(
             at=_WRITE_BACK,
             cause=f"personal data may be written back, and the pack is shared with {', '.join(shared[:3])}",
             cure="set it to false, or publish a pack for each tenant",
         )
 
 
-def personal_data_is_classified(subject: Subject) -> Iterator[Broken]:
+def personal_data_is_classified(subject: Subject) -> Iterator[Violation]:
     """A pack that may write personal data back is for confidential data at least."""
     classification = subject.pack.pack_meta.data_classification
     if classification in _OPEN and subject.pack.memory_layer.memory_policy.consent_gating.pii_write_back_allowed:
-        yield Broken(
+        yield Violation(
             at="/pack_meta/data_classification",
             cause=f"personal data may be written back to memory, and the data is {classification}",
             cure="raise it to CONFIDENTIAL, or write no personal data back",
         )
 
 
-def memories_are_promoted_when_likely(subject: Subject) -> Iterator[Broken]:
+def memories_are_promoted_when_likely(subject: Subject) -> Iterator[Violation]:
     """No memory is promoted without a reviewer that is as likely wrong as right."""
     least = subject.pack.memory_layer.promotion_thresholds.auto_promote_confidence
     if least < _EVEN:
-        yield Broken(
+        yield Violation(
             at="/memory_layer/promotion_thresholds/auto_promote_confidence",
             cause=f"from a confidence of {least:g} on, memories are believed that nobody has looked at",
             cure="raise it, to 0.95 or so",

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from contextplane.audit.handoff import HandoffChange, handoff_diff, verify_handoff
+from contextplane.audit.handoff import HandoffChange, diff_handoffs, verify_handoff
 from contextplane.cli.exit import DRIFT, OK
-from contextplane.cli.handoff.read import found, opening_desk
-from contextplane.cli.output import Screen, clean, counted, human_size, shortened
-from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF, text_lines
-from contextplane.handoff.reader import Found, not_found
+from contextplane.cli.handoff.read import find_pack, handoff_session
+from contextplane.cli.output import CommandOutput, clean, quantity, human_size, shorten
+from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF, diff_lines
+from contextplane.handoff.reader import SelectedPack, not_found
 from contextplane.model.json.canonical import SORTED
 from contextplane.model.reference import HandoffRef
 
@@ -21,12 +21,12 @@ __all__ = ["diff", "verify"]
 _INDENT = " " * 6
 
 
-def diff(a: HandoffRef, b: HandoffRef, screen: Screen, *, exit_code: bool) -> int:
-    with opening_desk(screen) as desk:
-        ours, theirs = found(str(a), desk), found(str(b), desk)
-    changes = handoff_diff(ours.pack, theirs.pack)
-    _tell(changes, ours, theirs, screen)
-    screen.answer(
+def diff(a: HandoffRef, b: HandoffRef, output: CommandOutput, *, exit_code: bool) -> int:
+    with handoff_session(output) as session:
+        ours, theirs = find_pack(str(a), session), find_pack(str(b), session)
+    changes = diff_handoffs(ours.pack, theirs.pack)
+    _print_changes(changes, ours, theirs, output)
+    output.answer(
         {
             "pack_a": _name(ours),
             "pack_b": _name(theirs),
@@ -39,28 +39,28 @@ def diff(a: HandoffRef, b: HandoffRef, screen: Screen, *, exit_code: bool) -> in
     return DRIFT if exit_code and changes else OK
 
 
-def _name(pack: Found) -> str:
+def _name(pack: SelectedPack) -> str:
     return f"{pack.pack.id}@{pack.pack.revision}"
 
 
-def _tell(changes: tuple[HandoffChange, ...], ours: Found, theirs: Found, screen: Screen) -> None:
+def _print_changes(changes: tuple[HandoffChange, ...], ours: SelectedPack, theirs: SelectedPack, output: CommandOutput) -> None:
     if not changes:
         same = ours.digest == theirs.digest
         why = "It is the same revision." if same else "The revisions differ only in their number and their times."
-        screen.say(f"No differences found. {why}")
+        output.line(f"No differences found. {why}")
         return
-    screen.say(f"Comparing {_name(ours)} vs {_name(theirs)}")
-    screen.say()
-    screen.say(f"{counted(len(changes), 'difference')} found:")
-    screen.say()
+    output.line(f"Comparing {_name(ours)} vs {_name(theirs)}")
+    output.line()
+    output.line(f"{quantity(len(changes), 'difference')} found:")
+    output.line()
     for number, change in enumerate(changes, 1):
-        screen.say(f"  {number}. {_line(change)}")
-        for line in text_lines(change.text, screen) if change.text is not UNSET else ():
-            screen.say(_INDENT + line)
+        output.line(f"  {number}. {_line(change)}")
+        for line in diff_lines(change.text, output) if change.text is not UNSET else ():
+            output.line(_INDENT + line)
 
 
 def _line(change: HandoffChange) -> str:
-    told = f"[{change.type}] {shortened(clean(change.description))}"
+    told = f"[{change.type}] {shorten(clean(change.description))}"
     values = " -> ".join(_values(change)) if change.text is UNSET else ""
     return f"{told}: {values}" if values else told
 
@@ -70,22 +70,22 @@ def _values(change: HandoffChange) -> Iterator[str]:
     for value in (change.a, change.b):
         if value is UNSET or value is None:
             continue
-        yield shortened(clean(value if isinstance(value, str) else SORTED.encode(value).decode()))
+        yield shorten(clean(value if isinstance(value, str) else SORTED.encode(value).decode()))
 
 
-def verify(ref: HandoffRef, screen: Screen) -> int:
-    with opening_desk(screen) as desk:
-        platform = desk.platform
+def verify(ref: HandoffRef, output: CommandOutput) -> int:
+    with handoff_session(output) as session:
+        platform = session.platform
         if platform is None:
             raise not_found(str(ref.id))
         verdict = verify_handoff(ref.id, ref.revision, catalog=platform.catalog, objects=platform.objects)
-    events, revisions = counted(verdict.events, "event"), counted(len(verdict.revisions), "revision")
-    screen.say(f"Handoff:   {ref}")
-    screen.say(f"Checked:   {events}, {revisions} whole, {human_size(verdict.size)}")
-    screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}")
-    for trouble in verdict.troubles:
-        screen.failure(f"  {trouble.answer:<9} {clean(trouble.what)}  {clean(trouble.why)}")
-    screen.answer(
+    events, revisions = quantity(verdict.events, "event"), quantity(len(verdict.revisions), "revision")
+    output.line(f"Handoff:   {ref}")
+    output.line(f"Checked:   {events}, {revisions} whole, {human_size(verdict.size)}")
+    output.line(f"Integrity: {output.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}")
+    for trouble in verdict.problems:
+        output.failure_line(f"  {trouble.answer:<9} {clean(trouble.what)}  {clean(trouble.why)}")
+    output.answer(
         {
             "answer": verdict.answer,
             "pack": str(ref),
@@ -95,7 +95,7 @@ def verify(ref: HandoffRef, screen: Screen) -> int:
             ],
             "size": verdict.size,
             "signature": None,
-            "troubles": verdict.troubles,
+            "troubles": verdict.problems,
         }
     )
     return STATUS_OF[verdict.answer]

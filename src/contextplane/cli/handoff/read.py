@@ -19,36 +19,36 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from contextplane.app.handoff.store import Desk, opened_desk
+from contextplane.app.handoff.session import HandoffSession, open_handoffs
 from contextplane.app.settings import from_environment
 from contextplane.cli.exit import OK
 from contextplane.cli.options import LIMIT, NO_LIMIT
-from contextplane.cli.output import Screen, clean, counted
+from contextplane.cli.output import CommandOutput, clean, quantity
 from contextplane.cli.pager import page
 from contextplane.errors import ContextPlaneError
 from contextplane.handoff.errors import HandoffNotFound
 from contextplane.handoff.freshness import freshness
 from contextplane.handoff.page import PageQuery
-from contextplane.handoff.reader import Found, as_id
-from contextplane.mcp.tools import page_of, row_told
+from contextplane.handoff.reader import SelectedPack, as_id
+from contextplane.mcp.tools import render_selected, row_payload
 from contextplane.model.catalog import HandoffRow
 from contextplane.model.handoff import HandoffHistory
 from contextplane.model.ids import HandoffId
 from contextplane.model.reference import HandoffRef, parse_reference
 from contextplane.model.timestamp import Timestamp
 
-__all__ = ["bytes_of", "colored", "found", "handoff_ref", "history_named", "opening_desk", "run_list", "run_read"]
+__all__ = ["revision_bytes", "color_code", "find_pack", "handoff_ref", "find_history", "handoff_session", "list_packs", "read_pack"]
 
 
 def handoff_ref(text: str) -> HandoffRef | None:
     """The reference that a text is; None when it is a name. A name cannot look like an id."""
     if as_id(text.partition("@")[0]) is None:
         return None
-    named = parse_reference(text).named
+    named = parse_reference(text).target
     return named if isinstance(named, HandoffRef) else None
 
 
-def found(text: str, desk: Desk) -> Found:
+def find_pack(text: str, session: HandoffSession) -> SelectedPack:
     """The revision that is meant. One that is named by its number is found as long as it is kept at all.
 
     Without a number it is the newest of a pack that can be had: neither deleted nor expired.
@@ -56,25 +56,25 @@ def found(text: str, desk: Desk) -> Found:
     ref = handoff_ref(text.strip())
     if ref is None or ref.revision is None:
         try:
-            return desk.reading.get(text)
+            return session.pack_reader.get(text)
         except HandoffNotFound as error:
-            raise _told_more(error, ref, desk) from None
-    return desk.reading.at(ref.id, ref.revision)
+            raise _explain_absence(error, ref, session) from None
+    return session.pack_reader.get_revision(ref.id, ref.revision)
 
 
-def history_named(text: str, desk: Desk) -> tuple[HandoffId, HandoffHistory]:
+def find_history(text: str, session: HandoffSession) -> tuple[HandoffId, HandoffHistory]:
     """What happened to the pack that is meant; by its id also when it cannot be had any more."""
     ref = handoff_ref(text.strip())
-    handoff_id = ref.id if ref is not None else desk.reading.get(text).pack.handoff_id
-    return handoff_id, desk.reading.history(handoff_id)
+    handoff_id = ref.id if ref is not None else session.pack_reader.get(text).pack.handoff_id
+    return handoff_id, session.pack_reader.history(handoff_id)
 
 
-def _told_more(error: HandoffNotFound, ref: HandoffRef | None, desk: Desk) -> HandoffNotFound:
+def _explain_absence(error: HandoffNotFound, ref: HandoffRef | None, session: HandoffSession) -> HandoffNotFound:
     """Why a pack that was here cannot be had, and what can be read of it all the same."""
     if ref is None:
         return error
     try:
-        history = desk.reading.history(ref.id)
+        history = session.pack_reader.history(ref.id)
     except ContextPlaneError:
         return error
     why = f"it was deleted at {history.deleted}" if history.deleted else "its time is over"
@@ -89,43 +89,43 @@ def _told_more(error: HandoffNotFound, ref: HandoffRef | None, desk: Desk) -> Ha
 
 
 @contextmanager
-def opening_desk(screen: Screen) -> Iterator[Desk]:
+def handoff_session(output: CommandOutput) -> Iterator[HandoffSession]:
     """The packs of the place that we are in, those of a reference root there taken in."""
-    with opened_desk(from_environment()) as desk:
-        desk.reading  # noqa: B018  it opens the store, if there is one
-        if desk.platform is not None and desk.platform.adopted:
-            screen.note(f"adopted the store at {clean(desk.platform.home.path)}: what was in it is there unchanged")
-        yield desk
+    with open_handoffs(from_environment()) as session:
+        session.pack_reader  # noqa: B018  it opens the store, if there is one
+        if session.platform is not None and session.platform.adopted:
+            output.note(f"adopted the store at {clean(session.platform.home.path)}: what was in it is there unchanged")
+        yield session
 
 
-def bytes_of(ref: HandoffRef, screen: Screen) -> bytes:
-    with opening_desk(screen) as desk:
-        return desk.reading.bytes_of(found(str(ref), desk))
+def revision_bytes(ref: HandoffRef, output: CommandOutput) -> bytes:
+    with handoff_session(output) as session:
+        return session.pack_reader.bytes_of(find_pack(str(ref), session))
 
 
 _TITLE = 100
 _FRESHNESS_COLOR = {"fresh": "green", "expiring_soon": "yellow", "expired": "red"}
 
 
-def run_list(args: Namespace, screen: Screen) -> int:
+def list_packs(args: Namespace, output: CommandOutput) -> int:
     limit = NO_LIMIT if args.all else args.limit or LIMIT
-    with opening_desk(screen) as desk:
-        page = desk.reading.list(
+    with handoff_session(output) as session:
+        page = session.pack_reader.list(
             status=args.status, freshness=args.freshness, query=args.query, limit=limit, offset=args.offset or 0
         )
-        now = desk.now()
-        _tell_refused(desk, screen)
+        now = session.now()
+        _note_refused(session, output)
     wide = max((len(str(row.revision)) for row in page.rows), default=1)
     for row in page.rows:
-        screen.entry(str(row.id), _line(row, now, wide, screen))
+        output.entry(str(row.id), _line(row, now, wide, output))
     if not page.rows:
-        screen.say("No handoff packs." if desk.platform else "No handoff packs, and no store that could hold any.")
+        output.line("No handoff packs." if session.platform else "No handoff packs, and no store that could hold any.")
     more = page.total - len(page.rows) - (args.offset or 0)
     if more > 0 and page.rows:
-        screen.warn(f"{counted(more, 'pack')} more; --limit N or --all shows them")
-    screen.answer(
+        output.warn(f"{quantity(more, 'pack')} more; --limit N or --all shows them")
+    output.answer(
         {
-            "packs": [{**row_told(row, now), "digest": str(row.digest)} for row in page.rows],
+            "packs": [{**row_payload(row, now), "digest": str(row.digest)} for row in page.rows],
             "total": page.total,
             "more": more > 0,
         }
@@ -133,20 +133,20 @@ def run_list(args: Namespace, screen: Screen) -> int:
     return OK
 
 
-def _line(row: HandoffRow, now: Timestamp, wide: int, screen: Screen) -> str:
+def _line(row: HandoffRow, now: Timestamp, wide: int, output: CommandOutput) -> str:
     fresh = freshness(row.expires, now)
     state = f"{fresh.state} {fresh.human}" if fresh.seconds else fresh.state
     title = clean(row.title or row.name or "Untitled")
     title = title if len(title) <= _TITLE else title[: _TITLE - 3] + "..."
     name = f" ({clean(row.name)})" if row.name and row.title else ""
-    shown = screen.paint(_FRESHNESS_COLOR[fresh.state], f"{state:<17}")
+    shown = output.paint(_FRESHNESS_COLOR[fresh.state], f"{state:<17}")
     return f"{row.id}  {row.status:<9}  @{row.revision:<{wide}}  {shown}  {title}{name}"
 
 
-def _tell_refused(desk: Desk, screen: Screen) -> None:
+def _note_refused(session: HandoffSession, output: CommandOutput) -> None:
     """What lies in the reference root and could not be taken in."""
-    for name, why in sorted(desk.taken.refused.items()) if desk.taken else ():
-        screen.note(f"not taken in, and left as it is: {clean(name)}: {clean(why)}")
+    for name, why in sorted(session.import_result.refused.items()) if session.import_result else ():
+        output.note(f"not taken in, and left as it is: {clean(name)}: {clean(why)}")
 
 
 Paint = Callable[[str, str], str]
@@ -184,15 +184,15 @@ _LIKE_C = (
 )
 
 
-def colored(code: str, language: str, paint: Paint) -> str:
+def color_code(code: str, language: str, paint: Paint) -> str:
     """The code with its parts painted, each line by itself: a part of several lines has its colour on each of them."""
     pattern = _pattern(language)
     if pattern is None:
         return code
-    return pattern.sub(lambda match: _painted(match[0], _CODE_COLOR[match.lastgroup or "keyword"], paint), code)
+    return pattern.sub(lambda match: _paint_lines(match[0], _CODE_COLOR[match.lastgroup or "keyword"], paint), code)
 
 
-def _painted(text: str, color: str, paint: Paint) -> str:
+def _paint_lines(text: str, color: str, paint: Paint) -> str:
     return "\n".join(paint(color, line) if line else "" for line in text.split("\n"))
 
 
@@ -239,39 +239,39 @@ _MARKS = (
 )
 
 
-def run_read(args: Namespace, screen: Screen) -> int:
+def read_pack(args: Namespace, output: CommandOutput) -> int:
     query = PageQuery(
         profile=args.profile or "reviewer",
         limit=args.limit,
         offset=args.offset or 0,
         contains=(args.contains or "").strip() or None,
     )
-    with opening_desk(screen) as desk:
-        pack = found(args.ref, desk)
-        told = page_of(pack, query, desk)
-    screen.answer({**told.structured, "digest": str(pack.digest), "markdown": told.text})
-    if not screen.json:
-        text = "\n".join(_lines(told.text.removesuffix("\n"), screen))
-        screen.entry(text, text) if screen.quiet else page(text, screen)
+    with handoff_session(output) as session:
+        pack = find_pack(args.ref, session)
+        told = render_selected(pack, query, session)
+    output.answer({**told.structured, "digest": str(pack.digest), "markdown": told.text})
+    if not output.json:
+        text = "\n".join(_lines(told.text.removesuffix("\n"), output))
+        output.entry(text, text) if output.quiet else page(text, output)
     return OK
 
 
-def _lines(text: str, screen: Screen) -> Iterator[str]:
+def _lines(text: str, output: CommandOutput) -> Iterator[str]:
     """The page, line by line. No byte of it speaks to the terminal but the colours that are given here."""
-    lines = iter([_cleaned(line) for line in text.split("\n")])
+    lines = iter([_clean_tabs(line) for line in text.split("\n")])
     for line in lines:
         fence = _FENCE.fullmatch(line)
-        if not screen.color or not fence:
+        if not output.color or not fence:
             color = next((color for mark, color in _MARKS if mark.fullmatch(line)), None)
-            yield screen.paint(color, line) if color else line
+            yield output.paint(color, line) if color else line
             continue
-        yield screen.paint("dim", line)
-        inside, end = _fenced(lines, fence["run"])
-        yield from _code(inside, fence["language"], screen)
-        yield screen.paint("dim", end)
+        yield output.paint("dim", line)
+        inside, end = _split_fence(lines, fence["run"])
+        yield from _code(inside, fence["language"], output)
+        yield output.paint("dim", end)
 
 
-def _fenced(lines: Iterator[str], run: str) -> tuple[list[str], str]:
+def _split_fence(lines: Iterator[str], run: str) -> tuple[list[str], str]:
     """What stands up to the fence that closes, and that fence."""
     inside: list[str] = []
     for line in lines:
@@ -281,16 +281,16 @@ def _fenced(lines: Iterator[str], run: str) -> tuple[list[str], str]:
     return inside, ""
 
 
-def _code(lines: list[str], language: str, screen: Screen) -> Iterator[str]:
+def _code(lines: list[str], language: str, output: CommandOutput) -> Iterator[str]:
     numbers = [_NUMBERED.fullmatch(line) for line in lines]
     if not all(numbers):
-        yield from colored("\n".join(lines), language, screen.paint).split("\n") if lines else ()
+        yield from color_code("\n".join(lines), language, output.paint).split("\n") if lines else ()
         return
     code = "\n".join([number[2] for number in numbers if number])
-    for number, line in zip(numbers, colored(code, language, screen.paint).split("\n"), strict=False):
-        yield screen.paint("dim", number[1] if number else "") + line
+    for number, line in zip(numbers, color_code(code, language, output.paint).split("\n"), strict=False):
+        yield output.paint("dim", number[1] if number else "") + line
 
 
-def _cleaned(line: str) -> str:
+def _clean_tabs(line: str) -> str:
     # A tab is the one control character that texts are made with, and does no harm.
     return "\t".join(map(clean, line.split("\t")))

@@ -6,18 +6,18 @@
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from contextplane.app.handoff.store import Desk
+from contextplane.app.handoff.session import HandoffSession
 from contextplane.cli.exit import OK
-from contextplane.cli.handoff.read import found, handoff_ref, history_named, opening_desk
-from contextplane.cli.output import Screen, clean, counted, second, shortened
+from contextplane.cli.handoff.read import find_pack, handoff_ref, find_history, handoff_session
+from contextplane.cli.output import CommandOutput, clean, quantity, format_second, shorten
 from contextplane.cli.pager import page
 from contextplane.cli.parser import Usage
 from contextplane.errors import ContextPlaneError
 from contextplane.handoff.finalize import verdict
-from contextplane.handoff.freshness import Freshness, freshness
-from contextplane.handoff.reader import Found
-from contextplane.handoff.source import Looked
-from contextplane.model.handoff import HandoffHistory, HandoffPack, Happened, Kept, Ref, Section
+from contextplane.handoff.freshness import PackFreshness, freshness
+from contextplane.handoff.reader import SelectedPack
+from contextplane.handoff.source import LocatedRef
+from contextplane.model.handoff import HandoffEvent, HandoffHistory, HandoffPack, KeptRevision, Ref, Section
 from contextplane.model.ids import HandoffId
 from contextplane.model.value import Value
 
@@ -33,69 +33,69 @@ class _Summary(Value, frozen=True):
     `frozen`: the newest finalized one up to it; where there is none, `later`: the first ones behind it.
     """
 
-    found: Found
+    found: SelectedPack
     history: HandoffHistory
-    fresh: Freshness
-    frozen: Kept | None
+    fresh: PackFreshness
+    frozen: KeptRevision | None
     later: tuple[int, ...]
 
 
-def show(text: str, screen: Screen) -> int:
-    with opening_desk(screen) as desk:
-        pack = found(text, desk)
-        history = desk.reading.history(pack.pack.handoff_id)
-        frozen = _frozen(pack.pack, history, desk)
+def show(text: str, output: CommandOutput) -> int:
+    with handoff_session(output) as session:
+        pack = find_pack(text, session)
+        history = session.pack_reader.history(pack.pack.handoff_id)
+        frozen = _newest_finalized(pack.pack, history, session)
         summary = _Summary(
             found=pack,
             history=history,
-            fresh=freshness(pack.pack.expires, desk.now()),
+            fresh=freshness(pack.pack.expires, session.now()),
             frozen=frozen,
-            later=() if frozen else _later(pack.pack, history, desk),
+            later=() if frozen else _later(pack.pack, history, session),
         )
-        look = desk.reader().look
-        if screen.json:
-            screen.answer(_summary_answer(summary, look))
+        look = session.source_reader().locate
+        if output.json:
+            output.answer(_summary_answer(summary, look))
             return OK
-        text = "\n".join([*_head(summary, screen), *_sections(pack.pack, look, screen)])
-    screen.entry(f"{pack.pack.id}@{pack.pack.revision}", text) if screen.quiet else page(text, screen)
+        text = "\n".join([*_head(summary, output), *_sections(pack.pack, look, output)])
+    output.entry(f"{pack.pack.id}@{pack.pack.revision}", text) if output.quiet else page(text, output)
     return OK
 
 
-def _frozen(pack: HandoffPack, history: HandoffHistory, desk: Desk) -> Kept | None:
+def _newest_finalized(pack: HandoffPack, history: HandoffHistory, session: HandoffSession) -> KeptRevision | None:
     for kept in reversed(history.revisions):
-        if kept.revision <= pack.revision and _is_finalized(pack, kept, desk):
+        if kept.revision <= pack.revision and _is_finalized(pack, kept, session):
             return kept
     return None
 
 
-def _later(pack: HandoffPack, history: HandoffHistory, desk: Desk) -> tuple[int, ...]:
-    behind = (kept for kept in history.revisions if kept.revision > pack.revision and _is_finalized(pack, kept, desk))
+def _later(pack: HandoffPack, history: HandoffHistory, session: HandoffSession) -> tuple[int, ...]:
+    behind = (kept for kept in history.revisions if kept.revision > pack.revision and _is_finalized(pack, kept, session))
     return tuple(kept.revision for kept in islice(behind, _LISTED + 1))
 
 
-def _is_finalized(pack: HandoffPack, kept: Kept, desk: Desk) -> bool:
+def _is_finalized(pack: HandoffPack, kept: KeptRevision, session: HandoffSession) -> bool:
     try:
-        return desk.reading.kept(pack.handoff_id, kept).status == "finalized"
+        return session.pack_reader.read_kept(pack.handoff_id, kept).status == "finalized"
     except ContextPlaneError:
         return False  # damaged: 'ctx verify' says so
 
 
-def _head(summary: _Summary, screen: Screen) -> Iterator[str]:
+def _head(summary: _Summary, output: CommandOutput) -> Iterator[str]:
     pack, history, fresh = summary.found.pack, summary.history, summary.fresh
     yield f"Handoff:   {pack.id}@{pack.revision}   {summary.found.digest}"
-    yield f"Title:     {shortened(clean(pack.heading))}"
+    yield f"Title:     {shorten(clean(pack.heading))}"
     if pack.name:
         yield f"Name:      {clean(pack.name)}"
     if pack.brief:
-        yield f"Brief:     {shortened(clean(pack.brief))}"
+        yield f"Brief:     {shorten(clean(pack.brief))}"
     if pack.tags:
-        yield f"Tags:      {shortened(clean(', '.join(pack.tags)))}"
+        yield f"Tags:      {shorten(clean(', '.join(pack.tags)))}"
     yield f"Status:    {pack.status}"
     yield f"Verdict:   {clean(verdict(pack) or 'none')}"
     yield f"Created:   {clean(pack.created_at)}"
     yield f"Updated:   {clean(pack.updated_at)}"
     if history.deleted:
-        yield "Deleted:   " + screen.paint("red", str(history.deleted))
+        yield "Deleted:   " + output.paint("red", str(history.deleted))
     left = fresh.state if not fresh.seconds else f"{fresh.state}, {fresh.human} left"
     yield f"Expires:   {clean(pack.expires_at)} ({left})"
     kept = [revision.revision for revision in history.revisions]
@@ -114,32 +114,32 @@ def _not_frozen(later: tuple[int, ...]) -> str:
     return f"not up to this revision; {named} {'are' if most else 'is'}"
 
 
-def _sections(pack: HandoffPack, look: Callable[[Ref], Looked], screen: Screen) -> Iterator[str]:
+def _sections(pack: HandoffPack, look: Callable[[Ref], LocatedRef], output: CommandOutput) -> Iterator[str]:
     yield from ("", f"Sections ({len(pack.sections)}):")
     for section in pack.sections:
-        yield f"  [{section.key}] {shortened(clean(section.title))} ({_holds(section)})"
+        yield f"  [{section.key}] {shorten(clean(section.title))} ({_holds(section)})"
         for ref in section.refs:
-            yield f"    {_ref(ref, look(ref), screen)}"
+            yield f"    {_ref(ref, look(ref), output)}"
         for diagram in section.diagrams:
-            yield f"    {diagram.key}  diagram: {shortened(clean(diagram.title))}"
+            yield f"    {diagram.key}  diagram: {shorten(clean(diagram.title))}"
 
 
 def _holds(section: Section) -> str:
-    parts = [counted(len(section.refs), "ref")] if section.refs else []
-    parts += [counted(len(section.diagrams), "diagram")] if section.diagrams else []
+    parts = [quantity(len(section.refs), "ref")] if section.refs else []
+    parts += [quantity(len(section.diagrams), "diagram")] if section.diagrams else []
     return ", ".join(parts) or ("text" if section.description else "empty")
 
 
-def _ref(ref: Ref, looked: Looked, screen: Screen) -> str:
+def _ref(ref: Ref, looked: LocatedRef, output: CommandOutput) -> str:
     now = f", now {looked.lines.start}-{looked.lines.end}" if looked.lines and looked.lines != ref.lines else ""
     # Of lines that are found the reason says only once more where they are.
     why = f": {clean(looked.why)}" if looked.why and not looked.lines else ""
     state = f"{looked.state}{now}{why}"
-    shown = screen.paint(_COLOR[looked.state], state) if looked.state in _COLOR else state
+    shown = output.paint(_COLOR[looked.state], state) if looked.state in _COLOR else state
     return f"{ref.key}  {clean(ref.path)}:{ref.lines.start}-{ref.lines.end}  {shown}"
 
 
-def _summary_answer(summary: _Summary, look: Callable[[Ref], Looked]) -> dict[str, object]:
+def _summary_answer(summary: _Summary, look: Callable[[Ref], LocatedRef]) -> dict[str, object]:
     pack, history = summary.found.pack, summary.history
     return {
         "id": pack.id,
@@ -168,7 +168,7 @@ def _summary_answer(summary: _Summary, look: Callable[[Ref], Looked]) -> dict[st
     }
 
 
-def _section_answer(section: Section, look: Callable[[Ref], Looked]) -> dict[str, object]:
+def _section_answer(section: Section, look: Callable[[Ref], LocatedRef]) -> dict[str, object]:
     refs = []
     for ref in section.refs:
         looked = look(ref)
@@ -192,26 +192,26 @@ _DIGITS = 12
 class _Line(Value, frozen=True):
     """One event. `status`: that of the revision it made, None when it made none, or one that is gone or unreadable."""
 
-    happened: Happened
+    happened: HandoffEvent
     status: str | None
     problem: str
 
 
-def log(text: str, screen: Screen) -> int:
+def log(text: str, output: CommandOutput) -> int:
     """Tell it, also of a pack that cannot be had any more."""
     ref = handoff_ref(text)
     if ref is not None and ref.revision is not None:
         raise Usage("a history is that of the whole pack", hint=f"ctx log {ref.id}")
-    with opening_desk(screen) as desk:
-        handoff_id, history = history_named(text, desk)
+    with handoff_session(output) as session:
+        handoff_id, history = find_history(text, session)
         kept = {revision.revision: revision for revision in history.revisions}
-        lines = [_line(event, kept.get(event.revision), handoff_id, desk) for event in history.happened]
-    if screen.quiet:
+        lines = [_line(event, kept.get(event.revision), handoff_id, session) for event in history.events]
+    if output.quiet:
         for revision in (f"{handoff_id}@{line.happened.revision}" for line in lines if line.status is not None):
-            screen.entry(revision, revision)
+            output.entry(revision, revision)
     else:
-        page("\n".join(_told(line, screen) for line in lines), screen)
-    screen.answer(
+        page("\n".join(_format_event(line, output) for line in lines), output)
+    output.answer(
         {
             "id": handoff_id.text,
             "deleted_at": str(history.deleted) if history.deleted else None,
@@ -222,25 +222,25 @@ def log(text: str, screen: Screen) -> int:
     return OK
 
 
-def _line(event: Happened, kept: Kept | None, handoff_id: HandoffId, desk: Desk) -> _Line:
+def _line(event: HandoffEvent, kept: KeptRevision | None, handoff_id: HandoffId, session: HandoffSession) -> _Line:
     if event.digest is None:
         return _Line(happened=event, status=None, problem="")
     if kept is None:
         return _Line(happened=event, status=None, problem="collected")
     try:
-        return _Line(happened=event, status=desk.reading.kept(handoff_id, kept).status, problem="")
+        return _Line(happened=event, status=session.pack_reader.read_kept(handoff_id, kept).status, problem="")
     except ContextPlaneError as error:
         return _Line(happened=event, status=None, problem=error.message)
 
 
-def _told(line: _Line, screen: Screen) -> str:
+def _format_event(line: _Line, output: CommandOutput) -> str:
     event = line.happened
     number = f"@{event.revision}" if event.digest else ""
-    told = f"{number:<5} {second(event.at)}  {event.kind:<9}"
+    told = f"{number:<5} {format_second(event.at)}  {event.kind:<9}"
     if event.digest is None:
         return told.rstrip() + f" at revision {event.revision}"
-    frozen = screen.paint("green", "  frozen") if line.status == "finalized" else ""
-    problem = screen.paint("red", f"  [{clean(line.problem)}]") if line.problem else ""
+    frozen = output.paint("green", "  frozen") if line.status == "finalized" else ""
+    problem = output.paint("red", f"  [{clean(line.problem)}]") if line.problem else ""
     return f"{told}  {line.status or '?':<9}  {event.digest.hex[:_DIGITS]}{frozen}{problem}"
 
 

@@ -7,24 +7,24 @@ from argparse import Namespace
 from datetime import timedelta
 
 from contextplane.app.platform import Platform
-from contextplane.app.registry.keys import KeyDesk
+from contextplane.app.registry.keys import KeyStore
 from contextplane.app.settings import signing_key
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 from contextplane.cli.passphrase import PassphraseSource
 
-__all__ = ["desk_of", "tell_clock"]
+__all__ = ["key_store_for", "note_clock_behind"]
 
 
-def desk_of(platform: Platform, args: Namespace) -> KeyDesk:
+def key_store_for(platform: Platform, args: Namespace) -> KeyStore:
     passphrase = PassphraseSource(args.passphrase_fd, twice=args.what == "new")
-    return KeyDesk(platform, passphrase, signing_key())
+    return KeyStore(platform, passphrase, signing_key())
 
 
-def tell_clock(desk: KeyDesk, screen: Screen) -> None:
+def note_clock_behind(key_store: KeyStore, output: CommandOutput) -> None:
     """After an act: that it is on record at a later time than this machine's, when they differ by over a minute."""
-    if desk.behind:
-        behind = timedelta(seconds=desk.behind)
-        screen.note(
+    if key_store.behind:
+        behind = timedelta(seconds=key_store.behind)
+        output.note(
             f"this machine's clock is {behind} behind what is on record, and the act stands right after that;"
             " docs/registry.md, 'When a clock was wrong', tells what it means"
         )

@@ -5,41 +5,41 @@ How a key is told to people: the beginning of its id, and what it is called.
 
 from collections.abc import Mapping
 
-from contextplane.app.registry.keys import KeyDesk
+from contextplane.app.registry.keys import KeyStore
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean, counted, second
+from contextplane.cli.output import CommandOutput, clean, quantity, format_second
 from contextplane.model.keys import Issuer, TrustedKey
 from contextplane.model.timestamp import Timestamp
 
-__all__ = ["called", "list_keys"]
+__all__ = ["key_label", "list_keys"]
 
 _SHOWN = 16
 _COLOR = {"valid": "green", "not_yet_valid": "yellow", "expired": "red", "revoked": "red"}
 
 
-def list_keys(desk: KeyDesk, screen: Screen) -> int:
-    keyring, local, names, now = desk.keyring, desk.local(), desk.names(), desk.now
+def list_keys(key_store: KeyStore, output: CommandOutput) -> int:
+    keyring, local, names, now = key_store.keyring, key_store.local_names(), key_store.names(), key_store.now
     known = {key.key.key_id: None for issuer in keyring.issuers for key in issuer.keys}
     good = {key.key.key_id for issuer in keyring.issuers for key in issuer.keys if key.state_at(now) == "valid"}
     others = [key_id for key_id in local if key_id not in known]
-    if screen.quiet:
+    if output.quiet:
         for key_id in (*known, *others):  # one of several issuers is one key
-            screen.entry(key_id, key_id)
+            output.entry(key_id, key_id)
     else:
         widest = max(map(len, names.values()), default=1)
         for issuer in keyring.issuers:
-            screen.say(f"{clean(issuer.name)}: {_needed(issuer, now)}")
+            output.line(f"{clean(issuer.name)}: {_threshold_text(issuer, now)}")
             for key in issuer.keys:
-                screen.say(_line(key, clean(names.get(key.key.key_id, "-")), widest, now, screen))
+                output.line(_line(key, clean(names.get(key.key.key_id, "-")), widest, now, output))
         if others:
-            screen.say("here, and trusted by nobody:")
+            output.line("here, and trusted by nobody:")
         for key_id in others:
-            screen.say(f"  {key_id[:_SHOWN]}  {local[key_id]}")
+            output.line(f"  {key_id[:_SHOWN]}  {local[key_id]}")
         if not (keyring.issuers or others):
-            screen.say("No keys. 'ctx keys new NAME --issuer ISSUER' makes the first.")
-    screen.answer(
+            output.line("No keys. 'ctx keys new NAME --issuer ISSUER' makes the first.")
+    output.answer(
         {
-            "issuers": [_told(issuer, names, now) for issuer in keyring.issuers],
+            "issuers": [_issuer_json(issuer, names, now) for issuer in keyring.issuers],
             "here": [{"name": name, "key_id": key_id, "trusted": key_id in good} for key_id, name in local.items()],
             "as_of": str(keyring.as_of) if keyring.seq else None,
         }
@@ -47,25 +47,25 @@ def list_keys(desk: KeyDesk, screen: Screen) -> int:
     return OK
 
 
-def _needed(issuer: Issuer, now: Timestamp) -> str:
+def _threshold_text(issuer: Issuer, now: Timestamp) -> str:
     """How many must sign, and of how many that could."""
     good, every = sum(key.state_at(now) == "valid" for key in issuer.keys), len(issuer.keys)
     if good == every:
-        return f"{issuer.threshold} of {counted(every, 'key')} must sign"
-    return f"{counted(issuer.threshold, 'key')} must sign; {good} of {every} {'is' if good == 1 else 'are'} valid now"
+        return f"{issuer.threshold} of {quantity(every, 'key')} must sign"
+    return f"{quantity(issuer.threshold, 'key')} must sign; {good} of {every} {'is' if good == 1 else 'are'} valid now"
 
 
-def _line(key: TrustedKey, name: str, widest: int, now: Timestamp, screen: Screen) -> str:
+def _line(key: TrustedKey, name: str, widest: int, now: Timestamp, output: CommandOutput) -> str:
     """Which key, whether it is good, from when until when, and what for. Times are told to the second."""
     state = key.state_at(now)
-    until = f" until {second(key.valid_until)}" if key.valid_until else ""
-    why = f"  revoked from {second(key.revoked_from)} on: {clean(key.reason)}" if key.revoked_from else ""
+    until = f" until {format_second(key.valid_until)}" if key.valid_until else ""
+    why = f"  revoked from {format_second(key.revoked_from)} on: {clean(key.reason)}" if key.revoked_from else ""
     roles = ", ".join(map(clean, key.roles)) or "no role"
-    shown = screen.paint(_COLOR[state], f"{state.replace('_', ' '):<7}")
-    return f"  {key.key.key_id[:_SHOWN]}  {name:<{widest}}  {shown}  from {second(key.valid_from)}{until}  {roles}{why}"
+    shown = output.paint(_COLOR[state], f"{state.replace('_', ' '):<7}")
+    return f"  {key.key.key_id[:_SHOWN]}  {name:<{widest}}  {shown}  from {format_second(key.valid_from)}{until}  {roles}{why}"
 
 
-def _told(issuer: Issuer, names: dict[str, str], now: Timestamp) -> dict[str, object]:
+def _issuer_json(issuer: Issuer, names: dict[str, str], now: Timestamp) -> dict[str, object]:
     return {
         "issuer": issuer.name,
         "threshold": issuer.threshold,
@@ -86,7 +86,7 @@ def _told(issuer: Issuer, names: dict[str, str], now: Timestamp) -> dict[str, ob
     }
 
 
-def called(key_id: str, names: Mapping[str, str]) -> str:
+def key_label(key_id: str, names: Mapping[str, str]) -> str:
     """The id decides; the name is what whoever trusted the key wrote down, or what it is called here."""
     name = names.get(key_id)
     return f"{key_id[:_SHOWN]} {clean(name)}" if name else key_id[:_SHOWN]

@@ -3,32 +3,29 @@
 Which of the things that can be named is a version: `id@X.Y.Z`, and for people `id@ALIAS` or `id@ENV`.
 """
 
-import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 
 if TYPE_CHECKING:
-    from contextplane.app.registry.session import By, RegistryDesk
-    from contextplane.authoring.environment import Surroundings
-    from contextplane.authoring.source_file import Authored
+    from contextplane.app.registry.session import RegistrySession, SignedBy
+    from contextplane.authoring.environment import EnvironmentDescription
+    from contextplane.authoring.source_file import NamedFile
     from contextplane.registry.artifacts import Candidate
     from contextplane.registry.reports import GoldenCases
 
 __all__ = [
     "add_reason",
     "add_signing",
-    "artifact_in",
-    "at_desk",
+    "parse_artifact",
+    "registry_session",
     "base_id",
-    "by",
-    "names_file",
-    "names_version",
-    "surroundings_of",
-    "target_of",
+    "signed_by",
+    "environment_description",
+    "release_target",
 ]
 
 _MOST_DIGITS = 4
@@ -47,20 +44,20 @@ def add_reason(parser: ArgumentParser, *, required: bool) -> None:
 
 
 @contextmanager
-def at_desk(args: Namespace, screen: Screen) -> Iterator["RegistryDesk"]:
+def registry_session(args: Namespace, output: CommandOutput) -> Iterator["RegistrySession"]:
     """The registry of the store that we are in. Verbs that only look have no key to name."""
-    from contextplane.app.registry.keys import KeyDesk
-    from contextplane.app.registry.session import RegistryDesk
+    from contextplane.app.registry.keys import KeyStore
+    from contextplane.app.registry.session import RegistrySession
     from contextplane.app.settings import signing_key
-    from contextplane.cli.keys.session import tell_clock
-    from contextplane.cli.open import opening
+    from contextplane.cli.keys.session import note_clock_behind
+    from contextplane.cli.store import open_store
     from contextplane.cli.passphrase import PassphraseSource
 
-    with opening(screen, following=False) as platform:
+    with open_store(output, following=False) as platform:
         passphrase = PassphraseSource(getattr(args, "passphrase_fd", None), twice=False)
-        keys = KeyDesk(platform, passphrase, signing_key())
-        yield RegistryDesk(keys, _golden(args))
-        tell_clock(keys, screen)
+        keys = KeyStore(platform, passphrase, signing_key())
+        yield RegistrySession(keys, _golden(args))
+        note_clock_behind(keys, output)
 
 
 def _golden(args: Namespace) -> "GoldenCases | None":
@@ -72,11 +69,11 @@ def _golden(args: Namespace) -> "GoldenCases | None":
     return FolderCases(args.golden)
 
 
-def by(desk: "RegistryDesk", args: Namespace, otherwise: str = "") -> "By":
+def signed_by(session: "RegistrySession", args: Namespace, otherwise: str = "") -> "SignedBy":
     """Whoever acts; `otherwise`: the reason where none was given."""
-    from contextplane.app.registry.session import By
+    from contextplane.app.registry.session import SignedBy
 
-    return By(desk.keys.signer(args.key), args.reason or otherwise)
+    return SignedBy(session.keys.signer(args.key), args.reason or otherwise)
 
 
 def base_id(text: str) -> str:
@@ -89,7 +86,7 @@ def base_id(text: str) -> str:
     return text
 
 
-def target_of(text: str) -> str:
+def release_target(text: str) -> str:
     """What is on its way to be published: `id@X.Y.Z` or `sha256:...` as typed, or the bytes that a file stands for."""
     from contextplane.model.ids import PackRef, UnpinnedRef
 
@@ -101,12 +98,12 @@ def target_of(text: str) -> str:
         if "/" not in text and "." not in text:
             error.hint = "write a file as ./FILE, sha256:<hash>, or id@X.Y.Z"
             raise
-    from contextplane.app.packs.files import authored
+    from contextplane.app.packs.files import read_source_file
 
-    return str(artifact_in(authored(text)).digest)
+    return str(parse_artifact(read_source_file(text)).digest)
 
 
-def artifact_in(file: "Authored") -> "Candidate":
+def parse_artifact(file: "NamedFile") -> "Candidate":
     """The artifact that a file is. What has the form of none is told where it stands, as `ctx lint` would."""
     from contextplane.registry.artifacts import ArtifactInvalid, candidate
 
@@ -118,31 +115,14 @@ def artifact_in(file: "Authored") -> "Candidate":
         raise
 
 
-def surroundings_of(args: Namespace) -> "Surroundings | None":
+def environment_description(args: Namespace) -> "EnvironmentDescription | None":
     """What is known of the environment, where a file says so."""
-    from contextplane.app.packs.files import surroundings_from
+    from contextplane.app.packs.files import read_environment_file
 
-    return surroundings_from(args.environment) if args.environment else None
+    return read_environment_file(args.environment) if args.environment else None
 
 
 def _descriptor(text: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS:
         return int(text)
     raise ArgumentTypeError(f"not a number of a descriptor: {text[:20]!r}")
-
-
-_PINNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*@[0-9]+\.[0-9]+\.[0-9]+")
-_CALLED = re.compile(r"(?!pk_|(?:kg|ctx|sha256|[0-9a-fA-F]+):)[A-Za-z0-9][A-Za-z0-9_.:-]*@[A-Za-z0-9][A-Za-z0-9_.-]*")
-"""By a name for people: not where the id begins like a handoff pack, evidence, or a part of a run."""
-
-_EXTENSIONS = (".yaml", ".yml", ".json")
-
-
-def names_file(text: str) -> bool:
-    """Whether a text names an author's file, where a version could be named as well: `old@2.yaml` is one."""
-    return "/" in text or text.endswith(_EXTENSIONS) or not names_version(text)
-
-
-def names_version(text: str) -> bool:
-    """Whether a text names a version of a pack, an overlay or a catalog; whether there is one is not asked here."""
-    return _PINNED.fullmatch(text) is not None or _CALLED.fullmatch(text) is not None

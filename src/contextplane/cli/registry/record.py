@@ -6,21 +6,22 @@ What deprecating and revoking have in common: a version, a reason, who signs, an
 from argparse import ArgumentParser, Namespace
 from typing import Literal
 
-from contextplane.app.packs.files import authored
-from contextplane.app.registry.release import recorded
+from contextplane.app.packs.files import read_source_file
+from contextplane.app.registry.release import record_draft
 from contextplane.cli.exit import OK, REFUSED
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 from contextplane.cli.parser import Usage
-from contextplane.cli.registry.act import add_reason, add_signing, artifact_in, at_desk, by, names_file, surroundings_of
-from contextplane.cli.registry.render import tell_act
-from contextplane.cli.render.findings import tell_finding
+from contextplane.cli.registry.act import add_reason, add_signing, parse_artifact, registry_session, signed_by, environment_description
+from contextplane.cli.registry.render import print_act
+from contextplane.cli.render.findings import print_finding
+from contextplane.model.reference import names_file
 
-__all__ = ["add_arguments", "record", "withdraw"]
+__all__ = ["add_arguments", "record_file", "withdraw"]
 
 _ALONE = ("overlay", "against", "sarif")
 
 
-def record(args: Namespace, screen: Screen) -> int:
+def record_file(args: Namespace, output: CommandOutput) -> int:
     """Record the document as it is. Of an overlay and a catalog, the gates of that kind are run."""
     for option in _ALONE:
         if getattr(args, option):
@@ -32,17 +33,17 @@ def record(args: Namespace, screen: Screen) -> int:
         raise Usage(
             f"argument --catalog: {unpublished!r} is a file", hint="publish it, then name its version: id@X.Y.Z"
         )
-    file = authored(args.pack)
-    with at_desk(args, screen) as desk:
-        catalogs = [desk.named_version(one) for one in args.catalog]
-        acted = recorded(desk, artifact_in(file).value, desk.keys.signer(args.key), surroundings_of(args), catalogs)
-    report = acted.report
+    file = read_source_file(args.pack)
+    with registry_session(args, output) as session:
+        catalogs = [session.named_version(one) for one in args.catalog]
+        result = record_draft(session, parse_artifact(file).value, session.keys.signer(args.key), environment_description(args), catalogs)
+    report = result.report
     findings = [one for one in report.findings if one.severity != "unknown"] if report is not None else []
     for finding in findings:
-        tell_finding(finding, file.where(finding.at), screen)
-    tell_act(acted, screen)
-    if acted.stage == "draft":
-        screen.say("It is recorded, and did not pass its gates: mend it, and record it again.")
+        print_finding(finding, file.where(finding.at), output)
+    print_act(result, output)
+    if result.stage == "draft":
+        output.line("It is recorded, and did not pass its gates: mend it, and record it again.")
     return REFUSED if any(one.severity == "error" for one in findings) else OK
 
 
@@ -52,12 +53,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def withdraw(args: Namespace, screen: Screen, how: Literal["deprecated", "revoked"]) -> int:
-    from contextplane.app.registry.release import withdrawn
-    from contextplane.cli.registry.render import tell_act, tell_still_pinned
+def withdraw(args: Namespace, output: CommandOutput, how: Literal["deprecated", "revoked"]) -> int:
+    from contextplane.app.registry.release import withdraw
+    from contextplane.cli.registry.render import print_act, note_still_pinned
 
-    with at_desk(args, screen) as desk:
-        acted = withdrawn(desk, desk.named_version(args.version), how, by(desk, args))
-        tell_still_pinned(desk, acted.ref, screen)
-    tell_act(acted, screen)
+    with registry_session(args, output) as session:
+        result = withdraw(session, session.named_version(args.version), how, signed_by(session, args))
+        note_still_pinned(session, result.ref, output)
+    print_act(result, output)
     return OK

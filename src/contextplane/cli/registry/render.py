@@ -6,38 +6,38 @@ Events of the registry, told; and `ctx log id@X.Y.Z`, which is all of those of o
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
-from contextplane.app.registry.pins import PinAct, pinning
-from contextplane.app.registry.release import Acted
-from contextplane.app.registry.session import RegistryDesk
-from contextplane.app.registry.view import history_of
+from contextplane.app.registry.pins import PinResult, environments_pinning
+from contextplane.app.registry.release import ActResult
+from contextplane.app.registry.session import RegistrySession
+from contextplane.app.registry.view import version_history
 from contextplane.cli.exit import OK
-from contextplane.cli.keys.show import called
-from contextplane.cli.output import Screen, clean, counted, second
+from contextplane.cli.keys.show import key_label
+from contextplane.cli.output import CommandOutput, clean, quantity, format_second
 from contextplane.cli.pager import page
-from contextplane.cli.registry.act import at_desk
+from contextplane.cli.registry.act import registry_session
 from contextplane.model.ids import PackRef
 from contextplane.registry.events import (
     AliasSet,
-    Happened,
     IncidentClosed,
     IncidentOpened,
     RefreshReported,
     RefreshRequired,
     Review,
+    VerifiedEvent,
 )
 from contextplane.registry.streams import PINS
-from contextplane.registry.writer import Appended
+from contextplane.registry.writer import AppendResult
 
 __all__ = [
     "STAGE_COLOR",
     "event_lines",
-    "log",
-    "tell_act",
-    "tell_pin",
-    "tell_still_pinned",
-    "told_event",
-    "told_events",
-    "told_golden",
+    "log_version",
+    "print_act",
+    "print_pin",
+    "note_still_pinned",
+    "event_json",
+    "appended_json",
+    "golden_text",
 ]
 
 STAGE_COLOR = {
@@ -54,83 +54,83 @@ _NEXT = {"reviewed": "sign {ref}", "signed": "publish {ref}", "published": "pin 
 """What brings an artifact on; what waits for reviewers says for which."""
 
 
-def tell_act(acted: Acted, screen: Screen) -> None:
+def print_act(result: ActResult, output: CommandOutput) -> None:
     """Where an artifact stands after an act, and what it waits for."""
-    screen.say(f"{acted.ref}  {screen.paint(STAGE_COLOR[acted.stage], acted.stage)}  {acted.digest}")
-    if acted.appended is None:
-        screen.say("It was so already; nothing changed.")
-    if acted.rejected:
-        screen.say(f"{screen.paint('red', 'Rejected')} as: {', '.join(acted.rejected)}")
-    if acted.missing:
-        screen.say(f"To be approved as: {', '.join(acted.missing)}")
-    if acted.golden is not None:
-        screen.say(_golden_line(acted.golden, acted.golden_words))
-    signed, needed = acted.signatures
-    if acted.stage == "reviewed" and needed > signed:
-        screen.say(f"Signed by {signed} of {counted(needed, 'key')} that must sign.")
-    if acted.stage in _NEXT and not acted.missing:
-        screen.say(screen.paint("dim", f"Next: ctx {_NEXT[acted.stage].format(ref=acted.ref)}"))
-    screen.answer(
+    output.line(f"{result.ref}  {output.paint(STAGE_COLOR[result.stage], result.stage)}  {result.digest}")
+    if result.appended is None:
+        output.line("It was so already; nothing changed.")
+    if result.rejected:
+        output.line(f"{output.paint('red', 'Rejected')} as: {', '.join(result.rejected)}")
+    if result.missing:
+        output.line(f"To be approved as: {', '.join(result.missing)}")
+    if result.golden is not None:
+        output.line(_golden_line(result.golden, result.golden_words))
+    signed, needed = result.signatures
+    if result.stage == "reviewed" and needed > signed:
+        output.line(f"Signed by {signed} of {quantity(needed, 'key')} that must sign.")
+    if result.stage in _NEXT and not result.missing:
+        output.line(output.paint("dim", f"Next: ctx {_NEXT[result.stage].format(ref=result.ref)}"))
+    output.answer(
         {
-            "ref": str(acted.ref),
-            "digest": str(acted.digest),
-            "stage": acted.stage,
-            "missing": list(acted.missing),
-            "rejected": list(acted.rejected),
+            "ref": str(result.ref),
+            "digest": str(result.digest),
+            "stage": result.stage,
+            "missing": list(result.missing),
+            "rejected": list(result.rejected),
             "signatures": {"given": signed, "needed": needed} if needed else None,
-            "changed": acted.appended is not None,
-            **({"golden": acted.golden, "golden_words": acted.golden_words} if acted.golden is not None else {}),
-            **told_events(acted.appended),
+            "changed": result.appended is not None,
+            **({"golden": result.golden, "golden_words": result.golden_words} if result.golden is not None else {}),
+            **appended_json(result.appended),
         }
     )
 
 
-def tell_pin(act: PinAct, done: str, screen: Screen, *, pinned: bool = True) -> None:
-    before = f", instead of {act.before}" if act.before is not None and act.before != act.ref else ""
-    borne = f", with {', '.join(map(str, act.overlays))}" if act.overlays and pinned else ""
-    screen.say(f"{act.ref} {done} {clean(act.environment)}{before}{borne}.")
-    if act.appended is None:
-        screen.say("It was so already; nothing changed.")
-    for overlay in () if pinned else act.overlays:
-        away = f"ctx unpin {clean(act.environment)} {act.ref.pack_id} --overlay {overlay.pack_id}"
-        screen.say(f"{overlay} stays, for whatever is pinned there next. To take it away, too: {away}")
-    if act.deprecated:
-        screen.note(f"{act.ref} is deprecated: pin a newer one as soon as there is one")
-    if act.milliseconds is not None:
-        screen.say(f"It took {act.milliseconds} ms. {_golden_line(act.golden, act.golden_words)}")
-    screen.answer(
+def print_pin(result: PinResult, done: str, output: CommandOutput, *, pinned: bool = True) -> None:
+    before = f", instead of {result.before}" if result.before is not None and result.before != result.ref else ""
+    borne = f", with {', '.join(map(str, result.overlays))}" if result.overlays and pinned else ""
+    output.line(f"{result.ref} {done} {clean(result.environment)}{before}{borne}.")
+    if result.appended is None:
+        output.line("It was so already; nothing changed.")
+    for overlay in () if pinned else result.overlays:
+        away = f"ctx unpin {clean(result.environment)} {result.ref.pack_id} --overlay {overlay.pack_id}"
+        output.line(f"{overlay} stays, for whatever is pinned there next. To take it away, too: {away}")
+    if result.deprecated:
+        output.note(f"{result.ref} is deprecated: pin a newer one as soon as there is one")
+    if result.milliseconds is not None:
+        output.line(f"It took {result.milliseconds} ms. {_golden_line(result.golden, result.golden_words)}")
+    output.answer(
         {
-            "environment": act.environment,
-            "ref": str(act.ref),
-            "digest": str(act.digest),
-            "before": str(act.before) if act.before is not None else None,
-            "changed": act.appended is not None,
-            "overlays": [str(overlay) for overlay in act.overlays],
-            "deprecated": act.deprecated,
-            "milliseconds": act.milliseconds,
-            "golden": act.golden,
-            "golden_words": act.golden_words,
-            **told_events(act.appended),
+            "environment": result.environment,
+            "ref": str(result.ref),
+            "digest": str(result.digest),
+            "before": str(result.before) if result.before is not None else None,
+            "changed": result.appended is not None,
+            "overlays": [str(overlay) for overlay in result.overlays],
+            "deprecated": result.deprecated,
+            "milliseconds": result.milliseconds,
+            "golden": result.golden,
+            "golden_words": result.golden_words,
+            **appended_json(result.appended),
         }
     )
 
 
 def _golden_line(outcome: str | None, words: str) -> str:
-    return f"Golden cases: {told_golden(outcome)} ({clean(words)})"
+    return f"Golden cases: {golden_text(outcome)} ({clean(words)})"
 
 
-def told_golden(outcome: str | None) -> str:
+def golden_text(outcome: str | None) -> str:
     """What golden cases came to, in words."""
     return (outcome or "not_run").replace("_", " ")
 
 
-def tell_still_pinned(desk: RegistryDesk, ref: PackRef, screen: Screen) -> None:
+def note_still_pinned(session: RegistrySession, ref: PackRef, output: CommandOutput) -> None:
     """Where a version that takes no new traffic any more is still pinned."""
-    for environment in pinning(desk, ref):
-        screen.note(f"{clean(environment)} pins {ref}: new runs there are refused until it pins another version")
+    for environment in environments_pinning(session, ref):
+        output.note(f"{clean(environment)} pins {ref}: new runs there are refused until it pins another version")
 
 
-def told_events(appended: Appended | None) -> dict[str, object]:
+def appended_json(appended: AppendResult | None) -> dict[str, object]:
     """The events, and the size of the log with them."""
     if appended is None:
         return {"events": [], "log_size": None}
@@ -145,7 +145,7 @@ def told_events(appended: Appended | None) -> dict[str, object]:
             }
             for event in appended.events
         ],
-        "log_size": appended.standing.checkpoint.size,
+        "log_size": appended.newest.checkpoint.size,
     }
 
 
@@ -154,30 +154,30 @@ _KINDS = {"rolled_back": "pinned again", "unpinned": "no longer pinned", "refres
 """What is not told by the name of its event. A rollback stands in the history of the version that is gone back to."""
 
 
-def log(args: Namespace, screen: Screen) -> int:
+def log_version(args: Namespace, output: CommandOutput) -> int:
     """The history of one version: what happened to its bytes before, to it since, and where it was pinned."""
-    with at_desk(args, screen) as desk:
-        ref = desk.named_version(args.ref)
-        events, names = history_of(desk, ref), desk.keys.names()
-    if screen.quiet:
+    with registry_session(args, output) as session:
+        ref = session.named_version(args.ref)
+        events, names = version_history(session, ref), session.keys.names()
+    if output.quiet:
         for event in events:
-            screen.entry(_place(event), _place(event))
+            output.entry(_place(event), _place(event))
     else:
-        page("\n".join(event_lines(events, names)), screen)
-    screen.answer({"ref": str(ref), "events": [told_event(one, names) for one in events]})
+        page("\n".join(event_lines(events, names)), output)
+    output.answer({"ref": str(ref), "events": [event_json(one, names) for one in events]})
     return OK
 
 
-def event_lines(events: Sequence[Happened], names: Mapping[str, str]) -> Iterator[str]:
+def event_lines(events: Sequence[VerifiedEvent], names: Mapping[str, str]) -> Iterator[str]:
     """A line for each: when, by which key, what, and why."""
-    told = [(called(one.by.key_id, names), _what(one)) for one in events]
+    told = [(key_label(one.by.key_id, names), _what(one)) for one in events]
     wide, wider = (max(map(len, column), default=0) for column in zip(*told, strict=True)) if told else (0, 0)
     for event, (who, what) in zip(events, told, strict=True):
         revoked = "  [this key is revoked from before then on]" if event.by.revoked else ""
-        yield f"{second(event.at)}  {who:<{wide}}  {what:<{wider}}  {clean(event.event.reason)}{revoked}"
+        yield f"{format_second(event.at)}  {who:<{wide}}  {what:<{wider}}  {clean(event.event.reason)}{revoked}"
 
 
-def told_event(event: Happened, names: Mapping[str, str]) -> dict[str, object]:
+def event_json(event: VerifiedEvent, names: Mapping[str, str]) -> dict[str, object]:
     return {
         "kind": event.kind,
         "stream": event.event.subject,
@@ -192,12 +192,12 @@ def told_event(event: Happened, names: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _place(event: Happened) -> str:
+def _place(event: VerifiedEvent) -> str:
     """What an event is called, as in refusals: its stream, and its number there."""
     return f"{event.event.subject}@{event.event.seq}"
 
 
-def _what(event: Happened) -> str:
+def _what(event: VerifiedEvent) -> str:
     kind, stream = _KINDS.get(event.kind, event.kind.replace("_", " ")), event.event.subject
     if stream.startswith(PINS):
         return f"{kind} in {clean(stream.removeprefix(PINS).partition('/')[0])}"

@@ -22,30 +22,30 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import NOT_FOUND, OK, REFUSED, UNTRUSTED
-from contextplane.cli.output import Screen, clean, counted, human_size, shortened
+from contextplane.cli.output import CommandOutput, clean, quantity, human_size, shorten
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution.manifest import contents_of
 from contextplane.model.ids import Digest
-from contextplane.store.damage import MARK, damage_by, damage_in
+from contextplane.store.damage import DAMAGE_LABEL, damage_by, damage_in
 
 if TYPE_CHECKING:
     from contextplane.app.execution.verify import ArtifactVerdict
     from contextplane.audit.load import LoadedPack
     from contextplane.audit.text_diff import TextDiff
     from contextplane.ports.objects import Objects
-    from contextplane.store.damage import PutBack
+    from contextplane.store.damage import RepairedObject
 
 __all__ = [
     "ANSWER_COLOR",
     "STATUS_OF",
-    "Contents",
-    "bare_contents",
-    "listed",
-    "placed",
-    "summed_up",
-    "tell_suspicions",
-    "text_lines",
-    "way_out",
+    "ContentLines",
+    "bare_lines",
+    "repair_json",
+    "locate_log_errors",
+    "repair_summary",
+    "print_suspicions",
+    "diff_lines",
+    "remedy",
 ]
 
 _LONGEST = 4000
@@ -54,7 +54,7 @@ _CHECKED_EACH, _CHECKED_ALL = 8 << 20, 64 << 20
 _SHOWN = 80
 
 
-class Contents:
+class ContentLines:
     """Tells of one content after another. What is not whole is named as such, and its bytes are not shown."""
 
     def __init__(self, objects: "Objects") -> None:
@@ -85,8 +85,8 @@ class Contents:
             self._left -= size
             damage = damage_in(self._objects.check(digest))
         except ContextPlaneError as error:
-            return self._wrong.setdefault(ref, _wrong(ref, error))
-        return human_size(size) if damage is None else self._wrong.setdefault(ref, MARK[damage])
+            return self._wrong.setdefault(ref, _damage_text(ref, error))
+        return human_size(size) if damage is None else self._wrong.setdefault(ref, DAMAGE_LABEL[damage])
 
     def lines(self, ref: str, indent: str) -> list[str]:
         """The beginning of what it says, after all of it was hashed: 4,000 characters."""
@@ -96,7 +96,7 @@ class Contents:
                 head += chunk[: _HEAD - len(head)] if len(head) < _HEAD else b""
                 size += len(chunk)
         except ContextPlaneError as error:
-            return [f"{indent}[{_wrong(ref, error)}]"]
+            return [f"{indent}[{_damage_text(ref, error)}]"]
         try:
             text = getincrementaldecoder("utf-8")().decode(head, final=size == len(head))
         except UnicodeDecodeError:
@@ -110,15 +110,15 @@ class Contents:
         return told + ([f"{indent}[... {human_size(rest)} more]"] if rest else [])
 
 
-def _wrong(ref: str, error: ContextPlaneError) -> str:
+def _damage_text(ref: str, error: ContextPlaneError) -> str:
     damage = damage_by(error)
-    return f"not a reference: {clean(ref[:_SHOWN])}" if damage is None else MARK[damage]
+    return f"not a reference: {clean(ref[:_SHOWN])}" if damage is None else DAMAGE_LABEL[damage]
 
 
 _INDENT = " " * 6
 
 
-def bare_contents(pack: "LoadedPack", contents: "Contents", *, shown: bool) -> Iterator[str]:
+def bare_lines(pack: "LoadedPack", contents: "ContentLines", *, shown: bool) -> Iterator[str]:
     """The pack, then each of its parts that is not whole; `shown`: every part that has a content, and that below it."""
     name = f"ctx://{pack.digest.hex}"
     yield name
@@ -130,48 +130,48 @@ def bare_contents(pack: "LoadedPack", contents: "Contents", *, shown: bool) -> I
             yield f"{name}:{clean(part)}  [{wrong}]"
 
 
-def summed_up(put_back: "Sequence[PutBack]") -> str:
+def repair_summary(put_back: "Sequence[RepairedObject]") -> str:
     """`put back 1 object that was tampered with, 2 objects that were missing`."""
     counts = Counter(put_back.damage for put_back in put_back)
-    told = (f"{_objects(counts[damage])} {mark}" for damage, mark in MARK.items() if counts[damage])
+    told = (f"{_objects(counts[damage])} {mark}" for damage, mark in DAMAGE_LABEL.items() if counts[damage])
     return f"put back {', '.join(told)}"
 
 
-def listed(put_back: "Sequence[PutBack]") -> list[dict[str, str]]:
+def repair_json(put_back: "Sequence[RepairedObject]") -> list[dict[str, str]]:
     return [{"digest": str(put_back.digest), "damage": put_back.damage} for put_back in put_back]
 
 
 def _objects(count: int) -> str:
-    return f"{counted(count, 'object')} that {'was' if count == 1 else 'were'}"
+    return f"{quantity(count, 'object')} that {'was' if count == 1 else 'were'}"
 
 
-def tell_suspicions(screen: Screen, suspects: Sequence[tuple[str, str]], unsearched: Sequence[str]) -> None:
+def print_suspicions(output: CommandOutput, suspects: Sequence[tuple[str, str]], unsearched: Sequence[str]) -> None:
     """Silence hides no suspicion: what was stored may have to be removed."""
     for at, kind in suspects:
-        screen.warn(f"{clean(at)} looks like it holds a secret ({kind}); it was stored as it is")
+        output.warn(f"{clean(at)} looks like it holds a secret ({kind}); it was stored as it is")
     if unsearched:
         some = (
-            f"{clean(unsearched[0])} and {counted(len(unsearched) - 1, 'other')}"
+            f"{clean(unsearched[0])} and {quantity(len(unsearched) - 1, 'other')}"
             if unsearched[1:]
             else clean(unsearched[0])
         )
-        screen.note(f"only the first 256 KiB of {some} were searched for secrets")
+        output.note(f"only the first 256 KiB of {some} were searched for secrets")
 
 
 _COLOR = {"-": "red", "+": "green", "@": "dim", "\\": "dim"}
 
 
-def text_lines(text: "TextDiff", screen: Screen) -> Iterator[str]:
+def diff_lines(text: "TextDiff", output: CommandOutput) -> Iterator[str]:
     """The differing texts, or why they are not shown."""
     for line in text.lines:
         # A tab is the one control character that texts are made with, and does no harm.
-        shown = shortened("\t".join(map(clean, line.split("\t"))))
-        yield screen.paint(_COLOR[line[0]], shown) if line[:1] in _COLOR else shown
+        shown = shorten("\t".join(map(clean, line.split("\t"))))
+        yield output.paint(_COLOR[line[0]], shown) if line[:1] in _COLOR else shown
     if text.cut:
-        yield screen.paint("yellow", "(cut: there is more than this)")
+        yield output.paint("yellow", "(cut: there is more than this)")
     if text.why:
         color = "red" if text.state in {"damaged", "missing"} else "yellow"
-        yield screen.paint(color, f"({clean(text.why)})")
+        yield output.paint(color, f"({clean(text.why)})")
 
 
 STATUS_OF = {"verified": OK, "modified": UNTRUSTED, "unchecked": REFUSED, "unknown": NOT_FOUND}
@@ -181,7 +181,7 @@ _SIDECARS = "'ctx pack LOG --sidecars'"
 _SHORT = 12
 
 
-def way_out(verdict: "ArtifactVerdict") -> str:
+def remedy(verdict: "ArtifactVerdict") -> str:
     """What to do about a file that is not verified; nothing of one that is."""
     if verdict.answer == "verified":
         return ""
@@ -203,7 +203,7 @@ _PATH = re.compile(r"/(?:inputs|outputs)/[0-9]+/path")
 
 
 @contextmanager
-def placed(log: str, root: str) -> Iterator[None]:
+def locate_log_errors(log: str, root: str) -> Iterator[None]:
     """What is wrong in `log` is told with its name, unless that is standard input; its paths lie below `root`."""
     from contextplane.model.execution.manifest import ManifestInvalid
     from contextplane.model.problems import DocumentInvalid

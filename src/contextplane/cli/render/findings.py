@@ -2,20 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from contextplane.cli.output import Screen, clean
+from contextplane.cli.output import CommandOutput, clean
 
 if TYPE_CHECKING:
-    from contextplane.authoring.finding import Finding
+    from contextplane.authoring.law import Finding
 
-__all__ = ["SEVERITY_COLOR", "tell_finding"]
+__all__ = ["SEVERITY_COLOR", "print_finding"]
 
 SEVERITY_COLOR = {"error": "red", "warning": "yellow", "unknown": "dim"}
 _INDENT = " " * 8
 
 
-def tell_finding(found: "Finding", where: str, screen: Screen) -> None:
-    severity = screen.paint(SEVERITY_COLOR[found.severity], f"{found.severity:<7}")
-    tell = screen.failure if found.severity == "error" else screen.say
-    tell(f"{severity} {clean(where)}  {found.gate}/{found.code}  {clean(found.at)}")
-    tell(f"{_INDENT}{clean(found.cause)}")
-    tell(f"{_INDENT}{screen.paint('dim', '->')} {clean(found.cure)}")
+def print_finding(finding: "Finding", where: str, output: CommandOutput) -> None:
+    severity = output.paint(SEVERITY_COLOR[finding.severity], f"{finding.severity:<7}")
+    tell = output.failure_line if finding.severity == "error" else output.line
+    tell(f"{severity} {clean(where)}  {finding.gate}/{finding.code}  {clean(finding.at)}")
+    tell(f"{_INDENT}{clean(finding.cause)}")
+    tell(f"{_INDENT}{output.paint('dim', '->')} {clean(finding.cure)}")

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from itertools import groupby
 from urllib.parse import quote
 
-from contextplane.app.explain import GateExplained, LawExplained, explained
+from contextplane.app.explain import GateExplanation, LawExplanation, find_explanation
 from contextplane.authoring.diff.change import Effect
 from contextplane.authoring.version_class import Comparison, VersionClass
 from contextplane.cli.exit import EXIT_OF, OK
-from contextplane.cli.output import Screen, clean, counted, shortened
+from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 
-__all__ = ["answer", "explain", "tell", "uri"]
+__all__ = ["comparison_json", "print_explanation", "print_comparison", "file_uri"]
 
 _COLOR: dict[VersionClass, str] = {"patch": "dim", "minor": "green", "major": "yellow", "reject": "red"}
 _EFFECTS: dict[Effect, str] = {
@@ -32,37 +32,37 @@ _EFFECTS: dict[Effect, str] = {
 }
 
 
-def tell(found: Comparison, screen: Screen, *, indent: str = "", where: Callable[[str], str] | None = None) -> None:
+def print_comparison(explanation: Comparison, output: CommandOutput, *, indent: str = "", where: Callable[[str], str] | None = None) -> None:
     """Every change below its layer, with the class that it asks for and what it does; then what makes it unsafe.
 
     `where` gives the place of a part in the newer file. Without it, what is unsafe was shown before, and is counted.
     """
-    for layer, reasons in groupby(found.bump.reasons, lambda reason: reason[1].layer):
-        screen.say(f"{indent}{screen.paint('bold', clean(layer or 'the whole'))}")
+    for layer, reasons in groupby(explanation.bump.reasons, lambda reason: reason[1].layer):
+        output.line(f"{indent}{output.paint('bold', clean(layer or 'the whole'))}")
         for asks, change in reasons:
-            words = shortened(clean(change.words))
-            screen.say(f"{indent}  {screen.paint(_COLOR[asks], f'{asks:<6}')} {words} ({_EFFECTS[change.effect]})")
-    if found.unsafe:
-        reject = screen.paint(_COLOR["reject"], "reject")
-        screen.say(f"{indent}{reject}: under any number, because the gates find {counted(len(found.unsafe), 'error')}")
-    for finding in found.unsafe if where is not None else ():
-        screen.say(
+            words = shorten(clean(change.words))
+            output.line(f"{indent}  {output.paint(_COLOR[asks], f'{asks:<6}')} {words} ({_EFFECTS[change.effect]})")
+    if explanation.unsafe:
+        reject = output.paint(_COLOR["reject"], "reject")
+        output.line(f"{indent}{reject}: under any number, because the gates find {quantity(len(explanation.unsafe), 'error')}")
+    for finding in explanation.unsafe if where is not None else ():
+        output.line(
             f"{indent}  {clean(where(finding.at)) if where else ''}  {finding.gate}/{finding.code}  {clean(finding.at)}"
         )
-        screen.say(f"{indent}      {shortened(clean(finding.cause))}")
-        screen.say(f"{indent}      {screen.paint('dim', '->')} {shortened(clean(finding.cure))}")
+        output.line(f"{indent}      {shorten(clean(finding.cause))}")
+        output.line(f"{indent}      {output.paint('dim', '->')} {shorten(clean(finding.cure))}")
 
 
-def answer(found: Comparison) -> dict[str, object]:
+def comparison_json(explanation: Comparison) -> dict[str, object]:
     return {
-        "pack_a": str(found.old),
-        "pack_b": str(found.new),
-        "has_drift": not found.same,
-        "version_class": None if found.same else found.bump.least,
-        "version_refused": found.refusal or None,
+        "pack_a": str(explanation.old),
+        "pack_b": str(explanation.new),
+        "has_drift": not explanation.same,
+        "version_class": None if explanation.same else explanation.bump.least,
+        "version_refused": explanation.refusal or None,
         "unsafe": [
             {"gate": finding.gate, "code": finding.code, "at": finding.at, "cause": finding.cause, "cure": finding.cure}
-            for finding in found.unsafe
+            for finding in explanation.unsafe
         ],
         "entries": [
             {
@@ -72,39 +72,39 @@ def answer(found: Comparison) -> dict[str, object]:
                 "version_class": asks,
                 "description": change.words,
             }
-            for asks, change in found.bump.reasons
+            for asks, change in explanation.bump.reasons
         ],
     }
 
 
-def explain(name: str, screen: Screen) -> int:
-    found = explained(name)
-    if isinstance(found, GateExplained):
-        screen.say(f"the gate {found.gate}: {counted(len(found.laws), 'law')}")
-        for law in found.laws:
-            screen.say(f"  {law.code} ({law.severity})")
-            screen.say(f"      {law.law}")
-    elif isinstance(found, LawExplained):
-        screen.say(f"{found.gate}/{found.code} ({found.severity})")
-        screen.say(found.law)
+def print_explanation(name: str, output: CommandOutput) -> int:
+    explanation = find_explanation(name)
+    if isinstance(explanation, GateExplanation):
+        output.line(f"the gate {explanation.gate}: {quantity(len(explanation.laws), 'law')}")
+        for law in explanation.laws:
+            output.line(f"  {law.code} ({law.severity})")
+            output.line(f"      {law.law}")
+    elif isinstance(explanation, LawExplanation):
+        output.line(f"{explanation.gate}/{explanation.code} ({explanation.severity})")
+        output.line(explanation.law)
     else:
-        screen.say(f"{found.code} (an error of ctx; it ends with status {EXIT_OF[found.family]})")
-        screen.say(found.means)
-        screen.say("docs/errors.md has every error of every command.")
-    screen.answer(found)
+        output.line(f"{explanation.code} (an error of ctx; it ends with status {EXIT_OF[explanation.family]})")
+        output.line(explanation.means)
+        output.line("docs/errors.md has every error of every command.")
+    output.answer(explanation)
     return OK
 
 
-def uri(path: str) -> str:
+def file_uri(path: str) -> str:
     """The file relative to the folder that we are in, with forward slashes, and everything else encoded."""
     if path == "-":
         return "stdin"
     whole = os.path.abspath(path)
     inside = os.path.relpath(whole)
     if inside.split(os.sep)[0] == os.pardir:
-        return "file://" + _encoded(whole)
-    return _encoded(inside)
+        return "file://" + _percent_encode(whole)
+    return _percent_encode(inside)
 
 
-def _encoded(path: str) -> str:
+def _percent_encode(path: str) -> str:
     return quote(os.fsencode(path.replace(os.sep, "/")), safe="/")

@@ -19,12 +19,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean_lines
+from contextplane.cli.output import CommandOutput, clean_lines
 from contextplane.errors import ContextPlaneError, Family
 
 if TYPE_CHECKING:
     from contextplane.model.ids import Digest
-    from contextplane.model.reference import Reference
 
 __all__ = ["NotAnObject", "NotText", "add_arguments", "run"]
 
@@ -47,66 +46,53 @@ class NotText(ContextPlaneError):
     family: ClassVar[Family] = "usage"
 
 
-def _understood(text: str) -> "Reference":
-    from contextplane.model.reference import FORMS, InvalidReference, parse_reference
-
-    try:
-        return parse_reference(text)
-    except InvalidReference as error:
-        error.hint = _HINT if error.hint == FORMS else error.hint
-        raise
-
-
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("ref", metavar="REF", help="what to write")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.audit.load import load, part
-    from contextplane.cli.open import opening
-    from contextplane.cli.references import RECORDING, named_handoff
-    from contextplane.model.ids import Digest, ExecutionRef, PackRef, RecordingId
-    from contextplane.model.reference import ExecutionPrefix
-    from contextplane.store.damage import short, telling
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.references import HandoffTarget, RecordingTarget, RunTarget, VersionTarget, resolve
+    from contextplane.audit.load import load_pack, find_part
+    from contextplane.cli.store import open_store
+    from contextplane.model.ids import Digest
+    from contextplane.store.damage import damage_context, short_ref
     from contextplane.store.find import find_execution_pack
 
-    handoff = named_handoff(args.ref)
-    if handoff is not None:
-        from contextplane.cli.handoff.read import bytes_of
+    target = resolve(args.ref, hint=_HINT)
+    if isinstance(target, HandoffTarget):
+        from contextplane.cli.handoff.read import revision_bytes
 
-        data = bytes_of(handoff, screen)
-        return _write([data], Digest.of(data), args.ref, screen)
-    reference = _understood(args.ref)
-    named = reference.named
-    if not isinstance(named, Digest | ExecutionRef | ExecutionPrefix):
-        hint = _VERSION if isinstance(named, PackRef) else _HINT
-        hint = RECORDING % named if isinstance(named, RecordingId) else hint
+        data = revision_bytes(target.ref, output)
+        return _write([data], Digest.of(data), args.ref, output)
+    if not isinstance(target, RunTarget):
+        hint = _VERSION if isinstance(target, VersionTarget) else _HINT
+        hint = target.hint if isinstance(target, RecordingTarget) else hint
         raise NotAnObject("not an object", at=args.ref, hint=hint)
-    with opening(screen) as platform:
-        digest = named if isinstance(named, Digest) else find_execution_pack(platform.catalog, named)
-        where, what = short(digest), "its manifest"
-        if isinstance(named, Digest):
+    with open_store(output) as platform:
+        digest = target.ref if isinstance(target.ref, Digest) else find_execution_pack(platform.catalog, target.ref)
+        where, what = short_ref(digest), "its manifest"
+        if isinstance(target.ref, Digest):
             where, what = str(digest), "this object"
-            platform.objects.size(digest)  # what nobody promised to be here is not missing: it is not found
-        if reference.selector:
-            where, what = short(digest, reference.selector), "its content"
-            content = part(load(digest, platform.objects), reference.selector)
+            platform.objects.size(digest)  # an object that no manifest names is not missing: it is not found
+        if target.selector:
+            where, what = short_ref(digest, target.selector), "its content"
+            content = find_part(load_pack(digest, platform.objects), target.selector)
             if isinstance(content, bytes):
-                return _write([content], Digest.of(content), args.ref, screen)
+                return _write([content], Digest.of(content), args.ref, output)
             digest = content
-        with telling(where, what, digest):
-            whole = not screen.json and platform.objects.size(digest) <= _CHECKED_AHEAD
+        with damage_context(where, what, digest):
+            whole = not output.json and platform.objects.size(digest) <= _CHECKED_AHEAD
             chunks = [platform.objects.get(digest)] if whole else platform.objects.stream(digest)
-            return _write(chunks, digest, args.ref, screen)
+            return _write(chunks, digest, args.ref, output)
 
 
-def _write(chunks: Iterable[bytes], digest: "Digest", asked: str, screen: Screen) -> int:
+def _write(chunks: Iterable[bytes], digest: "Digest", asked: str, output: CommandOutput) -> int:
     """`asked`: what was typed, which is what whoever typed it is told about."""
-    if screen.json:
-        screen.answer({"digest": str(digest), "size": sum(map(len, chunks))})
+    if output.json:
+        output.answer({"digest": str(digest), "size": sum(map(len, chunks))})
         return OK
-    if screen.out.isatty():
-        _show(chunks, asked, screen)
+    if output.out.isatty():
+        _show(chunks, asked, output)
         return OK
     for chunk in chunks:
         sys.stdout.buffer.write(chunk)
@@ -114,7 +100,7 @@ def _write(chunks: Iterable[bytes], digest: "Digest", asked: str, screen: Screen
     return OK
 
 
-def _show(chunks: Iterable[bytes], asked: str, screen: Screen) -> None:
+def _show(chunks: Iterable[bytes], asked: str, output: CommandOutput) -> None:
     """Show a text to somebody: nothing of it speaks to the terminal. Its beginning decides whether it is one."""
     following = iter(chunks)
     first = next(following, b"")
@@ -122,8 +108,8 @@ def _show(chunks: Iterable[bytes], asked: str, screen: Screen) -> None:
         raise NotText("these bytes are no text", at=asked[:200], hint="write them to a file: ctx cat REF > FILE")
     decoder = getincrementaldecoder("utf-8")("backslashreplace")
     for chunk in chain([first], following):
-        screen.out.write(clean_lines(decoder.decode(chunk)))
-    screen.out.write(clean_lines(decoder.decode(b"", final=True)))
+        output.out.write(clean_lines(decoder.decode(chunk)))
+    output.out.write(clean_lines(decoder.decode(b"", final=True)))
 
 
 def _is_text(beginning: bytes) -> bool:

@@ -17,10 +17,10 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK, REFUSED
-from contextplane.cli.output import Screen, clean, shortened
+from contextplane.cli.output import CommandOutput, clean, shorten
 
 if TYPE_CHECKING:
-    from contextplane.app.compile.check import Checked
+    from contextplane.app.compile.check import CheckResult
     from contextplane.authoring.checklist import Checklist
 
 __all__ = ["add_arguments", "run"]
@@ -39,35 +39,35 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--environment", metavar="FILE", help="what is known of the environment it is meant for")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.compile.check import checked
-    from contextplane.cli.pack_args import catalogs_of, older
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.compile.check import check_pack
+    from contextplane.cli.pack_args import read_catalogs, read_older
 
-    found = checked(
+    result = check_pack(
         args.pack,
-        against=older(args, screen),
+        against=read_older(args, output),
         golden=args.golden,
         overlays=tuple(args.overlay),
         environment=args.environment,
-        catalogs=catalogs_of(args, screen),
+        catalogs=read_catalogs(args, output),
     )
-    _tell(found, screen)
-    screen.answer(_answer(found))
-    return OK if found.checklist.outcome == "passed" else REFUSED
+    _tell(result, output)
+    output.answer(_answer(result))
+    return OK if result.checklist.outcome == "passed" else REFUSED
 
 
-def _tell(found: "Checked", screen: Screen) -> None:
-    from contextplane.cli.render.packs import tell
+def _tell(result: "CheckResult", output: CommandOutput) -> None:
+    from contextplane.cli.render.packs import print_comparison
 
-    for line in found.checklist.lines:
+    for line in result.checklist.lines:
         color, verdict = _SHOWN[line.verdict]
-        tell_line = screen.say if line.verdict == "passed" else screen.failure
-        tell_line(f"{line.number}. {screen.paint(color, f'{verdict:<14}')}  {line.says}")
-        tell_line(f"{_INDENT}{shortened(clean(line.reason))}")
-        if line.step == "diff" and found.comparison is not None:
-            tell(found.comparison, screen, indent=_INDENT * 2, where=found.pack.where)
-    outcome = found.checklist.outcome
-    screen.say(f"{screen.paint(_COLOR[outcome], outcome)}: {_counts(found.checklist)}")
+        tell_line = output.line if line.verdict == "passed" else output.failure_line
+        tell_line(f"{line.number}. {output.paint(color, f'{verdict:<14}')}  {line.says}")
+        tell_line(f"{_INDENT}{shorten(clean(line.reason))}")
+        if line.step == "diff" and result.comparison is not None:
+            print_comparison(result.comparison, output, indent=_INDENT * 2, where=result.pack.where)
+    outcome = result.checklist.outcome
+    output.line(f"{output.paint(_COLOR[outcome], outcome)}: {_counts(result.checklist)}")
 
 
 def _counts(checklist: "Checklist") -> str:
@@ -76,11 +76,11 @@ def _counts(checklist: "Checklist") -> str:
     )
 
 
-def _answer(found: "Checked") -> dict[str, object]:
-    from contextplane.cli.render.packs import answer
+def _answer(result: "CheckResult") -> dict[str, object]:
+    from contextplane.cli.render.packs import comparison_json
 
     return {
-        "outcome": found.checklist.outcome,
-        "lines": found.checklist.lines,
-        "difference": answer(found.comparison) if found.comparison is not None else None,
+        "outcome": result.checklist.outcome,
+        "lines": result.checklist.lines,
+        "difference": comparison_json(result.comparison) if result.comparison is not None else None,
     }

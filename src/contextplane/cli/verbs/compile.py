@@ -19,82 +19,82 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.compile_args import add_asking, add_knobs, asked_case, knobs_of, source_of
+from contextplane.cli.compile_args import add_pack_arguments, add_request_arguments, read_request, parse_overrides, load_source
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean_lines
+from contextplane.cli.output import CommandOutput, clean_lines
 
 if TYPE_CHECKING:
-    from contextplane.compiler.overrides import Knob
-    from contextplane.compiler.source import Compiled
+    from contextplane.compiler.overrides import Override
+    from contextplane.compiler.source import CompiledCase
     from contextplane.model.compiled_context import CompiledContext
 
 __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_asking(parser)
-    add_knobs(parser)
+    add_pack_arguments(parser)
+    add_request_arguments(parser)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--prompt", action="store_true", help="print the exact text that a model is given")
     how.add_argument("--chat", choices=("openai", "anthropic"), help="print the body for a chat API of this form")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.compiler.source import compiled_case
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.compiler.source import compile_case
 
-    knobs = knobs_of(args)
-    case = asked_case(args)
-    source = source_of(args, screen, case)
-    found = compiled_case(source, case, knobs)
+    knobs = parse_overrides(args)
+    case = read_request(args)
+    source = load_source(args, output, case)
+    compiled = compile_case(source, case, knobs)
     if args.prompt:
-        _write_prompt(found.context, screen)
+        _write_prompt(compiled.context, output)
     elif args.chat:
-        _write_chat(found.context, args.chat, screen)
+        _write_chat(compiled.context, args.chat, output)
     else:
-        if not screen.json and not screen.quiet:
-            from contextplane.audit.reasons import full_account
-            from contextplane.cli.render.compiled import tell, tell_moved
+        if not output.json and not output.quiet:
+            from contextplane.audit.reasons import list_all_items
+            from contextplane.cli.render.compiled_context import print_compiled, print_override_effects
 
-            tell(found, full_account(source, found.context), screen)
+            print_compiled(compiled, list_all_items(source, compiled.context), output)
             if knobs:
-                tell_moved(found, ", ".join(knob.words for knob in knobs), screen)
-        if screen.quiet and not screen.json:
-            screen.out.write(f"{found.context.context_ledger.compiled_context_hash}\n")
-        screen.answer(_answer(found, knobs) if knobs else found.context)
+                print_override_effects(compiled, ", ".join(knob.words for knob in knobs), output)
+        if output.quiet and not output.json:
+            output.out.write(f"{compiled.context.context_ledger.compiled_context_hash}\n")
+        output.answer(_answer(compiled, knobs) if knobs else compiled.context)
     return OK
 
 
-def _answer(found: "Compiled", knobs: "tuple[Knob, ...]") -> dict[str, object]:
+def _answer(compiled: "CompiledCase", knobs: "tuple[Override, ...]") -> dict[str, object]:
     """The compiled context, and beside its parts what the knobs moved."""
     import msgspec
 
     return {
-        **msgspec.to_builtins(found.context),
+        **msgspec.to_builtins(compiled.context),
         "knobs": [{"name": knob.name, "at": knob.at, "change": knob.words} for knob in knobs],
-        "moved": found.moved,
-        "hash_moved": found.hash_moved,
-        "refused_before": found.refused_before or None,
+        "moved": compiled.changes,
+        "hash_moved": compiled.hash_changed,
+        "refused_before": compiled.refused_before or None,
     }
 
 
-def _write_prompt(compiled: "CompiledContext", screen: Screen) -> None:
+def _write_prompt(compiled: "CompiledContext", output: CommandOutput) -> None:
     """The text, byte for byte; on a terminal what could speak to it is shown, not sent."""
-    from contextplane.compiler.prompt import text_of
+    from contextplane.compiler.prompt import prompt_text
 
-    text = text_of(compiled.compiled_prompt)
-    if screen.json:
-        screen.answer({"prompt": text, "prefix_length": compiled.context_ledger.prefix_length})
-    elif screen.out.isatty():
-        screen.out.write(clean_lines(text) + "\n")
+    text = prompt_text(compiled.compiled_prompt)
+    if output.json:
+        output.answer({"prompt": text, "prefix_length": compiled.context_ledger.prefix_length})
+    elif output.out.isatty():
+        output.out.write(clean_lines(text) + "\n")
     else:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
 
 
-def _write_chat(compiled: "CompiledContext", form: str, screen: Screen) -> None:
+def _write_chat(compiled: "CompiledContext", form: str, output: CommandOutput) -> None:
     import msgspec
 
     from contextplane.compiler.chat import anthropic_chat, openai_chat
 
     chat = openai_chat(compiled) if form == "openai" else anthropic_chat(compiled)
-    screen.json_text(msgspec.json.format(msgspec.json.encode(chat), indent=2).decode())
+    output.json_text(msgspec.json.format(msgspec.json.encode(chat), indent=2).decode())

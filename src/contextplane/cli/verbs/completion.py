@@ -9,7 +9,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 
 __all__ = ["add_arguments", "run"]
 
@@ -18,11 +18,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell")
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     import shtab
 
     script = shtab.complete(args.whole_parser(), shell=args.shell)
-    screen.answer({"shell": args.shell, "script": script})
-    if not screen.json:
+    output.answer({"shell": args.shell, "script": script})
+    if not output.json:
         sys.stdout.write(script + "\n")
     return OK

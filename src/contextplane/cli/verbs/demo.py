@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from contextplane.cli.exit import OK
 from contextplane.cli.options import complete_folders
-from contextplane.cli.output import Screen, clean
+from contextplane.cli.output import CommandOutput, clean
 from contextplane.errors import ContextPlaneError, Family
 
 __all__ = ["FolderNotMade", "add_arguments", "run"]
@@ -27,13 +27,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     complete_folders(parser.add_argument("--keep", metavar="FOLDER", help="tell it in this new folder, and leave it"))
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     import tempfile
 
     if args.keep is None:
         with tempfile.TemporaryDirectory(prefix="ctx-demo-") as folder:
-            status = _tell(folder, screen)
-        screen.say("\nThat folder is gone again. 'ctx demo --keep FOLDER' leaves one to look around in.")
+            status = _tell(folder, output)
+        output.line("\nThat folder is gone again. 'ctx demo --keep FOLDER' leaves one to look around in.")
         return status
     try:
         os.mkdir(args.keep)
@@ -41,22 +41,22 @@ def run(args: Namespace, screen: Screen) -> int:
         raise FolderNotMade(
             error.strerror or str(error), at=args.keep, hint="name a folder that can be made"
         ) from error
-    from contextplane.app.demo.tour import kept_runs
+    from contextplane.app.demo.tour import recorded_runs
 
-    status = _tell(os.path.abspath(args.keep), screen)
-    first, later = (digest.hex[:4] for digest in kept_runs(os.path.abspath(args.keep)))
-    screen.say(f"\nLook around: cd {clean(args.keep)}; then ctx log, ctx show {first}, ctx diff {first} {later}")
+    status = _tell(os.path.abspath(args.keep), output)
+    first, later = (digest.hex[:4] for digest in recorded_runs(os.path.abspath(args.keep)))
+    output.line(f"\nLook around: cd {clean(args.keep)}; then ctx log, ctx show {first}, ctx diff {first} {later}")
     return status
 
 
-def _tell(folder: str, screen: Screen) -> int:
+def _tell(folder: str, output: CommandOutput) -> int:
     from contextplane.app.demo.tour import tour
 
     chapters = []
     for number, chapter in enumerate(tour(folder), 1):
         chapters.append(chapter)
-        screen.say(("" if number == 1 else "\n") + screen.paint("bold", f"{number}. {chapter.title}"))
+        output.line(("" if number == 1 else "\n") + output.paint("bold", f"{number}. {chapter.title}"))
         for line in chapter.lines:
-            screen.say(f"   {clean(line)}")
-    screen.answer(chapters)
+            output.line(f"   {clean(line)}")
+    output.answer(chapters)
     return OK

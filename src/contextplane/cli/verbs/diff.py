@@ -23,10 +23,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import DRIFT, OK
-from contextplane.cli.output import Screen, clean, counted, shortened
+from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 
 if TYPE_CHECKING:
-    from contextplane.audit.diff import Diff, Entry
+    from contextplane.app.references import Target
+    from contextplane.audit.diff import PackDiff, DiffEntry
 
 __all__ = ["add_arguments", "run"]
 
@@ -43,125 +44,122 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--human", action="store_true", help="for people, which is the default")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.references import named_handoff
-
-    a, b = named_handoff(args.a), named_handoff(args.b)
-    if a is None and b is None:
-        if not _are_context_packs((args.a, args.b)):
-            return _runs(args, screen)
-        from contextplane.cli.registry.diff import diff as diff_context_packs
-
-        return diff_context_packs(args, screen)
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.references import HandoffTarget, resolve
     from contextplane.cli.parser import Usage
 
-    if a is None or b is None:
+    a, b = resolve(args.a, files=True), resolve(args.b, files=True)
+    if isinstance(a, HandoffTarget) and isinstance(b, HandoffTarget):
+        from contextplane.cli.handoff.compare import diff
+
+        return diff(a.ref, b.ref, output, exit_code=args.exit_code)
+    if isinstance(a, HandoffTarget) or isinstance(b, HandoffTarget):
         raise Usage("a handoff pack is compared with another one only", hint="ctx diff pk_<id>@3 pk_<id>@5")
-    from contextplane.cli.handoff.compare import diff
+    if not _are_context_packs(a, b):
+        return _runs(args, output)
+    from contextplane.cli.registry.diff import diff as diff_context_packs
 
-    return diff(a, b, screen, exit_code=args.exit_code)
+    return diff_context_packs(args, output)
 
 
-def _are_context_packs(named: tuple[str, str]) -> bool:
+def _are_context_packs(*targets: "Target") -> bool:
     """Whether each of them is a file or a version; refused where only one is."""
-    from contextplane.cli.references import understood
-    from contextplane.cli.registry.act import names_version
-    from contextplane.model.reference import FilePath
+    from contextplane.app.references import FileTarget, VersionTarget
 
-    which = [names_version(one) or isinstance(understood(one, files=True).named, FilePath) for one in named]
-    if any(which) and not all(which):
+    documents = [isinstance(target, FileTarget | VersionTarget) for target in targets]
+    if any(documents) and not all(documents):
         from contextplane.cli.parser import Usage
 
         raise Usage(
             "a context pack is compared with another one only", hint="ctx diff OLD NEW, each a file or id@X.Y.Z"
         )
-    return all(which)
+    return all(documents)
 
 
-def _runs(args: Namespace, screen: Screen) -> int:
-    from contextplane.audit.diff import diff
-    from contextplane.audit.load import load
-    from contextplane.cli.open import opening
-    from contextplane.cli.references import named_pack
+def _runs(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.references import find_run
+    from contextplane.audit.diff import diff_packs
+    from contextplane.audit.load import load_pack
+    from contextplane.cli.store import open_store
 
-    with opening(screen) as platform:
-        a, b = named_pack(args.a, platform), named_pack(args.b, platform)
-        loaded = load(a, platform.objects)
-        found = diff(loaded, loaded if a == b else load(b, platform.objects), platform.objects)
-    _tell(found, screen)
-    screen.answer(_answer(found))
-    return DRIFT if args.exit_code and found.entries else OK
+    with open_store(output) as platform:
+        a, b = find_run(args.a, platform), find_run(args.b, platform)
+        loaded = load_pack(a, platform.objects)
+        diff = diff_packs(loaded, loaded if a == b else load_pack(b, platform.objects), platform.objects)
+    _tell(diff, output)
+    output.answer(_answer(diff))
+    return DRIFT if args.exit_code and diff.entries else OK
 
 
-def _answer(found: "Diff") -> dict[str, object]:
+def _answer(diff: "PackDiff") -> dict[str, object]:
     from msgspec import UNSET
     from msgspec.structs import replace
 
-    first = found.entries[0] if found.entries else None
+    first = diff.entries[0] if diff.entries else None
     return {
-        "pack_hash_a": found.a.hex[:_DIGITS],
-        "pack_hash_b": found.b.hex[:_DIGITS],
-        "pack_a": f"ctx://{found.a.hex}",
-        "pack_b": f"ctx://{found.b.hex}",
+        "pack_hash_a": diff.a.hex[:_DIGITS],
+        "pack_hash_b": diff.b.hex[:_DIGITS],
+        "pack_a": f"ctx://{diff.a.hex}",
+        "pack_b": f"ctx://{diff.b.hex}",
         "has_drift": first is not None,
         "first_divergence": replace(first, text=UNSET) if first else None,
-        "entries": found.entries,
+        "entries": diff.entries,
     }
 
 
-def _tell(found: "Diff", screen: Screen) -> None:
-    if not found.entries:
-        same = found.a == found.b
+def _tell(diff: "PackDiff", output: CommandOutput) -> None:
+    if not diff.entries:
+        same = diff.a == diff.b
         why = "It is the same pack." if same else "The packs differ only in what is not compared, such as times."
-        screen.say(f"No differences found. {why}")
+        output.line(f"No differences found. {why}")
         return
-    if screen.quiet:
-        _tell_unread(found, screen)
+    if output.quiet:
+        _tell_unread(diff, output)
         return
-    screen.say(f"Comparing {found.a.hex[:_DIGITS]} vs {found.b.hex[:_DIGITS]}")
-    screen.say()
-    screen.say(f"{counted(len(found.entries), 'difference')} found:")
-    screen.say()
-    for number, entry in enumerate(found.entries, 1):
-        screen.say(f"  {number}. {_line(entry)}")
-        for line in (*_parameters(entry), *_text(entry, screen), *_alone(entry, found)):
-            screen.say(_INDENT + line)
-    screen.say()
-    screen.say(f"First divergence: {_line(found.entries[0])}")
+    output.line(f"Comparing {diff.a.hex[:_DIGITS]} vs {diff.b.hex[:_DIGITS]}")
+    output.line()
+    output.line(f"{quantity(len(diff.entries), 'difference')} found:")
+    output.line()
+    for number, entry in enumerate(diff.entries, 1):
+        output.line(f"  {number}. {_line(entry)}")
+        for line in (*_parameters(entry), *_text(entry, output), *_alone(entry, diff)):
+            output.line(_INDENT + line)
+    output.line()
+    output.line(f"First divergence: {_line(diff.entries[0])}")
 
 
-def _tell_unread(found: "Diff", screen: Screen) -> None:
+def _tell_unread(diff: "PackDiff", output: CommandOutput) -> None:
     """Contents that could not be compared because they are not what they were."""
     from msgspec import UNSET
 
-    for entry in found.entries:
+    for entry in diff.entries:
         if entry.text is not UNSET and entry.text.state in {"damaged", "missing"}:
-            screen.failure(f"{_line(entry)}: {clean(entry.text.why)}")
+            output.failure_line(f"{_line(entry)}: {clean(entry.text.why)}")
 
 
-def _line(entry: "Entry") -> str:
+def _line(entry: "DiffEntry") -> str:
     """What differs, and what each pack has, where that is a value of its own: linux -> darwin."""
     from msgspec import UNSET
 
     a, b = entry.pack_a, entry.pack_b
-    line = f"[{entry.type}] {shortened(clean(entry.description))}"
+    line = f"[{entry.type}] {shorten(clean(entry.description))}"
     if entry.content_a is not UNSET or entry.type == "param_drift":
         return line
     if a is UNSET or b is UNSET:
         one = b if a is UNSET else a
         return f"{line}: {_json(one)}" if entry.type in _VALUES else line
     words = a and b and isinstance(a, str) and isinstance(b, str)
-    return line + (f": {shortened(clean(a))} -> {shortened(clean(b))}" if words else f": {_json(a)} -> {_json(b)}")
+    return line + (f": {shorten(clean(a))} -> {shorten(clean(b))}" if words else f": {_json(a)} -> {_json(b)}")
 
 
-def _alone(entry: "Entry", found: "Diff") -> Iterator[str]:
+def _alone(entry: "DiffEntry", diff: "PackDiff") -> Iterator[str]:
     """How to read what only one of the packs has."""
     from msgspec import UNSET
 
     if entry.part_a is not UNSET and entry.part_b is not UNSET:
         return
     pack, part, told = (
-        (found.a, entry.part_a, entry.pack_a) if entry.part_b is UNSET else (found.b, entry.part_b, entry.pack_b)
+        (diff.a, entry.part_a, entry.pack_a) if entry.part_b is UNSET else (diff.b, entry.part_b, entry.pack_b)
     )
     if part is UNSET:
         return
@@ -174,7 +172,7 @@ def _alone(entry: "Entry", found: "Diff") -> Iterator[str]:
         yield f"and {len(parts) - _MOST_ALONE:,} more"
 
 
-def _parameters(entry: "Entry") -> Iterator[str]:
+def _parameters(entry: "DiffEntry") -> Iterator[str]:
     """The parameters of a call that differ, by name."""
     if entry.type != "param_drift":
         return
@@ -184,18 +182,18 @@ def _parameters(entry: "Entry") -> Iterator[str]:
     for key in sorted({**a, **b}):
         ours, theirs = (_json(one[key]) if key in one else "(none)" for one in (a, b))
         if ours != theirs:
-            yield f"{shortened(clean(key))}: {ours} -> {theirs}"
+            yield f"{shorten(clean(key))}: {ours} -> {theirs}"
 
 
-def _text(entry: "Entry", screen: Screen) -> Iterator[str]:
+def _text(entry: "DiffEntry", output: CommandOutput) -> Iterator[str]:
     from msgspec import UNSET
 
-    from contextplane.cli.render.execution import text_lines
+    from contextplane.cli.render.execution import diff_lines
 
-    return iter(()) if entry.text is UNSET else text_lines(entry.text, screen)
+    return iter(()) if entry.text is UNSET else diff_lines(entry.text, output)
 
 
 def _json(value: object) -> str:
     from contextplane.model.json.canonical import SORTED
 
-    return shortened(clean(SORTED.encode(value).decode()))
+    return shorten(clean(SORTED.encode(value).decode()))

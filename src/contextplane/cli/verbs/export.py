@@ -13,10 +13,11 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean, counted, human_size
+from contextplane.cli.output import CommandOutput, clean, quantity, human_size
 
 if TYPE_CHECKING:
-    from contextplane.app.execution.archive import Exported
+    from contextplane.app.execution.archive import ArchiveExportResult
+    from contextplane.app.references import Target
 
 __all__ = ["add_arguments", "export", "run"]
 
@@ -28,32 +29,32 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to write, - for standard output")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.references import named_handoff
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.references import HandoffTarget, resolve
 
-    _refuse_versions(args.refs)
-    handoffs = [ref for ref in args.refs if named_handoff(ref) is not None]
-    packs = [ref for ref in args.refs if ref not in handoffs]
-    return export(packs, screen, handoffs=handoffs, output=args.output)
+    targets = [(ref, resolve(ref)) for ref in args.refs]
+    _refuse_versions(targets)
+    handoffs = [ref for ref, target in targets if isinstance(target, HandoffTarget)]
+    packs = [ref for ref, target in targets if not isinstance(target, HandoffTarget)]
+    return export(packs, output, handoffs=handoffs, path=args.output)
 
 
-def export(packs: list[str], screen: Screen, *, handoffs: list[str], output: str) -> int:
+def export(packs: list[str], output: CommandOutput, *, handoffs: list[str], path: str) -> int:
     """Write execution packs, and handoff packs, which are named by their ids or their names."""
-    if output == "-":
-        _must_be_free(screen)
-    _must_be_a_file(output)
-    done = _with_handoffs(packs, handoffs, output, screen) if handoffs else _runs(packs, output, screen)
-    _tell(done, output, screen)
+    if path == "-":
+        _must_be_free(output)
+    _must_be_a_file(path)
+    done = _with_handoffs(packs, handoffs, path, output) if handoffs else _runs(packs, path, output)
+    _tell(done, path, output)
     return OK
 
 
-def _refuse_versions(refs: list[str]) -> None:
+def _refuse_versions(targets: "list[tuple[str, Target]]") -> None:
     """A version is nothing without the log that it is in, and that is not carried."""
-    from contextplane.cli.references import NotAPack
-    from contextplane.cli.registry.act import names_version
+    from contextplane.app.references import NotAPack, VersionTarget
 
-    for ref in refs:
-        if names_version(ref):
+    for ref, target in targets:
+        if isinstance(target, VersionTarget):
             raise NotAPack(
                 "a version stays where its log is, and is not exported",
                 at=ref[:200],
@@ -61,54 +62,54 @@ def _refuse_versions(refs: list[str]) -> None:
             )
 
 
-def _runs(refs: list[str], output: str, screen: Screen) -> "Exported":
+def _runs(refs: list[str], path: str, output: CommandOutput) -> "ArchiveExportResult":
     from contextplane.app.execution.archive import export_packs
-    from contextplane.cli.open import opening, watching
-    from contextplane.cli.references import named_pack
+    from contextplane.app.references import find_run
+    from contextplane.cli.store import open_store, progress_bar
 
-    with opening(screen) as platform, watching(screen) as bar:
-        return export_packs(platform, [named_pack(ref, platform) for ref in refs], output, progress=bar)
+    with open_store(output) as platform, progress_bar(output) as bar:
+        return export_packs(platform, [find_run(ref, platform) for ref in refs], path, progress=bar)
 
 
-def _with_handoffs(refs: list[str], handoffs: list[str], output: str, screen: Screen) -> "Exported":
+def _with_handoffs(refs: list[str], handoffs: list[str], path: str, output: CommandOutput) -> "ArchiveExportResult":
     from contextplane.app.execution.archive import export_packs
-    from contextplane.app.platform import bring_in_step
-    from contextplane.cli.handoff.read import found, opening_desk
-    from contextplane.cli.open import watching
-    from contextplane.cli.references import named_pack
+    from contextplane.app.platform import update_index
+    from contextplane.app.references import find_run
+    from contextplane.cli.handoff.read import find_pack, handoff_session
+    from contextplane.cli.store import progress_bar
     from contextplane.handoff.reader import not_found
     from contextplane.model.reference import HandoffRef
-    from contextplane.store.find import in_step
+    from contextplane.store.find import index_is_current
 
-    with opening_desk(screen) as desk:
-        meant = [found(handoff, desk).pack for handoff in handoffs]
-        platform = desk.platform
+    with handoff_session(output) as session:
+        meant = [find_pack(handoff, session).pack for handoff in handoffs]
+        platform = session.platform
         if platform is None:
             raise not_found(handoffs[0])
-        if refs and not in_step(platform.catalog, platform.entries):
-            bring_in_step(platform)
-        packs = [named_pack(ref, platform) for ref in refs]
+        if refs and not index_is_current(platform.catalog, platform.entries):
+            update_index(platform)
+        packs = [find_run(ref, platform) for ref in refs]
         revisions = [HandoffRef(id=handoff_pack.handoff_id, revision=handoff_pack.revision) for handoff_pack in meant]
-        with watching(screen) as bar:
-            return export_packs(platform, packs, output, handoffs=revisions, progress=bar)
+        with progress_bar(output) as bar:
+            return export_packs(platform, packs, path, handoffs=revisions, progress=bar)
 
 
-def _tell(done: "Exported", output: str, screen: Screen) -> None:
+def _tell(done: "ArchiveExportResult", path: str, output: CommandOutput) -> None:
     # The archive may be on standard output: then people read on the other one.
-    tell = screen.note if output == "-" else screen.say
+    tell = output.note if path == "-" else output.line
     for parent in done.absent:
         tell(f"parents not included  ctx://{parent.hex}  not in this store")
     packs = len(done.header.packs) + len(done.header.handoffs)
-    told = f"{counted(packs, 'pack')}, {counted(done.objects, 'object')}, {human_size(done.size)}"
-    where = "standard output" if output == "-" else clean(output)
+    told = f"{quantity(packs, 'pack')}, {quantity(done.objects, 'object')}, {human_size(done.size)}"
+    where = "standard output" if path == "-" else clean(path)
     tell(f"wrote {told} to {where}" if done.new else f"{where} was there before, with the very same {told}")
     for parent in done.header.parents[:_TOLD]:
         tell(f"parents included  ctx://{parent.hex}")
     if len(done.header.parents) > _TOLD:
         tell(f"parents included  {len(done.header.parents) - _TOLD:,} more")
-    screen.answer(
+    output.answer(
         {
-            "file": output,
+            "file": path,
             "handoffs": [f"{handoff.id}@{handoff.last.revision}" for handoff in done.header.handoffs],
             "roots": [f"ctx://{pack.hex}" for pack in done.header.roots],
             "parents": [f"ctx://{pack.hex}" for pack in done.header.parents],
@@ -120,21 +121,21 @@ def _tell(done: "Exported", output: str, screen: Screen) -> None:
     )
 
 
-def _must_be_a_file(output: str) -> None:
+def _must_be_a_file(path: str) -> None:
     """What ends like a folder, or is one, is not the name of a file."""
     import os
 
     from contextplane.cli.parser import Usage
 
-    if output.endswith(os.sep) or os.path.isdir(output):
-        raise Usage(f"-o names a folder, not a file: {output[:200]!r}", hint="ctx export REF -o FOLDER/FILE")
+    if path.endswith(os.sep) or os.path.isdir(path):
+        raise Usage(f"-o names a folder, not a file: {path[:200]!r}", hint="ctx export REF -o FOLDER/FILE")
 
 
-def _must_be_free(screen: Screen) -> None:
+def _must_be_free(output: CommandOutput) -> None:
     """Standard output takes the archive: nothing else may want it, and it is no text to look at."""
     from contextplane.cli.parser import Usage
 
-    if screen.json:
+    if output.json:
         raise Usage("the archive and the answer both want standard output", hint="ctx export REF -o FILE --json")
-    if screen.out.isatty():
+    if output.out.isatty():
         raise Usage("standard output is a terminal", hint="ctx export REF -o FILE")

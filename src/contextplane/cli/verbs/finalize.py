@@ -16,8 +16,8 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen
-from contextplane.cli.render.execution import tell_suspicions
+from contextplane.cli.output import CommandOutput
+from contextplane.cli.render.execution import print_suspicions
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
@@ -32,15 +32,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.open import opening
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.cli.store import open_store
 
     recording = _recording(args.draft)
-    with opening(screen) as platform:
-        told = _draft(args.draft, platform, screen) if recording is None else _finish(recording, platform, screen)
-    if not screen.json:
-        screen.out.write(f"{told['ref']}\n")
-    screen.answer(told)
+    with open_store(output) as platform:
+        told = _draft(args.draft, platform, output) if recording is None else _finish(recording, platform, output)
+    if not output.json:
+        output.out.write(f"{told['ref']}\n")
+    output.answer(told)
     return OK
 
 
@@ -58,19 +58,19 @@ def _recording(text: str) -> "RecordingId | None":
         if error.hint == FORMS:
             error.hint = f"write ./{text[:80]} if it is a file; 'ctx log --unfinished' lists recordings"
         raise
-    if isinstance(reference.named, RecordingId) and not reference.selector:
-        return reference.named
-    if isinstance(reference.named, FilePath):
+    if isinstance(reference.target, RecordingId) and not reference.selector:
+        return reference.target
+    if isinstance(reference.target, FilePath):
         return None
     raise Usage(f"neither a draft nor a recording: {text[:80]!r}", hint=f"write ./{text[:80]} if it is a file")
 
 
-def _draft(path: str, platform: "Platform", screen: Screen) -> dict[str, object]:
+def _draft(path: str, platform: "Platform", output: CommandOutput) -> dict[str, object]:
     from contextplane.app.execution.fork import finalize
 
     done = finalize(platform, path)
     if not done.new:
-        screen.note("this very draft was finalized before; nothing changed")
+        output.note("this very draft was finalized before; nothing changed")
     return {
         "ref": f"ctx://{done.digest.hex}",
         "parent": f"ctx://{done.manifest.parent.removeprefix('sha256:')}",
@@ -80,19 +80,19 @@ def _draft(path: str, platform: "Platform", screen: Screen) -> dict[str, object]
     }
 
 
-def _finish(recording_id: "RecordingId", platform: "Platform", screen: Screen) -> dict[str, object]:
-    from contextplane.app.execution.record import desk_of
-    from contextplane.audit.load import load
+def _finish(recording_id: "RecordingId", platform: "Platform", output: CommandOutput) -> dict[str, object]:
+    from contextplane.app.execution.record import recording_context
+    from contextplane.audit.load import load_pack
     from contextplane.record.recorder import Recording
 
-    recording = Recording.resume(desk_of(platform), recording_id)
+    recording = Recording.resume(recording_context(platform), recording_id)
     new = recording.digest is None
-    manifest = load(recording.finish(), platform.objects).manifest
-    tell_suspicions(screen, recording.suspects, recording.unsearched)
+    manifest = load_pack(recording.finish(), platform.objects).manifest
+    print_suspicions(output, recording.suspects, recording.unsearched)
     if not new:
-        screen.note("this recording was finished before; nothing changed")
+        output.note("this recording was finished before; nothing changed")
     if not recording.remembered:
-        screen.note("what in it looks like a secret was told then, and is not known any more")
+        output.note("what in it looks like a secret was told then, and is not known any more")
     return {
         "ref": recording.reference,
         "recording": recording.id,

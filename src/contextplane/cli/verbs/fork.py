@@ -9,7 +9,7 @@ A draft holds digests, no texts: to change a text, write a log and pack it with 
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean
+from contextplane.cli.output import CommandOutput, clean
 
 __all__ = ["add_arguments", "run"]
 
@@ -18,23 +18,25 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("ref", metavar="REF", help="the execution pack to begin from")
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.execution.fork import damaged_parts, fork
-    from contextplane.audit.load import load
-    from contextplane.cli.open import opening
-    from contextplane.cli.references import named_pack
-    from contextplane.store.damage import said, short
+    from contextplane.app.references import find_run
+    from contextplane.audit.load import load_pack
+    from contextplane.cli.store import open_store
+    from contextplane.store.damage import damage_sentence, short_ref
 
-    with opening(screen) as platform:
-        digest = named_pack(args.ref, platform)
-        damaged = damaged_parts(platform, load(digest, platform.objects).manifest)
+    with open_store(output) as platform:
+        digest = find_run(args.ref, platform)
+        damaged = damaged_parts(platform, load_pack(digest, platform.objects).manifest)
         path = fork(platform, digest)
-    screen.entry(clean(path), f"Draft created at {clean(path)}")
-    screen.say(f"Edit the draft, then finalize with{_command(path)}")
+    output.entry(clean(path), f"Draft created at {clean(path)}")
+    output.line(f"Edit the draft, then finalize with{_command(path)}")
     for part, damage in damaged:
-        screen.warn(f"{said(clean(short(digest, part)), damage)}: a draft that refers to it cannot be finalized")
+        output.warn(
+            f"{damage_sentence(clean(short_ref(digest, part)), damage)}: a draft that refers to it cannot be finalized"
+        )
     told = [{"part": part, "damage": damage} for part, damage in damaged]
-    screen.answer({"draft": path, "parent": f"ctx://{digest.hex}", "damaged": told})
+    output.answer({"draft": path, "parent": f"ctx://{digest.hex}", "damaged": told})
     return OK
 
 

@@ -21,14 +21,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import FAILED, OK
-from contextplane.cli.output import Screen, clean, counted, human_size
+from contextplane.cli.output import CommandOutput, clean, human_size, quantity
 from contextplane.cli.progress import Bar
 from contextplane.errors import ContextPlaneError
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
-    from contextplane.app.repair import Repaired
-    from contextplane.store.damage import Finding
+    from contextplane.app.repair import RepairedStore
+    from contextplane.store.damage import FsckFinding
 
 __all__ = ["add_arguments", "run"]
 
@@ -53,44 +53,44 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--rebuild", action="store_true", help="make the index anew from the objects first")
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     if args.rebuild:
-        return _rebuild(screen)
-    from contextplane.cli.open import opening
+        return _rebuild(output)
+    from contextplane.cli.store import open_store
     from contextplane.ports.catalog import CatalogCorrupt, CatalogMissing
 
     try:
         # Not followed: an entry that nobody indexed yet, or that is gone, is a finding here.
-        with opening(screen, following=False) as platform:
-            return _check(platform, screen, None)
+        with open_store(output, following=False) as platform:
+            return _check(platform, output, None)
     except (CatalogMissing, CatalogCorrupt) as error:
-        return _check_blindly(error, screen)
+        return _check_blindly(error, output)
 
 
-def _rebuild(screen: Screen) -> int:
-    from contextplane.app.repair import repaired
+def _rebuild(output: CommandOutput) -> int:
+    from contextplane.app.repair import open_repaired
     from contextplane.app.settings import from_environment
 
-    with repaired(from_environment()) as done:
-        _tell_rebuild(done, screen)
-        status = _check(done.platform, screen, done)
+    with open_repaired(from_environment()) as done:
+        _tell_rebuild(done, output)
+        status = _check(done.platform, output, done)
         return FAILED if done.loss else status
 
 
-def _check(platform: "Platform", screen: Screen, done: "Repaired | None") -> int:
+def _check(platform: "Platform", output: CommandOutput, done: "RepairedStore | None") -> int:
     from contextplane.app.execution.record import recording_comparison
-    from contextplane.app.platform import bring_in_step
+    from contextplane.app.platform import update_index
     from contextplane.app.registry.fsck import registry_comparison
     from contextplane.store.fsck import fsck
-    from contextplane.store.status import contents
+    from contextplane.store.status import store_contents
 
     if not _any_indexed(platform):
-        bring_in_step(platform)  # adopted just now, or never used: there is nothing to compare
-    bar = Bar(screen, contents(platform.catalog).objects)
+        update_index(platform)  # adopted just now, or never used: there is nothing to compare
+    bar = Bar(output, store_contents(platform.catalog).objects)
     # Closed here, while the catalog is open, also when whoever reads us leaves half-way.
     others = [registry_comparison(platform), recording_comparison(platform)]
     with closing(fsck(platform.catalog, platform.entries, platform.objects, bar.step, others)) as findings:
-        return _report(findings, bar, screen, done)
+        return _report(findings, bar, output, done)
 
 
 def _any_indexed(platform: "Platform") -> bool:
@@ -98,19 +98,21 @@ def _any_indexed(platform: "Platform") -> bool:
         return next(view.objects.roots(), None) is not None
 
 
-def _check_blindly(error: ContextPlaneError, screen: Screen) -> int:
+def _check_blindly(error: ContextPlaneError, output: CommandOutput) -> int:
     """Without a catalog: the objects by themselves."""
-    from contextplane.app.platform import blind_objects
+    from contextplane.app.platform import objects_without_catalog
     from contextplane.app.settings import from_environment
-    from contextplane.store.damage import Finding
+    from contextplane.store.damage import FsckFinding
     from contextplane.store.fsck import fsck_objects
 
-    bar = Bar(screen)
-    first = Finding(state="corrupt", what="catalog", why=f"{error.message}; {error.hint}")
-    return _report(chain([first], fsck_objects(blind_objects(from_environment()), bar.step)), bar, screen, None)
+    bar = Bar(output)
+    first = FsckFinding(state="corrupt", what="catalog", why=f"{error.message}; {error.hint}")
+    return _report(
+        chain([first], fsck_objects(objects_without_catalog(from_environment()), bar.step)), bar, output, None
+    )
 
 
-def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repaired | None") -> int:
+def _report(findings: Iterable["FsckFinding"], bar: Bar, output: CommandOutput, done: "RepairedStore | None") -> int:
     from contextplane.store.damage import DAMAGE
 
     counts: Counter[str] = Counter()
@@ -119,23 +121,23 @@ def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repa
         bar.clear()
         counts[finding.state] += 1
         ways_out |= _ways_out(finding)
-        if screen.json:
+        if output.json:
             listed.append(finding)
-        state = screen.paint(_COLOR[finding.state], f"{finding.state:<9}")
-        tell = screen.failure if finding.state in DAMAGE else screen.say
+        state = output.paint(_COLOR[finding.state], f"{finding.state:<9}")
+        tell = output.failure_line if finding.state in DAMAGE else output.line
         tell(f"{state} {clean(finding.what)}  {clean(finding.why)}")
         for name in finding.needed_by:
             tell(f"          needed by {clean(name)}")
     bar.clear()
     damage = any(counts[state] for state in DAMAGE)
     told = ", ".join(f"{counts[state]:,} {_TOLD[state]}" for state in _COLOR if counts[state] or state not in _SELDOM)
-    screen.say(f"{counted(bar.objects, 'object')}, {human_size(bar.bytes)} checked: {told}")
+    output.line(f"{quantity(bar.objects, 'object')}, {human_size(bar.bytes)} checked: {told}")
     if counts["orphaned"] and not counts["index"]:
-        screen.say("What is orphaned does no harm: 'ctx gc' removes what is of a known kind, once it is old enough.")
-    screen.say(_verdict(counts, screen))
+        output.line("What is orphaned does no harm: 'ctx gc' removes what is of a known kind, once it is old enough.")
+    output.line(_verdict(counts, output))
     for line in sorted(ways_out):
-        screen.say(line)
-    screen.answer(
+        output.line(line)
+    output.answer(
         {
             "sound": not damage,
             "objects": bar.objects,
@@ -149,7 +151,7 @@ def _report(findings: Iterable["Finding"], bar: Bar, screen: Screen, done: "Repa
     return FAILED if damage else OK
 
 
-def _ways_out(finding: "Finding") -> set[str]:
+def _ways_out(finding: "FsckFinding") -> set[str]:
     """How damage is healed, in a line for each way."""
     if finding.state == "index":
         return {_REBUILD}
@@ -160,37 +162,37 @@ def _ways_out(finding: "Finding") -> set[str]:
     return set()
 
 
-def _verdict(counts: Counter[str], screen: Screen) -> str:
+def _verdict(counts: Counter[str], output: CommandOutput) -> str:
     if counts["missing"] or counts["corrupt"] or counts["index"]:
-        return screen.paint("red", "The store is damaged.")
+        return output.paint("red", "The store is damaged.")
     if counts["unreadable"]:
-        return screen.paint("red", "Not all of the store could be checked.")
-    return screen.paint("green", "The store is sound.")
+        return output.paint("red", "Not all of the store could be checked.")
+    return output.paint("green", "The store is sound.")
 
 
-def _tell_rebuild(done: "Repaired", screen: Screen) -> None:
+def _tell_rebuild(done: "RepairedStore", output: CommandOutput) -> None:
     loss = done.loss
     if loss is not None:
-        screen.failure(screen.paint("yellow", f"The catalog could not be used: {clean(loss.why)}"))
+        output.failure_line(output.paint("yellow", f"The catalog could not be used: {clean(loss.why)}"))
         if loss.moved_to:
-            screen.say(f"It was moved to {clean(loss.moved_to)}")
-        screen.say(
-            f"Saved from it: {counted(loss.saved_events, 'event')} of {counted(len(loss.saved_streams), 'stream')}"
+            output.line(f"It was moved to {clean(loss.moved_to)}")
+        output.line(
+            f"Saved from it: {quantity(loss.saved_events, 'event')} of {quantity(len(loss.saved_streams), 'stream')}"
         )
-        screen.failure("Every other event that it held is lost for ever. Events are in:")
+        output.failure_line("Every other event that it held is lost for ever. Events are in:")
         for line in loss.truth:
-            screen.failure(f"  {clean(line)}")
+            output.failure_line(f"  {clean(line)}")
     rebuilt = done.rebuilt
-    packs, objects = counted(rebuilt.packs, "execution pack"), counted(rebuilt.objects, "object")
-    handoffs = f"{counted(rebuilt.handoffs, 'handoff pack')}, " if rebuilt.handoffs else ""
-    screen.say(f"Index made anew: {packs}, {handoffs}{objects}")
+    packs, objects = quantity(rebuilt.packs, "execution pack"), quantity(rebuilt.objects, "object")
+    handoffs = f"{quantity(rebuilt.handoffs, 'handoff pack')}, " if rebuilt.handoffs else ""
+    output.line(f"Index made anew: {packs}, {handoffs}{objects}")
     if rebuilt.entries:
-        screen.say(f"Entries in packs/ that were no copies of their manifests, written anew: {rebuilt.entries:,}")
+        output.line(f"Entries in packs/ that were no copies of their manifests, written anew: {rebuilt.entries:,}")
     for revision in rebuilt.adopted:
-        screen.say(f"adopted   {revision}  its events are lost, and it was found among the objects")
+        output.line(f"adopted   {revision}  its events are lost, and it was found among the objects")
     for pack in rebuilt.unclear:
-        screen.failure(
+        output.failure_line(
             f"not adopted  {pack}  its events are lost, and several objects say to be the same revision of it"
         )
     if rebuilt.adopted:
-        screen.say("A handoff pack that had been deleted may be among them: nothing tells that any more.")
+        output.line("A handoff pack that had been deleted may be among them: nothing tells that any more.")

@@ -14,7 +14,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from datetime import timedelta
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, counted, human_size
+from contextplane.cli.output import CommandOutput, quantity, human_size
 
 __all__ = ["add_arguments", "duration", "run"]
 
@@ -44,14 +44,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.execution.record import recording_comparison
-    from contextplane.app.registry.fsck import registry_kept
+    from contextplane.app.registry.fsck import registry_retention
     from contextplane.app.settings import from_environment
-    from contextplane.cli.open import opening
+    from contextplane.cli.store import open_store
     from contextplane.store.gc import gc
 
-    with opening(screen) as platform:
+    with open_store(output) as platform:
         limit = platform.clock.now() - args.grace
         done = gc(
             platform.catalog,
@@ -60,31 +60,31 @@ def run(args: Namespace, screen: Screen) -> int:
             older_than=limit,
             dry_run=args.dry_run,
             handoff_grace_seconds=from_environment().handoff.grace_seconds,
-            others=[recording_comparison(platform), registry_kept(platform)],
+            others=[recording_comparison(platform), registry_retention(platform)],
         )
     verb = "would remove" if args.dry_run else "removed"
     for digest in done.objects:
-        screen.entry(str(digest), f"{verb}  {digest}")
+        output.entry(str(digest), f"{verb}  {digest}")
     for pack in done.handoffs:
-        revisions = counted(len(pack.revisions), "revision")
-        screen.entry(str(pack.id), f"{verb}  {pack.id}  a handoff pack with {revisions}, {pack.why}")
+        revisions = quantity(len(pack.revisions), "revision")
+        output.entry(str(pack.id), f"{verb}  {pack.id}  a handoff pack with {revisions}, {pack.why}")
     for name in done.leftovers:
-        screen.say(f"{verb}  objects/{name}  left behind by an interrupted write")
+        output.line(f"{verb}  objects/{name}  left behind by an interrupted write")
     for digest in done.young:
-        screen.say(f"kept  {digest}  put within the grace time")
+        output.line(f"kept  {digest}  put within the grace time")
     for name in done.unfinished:
-        screen.say(
+        output.line(
             f"kept  objects/{name}  a write that was interrupted less than a day before the grace time, or goes on"
         )
     for digest in done.damaged:
-        screen.failure(f"kept  {digest}  it is damaged or cannot be read, and may be all that is left of something")
-    handoffs = f" {counted(len(done.handoffs), 'handoff pack')}" if done.handoffs else ""
-    screen.say(
-        f"{verb} {counted(len(done.objects), 'object')}, {human_size(done.freed)},"
-        f"{handoffs} and {counted(len(done.leftovers), 'leftover')};"
+        output.failure_line(f"kept  {digest}  it is damaged or cannot be read, and may be all that is left of something")
+    handoffs = f" {quantity(len(done.handoffs), 'handoff pack')}" if done.handoffs else ""
+    output.line(
+        f"{verb} {quantity(len(done.objects), 'object')}, {human_size(done.freed)},"
+        f"{handoffs} and {quantity(len(done.leftovers), 'leftover')};"
         f" kept {len(done.young):,} young, {len(done.damaged):,} damaged"
     )
-    screen.answer(
+    output.answer(
         {
             "dry_run": args.dry_run,
             "removed": [str(digest) for digest in done.objects],

@@ -14,12 +14,12 @@ cases, and a rollback runs them again.
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.compile_args import add_asking, source_of
+from contextplane.cli.compile_args import add_pack_arguments, load_source
 from contextplane.cli.exit import DRIFT, OK
-from contextplane.cli.output import Screen, clean, counted, shortened
+from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 
 if TYPE_CHECKING:
-    from contextplane.evaluation.golden import Ran
+    from contextplane.evaluation.golden import CaseResult
 
 __all__ = ["add_arguments", "run"]
 
@@ -27,79 +27,79 @@ __all__ = ["add_arguments", "run"]
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=("record", "check"), help="what to do")
     parser.add_argument("folder", metavar="DIR", help="the folder of the cases")
-    add_asking(parser, default="the version that the requests name")
+    add_pack_arguments(parser, default="the version that the requests name")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.compile.golden import golden_files, record
-    from contextplane.evaluation.golden import asked_by_all, check, version_asked_for
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.compile.golden import golden_files, record_cases
+    from contextplane.evaluation.golden import combined_case, check_cases, requested_version
 
     files = golden_files(args.folder, anew=args.action == "record")
     if args.pack is None:
-        args.pack = version_asked_for(files)
-    source = source_of(args, screen, files[0].file, lambda ref: asked_by_all(files, str(ref)))
+        args.pack = requested_version(files)
+    source = load_source(args, output, files[0].file, lambda ref: combined_case(files, str(ref)))
     if args.action == "record":
-        ran = record(source, files)
-        _tell_recorded(ran, screen)
-        screen.answer({"cases": [_answer(result) for result in ran]})
+        ran = record_cases(source, files)
+        _tell_recorded(ran, output)
+        output.answer({"cases": [_answer(result) for result in ran]})
         return OK
-    ran = check(source, files)
-    _tell_checked(ran, screen)
-    screen.answer({"passed": all(result.passed for result in ran), "cases": [_answer(result) for result in ran]})
+    ran = check_cases(source, files)
+    _tell_checked(ran, output)
+    output.answer({"passed": all(result.passed for result in ran), "cases": [_answer(result) for result in ran]})
     return OK if all(result.passed for result in ran) else DRIFT
 
 
-def _tell_recorded(ran: tuple["Ran", ...], screen: Screen) -> None:
-    from contextplane.cli.render.compiled import say_moved
+def _tell_recorded(ran: tuple["CaseResult", ...], output: CommandOutput) -> None:
+    from contextplane.cli.render.compiled_context import print_item_changes
 
     for result in ran:
         refused = f"; it is refused with {result.refused}" if result.refused else ""
         if result.passed:
-            screen.say(f"{clean(result.name)}: as it was recorded{refused}")
+            output.line(f"{clean(result.name)}: as it was recorded{refused}")
         elif not result.recorded:
-            screen.say(f"{clean(result.name)}: recorded{refused}")
+            output.line(f"{clean(result.name)}: recorded{refused}")
         else:
-            screen.say(
+            output.line(
                 f"{clean(result.name)}: recorded anew, otherwise from {result.stage} on{_noted(result)}{refused}"
             )
-            say_moved(result.moved, "    ", screen)
+            print_item_changes(result.changes, "    ", output)
 
 
-def _tell_checked(ran: tuple["Ran", ...], screen: Screen) -> None:
+def _tell_checked(ran: tuple["CaseResult", ...], output: CommandOutput) -> None:
     """Those that hold in a line each, of those that do not also what moved; silence hides only the first."""
-    from contextplane.cli.render.compiled import say_moved
+    from contextplane.cli.render.compiled_context import print_item_changes
 
     for result in ran:
         name = clean(result.name)
         if result.passed:
-            note = ", in another version of the pack" if result.elsewhere else ""
-            screen.say(f"{screen.paint('green', 'as recorded')}  {name}{note}")
+            note = ", in another version of the pack" if result.other_version else ""
+            output.line(f"{output.paint('green', 'as recorded')}  {name}{note}")
         elif not result.recorded:
-            screen.entry(name, f"{screen.paint('red', 'not recorded')} {name}: 'ctx golden record' writes it")
+            output.entry(name, f"{output.paint('red', 'not recorded')} {name}: 'ctx golden record' writes it")
         else:
-            screen.entry(name, f"{screen.paint('red', 'drifted')}      {name}  at {result.stage}{_noted(result)}")
-            say_moved(result.moved, "    ", screen)
-    screen.say(f"{counted(len(ran), 'case')}, {_count(ran)}")
+            output.entry(name, f"{output.paint('red', 'drifted')}      {name}  at {result.stage}{_noted(result)}")
+            print_item_changes(result.changes, "    ", output)
+    output.line(f"{quantity(len(ran), 'case')}, {_count(ran)}")
 
 
-def _count(ran: tuple["Ran", ...]) -> str:
+def _count(ran: tuple["CaseResult", ...]) -> str:
     missing = sum(not result.recorded for result in ran)
     drifted = sum(not result.passed for result in ran) - missing
     return f"{drifted} drifted" + (f", {missing} not recorded" if missing else "")
 
 
-def _noted(result: "Ran") -> str:
+def _noted(result: "CaseResult") -> str:
     """What is wrong beside what moved."""
-    return f": {shortened(clean('; '.join(result.notes)))}" if result.notes else ""
+    return f": {shorten(clean('; '.join(result.notes)))}" if result.notes else ""
 
 
-def _answer(result: "Ran") -> dict[str, object]:
+def _answer(result: "CaseResult") -> dict[str, object]:
     return {
         "name": result.name,
         "passed": result.passed,
         "stage": result.stage or None,
         "words": result.words,
-        "moved": result.moved,
+        "moved": result.changes,
         "refused": result.refused or None,
-        "other_version": result.elsewhere,
+        "other_version": result.other_version,
     }

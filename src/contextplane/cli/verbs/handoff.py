@@ -13,7 +13,7 @@ new revisions, and it stays what its digest says. Nobody can sign one, so far.
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from contextplane.cli.options import LIMIT, limit_of
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 
 __all__ = ["add_arguments", "run"]
 
@@ -48,27 +48,27 @@ def add_arguments(parser: ArgumentParser) -> None:
     writing.add_argument("-o", "--output", metavar="FILE", help="where to write, - for standard output")
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     _check(args)
     if args.what == "list":
-        from contextplane.cli.handoff.read import run_list as list_packs
+        from contextplane.cli.handoff.read import list_packs as list_packs
 
-        return list_packs(args, screen)
+        return list_packs(args, output)
     if args.what == "read":
-        from contextplane.cli.handoff.read import run_read as read
+        from contextplane.cli.handoff.read import read_pack as read
 
-        return read(args, screen)
+        return read(args, output)
     if args.what == "show":
         from contextplane.cli.handoff.show import show
 
-        return show(args.ref, screen)
+        return show(args.ref, output)
     if args.what == "log":
         from contextplane.cli.handoff.show import log
 
-        return log(args.ref, screen)
+        return log(args.ref, output)
     from contextplane.cli.verbs.export import export
 
-    return export([], screen, handoffs=[args.ref], output=args.output)
+    return export([], output, handoffs=[args.ref], path=args.output)
 
 
 def _check(args: Namespace) -> None:

@@ -12,10 +12,10 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, counted, human_size
+from contextplane.cli.output import CommandOutput, quantity, human_size
 
 if TYPE_CHECKING:
-    from contextplane.app.execution.archive import Imported
+    from contextplane.app.execution.archive import ArchiveImportResult
     from contextplane.model.reference import HandoffRef
 
 __all__ = ["add_arguments", "run"]
@@ -25,35 +25,35 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to take, - for standard input")
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.execution.archive import import_archive
-    from contextplane.cli.open import opening, watching
-    from contextplane.cli.render.execution import listed, summed_up
+    from contextplane.cli.store import open_store, progress_bar
+    from contextplane.cli.render.execution import repair_json, repair_summary
 
-    with watching(screen) as bar:
-        done = import_archive(args.file, lambda header: opening(screen, handoffs=bool(header.handoffs)), bar)
+    with progress_bar(output) as bar:
+        done = import_archive(args.file, lambda header: open_store(output, handoffs=bool(header.handoffs)), bar)
     for pack in done.header.packs:
-        if screen.quiet or pack in done.new_packs:
-            screen.entry(f"ctx://{pack.hex}", f"new  ctx://{pack.hex}")
+        if output.quiet or pack in done.new_packs:
+            output.entry(f"ctx://{pack.hex}", f"new  ctx://{pack.hex}")
     for parent in done.absent:
-        screen.say(f"parents not included  ctx://{parent.hex}  not in this store either")
-    for ref in _here(done) if screen.quiet else done.new_handoffs:
-        screen.entry(str(ref), f"new  {ref}")
+        output.line(f"parents not included  ctx://{parent.hex}  not in this store either")
+    for ref in _here(done) if output.quiet else done.new_handoffs:
+        output.entry(str(ref), f"new  {ref}")
     for ref in done.older_handoffs:
-        screen.failure(f"not taken  {ref}  what is here of this pack begins later")
+        output.failure_line(f"not taken  {ref}  what is here of this pack begins later")
     packs = len(done.header.packs) + len(done.header.handoffs)
-    whole = f"{counted(packs, 'pack')}, {counted(done.objects, 'object')}, {human_size(done.size)}"
+    whole = f"{quantity(packs, 'pack')}, {quantity(done.objects, 'object')}, {human_size(done.size)}"
     if done.new_packs or done.new_objects or done.new_handoffs:
-        came = [counted(len(done.new_packs), "pack")] if done.new_packs or not done.new_handoffs else []
-        came += [counted(len(done.new_handoffs), "revision")] if done.new_handoffs else []
-        new = f"{', '.join(came)} and {counted(done.new_objects, 'object')}"
-        healed = f"; {summed_up(done.put_back)}" if done.put_back else ""
-        screen.say(f"verified {whole}; new here: {new}{healed}")
+        came = [quantity(len(done.new_packs), "pack")] if done.new_packs or not done.new_handoffs else []
+        came += [quantity(len(done.new_handoffs), "revision")] if done.new_handoffs else []
+        new = f"{', '.join(came)} and {quantity(done.new_objects, 'object')}"
+        healed = f"; {repair_summary(done.put_back)}" if done.put_back else ""
+        output.line(f"verified {whole}; new here: {new}{healed}")
     elif done.put_back:
-        screen.say(f"verified {whole}; nothing new; {summed_up(done.put_back)}")
+        output.line(f"verified {whole}; nothing new; {repair_summary(done.put_back)}")
     else:
-        screen.say(f"verified {whole}; nothing new: all of it is here")
-    screen.answer(
+        output.line(f"verified {whole}; nothing new: all of it is here")
+    output.answer(
         {
             "roots": [f"ctx://{pack.hex}" for pack in done.header.roots],
             "parents": [f"ctx://{pack.hex}" for pack in done.header.parents],
@@ -63,7 +63,7 @@ def run(args: Namespace, screen: Screen) -> int:
             "handoffs_not_taken": [str(ref) for ref in done.older_handoffs],
             "new_packs": [f"ctx://{pack.hex}" for pack in done.new_packs],
             "new_objects": done.new_objects,
-            "put_back": listed(done.put_back),
+            "put_back": repair_json(done.put_back),
             "objects": done.objects,
             "size": done.size,
         }
@@ -71,7 +71,7 @@ def run(args: Namespace, screen: Screen) -> int:
     return OK
 
 
-def _here(done: "Imported") -> "list[HandoffRef]":
+def _here(done: "ArchiveImportResult") -> "list[HandoffRef]":
     """Every revision of a handoff pack that came and is here now."""
     from contextplane.model.reference import HandoffRef
 

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
 from contextplane.cli.options import complete_folders
-from contextplane.cli.output import Screen, clean
+from contextplane.cli.output import CommandOutput, clean
 
 __all__ = ["add_arguments", "run"]
 
@@ -27,11 +27,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     complete_folders(folder)
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.init import init
     from contextplane.app.settings import from_environment
 
     done = init(from_environment(), args.folder)
-    screen.say(_TOLD[done.what].format(path=clean(done.path)))
-    screen.answer(done)
+    output.line(_TOLD[done.what].format(path=clean(done.path)))
+    output.answer(done)
     return OK

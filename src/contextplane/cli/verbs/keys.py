@@ -20,7 +20,7 @@ private key is.
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 
 __all__ = ["add_arguments", "run"]
 
@@ -59,19 +59,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     signing.add_argument("--passphrase-fd", metavar="N", type=_number_to(9999), help="read its passphrase from there")
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     _check(args)
     from contextplane.cli.keys.change import change_keys, make_key
-    from contextplane.cli.keys.session import desk_of, tell_clock
+    from contextplane.cli.keys.session import key_store_for, note_clock_behind
     from contextplane.cli.keys.show import list_keys
-    from contextplane.cli.open import opening
+    from contextplane.cli.store import open_store
 
-    with opening(screen, following=False) as platform:
-        desk = desk_of(platform, args)
+    with open_store(output, following=False) as platform:
+        key_store = key_store_for(platform, args)
         if args.what == "list":
-            return list_keys(desk, screen)
-        status = make_key(desk, args, screen) if args.what == "new" else change_keys(desk, args, screen)
-        tell_clock(desk, screen)
+            return list_keys(key_store, output)
+        status = make_key(key_store, args, output) if args.what == "new" else change_keys(key_store, args, output)
+        note_clock_behind(key_store, output)
         return status
 
 

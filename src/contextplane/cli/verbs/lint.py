@@ -21,12 +21,12 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK, REFUSED
-from contextplane.cli.output import Screen, clean, counted, shortened
+from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 from contextplane.cli.registry.act import add_signing
-from contextplane.cli.render.findings import SEVERITY_COLOR, tell_finding
+from contextplane.cli.render.findings import SEVERITY_COLOR, print_finding
 
 if TYPE_CHECKING:
-    from contextplane.app.packs.lint import Linted, PlacedFinding
+    from contextplane.app.packs.lint import LintResult, PlacedFinding
     from contextplane.authoring.version_class import Comparison
 
 __all__ = ["add_arguments", "run"]
@@ -44,66 +44,66 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     if args.explain is not None:
-        from contextplane.cli.render.packs import explain
+        from contextplane.cli.render.packs import print_explanation
 
-        return explain(args.explain, screen)
+        return print_explanation(args.explain, output)
     if args.pack is None:
         from contextplane.cli.parser import Usage
 
         raise Usage("no PACK was named", hint="ctx lint PACK, or ctx lint --explain NAME")
     if args.record:
-        from contextplane.cli.registry.record import record
+        from contextplane.cli.registry.record import record_file
 
-        return record(args, screen)
-    from contextplane.app.packs.lint import lint
-    from contextplane.cli.pack_args import catalogs_of, older
+        return record_file(args, output)
+    from contextplane.app.packs.lint import lint_file
+    from contextplane.cli.pack_args import read_catalogs, read_older
 
-    before, catalogs = older(args, screen), catalogs_of(args, screen)
-    result = lint(
+    before, catalogs = read_older(args, output), read_catalogs(args, output)
+    result = lint_file(
         args.pack, overlays=tuple(args.overlay), environment=args.environment, against=before, catalogs=catalogs
     )
     if args.sarif:
-        _sarif(result, screen)
+        _sarif(result, output)
     else:
-        _tell(result, screen)
-        screen.answer(_answer(result))
+        _tell(result, output)
+        output.answer(_answer(result))
     # Only now: a number that is too small is no reason to keep the findings back.
     _refuse_number(result)
     return OK if result.report.passed else REFUSED
 
 
-def _refuse_number(found: "Linted") -> None:
+def _refuse_number(result: "LintResult") -> None:
     """A number that will not do is an error of its own, unless the findings refuse the pack anyway."""
     if (
-        found.comparison is not None
-        and found.comparison.refusal
-        and (found.report.passed or not found.comparison.unsafe)
+        result.comparison is not None
+        and result.comparison.refusal
+        and (result.report.passed or not result.comparison.unsafe)
     ):
         from contextplane.authoring.version_class import BumpTooSmall
 
-        raise BumpTooSmall(found.comparison.refusal, at=found.pack.where("/pack_meta/pack_version"))
+        raise BumpTooSmall(result.comparison.refusal, at=result.pack.where("/pack_meta/pack_version"))
 
 
-def _tell(found: "Linted", screen: Screen) -> None:
-    for applied in found.applied:
+def _tell(result: "LintResult", output: CommandOutput) -> None:
+    for applied in result.applied:
         change = applied.change
-        screen.say(
-            f"overlay {clean(applied.where)}  {applied.overlay}: {shortened(clean(change.words))} ({change.effect})"
+        output.line(
+            f"overlay {clean(applied.where)}  {applied.overlay}: {shorten(clean(change.words))} ({change.effect})"
         )
-    whole = [one for one in found.placed if _is_of_the_whole(one)]
-    for finding in found.placed:
+    whole = [one for one in result.placed if _is_of_the_whole(one)]
+    for finding in result.placed:
         if finding not in whole:
-            tell_finding(finding.finding, finding.where, screen)
-    if found.comparison is not None:
-        _tell_comparison(found.comparison, screen)
-    for line in _verdict(found, screen):
-        screen.say(line)
+            print_finding(finding.finding, finding.where, output)
+    if result.comparison is not None:
+        _tell_comparison(result.comparison, output)
+    for line in _verdict(result, output):
+        output.line(line)
     for finding in whole:
         law = f"{finding.finding.gate}/{finding.finding.code}"
-        screen.say(
-            screen.paint("dim", f"not told ({law}): {clean(finding.finding.cause)} -> {clean(finding.finding.cure)}")
+        output.line(
+            output.paint("dim", f"not told ({law}): {clean(finding.finding.cause)} -> {clean(finding.finding.cure)}")
         )
 
 
@@ -112,53 +112,55 @@ def _is_of_the_whole(finding: "PlacedFinding") -> bool:
     return finding.finding.severity == "unknown" and not finding.finding.at
 
 
-def _tell_comparison(comparison: "Comparison", screen: Screen) -> None:
-    from contextplane.cli.render.packs import tell
+def _tell_comparison(comparison: "Comparison", output: CommandOutput) -> None:
+    from contextplane.cli.render.packs import print_comparison
 
     if comparison.same:
-        screen.say(f"nothing changed since {comparison.old}")
+        output.line(f"nothing changed since {comparison.old}")
         return
-    screen.say(f"changes since {comparison.old}; least version class: {comparison.bump.least}")
-    tell(comparison, screen, indent="  ")
+    output.line(f"changes since {comparison.old}; least version class: {comparison.bump.least}")
+    print_comparison(comparison, output, indent="  ")
 
 
-def _verdict(found: "Linted", screen: Screen) -> list[str]:
+def _verdict(result: "LintResult", output: CommandOutput) -> list[str]:
     """What it comes to. A verdict is about what was judged; what was not stands on lines of its own."""
-    counts = {kind: sum(finding.finding.severity == kind for finding in found.placed) for kind in SEVERITY_COLOR}
-    passed = found.report.passed and not (found.comparison is not None and found.comparison.refusal)
-    verdict = screen.paint("green", "passed") if passed else screen.paint("red", "refused")
-    lines = [f"{verdict}: {counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}"]
-    if found.report.not_run:
-        lines.append(f"not run, because the form is wrong: {', '.join(found.report.not_run)}")
-    if found.left_out:
+    counts = {kind: sum(finding.finding.severity == kind for finding in result.placed) for kind in SEVERITY_COLOR}
+    passed = result.report.passed and not (result.comparison is not None and result.comparison.refusal)
+    verdict = output.paint("green", "passed") if passed else output.paint("red", "refused")
+    lines = [f"{verdict}: {quantity(counts['error'], 'error')}, {quantity(counts['warning'], 'warning')}"]
+    if result.report.not_run:
+        lines.append(f"not run, because the form is wrong: {', '.join(result.report.not_run)}")
+    if result.left_out:
         lines.append("not applied, because the form is wrong: the overlays")
-    placed = sum(finding.finding.severity == "unknown" and not _is_of_the_whole(finding) for finding in found.placed)
+    placed = sum(finding.finding.severity == "unknown" and not _is_of_the_whole(finding) for finding in result.placed)
     if placed:
-        lines.append(f"not told: {counted(placed, 'question')} above that nobody could answer here")
+        lines.append(f"not told: {quantity(placed, 'question')} above that nobody could answer here")
     return lines
 
 
-def _sarif(found: "Linted", screen: Screen) -> None:
+def _sarif(result: "LintResult", output: CommandOutput) -> None:
     import msgspec
 
     from contextplane import __version__
     from contextplane.authoring.artifacts import LAWS_OF
-    from contextplane.authoring.sarif import Located, sarif
-    from contextplane.cli.render.packs import uri
+    from contextplane.authoring.sarif import LocatedFinding, sarif
+    from contextplane.cli.render.packs import file_uri
 
-    located = [Located(finding=finding.finding, uri=uri(finding.path), place=finding.place) for finding in found.placed]
-    laws = LAWS_OF[found.kind]
-    document = sarif(located, found.value, __version__, laws=laws, not_run=found.report.not_run)
-    screen.json_text(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    located = [
+        LocatedFinding(finding=finding.finding, uri=file_uri(finding.path), place=finding.place) for finding in result.placed
+    ]
+    laws = LAWS_OF[result.kind]
+    document = sarif(located, result.value, __version__, laws=laws, not_run=result.report.not_run)
+    output.json_text(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
 
-def _answer(found: "Linted") -> dict[str, object]:
-    compared = found.comparison
+def _answer(result: "LintResult") -> dict[str, object]:
+    compared = result.comparison
     refused = compared is not None and bool(compared.refusal)
     return {
-        "passed": found.report.passed and not refused,
-        "findings": [_finding(finding) for finding in found.placed],
-        "not_run": found.report.not_run,
+        "passed": result.report.passed and not refused,
+        "findings": [_finding(finding) for finding in result.placed],
+        "not_run": result.report.not_run,
         "overlays": [
             {
                 "overlay": placed_change.overlay,
@@ -167,10 +169,10 @@ def _answer(found: "Linted") -> dict[str, object]:
                 "effect": placed_change.change.effect,
                 "words": placed_change.change.words,
             }
-            for placed_change in found.applied
+            for placed_change in result.applied
         ],
-        "overlays_left_out": found.left_out,
-        "catalogs": found.catalogs,
+        "overlays_left_out": result.left_out,
+        "catalogs": result.catalogs,
         "version_class": None if compared is None or compared.same else compared.bump.least,
         "version_refused": (compared.refusal or None) if compared is not None else None,
         "difference": _difference(compared) if compared is not None else None,
@@ -179,22 +181,22 @@ def _answer(found: "Linted") -> dict[str, object]:
 
 def _difference(compared: "Comparison") -> dict[str, object]:
     # Here, where there is one: a pack that is only judged does not load what compares.
-    from contextplane.cli.render.packs import answer
+    from contextplane.cli.render.packs import comparison_json
 
-    return answer(compared)
+    return comparison_json(compared)
 
 
 def _finding(finding: "PlacedFinding") -> dict[str, object]:
-    found = finding.finding
+    result = finding.finding
     return {
         "place": finding.where,
         "file": finding.path,
         "line": finding.place.line,
         "column": finding.place.column,
-        "gate": found.gate,
-        "code": found.code,
-        "severity": found.severity,
-        "at": found.at,
-        "cause": found.cause,
-        "cure": found.cure,
+        "gate": result.gate,
+        "code": result.code,
+        "severity": result.severity,
+        "at": result.at,
+        "cause": result.cause,
+        "cure": result.cure,
     }

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
 from contextplane.cli.options import LIMIT, NO_LIMIT, limit_of
-from contextplane.cli.output import Screen, clean, counted
+from contextplane.cli.output import CommandOutput, clean, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contextplane.app.platform import Platform
-    from contextplane.model.catalog import Condition, PackFilter, PackRow
+    from contextplane.model.catalog import ObjectCondition, PackFilter, PackRow
     from contextplane.model.ids import Digest
     from contextplane.model.timestamp import Timestamp
 
@@ -44,103 +44,102 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--parent", metavar="REF", help="forked from this pack")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.open import opening
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.cli.store import open_store
 
     if args.ref is not None:
-        return _history(args, screen)
+        return _history(args, output)
     if args.unfinished:
-        return _unfinished(args, screen)
-    with opening(screen) as platform:
+        return _unfinished(args, output)
+    with open_store(output) as platform:
         limit = NO_LIMIT if args.all else args.limit or LIMIT
         pack_filter = _filter(args, platform)
         with platform.catalog.read() as view:
             rows = view.packs.page(pack_filter, limit + 1)
             known = len(rows) or sum(1 for _ in view.packs.digests())
-        answer = _list(rows, limit, platform, screen)
+        answer = _list(rows, limit, platform, output)
     if not rows:
-        screen.say(f"None of {counted(known, 'execution pack')} fits." if known else "No execution packs.")
-    screen.answer(answer)
+        output.line(f"None of {quantity(known, 'execution pack')} fits." if known else "No execution packs.")
+    output.answer(answer)
     return OK
 
 
-def _list(rows: "Sequence[PackRow]", limit: int, platform: "Platform", screen: Screen) -> dict[str, object]:
+def _list(rows: "Sequence[PackRow]", limit: int, platform: "Platform", output: CommandOutput) -> dict[str, object]:
     """Tell the first packs, and whether there are more; return the answer for machines."""
     cut, rows = len(rows) > limit, rows[:limit]
     listed = [(row, platform.objects.check(row.digest)) for row in rows]
     widest = min(max((len(clean(row.model)) for row in rows), default=0), _WIDEST)
     for row, condition in listed:
         problem = clean(_mark(row, condition))
-        screen.entry(f"ctx://{row.digest.hex}", _line(row, problem, screen, widest), problem)
+        output.entry(f"ctx://{row.digest.hex}", _line(row, problem, output, widest), problem)
     if cut:
-        screen.warn(f"{counted(limit, 'pack')} listed, and there are more: --limit N or --all lists them")
+        output.warn(f"{quantity(limit, 'pack')} listed, and there are more: --limit N or --all lists them")
     return {"packs": [_told(row, found) for row, found in listed], "more": cut}
 
 
-def _line_of_parents(args: Namespace, screen: Screen) -> int:
+def _line_of_parents(args: Namespace, output: CommandOutput) -> int:
     """A pack, and what it was forked from, and so on, as far as it is known here."""
-    from contextplane.cli.open import opening
-    from contextplane.cli.references import named_pack
-    from contextplane.store.damage import short
+    from contextplane.app.references import find_run
+    from contextplane.cli.store import open_store
+    from contextplane.store.damage import short_ref
 
-    with opening(screen) as platform:
+    with open_store(output) as platform:
         limit = NO_LIMIT if args.all else args.limit or LIMIT
         rows: list[PackRow] = []
-        following: Digest | None = named_pack(args.ref, platform)
+        following: Digest | None = find_run(args.ref, platform)
         with platform.catalog.read() as view:
             while following is not None and len(rows) <= limit and (row := view.packs.row(following)) is not None:
                 rows.append(row)
                 following = row.parent
-        answer = _list(rows, limit, platform, screen)
+        answer = _list(rows, limit, platform, output)
     absent = following if len(rows) <= limit else None
     if absent is not None:
-        screen.note(f"the line goes on with {short(absent)}, which is not in this store")
-    screen.answer({**answer, "absent_parent": f"ctx://{absent.hex}" if absent is not None else None})
+        output.note(f"the line goes on with {short_ref(absent)}, which is not in this store")
+    output.answer({**answer, "absent_parent": f"ctx://{absent.hex}" if absent is not None else None})
     return OK
 
 
-def _history(args: Namespace, screen: Screen) -> int:
+def _history(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.references import HandoffTarget, VersionTarget, resolve
     from contextplane.cli.parser import Usage
-    from contextplane.cli.references import named_handoff
-    from contextplane.cli.registry.act import names_version
 
-    version, handoff = names_version(args.ref), named_handoff(args.ref)
-    limits = ("limit", "all") if version or handoff is not None else ()
+    target = resolve(args.ref)
+    limits = ("limit", "all") if isinstance(target, VersionTarget | HandoffTarget) else ()
     for option in (*limits, "unfinished", "since", "model", "tool", "parent"):
         if getattr(args, option):
             raise Usage(f"argument --{option}: not allowed with argument REF", hint="see 'ctx log --help'")
-    if version:
-        from contextplane.cli.registry.render import log
+    if isinstance(target, VersionTarget):
+        from contextplane.cli.registry.render import log_version
 
-        return log(args, screen)
-    if handoff is None:
-        return _line_of_parents(args, screen)
+        return log_version(args, output)
+    if not isinstance(target, HandoffTarget):
+        return _line_of_parents(args, output)
     from contextplane.cli.handoff.show import log as handoff_log
 
-    return handoff_log(str(handoff), screen)
+    return handoff_log(str(target.ref), output)
 
 
-def _unfinished(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.execution.record import desk_of
-    from contextplane.cli.open import opening
-    from contextplane.cli.output import second
+def _unfinished(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.execution.record import recording_context
+    from contextplane.cli.store import open_store
+    from contextplane.cli.output import format_second
     from contextplane.cli.parser import Usage
-    from contextplane.record.recorder import unfinished
+    from contextplane.record.recorder import list_unfinished
 
     for option in ("since", "model", "tool", "parent"):
         if getattr(args, option) is not None:
             raise Usage(f"argument --unfinished: not allowed with argument --{option}", hint="see 'ctx log --help'")
-    with opening(screen, following=False) as platform:
-        recordings = unfinished(desk_of(platform))
+    with open_store(output, following=False) as platform:
+        recordings = list_unfinished(recording_context(platform))
     for recording in recordings:
         told = (
-            f"{recording.id}  {second(recording.begun)}  {clean(recording.model)}  {counted(recording.steps, 'step')}"
+            f"{recording.id}  {format_second(recording.begun)}  {clean(recording.model)}  {quantity(recording.steps, 'step')}"
         )
-        problem = screen.paint("red", f"  [{clean(recording.problem)}]") if recording.problem else ""
-        screen.entry(str(recording.id), told + problem, clean(recording.problem))
+        problem = output.paint("red", f"  [{clean(recording.problem)}]") if recording.problem else ""
+        output.entry(str(recording.id), told + problem, clean(recording.problem))
     if not recordings:
-        screen.say("No unfinished recordings.")
-    screen.answer(
+        output.line("No unfinished recordings.")
+    output.answer(
         {
             "recordings": [
                 {
@@ -158,14 +157,14 @@ def _unfinished(args: Namespace, screen: Screen) -> int:
 
 
 def _filter(args: Namespace, platform: "Platform") -> "PackFilter":
-    from contextplane.cli.references import named_pack
+    from contextplane.app.references import find_run
     from contextplane.model.catalog import PackFilter
 
     return PackFilter(
         since=_since(args.since, platform) if args.since else None,
         model=args.model,
         tool=args.tool,
-        parent=named_pack(args.parent, platform) if args.parent else None,
+        parent=find_run(args.parent, platform) if args.parent else None,
     )
 
 
@@ -187,23 +186,23 @@ def _since(text: str, platform: "Platform") -> "Timestamp":
         ) from None
 
 
-def _mark(row: "PackRow", found: "Condition") -> str:
+def _mark(row: "PackRow", found: "ObjectCondition") -> str:
     """What is wrong with a pack's manifest now: it may have been tampered with since it was indexed."""
-    from contextplane.store.damage import MARK, damage_in
+    from contextplane.store.damage import DAMAGE_LABEL, damage_in
 
     damage = damage_in(found)
-    return row.problem if damage is None else MARK[damage]
+    return row.problem if damage is None else DAMAGE_LABEL[damage]
 
 
-def _line(row: "PackRow", problem: str, screen: Screen, widest: int) -> str:
-    from contextplane.cli.output import second
+def _line(row: "PackRow", problem: str, output: CommandOutput, widest: int) -> str:
+    from contextplane.cli.output import format_second
 
     parent = f" (forked from {row.parent.hex[:12]})" if row.parent else ""
-    told = f"{row.digest.hex[:12]}  {second(row.created)}  {clean(row.model):<{widest}}  {counted(row.steps, 'step')}"
-    return f"{told}{parent}" + (screen.paint("red", f"  [{problem}]") if problem else "")
+    told = f"{row.digest.hex[:12]}  {format_second(row.created)}  {clean(row.model):<{widest}}  {quantity(row.steps, 'step')}"
+    return f"{told}{parent}" + (output.paint("red", f"  [{problem}]") if problem else "")
 
 
-def _told(row: "PackRow", found: "Condition") -> dict[str, object]:
+def _told(row: "PackRow", found: "ObjectCondition") -> dict[str, object]:
     from contextplane.store.damage import damage_in
 
     why = f": {found.why}" if found.why else ""

@@ -10,7 +10,7 @@ this folder alone. Run 'ctx init' in a project first, and all servers below it s
 
 from argparse import ArgumentParser, Namespace
 
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 
 __all__ = ["add_arguments", "run"]
 
@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """It takes none: the client speaks to it."""
 
 
-def run(_args: Namespace, _screen: Screen) -> int:
+def run(_args: Namespace, _output: CommandOutput) -> int:
     from contextplane.mcp.main import run as serve
 
     return serve()

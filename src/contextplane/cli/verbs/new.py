@@ -9,7 +9,7 @@ pack instead, with all that is compiled with it: 'ctx compile PACK --request FIL
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean
+from contextplane.cli.output import CommandOutput, clean
 
 __all__ = ["add_arguments", "run"]
 
@@ -19,16 +19,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--request", action="store_true", help="begin a request to compile the pack with")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.packs.template import begin_pack, begin_request
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.packs.template import write_request_template, write_template
 
     if args.file == "-":
         # To every other verb it is standard input: a file of that name could never be read again.
         from contextplane.cli.parser import Usage
 
         raise Usage("- names no file", hint="ctx new refunds.yaml")
-    new = begin_request(args.file) if args.request else begin_pack(args.file)
+    new = write_request_template(args.file) if args.request else write_template(args.file)
     then = "ctx compile PACK --request" if args.request else "ctx lint"
-    screen.say(f"{'Wrote' if new else 'It is there:'} {clean(args.file)}. Edit it, then: {then} {clean(args.file)}")
-    screen.answer({"file": args.file, "new": new})
+    output.line(f"{'Wrote' if new else 'It is there:'} {clean(args.file)}. Edit it, then: {then} {clean(args.file)}")
+    output.answer({"file": args.file, "new": new})
     return OK

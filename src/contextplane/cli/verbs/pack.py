@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import FAILED, OK
 from contextplane.cli.options import complete_folders, folder
-from contextplane.cli.output import Screen, clean, counted
-from contextplane.cli.render.execution import tell_suspicions
+from contextplane.cli.output import CommandOutput, clean, quantity
+from contextplane.cli.render.execution import print_suspicions
 
 if TYPE_CHECKING:
-    from contextplane.app.execution.pack import Packed
+    from contextplane.app.execution.pack import PackResult
     from contextplane.app.execution.sidecars import WrittenSidecars
     from contextplane.app.platform import Platform
     from contextplane.model.ids import Digest
@@ -54,35 +54,35 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.documents import document
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.documents import open_document
     from contextplane.app.execution.pack import pack_log
-    from contextplane.cli.open import opening, watching
-    from contextplane.cli.output import tells_time
-    from contextplane.cli.render.execution import placed
+    from contextplane.cli.store import open_store, progress_bar
+    from contextplane.cli.output import has_time
+    from contextplane.cli.render.execution import locate_log_errors
 
     root = args.root or ("." if args.log == "-" else os.path.dirname(args.log) or ".")
-    with opening(screen) as platform, document(args.log) as log:
+    with open_store(output) as platform, open_document(args.log) as log:
         parent = _parent(args.parent, platform) if args.parent else None
-        with placed(args.log, root), watching(screen) as bar:
+        with locate_log_errors(args.log, root), progress_bar(output) as bar:
             packed = pack_log(platform, log, root=root, parent=parent, progress=bar)
         beside = _beside(platform, packed, root) if args.sidecars else None
-    tell_suspicions(screen, packed.suspects, packed.unsearched)
-    if packed.new and not tells_time(packed.manifest.created):
-        screen.note("the log tells no time (give created, or a timestamp of a step)")
+    print_suspicions(output, packed.suspects, packed.unsearched)
+    if packed.new and not has_time(packed.manifest.created):
+        output.note("the log tells no time (give created, or a timestamp of a step)")
     if not packed.new or packed.put_back:
-        screen.note(f"this very run was packed before; {_healed(packed)}")
+        output.note(f"this very run was packed before; {_healed(packed)}")
     if beside:
-        _tell_sidecars(beside, root, screen)
-    if not screen.json:
-        screen.out.write(f"ctx://{packed.digest.hex}\n")
-    screen.answer(
+        _tell_sidecars(beside, root, output)
+    if not output.json:
+        output.out.write(f"ctx://{packed.digest.hex}\n")
+    output.answer(
         {
             "ref": f"ctx://{packed.digest.hex}",
             "new": packed.new,
-            "put_back": _put_back(packed) if screen.json else (),
+            "put_back": _put_back(packed) if output.json else (),
             "created": packed.manifest.created,
-            "tells_time": tells_time(packed.manifest.created),
+            "tells_time": has_time(packed.manifest.created),
             "sidecars": beside.written if beside else (),
             "sidecars_replaced": beside.replaced if beside else (),
             "sidecars_kept": beside.kept if beside else (),
@@ -93,46 +93,46 @@ def run(args: Namespace, screen: Screen) -> int:
         }
     )
     for error in beside.failed if beside else ():
-        screen.error(error)
+        output.error(error)
     return FAILED if beside and beside.failed else OK
 
 
-def _healed(packed: "Packed") -> str:
-    from contextplane.cli.render.execution import summed_up
+def _healed(packed: "PackResult") -> str:
+    from contextplane.cli.render.execution import repair_summary
 
-    return summed_up(packed.put_back) if packed.put_back else "all of it is here"
-
-
-def _put_back(packed: "Packed") -> list[dict[str, str]]:
-    from contextplane.cli.render.execution import listed
-
-    return listed(packed.put_back)
+    return repair_summary(packed.put_back) if packed.put_back else "all of it is here"
 
 
-def _beside(platform: "Platform", packed: "Packed", root: str) -> "WrittenSidecars":
+def _put_back(packed: "PackResult") -> list[dict[str, str]]:
+    from contextplane.cli.render.execution import repair_json
+
+    return repair_json(packed.put_back)
+
+
+def _beside(platform: "Platform", packed: "PackResult", root: str) -> "WrittenSidecars":
     from contextplane.app.execution.sidecars import write_sidecars
 
     return write_sidecars(platform, packed, root)
 
 
-def _tell_sidecars(beside: "WrittenSidecars", root: str, screen: Screen) -> None:
+def _tell_sidecars(beside: "WrittenSidecars", root: str, output: CommandOutput) -> None:
     """What was written, and what has no file: in few lines, because the JSON lists all."""
     for path in beside.written[:_TOLD]:
         replaced = ", where one of another run was" if path in beside.replaced else ""
-        screen.note(f"wrote {clean(path)}{replaced}")
+        output.note(f"wrote {clean(path)}{replaced}")
     if len(beside.written) > _TOLD:
-        screen.note(f"wrote {counted(len(beside.written) - _TOLD, 'more sidecar')}")
+        output.note(f"wrote {quantity(len(beside.written) - _TOLD, 'more sidecar')}")
     absent = ", ".join(map(clean, beside.absent[:_TOLD]))
     more = f" and {len(beside.absent) - _TOLD:,} more" if len(beside.absent) > _TOLD else ""
     if beside.absent:
-        screen.note(f"no sidecar for what does not lie below {clean(root)}: {absent}{more}")
+        output.note(f"no sidecar for what does not lie below {clean(root)}: {absent}{more}")
     elif not beside.written and not beside.failed:
-        screen.note("no sidecar: this run put out no file")
+        output.note("no sidecar: this run put out no file")
 
 
 def _parent(text: str, platform: "Platform") -> "Digest":
     """The pack that `text` names, read: a run is not forked from one that is gone or was tampered with."""
-    from contextplane.audit.load import load
-    from contextplane.cli.references import named_pack
+    from contextplane.app.references import find_run
+    from contextplane.audit.load import load_pack
 
-    return load(named_pack(text, platform), platform.objects).digest
+    return load_pack(find_run(text, platform), platform.objects).digest

@@ -8,12 +8,12 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean
-from contextplane.cli.registry.act import at_desk
+from contextplane.cli.output import CommandOutput, clean
+from contextplane.cli.registry.act import registry_session
 
 if TYPE_CHECKING:
-    from contextplane.app.registry.view import Listed
     from contextplane.registry.artifact_state import ArtifactState
+    from contextplane.registry.version_view import VersionSummary
 
 __all__ = ["add_arguments", "run"]
 
@@ -25,44 +25,44 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--drafts", action="store_true", help="what is on its way and not published")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.view import drafts, listed
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.view import list_drafts, list_versions
 
-    with at_desk(args, screen) as desk:
+    with registry_session(args, output) as session:
         if args.drafts:
-            states = [draft for draft in drafts(desk) if args.id in {"", draft.name.pack_id}]
-            return _drafts(states, screen)
-        found = listed(desk, args.id)
+            states = [draft for draft in list_drafts(session) if args.id in {"", draft.name.pack_id}]
+            return _drafts(states, output)
+        found = list_versions(session, args.id)
     widest = max((len(str(one.ref)) for one in found), default=0)
     for one in found:
-        screen.entry(str(one.ref), _line(one, widest, screen))
+        output.entry(str(one.ref), _line(one, widest, output))
     if not found:
         of = f" of {clean(args.id)}" if args.id else ""
-        screen.say(f"No published versions{of}. 'ctx packs --drafts' lists what is on its way.")
-    screen.answer({"versions": [_told(one) for one in found]})
+        output.line(f"No published versions{of}. 'ctx packs --drafts' lists what is on its way.")
+    output.answer({"versions": [_told(one) for one in found]})
     return OK
 
 
-def _line(one: "Listed", widest: int, screen: Screen) -> str:
+def _line(one: "VersionSummary", widest: int, output: CommandOutput) -> str:
     from contextplane.cli.registry.render import STAGE_COLOR
 
     if one.problem or one.stage is None or one.digest is None:
-        return f"{one.ref!s:<{widest}}  " + screen.paint("red", f"[{clean(one.problem)}]")
-    stage = screen.paint(STAGE_COLOR[one.stage], f"{one.stage:<10}")
+        return f"{one.ref!s:<{widest}}  " + output.paint("red", f"[{clean(one.problem)}]")
+    stage = output.paint(STAGE_COLOR[one.stage], f"{one.stage:<10}")
     told = [f"{one.ref!s:<{widest}}", stage, one.digest.hex[:_SHOWN], one.published_at[:10]]
     if one.pinned_in:
         told.append(f"pinned in {', '.join(map(clean, one.pinned_in))}")
     if one.doubtful_in:
         where = ", ".join(map(clean, one.doubtful_in))
-        told.append(screen.paint("red", f"must be pinned anew in {where}: its key is revoked"))
+        told.append(output.paint("red", f"must be pinned anew in {where}: its key is revoked"))
     if one.aliases:
         told.append(f"alias {', '.join(map(clean, one.aliases))}")
     if one.open_refreshes and one.stage == "published":  # what is withdrawn is not newly pinned anyway
-        told.append(screen.paint("yellow", "must be refreshed"))
+        told.append(output.paint("yellow", "must be refreshed"))
     return "  ".join(told)
 
 
-def _told(one: "Listed") -> dict[str, object]:
+def _told(one: "VersionSummary") -> dict[str, object]:
     return {
         "ref": str(one.ref),
         "kind": one.kind,
@@ -78,17 +78,17 @@ def _told(one: "Listed") -> dict[str, object]:
     }
 
 
-def _drafts(states: "list[ArtifactState]", screen: Screen) -> int:
+def _drafts(states: "list[ArtifactState]", output: CommandOutput) -> int:
     from contextplane.cli.registry.render import STAGE_COLOR
 
     widest = max((len(str(artifact_state.name)) for artifact_state in states), default=0)
     for state in states:
-        stage = screen.paint(STAGE_COLOR[state.stage], f"{state.stage:<8}")
-        line = f"{state.name!s:<{widest}}  {stage}  {state.digest}  {_waiting(state, screen)}"
-        screen.entry(str(state.digest), line.rstrip())
+        stage = output.paint(STAGE_COLOR[state.stage], f"{state.stage:<8}")
+        line = f"{state.name!s:<{widest}}  {stage}  {state.digest}  {_waiting(state, output)}"
+        output.entry(str(state.digest), line.rstrip())
     if not states:
-        screen.say("No drafts. 'ctx lint FILE --record' makes one known.")
-    screen.answer(
+        output.line("No drafts. 'ctx lint FILE --record' makes one known.")
+    output.answer(
         {
             "drafts": [
                 {
@@ -109,11 +109,11 @@ def _drafts(states: "list[ArtifactState]", screen: Screen) -> int:
     return OK
 
 
-def _waiting(artifact_state: "ArtifactState", screen: Screen) -> str:
+def _waiting(artifact_state: "ArtifactState", output: CommandOutput) -> str:
     """What a draft waits for."""
     if artifact_state.rejected:
         told = "; ".join(f"rejected as {clean(r.role)}: {clean(r.reason)}" for r in artifact_state.rejected)
-        return screen.paint("red", told)
+        return output.paint("red", told)
     if artifact_state.missing:
         return f"to be approved as {', '.join(artifact_state.missing)}"
     return {"draft": "did not pass its gates", "reviewed": "to be signed", "signed": "to be published"}.get(

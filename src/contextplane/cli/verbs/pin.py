@@ -12,11 +12,11 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean
-from contextplane.cli.registry.act import add_reason, add_signing, at_desk, by
+from contextplane.cli.output import CommandOutput, clean
+from contextplane.cli.registry.act import add_reason, add_signing, registry_session, signed_by
 
 if TYPE_CHECKING:
-    from contextplane.app.registry.session import RegistryDesk
+    from contextplane.app.registry.session import RegistrySession
     from contextplane.model.ids import PackRef
 
 __all__ = ["add_arguments", "run"]
@@ -33,42 +33,42 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.pins import pinned
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.pins import pin_version
     from contextplane.cli.parser import Usage
-    from contextplane.cli.registry.render import tell_pin
+    from contextplane.cli.registry.render import print_pin
 
     changing = args.open or args.protect
     if (args.version is None) is not changing:
         wrong = "--open and --protect take no VERSION" if changing else "no VERSION was named"
         raise Usage(wrong, hint="ctx pin ENV VERSION, or ctx pin ENV --open")
-    with at_desk(args, screen) as desk:
+    with registry_session(args, output) as session:
         if changing:
-            return _environment(desk, args, screen)
-        ref = desk.named_version(args.version)
+            return _environment(session, args, output)
+        ref = session.named_version(args.version)
         if args.alias:
-            return _alias(desk, ref, args, screen)
-        act = pinned(desk, args.environment, ref, by(desk, args, "pinned"))
-    tell_pin(act, "is pinned in", screen)
+            return _alias(session, ref, args, output)
+        result = pin_version(session, args.environment, ref, signed_by(session, args, "pinned"))
+    print_pin(result, "is pinned in", output)
     return OK
 
 
-def _alias(desk: "RegistryDesk", ref: "PackRef", args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.pins import alias_set
+def _alias(session: "RegistrySession", ref: "PackRef", args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.pins import set_alias
 
-    alias_set(desk, ref, args.environment, by(desk, args, "named"))
-    screen.say(f"{ref.pack_id}@{clean(args.environment)} is {ref}.")
-    screen.answer({"alias": args.environment, "ref": str(ref)})
+    set_alias(session, ref, args.environment, signed_by(session, args, "named"))
+    output.line(f"{ref.pack_id}@{clean(args.environment)} is {ref}.")
+    output.answer({"alias": args.environment, "ref": str(ref)})
     return OK
 
 
-def _environment(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.pins import environment_set
+def _environment(session: "RegistrySession", args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.pins import set_protection
 
-    changed = environment_set(desk, args.environment, protected=args.protect, by=by(desk, args, "declared"))
+    changed = set_protection(session, args.environment, protected=args.protect, by=signed_by(session, args, "declared"))
     state = "is protected: it takes no version" if args.protect else "is open: it also takes versions"
-    screen.say(f"{clean(args.environment)} {state} with an open refresh.")
+    output.line(f"{clean(args.environment)} {state} with an open refresh.")
     if not changed:
-        screen.say("It was so already; nothing changed.")
-    screen.answer({"environment": args.environment, "protected": args.protect, "changed": changed})
+        output.line("It was so already; nothing changed.")
+    output.answer({"environment": args.environment, "protected": args.protect, "changed": changed})
     return OK

@@ -7,8 +7,8 @@ incident of it may be open. Until runs are made and evaluated, every promotion i
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen
-from contextplane.cli.registry.act import add_reason, add_signing, at_desk, base_id, by
+from contextplane.cli.output import CommandOutput
+from contextplane.cli.registry.act import add_reason, add_signing, registry_session, base_id, signed_by
 
 __all__ = ["add_arguments", "run"]
 
@@ -20,11 +20,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.pins import promoted
-    from contextplane.cli.registry.render import tell_pin
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.pins import promote
+    from contextplane.cli.registry.render import print_pin
 
-    with at_desk(args, screen) as desk:
-        act = promoted(desk, args.environment, base_id(args.pack), by(desk, args, "its release gates passed"))
-    tell_pin(act, "is promoted in", screen)
+    with registry_session(args, output) as session:
+        result = promote(session, args.environment, base_id(args.pack), signed_by(session, args, "its release gates passed"))
+    print_pin(result, "is promoted in", output)
     return OK

@@ -12,8 +12,8 @@ version; a rollback to it, or a refresh of it, runs them again.
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen
-from contextplane.cli.registry.act import add_reason, add_signing, at_desk, by, surroundings_of, target_of
+from contextplane.cli.output import CommandOutput
+from contextplane.cli.registry.act import add_reason, add_signing, registry_session, signed_by, environment_description, release_target
 
 __all__ = ["add_arguments", "run"]
 
@@ -26,11 +26,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.release import published
-    from contextplane.cli.registry.render import tell_act
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.release import publish
+    from contextplane.cli.registry.render import print_act
 
-    with at_desk(args, screen) as desk:
-        acted = published(desk, target_of(args.target), by(desk, args, "published"), surroundings_of(args))
-    tell_act(acted, screen)
+    with registry_session(args, output) as session:
+        result = publish(session, release_target(args.target), signed_by(session, args, "published"), environment_description(args))
+    print_act(result, output)
     return OK

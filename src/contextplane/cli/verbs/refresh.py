@@ -13,11 +13,11 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK, REFUSED
-from contextplane.cli.output import Screen, clean
-from contextplane.cli.registry.act import add_reason, add_signing, at_desk, by, surroundings_of
+from contextplane.cli.output import CommandOutput, clean
+from contextplane.cli.registry.act import add_reason, add_signing, registry_session, signed_by, environment_description
 
 if TYPE_CHECKING:
-    from contextplane.app.registry.session import RegistryDesk
+    from contextplane.app.registry.session import RegistrySession
 
 __all__ = ["add_arguments", "run"]
 
@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.parser import Usage
 
     if len(args.names) != len(_NAMES[args.what]):
@@ -42,54 +42,54 @@ def run(args: Namespace, screen: Screen) -> int:
         raise Usage(f"{args.what} takes {taken}", hint="see 'ctx refresh --help'")
     if args.what in _NEEDS_REASON and not args.reason:
         raise Usage("the following arguments are required: --reason", hint="see 'ctx refresh --help'")
-    with at_desk(args, screen) as desk:
+    with registry_session(args, output) as session:
         if args.what == "list":
-            return _list(desk, screen)
+            return _list(session, output)
         if args.what == "open":
-            return _open(desk, args, screen)
-        return _run(desk, args, screen) if args.what == "run" else _incident(desk, args, screen)
+            return _open(session, args, output)
+        return _run(session, args, output) if args.what == "run" else _incident(session, args, output)
 
 
-def _open(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.refresh import refresh_opened
+def _open(session: "RegistrySession", args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.refresh import open_refresh
     from contextplane.cli.parser import Usage
-    from contextplane.registry.refresh import REQUIRED
+    from contextplane.registry.refresh import REQUIRED_ACTIONS
 
     trigger, name = args.names
-    known = next((one for one in REQUIRED if one == trigger), None)
+    known = next((one for one in REQUIRED_ACTIONS if one == trigger), None)
     if known is None:
-        raise Usage(f"no trigger is called {trigger[:60]!r}", hint=f"one of {', '.join(REQUIRED)}")
-    found = refresh_opened(desk, known, name, by(desk, args))
+        raise Usage(f"no trigger is called {trigger[:60]!r}", hint=f"one of {', '.join(REQUIRED_ACTIONS)}")
+    found = open_refresh(session, known, name, signed_by(session, args))
     for ref in found.opened:
-        screen.say(f"{ref}  must be refreshed: {', '.join(REQUIRED[known])}")
+        output.line(f"{ref}  must be refreshed: {', '.join(REQUIRED_ACTIONS[known])}")
     for ref in found.before:
-        screen.say(f"{ref}  was so already")
+        output.line(f"{ref}  was so already")
     for ref in found.left:
-        screen.say(f"{ref}  depends on it, and another issuer's publisher must say so")
+        output.line(f"{ref}  depends on it, and another issuer's publisher must say so")
     if not (found.opened or found.before or found.left):
-        screen.say(f"No version in use depends on {clean(name)}.")
+        output.line(f"No version in use depends on {clean(name)}.")
     told = {"opened": found.opened, "before": found.before, "left": found.left}
-    screen.answer(
+    output.answer(
         {"trigger": trigger, "dependency": name, **{key: [str(ref) for ref in refs] for key, refs in told.items()}}
     )
     return OK
 
 
-def _run(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
+def _run(session: "RegistrySession", args: Namespace, output: CommandOutput) -> int:
     """0 when nothing is open any more."""
-    from contextplane.app.registry.refresh import refresh_run
+    from contextplane.app.registry.refresh import run_refresh
 
-    ref = desk.named_version(args.names[0])
-    outcomes = refresh_run(desk, ref, by(desk, args, "refresh"), surroundings_of(args))
+    ref = session.named_version(args.names[0])
+    outcomes = run_refresh(session, ref, signed_by(session, args, "refresh"), environment_description(args))
     state = {True: ("green", "passed"), False: ("red", "failed"), None: ("yellow", "did not run")}
     widest = max((len(one.trigger) for one in outcomes), default=0)
     for outcome in outcomes:
         color, word = state[outcome.passed]
-        tell = screen.say if outcome.passed else screen.failure
-        tell(f"{outcome.trigger:<{widest}}  {outcome.action}: {screen.paint(color, word)} ({clean(outcome.words)})")
+        tell = output.line if outcome.passed else output.failure_line
+        tell(f"{outcome.trigger:<{widest}}  {outcome.action}: {output.paint(color, word)} ({clean(outcome.words)})")
     done = all(one.passed for one in outcomes)
-    screen.say("Nothing is open any more." if done else "It stays open.")
-    screen.answer(
+    output.line("Nothing is open any more." if done else "It stays open.")
+    output.answer(
         {
             "ref": str(ref),
             "closed": done,
@@ -102,10 +102,10 @@ def _run(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
     return OK if done else REFUSED
 
 
-def _list(desk: "RegistryDesk", screen: Screen) -> int:
-    from contextplane.app.registry.refresh import open_refreshes
+def _list(session: "RegistrySession", output: CommandOutput) -> int:
+    from contextplane.app.registry.refresh import versions_with_open_refresh
 
-    versions = open_refreshes(desk)
+    versions = versions_with_open_refresh(session)
     widest = max((len(str(version.ref)) for version in versions), default=0)
     for version in versions:
         lines = [
@@ -113,10 +113,10 @@ def _list(desk: "RegistryDesk", screen: Screen) -> int:
             + ", ".join(refresh.outstanding)
             for refresh in version.open_refreshes
         ]
-        screen.entry(str(version.ref), "\n".join(lines))
+        output.entry(str(version.ref), "\n".join(lines))
     if not versions:
-        screen.say("No refresh is open.")
-    screen.answer(
+        output.line("No refresh is open.")
+    output.answer(
         {
             "open": [
                 {
@@ -133,12 +133,12 @@ def _list(desk: "RegistryDesk", screen: Screen) -> int:
     return OK
 
 
-def _incident(desk: "RegistryDesk", args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.refresh import incident_closed, incident_opened
+def _incident(session: "RegistrySession", args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.refresh import close_incident, open_incident
 
-    ref, incident = desk.named_version(args.names[0]), args.names[1]
+    ref, incident = session.named_version(args.names[0]), args.names[1]
     opening = args.what == "incident"
-    (incident_opened if opening else incident_closed)(desk, ref, incident, by(desk, args))
-    screen.say(f"Incident {clean(incident)} of {ref} is {'open' if opening else 'closed'}.")
-    screen.answer({"ref": str(ref), "incident": incident, "open": opening})
+    (open_incident if opening else close_incident)(session, ref, incident, signed_by(session, args))
+    output.line(f"Incident {clean(incident)} of {ref} is {'open' if opening else 'closed'}.")
+    output.answer({"ref": str(ref), "incident": incident, "open": opening})
     return OK

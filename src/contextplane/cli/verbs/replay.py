@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import DRIFT, FAILED, OK
 from contextplane.cli.options import complete_folders, folder
-from contextplane.cli.output import Screen, clean, shortened
+from contextplane.cli.output import CommandOutput, clean, shorten
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contextplane.app.execution.replay import Replay
     from contextplane.app.platform import Platform
     from contextplane.audit.load import LoadedPack
-    from contextplane.audit.replay import Drift, Replayed
+    from contextplane.audit.replay import RunDrift, ReplayedPart
 
 __all__ = ["add_arguments", "host", "module", "run", "seconds"]
 
@@ -111,32 +111,32 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--reference-exit", action="store_true", help="exit with 0 exact, 1 degraded, 2 failed instead")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.audit.load import load
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.references import find_run
+    from contextplane.audit.load import load_pack
     from contextplane.audit.replay import fidelity
-    from contextplane.cli.open import opening
-    from contextplane.cli.references import named_pack
+    from contextplane.cli.store import open_store
 
-    with opening(screen) as platform:
-        pack = load(named_pack(args.ref, platform), platform.objects)
+    with open_store(output) as platform:
+        pack = load_pack(find_run(args.ref, platform), platform.objects)
         with _replay(args, platform, pack) as replay:
-            screen.say(f"Replay of ctx://{pack.digest.hex}")
+            output.line(f"Replay of ctx://{pack.digest.hex}")
             columns = _columns(pack, recorded=args.recorded)
             parts = []
             for part in replay.parts:
-                _say_part(part, columns, screen)
+                _say_part(part, columns, output)
                 parts.append(part)
     found = fidelity(parts)
     confinement = replay.confinement()
     if confinement is not None:
-        screen.say(f"tools held by: {confinement}")
+        output.line(f"tools held by: {confinement}")
     if confinement == "python":
-        screen.note("no kernel held the tools here, only checks in Python: code that means harm gets around them")
-    _say_drift(replay.drift, screen)
+        output.note("no kernel held the tools here, only checks in Python: code that means harm gets around them")
+    _say_drift(replay.drift, output)
     counts: Counter[str] = Counter(part.outcome for part in parts)
     told = ", ".join(f"{counts[outcome]:,} {word}" for outcome, (_, _, word) in _MARK.items() if counts[outcome])
-    screen.say(f"{told or 'nothing to run'}; fidelity: {screen.paint(_FIDELITY_COLOR[found], found)}")
-    screen.answer(
+    output.line(f"{told or 'nothing to run'}; fidelity: {output.paint(_FIDELITY_COLOR[found], found)}")
+    output.answer(
         {
             "pack": f"ctx://{pack.digest.hex}",
             "mode": "recorded" if args.recorded else "live",
@@ -150,57 +150,57 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _replay(args: Namespace, platform: "Platform", pack: "LoadedPack") -> "AbstractContextManager[Replay]":
-    from contextplane.app.execution.replay import Limits, replaying, replaying_recorded
+    from contextplane.app.execution.replay import ReplayLimits, open_recorded_replay, open_replay
 
     if args.recorded:
-        return replaying_recorded(platform, pack)
-    limits = Limits(
+        return open_recorded_replay(platform, pack)
+    limits = ReplayLimits(
         root=args.root,
         hosts=tuple(args.allow_host),
         modules=tuple(args.allow_python),
         seconds=args.timeout,
         trusting=args.trust_tools,
     )
-    return replaying(platform, pack, limits)
+    return open_replay(platform, pack, limits)
 
 
 def _columns(pack: "LoadedPack", *, recorded: bool) -> tuple[int, int]:
     """How wide the names of the parts and of the tools are. They are told one by one, and known before."""
     steps, outputs = pack.manifest.steps, pack.manifest.outputs if recorded else ()
-    parts = [f"steps/{len(steps) - 1}" if steps else "", *(clean(f"outputs/{output.name}") for output in outputs)]
+    parts = [f"steps/{len(steps) - 1}" if steps else "", *(clean(f"outputs/{recorded_output.name}") for recorded_output in outputs)]
     tools = ["", *(clean(step.tool or step.type) for step in steps)]
     return min(max(map(len, parts)), _WIDEST), min(max(map(len, tools)), _WIDEST)
 
 
-def _say_part(part: "Replayed", columns: tuple[int, int], screen: Screen) -> None:
+def _say_part(part: "ReplayedPart", columns: tuple[int, int], output: CommandOutput) -> None:
     mark, color, word = _MARK[part.outcome]
     name = f"{clean(part.part):<{columns[0]}}  {clean(part.tool or part.type):<{columns[1]}}".rstrip()
     name = name.ljust(sum(columns) + 2) if columns[1] else name
     why = f": {clean(part.why)}" if part.why else ""
-    tell = screen.failure if part.outcome in _WRONG else screen.say
-    tell(f"  {screen.paint(color, mark)} {shortened(f'{name}  {word}{why}')}")
+    tell = output.failure_line if part.outcome in _WRONG else output.line
+    tell(f"  {output.paint(color, mark)} {shorten(f'{name}  {word}{why}')}")
     if part.text:
-        from contextplane.cli.render.execution import text_lines
+        from contextplane.cli.render.execution import diff_lines
 
-        for line in text_lines(part.text, screen):
-            screen.say(_INDENT + line)
+        for line in diff_lines(part.text, output):
+            output.line(_INDENT + line)
 
 
-def _say_drift(drift: "tuple[Drift, ...]", screen: Screen) -> None:
+def _say_drift(drift: "tuple[RunDrift, ...]", output: CommandOutput) -> None:
     if drift:
-        screen.say("Drift:")
+        output.line("Drift:")
     for one in drift:
-        tell = screen.failure if one.kind in _LOST else screen.say
-        tell(f"  {shortened(clean(_told(one)))}")
+        tell = output.failure_line if one.kind in _LOST else output.line
+        tell(f"  {shorten(clean(_told(one)))}")
 
 
-def _told(drift: "Drift") -> str:
+def _told(drift: "RunDrift") -> str:
     if drift.kind in _LOST:
         from msgspec import UNSET
 
-        from contextplane.store.damage import said
+        from contextplane.store.damage import damage_sentence
 
         what = f"input {drift.what}"
-        return f"{what}: {drift.now}" if drift.damage is UNSET else said(what, drift.damage)
+        return f"{what}: {drift.now}" if drift.damage is UNSET else damage_sentence(what, drift.damage)
     name = f"version of {drift.what}" if drift.kind == "tool_version" else drift.what
     return f"{name} was {drift.recorded or 'not told'}, is {drift.now or 'not known here'}"

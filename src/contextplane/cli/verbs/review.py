@@ -10,8 +10,8 @@ counts; a rejection stands until its reviewer approves.
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen
-from contextplane.cli.registry.act import add_reason, add_signing, at_desk, by, target_of
+from contextplane.cli.output import CommandOutput
+from contextplane.cli.registry.act import add_reason, add_signing, registry_session, signed_by, release_target
 
 __all__ = ["add_arguments", "run"]
 
@@ -26,11 +26,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.release import reviewed
-    from contextplane.cli.registry.render import tell_act
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.release import review
+    from contextplane.cli.registry.render import print_act
 
-    with at_desk(args, screen) as desk:
-        acted = reviewed(desk, target_of(args.target), args.role, args.verdict, by(desk, args))
-    tell_act(acted, screen)
+    with registry_session(args, output) as session:
+        result = review(session, release_target(args.target), args.role, args.verdict, signed_by(session, args))
+    print_act(result, output)
     return OK

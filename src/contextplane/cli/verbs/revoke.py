@@ -7,11 +7,11 @@ its issuer does it.
 
 from argparse import Namespace
 
-from contextplane.cli.output import Screen
+from contextplane.cli.output import CommandOutput
 from contextplane.cli.registry.record import add_arguments, withdraw
 
 __all__ = ["add_arguments", "run"]
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    return withdraw(args, screen, "revoked")
+def run(args: Namespace, output: CommandOutput) -> int:
+    return withdraw(args, output, "revoked")

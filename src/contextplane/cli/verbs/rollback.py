@@ -9,8 +9,8 @@ behind it: what they say is recorded, with how long the rollback took, and never
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen
-from contextplane.cli.registry.act import add_reason, add_signing, at_desk, base_id, by
+from contextplane.cli.output import CommandOutput
+from contextplane.cli.registry.act import add_reason, add_signing, registry_session, base_id, signed_by
 
 __all__ = ["add_arguments", "run"]
 
@@ -23,11 +23,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.pins import rolled_back
-    from contextplane.cli.registry.render import tell_pin
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.pins import roll_back
+    from contextplane.cli.registry.render import print_pin
 
-    with at_desk(args, screen) as desk:
-        act = rolled_back(desk, args.environment, base_id(args.pack), args.version, by(desk, args))
-    tell_pin(act, "is pinned again in", screen)
+    with registry_session(args, output) as session:
+        result = roll_back(session, args.environment, base_id(args.pack), args.version, signed_by(session, args))
+    print_pin(result, "is pinned again in", output)
     return OK

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
 from contextplane.cli.options import LIMIT, NO_LIMIT, limit_of
-from contextplane.cli.output import Screen, clean, counted
+from contextplane.cli.output import CommandOutput, clean, quantity
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
-    from contextplane.model.catalog import Hit
+    from contextplane.model.catalog import SearchHit
     from contextplane.model.ids import Digest
     from contextplane.store.damage import Damage
 
@@ -36,12 +36,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     how_many.add_argument("--all", action="store_true", help="all of them")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.open import opening
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.cli.store import open_store
     from contextplane.store.index import LEFT_OUT, SEARCHED, UNREAD
 
     limit = NO_LIMIT if args.all else args.limit or LIMIT
-    with opening(screen) as platform:
+    with open_store(output) as platform:
         with platform.catalog.read() as view:
             hits = view.texts.search(" ".join(args.text), limit + 1)
             left_out = view.marks.get(LEFT_OUT) is not None
@@ -50,17 +50,17 @@ def run(args: Namespace, screen: Screen) -> int:
         damages = {pack: _damage(pack, platform) for pack in dict.fromkeys(hit.pack for hit in hits)}
     for hit in hits:
         problem = _mark(damages[hit.pack])
-        screen.entry(f"ctx://{hit.pack.hex}:{clean(hit.part)}", _line(hit, problem, screen), problem)
+        output.entry(f"ctx://{hit.pack.hex}:{clean(hit.part)}", _line(hit, problem, output), problem)
     if not hits:
-        screen.say("Nothing found.")
+        output.line("Nothing found.")
     if cut:
-        screen.warn(f"{counted(limit, 'place')} listed, and there are more: --limit N or --all lists them")
+        output.warn(f"{quantity(limit, 'place')} listed, and there are more: --limit N or --all lists them")
     if left_out:
-        screen.note("contents that are not text were not searched, and of large ones the first mebibyte only")
+        output.note("contents that are not text were not searched, and of large ones the first mebibyte only")
     if unread:
-        screen.note("contents that were damaged when they were indexed were not searched ('ctx fsck' lists all damage)")
+        output.note("contents that were damaged when they were indexed were not searched ('ctx fsck' lists all damage)")
     told = [_told(hit, damages[hit.pack]) for hit in hits]
-    screen.answer({"hits": told, "more": cut, "left_out": left_out or unread, "searched_bytes_of_each": SEARCHED})
+    output.answer({"hits": told, "more": cut, "left_out": left_out or unread, "searched_bytes_of_each": SEARCHED})
     return OK
 
 
@@ -72,20 +72,20 @@ def _damage(pack: "Digest", platform: "Platform") -> "Damage | None":
 
 
 def _mark(damage: "Damage | None") -> str:
-    from contextplane.store.damage import MARK
+    from contextplane.store.damage import DAMAGE_LABEL
 
-    return MARK[damage] if damage is not None else ""
+    return DAMAGE_LABEL[damage] if damage is not None else ""
 
 
-def _line(hit: "Hit", problem: str, screen: Screen) -> str:
+def _line(hit: "SearchHit", problem: str, output: CommandOutput) -> str:
     """A place, and the text around the words, on one line; every other piece of a snippet is one of the words."""
     pieces = [clean(piece) for piece in _MARKED.split(_SPACE.sub(" ", hit.snippet).strip())]
-    snippet = "".join(screen.paint("bold", piece) if n % 2 else piece for n, piece in enumerate(pieces))
-    mark = screen.paint("red", f"  [{problem}]") if problem else ""
+    snippet = "".join(output.paint("bold", piece) if n % 2 else piece for n, piece in enumerate(pieces))
+    mark = output.paint("red", f"  [{problem}]") if problem else ""
     return f"{hit.pack.hex[:12]}:{clean(hit.part)}{mark}  {snippet}"
 
 
-def _told(hit: "Hit", damage: "Damage | None") -> dict[str, object]:
+def _told(hit: "SearchHit", damage: "Damage | None") -> dict[str, object]:
     return {
         "ref": f"ctx://{hit.pack.hex}",
         "part": hit.part,

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean, counted
+from contextplane.cli.output import CommandOutput, clean, quantity
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
     from contextplane.audit.load import LoadedPack
-    from contextplane.cli.render.execution import Contents
+    from contextplane.cli.render.execution import ContentLines
     from contextplane.model.execution.manifest import Input, Manifest, Output, Step
     from contextplane.model.ids import Digest
     from contextplane.model.timestamp import Timestamp
@@ -42,76 +42,75 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--content", action="store_true", help="with prompts, inputs, step outputs and outputs")
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.references import named_handoff
-    from contextplane.cli.registry.act import names_version
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.references import HandoffTarget, VersionTarget, resolve
 
-    if names_version(args.ref):
-        return _version(args, screen)
-    handoff = named_handoff(args.ref)
-    return _run(args, screen) if handoff is None else _handoff(str(handoff), args, screen)
+    target = resolve(args.ref)
+    if isinstance(target, VersionTarget):
+        return _version(args, output)
+    return _handoff(str(target.ref), args, output) if isinstance(target, HandoffTarget) else _run(args, output)
 
 
-def _version(args: Namespace, screen: Screen) -> int:
+def _version(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.parser import Usage
     from contextplane.cli.registry.show import show
 
     for option in ("steps", "content"):
         if getattr(args, option):
             raise Usage(f"argument --{option}: only a run has it", hint="'ctx cat' writes the bytes of a digest")
-    return show(args, screen)
+    return show(args, output)
 
 
-def _handoff(ref: str, args: Namespace, screen: Screen) -> int:
+def _handoff(ref: str, args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.handoff.show import show
     from contextplane.cli.parser import Usage
 
     for option in ("steps", "content"):
         if getattr(args, option):
             raise Usage(f"argument --{option}: only a run has it", hint="'ctx handoff read' shows a handoff pack")
-    return show(ref, screen)
+    return show(ref, output)
 
 
-def _run(args: Namespace, screen: Screen) -> int:
-    from contextplane.audit.load import load
-    from contextplane.cli.open import opening
+def _run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.references import find_run
+    from contextplane.audit.load import load_pack
+    from contextplane.cli.store import open_store
     from contextplane.cli.pager import page
     from contextplane.cli.parser import Usage
-    from contextplane.cli.references import named_pack
-    from contextplane.cli.render.execution import Contents
-    from contextplane.model.execution.manifest import filled_in
+    from contextplane.cli.render.execution import ContentLines
+    from contextplane.model.execution.manifest import fill_in_hash
 
-    if screen.json and args.content:
+    if output.json and args.content:
         hint = "--json gives the manifest, which names every content; 'ctx cat REF:PART' writes one"
         raise Usage("argument --content: not allowed with argument --json", hint=hint)
-    with opening(screen) as platform:
-        pack = load(named_pack(args.ref, platform), platform.objects)
-        if screen.json:
-            screen.json_text(filled_in(pack.raw, pack.digest).decode())
+    with open_store(output) as platform:
+        pack = load_pack(find_run(args.ref, platform), platform.objects)
+        if output.json:
+            output.json_text(fill_in_hash(pack.raw, pack.digest).decode())
             return OK
-        if screen.quiet:
-            return _quietly(pack, Contents(platform.objects), args, screen)
-        body = _Body(args, Contents(platform.objects))
+        if output.quiet:
+            return _quietly(pack, ContentLines(platform.objects), args, output)
+        body = _Body(args, ContentLines(platform.objects))
         text = "\n".join([*_head(pack, platform), *body.lines(pack.manifest), *_foot(pack)])
-    page(text, screen)
+    page(text, output)
     return OK
 
 
-def _quietly(pack: "LoadedPack", contents: "Contents", args: Namespace, screen: Screen) -> int:
-    from contextplane.cli.render.execution import bare_contents
+def _quietly(pack: "LoadedPack", contents: "ContentLines", args: Namespace, output: CommandOutput) -> int:
+    from contextplane.cli.render.execution import bare_lines
 
-    for line in bare_contents(pack, contents, shown=args.content):
-        screen.entry(line, line)
+    for line in bare_lines(pack, contents, shown=args.content):
+        output.entry(line, line)
     return OK
 
 
 def _head(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
-    from contextplane.cli.output import told_time
+    from contextplane.cli.output import format_created
 
     manifest = pack.manifest
     yield f"Pack:      {pack.digest.hex[:_DIGITS]}"
     yield f"Hash:      {pack.digest.hex}"
-    yield f"Created:   {told_time(manifest.created)}"
+    yield f"Created:   {format_created(manifest.created)}"
     yield f"Model:     {clean(manifest.model.identifier)}"
     yield from _parents(pack, platform)
     times = [time for time in map(_moment, manifest.steps) if time]
@@ -142,23 +141,23 @@ def _parents(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
 
 def _line_of_parents(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
     """Up to the first that is not whole."""
-    from contextplane.audit.load import load
+    from contextplane.audit.load import load_pack
     from contextplane.errors import ContextPlaneError
     from contextplane.model.ids import Digest, InvalidId
-    from contextplane.store.damage import MARK, damage_by
+    from contextplane.store.damage import DAMAGE_LABEL, damage_by
 
     parent = pack.manifest.parent
     for _ in range(_CHAIN):
         if not parent:
             return
         try:
-            loaded = load(Digest.parse(parent), platform.objects)
+            loaded = load_pack(Digest.parse(parent), platform.objects)
         except InvalidId:
             yield f"{clean(parent)} (not a reference)"
             return
         except ContextPlaneError as error:
             digest, damage = Digest.parse(parent), damage_by(error)
-            mark = MARK[damage] if damage else "not a manifest"
+            mark = DAMAGE_LABEL[damage] if damage else "not a manifest"
             yield f"{digest.hex[:_DIGITS]} ({mark if _is_known(digest, platform) else 'not in this store'})"
             return
         yield loaded.digest.hex[:_DIGITS]
@@ -176,7 +175,7 @@ def _is_known(digest: "Digest", platform: "Platform") -> bool:
 class _Body:
     """The lists of a pack, and with --content what each of their contents says."""
 
-    def __init__(self, args: Namespace, contents: "Contents") -> None:
+    def __init__(self, args: Namespace, contents: "ContentLines") -> None:
         self._args = args
         self._contents = contents
 
@@ -191,7 +190,7 @@ class _Body:
         yield from self._steps(manifest.steps)
         yield from self._files("Outputs", manifest.outputs)
         if self._contents.unchecked and not self._args.content:
-            yield from ("", f"Not looked at: {counted(self._contents.unchecked, 'content')}; 'ctx verify' does it")
+            yield from ("", f"Not looked at: {quantity(self._contents.unchecked, 'content')}; 'ctx verify' does it")
 
     def _told(self, heading: str, ref: str) -> Iterator[str]:
         yield heading

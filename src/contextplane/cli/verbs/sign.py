@@ -8,8 +8,8 @@ issuer sign; where it asks for several, each signs once. When enough did, it is 
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen
-from contextplane.cli.registry.act import add_reason, add_signing, at_desk, by, target_of
+from contextplane.cli.output import CommandOutput
+from contextplane.cli.registry.act import add_reason, add_signing, registry_session, signed_by, release_target
 
 __all__ = ["add_arguments", "run"]
 
@@ -20,11 +20,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.release import signed
-    from contextplane.cli.registry.render import tell_act
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.release import sign
+    from contextplane.cli.registry.render import print_act
 
-    with at_desk(args, screen) as desk:
-        acted = signed(desk, target_of(args.target), by(desk, args, "signed for its issuer"))
-    tell_act(acted, screen)
+    with registry_session(args, output) as session:
+        result = sign(session, release_target(args.target), signed_by(session, args, "signed for its issuer"))
+    print_act(result, output)
     return OK

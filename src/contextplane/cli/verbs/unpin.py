@@ -8,8 +8,8 @@ version of PACK has from now on. The version itself stays what it is.
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean
-from contextplane.cli.registry.act import add_reason, add_signing, at_desk, base_id, by
+from contextplane.cli.output import CommandOutput, clean
+from contextplane.cli.registry.act import add_reason, add_signing, registry_session, base_id, signed_by
 
 __all__ = ["add_arguments", "run"]
 
@@ -24,16 +24,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.app.registry.pins import alias_dropped, unpinned
-    from contextplane.cli.registry.render import tell_pin
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.pins import drop_alias, unpin
+    from contextplane.cli.registry.render import print_pin
 
-    with at_desk(args, screen) as desk:
+    with registry_session(args, output) as session:
         if args.alias:
-            alias_dropped(desk, base_id(args.pack), args.environment, by=by(desk, args))
-            screen.say(f"No version of {clean(args.pack)} is called {clean(args.environment)} any more.")
-            screen.answer({"alias": args.environment, "id": args.pack})
+            drop_alias(session, base_id(args.pack), args.environment, by=signed_by(session, args))
+            output.line(f"No version of {clean(args.pack)} is called {clean(args.environment)} any more.")
+            output.answer({"alias": args.environment, "id": args.pack})
             return OK
-        act = unpinned(desk, args.environment, base_id(args.pack), args.overlay, by(desk, args))
-    tell_pin(act, "is no longer pinned in", screen, pinned=False)
+        result = unpin(session, args.environment, base_id(args.pack), args.overlay, signed_by(session, args))
+    print_pin(result, "is no longer pinned in", output, pinned=False)
     return OK

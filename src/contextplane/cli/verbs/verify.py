@@ -17,14 +17,14 @@ signs a fresh checkpoint. --inclusion and --consistency write a proof that other
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.output import Screen, clean, counted, human_size
+from contextplane.cli.output import CommandOutput, clean, quantity, human_size
 from contextplane.cli.progress import Bar
-from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF, way_out
+from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF, remedy
 
 if TYPE_CHECKING:
     from contextplane.app.execution.verify import ArtifactVerdict
     from contextplane.app.platform import Platform
-    from contextplane.audit.verify import PackVerdict, Trouble
+    from contextplane.audit.verify import PackVerdict, VerificationProblem
     from contextplane.model.execution.manifest import Manifest
     from contextplane.model.ids import Digest, PackRef
 
@@ -79,54 +79,52 @@ def _check(args: Namespace) -> None:
         raise Usage("a proof is written to a file: --inclusion or --consistency, and -o FILE", hint=hint)
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def run(args: Namespace, output: CommandOutput) -> int:
     _check(args)
     if args.registry:
-        return _registry(args, screen)
-    from contextplane.cli.open import opening
-    from contextplane.cli.references import named_handoff, understood
+        return _registry(args, output)
+    from contextplane.app.references import FileTarget, HandoffTarget, VersionTarget, resolve
+    from contextplane.cli.store import open_store
     from contextplane.model.ids import PackRef
-    from contextplane.model.reference import FilePath
 
-    handoff = None if args.file else named_handoff(args.what)
-    if handoff is not None:
+    target = resolve(args.what, files=True, file=args.file)
+    if isinstance(target, HandoffTarget):
         from contextplane.cli.handoff.compare import verify
 
-        return verify(handoff, screen)
-    named = None if args.file else understood(args.what, files=True).named
-    if isinstance(named, PackRef):
-        return _version(named, args, screen)
-    with opening(screen) as platform:
-        if args.file or isinstance(named, FilePath):
-            return _file(args.what, platform, screen)
-        return _pack(args.what, platform, screen)
+        return verify(target.ref, output)
+    if isinstance(target, VersionTarget):
+        return _version(PackRef.parse(target.name), args, output)
+    with open_store(output) as platform:
+        if isinstance(target, FileTarget):
+            return _file(target.path, platform, output)
+        return _pack(args.what, platform, output)
 
 
-def _version(ref: "PackRef", args: Namespace, screen: Screen) -> int:
+def _version(ref: "PackRef", args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.keys.audit import verify_version
-    from contextplane.cli.open import opening
+    from contextplane.cli.store import open_store
 
-    with opening(screen, following=False) as platform:
-        return verify_version(platform, ref, args, screen)
+    with open_store(output, following=False) as platform:
+        return verify_version(platform, ref, args, output)
 
 
-def _registry(args: Namespace, screen: Screen) -> int:
+def _registry(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.keys.audit import verify_registry
-    from contextplane.cli.open import opening
+    from contextplane.cli.store import open_store
 
-    with opening(screen, following=False) as platform:
-        return verify_registry(platform, args, screen)
+    with open_store(output, following=False) as platform:
+        return verify_registry(platform, args, output)
 
 
-def _pack(text: str, platform: "Platform", screen: Screen) -> int:
+def _pack(text: str, platform: "Platform", output: CommandOutput) -> int:
+    from contextplane.app.references import find_run
     from contextplane.audit.verify import verify_pack
-    from contextplane.cli.references import named_pack
 
-    bar = Bar(screen)
-    verdict = verify_pack(named_pack(text, platform), platform.entries, platform.objects, seen=bar.step)
+    bar = Bar(output)
+    verdict = verify_pack(find_run(text, platform), platform.entries, platform.objects, seen=bar.step)
     bar.clear()
-    _tell_pack(verdict, screen)
-    screen.answer(
+    _tell_pack(verdict, output)
+    output.answer(
         {
             "answer": verdict.answer,
             "pack": f"ctx://{verdict.digest.hex}",
@@ -135,56 +133,56 @@ def _pack(text: str, platform: "Platform", screen: Screen) -> int:
             "objects": verdict.objects,
             "size": verdict.size,
             "parents": [f"ctx://{parent.hex}" for parent in verdict.parents],
-            "troubles": verdict.troubles,
+            "troubles": verdict.problems,
         }
     )
     return STATUS_OF[verdict.answer]
 
 
-def _tell_pack(verdict: "PackVerdict", screen: Screen) -> None:
-    from contextplane.cli.output import told_time
+def _tell_pack(verdict: "PackVerdict", output: CommandOutput) -> None:
+    from contextplane.cli.output import format_created
 
-    screen.say(f"Pack:      {verdict.digest.hex[:_SHORT]}")
-    screen.say(f"Hash:      {verdict.digest.hex}")
+    output.line(f"Pack:      {verdict.digest.hex[:_SHORT]}")
+    output.line(f"Hash:      {verdict.digest.hex}")
     if verdict.manifest is not None:
-        screen.say(f"Created:   {told_time(verdict.manifest.created)}")
+        output.line(f"Created:   {format_created(verdict.manifest.created)}")
     if tools := _tools(verdict.manifest):
-        screen.say(f"Tools:     [{clean(' '.join(tools))}]")
+        output.line(f"Tools:     [{clean(' '.join(tools))}]")
     if verdict.parents:
-        screen.say(f"Parents:   {' '.join(parent.hex[:_SHORT] for parent in verdict.parents)}")
-    screen.say(f"Checked:   {counted(verdict.objects, 'object')}, {human_size(verdict.size)}")
-    screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}")
-    for trouble in verdict.troubles:
-        screen.failure(f"  {trouble.answer:<9} {clean(_trouble(trouble, verdict.digest))}")
+        output.line(f"Parents:   {' '.join(parent.hex[:_SHORT] for parent in verdict.parents)}")
+    output.line(f"Checked:   {quantity(verdict.objects, 'object')}, {human_size(verdict.size)}")
+    output.line(f"Integrity: {output.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}")
+    for trouble in verdict.problems:
+        output.failure_line(f"  {trouble.answer:<9} {clean(_trouble(trouble, verdict.digest))}")
 
 
-def _trouble(trouble: "Trouble", pack: "Digest") -> str:
+def _trouble(trouble: "VerificationProblem", pack: "Digest") -> str:
     """What it is and what is wrong with it; --json has whole digests, and what was found instead."""
     import re
 
     from msgspec import UNSET
 
-    from contextplane.store.damage import said, short
+    from contextplane.store.damage import damage_sentence, short_ref
 
     if trouble.damage is UNSET or trouble.part is UNSET or trouble.digest is UNSET:
         return re.sub(r"([0-9a-f]{12})[0-9a-f]{52}", r"\1", trouble.what) + f"  {trouble.why}"
-    name = short(pack, trouble.part)
+    name = short_ref(pack, trouble.part)
     if trouble.part in {"manifest", "parent"}:
         name = f"{trouble.part} ctx://{trouble.digest.removeprefix('sha256:')[:_SHORT]}"
-    return said(name, trouble.damage, trouble.why)
+    return damage_sentence(name, trouble.damage, trouble.why)
 
 
-def _file(path: str, platform: "Platform", screen: Screen) -> int:
+def _file(path: str, platform: "Platform", output: CommandOutput) -> int:
     from contextplane.app.execution.verify import verify_artifact
 
     verdict = verify_artifact(platform, path)
-    _tell_file(path, verdict, screen)
+    _tell_file(path, verdict, output)
     sidecar, pack, expected = verdict.sidecar, verdict.pack, verdict.expected
-    screen.answer(
+    output.answer(
         {
             "answer": verdict.answer,
             "why": verdict.why,
-            "hint": way_out(verdict),
+            "hint": remedy(verdict),
             "artifact": path,
             "pack": f"ctx://{pack.digest.hex}" if pack else None,
             "created": pack.manifest.created if pack else None,
@@ -197,30 +195,30 @@ def _file(path: str, platform: "Platform", screen: Screen) -> int:
     return STATUS_OF[verdict.answer]
 
 
-def _tell_file(path: str, verdict: "ArtifactVerdict", screen: Screen) -> None:
-    from contextplane.cli.output import told_time
+def _tell_file(path: str, verdict: "ArtifactVerdict", output: CommandOutput) -> None:
+    from contextplane.cli.output import format_created
 
     sidecar, pack = verdict.sidecar, verdict.pack
-    screen.say(f"Artifact:  {clean(path)}")
+    output.line(f"Artifact:  {clean(path)}")
     if pack is not None:
-        screen.say(f"Pack:      {pack.digest.hex[:_SHORT]}")
-        screen.say(f"Created:   {told_time(pack.manifest.created)}")
+        output.line(f"Pack:      {pack.digest.hex[:_SHORT]}")
+        output.line(f"Created:   {format_created(pack.manifest.created)}")
     if sidecar is not None and sidecar.tools:
-        screen.say(f"Tools:     [{clean(' '.join(sidecar.tools))}]")
+        output.line(f"Tools:     [{clean(' '.join(sidecar.tools))}]")
     reason = clean(_reason(verdict))
-    screen.say(f"Integrity: {screen.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}{reason}")
-    if hint := way_out(verdict):
-        screen.say(f"Way out:   {clean(hint)}")
-    if screen.quiet and verdict.answer != "verified":
-        screen.failure(f"  {verdict.answer:<9} {clean(path)}{reason}")
+    output.line(f"Integrity: {output.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}{reason}")
+    if hint := remedy(verdict):
+        output.line(f"Way out:   {clean(hint)}")
+    if output.quiet and verdict.answer != "verified":
+        output.failure_line(f"  {verdict.answer:<9} {clean(path)}{reason}")
     if sidecar is not None and sidecar.confidence:
-        screen.say(f"Confidence: {clean(sidecar.confidence)}")
+        output.line(f"Confidence: {clean(sidecar.confidence)}")
     if sidecar is not None and sidecar.notes:
-        screen.say(f"Notes:     {clean(sidecar.notes)}")
+        output.line(f"Notes:     {clean(sidecar.notes)}")
     if pack is not None:
-        screen.say()
-        screen.say(f"To inspect: ctx show {pack.digest.hex[:_SHORT]}")
-        screen.say(f"To replay:  ctx replay {pack.digest.hex[:_SHORT]}")
+        output.line()
+        output.line(f"To inspect: ctx show {pack.digest.hex[:_SHORT]}")
+        output.line(f"To replay:  ctx replay {pack.digest.hex[:_SHORT]}")
 
 
 def _reason(verdict: "ArtifactVerdict") -> str:

@@ -11,12 +11,12 @@ itself names; so each is verified. When too many would have to be tried, that is
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.compile_args import add_asking, add_knobs, asked_case, knobs_of, source_of
+from contextplane.cli.compile_args import add_pack_arguments, add_request_arguments, read_request, parse_overrides, load_source
 from contextplane.cli.exit import OK
-from contextplane.cli.output import Screen, clean, counted, shortened
+from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 
 if TYPE_CHECKING:
-    from contextplane.audit.why import Why
+    from contextplane.audit.why import Explanation
 
 __all__ = ["add_arguments", "run"]
 
@@ -35,75 +35,75 @@ _TOLD_BY_REASONS = frozenset({"decision", "gate", "guardrail"})
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_asking(parser)
+    add_pack_arguments(parser)
     parser.add_argument("item", metavar="ITEM", help="what is asked about")
-    add_knobs(parser)
+    add_request_arguments(parser)
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    from contextplane.audit.why import why
+def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.audit.why import explain
 
-    knobs = knobs_of(args)
-    case = asked_case(args)
-    found = why(source_of(args, screen, case), case, args.item, knobs)
-    _tell(found, screen)
-    screen.answer(_answer(found))
+    knobs = parse_overrides(args)
+    case = read_request(args)
+    explanation = explain(load_source(args, output, case), case, args.item, knobs)
+    _tell(explanation, output)
+    output.answer(_answer(explanation))
     return OK
 
 
-def _tell(found: "Why", screen: Screen) -> None:
-    from contextplane.cli.render.compiled import Head, say_words
+def _tell(explanation: "Explanation", output: CommandOutput) -> None:
+    from contextplane.cli.render.compiled_context import LineHead, print_wrapped
 
-    item = found.item
+    item = explanation.item
     states = _STATES.get(item.kind, _IN_OUT)
-    state = screen.paint("green", states[0]) if item.inside else screen.paint("red", states[1])
-    screen.say(f"{item.kind} {clean(item.id)} is {state}, by stage {item.stage}")
-    told = () if item.kind in _TOLD_BY_REASONS or _says_so(found) else (item.words,)
-    for reason in (*told, *found.reasons):
-        say_words(Head("  ", 2, 4), shortened(clean(reason)), screen)
-    _tell_flips(found, states[1] if item.inside else states[0], screen)
+    state = output.paint("green", states[0]) if item.inside else output.paint("red", states[1])
+    output.line(f"{item.kind} {clean(item.id)} is {state}, by stage {item.stage}")
+    told = () if item.kind in _TOLD_BY_REASONS or _says_so(explanation) else (item.words,)
+    for reason in (*told, *explanation.reasons):
+        print_wrapped(LineHead("  ", 2, 4), shorten(clean(reason)), output)
+    _tell_flips(explanation, states[1] if item.inside else states[0], output)
 
 
-def _says_so(found: "Why") -> bool:
+def _says_so(explanation: "Explanation") -> bool:
     """Whether the reasons repeat what is said of it: those of a tool that is out do."""
-    return found.item.kind == "tool" and not found.item.inside and found.item.stage == "tools"
+    return explanation.item.kind == "tool" and not explanation.item.inside and explanation.item.stage == "tools"
 
 
-def _tell_flips(found: "Why", other: str, screen: Screen) -> None:
-    from contextplane.cli.render.compiled import Head, say_words
+def _tell_flips(explanation: "Explanation", other: str, output: CommandOutput) -> None:
+    from contextplane.cli.render.compiled_context import LineHead, print_wrapped
 
-    tried = counted(found.tried, "changed request")
-    stays = [after is not None and after.inside is found.item.inside for after in found.becomes]
-    if found.flips:
-        screen.say("It would say otherwise with:" if all(stays) else f"It would be {other} with:")
-    for n, (flip, after) in enumerate(zip(found.flips, found.becomes, strict=True)):
+    tried = quantity(explanation.tried, "changed request")
+    stays = [after is not None and after.inside is explanation.item.inside for after in explanation.outcomes]
+    if explanation.counterfactuals:
+        output.line("It would say otherwise with:" if all(stays) else f"It would be {other} with:")
+    for n, (flip, after) in enumerate(zip(explanation.counterfactuals, explanation.outcomes, strict=True)):
         words = " and ".join(override.words for override in flip)
         then = f": {after.words}" if stays[n] and after is not None else ""
-        say_words(Head(f"  {'or ' if n else ''}", 5 if n else 2, 6), shortened(clean(f"{words}{then}")), screen)
-    if found.flips:
-        smaller = "" if len(found.flips[0]) == 1 else "; no smaller set does it"
-        screen.say(screen.paint("dim", f"each was compiled; {tried} {_were(found.tried)} tried{smaller}"))
-    elif not found.tried:
-        screen.say(f"No change of a request makes it {other}.")
-    elif found.complete:
-        screen.say(f"No change of the request that was tried makes it {other}: {tried}")
+        print_wrapped(LineHead(f"  {'or ' if n else ''}", 5 if n else 2, 6), shorten(clean(f"{words}{then}")), output)
+    if explanation.counterfactuals:
+        smaller = "" if len(explanation.counterfactuals[0]) == 1 else "; no smaller set does it"
+        output.line(output.paint("dim", f"each was compiled; {tried} {_were(explanation.tried)} tried{smaller}"))
+    elif not explanation.tried:
+        output.line(f"No change of a request makes it {other}.")
+    elif explanation.complete:
+        output.line(f"No change of the request that was tried makes it {other}: {tried}")
     else:
-        screen.say(f"What would make it {other} cannot be told: {tried} did not, and more were not tried")
+        output.line(f"What would make it {other} cannot be told: {tried} did not, and more were not tried")
 
 
 def _were(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _answer(found: "Why") -> dict[str, object]:
+def _answer(explanation: "Explanation") -> dict[str, object]:
     return {
-        "item": found.item,
-        "reasons": found.reasons,
+        "item": explanation.item,
+        "reasons": explanation.reasons,
         "flips": [
             [{"name": override.name, "at": override.at, "change": override.words} for override in flip]
-            for flip in found.flips
+            for flip in explanation.counterfactuals
         ],
-        "becomes": found.becomes,
-        "tried": found.tried,
-        "complete": found.complete,
+        "becomes": explanation.outcomes,
+        "tried": explanation.tried,
+        "complete": explanation.complete,
     }

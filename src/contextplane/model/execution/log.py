@@ -1,6 +1,7 @@
-"""What an agent loop hands over to be packed, checked: every problem at once, each with its place.
+"""The log of a run, as an agent loop hands it over to be packed.
 
-From a JSON text to an `ExecutionLog`: closed at every level, and all problems reported together.
+`read_log` accepts a JSON text or refuses it with all of its problems at once, each with its place. The form is closed
+at every level: an unknown field is a problem.
 """
 
 from collections.abc import Iterator
@@ -8,13 +9,13 @@ from typing import ClassVar, Literal, cast
 
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.errors import JsonRefused
-from contextplane.model.json.large import Buffer, LongText, decoded_long, parse_long, restored
+from contextplane.model.json.large import Buffer, LongText, decode_long_leniently, parse_long, resolve_mark
 from contextplane.model.json.pointer import pointer
-from contextplane.model.problems import DocumentInvalid, NotingReader, Problem, type_name
+from contextplane.model.problems import DocumentInvalid, DocumentReader, Problem, type_name
 from contextplane.model.timestamp import NO_TIME, InvalidTimestamp, Timestamp
 from contextplane.model.value import Value
 
-__all__ = ["Content", "ExecutionLog", "InvalidLog", "LogFile", "LogPrompt", "LogStep", "read_log", "read_so_far"]
+__all__ = ["Content", "ExecutionLog", "InvalidLog", "LogFile", "LogPrompt", "LogStep", "read_log", "read_partial_log"]
 
 
 class InvalidLog(DocumentInvalid):
@@ -25,7 +26,7 @@ class InvalidLog(DocumentInvalid):
 
 
 class Content(Value, frozen=True):
-    """Bytes that belong to a run: as text, as base64, as the file at a path, or as a revision of a handoff pack."""
+    """Bytes of a run: text, base64, the path of a file, or a revision of a handoff pack."""
 
     how: Literal["text", "base64", "path", "handoff"]
     value: str | LongText
@@ -38,7 +39,7 @@ class LogPrompt(Value, frozen=True):
 
 
 class LogFile(Value, frozen=True):
-    """An input or an output."""
+    """An input or an output of a run."""
 
     name: str
     content: Content
@@ -55,7 +56,7 @@ class LogStep(Value, frozen=True):
 
 
 class ExecutionLog(Value, frozen=True):
-    """A run as it was logged."""
+    """A run as its agent loop logged it."""
 
     created: Timestamp
     model: str
@@ -70,10 +71,10 @@ class ExecutionLog(Value, frozen=True):
     tool_versions: dict[str, str] | None
 
     def contents(self) -> Iterator[Content]:
-        """All that the run saw and made, in the order of a manifest."""
+        """Every content of the run, in the order of a manifest."""
         yield self.system_prompt
         yield from (prompt.content for prompt in self.prompts)
-        yield from (log_file.content for log_file in self.inputs)
+        yield from (input_file.content for input_file in self.inputs)
         yield from (step.output for step in self.steps if step.output is not None)
         yield from (output.content for output in self.outputs)
 
@@ -81,11 +82,11 @@ class ExecutionLog(Value, frozen=True):
 REASONING = "reasoning"
 """The one type of step that has no tool."""
 
-_TOP = ("created", "model", "system_prompt", "prompts", "inputs", "steps", "outputs", "environment")
-_STEP = ("index", "type", "tool", "parameters", "output", "deterministic", "timestamp")
-_FILE = ("name", "content", "content_base64", "path")
+_LOG_FIELDS = ("created", "model", "system_prompt", "prompts", "inputs", "steps", "outputs", "environment")
+_STEP_FIELDS = ("index", "type", "tool", "parameters", "output", "deterministic", "timestamp")
+_FILE_FIELDS = ("name", "content", "content_base64", "path")
 _HANDOFF = "handoff"
-_HOW: dict[str, Literal["text", "base64", "path", "handoff"]] = {
+_CONTENT_FORMS: dict[str, Literal["text", "base64", "path", "handoff"]] = {
     "content": "text",
     "content_base64": "base64",
     "path": "path",
@@ -94,7 +95,7 @@ _HOW: dict[str, Literal["text", "base64", "path", "handoff"]] = {
 
 
 def read_log(data: Buffer) -> ExecutionLog:
-    """Read an execution log, or raise `InvalidLog` with everything that is wrong with its form."""
+    """Parse an execution log, or raise `InvalidLog` with everything that is wrong with its form."""
     value, pieces = parse_long(data)
     reader = _Reader(pieces)
     log = reader.log(value)
@@ -103,12 +104,12 @@ def read_log(data: Buffer) -> ExecutionLog:
     return log
 
 
-def read_so_far(data: Buffer) -> tuple[ExecutionLog, tuple[Problem, ...]] | None:
-    """Of a log that is refused what can be read, and what is wrong with its form; None when nothing can be told."""
-    found = decoded_long(data)
-    if found is None:
+def read_partial_log(data: Buffer) -> tuple[ExecutionLog, tuple[Problem, ...]] | None:
+    """Parse as much as possible of a refused log, with its problems; None when nothing can be read."""
+    decoded = decode_long_leniently(data)
+    if decoded is None:
         return None
-    value, pieces = found
+    value, pieces = decoded
     reader = _Reader(pieces)
     try:
         return reader.log(value), tuple(reader.problems)
@@ -116,7 +117,7 @@ def read_so_far(data: Buffer) -> tuple[ExecutionLog, tuple[Problem, ...]] | None
         return None
 
 
-class _Reader(NotingReader):
+class _Reader(DocumentReader):
     """Reads a log whose long texts were cut out."""
 
     DOCUMENT: ClassVar[str] = "log"
@@ -126,22 +127,22 @@ class _Reader(NotingReader):
         self._pieces = pieces
 
     def log(self, value: Json) -> ExecutionLog:
-        top = self._object(value, "", _TOP)
+        top = self._object(value, "", _LOG_FIELDS)
         model = self._object(top.get("model"), "/model", ("identifier", "parameters"))
         environment = self._object(top.get("environment"), "/environment", ("os", "runtime", "tool_versions"))
-        steps = tuple(self._step(one, at, n) for n, (one, at) in enumerate(self._list(top, "steps")))
+        steps = tuple(self._step(value, at, n) for n, (value, at) in enumerate(self._list(top, "steps")))
         return ExecutionLog(
             model=self._text(model, "identifier", "/model", required=True),
             model_parameters=self._free(model, "parameters", "/model"),
             system_prompt=self._content(top, "system_prompt", "", required=True),
-            prompts=tuple(self._prompt(one, at) for one, at in self._list(top, "prompts")),
-            inputs=tuple(self._file(one, at, named=False) for one, at in self._list(top, "inputs")),
+            prompts=tuple(self._prompt(value, at) for value, at in self._list(top, "prompts")),
+            inputs=tuple(self._file(value, at, named=False) for value, at in self._list(top, "inputs")),
             steps=steps,
-            outputs=tuple(self._file(one, at, named=True) for one, at in self._list(top, "outputs")),
+            outputs=tuple(self._file(value, at, named=True) for value, at in self._list(top, "outputs")),
             os=self._text(environment, "os", "/environment", required=True),
             runtime=self._text(environment, "runtime", "/environment", required=True),
             tool_versions=self._versions(environment),
-            # The newest step is when the run ended; a log that tells no time at all is still the same log every time.
+            # The run ended with its newest step. A log without any time is still the same log every time.
             created=self._time(top, "created", "") or max((step.timestamp for step in steps), default=NO_TIME),
         )
 
@@ -150,20 +151,20 @@ class _Reader(NotingReader):
         return LogPrompt(role=self._text(entry, "role", at), content=self._content(entry, "content", at))
 
     def _file(self, value: Json, at: str, *, named: bool) -> LogFile:
-        entry = self._object(value, at, _FILE if named else (*_FILE, _HANDOFF))
-        given = [key for key in _HOW if entry.get(key) is not None]
-        if len(given) > 1:
-            self._note(at, f"gives {' and '.join(given)}: only one of them can be its content")
-        content = self._content(entry, given[0] if given else "content", at)
+        entry = self._object(value, at, _FILE_FIELDS if named else (*_FILE_FIELDS, _HANDOFF))
+        content_keys = [key for key in _CONTENT_FORMS if entry.get(key) is not None]
+        if len(content_keys) > 1:
+            self.note(at, f"gives {' and '.join(content_keys)}: only one of them can be its content")
+        content = self._content(entry, content_keys[0] if content_keys else "content", at)
         name = self._text(entry, "name", at, required=named)
         if content.how == "handoff" and not name:
             name = f"handoff/{content.value}"
         return LogFile(name=name, content=content)
 
     def _step(self, value: Json, at: str, position: int) -> LogStep:
-        entry = self._object(value, at, _STEP)
+        entry = self._object(value, at, _STEP_FIELDS)
         kind = self._text(entry, "type", at, required=True)
-        index = self._typed(entry, "index", at, int)
+        index = self._typed_field(entry, "index", at, int)
         output = self._content(entry, "output", at)
         return LogStep(
             index=position if index is None else index,
@@ -171,61 +172,63 @@ class _Reader(NotingReader):
             tool=self._text(entry, "tool", at, required=kind != REASONING),
             parameters=self._free(entry, "parameters", at),
             output=output if output.value != "" else None,
-            deterministic=bool(self._typed(entry, "deterministic", at, bool)),
+            deterministic=bool(self._typed_field(entry, "deterministic", at, bool)),
             timestamp=self._time(entry, "timestamp", at) or NO_TIME,
         )
 
     def _content(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> Content:
-        value = restored(entry.get(key), self._pieces)
+        value = resolve_mark(entry.get(key), self._pieces)
         if value is not None and not isinstance(value, str | LongText):
-            self._note(f"{at}/{key}", f"must be text, not {type_name(value)}")
+            self.note(f"{at}/{key}", f"must be text, not {type_name(value)}")
         elif required and not value:
-            self._note(f"{at}/{key}", "is missing")
+            self.note(f"{at}/{key}", "is missing")
         text = value if isinstance(value, str | LongText) else ""
-        return Content(how=_HOW.get(key, "text"), value=text, at=f"{at}/{key}")
+        return Content(how=_CONTENT_FORMS.get(key, "text"), value=text, at=f"{at}/{key}")
 
     def _text(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> str:
-        value = self._typed(entry, key, at, str) or ""
+        value = self._typed_field(entry, key, at, str) or ""
         if self._pieces:
             value = cast("str", self._whole(value, f"{at}/{key}"))
         if required and not value:
-            self._note(f"{at}/{key}", "is missing")
+            self.note(f"{at}/{key}", "is missing")
         return value
 
     def _time(self, entry: dict[str, Json], key: str, at: str) -> Timestamp | None:
-        if self._typed(entry, key, at, str) is None:
+        if self._typed_field(entry, key, at, str) is None:
             return None
         try:
             return Timestamp.parse(self._text(entry, key, at))
         except InvalidTimestamp as error:
-            self._note(f"{at}/{key}", f"{error.message}: {error.hint}")
+            self.note(f"{at}/{key}", f"{error.message}: {error.hint}")
             return None
 
     def _versions(self, environment: dict[str, Json]) -> dict[str, str] | None:
         versions = self._free(environment, "tool_versions", "/environment")
         for tool, version in (versions or {}).items():
             if type(version) is not str:
-                self._note(f"/environment/tool_versions{pointer([tool])}", f"must be text, not {type_name(version)}")
+                self.note(f"/environment/tool_versions{pointer([tool])}", f"must be text, not {type_name(version)}")
         return cast("dict[str, str] | None", versions)
 
     def _free(self, entry: dict[str, Json], key: str, at: str) -> dict[str, Json] | None:
-        """An object with any content, its long texts read in."""
-        value = self._typed(entry, key, at, dict)
+        """An object with any content, its long texts put back."""
+        value = self._typed_field(entry, key, at, dict)
         return cast("dict[str, Json] | None", self._whole(value, f"{at}/{key}")) if self._pieces else value
 
     def _whole(self, value: Json, at: str) -> Json:
-        """A value with the long texts that were cut out of it. Not asked for where none were: there are many values."""
+        """A value with its long texts put back. Not called when none were cut: there are many values."""
         try:
             return self._read_in(value)
         except JsonRefused as error:
             raise error.under(at) from None
 
     def _read_in(self, value: Json) -> Json:
-        long_text = restored(value, self._pieces)
+        long_text = resolve_mark(value, self._pieces)
         if isinstance(long_text, LongText):
-            return long_text.encoded().decode()
+            return long_text.to_bytes().decode()
         if isinstance(long_text, dict):
-            return {key: self._whole(one, pointer([key])) for key, one in long_text.items()}
+            return {key: self._whole(part, pointer([key])) for key, part in long_text.items()}
         return (
-            [self._whole(one, f"/{n}") for n, one in enumerate(long_text)] if isinstance(long_text, list) else long_text
+            [self._whole(part, f"/{n}") for n, part in enumerate(long_text)]
+            if isinstance(long_text, list)
+            else long_text
         )

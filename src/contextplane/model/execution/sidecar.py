@@ -1,6 +1,6 @@
-"""The sidecar of an artifact: a small file beside it, `<file>.ctx.json`, that says which run made it.
+"""The sidecar of an artifact: a small file beside it, `<file>.ctx.json`, naming the run that made it.
 
-It claims; it proves nothing. Others write sidecars too, so reading is lenient: unknown fields are passed over.
+A sidecar is a claim, not a proof. Others write sidecars too, so reading is lenient: unknown fields are ignored.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from contextplane.model.ids import Digest
 from contextplane.model.problems import form_problems
 from contextplane.model.value import Value
 
-__all__ = ["SIDECAR_MOST", "SUFFIX", "Sidecar", "SidecarInvalid", "read_sidecar", "sidecar_bytes", "sidecar_of"]
+__all__ = ["MAX_SIDECAR_BYTES", "SUFFIX", "Sidecar", "SidecarInvalid", "read_sidecar", "sidecar_bytes", "sidecar_of"]
 
 SUFFIX = ".ctx.json"
 
 _HINT = "move it away, then 'ctx pack LOG --sidecars' writes a new one"
 
-SIDECAR_MOST = 16 << 20
+MAX_SIDECAR_BYTES = 16 << 20
 """A larger file is no sidecar."""
 
 
@@ -32,9 +32,9 @@ class SidecarInvalid(ContextPlaneError):
 
 
 class Sidecar(Value, frozen=True, omit_defaults=True):
-    """`context_pack` names the run in any form that a reference to an execution pack has.
+    """`context_pack` names the run, in any form of a reference to an execution pack.
 
-    `output` is the name that the file has there; others write none, and then it is found by its path.
+    `output` is the name of the file in the run. Others leave it out; then the file is found by its path.
     """
 
     context_pack: str
@@ -46,29 +46,32 @@ class Sidecar(Value, frozen=True, omit_defaults=True):
 
 
 def read_sidecar(data: bytes) -> Sidecar:
-    """Read what somebody wrote: what is null counts as left out."""
+    """Parse a sidecar. A field that is null counts as left out."""
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SidecarInvalid("not a sidecar: its bytes are not JSON", hint=_HINT) from error
     if isinstance(value, dict):
-        value = {key: one for key, one in value.items() if one is not None}
+        value = {key: field for key, field in value.items() if field is not None}
     try:
         return msgspec.convert(value, Sidecar)
     except msgspec.ValidationError as error:
-        told = "; ".join(f"{form_problem.at}: {form_problem.message}" for form_problem in form_problems(value, Sidecar))
-        raise SidecarInvalid(f"not a sidecar: {told}", hint=_HINT) from error
+        problems = "; ".join(f"{problem.at}: {problem.message}" for problem in form_problems(value, Sidecar))
+        raise SidecarInvalid(f"not a sidecar: {problems}", hint=_HINT) from error
 
 
 def sidecar_of(digest: Digest, manifest: Manifest) -> Sidecar:
-    """What a run says of each of its outputs: the names of its inputs and tools, sorted, each once."""
+    """The sidecar of each output of a run: names of its inputs and tools, sorted, each once."""
     return Sidecar(
         context_pack=f"ctx://{digest.hex}",
-        inputs=tuple(sorted({one.name for one in manifest.inputs if one.name})),
+        inputs=tuple(sorted({input_file.name for input_file in manifest.inputs if input_file.name})),
         tools=tuple(sorted({step.tool for step in manifest.steps if step.tool})),
     )
 
 
 def sidecar_bytes(sidecar: Sidecar, added: Mapping[str, object]) -> bytes:
-    """The same bytes for the same sidecar, readable by people. `added`: fields that somebody put into it."""
+    """The bytes of a sidecar, indented for people. `added`: fields that users put into it.
+
+    The same sidecar always gives the same bytes.
+    """
     return msgspec.json.format(msgspec.json.encode({**msgspec.to_builtins(sidecar), **added}), indent=2) + b"\n"

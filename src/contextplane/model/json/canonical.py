@@ -1,7 +1,7 @@
-"""The one canonical form: RFC 8785 bytes of a value, or a refusal that names the place.
+"""The one canonical form of JSON: RFC 8785 bytes of a value, or an error that names the place.
 
-It does not read text (`json_text.py` does) and does not hash (`Digest.of` does). msgspec's sorted encoder writes RFC
-8785 but for some floats and for one mix of keys: `survey` and `settled` prove where, and put those right.
+It does not parse text (`parse.py` does) and does not hash (`Digest.of` does). msgspec's sorted encoder writes RFC 8785
+except for some floats and for one mix of keys: `collect_floats` and `to_rfc8785` find those and correct them.
 """
 
 import math
@@ -23,14 +23,14 @@ from contextplane.model.json.errors import (
 )
 from contextplane.model.json.pointer import pointer
 
-__all__ = ["MAX_INTEGER", "SORTED", "Json", "canonical", "float_problem", "settled", "survey"]
+__all__ = ["MAX_INTEGER", "SORTED", "Json", "canonical", "collect_floats", "float_problem", "to_rfc8785"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | tuple[Json, ...] | dict[str, Json] | None"
 
 MAX_INTEGER = 2**53 - 1
 SORTED = msgspec.json.Encoder(order="sorted")
 
-# The way to a node: the way to its parent, and one token. Pointers can be long, so only that of an error is written.
+# The path to a node: the path to its parent, and one token. Pointers can be long, so only that of an error is built.
 _Place: TypeAlias = "tuple[_Place, str | int] | None"
 
 # RFC 8785 writes an exponent below _TINY, msgspec already below _SMALL. From _WIDE up to _HUGE, RFC 8785 writes an
@@ -44,44 +44,48 @@ _READ = msgspec.json.Decoder()
 
 
 def canonical(value: object) -> bytes:
-    """Write JSON's own types, and `msgspec.Struct`s of them, as RFC 8785 bytes; refuse anything else with its place.
+    """Encode JSON's own types, and `msgspec.Struct`s of them, as RFC 8785 bytes.
 
-    What this writes, `json_text.parse` reads, and writes back as the same bytes.
+    Anything else is refused, with its place. `parse` accepts what this writes, and its canonical form is the same
+    bytes.
     """
-    # The encoder goes first: unlike the survey, it ends on a value that contains itself.
+    # The encoder goes first: unlike `collect_floats`, it terminates on a value that contains itself.
     try:
         encoded = SORTED.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise _refusal(value, str(error)) from error
-    floats = survey(value)
-    result = None if floats is None else settled(encoded, floats)
+    floats = collect_floats(value)
+    result = None if floats is None else to_rfc8785(encoded, floats)
     if result is None:
         raise _refusal(value, "a node is refused")
     return result
 
 
-def settled(encoded: bytes, floats: Iterable[float]) -> bytes | None:
-    """Turn what `SORTED` wrote for a value with just these floats into RFC 8785 bytes; None if one is refused."""
-    odd = [number for number in floats if number.is_integer() or not _is_plain(abs(number))]
-    if odd:
-        if any(map(float_problem, odd)):
+def to_rfc8785(encoded: bytes, floats: Iterable[float]) -> bytes | None:
+    """Turn what `SORTED` wrote for a value with these floats into RFC 8785 bytes.
+
+    None if one of the floats is refused.
+    """
+    differing = [number for number in floats if number.is_integer() or not _is_plain(abs(number))]
+    if differing:
+        if any(map(float_problem, differing)):
             return None
-        encoded = _without_fractions(encoded, odd) or SORTED.encode(_RESPELL.decode(encoded))
-    return _by_the_book(_READ.decode(encoded)) if _needs_utf16_order(encoded) else encoded
+        encoded = _without_fractions(encoded, differing) or SORTED.encode(_RESPELL.decode(encoded))
+    return _encode_by_reference(_READ.decode(encoded)) if _needs_utf16_order(encoded) else encoded
 
 
-def _by_the_book(value: Any) -> bytes:  # noqa: ANN401  whatever was decoded
-    # Here and not above: next to nothing needs it.
+def _encode_by_reference(value: Any) -> bytes:  # noqa: ANN401  any decoded value
+    # Imported here: almost nothing needs it.
     import rfc8785  # noqa: PLC0415
 
     return rfc8785.dumps(value)
 
 
-def survey(value: object) -> list[float] | None:  # noqa: C901, PLR0912 - flat: a call per node would double its cost
-    """The floats of a value that the encoder took; None if its types, integers or depth are refused.
+def collect_floats(value: object) -> list[float] | None:  # noqa: C901, PLR0912 - flat: a call per node would double its cost
+    """The floats of an encoded value; None if its types, integers or depth are refused.
 
-    Exact types only: a subclass may show the encoder one content and its other readers another. The encoder has refused
-    lone surrogates, so that no string is looked into.
+    Exact types only: a subclass may show the encoder one content and other readers another. The encoder has refused
+    lone surrogates already, so strings are not searched.
     """
     floats: list[float] = []
     level: list[Any] = [(value,)]
@@ -116,23 +120,23 @@ def survey(value: object) -> list[float] | None:  # noqa: C901, PLR0912 - flat: 
     return None
 
 
-def _without_fractions(encoded: bytes, odd: list[float]) -> bytes | None:
-    """Cut `.0` off the odd floats, if all are whole numbers and no string holds what looks like one.
+def _without_fractions(encoded: bytes, differing: list[float]) -> bytes | None:
+    """Cut `.0` off the differing floats, if all are whole numbers and no string looks like one.
 
-    Each of them stands before a comma or a bracket. So does, in rare strings, something that is no float: then there
-    are more such places than floats, and nothing is cut.
+    Each of them stands before a comma or a bracket. In rare strings so does something that is no float: then there are
+    more such places than floats, and nothing is cut.
     """
-    if any(abs(number) >= _WIDE or not number.is_integer() or _is_negative_zero(number) for number in odd):
+    if any(abs(number) >= _WIDE or not number.is_integer() or _is_negative_zero(number) for number in differing):
         return None
     first, *pieces = encoded.split(b".0")
     glue = [b"" if piece[:1] in _AFTER_NUMBER else b".0" for piece in pieces]
-    if glue.count(b"") != len(odd):
+    if glue.count(b"") != len(differing):
         return None
     return first + b"".join(map(bytes.__add__, glue, pieces))
 
 
 def _is_plain(size: float) -> bool:
-    """Whether both write a fraction of this size alike. False for NaN, which compares false with everything."""
+    """Whether both encoders write a fraction of this size alike. False for NaN."""
     return size < _TINY or _SMALL <= size < _WIDE
 
 
@@ -144,7 +148,7 @@ def _respell(text: str) -> int | float | msgspec.Raw:
     number = float(text)
     if number.is_integer() and abs(number) < _WIDE:
         return int(number)
-    return number if _is_plain(abs(number)) else msgspec.Raw(_by_the_book(number))
+    return number if _is_plain(abs(number)) else msgspec.Raw(_encode_by_reference(number))
 
 
 _RESPELL = msgspec.json.Decoder(float_hook=_respell)
@@ -171,7 +175,7 @@ def _fields(struct: msgspec.Struct) -> Iterator[tuple[str | int, object]]:
 
 
 def _refusal(value: object, reason: str) -> JsonRefused:
-    """The first problem in document order; in general terms if there is none. Slow, and reached only on a refusal."""
+    """The first problem in document order. Slow, and called only for a refusal."""
     todo: list[tuple[_Place, object, int]] = [(None, value, 1)]
     while todo:
         place, node, depth = todo.pop()
@@ -198,7 +202,7 @@ def _parts(node: object) -> Iterable[tuple[str | int, object]]:
 
 
 def _problem(node: object, depth: int) -> JsonRefused | None:  # noqa: PLR0911 - one line per type of JSON
-    """What is wrong with this one node, or with a key of it."""
+    """The problem of this one node, or of one of its keys."""
     if type(node) is str:
         return _text_problem(node)
     if type(node) is int:

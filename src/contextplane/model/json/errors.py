@@ -1,10 +1,11 @@
-"""Why a value or a text has no canonical form: each reason a code of its own."""
+"""Why a value or a text has no canonical form: one error code for each reason."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from itertools import chain
+from typing import Any, ClassVar, Self
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.json.pointer import shown
+from contextplane.model.json.pointer import abbreviate_place
 
 __all__ = [
     "MAX_DEPTH",
@@ -16,16 +17,20 @@ __all__ = [
     "NotJson",
     "TooDeep",
     "integer_unsafe",
+    "is_shallow",
     "lone_surrogate",
     "too_deep",
 ]
 
 MAX_DEPTH = 256  # `[]` has depth 1
-_TOLD = 9
+_MAX_LISTED = 9
 
 
 class JsonRefused(ContextPlaneError):
-    """A value or a text that has no canonical form. Where more is wrong, `details.problems` lists all of it."""
+    """A value or a text that has no canonical form.
+
+    Where more is wrong, `details.problems` lists all of it.
+    """
 
     code: ClassVar[str] = "json_refused"
     family: ClassVar[Family] = "refused"
@@ -34,8 +39,8 @@ class JsonRefused(ContextPlaneError):
 
     @property
     def place(self) -> str | None:
-        """Of a text the line as well: that is where an editor goes."""
-        at = self.at and shown(self.at)
+        """The pointer, and of a text the line as well: that is where an editor goes."""
+        at = self.at and abbreviate_place(self.at)
         if "line" not in self.details:
             return at
         column = f", column {self.details['column']}" if "column" in self.details else ""
@@ -43,18 +48,18 @@ class JsonRefused(ContextPlaneError):
         return f"{at}: {line}" if at else line
 
     def together(self, others: Sequence["JsonRefused"]) -> Self:
-        """Tell what else is wrong with the same document as well. Told anew, it is told as it is then."""
+        """Report the other problems of the same document as well. A second call replaces the first."""
         alone, hint = self._alone or (self.message, self.hint)
         self.others, self._alone = tuple(others), (alone, hint)
-        also = "".join(f"; {other.place}: {other.message}" for other in others[:_TOLD])
-        cut = f"; and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
+        also = "".join(f"; {other.place}: {other.message}" for other in others[:_MAX_LISTED])
+        cut = f"; and {len(others) - _MAX_LISTED} more" if len(others) > _MAX_LISTED else ""
         self.message = f"{alone}{also}{cut}"
         mend = "mend what is named; --json lists them all" if cut else "mend what is named"
         self.hint = mend if others else hint
         own = {key: value for key, value in self.details.items() if key != "problems"}
         first = {"at": self.at or "", "message": alone, **own}
-        rest = [{"at": other.at or "", "message": other.message, **other.details} for other in others]
-        self.details = own | ({"problems": [first, *rest]} if others else {})
+        other_entries = [{"at": other.at or "", "message": other.message, **other.details} for other in others]
+        self.details = own | ({"problems": [first, *other_entries]} if others else {})
         return self
 
 
@@ -77,7 +82,10 @@ class IntegerUnsafe(JsonRefused):
 
 
 class FloatUnsafe(JsonRefused):
-    """A float from 2^53 up to 1e21: its canonical form is an integer beyond 2^53-1, which is refused when read back."""
+    """A float from 2^53 up to 1e21.
+
+    Its canonical form is an integer beyond 2^53-1, which is refused when read back.
+    """
 
     code: ClassVar[str] = "json_float_unsafe"
 
@@ -104,3 +112,20 @@ def lone_surrogate(unit: str) -> LoneSurrogate:
 
 def too_deep() -> TooDeep:
     return TooDeep(f"nested more than {MAX_DEPTH} deep", hint="keep the inner part as a document of its own")
+
+
+def is_shallow(value: object, text: bytes) -> bool:
+    """Whether the value of a text is within MAX_DEPTH. How deep msgspec itself goes differs between Pythons.
+
+    It goes down level by level, until the brackets that are left, those in strings included, could not reach too deep
+    even if each stood inside the one before.
+    """
+    brackets = text.count(b"[") + text.count(b"{")
+    level: list[Any] = [value]
+    for depth in range(1, MAX_DEPTH + 1):
+        brackets -= len(level)
+        if not level or brackets <= MAX_DEPTH - depth:
+            return True
+        parts = chain.from_iterable(node.values() if type(node) is dict else node for node in level)
+        level = [part for part in parts if type(part) is dict or type(part) is list]
+    return not level

@@ -1,7 +1,7 @@
-"""Why a JSON text is refused: a slow positional parser that finds its problems in document order.
+"""Why a JSON text is refused: a slow positional parser that lists problems in document order.
 
-It returns no value, and nobody calls it for a text that is accepted. It is meant to be obviously right: one regular
-expression per token, an explicit stack, no recursion. `json_text.py` must refuse exactly what this refuses.
+It returns no value and is never called for a text that is accepted. It is meant to be obviously right: one regular
+expression per token, an explicit stack, no recursion. `parse.py` must refuse exactly what this refuses.
 """
 
 import math
@@ -36,12 +36,15 @@ _OPENS = frozenset({b"[", b"{"})
 _NUMERIC = frozenset(bytes([byte]) for byte in b"0123456789.eE+-")
 _DIGITS = len(str(MAX_INTEGER))
 _SHOWN = 40
-_PROBLEMS_MOST = 50
-_FURTHER = 4 << 20  # a second of looking, after the first problem
+_MAX_PROBLEMS = 50
+_MAX_BYTES_AFTER_FIRST = 4 << 20  # about a second of work after the first problem
 
 
 class Malformed(JsonRefused):
-    """Bytes that are not JSON at this place: a missing comma or quote, a wrong number, a text that ends early."""
+    """Bytes that are not JSON at this place.
+
+    A missing comma or quote, a wrong number, a text that ends early.
+    """
 
     code: ClassVar[str] = "json_malformed"
 
@@ -89,9 +92,9 @@ class NumberOutOfRange(JsonRefused):
 
 
 def explain(data: bytes) -> None:
-    """Raise for the first problem of `data`; return if there is none.
+    """Raise the first problem of `data`, with those that follow it; return if there is none.
 
-    It tells those behind it as well, unless the text cannot be read on from it: then it is the last one.
+    A problem from which the text cannot be read on is the last one.
     """
     _Explainer(data).document()
 
@@ -102,9 +105,9 @@ class _Open:
     __slots__ = ("keys", "size", "token")
 
     def __init__(self, keys: set[str] | None) -> None:
-        self.keys = keys  # those read so far; None in an array
+        self.keys = keys  # those read so far; None for an array
         self.size = 0
-        self.token: str | int | None = None  # of the part being read; None between two
+        self.token: str | int | None = None  # of the part being read; None between parts
 
 
 class _Explainer:
@@ -115,7 +118,7 @@ class _Explainer:
         self.pos = 0
         self.stack: list[_Open] = []
         self.problems: list[JsonRefused] = []
-        self.first_byte = 0  # where the first of them is
+        self.first_byte = 0  # the place of the first problem
 
     def document(self) -> None:
         if self.data.startswith(b"\xef\xbb\xbf"):
@@ -128,18 +131,18 @@ class _Explainer:
         if self.peek():
             self.refuse(TrailingData("more data follows the document", hint="keep one document per text"))
         if self.problems:
-            raise self.told()
+            raise self.combined_problem()
 
     def peek(self) -> bytes:
-        """Pass over white space; return the byte that follows, empty at the end."""
+        """Skip white space; return the byte that follows, empty at the end."""
         while self.data[self.pos : self.pos + 1] in _SPACE:
             self.pos += 1
         return self.data[self.pos : self.pos + 1]
 
     def part(self, within: _Open) -> None:
         """Read the next member or element, or the end of what is open."""
-        if self.problems and self.pos > self.first_byte + _FURTHER:
-            raise self.told()
+        if self.problems and self.pos > self.first_byte + _MAX_BYTES_AFTER_FIRST:
+            raise self.combined_problem()
         within.token = None
         end = b"]" if within.keys is None else b"}"
         byte = self.peek()
@@ -149,7 +152,7 @@ class _Explainer:
             return
         if within.size:
             if byte != b",":
-                self.unexpected(f"a comma or {end.decode()}")
+                self.refuse_token(f"a comma or {end.decode()}")
             self.pos += 1
         within.token = within.size if within.keys is None else self.key(within.keys)
         within.size += 1
@@ -157,18 +160,18 @@ class _Explainer:
 
     def key(self, keys: set[str]) -> str:
         if self.peek() != b'"':
-            self.unexpected("a key in double quotes")
+            self.refuse_token("a key in double quotes")
         start, noted = self.pos, len(self.problems)
         key = self.string()
         if len(self.problems) > noted:
-            pass  # what it really is, is not known
+            pass  # its real text is not known
         elif key in keys:
             self.stack[-1].token = key
             self.note(DuplicateKey(f"the key {key[:_SHOWN]!r} stands here again", hint="keep one of them"), start)
         else:
             keys.add(key)
         if self.peek() != b":":
-            self.unexpected("a colon")
+            self.refuse_token("a colon")
         self.pos += 1
         return key
 
@@ -190,7 +193,7 @@ class _Explainer:
             self.note(NotFinite(f"{name[0].decode()} is not a JSON number", hint="write null, or leave it out"))
             self.pos = name.end()
         else:
-            self.unexpected("a value")
+            self.refuse_token("a value")
 
     def number(self, match: re.Match[bytes]) -> None:
         text = match[0].decode()
@@ -227,7 +230,7 @@ class _Explainer:
                 self.refuse(Malformed("the string that starts here does not end", hint="close it with a quote"), start)
 
     def run(self) -> str:
-        """Read what stands in a string up to the next quote, escape or control character."""
+        """Read the part of a string up to the next quote, escape or control character."""
         run = _RUN.match(self.data, self.pos)
         raw = run[0] if run else b""
         try:
@@ -257,20 +260,23 @@ class _Explainer:
         self.pos = end
         return chr(unit) if match[2] else _UNESCAPED.get(match[1], match[1].decode())
 
-    def unexpected(self, wanted: str) -> NoReturn:
-        found = self.data[self.pos : self.pos + 4].decode(errors="replace")[:1]
-        if found == "\ufffd" and not self.data.startswith(found.encode(), self.pos):
+    def refuse_token(self, expected: str) -> NoReturn:
+        actual = self.data[self.pos : self.pos + 4].decode(errors="replace")[:1]
+        if actual == "\ufffd" and not self.data.startswith(actual.encode(), self.pos):
             self.refuse(_invalid_utf8())
-        told = f"{wanted} was expected, not {found!r}" if found else f"the text ends before {wanted}"
-        self.refuse(Malformed(told, hint="mend the text there; it must be JSON"))
+        message = f"{expected} was expected, not {actual!r}" if actual else f"the text ends before {expected}"
+        self.refuse(Malformed(message, hint="mend the text there; it must be JSON"))
 
     def refuse(self, problem: JsonRefused, pos: int | None = None) -> NoReturn:
         """Note `problem`, from which the text cannot be read on, and raise."""
         self.note(problem, pos)
-        raise self.told()
+        raise self.combined_problem()
 
     def note(self, problem: JsonRefused, pos: int | None = None) -> None:
-        """Note `problem` with its places: in the document, and in the text (line and column from 1, byte from 0)."""
+        """Note `problem` with its places in the document and in the text.
+
+        Line and column count from 1, the byte from 0.
+        """
         byte = self.pos if pos is None else pos
         line_start = self.data.rfind(b"\n", 0, byte) + 1
         problem.details |= {
@@ -281,11 +287,11 @@ class _Explainer:
         self.problems.append(problem.under(pointer(open_.token for open_ in self.stack if open_.token is not None)))
         if len(self.problems) == 1:
             self.first_byte = byte
-        if len(self.problems) == _PROBLEMS_MOST:
-            raise self.told()
+        if len(self.problems) == _MAX_PROBLEMS:
+            raise self.combined_problem()
 
-    def told(self) -> JsonRefused:
-        """The first problem, with all others."""
+    def combined_problem(self) -> JsonRefused:
+        """The first problem, carrying all others."""
         first, *others = self.problems
         return first.together(others) if others else first
 

@@ -1,47 +1,47 @@
-"""Texts that are not what they look like: characters that nobody sees, and words with letters of two scripts."""
+"""Texts that are not what they look like: invisible characters, and words of two scripts."""
 
-from contextplane.policy.lazy_regex import expression
+from contextplane.model.invisible_characters import CONTROLS, EMOJI_STYLE, FORMATTING, JOINERS, LINE_SEPARATORS
+from contextplane.policy.lazy_regex import lazy_regex
 
-__all__ = ["mixed_words", "plain", "unseen"]
+__all__ = ["invisible_characters", "mixed_words", "normalize"]
 
-# Controls except for tabs and line ends, soft hyphens, marks that turn the direction, blanks without width, marks of
-# shorthand and of music that only format, tags.
-_UNSEEN = expression(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff]"
+_INVISIBLE = lazy_regex(f"[{CONTROLS}{FORMATTING}{LINE_SEPARATORS}{JOINERS}{EMOJI_STYLE}]")
+_SEPARATORS = lazy_regex(f"[{LINE_SEPARATORS}]")
+_STYLES = frozenset(f"\ufe0e{EMOJI_STYLE}")
+_JOINABLE = lazy_regex("[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]")
+"""Where joiners belong: letters of Arabic, of the scripts of India, Burma and Cambodia, and emoji."""
+
+_PICTURE = lazy_regex("[#*0-9\u00a9\u00ae\u2000-\u2bff\u3000-\u33ff\U0001f000-\U0001faff]")
+_WORD = lazy_regex(r"\w+")
+_LOOKALIKE_SCRIPTS = frozenset(
+    {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "FULLWIDTH", "MATHEMATICAL"}
 )
-_JOINERS = frozenset("\u200c\u200d")
-_STYLES = frozenset("\ufe0e\ufe0f")
-_JOINED = expression("[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]")
-"""Where joiners belong: letters of Arabic and of the scripts of India, Burma and Cambodia, and pictures."""
+"""Scripts with letters that look the same: no word is written in two of them."""
 
-_PICTURE = expression("[#*0-9\u00a9\u00ae\u2000-\u2bff\u3000-\u33ff\U0001f000-\U0001faff]")
-_WORD = expression(r"\w+")
-_ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "FULLWIDTH", "MATHEMATICAL"})
-"""Scripts with letters that look the same: nobody writes one word in two of them."""
-
-_UNLIKE = frozenset("ΓΔΘΛΞΠΣΦΨΩβδεζηθλμξπσςφψ")
-"""Greek letters that stand in formulas and units, and look like no other."""
+_DISTINCT_GREEK = frozenset("ΓΔΘΛΞΠΣΦΨΩβδεζηθλμξπσςφψ")
+"""Greek letters of formulas and units that look like no other letter."""
 
 
-def unseen(text: str) -> tuple[str, ...]:
-    """The characters in a text that nobody sees, as their numbers, each once. A joiner where it belongs is none."""
+def invisible_characters(text: str) -> tuple[str, ...]:
+    """The invisible characters in a text, as U+XXXX, each once.
+
+    A joiner or an emoji style is not reported where a script or an emoji needs it.
+    """
     if text.isascii() and text.isprintable():
         return ()
-    found = (match for match in _UNSEEN().finditer(text) if not _belongs(text, match.start()))
-    return tuple(dict.fromkeys(f"U+{ord(match[0]):04X}" for match in found))
+    matches = (match for match in _INVISIBLE().finditer(text) if not _is_legitimate(text, match.start()))
+    return tuple(dict.fromkeys(f"U+{ord(match[0]):04X}" for match in matches))
 
 
-def _belongs(text: str, at: int) -> bool:
+def _is_legitimate(text: str, at: int) -> bool:
     before, after = text[at - 1 : at], text[at + 1 : at + 2]
     if text[at] in _STYLES:
         return bool(_PICTURE().match(before))
-    return text[at] in _JOINERS and bool(_JOINED().match(before)) and bool(_JOINED().match(after))
+    return text[at] in JOINERS and bool(_JOINABLE().match(before)) and bool(_JOINABLE().match(after))
 
 
 def mixed_words(text: str) -> tuple[str, ...]:
-    """The words of a text with letters of two scripts that look alike; the letters that are not ASCII as numbers."""
+    """The words with letters of two scripts that look alike, escaped to ASCII."""
     if text.isascii():
         return ()
     words = (word for word in _WORD().findall(text) if not word.isascii() and len(_scripts(word)) > 1)
@@ -49,24 +49,26 @@ def mixed_words(text: str) -> tuple[str, ...]:
 
 
 def _scripts(word: str) -> frozenset[str]:
-    # Here and not above: almost every document is ASCII, and does not load it.
+    # Imported here: almost every document is ASCII and does not need it.
     from unicodedata import name  # noqa: PLC0415
 
-    letters = (one for one in word if one.isalpha() and one not in _UNLIKE)
-    return frozenset(name(letter, "").partition(" ")[0] for letter in letters) & _ALIKE
+    letters = (letter for letter in word if letter.isalpha() and letter not in _DISTINCT_GREEK)
+    return frozenset(name(letter, "").partition(" ")[0] for letter in letters) & _LOOKALIKE_SCRIPTS
 
 
-def plain(text: str) -> str:
-    """A text as a reader takes it: without what is unseen, every blank and every dash the usual one, digits ASCII."""
+def normalize(text: str) -> str:
+    """A text as a reader sees it: without invisible characters, with plain blanks, dashes and digits."""
     if text.isascii():
-        return _UNSEEN().sub("", text)
-    from unicodedata import category, decimal, normalize  # noqa: PLC0415
+        return _INVISIBLE().sub("", text)
+    import unicodedata  # noqa: PLC0415
 
-    def usual(one: str) -> str:
-        if one.isascii():
-            return one
-        if one.isdecimal():
-            return str(decimal(one))
-        return {"Zs": " ", "Pd": "-"}.get(category(one), one)
+    def usual(character: str) -> str:
+        if character.isascii():
+            return character
+        if character.isdecimal():
+            return str(unicodedata.decimal(character))
+        return {"Zs": " ", "Pd": "-"}.get(unicodedata.category(character), character)
 
-    return "".join(map(usual, normalize("NFKC", _UNSEEN().sub("", text))))
+    # Removed, a separator would join the words that it parts.
+    visible = _INVISIBLE().sub("", _SEPARATORS().sub("\n", text))
+    return "".join(map(usual, unicodedata.normalize("NFKC", visible)))

@@ -1,12 +1,11 @@
-"""Conditions, compiled once and judged strictly: true, false, or a failure. Many are judged in one call of the engine.
+"""Conditions: compiled once and judged strictly, many in one call of the engine.
 
-Only true and false are answers. What evaluates to anything else is a failure, and so is what cannot be evaluated or
-takes more work than its size justifies. What a failure means is decided by whoever asks.
+Only true and false are answers. A condition that evaluates to anything else, cannot be evaluated, or takes more work
+than its size justifies is a failure; the caller decides what a failure means.
 
-Whether the evaluation of a condition comes to read a fact, as a condition itself. Pure.
-
-`and`, `or` and `if` stop when their answer is clear, so what stands after is not always read. All other operators read
-all of their operands.
+The first section computes when the evaluation of a condition reads a fact, as a condition itself: `and`, `or` and `if`
+stop when their answer is clear, so what stands after is not always read. All other operators read all of their
+operands.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,129 +22,134 @@ from contextplane.policy.logic.strict import (
     NO_LIST,
     NO_ORDER,
     NO_PLACE,
-    ORDERING,
+    ORDERINGS,
     PER_ELEMENT,
     element_reads,
-    failing_without,
+    fail_without,
     operation,
-    strict,
+    strict_form,
 )
 
 __all__ = [
-    "Condition",
-    "Conditions",
-    "Failure",
+    "CompiledCondition",
+    "ConditionBatch",
+    "ConditionFailure",
     "FailureKind",
     "Judgement",
     "budget_of",
-    "nothing_missed",
-    "plain_paths",
-    "reach",
+    "no_missing_reads",
+    "reads_when",
+    "required_paths",
 ]
 
-_MANY = 64
-"""Of an `and`, an `or` or an `if` with more parts than this, every part is taken to be read."""
+# --- When a condition reads a fact ---
+
+_MAX_TRACED = 64
+"""Of an `and`, `or` or `if` with more parts than this, every part is assumed to be read."""
 
 
-def plain_paths(expression: Json) -> Iterator[str]:
-    """The paths of variables without a default. What a loop does with an element reads that element, and no fact."""
+def required_paths(expression: Json) -> Iterator[str]:
+    """The paths of variables without a default. The body of a loop reads elements, and no facts."""
     if isinstance(expression, list):
-        for one in expression:
-            yield from plain_paths(one)
+        for part in expression:
+            yield from required_paths(part)
     elif isinstance(expression, dict):
         operator, operands = operation(expression)
         if operator == "var" and len(operands) == 1 and isinstance(operands[0], str) and operands[0]:
             yield operands[0]
         else:
-            yield from plain_paths(_outside_loops(operator, operands))
+            yield from required_paths(_outside_loops(operator, operands))
 
 
-def reach(expression: Json, path: str) -> Json:
-    """An expression that holds exactly when evaluating this one reads the fact at this path; or true, or false.
+def reads_when(expression: Json, path: str) -> Json:
+    """An expression that holds exactly when evaluating this one reads the fact at this path.
 
-    It evaluates nothing that this one does not evaluate, and in the same order: where this one has a value, so has it.
+    Or true, or false. It evaluates nothing that this one does not evaluate, and in the same order: where this one has a
+    value, so has it.
     """
     if isinstance(expression, list):
-        return _either([reach(one, path) for one in expression])
+        return _any_of([reads_when(part, path) for part in expression])
     if not isinstance(expression, dict):
         return False
     operator, operands = operation(expression)
     if operator == "var":
-        return _of_variable(operands, path)
-    if operator in {"and", "or"} and len(operands) <= _MANY:
-        return _until_clear(operator, operands, path)
-    if operator in {"if", "?:"} and len(operands) <= _MANY:
-        return _of_choice(operands, path)
-    return _either([reach(outside_loop, path) for outside_loop in _outside_loops(operator, operands)])
+        return _variable_reads_when(operands, path)
+    if operator in {"and", "or"} and len(operands) <= _MAX_TRACED:
+        return _junction_reads_when(operator, operands, path)
+    if operator in {"if", "?:"} and len(operands) <= _MAX_TRACED:
+        return _choice_reads_when(operands, path)
+    return _any_of([reads_when(operand, path) for operand in _outside_loops(operator, operands)])
 
 
-def nothing_missed(expression: Json) -> Iterator[Json]:
-    """Expressions that all hold exactly where this one comes to read no fact that is missing."""
-    for path in sorted(set(plain_paths(expression))):
-        yield {"!": [_both([reach(expression, path), {"===": [{"var": path}, None]}])]}
+def no_missing_reads(expression: Json) -> Iterator[Json]:
+    """Expressions that all hold exactly where this one reads no missing fact."""
+    for path in sorted(set(required_paths(expression))):
+        yield {"!": [_all_of([reads_when(expression, path), {"===": [{"var": path}, None]}])]}
 
 
 def _outside_loops(operator: str, operands: list[Json]) -> list[Json]:
-    return [one for n, one in enumerate(operands) if n != 1 or operator not in PER_ELEMENT]
+    return [operand for n, operand in enumerate(operands) if n != 1 or operator not in PER_ELEMENT]
 
 
-def _of_variable(operands: list[Json], path: str) -> Json:
-    """A default is evaluated when there is nothing at the path."""
+def _variable_reads_when(operands: list[Json], path: str) -> Json:
+    """`reads_when` of a variable. A default is evaluated when there is nothing at the path."""
     if operands == [path]:
         return True
-    asked = reach(operands[:1], path)
-    default = reach(operands[1:], path)
-    return _either([asked, _both([{"!!": [{"missing": operands[:1]}]}, default])])
+    path_read = reads_when(operands[:1], path)
+    default = reads_when(operands[1:], path)
+    return _any_of([path_read, _all_of([{"!!": [{"missing": operands[:1]}]}, default])])
 
 
-def _until_clear(operator: str, operands: list[Json], path: str) -> Json:
+def _junction_reads_when(operator: str, operands: list[Json], path: str) -> Json:
     ways: list[Json] = []
     passed: list[Json] = []
     for operand in operands:
-        here = reach(operand, path)
-        ways.append(_both([*passed, here]))
+        here = reads_when(operand, path)
+        ways.append(_all_of([*passed, here]))
         if here is True:
-            break  # whoever comes further came past here
+            break  # an evaluation that comes further has read it already
         passed.append({"!!": [operand]} if operator == "and" else {"!": [operand]})
-    return _either(ways)
+    return _any_of(ways)
 
 
-def _of_choice(operands: list[Json], path: str) -> Json:
+def _choice_reads_when(operands: list[Json], path: str) -> Json:
     if len(operands) < 2:  # noqa: PLR2004
-        return reach(operands, path)
-    asked, then, *others = operands
-    first, chosen, other = reach(asked, path), reach(then, path), _of_choice(others, path)
+        return reads_when(operands, path)
+    test, then, *others = operands
+    first, chosen, other = reads_when(test, path), reads_when(then, path), _choice_reads_when(others, path)
     if first is True or (chosen is False and other is False):
         return first
-    return _either([first, {"if": [asked, chosen, other]}])
+    return _any_of([first, {"if": [test, chosen, other]}])
 
 
-def _either(parts: Sequence[Json]) -> Json:
-    told = [part for part in parts if part is not False]
-    if not told or any(one is True for one in told):
-        return bool(told)
-    return told[0] if len(told) == 1 else {"or": told}
+def _any_of(parts: Sequence[Json]) -> Json:
+    open_parts = [part for part in parts if part is not False]
+    if not open_parts or any(part is True for part in open_parts):
+        return bool(open_parts)
+    return open_parts[0] if len(open_parts) == 1 else {"or": open_parts}
 
 
-def _both(parts: Sequence[Json]) -> Json:
-    told = [part for part in parts if part is not True]
-    if not told or any(one is False for one in told):
-        return not told
-    return told[0] if len(told) == 1 else {"and": told}
+def _all_of(parts: Sequence[Json]) -> Json:
+    open_parts = [part for part in parts if part is not True]
+    if not open_parts or any(part is False for part in open_parts):
+        return not open_parts
+    return open_parts[0] if len(open_parts) == 1 else {"and": open_parts}
 
+
+# --- Compiled conditions ---
 
 FailureKind = Literal["failed", "too_much_work", "not_boolean"]
 
-ELEMENTS = 1_000
-"""How many elements a loop is granted."""
+ELEMENTS_GRANT = 1_000
+"""The number of elements that a loop may visit within its budget."""
 
-WALKED = 20_000
-"""How much an operator that looks into a value is granted: elements of a list, or 64 bytes of text each."""
+WALK_GRANT = 20_000
+"""The budget of an operator that looks into a value, per element of a list or 64 bytes of text."""
 
-MOST = 100_000
-"""What one condition is granted at most, whatever its size."""
+MAX_BUDGET = 100_000
+"""The largest budget of one condition, of any size."""
 
-_LOOKS_AT_NOTHING = frozenset({"and", "or", "!", "!!", "if", "?:", "var"})
+_CONSTANT_WORK = frozenset({"and", "or", "!", "!!", "if", "?:", "var"})
 _NOTHING = frozenset[str]()
 _NOWHERE = frozenset[int]()
 _REFUSED = {
@@ -157,72 +161,74 @@ _decode = msgspec.json.Decoder().decode
 _decode_answers = msgspec.json.Decoder(tuple[list[bool], list[Any]]).decode
 
 
-class Failure(Value, frozen=True):
+class ConditionFailure(Value, frozen=True):
     """Why a condition has no answer."""
 
     kind: FailureKind
     why: str
 
 
-class Condition:
-    """One compiled condition, without problems. `plain` are the facts that it reads and has no default for."""
+class CompiledCondition:
+    """One compiled condition without problems. `required`: the facts it reads without a default."""
 
     def __init__(self, expression: Json) -> None:
         self.expression = expression
-        self.strict = strict(expression)
+        self.strict = strict_form(expression)
         self.elements = element_reads(expression)
         self.reads = variables(expression)
-        self.plain = frozenset(plain_paths(expression))
+        self.required = frozenset(required_paths(expression))
         self.budget = budget_of(expression)
         self._made: dict[str, datalogic_py.Rule] = {}
-        self._reach: dict[str, Json] = {}
+        self._reads_when: dict[str, Json] = {}
 
-    def judge(self, facts: Facts) -> bool | Failure:
-        """What it comes to for itself."""
+    def judge(self, facts: Facts) -> bool | ConditionFailure:
+        """Evaluate the condition by itself."""
         try:
-            text, _ = self._compiled("", lambda: [self.strict]).evaluate_metered(facts.data, budget=self.budget)
+            text, _ = self._compile("", lambda: [self.strict]).evaluate_metered(facts.data, budget=self.budget)
         except datalogic_py.DataLogicError as error:
             return _failure(error)
-        return answer(_decode(text)[0])
+        return as_answer(_decode(text)[0])
 
-    def missing(self, facts: Facts) -> list[str]:
-        """What it comes to read and does not find, where it has an answer. What it has a default for is not missing."""
-        plain = [path for path in sorted(self.plain) if self._is_missing(path, facts) and self._reaches(path, facts)]
-        return sorted({*plain, *self.missing_of_elements(facts)})
+    def missing_facts(self, facts: Facts) -> list[str]:
+        """Paths the evaluation reads that are absent and have no default. The condition has an answer."""
+        required = [
+            path for path in sorted(self.required) if self._is_missing(path, facts) and self._reaches(path, facts)
+        ]
+        return sorted({*required, *self.missing_element_facts(facts)})
 
-    def missing_of_elements(self, facts: Facts) -> list[str]:
-        """What it comes to read of an element that lacks it, where it has an answer."""
+    def missing_element_facts(self, facts: Facts) -> list[str]:
+        """What the evaluation reads of list elements that lack it. The condition has an answer."""
         return [
             name
             for name in dict.fromkeys(element.name for element in self.elements)
             if self._fails_without(name, facts)
         ]
 
-    def reach(self, path: str) -> Json:
-        """When it reads this fact: always, never, or when an expression holds."""
-        found = self._reach.get(path)
-        if found is None:
-            found = self._reach[path] = reach(self.expression, path)
-        return found
+    def reads_when(self, path: str) -> Json:
+        """When the condition reads this fact: true, false, or an expression. Cached."""
+        condition = self._reads_when.get(path)
+        if condition is None:
+            condition = self._reads_when[path] = reads_when(self.expression, path)
+        return condition
 
     def _is_missing(self, path: str, facts: Facts) -> bool:
-        text, _ = self._compiled(f"var {path}", lambda: {"var": path}).evaluate_metered(facts.data)
+        text, _ = self._compile(f"var {path}", lambda: {"var": path}).evaluate_metered(facts.data)
         return text == "null"
 
     def _reaches(self, path: str, facts: Facts) -> bool:
-        text, _ = self._compiled(f"reach {path}", lambda: [self.reach(path)]).evaluate_metered(facts.data)
+        text, _ = self._compile(f"reach {path}", lambda: [self.reads_when(path)]).evaluate_metered(facts.data)
         return text == "[true]"
 
     def _fails_without(self, name: str, facts: Facts) -> bool:
-        rule = self._compiled(f"without {name}", lambda: strict(failing_without(self.expression, name)))
+        rule = self._compile(f"without {name}", lambda: strict_form(fail_without(self.expression, name)))
         try:
             rule.evaluate_metered(facts.data)
         except datalogic_py.DataLogicError:
-            return True  # there is nothing else that it could fail of
+            return True  # nothing else in it can fail
         return False
 
-    def _compiled(self, name: str, expression: Callable[[], Json]) -> datalogic_py.Rule:
-        """Compiled when first needed: most conditions are only ever judged together with others."""
+    def _compile(self, name: str, expression: Callable[[], Json]) -> datalogic_py.Rule:
+        """Compile when first needed: most conditions are only ever judged together with others."""
         rule = self._made.get(name)
         if rule is None:
             rule = self._made[name] = engine().compile(expression())
@@ -230,49 +236,53 @@ class Condition:
 
 
 class Judgement(NamedTuple):
-    """What conditions came to, in their order: false stands in `answers` for each that has a failure by its place.
+    """The results of conditions, in their order.
 
-    `values` are those of the facts that the conditions read, `missing` those of them that are not there. `perhaps` are
-    the places of conditions that may have read something of an element that lacks it.
+    `answers` holds false for a condition whose place is in `failures`. `values` are those of the facts that the
+    conditions read, `missing` the paths of the absent ones. `may_lack` are the places of conditions that may have read
+    something of an element that lacks it.
     """
 
     answers: Sequence[bool]
-    failures: Mapping[int, Failure]
+    failures: Mapping[int, ConditionFailure]
     values: Sequence[Json]
     missing: frozenset[str]
-    perhaps: frozenset[int]
+    may_lack: frozenset[int]
 
     @property
-    def lacks(self) -> bool:
-        """Whether something may have been read that is not there."""
-        return bool(self.missing or self.perhaps)
+    def has_missing(self) -> bool:
+        """Whether something absent may have been read."""
+        return bool(self.missing or self.may_lack)
 
 
-class Conditions:
-    """Conditions that are judged together: one array of one engine call, and one by one when that fails."""
+class ConditionBatch:
+    """Conditions that are judged together: in one engine call, and one by one when that fails."""
 
-    def __init__(self, conditions: Sequence[Condition]) -> None:
+    def __init__(self, conditions: Sequence[CompiledCondition]) -> None:
         self._conditions = conditions
         self._paths = sorted(frozenset[str]().union(*(condition.reads for condition in conditions)))
         array: list[Json] = [condition.strict for condition in conditions]
         read: list[Json] = [{"var": path} for path in self._paths]
         self._read = engine().compile(read)
-        self._asked: tuple[tuple[tuple[int, str], ...], datalogic_py.Rule] | None = None
+        self._last_pairs: tuple[tuple[tuple[int, str], ...], datalogic_py.Rule] | None = None
         self._array = engine().compile([array, read])
-        perhaps = [(n, read.perhaps) for n, condition in enumerate(conditions) for read in condition.elements]
-        self._of_elements = [n for n, _ in perhaps]
-        self._perhaps = engine().compile([one for _, one in perhaps])
-        # No more than any of them is granted alone: so together none can do what it could not do alone. Those that look
-        # into no value cannot exceed what they are granted.
-        walking = [condition.budget for condition in conditions if condition.budget > WALKED]
+        element_checks = [
+            (n, element.may_lack) for n, condition in enumerate(conditions) for element in condition.elements
+        ]
+        self._of_elements = [n for n, _ in element_checks]
+        self._may_lack = engine().compile([may_lack for _, may_lack in element_checks])
+        # The smallest budget of those that look into values: together none can do what it could not do alone. The
+        # others cannot exceed their budget.
+        walking = [condition.budget for condition in conditions if condition.budget > WALK_GRANT]
         self._budget = (
             min(walking, default=0)
-            + sum(condition.budget for condition in conditions if condition.budget <= WALKED)
+            + sum(condition.budget for condition in conditions if condition.budget <= WALK_GRANT)
             + len(read)
         )
 
     def judge(self, facts: Facts) -> Judgement:
-        failures: dict[int, Failure] = {}
+        """Evaluate all conditions over the facts."""
+        failures: dict[int, ConditionFailure] = {}
         try:
             text, _ = self._array.evaluate_metered(facts.data, budget=self._budget)
             answers, values = _decode_answers(text)
@@ -280,66 +290,69 @@ class Conditions:
             values = _decode(self._read.evaluate_metered(facts.data)[0])
             answers = []
             for n, condition in enumerate(self._conditions):
-                failure = condition.judge(facts)
-                answers.append(failure is True)
-                if isinstance(failure, Failure):
-                    failures[n] = failure
-        missing = self._missing(values) if None in values else _NOTHING
-        perhaps = self._lacking(facts) if self._of_elements else _NOWHERE
-        return Judgement(answers, failures, values, missing, perhaps)
+                answer = condition.judge(facts)
+                answers.append(answer is True)
+                if isinstance(answer, ConditionFailure):
+                    failures[n] = answer
+        missing = self._missing_paths(values) if None in values else _NOTHING
+        may_lack = self._lacking_elements(facts) if self._of_elements else _NOWHERE
+        return Judgement(answers, failures, values, missing, may_lack)
 
-    def missed(self, places: Sequence[int], judged: Judgement, facts: Facts) -> Mapping[int, list[str]]:
-        """What each of the conditions at these places came to read and did not find, in order.
+    def missing_facts(self, places: Sequence[int], judgement: Judgement, facts: Facts) -> Mapping[int, list[str]]:
+        """The missing facts that each of the conditions at these places read, sorted.
 
-        Of one that failed it cannot be told how far it came: all the facts that it could have missed.
+        How far a failed condition came is not known: all the facts that it could have missed.
         """
-        found = {n: set(judged.missing & self._conditions[n].plain) for n in places if n in judged.failures}
-        answered = [n for n in places if n not in judged.failures]
-        for n, path in self._reached(answered, judged.missing, facts) if judged.missing else ():
-            found.setdefault(n, set()).add(path)
-        for n in judged.perhaps.intersection(answered):
-            found.setdefault(n, set()).update(self._conditions[n].missing_of_elements(facts))
-        return {n: sorted(names) for n, names in found.items() if names}
+        missing = {n: set(judgement.missing & self._conditions[n].required) for n in places if n in judgement.failures}
+        answered = [n for n in places if n not in judgement.failures]
+        for n, path in self._facts_read(answered, judgement.missing, facts) if judgement.missing else ():
+            missing.setdefault(n, set()).add(path)
+        for n in judgement.may_lack.intersection(answered):
+            missing.setdefault(n, set()).update(self._conditions[n].missing_element_facts(facts))
+        return {n: sorted(names) for n, names in missing.items() if names}
 
-    def _reached(self, places: Sequence[int], paths: frozenset[str], facts: Facts) -> list[tuple[int, str]]:
-        """Of the conditions at these places, all of which have an answer: which of these facts each comes to read."""
-        pairs = [(n, path) for n in places for path in sorted(paths & self._conditions[n].plain)]
-        asked = tuple(pair for pair in pairs if not isinstance(self._conditions[pair[0]].reach(pair[1]), bool))
-        held = self._held(asked, facts) if asked else set()
-        return [pair for pair in pairs if pair in held or self._conditions[pair[0]].reach(pair[1]) is True]
+    def _facts_read(self, places: Sequence[int], paths: frozenset[str], facts: Facts) -> list[tuple[int, str]]:
+        """Which of these facts each of the conditions at these places reads. All of them have an answer."""
+        pairs = [(n, path) for n in places for path in sorted(paths & self._conditions[n].required)]
+        undecided = tuple(pair for pair in pairs if not isinstance(self._conditions[pair[0]].reads_when(pair[1]), bool))
+        read = self._pairs_read(undecided, facts) if undecided else set()
+        return [pair for pair in pairs if pair in read or self._conditions[pair[0]].reads_when(pair[1]) is True]
 
-    def _lacking(self, facts: Facts) -> frozenset[int]:
-        answers: list[bool] = _decode(self._perhaps.evaluate_metered(facts.data)[0])
+    def _lacking_elements(self, facts: Facts) -> frozenset[int]:
+        answers: list[bool] = _decode(self._may_lack.evaluate_metered(facts.data)[0])
         return frozenset(n for n, holds in zip(self._of_elements, answers, strict=True) if holds)
 
-    def _held(self, asked: tuple[tuple[int, str], ...], facts: Facts) -> set[tuple[int, str]]:
-        # Held here as well: a request beside this one may keep another in its place meanwhile.
-        kept = self._asked
-        if kept is None or kept[0] != asked:
-            kept = self._asked = asked, engine().compile([self._conditions[n].reach(path) for n, path in asked])
-        answers: list[bool] = _decode(kept[1].evaluate_metered(facts.data)[0])
-        return {one for one, holds in zip(asked, answers, strict=True) if holds}
+    def _pairs_read(self, pairs: tuple[tuple[int, str], ...], facts: Facts) -> set[tuple[int, str]]:
+        # Read once: a concurrent request may replace it meanwhile.
+        last = self._last_pairs
+        if last is None or last[0] != pairs:
+            last = self._last_pairs = (
+                pairs,
+                engine().compile([self._conditions[n].reads_when(path) for n, path in pairs]),
+            )
+        answers: list[bool] = _decode(last[1].evaluate_metered(facts.data)[0])
+        return {pair for pair, holds in zip(pairs, answers, strict=True) if holds}
 
-    def _missing(self, values: Sequence[Json]) -> frozenset[str]:
+    def _missing_paths(self, values: Sequence[Json]) -> frozenset[str]:
         return frozenset(path for path, value in zip(self._paths, values, strict=True) if value is None)
 
 
-def answer(result: Json) -> bool | Failure:
-    """Only true and false are answers: a text, a number, a list or null is none, however JSONLogic would take it."""
+def as_answer(result: Json) -> bool | ConditionFailure:
+    """The result as an answer: anything but true and false is a failure, also where JSONLogic is lax."""
     if isinstance(result, bool):
         return result
     kind = {str: "a text", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    return Failure(kind="not_boolean", why=f"is {kind.get(type(result), 'null')}, neither true nor false")
+    return ConditionFailure(kind="not_boolean", why=f"is {kind.get(type(result), 'null')}, neither true nor false")
 
 
 def budget_of(expression: Json) -> int:
-    """How many operations a condition may take, from its size alone.
+    """The operations that a condition may take, from its size alone.
 
-    Each part counts once. An operator that looks into a value may meet a long one and is granted `WALKED`; what a loop
-    does with each element is granted `ELEMENTS` times. The engine charges for every element and for every 64 bytes, so
-    what grows while it is evaluated runs out as well.
+    Each part counts once. An operator that looks into a value may meet a long one and is granted `WALK_GRANT`; the body
+    of a loop is granted `ELEMENTS_GRANT` times. The engine charges for every element and for every 64 bytes, so what
+    grows during the evaluation runs out as well.
     """
-    return min(MOST, 16 + 2 * _work(expression))
+    return min(MAX_BUDGET, 16 + 2 * _work(expression))
 
 
 def _work(expression: Json) -> int:
@@ -350,22 +363,22 @@ def _work(expression: Json) -> int:
     operator, operands = operation(expression)
     parts = [_work(operand) for operand in operands]
     if operator in PER_ELEMENT and len(parts) > 1:
-        parts[1] *= ELEMENTS
-    return sum(parts) + (1 if operator in _LOOKS_AT_NOTHING else WALKED)
+        parts[1] *= ELEMENTS_GRANT
+    return sum(parts) + (1 if operator in _CONSTANT_WORK else WALK_GRANT)
 
 
-def _failure(error: datalogic_py.DataLogicError) -> Failure:
+def _failure(error: datalogic_py.DataLogicError) -> ConditionFailure:
     if error.error_type == "BudgetExceeded":
-        return Failure(kind="too_much_work", why="takes more work than a condition of its size is granted")
+        return ConditionFailure(kind="too_much_work", why="takes more work than a condition of its size is granted")
     for refused, why in _REFUSED.items():
         if error.operator == "throw" and f'"{refused}"' in str(error):
-            return Failure(kind="failed", why=why)
-    operator = _operator(error)
+            return ConditionFailure(kind="failed", why=why)
+    operator = _failed_operator(error)
     cause = f": {operator} cannot take what it is given" if operator else ""
-    return Failure(kind="failed", why=f"cannot be evaluated{cause}")
+    return ConditionFailure(kind="failed", why=f"cannot be evaluated{cause}")
 
 
-def _operator(error: datalogic_py.DataLogicError) -> str | None:
-    """The operator that failed. What the strict form adds to an operand belongs to the order that it stands in."""
+def _failed_operator(error: datalogic_py.DataLogicError) -> str | None:
+    """The operator that failed. An addition of the strict form belongs to the order around it."""
     above = error.path[-2]["operator"] if error.path and len(error.path) > 1 else None
-    return above if error.operator == "+" and above in ORDERING else error.operator
+    return above if error.operator == "+" and above in ORDERINGS else error.operator

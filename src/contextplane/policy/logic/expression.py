@@ -1,7 +1,7 @@
-"""JSONLogic with a fence around it: a closed set of operators, bounded in size, depth and work. Pure.
+"""JSONLogic with limits: a closed set of operators, bounded in size, depth and work. Pure.
 
-No operator reads a clock or draws a lot, so the same expression over the same facts always gives the same verdict. An
-expression that cannot be evaluated is an error and never a false: who asks decides what an error means.
+No operator reads a clock or a random number, so the same expression over the same facts always gives the same result.
+An expression that cannot be evaluated is an error and never false: the caller decides what an error means.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,35 +14,38 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
 from contextplane.model.value import Value
-from contextplane.policy.logic.strict import COMPARING, INTERNAL_FAMILIES, OPERATORS, PER_ELEMENT, strict
+from contextplane.policy.logic.strict import COMPARISONS, INTERNAL_FAMILIES, OPERATORS, PER_ELEMENT, strict_form
 
 __all__ = [
-    "DEEPEST",
-    "LARGEST",
+    "MAX_LOGIC_DEPTH",
+    "MAX_LOGIC_PARTS",
     "Expression",
     "LogicFailed",
     "LogicProblem",
-    "compiled",
+    "compile_expression",
     "computed_names",
     "engine",
-    "examined",
+    "examine",
     "logic_problems",
     "variables",
 ]
 
 _JOINING = frozenset({"and", "or"})
 _SIMPLE_DEPTH, _SIMPLE_WIDTH = 3, 8
-"""So deep and so wide, an expression is within the fence."""
+"""An expression up to this depth and width is within all limits."""
 
-DEEPEST = 32
-LARGEST = 2_000
+MAX_LOGIC_DEPTH = 32
+MAX_LOGIC_PARTS = 2_000
 _BUDGET = 100_000
 _EXACT = 2**53 - 1
-"""No number beyond is told apart from its neighbours, nor written the same way everywhere."""
+"""Integers beyond this are not exact in every program."""
 
 
 class LogicFailed(ContextPlaneError):
-    """An expression that could not be evaluated over these facts: a wrong type, or more work than is allowed."""
+    """An expression that could not be evaluated over these facts.
+
+    A wrong type, or more work than is allowed.
+    """
 
     code: ClassVar[str] = "logic_failed"
     family: ClassVar[Family] = "refused"
@@ -62,7 +65,7 @@ class Expression:
         self._rule = rule
 
     def holds(self, facts: Mapping[str, Json]) -> bool:
-        """Whether it is true of these facts, as JSONLogic takes truth; `LogicFailed` where its strict form fails."""
+        """Whether the expression is truthy for these facts. `LogicFailed` where its strict form fails."""
         try:
             result, _ = self._rule.evaluate_metered(facts, budget=_BUDGET)
         except datalogic_py.DataLogicError as error:
@@ -70,47 +73,50 @@ class Expression:
         return result == "true"
 
 
-def compiled(expression: Json) -> Expression:
-    """Compile an expression that has no problems; `LogicFailed` names the first that it has."""
+def compile_expression(expression: Json) -> Expression:
+    """Compile an expression. `LogicFailed` names its first problem, if it has one."""
     for problem in logic_problems(expression):
         raise LogicFailed(problem.message, at=problem.at)
-    return Expression(engine().compile({"!!": [strict(expression)]}))
+    return Expression(engine().compile({"!!": [strict_form(expression)]}))
 
 
-def examined(expression: Json) -> tuple[bool, tuple[LogicProblem, ...], frozenset[str]]:
-    """Whether it only compares facts with constants; its problems, of which it has none then; the facts it reads."""
+def examine(expression: Json) -> tuple[bool, tuple[LogicProblem, ...], frozenset[str]]:
+    """Whether an expression is simple, its problems, and the facts that it reads.
+
+    A simple one only compares facts with constants, and has no problems.
+    """
     reads: set[str] = set()
-    if _simple(expression, reads):
+    if _is_simple(expression, reads):
         return True, (), frozenset(reads)
     return False, logic_problems(expression), variables(expression)
 
 
 def logic_problems(expression: Json) -> tuple[LogicProblem, ...]:
     """Everything that keeps an expression from being evaluated the same way everywhere."""
-    if _simple(expression, set()):
+    if _is_simple(expression, set()):
         return ()
-    if _is_within(expression, 1) <= LARGEST:
-        return _checked_by_engine(expression)
+    if _count_parts(expression, 1) <= MAX_LOGIC_PARTS:
+        return _engine_problems(expression)
     problems: list[LogicProblem] = []
     for nodes, (at, value, depth) in enumerate(_walk(expression), start=1):
-        if depth > DEEPEST:
-            problems.append(LogicProblem(at=at, message=f"is nested more than {DEEPEST} deep"))
+        if depth > MAX_LOGIC_DEPTH:
+            problems.append(LogicProblem(at=at, message=f"is nested more than {MAX_LOGIC_DEPTH} deep"))
         elif isinstance(value, dict) and len(value) != 1:
             problems.append(LogicProblem(at=at, message=f"must have one operator, not {len(value)} keys"))
         elif isinstance(value, dict) and (name := next(iter(value))) not in OPERATORS:
             problems.append(LogicProblem(at=at + pointer([name]), message=f"uses {name[:40]!r}, which is no operator"))
         elif _is_inexact(value):
             problems.append(LogicProblem(at=at, message="holds a number beyond 2^53-1, which is not exact"))
-        if nodes > LARGEST:
-            problems.append(LogicProblem(at="", message=f"has more than {LARGEST} parts"))
+        if nodes > MAX_LOGIC_PARTS:
+            problems.append(LogicProblem(at="", message=f"has more than {MAX_LOGIC_PARTS} parts"))
             break
-    return tuple(problems) or _checked_by_engine(expression)
+    return tuple(problems) or _engine_problems(expression)
 
 
-def _simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
-    """Whether it is of the form that most conditions have, in which nothing can be wrong. Adds the facts that it reads.
+def _is_simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
+    """Whether an expression has the common form that cannot have a problem. Adds the facts it reads.
 
-    Of that form are facts that are compared with constants, joined by `and` and `or`.
+    That form: comparisons of a fact with a constant, joined by `and` and `or`.
     """
     if type(expression) is not dict or len(expression) != 1:
         return False
@@ -119,8 +125,8 @@ def _simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
         return False
     if operator in _JOINING:
         few = depth < _SIMPLE_DEPTH and len(operands) <= _SIMPLE_WIDTH
-        return few and all(_simple(operand, reads, depth + 1) for operand in operands)
-    if operator not in COMPARING or len(operands) > 2:  # noqa: PLR2004
+        return few and all(_is_simple(operand, reads, depth + 1) for operand in operands)
+    if operator not in COMPARISONS or len(operands) > 2:  # noqa: PLR2004
         return False
     fact, constant = operands
     if type(fact) is not dict or len(fact) != 1 or type(path := fact.get("var")) is not str:
@@ -129,15 +135,15 @@ def _simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
     return type(constant) is str or type(constant) is bool or (type(constant) is int and -_EXACT <= constant <= _EXACT)
 
 
-def _is_within(value: Json, depth: int) -> int:
-    """How many parts an expression has that is within the fence; more than are allowed when it is not."""
+def _count_parts(value: Json, depth: int) -> int:
+    """The number of parts of an expression; more than allowed when it breaks another limit."""
     if isinstance(value, dict):
-        if len(value) != 1 or depth > DEEPEST or next(iter(value)) not in OPERATORS:
-            return LARGEST + 1
-        return 1 + sum(_is_within(one, depth + 1) for one in value.values())
+        if len(value) != 1 or depth > MAX_LOGIC_DEPTH or next(iter(value)) not in OPERATORS:
+            return MAX_LOGIC_PARTS + 1
+        return 1 + sum(_count_parts(part, depth + 1) for part in value.values())
     if isinstance(value, list):
-        return 1 + sum(1 if isinstance(one, str) else _is_within(one, depth) for one in value)
-    return 1 if depth <= DEEPEST and not _is_inexact(value) else LARGEST + 1
+        return 1 + sum(1 if isinstance(part, str) else _count_parts(part, depth) for part in value)
+    return 1 if depth <= MAX_LOGIC_DEPTH and not _is_inexact(value) else MAX_LOGIC_PARTS + 1
 
 
 def _is_inexact(value: Json) -> bool:
@@ -145,50 +151,50 @@ def _is_inexact(value: Json) -> bool:
 
 
 def variables(expression: Json) -> frozenset[str]:
-    """The paths of the facts that it reads; of a computed path, nothing is known and nothing told.
+    """The paths of the facts that an expression reads. Computed paths are not included.
 
-    What `map` and its like do with each element reads that element, and no fact.
+    The body of `map` and its like reads elements, and no facts.
     """
-    found: set[str] = set()
-    if _simple(expression, found):
-        return frozenset(found)
-    found.clear()
+    paths: set[str] = set()
+    if _is_simple(expression, paths):
+        return frozenset(paths)
+    paths.clear()
     todo: list[tuple[Json, int]] = [(expression, 1)]
     while todo:
         value, depth = todo.pop()
-        if depth > DEEPEST:
+        if depth > MAX_LOGIC_DEPTH:
             continue
         if isinstance(value, list):
-            todo += [(one, depth) for one in value]
+            todo += [(part, depth) for part in value]
         elif isinstance(value, dict):
-            for name, given in value.items():
-                operands = given if isinstance(given, list) else [given]
-                found.update(_named(name, operands))
+            for name, argument in value.items():
+                operands = argument if isinstance(argument, list) else [argument]
+                paths.update(_named_paths(name, operands))
                 if name in PER_ELEMENT:
                     operands = operands[:1] + operands[2:]
                 todo += [(operand, depth + 1) for operand in operands]
-    return frozenset(found)
+    return frozenset(paths)
 
 
 def computed_names(expression: Json) -> Iterator[str]:
-    """The places where the name of what is read is itself computed: nobody sees when such a fact is missing."""
-    return iter(()) if _simple(expression, set()) else _computed_names(expression, "")
+    """The places where the path to read is itself computed: a missing fact could not be noticed there."""
+    return iter(()) if _is_simple(expression, set()) else _computed_names(expression, "")
 
 
 def _computed_names(expression: Json, at: str) -> Iterator[str]:
     if isinstance(expression, list):
-        for n, one in enumerate(expression):
-            yield from _computed_names(one, f"{at}/{n}")
+        for n, part in enumerate(expression):
+            yield from _computed_names(part, f"{at}/{n}")
     elif isinstance(expression, dict):
-        for operator, given in expression.items():
+        for operator, argument in expression.items():
             place = at + pointer([operator])
-            name = given[0] if isinstance(given, list) and given else None if given == [] else given
+            name = argument[0] if isinstance(argument, list) and argument else None if argument == [] else argument
             if operator == "var" and not (name is None or type(name) in {str, int}):
                 yield place
-            yield from _computed_names(given, place)
+            yield from _computed_names(argument, place)
 
 
-def _named(operator: str, operands: Sequence[Json]) -> Iterator[str]:
+def _named_paths(operator: str, operands: Sequence[Json]) -> Iterator[str]:
     """The paths that the operands of one operator name themselves."""
     if operator == "var":
         operands = operands[:1] if operands and operands[0] is not None else [""]
@@ -201,31 +207,35 @@ def _named(operator: str, operands: Sequence[Json]) -> Iterator[str]:
 
 
 def _walk(expression: Json) -> Iterator[tuple[str, Json, int]]:
-    """Every part with its place, no deeper than one below what is allowed."""
+    """Every part with its place, down to one level below the allowed depth."""
     todo: list[tuple[str, Json, int]] = [("", expression, 1)]
     while todo:
         at, value, depth = todo.pop()
         yield at, value, depth
-        if depth > DEEPEST:
+        if depth > MAX_LOGIC_DEPTH:
             continue
         if isinstance(value, dict):
-            todo += [(at + pointer([key]), one, depth + 1) for key, one in reversed(value.items())]
+            todo += [(at + pointer([key]), part, depth + 1) for key, part in reversed(value.items())]
         elif isinstance(value, list):
-            todo += [(f"{at}/{n}", one, depth) for n, one in reversed(list(enumerate(value)))]
+            todo += [(f"{at}/{n}", part, depth) for n, part in reversed(list(enumerate(value)))]
 
 
-def _checked_by_engine(expression: Json) -> tuple[LogicProblem, ...]:
-    found = engine().check(expression)
-    return tuple(LogicProblem(at=one["pointer"], message=one["message"]) for one in found if one["severity"] == "error")
+def _engine_problems(expression: Json) -> tuple[LogicProblem, ...]:
+    diagnostics = engine().check(expression)
+    return tuple(
+        LogicProblem(at=diagnostic["pointer"], message=diagnostic["message"])
+        for diagnostic in diagnostics
+        if diagnostic["severity"] == "error"
+    )
 
 
 @cache
 def engine() -> datalogic_py.Engine:
-    """The one engine that compiles and evaluates, with the operators of the public suite and those of strict forms."""
+    """The one engine, with the operators of the public suite and those of strict forms."""
     # A text that is no number is not equal to one, as the public suite has it; the engine's default calls it an error.
-    # What is divided by nothing has no value; the engine's default is a huge one.
-    # A text with nothing in it is no number; the engine's default is 0, and a field left empty would be a small one.
-    # True and false are no numbers to reckon with; the engine's defaults are 1 and 0.
+    # Division by zero has no value; the engine's default is a huge number.
+    # An empty text is no number; the engine's default is 0, and an empty field would be a small amount.
+    # True and false are no numbers; the engine's defaults are 1 and 0.
     config = {
         "loose_equality_errors": False,
         "division_by_zero": "throw_error",

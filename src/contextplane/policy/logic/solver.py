@@ -1,11 +1,9 @@
-"""Whether expressions can hold together: by trying the facts that their own constants tell apart. Pure.
+"""Whether expressions can hold together: by trying the values that their constants tell apart. Pure.
 
-An expression can only tell values apart at the constants it compares with. So for every variable one value is tried
+An expression can only distinguish values at the constants it compares with. So for every variable one value is tried
 for each of them, one between each two, one on either side, and one of every other kind: a missing one, a truth value, a
-text that spells a number or a truth value, a list. When variables meet only constants, that covers everything there is,
-and "no" is a proof. Elsewhere only "yes" is. An expression that cannot be evaluated neither holds nor does not hold.
-
-The values worth trying for the variables of an expression: one for each way in which it can tell them apart.
+text that spells a number or a truth value, a list. When variables meet only constants, that is exhaustive, and "no" is
+a proof. Otherwise only "yes" is. An expression that cannot be evaluated neither holds nor does not hold.
 """
 
 import itertools
@@ -14,73 +12,75 @@ from typing import Literal
 
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
-from contextplane.policy.logic.expression import Expression, LogicFailed, compiled, variables
-from contextplane.policy.logic.strict import COMPARING, ORDERING, operation
+from contextplane.policy.logic.expression import Expression, LogicFailed, compile_expression, variables
+from contextplane.policy.logic.strict import COMPARISONS, ORDERINGS, operation
 
 __all__ = [
     "HUGE",
-    "PERHAPS_A_TIME",
+    "NUMBER_OR_TIME_STARTS",
     "Answer",
     "Outcome",
     "Solution",
-    "Tries",
-    "Uses",
+    "TryBudget",
+    "VariableUses",
     "can_be",
-    "follows",
+    "implies",
+    "is_clearly_contingent",
     "path_of",
     "solve",
     "solve_outcomes",
-    "turns_freely",
 ]
 
+# --- The values worth trying for a variable ---
+
 HUGE = 2.0**50
-"""From here on, the number next to another is not told apart from it."""
+"""From here on, neighbouring numbers are not distinguished."""
 
 _STRICT = frozenset({"===", "!=="})
 _EQUAL = frozenset({"==", "===", "!=", "!=="})
-_FALSE_ENOUGH: tuple[Json, ...] = (0, "")
-"""Where only the truth of a value counts, these are where it turns."""
+_FALSY: tuple[Json, ...] = (0, "")
+"""Constants at which the truth of a value changes."""
 
 _OTHER_TEXT = "\u0001other"
 _NEXT = "\0"
-"""Added to a text it gives the one that follows: nothing lies between the two."""
+"""Appended to a text it gives its direct successor in order."""
 
 _EVERY_KIND: tuple[Json, ...] = (None, "", _NEXT, _OTHER_TEXT, True, False, "true", "false", [], [0])
-"""One value of each kind that the engine treats in its own way; every list and every object is as one of the lists."""
+"""One value of each kind that the engine treats differently. Lists and objects behave like one of the lists."""
 
 _DECIDING = frozenset({"and", "or", "!", "!!", "if", "?:"})
 
-PERHAPS_A_TIME = frozenset("0123456789+-.P ")
-"""How a text begins that the engine may take for a number, a date or a duration: compared as such, not as text."""
+NUMBER_OR_TIME_STARTS = frozenset("0123456789+-.P ")
+"""First characters of texts that the engine may compare as a number, a date or a duration, not as text."""
 
 _AFTER_NUMBERS = ":"
-"""What begins with this or more stands, as text, after every text that spells a number."""
+"""A text that begins with this or a later character sorts after every text that spells a number."""
 
 
-class Uses:
-    """Which variables there are, and which constants each of them meets."""
+class VariableUses:
+    """The variables of some expressions, and the constants that each of them is compared with."""
 
     def __init__(self) -> None:
         self.paths: set[str] = set()
         self.complete = True
         self.tests: dict[str, list[Json]] = {}
-        """For each variable the parts that read it and nothing else; when complete, all else follows from them."""
+        """For each variable the parts that read only it; when complete, their results determine all else."""
         self._constants: dict[str, list[Json]] = {}
         self._exact: set[str] = set()
-        """The variables whose kind of value can decide, not only what it is equal to."""
+        """The variables for which the type of the value can matter, not only what it equals."""
 
-    def see(self, expression: Json) -> None:
-        """Note one part in a place where only its truth counts."""
+    def add(self, expression: Json) -> None:
+        """Add an expression in a place where only its truth counts."""
         operator, operands = operation(expression)
         if not operator:
             if isinstance(expression, dict | list):
                 self._give_up([expression])
         elif operator == "var":
-            self._meet(expression, expression, _FALSE_ENOUGH, exact=True)
+            self._meet(expression, expression, _FALSY, exact=True)
         elif operator in _DECIDING:
             for operand in operands:
-                self.see(operand)
-        elif operator in COMPARING:
+                self.add(operand)
+        elif operator in COMPARISONS:
             self._compare(expression, operands, exact=operator in _STRICT, ordered=operator not in _EQUAL)
         elif operator == "in" and len(operands) == 2:  # noqa: PLR2004
             self._within(expression, operands[0], operands[1])
@@ -90,58 +90,60 @@ class Uses:
             self._give_up([expression])
 
     def every_kind(self, path: str) -> list[Json]:
-        """One value for each way in which this variable can turn out, and more: of every kind, whatever it meets."""
-        met = self._constants[path]
-        numbers = sorted({0.0, 1.0} | {number for one in met if (number := _as_number(one)) is not None})
-        texts = sorted({one for one in met if isinstance(one, str) and one})
+        """Values that cover every way in which this variable can turn out, of every kind."""
+        constants = self._constants[path]
+        numbers = sorted(
+            {0.0, 1.0} | {number for constant in constants if (number := _as_number(constant)) is not None}
+        )
+        texts = sorted({constant for constant in constants if isinstance(constant, str) and constant})
         values: list[Json] = [*_around(numbers)]
-        values += [text for one in texts for text in (one, one + _NEXT)]
-        return [*values, *_EVERY_KIND, *(_spelled(number, texts) for number in _around(numbers))]
+        values += [text for constant in texts for text in (constant, constant + _NEXT)]
+        return [*values, *_EVERY_KIND, *(_spell_number(number, texts) for number in _around(numbers))]
 
     def candidates(self, path: str) -> list[Json]:
-        """The values that are most likely to tell something, where not everything can be tried."""
-        met, exact = self._constants[path], path in self._exact
-        numbers = sorted({number for one in met if (number := _as_number(one)) is not None})
-        texts = sorted({one for one in met if isinstance(one, str) and one})
+        """The values most likely to make a difference, where not everything can be tried."""
+        constants, exact = self._constants[path], path in self._exact
+        numbers = sorted({number for constant in constants if (number := _as_number(constant)) is not None})
+        texts = sorted({constant for constant in constants if isinstance(constant, str) and constant})
         values: list[Json] = [*_around(numbers), None, ""]
-        values += [text for one in texts for text in (one, one + _NEXT)]
+        values += [text for constant in texts for text in (constant, constant + _NEXT)]
         if texts or exact or not numbers:
             values.append(_OTHER_TEXT)
-        if exact or not numbers or any(isinstance(one, bool) for one in met):
+        if exact or not numbers or any(isinstance(constant, bool) for constant in constants):
             values += [True, False]
         if exact:
-            values += [_spelled(number, texts) for number in _around(numbers)]
+            values += [_spell_number(number, texts) for number in _around(numbers)]
             values.append([])
         return values
 
     def complete_with(self, paths: Sequence[str]) -> bool:
-        """Whether what is tried is all there is. Of a path within another, not every state of both is tried."""
+        """Whether the values tried are exhaustive. Of a path within another, not every state is tried."""
         nested = any(longer.startswith(f"{path}.") for path, longer in itertools.permutations(paths, 2))
         return self.complete and not nested
 
     def _compare(self, whole: Json, operands: list[Json], *, exact: bool, ordered: bool) -> None:
-        constants = [one for one in operands if not isinstance(one, dict | list)]
+        constants = [operand for operand in operands if not isinstance(operand, dict | list)]
         texts = [constant for constant in constants if isinstance(constant, str) and constant]
-        if not exact and any(text[0] in PERHAPS_A_TIME or (ordered and text < _AFTER_NUMBERS) for text in texts):
+        if not exact and any(text[0] in NUMBER_OR_TIME_STARTS or (ordered and text < _AFTER_NUMBERS) for text in texts):
             self.complete = False
         for operand in operands:
             if path_of(operand) is not None:
                 self._meet(whole, operand, constants, exact=exact)
             elif isinstance(operand, dict | list):
-                # What it is compared with is worth trying all the same.
+                # The constants it is compared with are still worth trying.
                 self._give_up([operand, *constants])
-        if sum(isinstance(one, dict) for one in operands) > 1:
-            self.complete = False  # two variables against each other: what lies between them is not tried
+        if sum(isinstance(operand, dict) for operand in operands) > 1:
+            self.complete = False  # two variables are compared: values between them are not tried
 
-    def _within(self, whole: Json, needle: Json, hay: Json) -> None:
+    def _within(self, whole: Json, needle: Json, haystack: Json) -> None:
         if (
             path_of(needle) is not None
-            and isinstance(hay, list)
-            and not any(isinstance(one, dict | list) for one in hay)
+            and isinstance(haystack, list)
+            and not any(isinstance(element, dict | list) for element in haystack)
         ):
-            self._meet(whole, needle, hay, exact=True)
+            self._meet(whole, needle, haystack, exact=True)
         else:
-            self._give_up([needle, hay])
+            self._give_up([needle, haystack])
 
     def _meet(self, whole: Json, variable: Json, constants: Sequence[Json], *, exact: bool) -> None:
         path = path_of(variable)
@@ -157,29 +159,29 @@ class Uses:
             self._exact.add(path)
 
     def _give_up(self, operands: Sequence[Json]) -> None:
-        """Somewhere below are variables whose values are used in a way that is not followed."""
+        """Note variables whose values are used in a way that is not analysed."""
         self.complete = False
         todo = list(operands)
         constants: list[Json] = []
         while todo:
-            one = todo.pop()
-            if isinstance(one, dict):
-                todo += one.values()
-            elif isinstance(one, list):
-                todo += one
+            node = todo.pop()
+            if isinstance(node, dict):
+                todo += node.values()
+            elif isinstance(node, list):
+                todo += node
             else:
-                constants.append(one)
+                constants.append(node)
         for path in sorted(path for part in operands for path in variables(part) if path):
             self._meet(operands[0], {"var": path}, constants, exact=True)
 
 
 def path_of(value: Json) -> str | None:
-    """The path of `{"var": "a.b"}`, None for anything else: a default or a computed path is not followed."""
+    """The path of `{"var": "a.b"}`, else None: a default or a computed path is not analysed."""
     if not isinstance(value, dict) or len(value) != 1 or "var" not in value:
         return None
-    given = value["var"]
-    given = given[0] if isinstance(given, list) and len(given) == 1 else given
-    return given if isinstance(given, str) and given else None
+    path = value["var"]
+    path = path[0] if isinstance(path, list) and len(path) == 1 else path
+    return path if isinstance(path, str) and path else None
 
 
 def _as_number(value: Json) -> float | None:
@@ -193,8 +195,8 @@ def _as_number(value: Json) -> float | None:
     return float(value or 0) if isinstance(value, bool | int | float | None) else None
 
 
-def _spelled(number: float, taken: Sequence[str]) -> str:
-    """A number as text, in a way that is none of the constants."""
+def _spell_number(number: float, taken: Sequence[str]) -> str:
+    """A number as text, spelled unlike any of the constants."""
     text = f"{number:.1f}" if number.is_integer() else repr(number)
     while text in taken:
         text += "0"
@@ -213,20 +215,22 @@ def _around(numbers: Sequence[float]) -> Iterator[float]:
     yield numbers[-1] + 1
 
 
-TRIES = 20_000
-"""How many facts are tried for one question at most."""
+# --- Solving ---
+
+MAX_TRIES = 20_000
+"""The most facts that are tried for one question."""
 
 
 Answer = Literal["yes", "no", "unknown"]
 
-Wanted = tuple[Json, bool]
-"""An expression, and whether it is to hold."""
+Goal = tuple[Json, bool]
+"""An expression, and whether it should hold."""
 
 Outcome = bool | None
 """It holds, it does not, or it cannot be evaluated."""
 
 Demand = tuple[Json, frozenset[Outcome]]
-"""An expression, and what may become of it."""
+"""An expression, and its acceptable outcomes."""
 
 
 class Solution(Value, frozen=True):
@@ -236,8 +240,8 @@ class Solution(Value, frozen=True):
     facts: dict[str, Json] = {}  # noqa: RUF012  msgspec copies it
 
 
-class Tries:
-    """How many facts may still be tried, for all the questions that share it; then nothing can be told."""
+class TryBudget:
+    """The number of facts that may still be tried, for all questions that share it."""
 
     def __init__(self, left: int) -> None:
         self._left = left
@@ -247,30 +251,33 @@ class Tries:
         return self._left <= 0
 
     def take(self) -> bool:
-        """Whether there was one more."""
+        """Take one try; False when none was left."""
         self._left -= 1
         return self._left >= 0
 
 
-def can_be(expression: Json, wanted: bool, tries: Tries | None = None) -> Answer:  # noqa: FBT001  it reads as a sentence
-    """Whether an expression can be true, or false, as wanted."""
-    return "yes" if turns_freely(expression) else solve([(expression, wanted)], tries).answer
+def can_be(expression: Json, holds: bool, tries: TryBudget | None = None) -> Answer:  # noqa: FBT001  it reads as a sentence
+    """Whether an expression can be true, or false, as `holds` says."""
+    return "yes" if is_clearly_contingent(expression) else solve([(expression, holds)], tries).answer
 
 
-def turns_freely(expression: Json) -> bool:
-    """Whether it can be true and can be false, told by its form alone. No says nothing: most forms tell nothing."""
-    return _turns_freely(expression, set())
+def is_clearly_contingent(expression: Json) -> bool:
+    """Whether the form alone shows that an expression can be true and can be false.
+
+    False proves nothing: most forms show nothing.
+    """
+    return _is_contingent(expression, set())
 
 
-def _turns_freely(expression: Json, seen: set[str]) -> bool:
-    """Whether it can be either, told by its form alone: each variable stands in one comparison that can be either."""
+def _is_contingent(expression: Json, seen: set[str]) -> bool:
+    """Whether each variable stands in one comparison that can be either."""
     operator, operands = operation(expression)
     if operator in {"and", "or", "!", "!!"} and operands:
-        return all(_turns_freely(operand, seen) for operand in operands)
+        return all(_is_contingent(operand, seen) for operand in operands)
     constant: Json = True
     if operator == "var":
         path = path_of(expression)
-    elif operator in COMPARING and len(operands) == 2:  # noqa: PLR2004
+    elif operator in COMPARISONS and len(operands) == 2:  # noqa: PLR2004
         path, constant = path_of(operands[0]), operands[1]
     else:
         return False
@@ -278,34 +285,39 @@ def _turns_freely(expression: Json, seen: set[str]) -> bool:
         return False
     seen.add(path)
     if isinstance(constant, str):
-        return operator in _EQUAL and constant[:1] not in PERHAPS_A_TIME and bool(constant)
+        return operator in _EQUAL and constant[:1] not in NUMBER_OR_TIME_STARTS and bool(constant)
     if isinstance(constant, bool):
-        return operator not in ORDERING
+        return operator not in ORDERINGS
     return isinstance(constant, int | float) and abs(constant) < HUGE
 
 
 def _overlaps(path: str, seen: set[str]) -> bool:
-    return any(path.startswith(f"{one}.") or one.startswith(f"{path}.") or one == path for one in seen)
+    return any(path.startswith(f"{other}.") or other.startswith(f"{path}.") or other == path for other in seen)
 
 
-def solve(wanted: Sequence[Wanted], tries: Tries | None = None) -> Solution:
-    """Look for facts for which every expression holds, or does not, as wanted."""
-    return solve_outcomes([(expression, frozenset[Outcome]({holds})) for expression, holds in wanted], tries)
+def solve(goals: Sequence[Goal], tries: TryBudget | None = None) -> Solution:
+    """Search for facts for which every expression holds, or does not, as its goal says."""
+    return solve_outcomes([(expression, frozenset[Outcome]({holds})) for expression, holds in goals], tries)
 
 
-def follows(one: Wanted, other: Wanted, tries: Tries | None = None) -> bool:
-    """A proof that wherever the one is as wanted, the other is: that it cannot be evaluated there is not enough."""
-    expression, holds = other
+def implies(premise: Goal, conclusion: Goal, tries: TryBudget | None = None) -> bool:
+    """Whether it is proven that the conclusion is met wherever the premise is.
+
+    A conclusion that cannot be evaluated there is not met.
+    """
+    expression, holds = conclusion
     refuting = frozenset[Outcome]({not holds, None})
-    return solve_outcomes([(one[0], frozenset[Outcome]({one[1]})), (expression, refuting)], tries).answer == "no"
+    return (
+        solve_outcomes([(premise[0], frozenset[Outcome]({premise[1]})), (expression, refuting)], tries).answer == "no"
+    )
 
 
-def solve_outcomes(demands: Sequence[Demand], tries: Tries | None = None) -> Solution:
-    """Look for facts for which every expression comes to something that is demanded of it."""
+def solve_outcomes(demands: Sequence[Demand], tries: TryBudget | None = None) -> Solution:
+    """Search for facts for which every expression has one of its demanded outcomes."""
     facts: dict[str, Json] = {}
     answers = []
     for group in _independent(list(_parts(demands))):
-        solution = _solve_together(group, tries or Tries(TRIES))
+        solution = _solve_together(group, tries or TryBudget(MAX_TRIES))
         if solution.answer == "no":
             return solution
         answers.append(solution.answer)
@@ -314,7 +326,7 @@ def solve_outcomes(demands: Sequence[Demand], tries: Tries | None = None) -> Sol
 
 
 def _parts(demands: Sequence[Demand]) -> Iterator[Demand]:
-    """The same demands in smaller pieces: what is wanted of an `and` that holds is wanted of each of its parts."""
+    """The same demands in smaller pieces: an `and` that holds demands it of each of its parts."""
     todo = list(reversed(demands))
     while todo:
         expression, outcomes = todo.pop()
@@ -329,22 +341,22 @@ def _parts(demands: Sequence[Demand]) -> Iterator[Demand]:
 
 
 def _independent(parts: list[Demand]) -> list[list[Demand]]:
-    """Groups that share no variable: each is solved for itself."""
+    """Groups of demands that share no variable, to be solved separately."""
     groups: list[tuple[set[str], list[Demand]]] = []
     for part in parts:
-        uses = Uses()
-        uses.see(part[0])
+        uses = VariableUses()
+        uses.add(part[0])
         roots = {path.split(".")[0] if not uses.complete else path for path in uses.paths}
         together = [group for group in groups if _meet(group[0], roots)]
         names = roots.union(*(names for names, _ in together))
-        members = [one for _, group in together for one in group]
+        members = [demand for _, group in together for demand in group]
         groups = [group for group in groups if group not in together]
         groups.append((names, [*members, part]))
     return [group for _, group in groups]
 
 
 def _meet(names: set[str], others: set[str]) -> bool:
-    """Whether one of these is, or lies within, one of those."""
+    """Whether one of these paths is, or lies within, one of those."""
     return any(a == b or a.startswith(f"{b}.") or b.startswith(f"{a}.") for a in names for b in others)
 
 
@@ -357,19 +369,19 @@ def _merge(into: dict[str, Json], facts: dict[str, Json]) -> None:
             into[key] = value
 
 
-def _solve_together(demands: Sequence[Demand], tries: Tries) -> Solution:
-    uses = Uses()
+def _solve_together(demands: Sequence[Demand], tries: TryBudget) -> Solution:
+    uses = VariableUses()
     for expression, _ in demands:
-        uses.see(expression)
+        uses.add(expression)
     try:
-        rules = [(compiled(expression), outcomes) for expression, outcomes in demands]
+        rules = [(compile_expression(expression), outcomes) for expression, outcomes in demands]
     except LogicFailed:
         return Solution(answer="unknown")
     paths = sorted(uses.paths)
     complete = uses.complete_with(paths)
-    values = [_told_apart(uses, path) if complete else uses.candidates(path) for path in paths]
+    values = [_distinct_values(uses, path) if complete else uses.candidates(path) for path in paths]
     for tried, chosen in enumerate(itertools.product(*values)):
-        if tried >= TRIES or not tries.take():
+        if tried >= MAX_TRIES or not tries.take():
             return Solution(answer="unknown")
         facts = _facts(paths, chosen)
         if all(_outcome(rule, facts) in outcomes for rule, outcomes in rules):
@@ -377,14 +389,14 @@ def _solve_together(demands: Sequence[Demand], tries: Tries) -> Solution:
     return Solution(answer="no" if complete else "unknown")
 
 
-def _told_apart(uses: Uses, path: str) -> list[Json]:
-    """Values of every kind, one for each way in which the parts that read the variable turn out."""
-    tests = [compiled(test) for test in uses.tests[path]]
-    found: dict[tuple[Outcome, ...], Json] = {}
+def _distinct_values(uses: VariableUses, path: str) -> list[Json]:
+    """One value for each combination of results of the parts that read the variable."""
+    tests = [compile_expression(test) for test in uses.tests[path]]
+    values: dict[tuple[Outcome, ...], Json] = {}
     for value in uses.every_kind(path):
         facts = _facts([path], [value])
-        found.setdefault(tuple(_outcome(test, facts) for test in tests), value)
-    return list(found.values())
+        values.setdefault(tuple(_outcome(test, facts) for test in tests), value)
+    return list(values.values())
 
 
 def _outcome(rule: Expression, facts: dict[str, Json]) -> Outcome:
@@ -395,7 +407,7 @@ def _outcome(rule: Expression, facts: dict[str, Json]) -> Outcome:
 
 
 def _facts(paths: Sequence[str], values: Sequence[Json]) -> dict[str, Json]:
-    """Facts in which each path leads to its value; a variable that is null is left out, as one that is missing."""
+    """Facts in which each path leads to its value; null leaves the variable out, as if missing."""
     facts: dict[str, Json] = {}
     for path, value in zip(paths, values, strict=True):
         if value is None:
@@ -405,7 +417,7 @@ def _facts(paths: Sequence[str], values: Sequence[Json]) -> dict[str, Json]:
         for step in way:
             inner = place.setdefault(step, {})
             if not isinstance(inner, dict):
-                break  # a longer path through a value that was given: the longer one is missing
+                break  # a longer path through a scalar value: the longer one is missing
             place = inner
         else:
             place[last] = value

@@ -1,15 +1,11 @@
-"""The strict form of an expression: what JSONLogic would quietly take for something else is an error there. Pure.
+"""The strict form of an expression, and the elements of lists that it reads. Pure.
 
-True and false have no place in an order, only a list can be gone through, and only a list or a text be searched. Where
-the engine would take them for a number, or for a list without elements, the strict form fails; everywhere else it comes
-to the same. The form is ours alone: it uses two operators that no pack may use.
+What JSONLogic quietly takes for something else is an error in the strict form: true and false have no order, only a
+list can be iterated, and only a list or a text can be searched. Everywhere else the strict form has the same value. It
+uses two operators that no pack may use.
 
-What a condition reads of the elements of lists, and whether an element lacks it. Pure.
-
-What a loop does with each element sees that element and no fact. What it reads there has a name all the same:
-`request.context.items[].amount` is the amount of an item. Of a list that is itself computed, the name is `[]`.
-
-The operators of conditions, by what they do with what they are given.
+The body of a loop sees an element and no facts. What it reads there has a name all the same:
+`request.context.items[].amount` is the amount of an item. The name of an element of a computed list is `[]`.
 """
 
 from collections.abc import Callable
@@ -18,123 +14,134 @@ from typing import NamedTuple
 from contextplane.model.json.canonical import Json
 
 __all__ = [
-    "COMPARING",
+    "ARITHMETIC",
+    "COMPARISONS",
     "INTERNAL_FAMILIES",
-    "LISTING",
+    "LIST_OPERATORS",
     "NO_LIST",
     "NO_ORDER",
     "NO_PLACE",
     "OPERATORS",
-    "ORDERING",
+    "ORDERINGS",
     "PER_ELEMENT",
-    "RECKONING",
     "ElementRead",
     "element_reads",
-    "failing",
-    "failing_without",
+    "fail_without",
     "operation",
-    "strict",
+    "strict_form",
+    "throw",
 ]
 
-ORDERING = frozenset({"<", "<=", ">", ">="})
-COMPARING = frozenset({"==", "===", "!=", "!=="}) | ORDERING
-RECKONING = frozenset({"max", "min", "+", "-", "*", "/", "%"})
-"""What they come to is a number."""
+# --- Operators ---
+
+ORDERINGS = frozenset({"<", "<=", ">", ">="})
+COMPARISONS = frozenset({"==", "===", "!=", "!=="}) | ORDERINGS
+ARITHMETIC = frozenset({"max", "min", "+", "-", "*", "/", "%"})
+"""Operators that return a number."""
 
 PER_ELEMENT = frozenset({"map", "filter", "reduce", "all", "none", "some"})
-"""They go through a list: it stands first, and what is done with each element second."""
+"""Operators that iterate a list: the list is the first operand, the body the second."""
 
-LISTING = frozenset({"map", "filter", "merge", "missing", "missing_some"})
-"""What they come to is a list."""
+LIST_OPERATORS = frozenset({"map", "filter", "merge", "missing", "missing_some"})
+"""Operators that return a list."""
 
 OPERATORS = (
-    COMPARING | RECKONING | PER_ELEMENT | LISTING | {"var", "if", "?:", "!", "!!", "or", "and", "in", "cat", "substr"}
+    COMPARISONS
+    | ARITHMETIC
+    | PER_ELEMENT
+    | LIST_OPERATORS
+    | {"var", "if", "?:", "!", "!!", "or", "and", "in", "cat", "substr"}
 )
-"""The operators of the public suite, and nothing that an engine adds to them: no dates and no lots."""
+"""The operators of the public suite, without the extensions of an engine: no dates and no random numbers."""
 
 
 def operation(expression: Json) -> tuple[str, list[Json]]:
-    """The operator and its operands; no operator where there is none."""
+    """The operator and its operands; an empty operator where there is none."""
     if not isinstance(expression, dict) or len(expression) != 1:
         return "", []
-    operator, given = next(iter(expression.items()))
-    return operator, given if isinstance(given, list) else [given]
+    operator, argument = next(iter(expression.items()))
+    return operator, argument if isinstance(argument, list) else [argument]
 
+
+# --- The strict form ---
 
 INTERNAL_FAMILIES = ("ExtControl", "ErrorHandling")
-"""The engine's families that hold `type` and `throw`. No pack reaches them: the fence lets others pass only."""
+"""The engine's families with `type` and `throw`. No pack can use them: they are not in `OPERATORS`."""
 
 NO_LIST, NO_ORDER, NO_PLACE = "no_list", "no_order", "no_place"
 _TEXTS = frozenset({"cat", "substr"})
-_NEVER_BOOLEAN = RECKONING | LISTING | _TEXTS
+_NEVER_BOOLEAN = ARITHMETIC | LIST_OPERATORS | _TEXTS
 _LISTS: list[Json] = ["array", "null"]
 _PLACES: list[Json] = ["array", "string", "null"]
 _BOOLEANS: list[Json] = ["boolean"]
 _CURRENT: Json = {"var": "current"}
 
 
-def strict(expression: Json) -> Json:
-    """The same expression, in its strict form."""
+def strict_form(expression: Json) -> Json:
+    """The same expression in its strict form."""
     if isinstance(expression, list):
-        return [strict(one) for one in expression]
+        return [strict_form(part) for part in expression]
     if not isinstance(expression, dict):
         return expression
     operator, operands = operation(expression)
-    if operator in ORDERING:
-        return {operator: [_ordered(operands, n) for n in range(len(operands))]}
+    if operator in ORDERINGS:
+        return {operator: [_strict_operand(operands, n) for n in range(len(operands))]}
     if operator in PER_ELEMENT and operands:
-        return {operator: [_gone_through(operands[0]), *map(strict, operands[1:])]}
+        return {operator: [_strict_list(operands[0]), *map(strict_form, operands[1:])]}
     if operator == "in" and len(operands) == 2:  # noqa: PLR2004  what is searched for, and where
-        return {operator: [strict(operands[0]), _searched(operands[1])]}
-    return {name: strict(given) for name, given in expression.items()}
+        return {operator: [strict_form(operands[0]), _strict_haystack(operands[1])]}
+    return {name: strict_form(argument) for name, argument in expression.items()}
 
 
-def failing(why: str) -> Json:
-    """An expression that has no value; the engine's error says why."""
+def throw(why: str) -> Json:
+    """An expression without a value; the engine's error says why."""
     return {"throw": why}
 
 
-def _ordered(operands: list[Json], n: int) -> Json:
-    """An operand of an order: anything but true and false."""
-    one = operands[n]
-    operator, _ = operation(one)
-    if isinstance(one, bool):
-        return failing(NO_ORDER)
-    if not isinstance(one, dict) or operator in _NEVER_BOOLEAN:
-        return strict(one)
+def _strict_operand(operands: list[Json], n: int) -> Json:
+    """An operand of an order comparison: anything but true and false."""
+    operand = operands[n]
+    operator, _ = operation(operand)
+    if isinstance(operand, bool):
+        return throw(NO_ORDER)
+    if not isinstance(operand, dict) or operator in _NEVER_BOOLEAN:
+        return strict_form(operand)
     beside = [operands[place] for place in (n - 1, n + 1) if 0 <= place < len(operands)]
     if all(_is_number(other) for other in beside):
-        # It is taken for a number in any case, and to add to true or false is an error: that costs the least.
-        return {"+": [strict(one), 0]}
-    return _checked(strict(one), lambda value: {"if": [_is_of(value, _BOOLEANS), failing(NO_ORDER), value]})
+        # It is compared as a number in any case, and adding to true or false is an error: the cheapest check.
+        return {"+": [strict_form(operand), 0]}
+    return _check_value(strict_form(operand), lambda value: {"if": [_is_of(value, _BOOLEANS), throw(NO_ORDER), value]})
 
 
-def _gone_through(one: Json) -> Json:
-    """The list of a loop. Where it is missing there is nothing to go through, which is for others to judge."""
-    operator, _ = operation(one)
-    if isinstance(one, list) or one is None or operator in LISTING:
-        return strict(one)
-    if not isinstance(one, dict):
-        return failing(NO_LIST)
-    return _checked(strict(one), lambda value: {"if": [_is_of(value, _LISTS), value, failing(NO_LIST)]})
+def _strict_list(expression: Json) -> Json:
+    """The list of a loop. A missing list is empty here; callers judge that it is missing."""
+    operator, _ = operation(expression)
+    if isinstance(expression, list) or expression is None or operator in LIST_OPERATORS:
+        return strict_form(expression)
+    if not isinstance(expression, dict):
+        return throw(NO_LIST)
+    return _check_value(strict_form(expression), lambda value: {"if": [_is_of(value, _LISTS), value, throw(NO_LIST)]})
 
 
-def _searched(one: Json) -> Json:
-    """Where something is searched for. Where it is missing nothing is found, which is for others to judge."""
-    operator, _ = operation(one)
-    if isinstance(one, list | str) or one is None or operator in LISTING | _TEXTS:
-        return strict(one)
-    if not isinstance(one, dict):
-        return failing(NO_PLACE)
-    return _checked(strict(one), lambda value: {"if": [_is_of(value, _PLACES), value, failing(NO_PLACE)]})
+def _strict_haystack(expression: Json) -> Json:
+    """What is searched. Nothing is found where it is missing; callers judge that it is missing."""
+    operator, _ = operation(expression)
+    if isinstance(expression, list | str) or expression is None or operator in LIST_OPERATORS | _TEXTS:
+        return strict_form(expression)
+    if not isinstance(expression, dict):
+        return throw(NO_PLACE)
+    return _check_value(strict_form(expression), lambda value: {"if": [_is_of(value, _PLACES), value, throw(NO_PLACE)]})
 
 
-def _checked(one: Json, check: Callable[[Json], Json]) -> Json:
-    """A value that is looked at twice. What is computed is computed once, else nesting would double the work."""
-    operator, operands = operation(one)
+def _check_value(expression: Json, check: Callable[[Json], Json]) -> Json:
+    """Apply a check that reads its value twice.
+
+    A computed value is computed once, or nesting would double the work.
+    """
+    operator, operands = operation(expression)
     if operator == "var" and not any(isinstance(part, dict | list) for part in operands):
-        return check(one)
-    return {"reduce": [[one], check(_CURRENT), None]}
+        return check(expression)
+    return {"reduce": [[expression], check(_CURRENT), None]}
 
 
 def _is_of(value: Json, kinds: list[Json]) -> Json:
@@ -145,18 +152,20 @@ def _is_number(value: Json) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+# --- Reads of list elements ---
+
 _CURRENT_ELEMENT, _TOTAL = "current", "accumulator"
 
 
 class ElementRead(NamedTuple):
-    """Something that is read of elements without a default. `perhaps` holds wherever an element lacks it."""
+    """A path that is read of elements without a default. `may_lack` holds where an element lacks it."""
 
     name: str
-    perhaps: Json
+    may_lack: Json
 
 
 class _Place(NamedTuple):
-    """Where a part stands: among the facts, where it has no name, or at each element of a list.
+    """Where a part stands: among the facts, without a name, or at each element of a list.
 
     `ways` lead from the facts to the elements, from list to list; None where that is computed.
     """
@@ -167,97 +176,97 @@ class _Place(NamedTuple):
 
 
 _Read = Callable[[str, Json, Json], Json]
-"""What becomes of a part that reads an element: by its name, when an element lacks it, and the part itself."""
+"""Replaces a part that reads an element: given its name, when an element lacks it, and the part itself."""
 
 
 def element_reads(expression: Json) -> tuple[ElementRead, ...]:
-    """All that it reads of elements, each name and way once."""
-    if not _goes_through(expression):
+    """Everything that an expression reads of elements, each name and way once."""
+    if not _has_loop(expression):
         return ()
-    found: list[ElementRead] = []
+    reads: list[ElementRead] = []
 
-    def note(name: str, perhaps: Json, part: Json) -> Json:
-        found.append(ElementRead(name, perhaps))
+    def note(name: str, may_lack: Json, part: Json) -> Json:
+        reads.append(ElementRead(name, may_lack))
         return part
 
-    _walked(expression, _Place(), note)
-    return tuple(one for n, one in enumerate(found) if one not in found[:n])
+    _walk(expression, _Place(), note)
+    return tuple(read for n, read in enumerate(reads) if read not in reads[:n])
 
 
-def _goes_through(expression: Json) -> bool:
-    """Whether there is a loop in it. Most conditions have none, and then nothing else has to be asked."""
+def _has_loop(expression: Json) -> bool:
+    """Whether there is a loop in it. Most conditions have none and need no further analysis."""
     if isinstance(expression, dict):
-        return any(name in PER_ELEMENT or _goes_through(given) for name, given in expression.items())
-    return isinstance(expression, list) and any(map(_goes_through, expression))
+        return any(name in PER_ELEMENT or _has_loop(argument) for name, argument in expression.items())
+    return isinstance(expression, list) and any(map(_has_loop, expression))
 
 
-def failing_without(expression: Json, name: str) -> Json:
-    """The same expression, which fails when it comes to read this of an element that lacks it."""
+def fail_without(expression: Json, name: str) -> Json:
+    """The same expression, failing when it reads this name of an element that lacks it."""
 
     def fail(read: str, _: Json, part: Json) -> Json:
-        return {"if": [{"===": [part, None]}, failing("missing"), part]} if read == name else part
+        return {"if": [{"===": [part, None]}, throw("missing"), part]} if read == name else part
 
-    return _walked(expression, _Place(), fail)
+    return _walk(expression, _Place(), fail)
 
 
-def _walked(expression: Json, place: _Place, read: _Read) -> Json:
+def _walk(expression: Json, place: _Place, read: _Read) -> Json:
     if isinstance(expression, list):
-        return [_walked(one, place, read) for one in expression]
+        return [_walk(part, place, read) for part in expression]
     if not isinstance(expression, dict):
         return expression
     operator, operands = operation(expression)
     if operator == "var" and len(operands) < 2:  # noqa: PLR2004  it has no default
         return _of_element(expression, place, read)
     if operator in PER_ELEMENT and len(operands) > 1:
-        source, each, *rest = operands
-        inner = _inside(source, place)._replace(reduced=operator == "reduce")
+        source, each, *others = operands
+        inner = _elements_of(source, place)._replace(reduced=operator == "reduce")
         return {
             operator: [
-                _walked(source, place, read),
-                _walked(each, inner, read),
-                *(_walked(one, place, read) for one in rest),
+                _walk(source, place, read),
+                _walk(each, inner, read),
+                *(_walk(part, place, read) for part in others),
             ]
         }
-    return {name: _walked(given, place, read) for name, given in expression.items()}
+    return {name: _walk(argument, place, read) for name, argument in expression.items()}
 
 
 def _of_element(variable: Json, place: _Place, read: _Read) -> Json:
     path = _path(operation(variable)[1], place)
     if not place.name or path is None:
         return variable
-    perhaps: Json = True
+    may_lack: Json = True
     if place.ways is not None:
-        perhaps = {"===": [{"var": path}, None]}
+        may_lack = {"===": [{"var": path}, None]}
         for way in reversed(place.ways):
-            perhaps = {"some": [{"var": way}, perhaps]}
-    return read(_joined(place.name, path), perhaps, variable)
+            may_lack = {"some": [{"var": way}, may_lack]}
+    return read(_join_names(place.name, path), may_lack, variable)
 
 
 def _path(operands: list[Json], place: _Place) -> str | None:
     """The path that is named; None where none is.
 
-    `reduce` calls the element `current`. Beside it stands what was reduced so far, which is no part of an element.
+    `reduce` calls the element `current`. The accumulator beside it is no part of an element.
     """
     name = operands[0] if operands else None
     if name is None:
         return ""
-    first, _, rest = str(name).partition(".")
+    first, _, remainder = str(name).partition(".")
     if type(name) not in {str, int} or (place.reduced and first == _TOTAL):
         return None
-    return rest if place.reduced and first == _CURRENT_ELEMENT else str(name)
+    return remainder if place.reduced and first == _CURRENT_ELEMENT else str(name)
 
 
-def _inside(source: Json, place: _Place) -> _Place:
-    """At the elements of this list."""
+def _elements_of(source: Json, place: _Place) -> _Place:
+    """The place of the elements of this list."""
     operator, operands = operation(source)
     if operator == "filter" and operands:
-        return _inside(operands[0], place)
+        return _elements_of(operands[0], place)
     path = _path(operands, place) if operator == "var" else None
     if path is None:
         return _Place("[]", None)
-    told = place.ways is not None and operands[1:] in ([], [[]])
-    return _Place(f"{_joined(place.name, path)}[]", (*(place.ways or ()), path) if told else None)
+    known = place.ways is not None and operands[1:] in ([], [[]])
+    return _Place(f"{_join_names(place.name, path)}[]", (*(place.ways or ()), path) if known else None)
 
 
-def _joined(name: str, path: str) -> str:
+def _join_names(name: str, path: str) -> str:
     return f"{name}.{path}" if name and path else name or path

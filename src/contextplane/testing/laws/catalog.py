@@ -13,7 +13,7 @@ __all__ = ["CatalogLaw"]
 
 
 class CatalogLaw(StreamsLaw, ObjectIndexLaw, PackIndexLaw, HandoffIndexLaw):
-    """All laws of a catalog: those of its nouns, of its transactions, and of itself."""
+    """All laws of a catalog: those of its indexes, of its transactions, and of itself."""
 
     def test_a_transaction_left_by_an_exception_changes_nothing(self) -> None:
         catalog = self.make()
@@ -25,13 +25,13 @@ class CatalogLaw(StreamsLaw, ObjectIndexLaw, PackIndexLaw, HandoffIndexLaw):
             raise RuntimeError
         with catalog.read() as view:
             assert view.streams.head("s") == 0
-            assert view.objects.recorded(a_digest(1)) is None
+            assert view.objects.lookup(a_digest(1)) is None
             assert view.objects.tallies() == ()
             assert view.marks.get("m") is None
 
     def test_what_one_connection_committed_another_sees(self) -> None:
         catalog = self.make()
-        other = self.again()
+        other = self.reopen()
         with catalog.write() as tx:
             tx.streams.append("s", 0, [an_event(1)])
         with other.read() as view:
@@ -39,7 +39,7 @@ class CatalogLaw(StreamsLaw, ObjectIndexLaw, PackIndexLaw, HandoffIndexLaw):
 
     def test_a_view_does_not_move_while_it_is_open(self) -> None:
         catalog = self.make()
-        other = self.again()
+        other = self.reopen()
         with catalog.read() as view:
             assert view.streams.head("s") == 0
             with other.write() as tx:
@@ -54,7 +54,7 @@ class CatalogLaw(StreamsLaw, ObjectIndexLaw, PackIndexLaw, HandoffIndexLaw):
             tx.marks.put("a", "1")
         with catalog.write(survives="power_cut") as tx:
             tx.marks.put("b", "2")
-        with self.again().read() as view:
+        with self.reopen().read() as view:
             assert (view.marks.get("a"), view.marks.get("b")) == ("1", "2")
 
     def test_marks_are_listed_and_taken_away_by_how_their_names_begin(self) -> None:
@@ -82,7 +82,7 @@ class CatalogLaw(StreamsLaw, ObjectIndexLaw, PackIndexLaw, HandoffIndexLaw):
             with pytest.raises(BodyTooLarge):
                 tx.pending.put(a_digest(1), bytes(MAX_INLINE + 1))
         expected = sorted((Digest.of(data), data) for data in small)
-        with self.again().read() as view:
+        with self.reopen().read() as view:
             assert [view.pending.get(Digest.of(data)) for data in small] == small
             assert view.pending.get(a_digest(1)) is None
             assert view.pending.some(9) == tuple(expected)

@@ -1,9 +1,4 @@
-"""The laws of the object index, for any catalog.
-
-The laws of the list of execution packs and of its full text, for any catalog.
-
-The laws of the list of handoff packs, for any catalog.
-"""
+"""The laws of the indexes of a catalog: objects, execution packs, full text, and handoff packs."""
 
 import pytest
 from hypothesis import assume, given
@@ -29,7 +24,7 @@ __all__ = ["HandoffIndexLaw", "ObjectIndexLaw", "PackIndexLaw"]
 
 
 class ObjectIndexLaw(CatalogMaker):
-    """Kinds, edges, roots and tallies."""
+    """The laws of the `ObjectIndex` port: kinds, edges, roots and tallies."""
 
     def test_recording_twice_is_recording_once(self) -> None:
         catalog = self.make()
@@ -37,7 +32,7 @@ class ObjectIndexLaw(CatalogMaker):
             with catalog.write() as tx:
                 tx.objects.record(a_record(1, size=7))
         with catalog.read() as view:
-            assert view.objects.recorded(a_digest(1)) == a_record(1, size=7)
+            assert view.objects.lookup(a_digest(1)) == a_record(1, size=7)
             assert view.objects.tallies() == (Tally(kind=BLOB, objects=1, size=7),)
 
     def test_a_blob_may_turn_out_to_be_more_and_never_less(self) -> None:
@@ -48,9 +43,9 @@ class ObjectIndexLaw(CatalogMaker):
             tx.objects.record(a_record(1, size=3))
             tx.objects.keep("packs/x", a_digest(1))
         with catalog.read() as view:
-            assert view.objects.recorded(a_digest(1)) == a_record(1, size=3, kind="execution_pack", traced=False)
+            assert view.objects.lookup(a_digest(1)) == a_record(1, size=3, kind="execution_pack", traced=False)
             assert view.objects.tallies() == (Tally(kind="execution_pack", objects=1, size=3),)
-            assert list(view.objects.untraced()) == [a_record(1, size=3, kind="execution_pack", traced=False)]
+            assert list(view.objects.untraced_objects()) == [a_record(1, size=3, kind="execution_pack", traced=False)]
             assert list(view.objects.of_kind("execution_pack")) == [a_digest(1)]
 
     def test_any_other_change_of_kind_is_a_conflict(self) -> None:
@@ -67,7 +62,7 @@ class ObjectIndexLaw(CatalogMaker):
             tx.objects.record(a_record(1, kind="execution_pack", traced=False))
             tx.objects.keep("packs/x", a_digest(1))
         with catalog.read() as view:
-            assert not list(view.objects.untraced())
+            assert not list(view.objects.untraced_objects())
 
     def test_edges_keep_their_order_and_stand_once_each(self) -> None:
         catalog = self.make()
@@ -76,7 +71,7 @@ class ObjectIndexLaw(CatalogMaker):
                 tx.objects.link(a_digest(1), role, a_digest(n))
         with catalog.read() as view:
             assert view.objects.targets(a_digest(1)) == (("b", a_digest(3)), ("a", a_digest(2)), ("c", a_digest(2)))
-            assert list(view.objects.wanted()) == sorted({a_digest(2), a_digest(3)})
+            assert list(view.objects.referenced_digests()) == sorted({a_digest(2), a_digest(3)})
 
     def test_an_object_is_wanted_in_every_role_and_by_roots(self) -> None:
         catalog = self.make()
@@ -85,9 +80,9 @@ class ObjectIndexLaw(CatalogMaker):
             tx.objects.link_all(a_digest(2), [("parent", a_digest(3)), ("inputs", a_digest(4))])
             tx.objects.keep("packs/x", a_digest(4))
         with catalog.read() as view:
-            assert view.objects.wanted_as(a_digest(3)) == {"parent"}
-            assert view.objects.wanted_as(a_digest(4)) == {"outputs", "inputs", ROOT}
-            assert view.objects.wanted_as(a_digest(1)) == frozenset()
+            assert view.objects.roles_of(a_digest(3)) == {"parent"}
+            assert view.objects.roles_of(a_digest(4)) == {"outputs", "inputs", ROOT}
+            assert view.objects.roles_of(a_digest(1)) == frozenset()
 
     def test_roots_are_found_by_prefix_and_counted(self) -> None:
         catalog = self.make()
@@ -132,9 +127,13 @@ class ObjectIndexLaw(CatalogMaker):
         while more := {target for source, target in edges if source in alive} - alive:
             alive |= more
         with catalog.read() as view:
-            assert [one.digest for one in view.objects.unreachable()] == sorted(a_digest(n) for n in recorded - alive)
-            assert list(view.objects.reached()) == sorted(a_digest(n) for n in alive)
-            assert list(view.objects.wanted()) == sorted(a_digest(n) for n in roots | {target for _, target in edges})
+            assert [entry.digest for entry in view.objects.unreachable()] == sorted(
+                a_digest(n) for n in recorded - alive
+            )
+            assert list(view.objects.reachable()) == sorted(a_digest(n) for n in alive)
+            assert list(view.objects.referenced_digests()) == sorted(
+                a_digest(n) for n in roots | {target for _, target in edges}
+            )
 
     def test_forgetting_drops_the_row_its_edges_and_its_part_of_the_tally(self) -> None:
         catalog = self.make()
@@ -144,7 +143,7 @@ class ObjectIndexLaw(CatalogMaker):
             tx.objects.link(a_digest(1), "r", a_digest(2))
             tx.objects.forget(a_digest(1))
         with catalog.read() as view:
-            assert view.objects.recorded(a_digest(1)) is None
+            assert view.objects.lookup(a_digest(1)) is None
             assert view.objects.targets(a_digest(1)) == ()
             assert view.objects.tallies() == (Tally(kind=BLOB, objects=1, size=6),)
 
@@ -163,15 +162,15 @@ class ObjectIndexLaw(CatalogMaker):
         with catalog.read() as view:
             assert view.streams.head("s") == 1
             tallies = (Tally(kind=BLOB, objects=1, size=5), Tally(kind="execution_pack", objects=1, size=7))
-            assert view.objects.tallies() == view.objects.counted() == tallies
-            assert view.objects.recorded(a_digest(1)) == a_record(1, size=5)
-            assert view.objects.recorded(a_digest(2)) == a_record(2, size=7, kind="execution_pack", traced=False)
+            assert view.objects.tallies() == view.objects.recount() == tallies
+            assert view.objects.lookup(a_digest(1)) == a_record(1, size=5)
+            assert view.objects.lookup(a_digest(2)) == a_record(2, size=7, kind="execution_pack", traced=False)
             assert list(view.objects.roots()) == [("other/x", a_digest(1))]
             assert [view.objects.root_count(prefix) for prefix in ("packs/", "other/")] == [0, 1]
             assert view.marks.get("m") is None
 
 
-_WORDS = st.sampled_from(["AND", "OR", "NOT", "NEAR", "body", "words", "refund", "DROP", "rowid"])
+_OPERATOR_WORDS = st.sampled_from(["AND", "OR", "NOT", "NEAR", "body", "words", "refund", "DROP", "rowid"])
 _AROUND = st.sampled_from(["{}", "({})", "{}:", "-{}", "^{}", "+{}", '"{}"', '"{}', "{}'; --", "{{{}}}", "%{}%", "?{}"])
 _PAIR = 2
 
@@ -187,7 +186,7 @@ def a_pack_row(n: int, *, created: int = 0, packed: int = 0, model: str = "m", t
 
 
 class PackIndexLaw(CatalogMaker):
-    """The list and its search."""
+    """The laws of the `PackIndex` and `TextIndex` ports."""
 
     @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=8), st.integers(1, 9))
     def test_packs_are_listed_newest_first_then_by_when_they_were_packed(
@@ -219,18 +218,18 @@ class PackIndexLaw(CatalogMaker):
                 tx.packs.add(row)
         with catalog.read() as view:
 
-            def found(**wanted: object) -> list[int]:
-                rows = view.packs.page(PackFilter(**wanted), 10)  # type: ignore[arg-type]
+            def numbers_in_page(**conditions: object) -> list[int]:
+                rows = view.packs.page(PackFilter(**conditions), 10)  # type: ignore[arg-type]
                 return [next(n for n in (1, 2, 3) if a_digest(n) == row.digest) for row in rows]
 
-            assert found() == [3, 2, 1]
-            assert found(model="m") == [2, 1]
-            assert found(tool="read") == [3, 1]
-            assert found(tool="none") == []
-            assert found(parent=a_digest(1)) == [3]
-            assert found(since=Timestamp(seconds=9, nanos=5)) == [3]
-            assert found(since=Timestamp(seconds=9, nanos=6)) == []
-            assert found(model="m", tool="read") == [1]
+            assert numbers_in_page() == [3, 2, 1]
+            assert numbers_in_page(model="m") == [2, 1]
+            assert numbers_in_page(tool="read") == [3, 1]
+            assert numbers_in_page(tool="none") == []
+            assert numbers_in_page(parent=a_digest(1)) == [3]
+            assert numbers_in_page(since=Timestamp(seconds=9, nanos=5)) == [3]
+            assert numbers_in_page(since=Timestamp(seconds=9, nanos=6)) == []
+            assert numbers_in_page(model="m", tool="read") == [1]
             assert view.packs.row(a_digest(3)) == child
             assert view.packs.row(a_digest(4)) is None
 
@@ -279,9 +278,9 @@ class PackIndexLaw(CatalogMaker):
         odd = ["a\0b", "\1\2", '"\\', "\u2028", "\U0001f98a", "\x7f", "'", "[1]"]
         with catalog.write() as tx:
             tx.packs.add(a_pack_row(1))
-            tx.texts.add(a_digest(1), [TextPart(part=f"outputs/{one}", text=f"before {one} zebra") for one in odd])
+            tx.texts.add(a_digest(1), [TextPart(part=f"outputs/{text}", text=f"before {text} zebra") for text in odd])
         with catalog.read() as view:
-            assert [hit.part for hit in view.texts.search("zebra", 9)] == [f"outputs/{one}" for one in reversed(odd)]
+            assert [hit.part for hit in view.texts.search("zebra", 9)] == [f"outputs/{text}" for text in reversed(odd)]
 
     def test_words_in_quotes_follow_each_other_and_a_star_is_the_rest_of_a_word(self) -> None:
         catalog = self.make()
@@ -291,13 +290,13 @@ class PackIndexLaw(CatalogMaker):
             tx.texts.add(a_digest(1), parts)
         with catalog.read() as view:
 
-            def found(words: str) -> list[str]:
+            def parts_with(words: str) -> list[str]:
                 return sorted(hit.part for hit in view.texts.search(words, 5))
 
-            assert found('"the order"') == found("refun*") == found('"the ord"*') == ["a", "b"]
-            assert found('"refund the"') == found("refund") == found('order "refund the"') == ["a"]
-            assert found("refunde*") == found('was "the ord"*') == ["b"]
-            assert found('"order the"') == found("re*nd") == found("*fund*ed") == []
+            assert parts_with('"the order"') == parts_with("refun*") == parts_with('"the ord"*') == ["a", "b"]
+            assert parts_with('"refund the"') == parts_with("refund") == parts_with('order "refund the"') == ["a"]
+            assert parts_with("refunde*") == parts_with('was "the ord"*') == ["b"]
+            assert parts_with('"order the"') == parts_with("re*nd") == parts_with("*fund*ed") == []
 
     @given(st.text(max_size=40))
     def test_nothing_that_people_type_is_an_error_but_to_ask_for_nothing(self, words: str) -> None:
@@ -312,17 +311,17 @@ class PackIndexLaw(CatalogMaker):
                 with pytest.raises(NothingToFind):
                     view.texts.search(words, 5)
 
-    @given(st.lists(_WORDS, min_size=1), st.lists(st.tuples(_WORDS, _AROUND), min_size=1, max_size=4))
-    def test_words_of_any_query_language_are_words(self, text: list[str], asked: list[tuple[str, str]]) -> None:
-        words = " ".join(around.format(word) for word, around in asked)
+    @given(st.lists(_OPERATOR_WORDS, min_size=1), st.lists(st.tuples(_OPERATOR_WORDS, _AROUND), min_size=1, max_size=4))
+    def test_words_of_any_query_language_are_words(self, text: list[str], query: list[tuple[str, str]]) -> None:
+        words = " ".join(around.format(word) for word, around in query)
         # A quote that is left open and one that follows it make a phrase of what stands between.
-        assume(words.count('"') < _PAIR or all(around.count('"') % _PAIR == 0 for _, around in asked))
+        assume(words.count('"') < _PAIR or all(around.count('"') % _PAIR == 0 for _, around in query))
         catalog = self.make()
         with catalog.write() as tx:
             tx.packs.add(a_pack_row(1))
             tx.texts.add(a_digest(1), [TextPart(part="a", text=" ".join(text))])
         with catalog.read() as view:
-            assert bool(view.texts.search(words, 5)) == {word for word, _ in asked}.issubset(text)
+            assert bool(view.texts.search(words, 5)) == {word for word, _ in query}.issubset(text)
 
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
@@ -336,7 +335,7 @@ def an_id(n: int) -> HandoffId:
     return HandoffId("pk_aaaaaa" + _BASE32[n // 32] + _BASE32[n % 32])
 
 
-def a_handoff_row(n: int, **given: object) -> HandoffRow:
+def a_handoff_row(n: int, **changes: object) -> HandoffRow:
     fields: dict[str, object] = {
         "id": an_id(n),
         "name": None,
@@ -348,7 +347,7 @@ def a_handoff_row(n: int, **given: object) -> HandoffRow:
         "updated": Timestamp(seconds=n, nanos=0),
         "expires": Timestamp(seconds=100, nanos=0),
     }
-    return HandoffRow(**(fields | given))  # type: ignore[arg-type]
+    return HandoffRow(**(fields | changes))  # type: ignore[arg-type]
 
 
 def _rows() -> st.SearchStrategy[list[HandoffRow]]:
@@ -356,11 +355,11 @@ def _rows() -> st.SearchStrategy[list[HandoffRow]]:
         _TEXTS, _TEXTS, _TEXTS, st.sampled_from(["draft", "finalized"]), st.integers(1, 3), _MOMENTS, _MOMENTS
     )
 
-    def made(several: list[tuple[object, ...]]) -> list[HandoffRow]:
+    def make_rows(drawn: list[tuple[object, ...]]) -> list[HandoffRow]:
         names = ("name", "title", "brief", "status", "revision", "updated", "expires")
-        return [a_handoff_row(n, **dict(zip(names, one, strict=True))) for n, one in enumerate(several)]
+        return [a_handoff_row(n, **dict(zip(names, values, strict=True))) for n, values in enumerate(drawn)]
 
-    return st.lists(parts, max_size=8).map(made)
+    return st.lists(parts, max_size=8).map(make_rows)
 
 
 def _filters() -> st.SearchStrategy[HandoffFilter]:
@@ -369,13 +368,13 @@ def _filters() -> st.SearchStrategy[HandoffFilter]:
     return parts.map(lambda p: HandoffFilter(status=p[0], after=p[1], until=p[2], query=p[3]))  # type: ignore[arg-type]
 
 
-def _meant(row: HandoffRow, wanted: HandoffFilter) -> bool:
+def _matches(row: HandoffRow, handoff_filter: HandoffFilter) -> bool:
     text = f"{row.title or ''} {row.name or ''} {row.brief or ''}".casefold()
     return (
-        (wanted.status is None or row.status == wanted.status)
-        and (wanted.after is None or row.expires > wanted.after)
-        and (wanted.until is None or row.expires <= wanted.until)
-        and (not wanted.query or wanted.query.casefold() in text)
+        (handoff_filter.status is None or row.status == handoff_filter.status)
+        and (handoff_filter.after is None or row.expires > handoff_filter.after)
+        and (handoff_filter.until is None or row.expires <= handoff_filter.until)
+        and (not handoff_filter.query or handoff_filter.query.casefold() in text)
     )
 
 
@@ -384,24 +383,24 @@ def _newest_first(row: HandoffRow) -> tuple[int, int, int, HandoffId]:
 
 
 class HandoffIndexLaw(CatalogMaker):
-    """The list, its order, its filters, and what is counted."""
+    """The laws of the `HandoffIndex` port: order, filters and counts."""
 
     @given(
         rows=_rows(),
-        wanted=_filters(),
+        handoff_filter=_filters(),
         limit=st.none() | st.integers(0, 4),
         offset=st.integers(0, 4),
     )
     def test_a_page_is_a_part_of_all_that_is_meant_newest_first(
-        self, rows: list[HandoffRow], wanted: HandoffFilter, limit: int | None, offset: int
+        self, rows: list[HandoffRow], handoff_filter: HandoffFilter, limit: int | None, offset: int
     ) -> None:
         catalog = self.make()
         with catalog.write(survives="crash") as tx:
             for row in rows:
                 tx.handoffs.put(row)
-        expected = sorted((row for row in rows if _meant(row, wanted)), key=_newest_first)
+        expected = sorted((row for row in rows if _matches(row, handoff_filter)), key=_newest_first)
         with catalog.read() as view:
-            page = view.handoffs.page(wanted, limit=limit, offset=offset)
+            page = view.handoffs.page(handoff_filter, limit=limit, offset=offset)
             assert page.rows == tuple(expected[offset:][:limit])
             assert page.total == len(expected)
             assert list(view.handoffs.ids()) == sorted(row.id for row in rows)
@@ -415,8 +414,8 @@ class HandoffIndexLaw(CatalogMaker):
             newer = a_handoff_row(1, name="new name", title="fresh", revision=2, status="finalized")
             tx.handoffs.put(newer)
         with catalog.read() as view:
-            assert view.handoffs.named("old name") == ()
-            assert view.handoffs.named("new name") == (newer,)
+            assert view.handoffs.find_by_name("old name") == ()
+            assert view.handoffs.find_by_name("new name") == (newer,)
             assert view.handoffs.page(HandoffFilter(query="old")).rows == ()
             assert view.handoffs.page(HandoffFilter(query="FRESH")).rows == (newer,)
             assert [view.handoffs.page(HandoffFilter(status=status)).total for status in ("draft", "finalized")] == [
@@ -433,7 +432,7 @@ class HandoffIndexLaw(CatalogMaker):
                 tx.handoffs.remove(an_id(1))
         with catalog.read() as view:
             assert view.handoffs.row(an_id(1)) is None
-            assert [row.id for row in view.handoffs.named("same")] == [an_id(2)]
+            assert [row.id for row in view.handoffs.find_by_name("same")] == [an_id(2)]
             for handoff_filter in (HandoffFilter(), HandoffFilter(query="two"), HandoffFilter(query="o")):
                 page = view.handoffs.page(handoff_filter)
                 assert ([row.id for row in page.rows], page.total) == ([an_id(2)], 1)
@@ -451,7 +450,7 @@ class HandoffIndexLaw(CatalogMaker):
                 tx.handoffs.put(a_handoff_row(n, name=strange))
             tx.handoffs.put(a_handoff_row(4, name=strange.upper()))
         with catalog.read() as view:
-            assert [row.id for row in view.handoffs.named(strange)] == [an_id(n) for n in (1, 2, 3)]
+            assert [row.id for row in view.handoffs.find_by_name(strange)] == [an_id(n) for n in (1, 2, 3)]
             assert view.handoffs.page(HandoffFilter(query=strange)).total == 4
 
     def test_a_query_may_reach_from_the_title_over_the_name_into_the_brief(self) -> None:
@@ -460,9 +459,9 @@ class HandoffIndexLaw(CatalogMaker):
             tx.handoffs.put(a_handoff_row(1, title="Login bug", name="login-plan", brief="Why it fails"))
             tx.handoffs.put(a_handoff_row(2, title="Why it fails", name="login-plan", brief="Login bug"))
         with catalog.read() as view:
-            for query, found in (("BUG login-plan why", [1]), ("g l", [1]), ("plan", [2, 1]), ("planwhy", [])):
+            for query, numbers in (("BUG login-plan why", [1]), ("g l", [1]), ("plan", [2, 1]), ("planwhy", [])):
                 assert [row.id for row in view.handoffs.page(HandoffFilter(query=query)).rows] == [
-                    an_id(n) for n in found
+                    an_id(n) for n in numbers
                 ]
 
     def test_a_long_query_is_found_whole_or_not_at_all(self) -> None:
@@ -482,4 +481,4 @@ class HandoffIndexLaw(CatalogMaker):
             tx.handoffs.put(a_handoff_row(1, title=f"before {query} behind"))
         with catalog.read() as view:
             assert view.handoffs.page(HandoffFilter(query=query)).total == 1
-            assert view.handoffs.named(query) == ()
+            assert view.handoffs.find_by_name(query) == ()

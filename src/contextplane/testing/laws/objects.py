@@ -17,13 +17,13 @@ _LARGE = bytes(range(256)) * 4096 * 5  # five chunks of a mebibyte
 
 
 class ObjectsLaw:
-    """Subclass it and say how to make an empty store, and how to damage one object behind its back."""
+    """The laws. Subclasses make an empty store, and damage an object in it."""
 
     def make(self) -> Objects:
         raise NotImplementedError
 
     def damage(self, objects: Objects, digest: Digest, data: bytes) -> None:
-        """Replace the stored bytes of one object with `data`, as a failing disk or an intruder would."""
+        """Replace the stored bytes of an object, as a failing disk or an intruder would."""
         raise NotImplementedError
 
     @given(st.binary(max_size=2048))
@@ -70,7 +70,7 @@ class ObjectsLaw:
         objects = self.make()
         assert not objects.has(_ABSENT)
         assert objects.check(_ABSENT).state == "missing"
-        for ask in (objects.get, objects.size, objects.written_at, lambda digest: list(objects.stream(digest))):
+        for ask in (objects.get, objects.size, objects.write_time, lambda digest: list(objects.stream(digest))):
             with pytest.raises(ObjectNotFound):
                 ask(_ABSENT)
 
@@ -146,14 +146,14 @@ class ObjectsLaw:
     def test_collecting_takes_what_is_older_and_keeps_what_is_not(self) -> None:
         objects = self.make()
         digest = objects.put(b"old news")
-        written = objects.written_at(digest)
+        written = objects.write_time(digest)
         assert abs(datetime.now(UTC) - written) < timedelta(minutes=5)  # noqa: TID251  the law is about the real clock
-        with objects.collecting() as collecting:
-            assert collecting.collect(digest, older_than=written - timedelta(seconds=1)) is None
+        with objects.collector() as collector:
+            assert collector.collect(digest, older_than=written - timedelta(seconds=1)) is None
             assert objects.has(digest)
-            assert collecting.collect(digest, older_than=written + timedelta(seconds=1)) == len(b"old news")
+            assert collector.collect(digest, older_than=written + timedelta(seconds=1)) == len(b"old news")
             assert not objects.has(digest)
-            assert collecting.collect(digest, older_than=written + timedelta(seconds=1)) is None
+            assert collector.collect(digest, older_than=written + timedelta(seconds=1)) is None
 
     def test_while_a_batch_is_open_nothing_is_collected(self) -> None:
         objects = self.make()
@@ -161,12 +161,12 @@ class ObjectsLaw:
         with objects.batch() as batch:
             for act in (lambda: None, lambda: batch.put(b"there before"), batch.commit):
                 act()
-                with pytest.raises(ObjectsInUse), objects.collecting():
+                with pytest.raises(ObjectsInUse), objects.collector():
                     pass
         with pytest.raises(RuntimeError), objects.batch():
             raise RuntimeError
-        with objects.collecting() as collecting:
-            assert collecting.collect(old, older_than=objects.written_at(old) + timedelta(seconds=1)) is not None
+        with objects.collector() as collector:
+            assert collector.collect(old, older_than=objects.write_time(old) + timedelta(seconds=1)) is not None
 
     def test_names_come_in_ascending_order(self) -> None:
         objects = self.make()

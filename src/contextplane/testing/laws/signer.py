@@ -1,4 +1,4 @@
-"""The laws of signing and of checking signatures, for any adapter."""
+"""The laws of the `Signer` and `SignatureCheck` ports, for any adapter of them."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ __all__ = ["SignerLaw"]
 
 
 class SignerLaw:
-    """What one key signs, the check accepts under this key, for this message, in this one form."""
+    """A signature is valid for one key and one message, in one form. Subclasses make the signer."""
 
     def signer(self) -> Signer:
         raise NotImplementedError
@@ -39,16 +39,16 @@ class SignerLaw:
         assert not self.check().holds(signer.public_key, signature.to_bytes(64), b"m")
 
     def test_it_has_one_form_only(self) -> None:
-        """Adding the group's order to the scalar gives another spelling of the same signature: it is refused."""
+        """A scalar plus the order of the group would be a second form of the signature: it is refused."""
         signer = self.signer()
         signature = signer.sign(b"m")
         scalar = int.from_bytes(signature[32:], "little") + 2**252 + 27742317777372353535851937790883648493
         assert not self.check().holds(signer.public_key, signature[:32] + scalar.to_bytes(32, "little"), b"m")
 
     def test_it_holds_for_no_other_key(self) -> None:
-        signer, two = self.signer(), self.signer()
-        assert signer.public_key != two.public_key
-        assert not self.check().holds(two.public_key, signer.sign(b"m"), b"m")
+        signer, other = self.signer(), self.signer()
+        assert signer.public_key != other.public_key
+        assert not self.check().holds(other.public_key, signer.sign(b"m"), b"m")
 
     @given(st.integers(min_value=2, max_value=2**250), st.binary(max_size=80), st.binary(max_size=20))
     def test_nothing_that_is_given_to_the_check_raises(self, key: int, signature: bytes, message: bytes) -> None:

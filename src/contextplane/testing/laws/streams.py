@@ -1,6 +1,6 @@
-"""What the suites of the catalog share: how to make one, and values to put into it.
+"""The laws of event streams, for any catalog, and what all suites of a catalog share.
 
-The laws of event streams, for any catalog.
+Shared are the base class that makes catalogs, and functions that make values to put into them.
 """
 
 from collections.abc import Callable
@@ -10,22 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.model.catalog import BLOB, MAX_INLINE, Event, Recorded
+from contextplane.model.catalog import BLOB, MAX_INLINE, Event, IndexedObject
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import BodyTooLarge, Catalog, StreamConflict
 from contextplane.testing.proofs import proves
 
-__all__ = ["CatalogMaker", "StreamsLaw", "a_digest", "a_record", "an_event", "together"]
+__all__ = ["CatalogMaker", "StreamsLaw", "a_digest", "a_record", "an_event", "run_in_threads"]
 
 
 class CatalogMaker:
-    """Subclass it and say how to make an empty catalog, and how to open that same one once more."""
+    """Makes catalogs for the laws. Subclasses implement it for their adapter."""
 
     def make(self) -> Catalog:
+        """Make an empty catalog."""
         raise NotImplementedError
 
-    def again(self) -> Catalog:
-        """Open the catalog that `make` made last a second time, as another process would."""
+    def reopen(self) -> Catalog:
+        """Open the catalog of the last `make` a second time, as another process would."""
         raise NotImplementedError
 
 
@@ -37,21 +38,21 @@ def an_event(n: int) -> Event:
     return Event(kind="counted", body=b"%d" % n)
 
 
-def a_record(n: int, *, size: int = 1, kind: str = BLOB, traced: bool = True) -> Recorded:
-    return Recorded(digest=a_digest(n), kind=kind, size=size, traced=traced)
+def a_record(n: int, *, size: int = 1, kind: str = BLOB, traced: bool = True) -> IndexedObject:
+    return IndexedObject(digest=a_digest(n), kind=kind, size=size, traced=traced)
 
 
-def together(work: Callable[[int], None], count: int) -> None:
-    """Run `work` in threads, and raise what any of them raised."""
+def run_in_threads(work: Callable[[int], None], count: int) -> None:
+    """Run `work` in `count` threads, and raise the first error of any of them."""
     errors: list[BaseException] = []
 
-    def guarded(n: int) -> None:
+    def run(n: int) -> None:
         try:
             work(n)
         except BaseException as error:  # noqa: BLE001  raised again below, in the thread of the test
             errors.append(error)
 
-    threads = [Thread(target=guarded, args=(n,)) for n in range(count)]
+    threads = [Thread(target=run, args=(n,)) for n in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -61,7 +62,7 @@ def together(work: Callable[[int], None], count: int) -> None:
 
 
 class StreamsLaw(CatalogMaker):
-    """Append-only, gapless, and never won by two writers at once."""
+    """Streams are append-only and gapless, and of two writers at one place one wins."""
 
     @given(st.lists(st.lists(st.binary(max_size=40), max_size=4), max_size=5))
     def test_a_stream_gives_back_what_was_appended_in_order_and_without_gaps(self, appends: list[list[bytes]]) -> None:
@@ -128,7 +129,7 @@ class StreamsLaw(CatalogMaker):
         outcomes: list[str] = []
 
         def write(n: int) -> None:
-            catalog = self.again()
+            catalog = self.reopen()
             start.wait()
             try:
                 with catalog.write() as tx:
@@ -139,7 +140,7 @@ class StreamsLaw(CatalogMaker):
             finally:
                 catalog.close()
 
-        together(write, writers)
+        run_in_threads(write, writers)
         assert sorted(outcomes) == ["lost"] * (writers - 1) + ["won"]
 
     def test_many_writers_that_try_again_lose_nothing(self) -> None:
@@ -147,7 +148,7 @@ class StreamsLaw(CatalogMaker):
         writers, each = 4, 10
 
         def write(n: int) -> None:
-            catalog = self.again()
+            catalog = self.reopen()
             for k in range(each):
                 done = False
                 while not done:
@@ -161,7 +162,7 @@ class StreamsLaw(CatalogMaker):
                         continue
             catalog.close()
 
-        together(write, writers)
-        with self.again().read() as view:
+        run_in_threads(write, writers)
+        with self.reopen().read() as view:
             bodies = [int(event.body) for event in view.streams.read("s")]
         assert sorted(bodies) == list(range(writers * each))

@@ -13,7 +13,7 @@ from contextplane.testing.strategies import json_values
 
 __all__ = ["Call", "ToolsLaw"]
 
-_NOBODYS = ("", "nobody's", "x" * 10_000, "\0", "../read_file", "\ud800")
+_UNKNOWN_NAMES = ("", "nobody's", "x" * 10_000, "\0", "../read_file", "\ud800")
 
 
 class Call(Value, frozen=True):
@@ -24,10 +24,11 @@ class Call(Value, frozen=True):
 
 
 class ToolsLaw:
-    """Subclass it and say how to make the tools, and which calls end in which way.
+    """The laws. Subclasses make the tools and give one call for each way to end.
 
-    `gives` is a call and its output, whenever it is made. `fails`: the tool comes to no output. `refused`: it would
-    leave its confines. `hangs`: it would never end by itself. `floods`: it would give more than any output may be.
+    - `gives`: a call and its output, the same each time.
+    - `fails`: a call without an output; `refused`: one outside of the sandbox.
+    - `hangs`: a call that never ends by itself; `floods`: one with an output beyond the limit.
     """
 
     gives: tuple[Call, bytes]
@@ -48,7 +49,7 @@ class ToolsLaw:
 
     def test_a_tool_that_is_not_there_is_unknown_by_every_way_of_asking(self) -> None:
         tools = self.make()
-        for name in _NOBODYS:
+        for name in _UNKNOWN_NAMES:
             assert name not in tools.names()
             with pytest.raises(ToolUnknown):
                 tools.version(name)
@@ -61,9 +62,9 @@ class ToolsLaw:
 
     def test_a_call_does_not_change_its_parameters(self) -> None:
         tools, (call, _) = self.make(), self.gives
-        given_ = deepcopy(call.parameters)
-        tools.call(call.tool, given_)
-        assert given_ == call.parameters
+        parameters = deepcopy(call.parameters)
+        tools.call(call.tool, parameters)
+        assert parameters == call.parameters
 
     def test_each_bad_end_has_its_own_error_and_the_next_call_is_none_the_worse(self) -> None:
         tools, (call, output) = self.make(), self.gives

@@ -1,0 +1,145 @@
+"""The laws about guardrails and tone, which belong to the policy gate and the security gate.
+
+A guardrail is refused or escalated, not both, and a redaction exists. The tone of the final text overrides no policy,
+does not hide the state of a run, and names nothing internal.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from contextplane.authoring.law import Law, Violation
+from contextplane.authoring.subject import Subject
+from contextplane.model.context_pack import Audience, ToneAndComms
+from contextplane.model.suggestion import did_you_mean
+from contextplane.policy.detect.personal_data import REDACTIONS
+
+__all__ = ["LAWS"]
+
+_GUARDRAILS_AT = "/policy_layer/guardrails"
+_CLASSIFIED = frozenset({"CONFIDENTIAL", "RESTRICTED"})
+
+
+def guardrails_say_one_thing(subject: Subject) -> Iterator[Violation]:
+    """No guardrail is to be refused and escalated both: a run can end in one of the two."""
+    guardrails = subject.pack.policy_layer.guardrails
+    refused = {guardrail if isinstance(guardrail, str) else guardrail.id for guardrail in guardrails.must_refuse}
+    for n, guardrail in enumerate(guardrails.must_escalate):
+        name = guardrail if isinstance(guardrail, str) else guardrail.id
+        if name in refused:
+            yield Violation(
+                at=f"{_GUARDRAILS_AT}/must_escalate/{n}",
+                cause=f"{name} is in must_refuse as well, so nobody would ever be asked",
+                cure="keep it in one of the two",
+            )
+
+
+def redactions_are_known(subject: Subject) -> Iterator[Violation]:
+    """Every redaction rule names something that the redactor finds: another name would protect nothing."""
+    for n, name in enumerate(subject.pack.policy_layer.guardrails.redaction_rules):
+        if name not in REDACTIONS:
+            yield Violation(
+                at=f"{_GUARDRAILS_AT}/redaction_rules/{n}",
+                cause=f"no redactor finds {name!r}, so nothing would be taken out",
+                cure=did_you_mean(name, REDACTIONS, "name one of those that there are"),
+            )
+
+
+def classified_data_is_redacted(subject: Subject) -> Iterator[Violation]:
+    """A pack for confidential or restricted data says what is taken out before it leaves."""
+    classification = subject.pack.pack_meta.data_classification
+    if classification in _CLASSIFIED and not subject.pack.policy_layer.guardrails.redaction_rules:
+        yield Violation(
+            at=f"{_GUARDRAILS_AT}/redaction_rules",
+            cause=f"the data is {classification}, and nothing is redacted from traces, exports and calls",
+            cure="name what must be taken out in redaction_rules",
+        )
+
+
+_GUARDRAIL_LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="policy", code="guardrail_ambiguous", check=guardrails_say_one_thing),
+    Law(gate="security", code="redaction_unknown", check=redactions_are_known),
+    Law(gate="security", code="classified_unredacted", check=classified_data_is_redacted, severity="warning"),
+)
+
+
+# --- tone ---
+
+_TONE_AT = "/tone_and_comms"
+# Not compiled here: few packs hold a word that a match needs.
+_OVERRIDES = (
+    r"\b(?:ignore|override|bypass|circumvent|skip|disregard|regardless of)\s+(?:\w+\s+){0,2}"
+    r"(?:polic(?:y|ies)|approvals?|gates?|guardrails?)\b"
+)
+_PASSING_OVER = ("ignore", "override", "bypass", "circumvent", "skip", "disregard", "regardless")
+_STATE = r"\b(?:uncertain|unsure|pending|open approval|approval status|missing evidence|not yet approved|waiting)"
+_STATES = ("uncertain", "unsure", "pending", "open approval", "approval s", "missing ev", "yet approved", "waiting")
+_HIDES = rf"\b(?:hide|conceal|never (?:mention|say|admit)|do(?:n't| not) (?:mention|say|admit)).{{0,60}}{_STATE}"
+_KEEPING_SILENT = ("hide", "conceal", "never ", "n't ", " not ")
+_TELLS = rf"\b(?:mention|say|admit|explain|tell|disclose|reveal|show).{{0,60}}{_STATE}"
+
+
+def tone_is_below_policy(subject: Subject) -> Iterator[Violation]:
+    """No communication rule says to pass over policy, approvals or guardrails."""
+    for at in _matching_places(_OVERRIDES, _PASSING_OVER, subject.pack.tone_and_comms, "do"):
+        cause = "this tells a run to pass over what the policy decides"
+        yield Violation(at=at, cause=cause, cure="change the policy, or say how its verdict is put into words")
+
+
+def tone_shows_where_a_run_stands(subject: Subject) -> Iterator[Violation]:
+    """No communication rule hides that something is uncertain, or that an approval is open."""
+    tone = subject.pack.tone_and_comms
+    for at in (
+        *_matching_places(_HIDES, _KEEPING_SILENT, tone, "do"),
+        *_matching_places(_TELLS, _STATES, tone, "dont"),
+    ):
+        cause = "this hides how sure a decision is, or that it is still open"
+        yield Violation(at=at, cause=cause, cure="let the answer say which approval or which evidence is missing")
+
+
+def _matching_places(pattern: str, needs: tuple[str, ...], tone: ToneAndComms, field: str) -> Iterator[str]:
+    """Yield the places of the texts in one field that match a pattern. Each match holds one of `needs`."""
+    texts: tuple[str, ...] = getattr(tone, field)
+    for part in (tone.customer_facing, tone.operator_facing):
+        if part is not None:
+            texts += getattr(part, field)
+    prose = "\n".join(texts).lower()
+    if any([need in prose for need in needs]):  # noqa: C419  a list is faster, and there are few
+        yield from (at for at, text in _tone_texts(tone, field) if re.search(pattern, text, re.IGNORECASE))
+
+
+def customers_are_told_nothing_internal(subject: Subject) -> Iterator[Violation]:
+    """What customers are told names no rule, no bundle and no gate of the pack."""
+    tone = subject.pack.tone_and_comms
+    if tone.customer_facing is None:
+        return
+    texts = list(_tone_texts(tone, "do", all_audiences=False))
+    internal = {
+        *subject.gates,
+        *(rule.rule.rule_id for rule in subject.rules),
+        *(rule.bundle.bundle_id for rule in subject.rules),
+    }
+    for at, text in texts:
+        for name in sorted(internal.intersection(re.findall(r"[A-Za-z0-9_.:-]+", text))):
+            cause = f"customers would be told of {name}, which is internal"
+            yield Violation(at=at, cause=cause, cure="say it in their words, or move it to operator_facing")
+
+
+def _tone_texts(tone: ToneAndComms, field: str, *, all_audiences: bool = True) -> Iterator[tuple[str, str]]:
+    """Yield the texts in one field after their places: for all audiences, or for customers only."""
+    parts: Sequence[tuple[str, ToneAndComms | Audience | None]] = (
+        (_TONE_AT, tone if all_audiences else None),
+        (f"{_TONE_AT}/customer_facing", tone.customer_facing),
+        (f"{_TONE_AT}/operator_facing", tone.operator_facing if all_audiences else None),
+    )
+    for at, part in parts:
+        texts: tuple[str, ...] = getattr(part, field) if part is not None else ()
+        yield from ((f"{at}/{field}/{n}", text) for n, text in enumerate(texts))
+
+
+_TONE_LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="policy", code="tone_above_policy", check=tone_is_below_policy, severity="warning"),
+    Law(gate="policy", code="tone_hides_state", check=tone_shows_where_a_run_stands, severity="warning"),
+    Law(gate="policy", code="tone_tells_internals", check=customers_are_told_nothing_internal, severity="warning"),
+)
+
+LAWS: tuple[Law[Subject], ...] = (*_GUARDRAIL_LAWS, *_TONE_LAWS)

@@ -1,0 +1,247 @@
+"""What a difference does: conditions by their cases, rules by their branches, and no difference without a word."""
+
+import contextlib
+import copy
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from contextplane.authoring.diff.walk import compare_packs
+from contextplane.authoring.overlay.resolved_view import (
+    OverlayMalformed,
+    OverlayMisplaced,
+    OverlayUnsafe,
+    OverlayWidens,
+    resolve_view,
+)
+from contextplane.model.artifact import OverlayChange
+from contextplane.model.json.canonical import canonical
+from tests.unit.authoring.changes import AMOUNT, GATE, HIGH, RULES, STAFF, VAR, Step, agent_above, overlay
+from tests.unit.authoring.packs import EXAMPLE, leaves, with_changes
+
+IDV = f"{RULES}/R_REFUND_REQUIRES_IDV"
+VERIFIED = {"==": [{"var": "request.context.identity_verified"}, True]}
+REGION = {"==": [{"var": "request.context.region"}, "IN"]}
+FEE = {"var": "request.context.fee"}
+ALLOWING = "/policy_layer/policy_bundles/0/policy_dsl/rules/0"
+ASKING = "/policy_layer/policy_bundles/0/policy_dsl/rules/1"
+
+
+def effects(step: Step, base: Any = EXAMPLE) -> set[str]:  # noqa: ANN401  any JSON
+    return {applied.change.effect for applied in resolve_view(base, [overlay(step)]).applied}
+
+
+def differences(*changes: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(change.effect, change.words) for change in compare_packs(EXAMPLE, with_changes(list(changes)))]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"and": [VERIFIED, REGION]},
+        {"and": [REGION, VERIFIED]},
+        {"and": [VERIFIED, {"<": [VAR, 1000]}]},
+        {"and": [VERIFIED, {"in": [{"var": "user.role"}, ["support_agent", "support_lead"]]}]},
+        False,
+    ],
+    ids=str,
+)
+def test_an_overlay_may_add_a_condition_to_a_rule_that_allows_and_otherwise_denies(condition: object) -> None:
+    assert effects(((f"{IDV}/if", condition),)) == {"narrows"}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [True, {"or": [VERIFIED, REGION]}, {"!!": [{"var": "request.context.identity_verified"}]}, REGION],
+    ids=str,
+)
+def test_an_overlay_may_not_allow_in_more_or_in_other_cases(condition: object) -> None:
+    with pytest.raises(OverlayWidens, match=r"rule R_REFUND_REQUIRES_IDV: its condition holds in (more|other) cases"):
+        effects(((f"{IDV}/if", condition),))
+
+
+def test_what_cannot_be_told_is_said_and_refused() -> None:
+    sum_of_two = {"and": [VERIFIED, {"<": [{"+": [VAR, FEE]}, 3000]}]}
+    with pytest.raises(OverlayWidens, match="cannot tell in which cases its condition holds"):
+        effects(((f"{IDV}/if", sum_of_two),))
+
+
+def test_a_condition_that_no_longer_reads_a_fact_lets_off_whoever_leaves_it_out() -> None:
+    with pytest.raises(OverlayWidens, match=r"no longer restricts whoever leaves out .*user\.role"):
+        effects(((f"{HIGH}/if", {">": [VAR, 1000]}),))
+    with pytest.raises(OverlayWidens, match=r"holds in more cases: was .*, now true \(changes behaviour\)"):
+        effects(((f"{HIGH}/if", True),))
+    # Who has no role was denied, whatever the amount; where the amount is asked first, only above it.
+    turned = {"and": [{">": [VAR, 3000]}, {"==": [{"var": "user.role"}, "support_agent"]}]}
+    with pytest.raises(OverlayWidens, match=r"no longer restricts whoever leaves out user\.role"):
+        effects(((f"{HIGH}/if", turned),))
+    assert effects(((f"{HIGH}/if", {"and": [STAFF, {">": [VAR, 1000]}]}),)) == {"narrows"}
+    assert effects(((f"{GATE}/when", True),)) == {"narrows"}
+    assert effects(((f"{IDV}/if", False),)) == {"narrows"}
+
+
+def test_a_condition_that_cannot_be_evaluated_in_some_case_is_judged_all_the_same() -> None:
+    never = {"and": [{">": [VAR, 0]}, {"===": [VAR, 0]}, VERIFIED]}
+    assert [effect for effect, _ in differences({"at": f"{ALLOWING}/if", "value": never})] == ["narrows"]
+
+
+def test_a_guardrail_that_is_more_than_its_label_is_judged_by_what_it_says_more() -> None:
+    refusal = "/policy_layer/guardrails/must_refuse/0"
+    label, above = "refund_without_identity", {">": [VAR, 9000]}
+    assert differences({"at": refusal, "value": {"id": label}}) == []
+    assert [
+        effect for effect, _ in differences({"at": refusal, "value": {"id": label, "message": "Verify first."}})
+    ] == ["wording"]
+    assert [effect for effect, _ in differences({"at": refusal, "value": {"id": label, "when": above}})] == ["narrows"]
+    more = with_changes([{"at": refusal, "value": {"id": label, "when": above}}])
+    assert [change.effect for change in compare_packs(more, EXAMPLE)] == ["widens"]
+
+
+def test_a_denial_is_not_stricter_than_a_prohibition_of_what_reads() -> None:
+    base = with_changes([{"at": f"{ALLOWING}/then/prohibits", "value": ["adp_orders.lookup"]}])
+    with pytest.raises(OverlayWidens, match="holds in fewer cases"):
+        effects(((f"{IDV}/if", {"and": [VERIFIED, REGION]}),), base)
+    writes = with_changes([{"at": f"{ALLOWING}/then/prohibits", "value": ["adp_payments.issue_refund"]}])
+    assert effects(((f"{IDV}/if", {"and": [VERIFIED, REGION]}),), writes) == {"narrows"}
+
+
+def test_a_denial_is_not_stricter_than_a_bound_on_what_may_still_be_read() -> None:
+    base = with_changes([{"at": f"{ALLOWING}/then/arg_constraints", "value": {"limit": {"max": 5}}}])
+    with pytest.raises(OverlayWidens, match="holds in fewer cases"):
+        effects(((f"{IDV}/if", {"and": [VERIFIED, REGION]}),), base)
+    both = with_changes([{"at": f"{ALLOWING}/else/arg_constraints", "value": {"limit": {"max": 5}}}], base)
+    assert effects(((f"{IDV}/if", {"and": [VERIFIED, REGION]}),), both) == {"narrows"}
+
+
+def test_what_may_come_to_neither_true_nor_false_cannot_be_told() -> None:
+    # Of a text that is there, JSONLogic says that it is true enough; a run takes it for no answer, and denies.
+    flag = {"var": "request.context.flag"}
+    base = with_changes([{"at": f"{ASKING}/if", "value": flag}])
+    (change,) = compare_packs(base, with_changes([{"at": f"{ASKING}/if", "value": {"!!": [flag]}}]))
+    assert change.effect == "changes"
+    assert "cannot tell in which cases" in change.words
+
+
+def test_a_rule_that_alone_allows_may_not_do_so_in_more_cases() -> None:
+    # Without the other rule, whatever this one does not speak of is denied, for nothing allows it.
+    alone = with_changes([{"at": ALLOWING}])
+    lower = ((f"{HIGH}/if", agent_above(1000)),)
+    assert effects(lower) == {"narrows"}
+    with pytest.raises(OverlayWidens):
+        effects(lower, alone)
+
+
+def test_a_new_rule_that_allows_is_no_narrowing_where_nothing_else_allows() -> None:
+    rule = {
+        "rule_id": "R_ASKS",
+        "applies_to": {"intent": "support.refund"},
+        "if": {">": [VAR, 1]},
+        "then": {"allow": True, "requires": ["order_lookup"]},
+    }
+    assert effects(((f"{RULES}/R_ASKS", rule),)) == {"narrows"}
+    with pytest.raises(OverlayWidens, match="new rule R_ASKS"):
+        effects(((f"{RULES}/R_ASKS", rule),), with_changes([{"at": ALLOWING}]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "effect", "words"),
+    [
+        ([{"at": f"{ASKING}/then/allow"}], "narrows", "no longer says that it allows"),
+        ([{"at": f"{ASKING}/then/allow", "value": False}], "narrows", "denies now"),
+        ([{"at": f"{ALLOWING}/else/allow"}], "widens", "no longer denies"),
+        ([{"at": f"{ALLOWING}/else/allow", "value": True}], "widens", "no longer denies and allows now"),
+        ([{"at": f"{ASKING}/else", "value": {"allow": True}}], "widens", "allows now (said nothing of it)"),
+    ],
+)
+def test_to_allow_or_no_longer_to_say_so_is_a_change(changes: list[dict[str, Any]], effect: str, words: str) -> None:
+    ((actual_effect, actual_words),) = differences(*changes)
+    assert actual_effect == effect
+    assert actual_words.endswith(words)
+    assert actual_words.startswith("rule R_")
+
+
+def test_to_say_that_it_allows_is_major_and_to_say_it_no_longer_is_seen() -> None:
+    silent = with_changes([{"at": f"{ASKING}/then/allow"}])
+    (change,) = compare_packs(silent, EXAMPLE)
+    assert (change.effect, change.at.rpartition("/")[2]) == ("widens", "allow")
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "words"),
+    [
+        ("max", 60000, "argument amount_inr may now be up to 60000 (was 50000)"),
+        ("max", 40000, "argument amount_inr must now be at most 40000 (was 50000)"),
+        ("min", 0, "argument amount_inr may now be as low as 0 (was 1)"),
+        ("min", 5, "argument amount_inr must now be at least 5 (was 1)"),
+        ("pattern", "^[0-9]+$", "argument amount_inr must now match ^[0-9]+$"),
+        ("enum", [1, 2], "argument amount_inr must now be one of [1,2] (was anything)"),
+        ("required", True, "argument amount_inr is now required"),
+        ("unless_approved", True, "an approval now lifts what bounds the argument amount_inr"),
+    ],
+)
+def test_a_bound_is_told_with_its_permission_and_its_argument(at: str, value: object, words: str) -> None:
+    place = f"/tooling_layer/permissions/2/arg_constraints/amount_inr/{at}"
+    ((_, actual),) = differences({"at": place, "value": value})
+    assert actual == f"permission adp_payments.issue_refund: {words}"
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "words"),
+    [
+        ("/policy_layer/approval_gates/0/ttl_seconds", 60, "approval gate GATE_FINANCE_APPROVAL: "),
+        ("/tooling_layer/adapter_registry/0/endpoint_ref", "internal://x", "adapter adp_orders: "),
+        ("/decision_layer/decision_specs/0/owner_role", "x", "decision support.refund.execute: "),
+        ("/evaluation_layer/eval_targets/0/utility", 0.5, "evaluator target for support.refund: "),
+        ("/evaluation_layer/release_gates/0/max_delta", 0.5, "release gate for policy: "),
+        (f"{ASKING}/then/requires", ["order_lookup"], "rule R_HIGH_VALUE_REQUIRES_APPROVAL, then: "),
+    ],
+)
+def test_a_change_inside_a_part_names_the_part(at: str, value: object, words: str) -> None:
+    ((_, actual),) = differences({"at": at, "value": value})
+    assert actual.startswith(words)
+
+
+@pytest.mark.parametrize("token", ["ghp_" + "a1B2" * 9, "q8Zk2LmP9xVt4RwY7nBc3Df6Gh1Js5"])
+def test_a_secret_is_not_repeated(token: str) -> None:
+    ((_, actual),) = differences(
+        {"at": "/tooling_layer/adapter_registry/0/endpoint_ref", "value": f"https://x/{token}"}
+    )
+    assert token not in actual
+    assert "looks like a secret" in actual
+
+
+VALUES = st.one_of(
+    *(
+        st.just(value)
+        for value in (None, True, False, 0, -1, 2.5, "", "x", [], {}, [1], {"a": 1}, {"var": "user.role"})
+    ),
+)
+PLACES = [at for at, _ in leaves(EXAMPLE)]
+
+
+@given(st.sampled_from(PLACES), VALUES)
+def test_no_difference_is_without_a_word(at: str, value: object) -> None:
+    new = with_changes([{"at": at, "value": value}])
+    assume(canonical(new) != canonical(EXAMPLE))
+    assert compare_packs(EXAMPLE, new)
+    assert compare_packs(new, EXAMPLE)
+
+
+def test_empty_parts_that_come_are_told_and_no_order_is() -> None:
+    ((effect, words),) = differences({"at": f"{ASKING}/else", "value": {}})
+    assert (effect, words) == ("metadata", "rule R_HIGH_VALUE_REQUIRES_APPROVAL: else is written in another way")
+    ((effect, _),) = differences({"at": "/policy_layer/guardrails/redaction_rules/-", "value": "pan"})
+    assert effect == "metadata"
+    turned = copy.deepcopy(EXAMPLE)
+    turned["policy_layer"]["guardrails"]["redaction_rules"].reverse()
+    assert compare_packs(EXAMPLE, turned) == ()
+
+
+@given(st.sampled_from([GATE, HIGH, IDV, AMOUNT, f"{GATE}/when", f"{HIGH}/then", "/policy_layer"]), VALUES)
+def test_whatever_an_overlay_sets_is_applied_or_refused_and_nothing_else(at: str, value: object) -> None:
+    changed = msgspec.structs.replace(overlay(), changes=(OverlayChange(at=at, value=value),))
+    with contextlib.suppress(OverlayWidens, OverlayMalformed, OverlayMisplaced, OverlayUnsafe):
+        assert resolve_view(EXAMPLE, [changed]).value != EXAMPLE

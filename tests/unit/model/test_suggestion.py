@@ -1,0 +1,35 @@
+"""The name that was probably meant: the same for every caller, none for a name that is far from all."""
+
+import pytest
+
+from contextplane.model.suggestion import closest_name, did_you_mean, most_alike_name
+
+FIELDS = ("name", "ttl_minutes", "line_start", "line_end", "sections")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("nmae", "name"), ("ttl_minute", "ttl_minutes"), ("line_edn", "line_end"), ("zzz", None)]
+)
+def test_both_measures_name_the_neighbour_of_a_slip(name: str, expected: str | None) -> None:
+    assert closest_name(name, FIELDS) == expected
+    assert most_alike_name(name, FIELDS) == expected
+
+
+def test_letters_and_pairs_ignore_capitals_and_sequences_do_not() -> None:
+    assert most_alike_name("LINEEND", FIELDS) == "line_end"
+    assert closest_name("LINEEND", FIELDS) is None
+
+
+def test_a_higher_cutoff_suggests_less() -> None:
+    assert closest_name("secton", ["sections", "action"], cutoff=0.6) == "sections"
+    assert closest_name("secton", ["sections", "action"], cutoff=0.95) is None
+
+
+def test_the_order_of_the_known_names_does_not_matter() -> None:
+    assert closest_name("ab", ["ax", "bx"], cutoff=0) == closest_name("ab", ["bx", "ax"], cutoff=0)
+
+
+def test_without_a_neighbour_the_first_known_names_are_listed() -> None:
+    assert did_you_mean("zzz", ["b", "a"], "remove it") == "remove it; known here: a, b"
+    assert did_you_mean("zzz", [], "remove it") == "remove it; known here: none"
+    assert did_you_mean("zzz", [f"n{n}" for n in range(9)], "remove it").endswith("n6, n7, ...")
