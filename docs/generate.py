@@ -23,6 +23,7 @@ from contextplane.cli.parser import parser_of, top_help
 from contextplane.cli.table import VERBS
 from contextplane.errors import ContextPlaneError, Family
 from docs.concepts_picture import draw_concepts
+from docs.explanations import explanations_file
 
 DOCS = Path(__file__).resolve().parent
 FAMILIES: tuple[str, ...] = get_args(Family)
@@ -65,6 +66,7 @@ def errors_page() -> str:
         "",
         "Every error has a `code`, which never changes its meaning; a `message` for people, which may; `at`, the",
         "place; `hint`, the way out; and `details` for machines. The family decides the exit status.",
+        "`ctx explain CODE` prints what an error means and what to do.",
         "",
         "| code | family |",
         "|---|---|",
@@ -112,7 +114,7 @@ def laws_page() -> str:
         "",
         "What `ctx lint` holds a pack to, by gate, in the order in which the gates judge. A broken law of severity",
         "`error` refuses the pack, a `warning` does not. Any law may also say that it cannot be told here, which is",
-        "no pass. `ctx lint --explain CODE` prints one of them. What packs are: [context packs](context-packs.md).",
+        "no pass. `ctx explain CODE` prints one of them. What packs are: [context packs](context-packs.md).",
     ]
     for gate in GATES:
         lines += ["", f"## Gate: {gate}", "", "| code | severity | law |", "|---|---|---|"]
@@ -131,6 +133,7 @@ PAGES: tuple[Page, ...] = (
     Page("laws.md", laws_page),
     Page("concepts.svg", draw_concepts),
     Page("../src/contextplane/cli/help.txt", lambda: top_help(VERBS)),
+    Page("../src/contextplane/app/explanations.json", lambda: explanations_file(error_classes())),
     *(Page(f"../schemas/{name}", partial(schema_page, document)) for name, document in SCHEMAS.items()),
 )
 

@@ -119,26 +119,34 @@ def shared_url() -> str:
     lock = Path(tempfile.gettempdir(), f"ctx-pg-{os.getuid()}-{run}.lock")
     # One process at a time checks for a server. The keeper holds the second lock exclusively while it stops one.
     turn = os.open(f"{lock}.turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(turn, fcntl.LOCK_EX)
-    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_SH)
-    _LOCK_FDS.append(fd)
-    url = os.pread(fd, 4096, 0).decode()
-    if not url:
-        with subprocess.Popen(
-            [sys.executable, __file__, str(lock)],
-            env={name: value for name, value in os.environ.items() if not name.startswith("COV")},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        ) as keeper:
-            assert keeper.stdout is not None
-            url = keeper.stdout.readline().decode().strip()
-            keeper.stdout.close()
-            keeper.returncode = 0  # it keeps running without us
-        assert url, "the server did not start"
-        os.pwrite(fd, url.encode(), 0)
-    os.close(turn)
+    try:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        _LOCK_FDS.append(fd)
+        url = os.pread(fd, 4096, 0).decode()
+        if not url:
+            url = _start_keeper(lock)
+            os.pwrite(fd, url.encode(), 0)
+        return url
+    finally:
+        os.close(turn)  # also when there is no server: others would wait for ever
+
+
+def _start_keeper(lock: Path) -> str:
+    """Start the process that keeps the server of this run, and return the server's address."""
+    with subprocess.Popen(
+        [sys.executable, __file__, str(lock)],
+        env={name: value for name, value in os.environ.items() if not name.startswith("COV")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as keeper:
+        assert keeper.stdout is not None
+        url = keeper.stdout.readline().decode().strip()
+        keeper.stdout.close()
+        keeper.returncode = 0  # it keeps running without us
+    assert url, "the server did not start"
     return url
 
 

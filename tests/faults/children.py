@@ -147,7 +147,7 @@ WRITERS, ROUNDS = 8, 40
 
 def write_at_once(root: str) -> None:
     """Eight processes, forty rounds: in each, all put the same object, and each puts one of its own."""
-    barrier = FORKING.Barrier(WRITERS, timeout=20)  # a process that fails breaks it for all
+    barrier = FORKING.Barrier(WRITERS, timeout=PATIENCE)  # a process that fails breaks it for all
     _run_all([FORKING.Process(target=_writer, args=(root, n, barrier)) for n in range(WRITERS)])
 
 

@@ -177,7 +177,7 @@ def race(folder: str) -> None:
     """In every turn, all writers write to one pack with the same expected revision."""
     with repository_in(Path(folder)) as repository:
         repository.write(document("begin", name="plan"))
-    barrier = FORKING.Barrier(WRITERS, timeout=30)
+    barrier = FORKING.Barrier(WRITERS, timeout=PATIENCE)
     _run([FORKING.Process(target=_racer, args=(folder, n, barrier)) for n in range(WRITERS)])
 
 
@@ -196,7 +196,7 @@ def _racer(folder: str, who: int, barrier: Barrier) -> None:
 
 def name_at_once(folder: str) -> None:
     """Let eight processes create a store and a pack of one name at the same time, five times."""
-    barrier = FORKING.Barrier(NAMERS, timeout=30)
+    barrier = FORKING.Barrier(NAMERS, timeout=PATIENCE)
     _run([FORKING.Process(target=_namer, args=(folder, n, barrier)) for n in range(NAMERS)])
 
 

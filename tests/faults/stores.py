@@ -12,8 +12,8 @@ from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.faults.children import ROOT
-from tests.support.reference_store import ReferenceStore
 from tests.patience import PATIENCE
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import COMMAND, Result, child_environment
 
 __all__ = [

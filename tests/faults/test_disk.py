@@ -17,8 +17,8 @@ from contextplane.model.catalog import Stray
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import Batch, StorageFailed, StorageFull, StorageReadOnly
 from contextplane.testing.faults import Faults, FaultyDisk
-from tests.patience import PATIENCE
 from tests.faults.children import ALONE, CHUNKS, PUTS, KilledChild, exercise_disk, start
+from tests.patience import PATIENCE
 
 CALLS = ("create", "write", "sync", "sync_folder", "make_folder", "replace", "touch", "remove")
 ERRORS: dict[int, type[ContextPlaneError]] = {
@@ -167,7 +167,7 @@ def test_a_very_large_batch_is_written_out_while_it_is_staged_and_synced_all_the
     disk = ObservedDisk(faults)
     with FileObjects(str(folder), disk).batch() as batch:
         digests = {batch.put(b"%d" % n) for n in range(1_200)}
-        assert disk.synced_early.wait(60)
+        assert disk.synced_early.wait(PATIENCE)
         assert faults.calls("sync_all") == 0
     assert faults.calls("sync_all") == 2
     assert set(FileObjects(str(folder)).names()) == digests
@@ -178,7 +178,7 @@ def test_writing_out_early_may_fail_as_long_as_the_sync_of_the_commit_does_not(f
     objects = FileObjects(str(folder), disk)
     with objects.batch() as batch:
         digests = [batch.put(b"%d" % n) for n in range(600)]
-        assert disk.synced_early.wait(60)
+        assert disk.synced_early.wait(PATIENCE)
     assert {objects.check(digest).state for digest in digests} == {"whole"}
 
 

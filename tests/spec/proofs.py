@@ -114,7 +114,7 @@ class _Module:
         ids: list[str] = []
         for call in calls:
             texts = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
-            if not texts or len(texts) != len(call.args) or call.keywords:
+            if not texts or len(texts) != len(call.args) or not all(map(_is_case, call.keywords)):
                 self.mistake(node, "proves takes ids written out, at least one")
             ids += texts
         if not node.name.startswith("test_"):
@@ -218,6 +218,10 @@ def _walk(nodes: Iterable[ast.expr]) -> Iterator[ast.AST]:
 
 def _is_constant(line: ast.stmt) -> bool:
     return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
+
+
+def _is_case(keyword: ast.keyword) -> bool:
+    return keyword.arg == "case" and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
 
 
 def _proves_calls(node: ast.ClassDef | _Function) -> list[ast.Call]:

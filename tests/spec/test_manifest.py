@@ -10,6 +10,7 @@ import pytest
 from contextplane.testing import proofs
 from tests.spec.manifest import ROOT, ManifestRefused, load
 from tests.spec.proofs import Proof, scan
+from tests.support.cases import cases
 
 GOOD = '["doc:part:one"]\nsource = "Part"\nlaw = "It holds."\n'
 
@@ -73,6 +74,25 @@ def test_the_mark_changes_nothing_about_the_test() -> None:
     assert (test(), vars(test)) == ("ran", {"__proves__": ("a:b:c", "d:e:f")})
 
 
+def test_a_claim_on_a_case_that_is_not_there_is_refused_when_the_test_is_made() -> None:
+    def test(n: str) -> None:
+        assert n
+
+    def other(n: str) -> None:
+        assert n
+
+    mark = vars(proofs)["proves"]
+    tests = [
+        cases("n", ["x", "y"], ids=["a case", "another"])(test),
+        pytest.mark.parametrize("n", ["a case", "another"])(test),
+        pytest.mark.parametrize("n", ["x", "y"], ids=["a case", "another"])(other),
+    ]
+    for data_driven in tests:
+        assert mark("a:b:c", case="a case")(data_driven) is data_driven
+        with pytest.raises(ValueError, match="no case 'a third'"):
+            mark("a:b:c", case="a third")(data_driven)
+
+
 def suite(tmp_path: Path, **files: str) -> Path:
     """A repository of test modules (`test_x`), other modules (`helper`) and law suites (`laws_x`)."""
     for name, text in files.items():
@@ -124,6 +144,7 @@ CLAIM = '@proves("d:s:one")\n'
         ("@proves(KEY)\ndef test_it(): assert True", "ids written out"),
         ("@proves(*KEYS)\ndef test_it(): assert True", "ids written out"),
         ("@proves(key='d:s:one')\ndef test_it(): assert True", "ids written out"),
+        ("@proves('d:s:one', case=CASE)\ndef test_it(): assert True", "ids written out"),
         ("@proves\ndef test_it(): assert True", "decorator of a test"),
         (CLAIM + "@pytest.mark.skip\ndef test_it(): assert True", "is skipped"),
         (CLAIM + "@pytest.mark.skip(reason='x')\ndef test_it(): assert True", "is skipped"),

@@ -32,9 +32,9 @@ def blocks(text: str, language: str) -> list[str]:
 def configured() -> list[dict[str, Any]]:
     """Each server that the page configures."""
     text = PAGE.read_text(encoding="utf-8").partition("<!-- clients:")[2].partition("\n## ")[0]
-    found = [msgspec.json.decode(block, type=dict[str, Any]) for block in blocks(text, "json")]
-    found += [tomllib.loads(block) for block in blocks(text, "toml")]
-    return [server for one in found for kind in one.values() for server in kind.values()]
+    configurations = [msgspec.json.decode(block, type=dict[str, Any]) for block in blocks(text, "json")]
+    configurations += [tomllib.loads(block) for block in blocks(text, "toml")]
+    return [server for configuration in configurations for kind in configuration.values() for server in kind.values()]
 
 
 def test_every_configuration_of_the_page_starts_a_server_that_answers(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_the_skill_writes_back_all_that_it_got_and_changes_only_the_status() -> 
 
 def test_what_agents_are_told_says_handoff_pack_and_never_context_pack(tmp_path: Path) -> None:
     with serving(tmp_path) as agent:
-        told = [agent.asks(method) for method in ("initialize", "tools/list", "resources/templates/list")]
-    words = msgspec.json.encode(told).decode().lower()
+        answers = [agent.asks(method) for method in ("initialize", "tools/list", "resources/templates/list")]
+    words = msgspec.json.encode(answers).decode().lower()
     assert "handoff pack" in words
     assert "context pack" not in words
     assert "context pack" not in SKILL.read_text(encoding="utf-8").lower()
@@ -164,6 +164,6 @@ def test_the_calls_of_the_skill_lead_from_a_draft_to_a_finalized_pack(tmp_path: 
 def test_the_page_tells_every_variable_and_every_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert set(re.findall(r"CONTEXT_PACK_[A-Z_]+", _USAGE)) == set(re.findall(r"`(CONTEXT_PACK_[A-Z_]+)`", text))
-    told = re.findall(r"^\| `([a-z_]+)` \| ([a-z_]+) \|", text.partition("## Errors")[2], re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z_]+)` \| ([a-z_]+) \|", text.partition("## Errors")[2], re.MULTILINE)
     known = [getattr(errors, name).answer for name in errors.__all__]
-    assert set(told) == {(code, kind) for kind, code in known} | {("io_error", "io_error")}
+    assert set(rows) == {(code, kind) for kind, code in known} | {("io_error", "io_error")}

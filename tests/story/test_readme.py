@@ -25,7 +25,7 @@ def _steps(page: Path, name: str) -> list[tuple[str, list[str]]]:
 @pytest.mark.parametrize(
     ("page", "name"),
     [(README, "story"), (RUNS, "quickstart"), (AUTHORS, "context pack")],
-    ids=lambda one: str(one)[-12:],
+    ids=lambda value: str(value)[-12:],
 )
 def test_the_commands_of_a_page_run_and_show_what_the_page_shows(tmp_path: Path, page: Path, name: str) -> None:
     steps = _steps(page, name)
@@ -66,7 +66,7 @@ def test_the_python_of_a_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (fork["parent"][:10], recorded["steps"]) == ("ctx://b192", 2)
 
 
-@pytest.mark.parametrize("page", [README, RUNS, AUTHORS, ROOT / "docs" / "json.md"], ids=lambda one: one.name)
+@pytest.mark.parametrize("page", [README, RUNS, AUTHORS, ROOT / "docs" / "json.md"], ids=lambda page: page.name)
 def test_every_page_that_a_page_links_to_is_there(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
     assert targets

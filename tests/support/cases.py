@@ -39,6 +39,7 @@ def cases(names: str | Iterable[str], values: Iterable[Any], *, ids: Any = None)
         kept = [parameter for name, parameter in signature.parameters.items() if name not in parameters]
         # By this pytest knows which fixtures it needs.
         run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+        run.__cases__ = tuple(labels)  # type: ignore[attr-defined]
         return run  # type: ignore[return-value]
 
     return decorate

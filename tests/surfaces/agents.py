@@ -34,8 +34,8 @@ DOCUMENT: dict[str, Any] = {
 
 def environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """Our environment without what leads the server astray."""
-    kept = {key: value for key, value in child_environment().items() if not key.startswith(_ASTRAY)}
-    return kept | dict(env or {})
+    variables = {key: value for key, value in child_environment().items() if not key.startswith(_ASTRAY)}
+    return variables | dict(env or {})
 
 
 def says(method: str, params: object = None, *, ident: object = 1) -> bytes:
@@ -82,17 +82,17 @@ class Agent:
         """The result of a tool call."""
         result = self.asks("tools/call", {"name": tool, "arguments": arguments})["result"]
         assert isinstance(result, dict)
-        assert [one["type"] for one in result["content"]] == ["text"]
+        assert [block["type"] for block in result["content"]] == ["text"]
         return result
 
     def does(self, action: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
         """The payload of a successful `input` call."""
         result = self.calls("input", action=action, **arguments)
         assert "isError" not in result, result["content"]
-        told = msgspec.json.decode(result["content"][0]["text"], type=dict[str, Any])
-        assert told == result["structuredContent"]
-        assert told["action"] == action
-        return dict(told["payload"])
+        answer = msgspec.json.decode(result["content"][0]["text"], type=dict[str, Any])
+        assert answer == result["structuredContent"]
+        assert answer["action"] == action
+        return dict(answer["payload"])
 
     def reads(self, **arguments: Any) -> str:  # noqa: ANN401
         """The text of a successful `output` call."""

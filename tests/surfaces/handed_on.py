@@ -24,7 +24,7 @@ __all__ = ["CODE", "HandedOn", "document", "json_of"]
 CODE = 'import time\n\n\ndef check(token):\n    # expiry\n    return "ok" if token else None\n'
 
 
-def document(**given: object) -> dict[str, Any]:
+def document(**fields: object) -> dict[str, Any]:
     """One that can be finalized, with one ref to CODE."""
     ref = {"key": "check", "path": "auth.py", "line_start": 4, "line_end": 6, "why": "expiry is ignored"}
     sections = [
@@ -32,7 +32,7 @@ def document(**given: object) -> dict[str, Any]:
         {"key": "findings", "title": "Findings", "refs": [ref]},
         {"key": "qa", "title": "QA", "description": "verdict: pass"},
     ]
-    return {"title": "Login bug", "sections": sections, **given}
+    return {"title": "Login bug", "sections": sections, **fields}
 
 
 def json_of(result: Result, status: int = 0) -> dict[str, Any]:
@@ -65,13 +65,13 @@ class HandedOn:
         with open_handoffs(Settings(cwd=str(self.folder))) as desk:
             yield desk
 
-    def write(self, identity: str | None = None, *, revision: int | None = None, **given: object) -> HandoffPack:
+    def write(self, identity: str | None = None, *, revision: int | None = None, **fields: object) -> HandoffPack:
         """A new pack, or the next revision of one."""
         with self.desk() as desk:
-            handoff_document = read_document(document(**given))
+            handoff_document = read_document(document(**fields))
             return desk.repository.write(handoff_document, identity=identity, expected_revision=revision).pack
 
-    def write_long_ago(self, at: datetime, **given: object) -> HandoffPack:
+    def write_long_ago(self, at: datetime, **fields: object) -> HandoffPack:
         """A new pack of another time."""
         with self.desk() as desk:
             desk.pack_reader  # noqa: B018  it opens the store
@@ -85,7 +85,7 @@ class HandedOn:
                 limits=desk.limits,
                 flush_pending=flush_pending,
             )
-            return repository.write(read_document(document(**given))).pack
+            return repository.write(read_document(document(**fields))).pack
 
     def delete(self, identity: str) -> None:
         with self.desk() as desk:

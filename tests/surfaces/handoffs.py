@@ -44,26 +44,26 @@ def later(moment: str, seconds: float) -> str:
     return str(Timestamp.parse((datetime.fromisoformat(moment) + timedelta(seconds=seconds)).isoformat()))
 
 
-def finding(n: int, **given: object) -> dict[str, Any]:
+def finding(n: int, **fields: object) -> dict[str, Any]:
     """A ref to line `n`."""
-    return {"key": f"step-{n}", "path": "src/auth.py", "line_start": n, "line_end": n, **given}
+    return {"key": f"step-{n}", "path": "src/auth.py", "line_start": n, "line_end": n, **fields}
 
 
-def section(key: str, **given: object) -> dict[str, Any]:
-    return {"key": key, "title": key.title(), **given}
+def section(key: str, **fields: object) -> dict[str, Any]:
+    return {"key": key, "title": key.title(), **fields}
 
 
-def whole(refs: int = 1, **given: object) -> dict[str, Any]:
+def whole(refs: int = 1, **fields: object) -> dict[str, Any]:
     """A document that may be finalized."""
     findings = section("findings", refs=[finding(n) for n in range(1, refs + 1)])
-    return {"title": "Login bug", "sections": [section("scope", description="The check."), findings, QA], **given}
+    return {"title": "Login bug", "sections": [section("scope", description="The check."), findings, QA], **fields}
 
 
 def legend(page: str) -> Mapping[str, str]:
     """The fields of a page's LEGEND."""
     assert page.startswith("[LEGEND]\n# Context pack: ")
-    head, found, _ = page.partition("\n\n[CONTENT]\n")
-    assert found
+    head, separator, _ = page.partition("\n\n[CONTENT]\n")
+    assert separator
     return dict(line.removeprefix("- ").split(": ", 1) for line in head.splitlines() if line.startswith("- "))
 
 

@@ -37,30 +37,30 @@ def members(value: object, free: frozenset[str], path: str = "") -> Iterator[Mem
     if path in free:
         return
     if isinstance(value, dict):
-        for name, one in value.items():
-            yield from members(one, free, f"{path}.{name}" if path else name)
-    for one in value if isinstance(value, list) else ():
-        if isinstance(one, dict):
-            for name, inner in one.items():
+        for name, item in value.items():
+            yield from members(item, free, f"{path}.{name}" if path else name)
+    for item in value if isinstance(value, list) else ():
+        if isinstance(item, dict):
+            for name, inner in item.items():
                 yield from members(inner, free, f"{path}[].{name}")
 
 
 def answers(folder: Path) -> dict[str, list[Any]]:
     """By the sections of the page about them. Each section is tried until every member was seen."""
     runs, damaged = _Runs(folder / "runs"), _Damaged(folder / "damaged")
-    said = {**runs.told(), **damaged.told()}
-    said["fork"] += [_json("fork", damaged.second, cwd=damaged.folder)]
-    said["pack"] += [_json("pack", "changed.json", "--parent", damaged.first, cwd=damaged.folder)]
-    said["export"], said["import"] = _carried(folder, runs)
-    said["status"] += [_json("status", "--tables", cwd=_governed(folder / "governed"))]
-    said["fsck"] += [_rebuilt(folder / "lost", runs.folder)]
-    said["gc"] += [_collected(folder / "old")]
-    said["errors"] = [_error("cat", f"{runs.first}:outputs/none", cwd=runs.folder)]
-    return said
+    by_section = {**runs.told(), **damaged.told()}
+    by_section["fork"] += [_json("fork", damaged.second, cwd=damaged.folder)]
+    by_section["pack"] += [_json("pack", "changed.json", "--parent", damaged.first, cwd=damaged.folder)]
+    by_section["export"], by_section["import"] = _carried(folder, runs)
+    by_section["status"] += [_json("status", "--tables", cwd=_governed(folder / "governed"))]
+    by_section["fsck"] += [_rebuilt(folder / "lost", runs.folder)]
+    by_section["gc"] += [_collected(folder / "old")]
+    by_section["errors"] = [_error("cat", f"{runs.first}:outputs/none", cwd=runs.folder)]
+    return by_section
 
 
-def _json(*args: str, cwd: Path, given: object = None) -> Any:  # noqa: ANN401  whatever a verb says
-    result = ctx(*args, "--json", cwd=cwd, input=None if given is None else json.dumps(given).encode())
+def _json(*args: str, cwd: Path, log: object = None) -> Any:  # noqa: ANN401  whatever a verb says
+    result = ctx(*args, "--json", cwd=cwd, input=None if log is None else json.dumps(log).encode())
     assert result.raw, result
     return json.loads(result.raw)
 
@@ -84,31 +84,31 @@ class _Runs:
 
     def told(self) -> dict[str, list[Any]]:
         here = self.folder
-        said: dict[str, list[Any]] = {"pack": list(self._pack())}
+        by_section: dict[str, list[Any]] = {"pack": list(self._pack())}
         fork = _json("fork", self.first, cwd=here)
         draft = Path(fork["draft"])
         draft.write_text(draft.read_text(encoding="utf-8").replace("model-x", "model-y"), encoding="utf-8")
-        said["fork"] = [fork]
-        said["finalize DRAFT"] = [_json("finalize", fork["draft"], cwd=here)]
-        self.second = said["finalize DRAFT"][0]["ref"]
+        by_section["fork"] = [fork]
+        by_section["finalize DRAFT"] = [_json("finalize", fork["draft"], cwd=here)]
+        self.second = by_section["finalize DRAFT"][0]["ref"]
         recording = self._left_behind()
-        said["log --unfinished"] = [_json("log", "--unfinished", cwd=here)]
-        said["finalize RECORDING"] = [_json("finalize", recording, cwd=here)]
-        said["show"] = [_json("show", one, cwd=here) for one in (self.first, self.second)]
-        said["cat"] = [_json("cat", f"{self.first}:steps/0", cwd=here)]
-        said["log"] = [_json("log", cwd=here)]
-        said["log REF"] = [_json("log", self.second, cwd=here)]
-        said["search"] = [_json("search", "careful", cwd=here)]
-        said["verify FILE"] = [_json("verify", "out/report.md", cwd=here), self._described_by_others()]
-        said["status"] = [_json("status", cwd=here)]
-        return said
+        by_section["log --unfinished"] = [_json("log", "--unfinished", cwd=here)]
+        by_section["finalize RECORDING"] = [_json("finalize", recording, cwd=here)]
+        by_section["show"] = [_json("show", ref, cwd=here) for ref in (self.first, self.second)]
+        by_section["cat"] = [_json("cat", f"{self.first}:steps/0", cwd=here)]
+        by_section["log"] = [_json("log", cwd=here)]
+        by_section["log REF"] = [_json("log", self.second, cwd=here)]
+        by_section["search"] = [_json("search", "careful", cwd=here)]
+        by_section["verify FILE"] = [_json("verify", "out/report.md", cwd=here), self._described_by_others()]
+        by_section["status"] = [_json("status", cwd=here)]
+        return by_section
 
     def _pack(self) -> Iterator[Any]:
         """One that tells of a secret, is not searched whole and writes a sidecar; and one that may not write it."""
         log = {**LOG, "prompts": [{"role": "user", "content": KEY}, {"role": "user", "content": "x" * 300_000}]}
-        yield _json("pack", "-", "--sidecars", cwd=self.folder, given=log)
+        yield _json("pack", "-", "--sidecars", cwd=self.folder, log=log)
         other = {**LOG, "outputs": [{"name": "out/report.md", "content": "# Refused\n"}]}
-        yield _json("pack", "-", "--sidecars", cwd=self.folder, given=other)
+        yield _json("pack", "-", "--sidecars", cwd=self.folder, log=other)
 
     def _left_behind(self) -> str:
         recorder = Recorder(model="m", system_prompt="s", parent=self.first, settings=self._settings)
@@ -121,8 +121,8 @@ class _Runs:
         """A sidecar with all that one may say, as another program writes it."""
         (self.folder / "copy").mkdir()
         shutil.copy(self.folder / "out" / "report.md", self.folder / "copy" / "report.md")
-        said = {"inputs": ["order.json"], "tools": ["read_file"], "confidence": "high", "notes": "checked"}
-        sidecar = json.dumps({"context_pack": f"ctx://{self.first}", "output": "out/report.md", **said})
+        claims = {"inputs": ["order.json"], "tools": ["read_file"], "confidence": "high", "notes": "checked"}
+        sidecar = json.dumps({"context_pack": f"ctx://{self.first}", "output": "out/report.md", **claims})
         (self.folder / "copy" / "report.md.ctx.json").write_text(sidecar, encoding="utf-8")
         return _json("verify", "copy/report.md", cwd=self.folder)
 

@@ -24,8 +24,8 @@ def keys(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Result:
 
 
 def listed(cwd: Path) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(keys("list", "--json", cwd=cwd).raw)
-    return found
+    listing: dict[str, Any] = msgspec.json.decode(keys("list", "--json", cwd=cwd).raw)
+    return listing
 
 
 def states(cwd: Path) -> dict[str, str]:

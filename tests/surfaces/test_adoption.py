@@ -29,8 +29,8 @@ def other(tmp_path: Path) -> ReferenceStore:
 def theirs(store: Path) -> dict[str, tuple[bytes, int, int]]:
     """Every file of the reference program, with its bytes, its mode and its time."""
     files = [path for name in THEIRS for path in sorted((store / name).rglob("[!.]*")) if path.is_file()]
-    found = {str(path.relative_to(store)): (path.read_bytes(), path.stat()) for path in files}
-    return {name: (data, stat.st_mode, stat.st_mtime_ns) for name, (data, stat) in found.items()}
+    entries = {str(path.relative_to(store)): (path.read_bytes(), path.stat()) for path in files}
+    return {name: (data, stat.st_mode, stat.st_mtime_ns) for name, (data, stat) in entries.items()}
 
 
 def told(result: Result) -> dict[str, object]:

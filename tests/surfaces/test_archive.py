@@ -24,18 +24,18 @@ def test_an_exported_pack_arrives_with_all_that_it_reaches(pair: Pair) -> None:
     assert (first.status, first.err) == (0, "")
     assert first.out.count("new  ctx://") == 2
     assert "new here: 2 packs and 8 objects" in first.out
-    found = contents(pair.there)
-    assert found.items() <= contents(pair.here).items()
-    assert {f"packs/{pair.pack.hex}", f"packs/{pair.parent.hex}"} <= found.keys()
-    assert Digest.of(b"another").hex not in found
+    arrivals = contents(pair.there)
+    assert arrivals.items() <= contents(pair.here).items()
+    assert {f"packs/{pair.pack.hex}", f"packs/{pair.parent.hex}"} <= arrivals.keys()
+    assert Digest.of(b"another").hex not in arrivals
     assert ctx("fsck", cwd=pair.there).status == 0
     assert ctx("cat", f"ctx://{pair.parent.hex}", cwd=pair.there).status == 0
 
 
 def test_quietly_what_came_is_told_by_its_name_alone(pair: Pair) -> None:
-    came = ctx("import", str(pair.file), "--quiet", cwd=pair.there).out.split()
-    assert came == sorted(f"ctx://{pack.hex}" for pack in (pair.pack, pair.parent))
-    assert ctx("import", str(pair.file), "--quiet", cwd=pair.there).out.split() == came
+    refs = ctx("import", str(pair.file), "--quiet", cwd=pair.there).out.split()
+    assert refs == sorted(f"ctx://{pack.hex}" for pack in (pair.pack, pair.parent))
+    assert ctx("import", str(pair.file), "--quiet", cwd=pair.there).out.split() == refs
 
 
 def test_importing_again_says_that_nothing_new_came(pair: Pair) -> None:

@@ -78,8 +78,8 @@ def test_a_pack_may_be_named_in_any_of_its_forms(packed: tuple[Path, str], form:
 def test_every_other_part_is_found_where_it_stands(packed: tuple[Path, str], part: str, content: bytes) -> None:
     folder, digits = packed
     assert ctx("cat", f"{digits}:{part}", cwd=folder).raw == content
-    told = json.loads(ctx("cat", f"{digits}:{part}", "--json", cwd=folder).out)
-    assert told == {"digest": str(Digest.of(content)), "size": len(content)}
+    answer = json.loads(ctx("cat", f"{digits}:{part}", "--json", cwd=folder).out)
+    assert answer == {"digest": str(Digest.of(content)), "size": len(content)}
 
 
 @pytest.mark.parametrize(

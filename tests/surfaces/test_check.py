@@ -22,13 +22,13 @@ PERMISSIONS = "/tooling_layer/permissions"
 
 def lines(folder: Path, *args: str) -> dict[str, tuple[str, str]]:
     """Each line by its step: verdict and reason. No list is complete yet, so every one ends with status 10."""
-    found, _ = answer("check", *args, cwd=folder, status=10)
-    assert [line["number"] for line in found["lines"]] == list(range(1, 9))
-    assert [line["step"] for line in found["lines"]] == STEPS
-    verdicts = {line["verdict"] for line in found["lines"]}
-    assert found["outcome"] == ("failed" if "failed" in verdicts else "incomplete")
-    assert all(line["says"] and line["reason"] for line in found["lines"])
-    return {line["step"]: (line["verdict"], line["reason"]) for line in found["lines"]}
+    report, _ = answer("check", *args, cwd=folder, status=10)
+    assert [line["number"] for line in report["lines"]] == list(range(1, 9))
+    assert [line["step"] for line in report["lines"]] == STEPS
+    verdicts = {line["verdict"] for line in report["lines"]}
+    assert report["outcome"] == ("failed" if "failed" in verdicts else "incomplete")
+    assert all(line["says"] and line["reason"] for line in report["lines"])
+    return {line["step"]: (line["verdict"], line["reason"]) for line in report["lines"]}
 
 
 def golden(folder: Path, surface: object) -> str:
@@ -39,40 +39,40 @@ def golden(folder: Path, surface: object) -> str:
 
 @proves("context-pack:ci:parse-and-schema", "context-pack:ci:internal-references")
 def test_a_good_change_passes_what_can_be_told_and_is_incomplete(tmp_path: Path) -> None:
-    told = lines(tmp_path, numbered(tmp_path, "1.1.0", REDACTION), "--against", example(tmp_path))
-    assert [told[step][0] for step in STEPS] == ["passed", "passed", *["unknown"] * 4, "passed", "unknown"]
+    checklist = lines(tmp_path, numbered(tmp_path, "1.1.0", REDACTION), "--against", example(tmp_path))
+    assert [checklist[step][0] for step in STEPS] == ["passed", "passed", *["unknown"] * 4, "passed", "unknown"]
 
 
 def test_what_needs_cases_runs_or_evaluators_says_so_and_does_not_pass(tmp_path: Path) -> None:
-    told = lines(tmp_path, example(tmp_path), "--golden", golden(tmp_path, SURFACE))
-    assert told["golden"] == ("unknown", "the golden folder holds no case: 'ctx golden record' makes them")
-    assert told["incidents"] == ("unknown", "needs recorded runs")
-    assert told["evaluators"] == ("unknown", "needs the evaluators")
-    assert told["sign"][1].startswith("cannot be told above: 3, 4, 5, 6, 7; ")
+    checklist = lines(tmp_path, example(tmp_path), "--golden", golden(tmp_path, SURFACE))
+    assert checklist["golden"] == ("unknown", "the golden folder holds no case: 'ctx golden record' makes them")
+    assert checklist["incidents"] == ("unknown", "needs recorded runs")
+    assert checklist["evaluators"] == ("unknown", "needs the evaluators")
+    assert checklist["sign"][1].startswith("cannot be told above: 3, 4, 5, 6, 7; ")
 
 
 @proves("context-pack:ci:parse-and-schema")
 def test_a_wrong_form_fails_the_first_line_and_nothing_below_it_passes(tmp_path: Path) -> None:
     new = numbered(tmp_path, "1.1.0", {"at": "/memory_layer"}, {"at": "/notes", "value": "x"})
-    told = lines(tmp_path, new, "--against", example(tmp_path), "--golden", golden(tmp_path, SURFACE))
+    checklist = lines(tmp_path, new, "--against", example(tmp_path), "--golden", golden(tmp_path, SURFACE))
     wrong = "failed by law: schema_part_missing at /memory_layer, schema_part_unknown at /notes"
-    assert told["schema"] == ("failed", wrong)
-    assert {told[step][0] for step in STEPS[1:-1]} == {"unknown"}
-    assert told["sign"] == ("failed", f"failed above: 1; {wrong}")
+    assert checklist["schema"] == ("failed", wrong)
+    assert {checklist[step][0] for step in STEPS[1:-1]} == {"unknown"}
+    assert checklist["sign"] == ("failed", f"failed above: 1; {wrong}")
 
 
 @proves("context-pack:ci:internal-references")
 def test_a_name_that_leads_nowhere_fails_the_second_line(tmp_path: Path) -> None:
-    told = lines(tmp_path, pack_file(tmp_path / "p.json", {"at": f"{PERMISSIONS}/0/capability", "value": "look_up"}))
-    assert told["schema"][0] == "passed"
-    assert told["references"][0] == "failed"
-    assert f"permission_capability_unknown at {PERMISSIONS}/0/capability" in told["references"][1]
+    checklist = lines(tmp_path, pack_file(tmp_path / "p.json", {"at": f"{PERMISSIONS}/0/capability", "value": "look_up"}))
+    assert checklist["schema"][0] == "passed"
+    assert checklist["references"][0] == "failed"
+    assert f"permission_capability_unknown at {PERMISSIONS}/0/capability" in checklist["references"][1]
 
 
 def test_an_error_of_any_gate_stands_against_signing(tmp_path: Path) -> None:
-    told = lines(tmp_path, pack_file(tmp_path / "p.json", {"at": f"{PERMISSIONS}/2/requires_approval_gate"}))
-    assert (told["schema"][0], told["references"][0]) == ("passed", "passed")
-    assert told["sign"] == ("failed", f"failed by law: destructive_without_gate at {PERMISSIONS}/2")
+    checklist = lines(tmp_path, pack_file(tmp_path / "p.json", {"at": f"{PERMISSIONS}/2/requires_approval_gate"}))
+    assert (checklist["schema"][0], checklist["references"][0]) == ("passed", "passed")
+    assert checklist["sign"] == ("failed", f"failed by law: destructive_without_gate at {PERMISSIONS}/2")
 
 
 def test_a_description_of_the_environment_lets_more_be_told(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_a_description_of_the_environment_lets_more_be_told(tmp_path: Path) -> N
     assert "environment_undescribed" in lines(tmp_path, example(tmp_path))["sign"][1]
     assert "environment_undescribed" not in lines(tmp_path, "old.json", "--environment", "prod.json")["sign"][1]
     (tmp_path / "prod.json").write_text(json.dumps({**environment, "roles": ["support_ops"]}), encoding="utf-8")
-    told = lines(tmp_path, "old.json", "--environment", "prod.json")["sign"]
-    assert (told[0], "role_unheld" in told[1]) == ("failed", True)
+    line = lines(tmp_path, "old.json", "--environment", "prod.json")["sign"]
+    assert (line[0], "role_unheld" in line[1]) == ("failed", True)
 
 
 @pytest.mark.parametrize(
@@ -105,20 +105,20 @@ def test_a_description_of_the_environment_lets_more_be_told(tmp_path: Path) -> N
 def test_what_the_pack_exposes_is_held_against_the_expected_surface(
     tmp_path: Path, surface: object, verdict: str, reason: str
 ) -> None:
-    told = lines(tmp_path, example(tmp_path), "--golden", golden(tmp_path, surface))["tool_surface"]
-    assert (told[0], told[1].startswith(reason)) == (verdict, True), told
+    line = lines(tmp_path, example(tmp_path), "--golden", golden(tmp_path, surface))["tool_surface"]
+    assert (line[0], line[1].startswith(reason)) == (verdict, True), line
 
 
 def test_a_golden_folder_that_expects_nothing_tells_nothing_of_the_surface(tmp_path: Path) -> None:
     (tmp_path / "golden").mkdir()
-    told = lines(tmp_path, example(tmp_path), "--golden", "golden")["tool_surface"]
-    assert told == ("unknown", "what a request is given of them needs golden cases")
+    line = lines(tmp_path, example(tmp_path), "--golden", "golden")["tool_surface"]
+    assert line == ("unknown", "what a request is given of them needs golden cases")
 
 
 def test_a_permission_that_allows_nothing_is_no_part_of_the_surface(tmp_path: Path) -> None:
     new = numbered(tmp_path, "2.0.0", {"at": f"{PERMISSIONS}/0/allow", "value": False})
-    told = lines(tmp_path, new, "--golden", golden(tmp_path, SURFACE[:2]))["tool_surface"]
-    assert told[1].startswith("the pack exposes the 2 expected tools")
+    line = lines(tmp_path, new, "--golden", golden(tmp_path, SURFACE[:2]))["tool_surface"]
+    assert line[1].startswith("the pack exposes the 2 expected tools")
 
 
 def overlay(folder: Path, change: dict[str, Any]) -> str:
@@ -137,22 +137,22 @@ def overlay(folder: Path, change: dict[str, Any]) -> str:
 
 def test_the_surface_is_that_of_the_pack_with_its_overlays_and_the_difference_that_of_the_pack(tmp_path: Path) -> None:
     taken = overlay(tmp_path, {"at": "/policy_layer/guardrails/redaction_rules/aadhaar", "value": "aadhaar"})
-    told = lines(tmp_path, numbered(tmp_path, "1.0.1"), "--against", example(tmp_path), "--overlay", taken)
-    assert told["diff"] == (
+    checklist = lines(tmp_path, numbered(tmp_path, "1.0.1"), "--against", example(tmp_path), "--overlay", taken)
+    assert checklist["diff"] == (
         "passed",
         "ctxpack.support@1.0.0 to ctxpack.support@1.0.1; the least version class is patch",
     )
     off = {"at": "/tooling_layer/permissions/adp_orders.lookup/allow", "value": False}
-    told = lines(tmp_path, "old.json", "--overlay", overlay(tmp_path, off), "--golden", golden(tmp_path, SURFACE))
-    assert told["tool_surface"] == ("failed", "expected and not exposed: adp_orders.lookup")
+    checklist = lines(tmp_path, "old.json", "--overlay", overlay(tmp_path, off), "--golden", golden(tmp_path, SURFACE))
+    assert checklist["tool_surface"] == ("failed", "expected and not exposed: adp_orders.lookup")
 
 
 def test_an_overlay_does_not_make_an_unsafe_pack_safe(tmp_path: Path) -> None:
     new = numbered(tmp_path, "2.0.0", {"at": f"{PERMISSIONS}/2/requires_approval_gate"})
     off = {"at": "/tooling_layer/permissions/adp_payments.issue_refund/allow", "value": False}
-    told = lines(tmp_path, new, "--against", example(tmp_path), "--overlay", overlay(tmp_path, off))
+    checklist = lines(tmp_path, new, "--against", example(tmp_path), "--overlay", overlay(tmp_path, off))
     refused = "ctxpack.support@2.0.0 may not be published under any number: the gates find errors in it"
-    assert told["diff"] == ("failed", refused)
+    assert checklist["diff"] == ("failed", refused)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_an_overlay_does_not_make_an_unsafe_pack_safe(tmp_path: Path) -> None:
 )
 @proves("context-pack:versioning:constrained-is-minor")
 def test_the_number_must_say_as_much_as_the_change(tmp_path: Path, version: str, verdict: str) -> None:
-    told = lines(tmp_path, numbered(tmp_path, version, REDACTION), "--against", example(tmp_path))
-    assert told["diff"][0] == verdict, told["diff"]
+    checklist = lines(tmp_path, numbered(tmp_path, version, REDACTION), "--against", example(tmp_path))
+    assert checklist["diff"][0] == verdict, checklist["diff"]
 
 
 @proves("context-pack:ci:diff-by-layer")
@@ -179,15 +179,15 @@ def test_the_difference_is_listed_by_layer_below_its_line(tmp_path: Path) -> Non
 
 def test_the_same_pack_twice_is_no_change(tmp_path: Path) -> None:
     old = example(tmp_path)
-    found, _ = answer("check", old, "--against", old, cwd=tmp_path, status=10)
-    assert found["lines"][6]["reason"] == "nothing changed since ctxpack.support@1.0.0"
-    assert (found["difference"]["has_drift"], found["difference"]["entries"]) == (False, [])
+    report, _ = answer("check", old, "--against", old, cwd=tmp_path, status=10)
+    assert report["lines"][6]["reason"] == "nothing changed since ctxpack.support@1.0.0"
+    assert (report["difference"]["has_drift"], report["difference"]["entries"]) == (False, [])
 
 
 def test_another_pack_is_not_the_version_before(tmp_path: Path) -> None:
     new = numbered(tmp_path, "2.0.0", {"at": "/pack_meta/pack_id", "value": "ctxpack.other"})
-    told = lines(tmp_path, new, "--against", example(tmp_path))["diff"]
-    assert told == ("failed", "ctxpack.support and ctxpack.other are two packs, not two versions of one")
+    line = lines(tmp_path, new, "--against", example(tmp_path))["diff"]
+    assert line == ("failed", "ctxpack.support and ctxpack.other are two packs, not two versions of one")
 
 
 def test_the_pack_can_be_piped_in(tmp_path: Path) -> None:

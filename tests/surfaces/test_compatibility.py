@@ -139,8 +139,8 @@ class TheirProgram:
         ref = ref.removeprefix("ctx://").removeprefix("sha256:")
         if len(ref) == 64:
             return ref
-        (found,) = [path.name for path in (self.path / "packs").iterdir() if path.name.startswith(ref)]
-        return found
+        (name,) = [path.name for path in (self.path / "packs").iterdir() if path.name.startswith(ref)]
+        return name
 
     def blob(self, ref: str) -> bytes:
         digits = ref.removeprefix("sha256:")
@@ -157,26 +157,26 @@ class TheirProgram:
         assert all(type(manifest[key]) is str for key in ("version", "hash", "system_prompt", "created"))
         assert type(manifest.get("parent", "")) is str
         for name, fields in FIELDS.items():
-            for one in manifest[name] if name in LISTS else [manifest[name]]:
-                assert set(one) == set(fields)
-                assert all(type(one[key]) is kind for key, kind in fields.items() if kind)
-                assert all(isinstance(one[key], dict | None) for key, kind in fields.items() if kind is None)
+            for record in manifest[name] if name in LISTS else [manifest[name]]:
+                assert set(record) == set(fields)
+                assert all(type(record[key]) is kind for key, kind in fields.items() if kind)
+                assert all(isinstance(record[key], dict | None) for key, kind in fields.items() if kind is None)
         moments = [manifest["created"], *(step["timestamp"] for step in manifest["steps"])]
         assert all(MOMENT.fullmatch(moment) for moment in moments)
         return manifest
 
     def log(self) -> list[str]:
         packs = [(self.load(path.name), path.name) for path in (self.path / "packs").iterdir()]
-        told = sorted(((one["created"], name, one) for one, name in packs), reverse=True)
+        rows = sorted(((pack["created"], name, pack) for pack, name in packs), reverse=True)
         return [
-            f"{name[:12]}  {created[:19].replace('T', ' ')}  {one['model']['identifier']}  {len(one['steps'])} steps"
-            for created, name, one in told
+            f"{name[:12]}  {created[:19].replace('T', ' ')}  {pack['model']['identifier']}  {len(pack['steps'])} steps"
+            for created, name, pack in rows
         ]
 
     def verify(self, artifact: str) -> str:
         sidecar = json.loads((self.folder / f"{artifact}.ctx.json").read_bytes())
         assert type(sidecar["context_pack"]) is str
-        assert all(type(one) is str for key in ("inputs", "tools") for one in sidecar[key])
+        assert all(type(entry) is str for key in ("inputs", "tools") for entry in sidecar[key])
         actual = "sha256:" + hashlib.sha256((self.folder / artifact).read_bytes()).hexdigest()
         for output in self.load(sidecar["context_pack"])["outputs"]:
             if output["name"] == Path(artifact).name:
@@ -229,11 +229,11 @@ def test_a_manifest_of_ours_has_their_fields_and_their_types(ours: TheirProgram,
     assert ("parent" in manifest) == (model == "model-y")
     assert all(isinstance(manifest[name], list) for name in LISTS)
     assert all(step["output_ref"] == "" or ours.blob(step["output_ref"]) for step in manifest["steps"])
-    contents = [one["content_ref"] for name in ("prompts", "inputs", "outputs") for one in manifest[name]]
+    contents = [part["content_ref"] for name in ("prompts", "inputs", "outputs") for part in manifest[name]]
     for ref in (manifest["system_prompt"], *contents, *([manifest["parent"]] if "parent" in manifest else [])):
         ours.blob(ref)
-    assert [one["size"] for one in manifest["inputs"]] == [
-        len(ours.blob(one["content_ref"])) for one in manifest["inputs"]
+    assert [item["size"] for item in manifest["inputs"]] == [
+        len(ours.blob(item["content_ref"])) for item in manifest["inputs"]
     ]
 
 

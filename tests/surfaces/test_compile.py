@@ -66,15 +66,15 @@ def test_knobs_tell_what_moved(files: Path) -> None:
 
 def test_what_moved_is_told_to_machines_as_well(files: Path) -> None:
     alone = json.loads(compile_(files, "--json"))
-    told = json.loads(compile_(files, "--json", "--safety-mode", "read_only"))
-    assert set(told) - set(alone) == {"knobs", "moved", "hash_moved", "refused_before"}
-    assert told["knobs"] == [
+    answer = json.loads(compile_(files, "--json", "--safety-mode", "read_only"))
+    assert set(answer) - set(alone) == {"knobs", "moved", "hash_moved", "refused_before"}
+    assert answer["knobs"] == [
         {"name": "safety_mode", "at": "/run_context/safety_mode", "change": 'safety_mode="read_only"'}
     ]
-    tool = next(one for one in told["moved"] if one["id"] == "adp_payments.issue_refund")
+    tool = next(item for item in answer["moved"] if item["id"] == "adp_payments.issue_refund")
     assert (tool["kind"], tool["before"]["inside"], tool["after"]["inside"]) == ("tool", True, False)
-    assert (told["hash_moved"], told["refused_before"]) == (True, None)
-    assert told["context_ledger"]["compiled_context_hash"] != alone["context_ledger"]["compiled_context_hash"]
+    assert (answer["hash_moved"], answer["refused_before"]) == (True, None)
+    assert answer["context_ledger"]["compiled_context_hash"] != alone["context_ledger"]["compiled_context_hash"]
 
 
 def test_required_evidence_that_was_refused_is_told_with_its_reason(files: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_pack_in_a_file_is_compiled_asked_and_checked_with_its_catalogs(files:
     one_error_line(ctx(*compile_, cwd=files), REFUSED, "compile_pack_not_sound")
     catalog = ("--catalog", "shared.json")
     context = json.loads(done(ctx(*compile_, *catalog, "--json", cwd=files)))
-    assert [one["ref"] for one in context["context_ledger"]["lineage"]] == [PACK, SHARED]
+    assert [entry["ref"] for entry in context["context_ledger"]["lineage"]] == [PACK, SHARED]
     why = (
         "why",
         "pack.json",
@@ -56,8 +56,8 @@ def test_a_pack_in_a_file_is_compiled_asked_and_checked_with_its_catalogs(files:
     done(ctx("golden", "record", "golden", "pack.json", *catalog, cwd=files))
     assert "0 drifted" in done(ctx("golden", "check", "golden", "pack.json", *catalog, cwd=files))
     alone = json.loads(ctx("check", "pack.json", "--golden", "golden", "--json", cwd=files).out)
-    told = json.loads(ctx("check", "pack.json", "--golden", "golden", *catalog, "--json", cwd=files).out)
-    verdicts = [{line["step"]: line["verdict"] for line in one["lines"]} for one in (alone, told)]
+    with_catalog = json.loads(ctx("check", "pack.json", "--golden", "golden", *catalog, "--json", cwd=files).out)
+    verdicts = [{line["step"]: line["verdict"] for line in report["lines"]} for report in (alone, with_catalog)]
     assert [verdict["references"] for verdict in verdicts] == ["failed", "passed"]
     assert [verdict["golden"] for verdict in verdicts] == ["unknown", "passed"]
 
@@ -97,7 +97,7 @@ def test_a_published_pack_keeps_its_catalogs_and_is_compiled_with_them(files: Pa
     assert [catalog["ref"] for catalog in shown["catalogs"]] == [SHARED]
     of_registry = ("--request", "request.json", "--environment", "prod", "--json")
     context = json.loads(done(ctx("compile", PACK, *of_registry, cwd=files)))
-    assert [one["ref"] for one in context["context_ledger"]["lineage"]] == [PACK, SHARED]
+    assert [entry["ref"] for entry in context["context_ledger"]["lineage"]] == [PACK, SHARED]
     assert context["context_ledger"]["lineage"][0]["digest"] == digest
     write_json(files / "golden", "alone.json", SHOWN)
     recorded = done(ctx("golden", "record", "golden", PACK, "--environment", "prod", cwd=files))

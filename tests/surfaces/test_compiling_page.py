@@ -22,5 +22,5 @@ def test_every_command_of_the_page_shows_what_the_page_shows(tmp_path: Path) -> 
         assert program == "ctx"
         done = ctx(*args, cwd=tmp_path)
         assert (done.status, done.err) == (0, ""), command
-        wanted = ".*".join(map(re.escape, "\n".join(shown).split("...")))
-        assert not shown or re.fullmatch(wanted, done.out.rstrip("\n"), re.DOTALL), (command, done.out)
+        pattern = ".*".join(map(re.escape, "\n".join(shown).split("...")))
+        assert not shown or re.fullmatch(pattern, done.out.rstrip("\n"), re.DOTALL), (command, done.out)

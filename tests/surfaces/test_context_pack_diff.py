@@ -38,8 +38,8 @@ def setting(at: str, value: object) -> Mapping[str, Any]:
 
 
 def compared(folder: Path, version: str, *changes: Mapping[str, Any]) -> Any:  # noqa: ANN401  the answer is JSON
-    found, _ = answer("diff", example(folder), numbered(folder, version, *changes), cwd=folder, status=0)
-    return found
+    diff, _ = answer("diff", example(folder), numbered(folder, version, *changes), cwd=folder, status=0)
+    return diff
 
 
 CLASSES: dict[str, tuple[str, tuple[Mapping[str, Any], ...]]] = {
@@ -74,28 +74,29 @@ CLASSES: dict[str, tuple[str, tuple[Mapping[str, Any], ...]]] = {
 NUMBERS = {"patch": "1.0.1", "minor": "1.1.0", "major": "2.0.0"}
 
 
+@proves("context-pack:versioning:contract-versions")
+@proves("context-pack:versioning:metadata-is-patch", case="the tenant's name")
 @proves(
-    "context-pack:versioning:contract-versions",
-    "context-pack:versioning:metadata-is-patch",
     "context-pack:versioning:constrained-is-minor",
-    "context-pack:versioning:stricter-threshold-is-minor",
     "context-pack:versioning:added-redaction-is-minor",
-    "context-pack:versioning:read-only-evidence-is-minor",
-    "context-pack:versioning:expanded-is-major",
-    "context-pack:versioning:new-write-capability-is-major",
-    "context-pack:versioning:removed-capability-is-major",
-    "context-pack:versioning:changed-outcomes-is-major",
-    "context-pack:versioning:changed-ontology-is-major",
-    "context-pack:versioning:changed-evidence-is-major",
+    case="an additional redaction",
 )
+@proves("context-pack:versioning:stricter-threshold-is-minor", case="a stricter threshold")
+@proves("context-pack:versioning:read-only-evidence-is-minor", case="an additional read-only source")
+@proves("context-pack:versioning:expanded-is-major", case="a looser threshold")
+@proves("context-pack:versioning:new-write-capability-is-major", case="a new write capability")
+@proves("context-pack:versioning:removed-capability-is-major", case="a removed capability")
+@proves("context-pack:versioning:changed-outcomes-is-major", case="another set of outcomes")
+@proves("context-pack:versioning:changed-ontology-is-major", case="another ontology")
+@proves("context-pack:versioning:changed-evidence-is-major", case="other required evidence")
 @pytest.mark.parametrize("what", CLASSES)
 def test_a_change_has_the_least_class_that_the_contract_gives_it(tmp_path: Path, what: str) -> None:
     least, changes = CLASSES[what]
     for number, version in NUMBERS.items():
-        found = compared(tmp_path, version, *changes)
-        assert (found["version_class"], found["unsafe"]) == (least, [])
+        diff = compared(tmp_path, version, *changes)
+        assert (diff["version_class"], diff["unsafe"]) == (least, [])
         too_small = list(NUMBERS).index(number) < list(NUMBERS).index(least)
-        assert bool(found["version_refused"]) == too_small, found
+        assert bool(diff["version_refused"]) == too_small, diff
 
 
 @proves("context-pack:versioning:new-evaluator-target-is-minor")
@@ -103,9 +104,9 @@ def test_a_target_for_an_intent_that_had_none_is_minor(tmp_path: Path) -> None:
     two_intents = setting(f"{RULES}/0/applies_to/intent", ["support.refund", "support.exchange"])
     old = pack_file(tmp_path / "old.json", two_intents)
     new = numbered(tmp_path, "1.1.0", two_intents, setting("/evaluation_layer/eval_targets/-", TARGET))
-    found, _ = answer("diff", old, new, cwd=tmp_path, status=0)
-    assert (found["version_class"], found["unsafe"], found["version_refused"]) == ("minor", [], None)
-    assert "new evaluator target for support.exchange" in [entry["description"] for entry in found["entries"]]
+    diff, _ = answer("diff", old, new, cwd=tmp_path, status=0)
+    assert (diff["version_class"], diff["unsafe"], diff["version_refused"]) == ("minor", [], None)
+    assert "new evaluator target for support.exchange" in [entry["description"] for entry in diff["entries"]]
 
 
 @proves(
@@ -127,10 +128,10 @@ def test_a_target_for_an_intent_that_had_none_is_minor(tmp_path: Path) -> None:
 def test_an_unsafe_change_is_rejected_under_any_number(
     tmp_path: Path, change: Mapping[str, Any], code: str, version: str
 ) -> None:
-    found = compared(tmp_path, version, change)
-    assert found["version_class"] == "reject"
-    assert code in [one["code"] for one in found["unsafe"]]
-    assert found["version_refused"] == (
+    diff = compared(tmp_path, version, change)
+    assert diff["version_class"] == "reject"
+    assert code in [finding["code"] for finding in diff["unsafe"]]
+    assert diff["version_refused"] == (
         f"ctxpack.support@{version} may not be published under any number: the gates find errors in it"
     )
 
@@ -191,8 +192,8 @@ def test_to_allow_or_to_say_it_no_longer_is_told(tmp_path: Path, allow: object) 
     silent: Mapping[str, Any] = {"at": f"{RULES}/1/then/allow"}
     old = pack_file(tmp_path / "old.json", *([silent] if allow else []))
     new = numbered(tmp_path, "2.0.0", *([] if allow else [silent]))
-    found, _ = answer("diff", old, new, cwd=tmp_path, status=0)
-    (change,) = [entry for entry in found["entries"] if entry["layer"] == "policy_layer"]
+    diff, _ = answer("diff", old, new, cwd=tmp_path, status=0)
+    (change,) = [entry for entry in diff["entries"] if entry["layer"] == "policy_layer"]
     assert change["version_class"] == ("major" if allow else "minor")
     assert change["description"].startswith("rule R_HIGH_VALUE_REQUIRES_APPROVAL, then: ")
 
@@ -210,8 +211,8 @@ def test_the_same_pack_has_no_differences_whatever_its_file_looks_like(tmp_path:
     same = "No differences found. Both are ctxpack.support@1.0.0, in the same canonical form.\n"
     for pair in (("a.yaml", "a.yaml"), ("a.yaml", "b.json"), ("b.json", "./a.yaml")):
         assert ctx("diff", *pair, cwd=tmp_path).out == same
-    found, _ = answer("diff", "a.yaml", "b.json", cwd=tmp_path, status=0)
-    assert (found["has_drift"], found["version_class"], found["version_refused"]) == (False, None, None)
+    diff, _ = answer("diff", "a.yaml", "b.json", cwd=tmp_path, status=0)
+    assert (diff["has_drift"], diff["version_class"], diff["version_refused"]) == (False, None, None)
 
 
 def test_parts_in_another_order_are_another_pack_without_a_change(tmp_path: Path) -> None:
@@ -228,10 +229,10 @@ def test_parts_in_another_order_are_another_pack_without_a_change(tmp_path: Path
 
 
 def test_two_packs_are_not_two_versions_of_one(tmp_path: Path) -> None:
-    found = compared(tmp_path, "2.0.0", setting("/pack_meta/pack_id", "ctxpack.other"))
-    assert (found["pack_a"], found["pack_b"]) == ("ctxpack.support@1.0.0", "ctxpack.other@2.0.0")
-    assert found["version_class"] == "reject"
-    assert found["version_refused"] == "ctxpack.support and ctxpack.other are two packs, not two versions of one"
+    diff = compared(tmp_path, "2.0.0", setting("/pack_meta/pack_id", "ctxpack.other"))
+    assert (diff["pack_a"], diff["pack_b"]) == ("ctxpack.support@1.0.0", "ctxpack.other@2.0.0")
+    assert diff["version_class"] == "reject"
+    assert diff["version_refused"] == "ctxpack.support and ctxpack.other are two packs, not two versions of one"
 
 
 def test_no_store_is_needed_and_none_is_made(tmp_path: Path) -> None:
@@ -248,7 +249,7 @@ def test_nothing_in_a_file_speaks_to_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "status", "code", "told"),
+    ("args", "status", "code", "message"),
     [
         (["old.json", "nope.json"], 13, "document_unreadable", "nope.json"),
         (["nope.json", "old.json"], 13, "document_unreadable", "nope.json"),
@@ -266,7 +267,7 @@ def test_nothing_in_a_file_speaks_to_the_terminal(tmp_path: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_cannot_be_compared_is_one_error(
-    tmp_path: Path, args: list[str], status: int, code: str, told: str
+    tmp_path: Path, args: list[str], status: int, code: str, message: str
 ) -> None:
     example(tmp_path)
     (tmp_path / "folder").mkdir()
@@ -274,7 +275,7 @@ def test_what_cannot_be_compared_is_one_error(
     (tmp_path / "log.json").write_text('{"model": {"identifier": "m"}, "system_prompt": "s"}', encoding="utf-8")
     (tmp_path / "other.json").write_text('{"hello": 1}', encoding="utf-8")
     (tmp_path / "list.json").write_text("[]", encoding="utf-8")
-    assert told in one_error_line(ctx("diff", *args, cwd=tmp_path), status, code)
+    assert message in one_error_line(ctx("diff", *args, cwd=tmp_path), status, code)
 
 
 def test_a_pack_with_one_wrong_field_is_refused_with_its_line(tmp_path: Path) -> None:

@@ -133,16 +133,16 @@ First divergence: [model_drift] Model identifier changed: m-1 -> m-2
 
 def test_programs_get_what_the_reference_gives_and_more(folder: Path, pack: Pack) -> None:
     a, b = pack(), everything_else(pack)
-    found = answer(a, b, folder=folder)
-    assert (found["pack_hash_a"], found["pack_hash_b"], found["has_drift"]) == (a[:12], b[:12], True)
-    assert (found["pack_a"], found["pack_b"]) == (f"ctx://{a}", f"ctx://{b}")
-    assert found["first_divergence"] == found["entries"][0]
-    assert all({"type", "description"} <= entry.keys() for entry in found["entries"])
-    added, parameters = (entry for entry in found["entries"] if entry["type"] in {"tool_drift", "param_drift"})
+    diff = answer(a, b, folder=folder)
+    assert (diff["pack_hash_a"], diff["pack_hash_b"], diff["has_drift"]) == (a[:12], b[:12], True)
+    assert (diff["pack_a"], diff["pack_b"]) == (f"ctx://{a}", f"ctx://{b}")
+    assert diff["first_divergence"] == diff["entries"][0]
+    assert all({"type", "description"} <= entry.keys() for entry in diff["entries"])
+    added, parameters = (entry for entry in diff["entries"] if entry["type"] in {"tool_drift", "param_drift"})
     assert (added["step_index"], added["pack_b"], "pack_a" in added) == (1, "search", False)
     assert (parameters["step_index"], parameters["at_a"], parameters["at_b"]) == (2, "/steps/2", "/steps/3")
     assert (parameters["pack_a"], parameters["pack_b"]) == ({"amount": 10}, {"amount": 99})
-    output = next(entry for entry in found["entries"] if entry["type"] == "output_drift")
+    output = next(entry for entry in diff["entries"] if entry["type"] == "output_drift")
     assert (output["pack_a"], output["content_a"]) == (Digest.of(b"# b\n").hex[:12], str(Digest.of(b"# b\n")))
     assert output["text"] == {"state": "text", "lines": ["@@ -1 +1 @@", "-# b", "+# B"], "cut": False, "why": ""}
 
@@ -171,8 +171,8 @@ def test_the_status_tells_of_drift_when_asked_to(folder: Path, pack: Pack) -> No
 def test_a_pack_does_not_differ_from_itself(folder: Path, pack: Pack) -> None:
     a = pack()
     assert ctx("diff", a, a[:8], cwd=folder).out == "No differences found. It is the same pack.\n"
-    found = answer(a, a, folder=folder)
-    assert (found["entries"], found["has_drift"], found["first_divergence"]) == ([], False, None)
+    diff = answer(a, a, folder=folder)
+    assert (diff["entries"], diff["has_drift"], diff["first_divergence"]) == ([], False, None)
 
 
 def test_the_same_run_at_another_time_is_told_from_the_same_pack(folder: Path, pack: Pack) -> None:
@@ -200,8 +200,8 @@ def test_what_only_one_pack_has_is_told_with_the_command_that_reads_it(folder: P
     many = [{"role": "user", "content": f"{n}"} for n in range(12)]
     odd = {"name": "it's a b.md", "content": "odd\n"}
     b = pack(prompts=[*LOG["prompts"], *many], outputs=[*LOG["outputs"], odd])
-    told = ctx("diff", pack(), b, cwd=folder).out
-    lines = [line.strip() for line in told.splitlines()]
+    text = ctx("diff", pack(), b, cwd=folder).out
+    lines = [line.strip() for line in text.splitlines()]
     start = lines.index("1. [prompt_drift] Pack B has 12 extra prompt(s)") + 1
     assert lines[start : start + 11] == [*(f"ctx cat {b[:12]}:prompts/{n}" for n in range(1, 11)), "and 2 more"]
     command = next(line for line in lines if "odd" not in line and "a b.md" in line and line.startswith("ctx cat"))
@@ -236,8 +236,8 @@ def test_what_contents_and_names_say_to_a_terminal_is_shown_and_not_sent(folder:
 
 
 def test_people_see_just_the_parameters_that_differ_and_where_a_text_was_cut(folder: Path, pack: Pack) -> None:
-    def run(given: object, empty: object, output: str) -> str:
-        steps = [{"type": "t", "tool": "one", "parameters": given}, {"type": "t", "tool": "two", "parameters": empty}]
+    def run(parameters: object, empty: object, output: str) -> str:
+        steps = [{"type": "t", "tool": "one", "parameters": parameters}, {"type": "t", "tool": "two", "parameters": empty}]
         return pack(steps=steps, outputs=[{"name": "x", "content": output}])
 
     a = run({"n": 1, "same": [1], "gone": True}, None, "".join(f"a{n}\n" for n in range(300)))
@@ -304,7 +304,7 @@ def test_a_beginning_that_fits_two_packs_lists_them(folder: Path) -> None:
     for digit in digits:
         (folder / ".ctx" / "packs" / digit).write_bytes(f"sha256:{digit}".encode())
     line = one_error(ctx("diff", "abcd", digits[0], cwd=folder), 14, "reference_ambiguous")
-    assert all(f"ctx://{one}" in line for one in digits)
+    assert all(f"ctx://{digit}" in line for digit in digits)
 
 
 def test_packs_of_the_reference_program_are_compared_as_they_are(tmp_path: Path) -> None:
@@ -312,8 +312,8 @@ def test_packs_of_the_reference_program_are_compared_as_they_are(tmp_path: Path)
     a = other.pack(outputs={"report.md": b"paid\n"}, steps=3)
     b = other.pack(outputs={"report.md": b"refused\n"}, steps=4, prompt=b"You are bold.")
     ctx("init", cwd=tmp_path)
-    found = answer(a, b, folder=tmp_path)
-    assert [(entry["type"], entry["description"]) for entry in found["entries"]] == [
+    diff = answer(a, b, folder=tmp_path)
+    assert [(entry["type"], entry["description"]) for entry in diff["entries"]] == [
         ("prompt_drift", "System prompts differ"),
         ("tool_drift", "Step 3: read_file added in pack B"),
         ("output_drift", 'Output "report.md" content differs'),

@@ -358,10 +358,10 @@ import sys
 from contextplane.adapters.files.pack_entries import FileExecutionEntries
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.app.execution.fork import finalize, fork
-from contextplane.app.platform import opened
+from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.testing.faults import KILL, Faults, FaultyDisk
-with opened(Settings(cwd=sys.argv[1])) as platform:
+with open_platform(Settings(cwd=sys.argv[1])) as platform:
     disk, home = FaultyDisk(Faults().at("*", int(sys.argv[3]), KILL)), platform.home
     platform.entries = FileExecutionEntries(home.packs, home.staging, platform.clock, disk)
     vars(platform)["objects"] = FileObjects(home.objects, disk)

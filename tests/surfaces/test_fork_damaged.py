@@ -61,11 +61,11 @@ def test_a_content_that_was_tampered_with_ends_as_untrusted_and_is_named_by_fork
     damage(place(forked.folder, ORDER))
     result = ctx("finalize", str(forked.draft), cwd=forked.folder)
     at = f"{forked.draft}#/inputs/0/content_ref"
-    told = f"{forked.name}:inputs/order.json was tampered with"
-    assert result.err == f"ctx: draft_damaged: {at}: {told} ({HEALS})\n"
+    problem = f"{forked.name}:inputs/order.json was tampered with"
+    assert result.err == f"ctx: draft_damaged: {at}: {problem} ({HEALS})\n"
     assert (result.status, result.raw, forked.draft.exists()) == (11, b"", True)
     again = ctx("fork", forked.run.hex, cwd=forked.folder)
-    assert (again.status, again.err) == (0, f"ctx: {told}: a draft that refers to it cannot be finalized\n")
+    assert (again.status, again.err) == (0, f"ctx: {problem}: a draft that refers to it cannot be finalized\n")
     answer = msgspec.json.decode(ctx("fork", forked.run.hex, "--json", cwd=forked.folder).raw)
     assert answer["damaged"] == [{"part": "inputs/order.json", "damage": "tampered"}]
 
@@ -79,17 +79,17 @@ def the_parent(forked: Forked) -> Digest:
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "problem"),
     [(a_content, ":inputs/order.json is missing"), (the_parent, " is missing")],
 )
 def test_what_is_missing_and_was_here_has_the_same_way_out(
-    forked: Forked, what: Callable[[Forked], Digest], told: str
+    forked: Forked, what: Callable[[Forked], Digest], problem: str
 ) -> None:
     place(forked.folder, what(forked)).unlink()
     with open_platform(Settings(cwd=str(forked.folder))) as platform:
         error = forked.refused(platform)
         assert (error.code, error.family, error.hint) == ("draft_invalid", "refused", HEALS)
-        assert f"{forked.name}{told}" in error.message
+        assert f"{forked.name}{problem}" in error.message
         pack_log(platform, LOG, root=str(forked.folder))
         assert finalize(platform, str(forked.draft)).new
 

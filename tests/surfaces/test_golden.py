@@ -18,8 +18,8 @@ def test_what_is_recorded_is_checked_and_a_drift_is_named(tmp_path: Path) -> Non
     (tmp_path / "golden").mkdir()
     write_json(tmp_path / "golden", "refund.json", SHOWN)
     done = ctx("golden", "check", "golden", "pack.json", cwd=tmp_path)
-    told = "not recorded refund: 'ctx golden record' writes it\n1 case, 0 drifted, 1 not recorded\n"
-    assert (done.status, done.out) == (DRIFT, told)
+    expected = "not recorded refund: 'ctx golden record' writes it\n1 case, 0 drifted, 1 not recorded\n"
+    assert (done.status, done.out) == (DRIFT, expected)
     done = ctx("golden", "record", "golden", "pack.json", cwd=tmp_path)
     assert (done.status, done.out) == (0, "refund: recorded\n")
     done = ctx("golden", "check", "golden", "pack.json", cwd=tmp_path)

@@ -38,8 +38,8 @@ def two(tmp_path: Path) -> Two:
 
 
 def test_a_pack_travels_with_all_its_revisions_up_to_the_named_one(two: Two) -> None:
-    told = json_of(two.carry(f"{two.id}@2"))
-    assert (told["handoffs"], told["new_handoffs"]) == ([f"{two.id}@2"], [f"{two.id}@1", f"{two.id}@2"])
+    answer = json_of(two.carry(f"{two.id}@2"))
+    assert (answer["handoffs"], answer["new_handoffs"]) == ([f"{two.id}@2"], [f"{two.id}@1", f"{two.id}@2"])
     assert json_of(two.there.ctx("verify", two.id, "--json"))["answer"] == "verified"
     for number in (1, 2):
         name = f"{two.id}@{number}"
@@ -97,8 +97,8 @@ def test_the_same_packs_give_the_same_bytes_and_one_without_handoffs_is_of_the_f
 def test_runs_and_handoff_packs_travel_together(two: Two) -> None:
     run = two.here.ctx("pack", "-", input=log("x")).out.strip()
     assert two.here.ctx("export", f"{two.id}@1", run, f"{two.id}@2", "-o", "../both.tar").status == 0
-    told = json_of(two.there.ctx("import", "../both.tar", "--json"))
-    assert (told["roots"], told["handoffs"]) == ([run], [f"{two.id}@2"])
+    answer = json_of(two.there.ctx("import", "../both.tar", "--json"))
+    assert (answer["roots"], answer["handoffs"]) == ([run], [f"{two.id}@2"])
     assert two.there.ctx("verify", run).status == 0
 
 
@@ -163,8 +163,8 @@ def forged(
     """An archive of one pack whose header may say something else than its object."""
     data = data or pack_bytes(pack)
     digest = Digest.of(data)
-    kept = KeptRevision(revision=revision or pack.revision, digest=digest)
-    carried = ArchivedHandoff(id=HandoffId(handoff_id or pack.id), revisions=(kept,))
+    entry = KeptRevision(revision=revision or pack.revision, digest=digest)
+    carried = ArchivedHandoff(id=HandoffId(handoff_id or pack.id), revisions=(entry,))
     return archive(Header(roots=(), handoffs=(carried,)), data)
 
 
@@ -199,6 +199,6 @@ def test_a_header_without_its_revisions_is_refused(two: Two) -> None:
 
 def test_what_is_here_begins_later_and_older_revisions_stay_out(two: Two) -> None:
     assert two.there.ctx("import", "-", input=forged(two.pack)).status == 0
-    told = json_of(two.carry(two.id))
-    assert (told["new_handoffs"], told["handoffs_not_taken"]) == ([], [f"{two.id}@1", f"{two.id}@2"])
+    answer = json_of(two.carry(two.id))
+    assert (answer["new_handoffs"], answer["handoffs_not_taken"]) == ([], [f"{two.id}@1", f"{two.id}@2"])
     assert json_of(two.there.ctx("verify", two.id, "--json"))["answer"] == "verified"

@@ -40,7 +40,7 @@ def ids(agent: Agent, **arguments: object) -> list[str]:
 def test_a_write_without_identity_makes_a_pack_with_a_new_id(agent: Agent) -> None:
     made = [agent.does("write", document=whole())["id"] for _ in range(20)]
     assert len(set(made)) == 20
-    assert all(re.fullmatch(r"pk_[a-z2-7]{8}", one) for one in made)
+    assert all(re.fullmatch(r"pk_[a-z2-7]{8}", pack_id) for pack_id in made)
     for other in ("pk_ABCD2345", "pk_abcd234", "pk_abcd23456", "pk_abcd2301", "abcd2345"):
         assert agent.fails("input", action="get", id=other)["code"] == "not_found"
 
@@ -144,8 +144,8 @@ def test_ttl_sets_and_extends_the_lifetime(agent: Agent) -> None:
 def test_delete_removes_a_pack_by_id_or_by_name(agent: Agent) -> None:
     for identity in ("id", "name"):
         pack = agent.does("write", document=whole(name="plan"))["id"]
-        told = agent.does("delete", **{identity: pack if identity == "id" else "plan"})
-        assert told == {"id": pack, "deleted": True}
+        answer = agent.does("delete", **{identity: pack if identity == "id" else "plan"})
+        assert answer == {"id": pack, "deleted": True}
         assert agent.fails("input", action="get", id=pack)["code"] == "not_found"
         assert agent.fails("output", action="read", name="plan")["code"] == "not_found"
         assert ids(agent) == []
@@ -163,7 +163,7 @@ def test_any_other_action_is_refused_with_those_that_there_are(agent: Agent, too
         assert error["details"]["allowed_actions"] == actions
     tools = agent.asks("tools/list")["result"]["tools"]
     assert [tool["name"] for tool in tools] == ["input", "output"]
-    schema = next(one for one in tools if one["name"] == tool)["inputSchema"]
+    schema = next(entry for entry in tools if entry["name"] == tool)["inputSchema"]
     assert schema["properties"]["action"]["enum"] == [*actions, None]  # null counts as left out
 
 
@@ -196,10 +196,10 @@ def test_the_text_is_markdown_and_structured_content_says_all_of_it_again(agent:
     pack = agent.does("write", document=whole())["id"]
     for arguments in ({"action": "list"}, {"id": pack}, {"id": pack, "profile": "reviewer"}):
         result = agent.calls("output", **arguments)
-        [one] = result["content"]
-        assert one["text"].startswith(("# Context packs\n", "[LEGEND]\n# Context pack: "))
+        [block] = result["content"]
+        assert block["text"].startswith(("# Context packs\n", "[LEGEND]\n# Context pack: "))
         # Some clients show a model nothing but this.
-        assert result["structuredContent"]["markdown"] == one["text"]
+        assert result["structuredContent"]["markdown"] == block["text"]
 
 
 @proves(

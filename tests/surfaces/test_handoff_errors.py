@@ -71,9 +71,9 @@ def test_every_validation_failure_has_the_same_shape_and_always_the_same_details
         assert first == second, arguments
         assert len(first["message"]) < 250
         details = first["details"]
-        asked = [details.get(name) for name in ("field", "unsupported_field", "requested_action")]
-        asked += details.get("required_fields", [])
-        assert any(str(one) in first["message"] for one in asked if one), (first["message"], details)
+        names = [details.get(name) for name in ("field", "unsupported_field", "requested_action")]
+        names += details.get("required_fields", [])
+        assert any(str(name) in first["message"] for name in names if name), (first["message"], details)
 
 
 # --- revisions --------------------------------------------------------------------------------------------------------
@@ -93,9 +93,9 @@ def test_a_conflict_tells_what_really_changed_and_its_guidance_leads_to_success(
     theirs["sections"][0]["description"] = "Narrower."
     theirs["sections"].append(section("risks", description="None."))
     other = agent.does("write", name="plan", expected_revision=1, document=theirs)
-    wanted = whole()
-    wanted["sections"][1]["refs"].append(finding(7))
-    error = agent.fails("input", action="write", id=mine["id"], expected_revision=1, document=wanted)
+    document = whole()
+    document["sections"][1]["refs"].append(finding(7))
+    error = agent.fails("input", action="write", id=mine["id"], expected_revision=1, document=document)
     assert (error["kind"], error["code"]) == ("conflict", "revision_conflict")
     details = error["details"]
     assert (details["expected_revision"], details["current_revision"], details["actual_revision"]) == (1, 2, 2)

@@ -26,20 +26,20 @@ def frozen(place: HandedOn) -> HandoffPack:
 
 
 def test_a_run_refers_to_the_revision_by_its_digest(place: HandedOn, frozen: HandoffPack) -> None:
-    given = [
+    inputs = [
         {"handoff": f"{frozen.id}@1"},
         {"name": "order", "content": "{}"},
         {"name": "why", "handoff": f"{frozen.id}@1"},
     ]
-    run = place.ctx("pack", "-", input=log("done", inputs=given)).out.strip()
+    run = place.ctx("pack", "-", input=log("done", inputs=inputs)).out.strip()
     digest = json_of(place.ctx("show", f"{frozen.id}@1", "--json"))["digest"]
     first, _, last = json_of(place.ctx("show", run, "--json"))["inputs"]
-    assert [(one["name"], one["content_ref"]) for one in (first, last)] == [
+    assert [(entry["name"], entry["content_ref"]) for entry in (first, last)] == [
         (f"handoff/{frozen.id}@1", digest),
         ("why", digest),
     ]
     assert place.ctx("cat", f"{run}:inputs/handoff/{frozen.id}@1").raw == place.ctx("cat", f"{frozen.id}@1").raw
-    assert place.ctx("pack", "-", input=log("done", inputs=given)).out.strip() == run
+    assert place.ctx("pack", "-", input=log("done", inputs=inputs)).out.strip() == run
 
 
 def test_the_run_keeps_its_evidence_when_the_pack_is_collected_and_takes_it_along(
@@ -95,7 +95,7 @@ def test_only_a_finalized_revision_is_evidence_and_all_that_is_wrong_is_told(
         f"{frozen.id}@x",
         "x" * 300_000,
     ]
-    result = place.ctx("pack", "-", "--json", input=log("done", inputs=[{"handoff": one} for one in wrong]))
+    result = place.ctx("pack", "-", "--json", input=log("done", inputs=[{"handoff": ref} for ref in wrong]))
     assert result.status == 10
     error = msgspec.json.decode(result.err)["error"]
     assert error["code"] == "execution_log_invalid"

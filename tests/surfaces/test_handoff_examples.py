@@ -133,8 +133,8 @@ def test_page_tokens_lead_through_all_of_it_once(agent: Agent) -> None:
         pages.append(sent(agent, CONTINUED.replace("<next_page_token-from-legend>", token)))
     assert [legend(page)["offset"] for page in pages] == ["0", "6", "12", "18"]
     assert [legend(page)["has_more"] for page in pages] == ["true", "true", "true", "false"]
-    found = [line for page in pages for line in page.splitlines() if line.startswith("#### ")]
-    assert found == [f"#### step-{n} [findings]" for n in range(1, 21)]
+    headings = [line for page in pages for line in page.splitlines() if line.startswith("#### ")]
+    assert headings == [f"#### step-{n} [findings]" for n in range(1, 21)]
     error = agent.fails("output", action="read", id=KNOWN, cursor=token)
     assert error["details"]["supported_field"] == "page_token"
 

@@ -26,10 +26,10 @@ def place(tmp_path: Path) -> Place:
 
 def ids(agent: Agent, **arguments: object) -> set[str]:
     """What both lists show, which is the same."""
-    found = {pack["id"] for pack in agent.does("list", **arguments)["packs"]}
+    packs = {pack["id"] for pack in agent.does("list", **arguments)["packs"]}
     shown = agent.reads(action="list", **arguments)
-    assert found == {pack for pack in LEFT if pack in shown}
-    return found
+    assert packs == {pack for pack in LEFT if pack in shown}
+    return packs
 
 
 @proves(

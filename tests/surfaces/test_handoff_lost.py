@@ -35,7 +35,7 @@ def settings_of(folder: Path, grace_seconds: int = 900) -> Settings:
     return Settings(cwd=str(folder), handoff=HandoffSettings(grace_seconds=grace_seconds))
 
 
-def a_pack(**given: object) -> HandoffPack:
+def a_pack(**overrides: object) -> HandoffPack:
     fields: dict[str, object] = {
         "id": ONE,
         "name": None,
@@ -49,7 +49,7 @@ def a_pack(**given: object) -> HandoffPack:
         "updated_at": str(NOW),
         "expires_at": "2999-01-01T00:00:00Z",
     }
-    return HandoffPack(**(fields | given))  # type: ignore[arg-type]
+    return HandoffPack(**(fields | overrides))  # type: ignore[arg-type]
 
 
 # --- collecting -------------------------------------------------------------------------------------------------------

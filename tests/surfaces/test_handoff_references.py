@@ -30,9 +30,9 @@ def pack(place: HandedOn) -> HandoffPack:
 
 
 def test_a_diff_tells_in_words_what_changed_by_section_and_ref(place: HandedOn, pack: HandoffPack) -> None:
-    told = json_of(place.ctx("diff", f"{pack.id}@2", f"{pack.id}@3", "--json"))
-    assert (told["pack_a"], told["pack_b"], told["has_drift"]) == (f"{pack.id}@2", f"{pack.id}@3", True)
-    assert [(entry["type"], entry["at"]) for entry in told["entries"]] == [
+    diff = json_of(place.ctx("diff", f"{pack.id}@2", f"{pack.id}@3", "--json"))
+    assert (diff["pack_a"], diff["pack_b"], diff["has_drift"]) == (f"{pack.id}@2", f"{pack.id}@3", True)
+    assert [(entry["type"], entry["at"]) for entry in diff["entries"]] == [
         ("changed", "title"),
         ("changed", "status"),
         ("changed", "sections/scope/description"),
@@ -61,8 +61,8 @@ def test_a_diff_without_a_number_is_with_the_newest_and_its_status_can_tell(plac
     one_error_line(place.ctx("diff", f"{pack.id}@1", "0" * 64), 2, "usage")
     with place.desk() as desk:
         desk.repository.ttl(pack.id, expected_revision=3, extend_minutes=5)
-    (one,) = json_of(place.ctx("diff", f"{pack.id}@3", pack.id, "--json"))["entries"]
-    assert one["at"] == "expires_at"
+    (entry,) = json_of(place.ctx("diff", f"{pack.id}@3", pack.id, "--json"))["entries"]
+    assert entry["at"] == "expires_at"
 
 
 def test_show_log_and_cat_take_a_revision(place: HandedOn, pack: HandoffPack) -> None:
@@ -70,10 +70,10 @@ def test_show_log_and_cat_take_a_revision(place: HandedOn, pack: HandoffPack) ->
     assert place.ctx("show", pack.id).out == place.ctx("handoff", "show", pack.id).out
     assert place.ctx("log", pack.id).out == place.ctx("handoff", "log", pack.id).out
     for number in (1, 2, 3):
-        told = json_of(place.ctx("cat", f"{pack.id}@{number}", "--json"))
+        answer = json_of(place.ctx("cat", f"{pack.id}@{number}", "--json"))
         raw = place.ctx("cat", f"{pack.id}@{number}").raw
-        assert f"sha256:{sha256(raw).hexdigest()}" == told["digest"]
-        assert place.ctx("cat", told["digest"]).raw == raw
+        assert f"sha256:{sha256(raw).hexdigest()}" == answer["digest"]
+        assert place.ctx("cat", answer["digest"]).raw == raw
     assert place.ctx("cat", pack.id).raw == place.ctx("cat", f"{pack.id}@3").raw
 
 
@@ -95,8 +95,8 @@ def test_what_makes_no_sense_of_a_handoff_pack_is_refused(place: HandedOn, line:
 
 
 def test_verify_hashes_every_revision_and_one_of_them(place: HandedOn, pack: HandoffPack) -> None:
-    told = json_of(place.ctx("verify", pack.id, "--json"))
-    assert (told["answer"], told["events"], [revision["revision"] for revision in told["revisions"]]) == (
+    answer = json_of(place.ctx("verify", pack.id, "--json"))
+    assert (answer["answer"], answer["events"], [revision["revision"] for revision in answer["revisions"]]) == (
         "verified",
         3,
         [1, 2, 3],
@@ -130,6 +130,6 @@ def test_verify_finds_an_event_that_was_taken_out_of_the_history(place: HandedOn
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             db.execute(f'DROP TRIGGER "{name}"')
         assert db.execute("DELETE FROM event WHERE stream = ? AND seq = ?", (f"handoff/{pack.id}", seq)).rowcount == 1
-    told = json_of(place.ctx("verify", pack.id, "--json"), status=11)
-    assert told["answer"] == "modified"
-    assert any("missing" in trouble["why"] for trouble in told["troubles"])
+    answer = json_of(place.ctx("verify", pack.id, "--json"), status=11)
+    assert answer["answer"] == "modified"
+    assert any("missing" in trouble["why"] for trouble in answer["troubles"])

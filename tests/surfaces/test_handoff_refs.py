@@ -18,9 +18,9 @@ def code(*names: str) -> str:
     )
 
 
-def whole(path: str, start: int, end: int, **said: str) -> dict[str, Any]:
+def whole(path: str, start: int, end: int, **fields: str) -> dict[str, Any]:
     """A document that may be finalized, with one ref."""
-    ref = {"key": "ref", "path": path, "line_start": start, "line_end": end, **said}
+    ref = {"key": "ref", "path": path, "line_start": start, "line_end": end, **fields}
     return {
         "sections": [
             {"key": "scope", "title": "Scope", "description": "sessions"},
@@ -49,15 +49,15 @@ def test_the_same_line_of_another_function_is_never_shown_as_that_of_this_one(ag
     removed = page_after(*NAMES[:5], *NAMES[6:])
     assert "> stale ref: " in removed
     assert "make_session" not in removed
-    told = agent.fails(
+    error = agent.fails(
         "input",
         action="write",
         id=final["id"],
         expected_revision=1,
         document={**whole("f.py", 23, 23), "status": "finalized"},
     )
-    assert told["code"] == "finalize_validation"
-    assert [invalid_ref["state"] for invalid_ref in told["details"]["invalid_refs"]] == ["gone"]
+    assert error["code"] == "finalize_validation"
+    assert [invalid_ref["state"] for invalid_ref in error["details"]["invalid_refs"]] == ["gone"]
 
 
 def test_who_edits_the_reason_of_a_moved_ref_does_not_pin_it_to_other_code(agent: Agent, tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_who_edits_the_reason_of_a_moved_ref_does_not_pin_it_to_other_code(agent
 def test_a_pack_that_was_never_made_is_not_named_when_it_is_refused(agent: Agent) -> None:
     document = {"status": "finalized", "sections": []}
     for only in (True, False):
-        told = agent.fails("input", action="write", document=document, validate_only=only)
-        assert told["code"] == "finalize_validation"
-        assert "pk_" not in told["message"]
+        error = agent.fails("input", action="write", document=document, validate_only=only)
+        assert error["code"] == "finalize_validation"
+        assert "pk_" not in error["message"]
 
 
 def test_what_the_store_keeps_is_not_shown_by_a_ref_that_leads_there(agent: Agent, tmp_path: Path) -> None:

@@ -22,17 +22,17 @@ def agent(place: Place) -> Iterator[Agent]:
         yield agent
 
 
-def made(agent: Agent, **given: object) -> str:
-    return str(agent.does("write", document=whole(refs=20, **given))["id"])
+def made(agent: Agent, **fields: object) -> str:
+    return str(agent.does("write", document=whole(refs=20, **fields))["id"])
 
 
 def token_of(agent: Agent, pack: str, **query: object) -> str:
     return legend(agent.reads(id=pack, **query))["next_page_token"]
 
 
-def refused(agent: Agent, pack: str, token: str, **given: object) -> str:
+def refused(agent: Agent, pack: str, token: str, **arguments: object) -> str:
     """Why a token is refused."""
-    error = agent.fails("output", action="read", id=pack, page_token=token, **given)
+    error = agent.fails("output", action="read", id=pack, page_token=token, **arguments)
     assert error["message"].startswith("invalid data: invalid_page_token: ")
     details: dict[str, Any] = error["details"]
     assert details["field"] == "page_token"

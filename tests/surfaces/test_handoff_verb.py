@@ -30,7 +30,7 @@ def test_the_list_is_aligned_newest_first_and_can_be_narrowed(place: HandedOn) -
     ]
     assert len({line.index("fresh") for line in lines}) == 1
     assert lines[1].endswith("  The first (first-one)")
-    for narrowed, found in (
+    for narrowed, expected in (
         (["--status", "finalized"], [first.id]),
         (["--query", "TOKENS"], [second.id]),
         (["--limit", "1"], [second.id]),
@@ -38,8 +38,8 @@ def test_the_list_is_aligned_newest_first_and_can_be_narrowed(place: HandedOn) -
         (["--freshness", "expired"], []),
         (["--freshness", "fresh", "--all"], [second.id, first.id]),
     ):
-        told = json_of(place.ctx("handoff", "list", *narrowed, "--json"))
-        assert [pack["id"] for pack in told["packs"]] == found, narrowed
+        answer = json_of(place.ctx("handoff", "list", *narrowed, "--json"))
+        assert [pack["id"] for pack in answer["packs"]] == expected, narrowed
     assert json_of(place.ctx("handoff", "list", "--limit", "1", "--json"))["more"] is True
     assert "1 pack more" in place.ctx("handoff", "list", "--limit", "1").err
 
@@ -126,11 +126,11 @@ def test_show_is_a_summary_with_the_state_of_every_ref(place: HandedOn) -> None:
     pack = place.write(name="login-bug", status="finalized")
     place.write(pack.id, revision=1, title="Login bug, again")
     place.code.write_text(f"\n\n{CODE}", encoding="utf-8")
-    told = json_of(place.ctx("handoff", "show", "login-bug", "--json"))
-    assert (told["revision"], told["status"], told["frozen"]["revision"]) == (2, "draft", 1)
-    assert [revision["revision"] for revision in told["revisions"]] == [1, 2]
-    assert told["signature"] is None
-    (ref,) = told["sections"][1]["refs"]
+    answer = json_of(place.ctx("handoff", "show", "login-bug", "--json"))
+    assert (answer["revision"], answer["status"], answer["frozen"]["revision"]) == (2, "draft", 1)
+    assert [revision["revision"] for revision in answer["revisions"]] == [1, 2]
+    assert answer["signature"] is None
+    (ref,) = answer["sections"][1]["refs"]
     assert (ref["state"], ref["now_lines"]) == ("moved", {"start": 6, "end": 8})
     text = place.ctx("handoff", "show", f"{pack.id}@1").out
     assert f"Handoff:   {pack.id}@1   sha256:" in text
@@ -144,8 +144,8 @@ def test_show_says_of_an_older_revision_which_later_ones_are_frozen(place: Hande
     assert "Frozen:    no revision is finalized\n" in place.ctx("handoff", "show", f"{pack.id}@1").out
     for revision, frozen in enumerate(("@2 is", "@2 and @3 are", "@2, @3 and @4 are", "@2, @3, @4 and more are"), 1):
         place.write(pack.id, revision=revision, status="finalized")
-        told = place.ctx("handoff", "show", f"{pack.id}@1").out
-        assert f"Frozen:    not up to this revision; {frozen}\n" in told
+        text = place.ctx("handoff", "show", f"{pack.id}@1").out
+        assert f"Frozen:    not up to this revision; {frozen}\n" in text
     assert json_of(place.ctx("handoff", "show", f"{pack.id}@1", "--json"))["frozen"] is None
     assert "Frozen:    @5   sha256:" in place.ctx("handoff", "show", pack.id).out
 
@@ -153,11 +153,11 @@ def test_show_says_of_an_older_revision_which_later_ones_are_frozen(place: Hande
 def test_what_is_not_found_comes_with_the_way_to_the_list_and_the_name_that_was_meant(place: HandedOn) -> None:
     place.write(name="login-bug")
     for line in (["handoff", "log"], ["handoff", "show"], ["show"], ["cat"], ["verify"], ["log"]):
-        told = one_error_line(place.ctx(*line, "pk_abcd2345"), 13, "handoff_not_found")
-        assert "'ctx handoff list' shows what there is" in told, line
+        message = one_error_line(place.ctx(*line, "pk_abcd2345"), 13, "handoff_not_found")
+        assert "'ctx handoff list' shows what there is" in message, line
     for verb in ("read", "show", "log"):
-        told = one_error_line(place.ctx("handoff", verb, "login-bgu"), 13, "handoff_not_found")
-        assert "did you mean 'login-bug'? 'ctx handoff list' shows" in told, verb
+        message = one_error_line(place.ctx("handoff", verb, "login-bgu"), 13, "handoff_not_found")
+        assert "did you mean 'login-bug'? 'ctx handoff list' shows" in message, verb
     assert "did you mean" not in place.ctx("handoff", "read", "weather").err
 
 
@@ -168,14 +168,14 @@ def test_the_log_tells_everything_also_of_a_deleted_pack_until_it_is_collected(p
         desk.repository.ttl(pack.id, expected_revision=2, extend_minutes=5)
     place.delete(pack.id)
     one_error_line(place.ctx("handoff", "read", pack.id), 13, "handoff_not_found")
-    told = json_of(place.ctx("handoff", "log", pack.id, "--json"))
-    assert [(event["kind"], event["revision"], event["status"], event["frozen"]) for event in told["events"]] == [
+    answer = json_of(place.ctx("handoff", "log", pack.id, "--json"))
+    assert [(event["kind"], event["revision"], event["status"], event["frozen"]) for event in answer["events"]] == [
         ("written", 1, "draft", False),
         ("written", 2, "finalized", True),
         ("ttl", 3, "finalized", True),
         ("deleted", 3, None, False),
     ]
-    assert told["deleted_at"]
+    assert answer["deleted_at"]
     lines = place.ctx("handoff", "log", pack.id).out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["@1", "@2", "@3"]
     assert lines[1].endswith("frozen")
@@ -216,7 +216,7 @@ def test_no_title_speaks_to_the_terminal_or_breaks_its_line(place: HandedOn) -> 
     for line in (["list"], ["show", pack.id], ["read", pack.id], ["log", pack.id]):
         result = place.ctx("handoff", *line)
         assert result.status == 0
-        assert all(one.isprintable() for one in result.out.replace("\n", "").replace("\t", "")), line
+        assert all(character.isprintable() for character in result.out.replace("\n", "").replace("\t", "")), line
     assert len(place.ctx("handoff", "list").out.splitlines()) == 1
     shown = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
     assert "\x1b]0;" not in shown
@@ -274,8 +274,8 @@ def test_a_name_that_two_packs_have_and_nothing_decides_is_told_with_both(place:
     assert other.ctx("import", "../one.tar").status == 0
     error = other.ctx("handoff", "read", "login-bug", "--json")
     assert error.status == 14
-    told = msgspec.json.decode(error.err)["error"]
-    assert (told["code"], told["details"]["candidate_ids"]) == (
+    problem = msgspec.json.decode(error.err)["error"]
+    assert (problem["code"], problem["details"]["candidate_ids"]) == (
         "handoff_ambiguous",
         sorted(pack.id for pack in packs),
     )

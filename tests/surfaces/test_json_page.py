@@ -25,9 +25,9 @@ TYPES: dict[str, Callable[[object], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "map": lambda value: isinstance(value, dict),
     "anything": lambda _: True,
-    "list of text": lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
-    "list of integers": lambda value: isinstance(value, list) and all(type(one) is int for one in value),
-    "list of objects": lambda value: isinstance(value, list) and all(isinstance(one, dict) for one in value),
+    "list of text": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "list of integers": lambda value: isinstance(value, list) and all(type(item) is int for item in value),
+    "list of objects": lambda value: isinstance(value, list) and all(isinstance(item, dict) for item in value),
     "like `entries[]`": lambda value: isinstance(value, dict),
 }
 FREE = ("map", "anything", "like `entries[]`")
@@ -50,10 +50,10 @@ def sections() -> dict[str, dict[str, list[str]]]:
 SECTIONS = sections()
 
 
-def of_section(title: str, said: dict[str, list[Any]]) -> list[Any]:
+def of_section(title: str, verb_answers: dict[str, list[Any]]) -> list[Any]:
     """The answers that belong to a section: `log` is also that with REF, `finalize` that of a draft or a recording."""
     besides = {"log": ["log REF"], "finalize": ["finalize DRAFT", "finalize RECORDING"]}
-    return [one for name in (title, *besides.get(title, [])) for one in said.get(name, [])]
+    return [answer for name in (title, *besides.get(title, [])) for answer in verb_answers.get(name, [])]
 
 
 @pytest.fixture(scope="module")
@@ -61,26 +61,26 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     return answers(tmp_path_factory.mktemp("answers"))
 
 
-def test_there_is_a_table_for_every_verb_of_execution_packs_and_the_store(said: dict[str, list[Any]]) -> None:
-    asked = {"log" if one == "log REF" else "finalize" if one.startswith("finalize ") else one for one in said}
-    assert asked == set(SECTIONS)
+def test_there_is_a_table_for_every_verb_of_execution_packs_and_the_store(verb_answers: dict[str, list[Any]]) -> None:
+    titles = {"log" if name == "log REF" else "finalize" if name.startswith("finalize ") else name for name in verb_answers}
+    assert titles == set(SECTIONS)
     runs = {"pack", "show", "cat", "log", "search", "diff", "replay", "verify", "fork", "finalize"}
     assert {title.split()[0] for title in SECTIONS} == {*runs, "export", "import", "status", "fsck", "gc", "errors"}
 
 
 @pytest.mark.parametrize("title", SECTIONS)
-def test_a_table_lists_exactly_the_members_that_are_answered(said: dict[str, list[Any]], title: str) -> None:
-    told = SECTIONS[title]
-    free = frozenset(name for name, types in told.items() if set(types) & set(FREE))
-    answered = [member for answer in of_section(title, said) for member in members(answer, free)]
-    assert {name for name, _ in answered} == set(told)
+def test_a_table_lists_exactly_the_members_that_are_answered(verb_answers: dict[str, list[Any]], title: str) -> None:
+    table = SECTIONS[title]
+    free = frozenset(name for name, types in table.items() if set(types) & set(FREE))
+    answered = [member for answer in of_section(title, verb_answers) for member in members(answer, free)]
+    assert {name for name, _ in answered} == set(table)
     for name, value in answered:
-        assert any(TYPES[one](value) for one in told[name]), (name, value)
+        assert any(TYPES[kind](value) for kind in table[name]), (name, value)
 
 
-def test_a_first_divergence_is_an_entry_without_its_text(said: dict[str, list[Any]]) -> None:
-    first = said["diff"][0]["first_divergence"]
-    assert first == {name: value for name, value in said["diff"][0]["entries"][0].items() if name != "text"}
+def test_a_first_divergence_is_an_entry_without_its_text(verb_answers: dict[str, list[Any]]) -> None:
+    first = verb_answers["diff"][0]["first_divergence"]
+    assert first == {name: value for name, value in verb_answers["diff"][0]["entries"][0].items() if name != "text"}
 
 
 def test_the_members_of_diff_that_are_the_references_are_marked() -> None:

@@ -31,14 +31,14 @@ def store(keyring_store: Path) -> Path:
 
 
 def test_the_first_key_owns_the_keyring_and_the_others_wait_to_be_trusted(store: Path) -> None:
-    told = listed(store)
-    (acme,) = told["issuers"]
+    listing = listed(store)
+    (acme,) = listing["issuers"]
     assert (acme["issuer"], acme["threshold"]) == ("acme", 1)
     assert [(key["name"], key["roles"], key["state"]) for key in acme["keys"]] == [
         ("alice", ["owner"], "valid"),
         ("bob", ["security"], "valid"),
     ]
-    assert {one["name"]: one["trusted"] for one in told["here"]} == {"alice": True, "bob": True, "carol": False}
+    assert {key["name"]: key["trusted"] for key in listing["here"]} == {"alice": True, "bob": True, "carol": False}
     assert "carol" in keys("list", cwd=store).out
 
 
@@ -99,7 +99,7 @@ def test_a_threshold_a_rotation_and_a_revocation(store: Path) -> None:
     assert listed(store)["issuers"][0]["threshold"] == 2
     assert keys("rotate", "bob", "carol", "--overlap", "0", "--key", "alice", cwd=store).status == 0
     assert states(store) == {"alice": "valid", "bob": "expired", "carol": "valid"}
-    key_id = next(one["key_id"] for one in listed(store)["here"] if one["name"] == "carol")
+    key_id = next(key["key_id"] for key in listed(store)["here"] if key["name"] == "carol")
     result = keys("revoke", key_id[:12], "--reason", "left", "--key", "alice", cwd=store)
     assert result.status == 0
     assert "needs 2 signatures and has 1" in result.err
@@ -110,7 +110,7 @@ def test_a_threshold_a_rotation_and_a_revocation(store: Path) -> None:
 def test_a_revoked_key_is_listed_as_no_longer_trusted_and_not_counted_among_those_that_can_sign(store: Path) -> None:
     assert keys("list", cwd=store).out.startswith("acme: 1 of 2 keys must sign\n")
     assert ctx(*REVOKE, cwd=store, env=OPEN).status == 0
-    assert {one["name"]: one["trusted"] for one in listed(store)["here"]} == {
+    assert {key["name"]: key["trusted"] for key in listed(store)["here"]} == {
         "alice": True,
         "bob": False,
         "carol": False,
@@ -128,8 +128,8 @@ def test_of_a_revocation_for_later_it_is_told_what_the_key_can_do_until_then(sto
 
 
 def test_without_anything_named_only_what_is_always_needed_is_asked_for(keyring_once: Path) -> None:
-    said = one_error_line(keys(cwd=keyring_once), 2, "usage")
-    assert "required: {new,list,trust,rotate,revoke} (see" in said
+    message = one_error_line(keys(cwd=keyring_once), 2, "usage")
+    assert "required: {new,list,trust,rotate,revoke} (see" in message
 
 
 def test_what_is_not_named_stays_as_it_is(store: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_key_is_listed_by_what_it_was_called_when_it_was_trusted_also_where_it
 def test_two_keys_of_one_name_are_told_apart_by_their_ids_and_names_find_no_key(store: Path) -> None:
     public = store / "bob.pub"
     public.write_bytes(pem("PUBLIC KEY", key_of("mallory").public_key.spki))
-    bob = next(one["key_id"] for one in listed(store)["here"] if one["name"] == "bob")
+    bob = next(key["key_id"] for key in listed(store)["here"] if key["name"] == "bob")
     result = keys("trust", "./bob.pub", "--issuer", "acme", "--key", "alice", cwd=store)
     assert f"key {bob[:16]} bob has the same name" in result.err
     (store / ".ctx" / "keys" / "bob.key").unlink()
@@ -259,8 +259,8 @@ def test_a_role_that_ctx_does_not_know_is_taken_and_said_to_be_that_of_a_decisio
 def test_quietly_a_new_key_is_its_id_and_a_list_is_all_ids_once(store: Path) -> None:
     made = keys("new", "dave", "--quiet", cwd=store).out.strip()
     assert keys("trust", "bob", "--issuer", "globex", "--key", "alice", cwd=store).status == 0
-    told = listed(store)
-    ids = {key["key_id"] for issuer in told["issuers"] for key in issuer["keys"]} | {x["key_id"] for x in told["here"]}
+    listing = listed(store)
+    ids = {key["key_id"] for issuer in listing["issuers"] for key in issuer["keys"]} | {x["key_id"] for x in listing["here"]}
     quiet = keys("list", "--quiet", cwd=store).out.split()
     assert len(quiet) == len(ids) == 4
     assert set(quiet) == ids

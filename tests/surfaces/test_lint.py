@@ -55,8 +55,8 @@ def test_yaml_is_judged_with_the_places_of_the_yaml_file(tmp_path: Path) -> None
     done = lint(tmp_path, text.encode(), name="pack.yaml")
     assert done.status == REFUSED
     row = text.splitlines().index("  - allowed_outcomes:") + 1
-    found = [line for line in done.out.splitlines() if "decision_below_tool" in line]
-    line = int(found[0].split("pack.yaml:")[1].split(":")[0])
+    lines = [line for line in done.out.splitlines() if "decision_below_tool" in line]
+    line = int(lines[0].split("pack.yaml:")[1].split(":")[0])
     assert text.splitlines()[line - 1].strip() == "approval_mode: network"
     assert line > row
 
@@ -198,9 +198,9 @@ def test_a_number_that_is_too_small_holds_no_finding_back(tmp_path: Path) -> Non
         assert "rule_without_rationale" in done.out
         assert "a patch version, and the change is minor" in done.err
         assert "Traceback" not in done.err
-    told = json.loads(lint(tmp_path, new, "--against", "old.json", "--json").out)
-    assert (told["passed"], told["version_class"]) == (False, "minor")
-    assert "a patch version" in told["version_refused"]
+    report = json.loads(lint(tmp_path, new, "--against", "old.json", "--json").out)
+    assert (report["passed"], report["version_class"]) == (False, "minor")
+    assert "a patch version" in report["version_refused"]
 
 
 _TIGHTER: tuple[dict[str, Any], ...] = (

@@ -104,15 +104,15 @@ def deep(depth: int) -> Any:  # noqa: ANN401  any JSON
 
 
 @pytest.mark.parametrize(
-    "expression", [*HOSTILE, deep(33), deep(100), {"and": [True] * 3000}], ids=lambda one: str(one)[:40]
+    "expression", [*HOSTILE, deep(33), deep(100), {"and": [True] * 3000}], ids=lambda value: str(value)[:40]
 )
 def test_a_condition_that_never_ends_or_that_nobody_knows_is_told_in_time(tmp_path: Path, expression: object) -> None:
     rules = "/policy_layer/policy_bundles/0/policy_dsl/rules"
     done = lint(tmp_path, with_changes([{"at": f"{rules}/{n}/if", "value": expression} for n in range(2)]))
     assert done.status in (0, REFUSED)
     assert "Traceback" not in done.err
-    told = ("condition_invalid", "rule_unreachable", "required_evidence_unobtainable")
-    assert any(code in done.out for code in told)
+    codes = ("condition_invalid", "rule_unreachable", "required_evidence_unobtainable")
+    assert any(code in done.out for code in codes)
 
 
 @pytest.mark.parametrize(

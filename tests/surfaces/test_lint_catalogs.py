@@ -29,8 +29,8 @@ def test_a_rule_may_be_bound_to_a_decision_of_a_catalog_in_a_file(tmp_path: Path
     assert alone.status == REFUSED
     assert "decision_binding_unknown" in alone.out
     assert lint(tmp_path, BOUND, "--catalog", catalog(tmp_path)).status == 0
-    told, _ = answer("lint", "pack.json", "--catalog", "shared.json", cwd=tmp_path, status=0)
-    assert (told["passed"], told["catalogs"]) == (True, [SHARED])
+    report, _ = answer("lint", "pack.json", "--catalog", "shared.json", cwd=tmp_path, status=0)
+    assert (report["passed"], report["catalogs"]) == (True, [SHARED])
 
 
 def test_what_is_no_catalog_or_contradicts_the_pack_is_refused_with_its_name(tmp_path: Path) -> None:

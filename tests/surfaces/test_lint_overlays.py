@@ -47,10 +47,10 @@ def test_after_an_overlay_took_an_entry_out_findings_are_where_they_stand_in_the
     pack = with_changes([{"at": "/tooling_layer/permissions/2/requires_approval_gate"}])
     rows = in_yaml(tmp_path, "pack.yaml", pack)
     done = ctx("lint", "pack.yaml", "--overlay", "eu.yaml", "--json", cwd=tmp_path)
-    (found,) = findings_of(done, "destructive_without_gate")
-    assert found["at"] == "/tooling_layer/permissions/1"
-    assert rows[found["line"] - 1] == "  - permission_id: p_issue_refund"
-    assert found["place"] == f"pack.yaml:{found['line']}:{found['column']}"
+    (finding,) = findings_of(done, "destructive_without_gate")
+    assert finding["at"] == "/tooling_layer/permissions/1"
+    assert rows[finding["line"] - 1] == "  - permission_id: p_issue_refund"
+    assert finding["place"] == f"pack.yaml:{finding['line']}:{finding['column']}"
 
 
 def test_what_an_overlay_brought_is_found_in_the_file_of_the_overlay(tmp_path: Path) -> None:
@@ -58,10 +58,10 @@ def test_what_an_overlay_brought_is_found_in_the_file_of_the_overlay(tmp_path: P
     where = "/policy_layer/policy_bundles/POLICY_RETURNS_V4/policy_dsl/rules/R_NEVER"
     rows = in_yaml(tmp_path, "eu.yaml", msgspec.to_builtins(overlay(((where, rule),))))
     done = lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml", "--json")
-    (found,) = findings_of(done, "rule_unreachable")
-    assert (found["file"], rows[found["line"] - 1].strip()) == ("eu.yaml", "then:")
+    (finding,) = findings_of(done, "rule_unreachable")
+    assert (finding["file"], rows[finding["line"] - 1].strip()) == ("eu.yaml", "then:")
     shown = lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml")
-    assert f"error   eu.yaml:{found['line']}:{found['column']}  policy/rule_unreachable" in shown.out
+    assert f"error   eu.yaml:{finding['line']}:{finding['column']}  policy/rule_unreachable" in shown.out
     sarif = json.loads(lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml", "--sarif").out)
     files = [
         result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in sarif["runs"][0]["results"]
@@ -70,7 +70,7 @@ def test_what_an_overlay_brought_is_found_in_the_file_of_the_overlay(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("changes", "code", "row", "told"),
+    ("changes", "code", "row", "message"),
     [
         ([{"at": "/a/b", "value": 1}], "overlay_misplaced", "- at: /a/b", "known here: "),
         ([{"at": f"{GATE}/ttl_secondz", "value": 1}], "overlay_malformed", "value: 1", "did you mean ttl_seconds?"),
@@ -78,23 +78,23 @@ def test_what_an_overlay_brought_is_found_in_the_file_of_the_overlay(tmp_path: P
     ],
 )
 def test_an_overlay_that_is_refused_is_told_with_its_file_line_and_column(
-    tmp_path: Path, changes: list[object], code: str, row: str, told: str
+    tmp_path: Path, changes: list[object], code: str, row: str, message: str
 ) -> None:
     rows = in_yaml(tmp_path, "eu.yaml", msgspec.to_builtins(overlay()) | {"changes": changes})
     done = lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml")
     assert done.status == REFUSED
-    line = 1 + next(n for n, one in enumerate(rows) if one.strip() == row)
+    line = 1 + next(n for n, text in enumerate(rows) if text.strip() == row)
     column = len(rows[line - 1]) - len(rows[line - 1].lstrip("- ")) + 1
     assert f"ctx: {code}: eu.yaml:{line}:{column}: " in done.err
-    assert told in done.err
+    assert message in done.err
     error = json.loads(lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml", "--json").err)["error"]
     assert (error["at"], error["details"]["place"]) == (f"eu.yaml:{line}:{column}",) * 2
 
 
 def test_overlays_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
-    one = overlay(((f"{GATE}/ttl_seconds", 60),), name="ov.a")
-    in_yaml(tmp_path, "a.yaml", msgspec.to_builtins(one))
-    in_yaml(tmp_path, "b.yaml", msgspec.to_builtins(one) | {"overlay_id": "ov.b", "environment": "prod"})
+    first = overlay(((f"{GATE}/ttl_seconds", 60),), name="ov.a")
+    in_yaml(tmp_path, "a.yaml", msgspec.to_builtins(first))
+    in_yaml(tmp_path, "b.yaml", msgspec.to_builtins(first) | {"overlay_id": "ov.b", "environment": "prod"})
     mixed = lint(tmp_path, EXAMPLE, "--overlay", "a.yaml", "--overlay", "b.yaml")
     assert mixed.status == REFUSED
     assert "overlays_mixed: b.yaml:4:1: ov.b@1.0.0 is for prod, and ov.a@1.0.0 for staging" in mixed.err
@@ -110,18 +110,18 @@ def test_an_overlay_is_not_applied_to_a_pack_that_has_no_form_and_that_is_said(t
 
 
 def test_an_overlay_and_a_catalog_are_judged_for_themselves(tmp_path: Path) -> None:
-    one = msgspec.to_builtins(overlay(NARROWING[0]))
-    done = lint(tmp_path, one)
+    document = msgspec.to_builtins(overlay(NARROWING[0]))
+    done = lint(tmp_path, document)
     assert (done.status, done.err) == (0, "")
     assert "integrity/overlay_base_absent  /base_pack_id" in done.out
-    wrong = lint(tmp_path, {**one, "changes": [{"at": "/policy_layr/guardrails", "remove": True}]}, "--sarif")
+    wrong = lint(tmp_path, {**document, "changes": [{"at": "/policy_layr/guardrails", "remove": True}]}, "--sarif")
     assert wrong.status == REFUSED
     (run,) = json.loads(wrong.out)["runs"]
     assert "overlay_layer_unknown" in [result["ruleId"] for result in run["results"]]
     catalog = json.loads((ROOT / "tests" / "cases" / "decision_catalog" / "support.json").read_bytes())
     assert lint(tmp_path, catalog).status == 0
     assert lint(tmp_path, {**catalog, "decision_specs": []}).status == REFUSED
-    example = lint(tmp_path, one, "--against", "pack.json")
+    example = lint(tmp_path, document, "--against", "pack.json")
     assert "it is an overlay, not a context pack ('ctx lint PACK --overlay FILE'" in example.err
 
 

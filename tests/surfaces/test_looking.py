@@ -120,7 +120,7 @@ def test_a_tampered_or_missing_content_is_marked(store: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "status", "code", "said"),
+    ("harm", "status", "code", "damage"),
     [
         ("change", 11, "object_corrupt", "was tampered with"),
         ("remove", 13, "object_not_found", "is missing"),
@@ -128,7 +128,7 @@ def test_a_tampered_or_missing_content_is_marked(store: Path) -> None:
     ],
 )
 def test_a_content_that_is_not_whole_is_told_by_the_part_that_was_asked_for(
-    store: Path, harm: str, status: int, code: str, said: str
+    store: Path, harm: str, status: int, code: str, damage: str
 ) -> None:
     digits, digest = packed(store), Digest.of(b"# Refunded\n")
     path = place(store, digest.hex)
@@ -141,7 +141,7 @@ def test_a_content_that_is_not_whole_is_told_by_the_part_that_was_asked_for(
     ref = f"{digits[:4]}:outputs/out/report.md"
     result = ctx("cat", ref, cwd=store)
     assert (result.status, result.raw) == (status, b"")
-    assert result.err.startswith(f"ctx: {code}: ctx://{digits[:12]}:outputs/out/report.md: its content {said} (")
+    assert result.err.startswith(f"ctx: {code}: ctx://{digits[:12]}:outputs/out/report.md: its content {damage} (")
     assert "'ctx fsck' lists all damage" in result.err
     assert str(store) not in result.err
     error = json.loads(ctx("cat", ref, "--json", cwd=store).err)["error"]
@@ -187,12 +187,12 @@ def test_the_log_of_a_run_is_that_run_and_what_it_was_forked_from(store: Path) -
     assert (result.status, result.err, [line[:12] for line in result.out.splitlines()]) == (
         0,
         "",
-        [one[:12] for one in line],
+        [digits[:12] for digits in line],
     )
     assert refs(ctx("log", second, "--json", cwd=store)) == line[1:]
     cut = ctx("log", third, "--limit", "2", cwd=store)
     assert ([line[:12] for line in cut.out.splitlines()], "2 packs listed" in cut.err) == (
-        [o[:12] for o in line[:2]],
+        [digits[:12] for digits in line[:2]],
         True,
     )
     assert json.loads(ctx("log", third, "--limit", "2", "--json", cwd=store).out)["more"] is True
@@ -219,10 +219,10 @@ def test_what_is_wrong_with_a_manifest_is_listed_with_all_its_places(tmp_path: P
     pack = other.blob(b'{"version":"0.1","steps":[]}').removeprefix("sha256:")
     (other.path / "packs" / pack).write_text(f"sha256:{pack}", encoding="ascii")
     assert ctx("init", cwd=tmp_path).status == 0
-    said = "not a manifest: /created: is missing; /model: is missing; /system_prompt: is missing; "
-    assert f"  [{said}" in ctx("log", cwd=tmp_path).out
-    assert f"manifest sha256:{pack[:12]}  {said}" in ctx("verify", pack, cwd=tmp_path).out
-    assert f"ctx://{pack}: {said}" in ctx("show", pack, cwd=tmp_path).err
+    message = "not a manifest: /created: is missing; /model: is missing; /system_prompt: is missing; "
+    assert f"  [{message}" in ctx("log", cwd=tmp_path).out
+    assert f"manifest sha256:{pack[:12]}  {message}" in ctx("verify", pack, cwd=tmp_path).out
+    assert f"ctx://{pack}: {message}" in ctx("show", pack, cwd=tmp_path).err
 
 
 @pytest.mark.parametrize("verb", ["show", "log", "verify", "replay"])

@@ -18,8 +18,8 @@ LARGE = {"CONTEXT_PACK_MAX_PACK_BYTES": str(20 << 20)}
 def page(folder: Path, line: str, refs: int, *, lines: int = 2000) -> dict[str, Any]:
     """A document with refs that all show the same file, which has 2,000 such lines."""
     (folder / "wide.py").write_text(f"{line}\n" * 2000, encoding="utf-8")
-    found = [{"key": f"r{n}", "path": "wide.py", "line_start": 1, "line_end": lines} for n in range(10, 10 + refs)]
-    return {"sections": [{"key": "findings", "title": "Findings", "refs": found}]}
+    entries = [{"key": f"r{n}", "path": "wide.py", "line_start": 1, "line_end": lines} for n in range(10, 10 + refs)]
+    return {"sections": [{"key": "findings", "title": "Findings", "refs": entries}]}
 
 
 def answered(agent: Agent, tool: str, **arguments: object) -> tuple[dict[str, Any], int]:
@@ -62,8 +62,8 @@ def test_data_that_would_make_an_answer_too_large_is_only_in_the_text(tmp_path: 
         result, size = answered(agent, "input", action="write", document=document)
         assert size <= MAX_ANSWER + 1000
         assert result["structuredContent"] == {"action": "write", "left_out": ["payload"]}
-        told = msgspec.json.decode(result["content"][0]["text"])
-        assert (told["payload"]["title"], told["payload"]["revision"]) == (document["title"], 1)
+        answer = msgspec.json.decode(result["content"][0]["text"])
+        assert (answer["payload"]["title"], answer["payload"]["revision"]) == (document["title"], 1)
 
 
 def test_a_text_over_ten_mebibytes_is_an_error_with_details(tmp_path: Path) -> None:
@@ -121,12 +121,12 @@ def test_a_draft_is_told_which_of_its_refs_hold_on_to_nothing_and_why(tmp_path: 
     ]
     with serving(sources(tmp_path)) as agent:
         document = {"sections": [{"key": "scope", "title": ""}, {"key": "findings", "title": "", "refs": refs}]}
-        for told in (
+        for payload in (
             agent.does("write", document=document, validate_only=True),
             agent.does("write", document=document),
         ):
             assert [
-                (unanchored_ref["section_key"], unanchored_ref["ref_key"]) for unanchored_ref in told["unanchored_refs"]
+                (unanchored_ref["section_key"], unanchored_ref["ref_key"]) for unanchored_ref in payload["unanchored_refs"]
             ] == [
                 ("findings", "missing"),
                 ("findings", "past-end"),
@@ -134,12 +134,12 @@ def test_a_draft_is_told_which_of_its_refs_hold_on_to_nothing_and_why(tmp_path: 
                 ("findings", "no-file"),
             ]
             reasons = {
-                unanchored_ref["ref_key"]: unanchored_ref["reason"] for unanchored_ref in told["unanchored_refs"]
+                unanchored_ref["ref_key"]: unanchored_ref["reason"] for unanchored_ref in payload["unanchored_refs"]
             }
             assert reasons["missing"] == "the file is missing"
             assert all(reasons.values())
-        again = agent.does("write", id=told["id"], expected_revision=1, document=told)
-        assert again["unanchored_refs"] == told["unanchored_refs"]
+        again = agent.does("write", id=payload["id"], expected_revision=1, document=payload)
+        assert again["unanchored_refs"] == payload["unanchored_refs"]
 
 
 @pytest.mark.parametrize("status", ["draft", "finalized"])

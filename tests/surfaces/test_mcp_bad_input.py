@@ -32,9 +32,9 @@ def nothing_was_made(place: Place) -> bool:
 def problems(agent: Agent, document: object) -> list[dict[str, Any]]:
     """What is told of a document that is refused."""
     details = agent.fails(INPUT, action="write", document=document)["details"]
-    found: list[dict[str, Any]] = details["problems"]
-    assert details["problems_total"] >= len(found) > 0
-    return found
+    entries: list[dict[str, Any]] = details["problems"]
+    assert details["problems_total"] >= len(entries) > 0
+    return entries
 
 
 # --- mistyped ---------------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def test_null_is_the_same_as_left_out_elsewhere(agent: Agent, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("tool", "action", "given", "meant"),
+    ("tool", "action", "argument", "meant"),
     [
         (INPUT, "write", "documnt", "document"),
         (INPUT, "write", "expected_rev", "expected_revision"),
@@ -107,10 +107,10 @@ def test_null_is_the_same_as_left_out_elsewhere(agent: Agent, name: str) -> None
     ],
 )
 def test_an_unknown_argument_is_named_with_the_nearest_known_one(
-    agent: Agent, tool: str, action: str, given: str, meant: str | None
+    agent: Agent, tool: str, action: str, argument: str, meant: str | None
 ) -> None:
-    details = agent.fails(tool, action=action, **{given: "x"})["details"]
-    assert (details["unsupported_field"], details.get("supported_field")) == (given, meant)
+    details = agent.fails(tool, action=action, **{argument: "x"})["details"]
+    assert (details["unsupported_field"], details.get("supported_field")) == (argument, meant)
     assert meant is None or meant in details["allowed_fields"]
 
 
@@ -131,15 +131,15 @@ def test_an_unknown_argument_is_named_with_the_nearest_known_one(
 def test_an_unknown_field_of_the_document_is_named_with_the_nearest_known_one(
     agent: Agent, document: dict[str, Any], path: str, meant: str | None
 ) -> None:
-    [told] = problems(agent, document)
-    assert (told["path"], told.get("supported_field")) == (path, meant)
+    [problem] = problems(agent, document)
+    assert (problem["path"], problem.get("supported_field")) == (path, meant)
     assert agent.does("list")["count"] == 0
 
 
 def test_everything_that_is_wrong_is_told_at_once(agent: Agent) -> None:
     refs = [finding(0, path="../x"), finding(5, line_end=4), finding(1, line_end=3000)]
-    told = problems(agent, {"name": "x", "ttl_minutes": 0, "status": 7, "sections": [section("A", refs=refs), 5]})
-    assert {one["path"] for one in told} == {
+    errors = problems(agent, {"name": "x", "ttl_minutes": 0, "status": 7, "sections": [section("A", refs=refs), 5]})
+    assert {error["path"] for error in errors} == {
         "document.name",
         "document.ttl_minutes",
         "document.status",
@@ -157,8 +157,8 @@ def test_everything_that_is_wrong_is_told_at_once(agent: Agent) -> None:
 
 
 def test_what_looks_like_an_id_is_never_a_name(agent: Agent) -> None:
-    [told] = problems(agent, {"sections": [], "name": "pk_abcd2345"})
-    assert told["path"] == "document.name"
+    [problem] = problems(agent, {"sections": [], "name": "pk_abcd2345"})
+    assert problem["path"] == "document.name"
     assert problems(agent, {"sections": [], "name": "  pk_abcd2345 "})
     for alike in ("pk_ABCD2345", "pk_abcd2340", "xpk_abcd2345"):
         pack = agent.does("write", document={"sections": [], "name": alike})["id"]
@@ -168,8 +168,8 @@ def test_what_looks_like_an_id_is_never_a_name(agent: Agent) -> None:
 
 def test_keys_are_plain_and_names_and_titles_are_in_any_script(agent: Agent) -> None:
     wrong = ("ключ", "naïve", "\uff41\uff42", "e\u0301x", "a\u200bb", "a b", "A1", "-a", "a", "a" * 65, "ab\0", "")
-    told = problems(agent, {"sections": [section("ok"), *({"key": key, "title": "t"} for key in wrong)]})
-    assert [one["path"] for one in told] == [f"document.sections[{n + 1}].key" for n in range(len(wrong))]
+    errors = problems(agent, {"sections": [section("ok"), *({"key": key, "title": "t"} for key in wrong)]})
+    assert [error["path"] for error in errors] == [f"document.sections[{n + 1}].key" for n in range(len(wrong))]
     name = "план 計画 \u0645\u0634\u0631\u0648\u0639"
     pack = agent.does("write", document={"name": name, "title": name, "sections": [section("ok", description=name)]})
     assert agent.does("get", name=name)["id"] == pack["id"]
@@ -186,8 +186,8 @@ def test_keys_are_plain_and_names_and_titles_are_in_any_script(agent: Agent) -> 
     ],
 )
 def test_a_path_that_leaves_the_root_is_refused(place: Place, agent: Agent, path: str) -> None:
-    [told] = problems(agent, {"sections": [section("ab", refs=[finding(1, path=path)])]})
-    assert told["path"] == "document.sections[0].refs[0].path"
+    [problem] = problems(agent, {"sections": [section("ab", refs=[finding(1, path=path)])]})
+    assert problem["path"] == "document.sections[0].refs[0].path"
     assert nothing_was_made(place)
 
 
@@ -226,8 +226,8 @@ def test_ten_thousand_sections_are_refused_by_size_or_stored_and_read_in_pages(p
     with place.serving() as agent:
         details = agent.fails(INPUT, action="write", document=many)["details"]
         assert details["size_bytes"] > details["max_pack_bytes"] == 524_288
-        told = agent.fails(INPUT, action="write", document={"sections": [{}] * 10_000})["details"]
-        assert (len(told["problems"]), told["problems_total"]) == (100, 20_000)
+        refusal = agent.fails(INPUT, action="write", document={"sections": [{}] * 10_000})["details"]
+        assert (len(refusal["problems"]), refusal["problems_total"]) == (100, 20_000)
         assert agent.does("list")["count"] == 0
     with place.serving(max_pack_bytes="9000000") as agent:
         pack = agent.does("write", document=many)["id"]
@@ -266,8 +266,8 @@ def test_a_lifetime_is_bounded_and_may_be_extended_beyond_that(agent: Agent) -> 
     for minutes in (-1, 0, 2_628_001, 2**53 - 1):
         details = agent.fails(INPUT, action="ttl", id="plan", expected_revision=1, ttl_minutes=minutes)["details"]
         assert (details["field"], details["minimum"], details["maximum"]) == ("ttl_minutes", 1, 2_628_000)
-        [told] = problems(agent, {"sections": [], "ttl_minutes": minutes})
-        assert (told["path"], told["maximum"]) == ("document.ttl_minutes", 2_628_000)
+        [problem] = problems(agent, {"sections": [], "ttl_minutes": minutes})
+        assert (problem["path"], problem["maximum"]) == ("document.ttl_minutes", 2_628_000)
     pack = agent.does("write", document=whole(ttl_minutes=2_628_000))
     for _ in range(3):
         longer = {"id": pack["id"], "expected_revision": pack["revision"], "extend_minutes": 2_628_000}
@@ -295,6 +295,6 @@ def test_whatever_is_sent_the_answer_is_a_result_or_a_refusal_with_details(
 ) -> None:
     result = agent.calls(tool, **arguments)
     if "isError" in result:
-        told = result["structuredContent"]
-        assert told["code"] in {"invalid_data", "not_found"}, told
-        assert told["details"]
+        answer = result["structuredContent"]
+        assert answer["code"] in {"invalid_data", "not_found"}, answer
+        assert answer["details"]

@@ -162,8 +162,8 @@ def test_a_file_that_is_no_pack_is_reported_and_kept(place: Path) -> None:
         assert agent.does("list")["total"] == 1
         agent.send(b'{"method":"exit"}\n')
         assert agent.process.stderr is not None
-        told = agent.process.stderr.read().decode()
-        assert "warn: not taken in, and left as it is: " in told
-        assert "pk_zzzzzzzz" in told
-        assert "secret" not in told
+        messages = agent.process.stderr.read().decode()
+        assert "warn: not taken in, and left as it is: " in messages
+        assert "pk_zzzzzzzz" in messages
+        assert "secret" not in messages
     assert bad.read_bytes() == b'{"id": secret'

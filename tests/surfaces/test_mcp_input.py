@@ -103,8 +103,8 @@ def test_a_dry_run_checks_everything_and_stores_nothing(tmp_path: Path) -> None:
         ]
         for arguments, code in refused:
             for validate_only in (True, False):
-                told = agent.fails("input", action="write", validate_only=validate_only, **arguments)
-                assert told["code"] == code
+                error = agent.fails("input", action="write", validate_only=validate_only, **arguments)
+                assert error["code"] == code
         assert agent.does("get", id=made["id"])["revision"] == 1
 
 
@@ -175,8 +175,8 @@ def test_a_writer_who_comes_too_late_is_told_what_changed_and_can_retry(tmp_path
 
 
 def test_of_two_servers_that_write_at_once_exactly_one_wins(tmp_path: Path) -> None:
-    with serving(tmp_path) as one, serving(tmp_path) as other:
-        made = one.does("write", document={"sections": []})
+    with serving(tmp_path) as first, serving(tmp_path) as other:
+        made = first.does("write", document={"sections": []})
         for revision in range(1, 6):
 
             def write(agent: Agent, revision: int = revision) -> bool:
@@ -184,12 +184,12 @@ def test_of_two_servers_that_write_at_once_exactly_one_wins(tmp_path: Path) -> N
                 result = agent.calls(
                     "input", action="write", id=made["id"], expected_revision=revision, document=document
                 )
-                told = result["structuredContent"]
-                assert told.get("code", "revision_conflict") == "revision_conflict"
-                return "payload" in told
+                answer = result["structuredContent"]
+                assert answer.get("code", "revision_conflict") == "revision_conflict"
+                return "payload" in answer
 
             with ThreadPoolExecutor(2) as pool:
-                assert sorted(pool.map(write, (one, other))) == [False, True]
+                assert sorted(pool.map(write, (first, other))) == [False, True]
         assert other.does("get", id=made["id"])["revision"] == 6
 
 

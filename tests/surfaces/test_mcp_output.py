@@ -174,8 +174,8 @@ def test_only_chunks_with_a_text_are_shown_and_the_text_is_no_pattern(tmp_path: 
         assert [line for line in text.splitlines() if line.startswith("#### ")] == ["#### ref-07 [findings]"]
         nothing = agent.reads(action="read", id=made["id"], profile="reviewer", contains="todo(.)")
         assert "_No chunks matched current filters._" in nothing
-        one = agent.reads(action="read", id=made["id"], contains="REF-1", limit=3, offset=2)
-        assert (legend(one)["chunks_total"], legend(one)["offset"]) == ("10", "2")
+        page = agent.reads(action="read", id=made["id"], contains="REF-1", limit=3, offset=2)
+        assert (legend(page)["chunks_total"], legend(page)["offset"]) == ("10", "2")
 
 
 def test_the_status_that_is_asked_for_must_be_that_of_the_pack(tmp_path: Path) -> None:
@@ -219,9 +219,9 @@ def test_a_name_that_several_packs_have_means_one_or_none(tmp_path: Path) -> Non
     by_revision = put(tmp_path, "high", name="by-revision", revision=2)
     twins = sorted([put(tmp_path, "twin", name="twins"), put(tmp_path, "twinb", name="twins")])
     with serving(tmp_path, {"CONTEXT_PACK_ROOT": str(tmp_path)}) as agent:
-        for name, wanted in (("by-status", by_status), ("by-time", by_time), ("by-revision", by_revision)):
+        for name, expected in (("by-status", by_status), ("by-time", by_time), ("by-revision", by_revision)):
             fields = legend(agent.reads(action="read", name=name))
-            assert fields["id"] == wanted
+            assert fields["id"] == expected
             tier = "finalized" if name == "by-status" else "draft"
             assert fields["selected_by"] == f"name_latest_{tier}_updated_at_then_revision"
             assert fields["selected_status"] == tier
@@ -256,9 +256,9 @@ def test_expired_packs_are_hidden_readable_for_a_while_and_then_gone(tmp_path: P
         gone = put(tmp_path, "gone", expires_at=moved(agent, -910))
     with serving(tmp_path, {"CONTEXT_PACK_ROOT": str(tmp_path)}) as agent:
 
-        def listed(**wanted: str) -> set[str]:
-            ids = {pack["id"] for pack in agent.does("list", **wanted)["packs"]}
-            markdown = agent.reads(action="list", **wanted)
+        def listed(**filters: str) -> set[str]:
+            ids = {pack["id"] for pack in agent.does("list", **filters)["packs"]}
+            markdown = agent.reads(action="list", **filters)
             assert {line.split("`")[1] for line in markdown.splitlines() if line.startswith("- `")} == ids
             assert markdown.count("expires_at `") == markdown.count("freshness `") == len(ids)
             return ids

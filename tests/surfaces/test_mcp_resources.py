@@ -75,9 +75,9 @@ def test_recorded_runs_are_found_by_an_agent(tmp_path: Path) -> None:
         packed = msgspec.json.decode(ctx("pack", "log.json", "--json", cwd=tmp_path).raw)
         [listed] = agent.asks("resources/list")["result"]["resources"]
         kind, text = read(agent, listed["uri"])
-        told = msgspec.json.decode(text)
-        assert (listed["uri"], kind, told["more"]) == ("ctx://executions", "application/json", False)
-        rows = {row["ref"]: row for row in told["executions"]}
+        listing = msgspec.json.decode(text)
+        assert (listed["uri"], kind, listing["more"]) == ("ctx://executions", "application/json", False)
+        rows = {row["ref"]: row for row in listing["executions"]}
         assert list(rows) == [packed["ref"]]
         assert (rows[packed["ref"]]["model"], rows[packed["ref"]]["steps"]) == ("m-1", 0)
         kind, text = read(agent, rows[packed["ref"]]["uri"])
@@ -118,7 +118,7 @@ def test_a_store_that_cannot_be_used_is_told_with_the_way_out_and_tried_again(
 ) -> None:
     assert ctx("init", cwd=tmp_path).status == 0
     catalog = tmp_path / ".ctx" / "catalog.db"
-    kept = catalog.read_bytes()
+    original = catalog.read_bytes()
     catalog.unlink()
     if content is not None:
         catalog.write_bytes(content)
@@ -128,7 +128,7 @@ def test_a_store_that_cannot_be_used_is_told_with_the_way_out_and_tried_again(
             assert (error["code"], error["data"]["reason"]) == (-32603, code)
             assert "ctx fsck" in error["data"]["hint"]
             assert error["data"]["hint"] in error["message"]
-        catalog.write_bytes(kept)
+        catalog.write_bytes(original)
         assert agent.asks("resources/list")["result"]["resources"] == []
 
 

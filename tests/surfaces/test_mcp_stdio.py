@@ -39,14 +39,14 @@ def headed(line: bytes) -> bytes:
 
 def bodies(raw: bytes) -> list[dict[str, Any]]:
     """What was answered with headers."""
-    found = []
+    messages = []
     while raw:
         head, _, raw = raw.partition(b"\r\n\r\n")
         name, _, length = head.partition(b": ")
         assert name == b"Content-Length"
-        found.append(msgspec.json.decode(raw[: int(length)], type=dict[str, Any]))
+        messages.append(msgspec.json.decode(raw[: int(length)], type=dict[str, Any]))
         raw = raw[int(length) :]
-    return found
+    return messages
 
 
 # --- two framings -----------------------------------------------------------------------------------------------------
@@ -103,29 +103,29 @@ def test_text_beyond_ascii_comes_back_unchanged(tmp_path: Path) -> None:
     ],
 )
 def test_garbage_is_answered_with_an_error_and_the_next_line_is_read(tmp_path: Path, garbage: bytes) -> None:
-    first, told, last = answers(HELLO + garbage + b"\n" + PING, tmp_path)
+    first, error, last = answers(HELLO + garbage + b"\n" + PING, tmp_path)
     assert (first["id"], last["id"]) == ("hello", "ping")
-    assert (told["id"], told["error"]["code"]) == (None, -32700)
+    assert (error["id"], error["error"]["code"]) == (None, -32700)
 
 
 def test_a_batch_is_refused_politely(tmp_path: Path) -> None:
-    _, told, last = answers(HELLO + b"[" + PING.strip() + b"]\n" + PING, tmp_path)
-    assert (told["id"], told["error"]["code"], last["id"]) == (None, -32600, "ping")
-    assert "batches are not supported" in told["error"]["message"]
+    _, error, last = answers(HELLO + b"[" + PING.strip() + b"]\n" + PING, tmp_path)
+    assert (error["id"], error["error"]["code"], last["id"]) == (None, -32600, "ping")
+    assert "batches are not supported" in error["error"]["message"]
 
 
 def test_a_message_over_ten_mebibytes_is_skipped_and_the_next_is_read(tmp_path: Path) -> None:
     large = says("ping", {"x": "y" * (10 << 20)})
-    _, told, last = answers(HELLO + large + PING, tmp_path)
-    assert (told["id"], told["error"]["code"], last["id"]) == (None, -32700, "ping")
+    _, error, last = answers(HELLO + large + PING, tmp_path)
+    assert (error["id"], error["error"]["code"], last["id"]) == (None, -32700, "ping")
     result = talk(headed(HELLO) + headed(large) + headed(PING), cwd=tmp_path)
     assert [body["id"] for body in bodies(result.raw)] == ["hello", None, "ping"]
 
 
 @pytest.mark.parametrize("cut", [b'{"id":1,"meth', b"Content-Length: 50\r\n\r\n{", b"Content-Length: 5\r\n", b"["])
 def test_a_message_that_is_cut_off_is_an_error_and_then_an_orderly_end(tmp_path: Path, cut: bytes) -> None:
-    _, told = answers(HELLO + cut, tmp_path)
-    assert (told["id"], told["error"]["code"]) == (None, -32700)
+    _, error = answers(HELLO + cut, tmp_path)
+    assert (error["id"], error["error"]["code"]) == (None, -32700)
 
 
 @settings(max_examples=15)
@@ -137,8 +137,8 @@ def test_a_message_that_is_cut_off_is_an_error_and_then_an_orderly_end(tmp_path:
 def test_whatever_stands_between_two_requests_both_are_answered(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
 ) -> None:
-    told = idents(HELLO + b"\n".join(lines) + b"\n" + PING, tmp_path_factory.getbasetemp())
-    assert (told[0], told[-1]) == ("hello", "ping")
+    answer_ids = idents(HELLO + b"\n".join(lines) + b"\n" + PING, tmp_path_factory.getbasetemp())
+    assert (answer_ids[0], answer_ids[-1]) == ("hello", "ping")
 
 
 # --- what the protocol asks for ---------------------------------------------------------------------------------------
@@ -159,14 +159,14 @@ def test_nothing_is_refused_before_the_handshake(tmp_path: Path) -> None:
     ],
 )
 def test_a_call_of_the_wrong_shape_is_a_protocol_error(tmp_path: Path, params: object, number: int) -> None:
-    [told] = answers(says("tools/call", params), tmp_path)
-    assert told["error"]["code"] == number
+    [answer] = answers(says("tools/call", params), tmp_path)
+    assert answer["error"]["code"] == number
 
 
 def test_a_call_without_arguments_has_none(tmp_path: Path) -> None:
     for params in ({"name": "input"}, {"name": "output", "arguments": None}):
-        [told] = answers(says("tools/call", params), tmp_path)
-        assert told["result"]["structuredContent"]["action"] == "list"
+        [answer] = answers(says("tools/call", params), tmp_path)
+        assert answer["result"]["structuredContent"]["action"] == "list"
 
 
 def test_a_notification_is_carried_out_and_not_answered(tmp_path: Path) -> None:
@@ -285,9 +285,9 @@ def test_streams_that_do_not_block_are_waited_for(tmp_path: Path) -> None:
         with os.fdopen(ours_out, "rb") as answers_, os.fdopen(ours_in, "wb", buffering=0) as requests:
             for n in range(many):
                 requests.write(says("tools/list", ident=n))
-            told = [msgspec.json.decode(answers_.readline())["id"] for _ in range(many)]
+            answer_ids = [msgspec.json.decode(answers_.readline())["id"] for _ in range(many)]
         assert process.wait(PATIENCE) == 0
-    assert told == list(range(many))
+    assert answer_ids == list(range(many))
 
 
 def test_closed_standard_streams_are_an_end_like_any_other(tmp_path: Path) -> None:

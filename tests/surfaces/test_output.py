@@ -72,9 +72,9 @@ def test_cat_shows_a_text_on_a_terminal_and_sends_it_as_it_is_anywhere_else(tmp_
 
 def test_cat_does_not_send_to_a_terminal_what_is_no_text(tmp_path: Path, sample: Store) -> None:
     named = f"{hostile(tmp_path)}:outputs/bytes"
-    told = on_a_terminal("cat", named, cwd=tmp_path, status=2)
-    assert f"ctx: not_text_for_terminal: {named}: " in told
-    assert "ctx cat REF > FILE" in told
+    text = on_a_terminal("cat", named, cwd=tmp_path, status=2)
+    assert f"ctx: not_text_for_terminal: {named}: " in text
+    assert "ctx cat REF > FILE" in text
     assert "not_text_for_terminal" in on_a_terminal("cat", sample.large, cwd=sample.folder, status=2)
 
 

@@ -128,10 +128,10 @@ KINDS: dict[str, tuple[object, ...]] = {
     "number": (1.5,),
 }
 WRONG = [
-    pytest.param(place, value, id=f"{place}-{given}-{number}")
+    pytest.param(place, value, id=f"{place}-{json_type}-{number}")
     for place, kind in read(TYPES)["types"].items()
-    for given, values in KINDS.items()
-    if given != kind
+    for json_type, values in KINDS.items()
+    if json_type != kind
     for number, value in enumerate(values)
 ]
 
@@ -152,20 +152,20 @@ def put(document: Any, tokens: list[str], value: object) -> object:  # noqa: ANN
     if not tokens:
         return value
     if isinstance(document, list):
-        return [put(one, tokens[1:], value) if str(n) == tokens[0] else one for n, one in enumerate(document)]
+        return [put(element, tokens[1:], value) if str(n) == tokens[0] else element for n, element in enumerate(document)]
     return {**document, tokens[0]: put(document[tokens[0]], tokens[1:], value)}
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (b'{"model": {}\n "system_prompt": 1}', "json_malformed: line 2, column 2: a comma or }"),
         (b"{}", "execution_log_invalid: /model/identifier: is missing; /system_prompt: is missing"),
     ],
 )
-def test_a_refusal_is_one_line_that_says_where_and_what_to_do(tmp_path: Path, text: bytes, told: str) -> None:
+def test_a_refusal_is_one_line_that_says_where_and_what_to_do(tmp_path: Path, text: bytes, message: str) -> None:
     assert ctx("init", cwd=tmp_path).status == 0
     result = ctx("pack", "-", cwd=tmp_path, input=text)
     assert (result.status, result.raw, result.err.count("\n")) == (10, b"", 1)
-    assert result.err.startswith(f"ctx: {told}")
+    assert result.err.startswith(f"ctx: {message}")
     assert result.err.endswith(")\n")

@@ -162,17 +162,17 @@ def test_a_content_that_cannot_be_had_is_refused_and_nothing_is_packed(
 
 
 @pytest.mark.parametrize(
-    ("log", "status", "told"),
+    ("log", "status", "message"),
     [
         ("none.json", 13, "none.json: cannot be read: No such file or directory"),
         (".", 13, ".: is a folder, not a file (name a file, or - for standard input)"),
         ("empty.json", 10, "empty.json: line 1, column 1: the document is empty"),
     ],
 )
-def test_a_log_that_cannot_be_read_is_told_as_such(store: Path, log: str, status: int, told: str) -> None:
+def test_a_log_that_cannot_be_read_is_told_as_such(store: Path, log: str, status: int, message: str) -> None:
     (store / "empty.json").write_bytes(b"")
     result = ctx("pack", log, cwd=store)
-    assert (result.status, result.err.count("\n"), told in result.err) == (status, 1, True), result.err
+    assert (result.status, result.err.count("\n"), message in result.err) == (status, 1, True), result.err
 
 
 def test_packing_a_run_again_puts_back_what_was_missing_or_damaged(store: Path) -> None:

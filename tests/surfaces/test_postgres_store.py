@@ -31,11 +31,11 @@ class Place:
         self.folder = folder
         self.env = {"CTX_DATABASE_URL": shared_url()}
 
-    def ctx(self, *args: str, given: bytes | None = None) -> Result:
-        return ctx(*args, cwd=self.folder, env=self.env, input=given)
+    def ctx(self, *args: str, data: bytes | None = None) -> Result:
+        return ctx(*args, cwd=self.folder, env=self.env, input=data)
 
     def pack(self) -> str:
-        return str(json_of(self.ctx("pack", "-", "--json", given=msgspec.json.encode(LOG)))["ref"])
+        return str(json_of(self.ctx("pack", "-", "--json", data=msgspec.json.encode(LOG)))["ref"])
 
     def sql(self, statement: str) -> None:
         store_id = msgspec.json.decode((self.folder / ".ctx" / "config.json").read_bytes())["store_id"]
@@ -53,9 +53,9 @@ def place(tmp_path: Path) -> Place:
 def test_runs_are_packed_listed_found_checked_and_collected(place: Place) -> None:
     assert not (place.folder / ".ctx" / "catalog.db").exists()
     pack = place.pack()
-    told = json_of(place.ctx("status", "--json", "--tables"))
-    assert (told["execution_packs"], told["schema"]) == (1, 5)
-    assert {"name": "event", "role": "truth"}.items() <= next(t for t in told["tables"] if t["name"] == "event").items()
+    answer = json_of(place.ctx("status", "--json", "--tables"))
+    assert (answer["execution_packs"], answer["schema"]) == (1, 5)
+    assert {"name": "event", "role": "truth"}.items() <= next(t for t in answer["tables"] if t["name"] == "event").items()
     assert [row["ref"] for row in json_of(place.ctx("log", "--json"))["packs"]] == [pack]
     (hit,) = json_of(place.ctx("search", '"refund the ord"*', "--json"))["hits"]
     assert hit["ref"] == pack
@@ -101,8 +101,8 @@ def test_a_store_keeps_its_catalog_where_it_is(place: Place, tmp_path_factory: p
 
 def test_a_catalog_that_is_gone_or_damaged_is_never_begun_anew(place: Place) -> None:
     place.sql("DROP TRIGGER event_is_never_changed ON OURS.event")
-    told = json_of(place.ctx("fsck", "--json"), 1)
-    assert [(finding["state"], finding["what"]) for finding in told["findings"]] == [("corrupt", "catalog")]
+    report = json_of(place.ctx("fsck", "--json"), 1)
+    assert [(finding["state"], finding["what"]) for finding in report["findings"]] == [("corrupt", "catalog")]
     one_error_line(place.ctx("fsck", "--rebuild"), 14, "catalog_corrupt")
     place.sql("DROP SCHEMA OURS CASCADE")
     one_error_line(place.ctx("fsck", "--rebuild"), 14, "catalog_missing")

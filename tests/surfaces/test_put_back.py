@@ -15,12 +15,12 @@ def test_people_and_machines_are_told_what_was_put_back(tmp_path: Path) -> None:
     run = packed(tmp_path, "report.md").digest
     (tmp_path / "log.json").write_bytes(log("report.md"))
     assert ctx("export", run.hex, "-o", "run.tar", cwd=tmp_path).status == 0
-    told = "put back 1 object that was tampered with, 1 object that was missing"
+    summary = "put back 1 object that was tampered with, 1 object that was missing"
     for args in (("pack", "log.json"), ("import", "run.tar")):
         place(tmp_path, run).unlink()
         damage(place(tmp_path, PROMPT))
         healing = ctx(*args, cwd=tmp_path)
-        assert (healing.status, f"; {told}\n" in healing.err + healing.out) == (0, True)
+        assert (healing.status, f"; {summary}\n" in healing.err + healing.out) == (0, True)
         again = ctx(*args, cwd=tmp_path)
         assert "; all of it is here\n" in again.err or "; nothing new: all of it is here\n" in again.out
         damage(place(tmp_path, PROMPT))
@@ -35,9 +35,9 @@ def test_what_damage_keeps_from_being_searched_is_said_until_it_is_put_back(tmp_
     (tmp_path / "log.json").write_bytes(log("report.md"))
     damage(place(tmp_path, PROMPT))
     assert ctx("fsck", "--rebuild", cwd=tmp_path).status == 1
-    said = "ctx: contents that were damaged when they were indexed were not searched ('ctx fsck' lists all damage)\n"
+    warning = "ctx: contents that were damaged when they were indexed were not searched ('ctx fsck' lists all damage)\n"
     unfound = ctx("search", "careful", cwd=tmp_path)
-    assert (unfound.out, unfound.err) == ("Nothing found.\n", said)
+    assert (unfound.out, unfound.err) == ("Nothing found.\n", warning)
     assert msgspec.json.decode(ctx("search", "careful", "--json", cwd=tmp_path).raw)["left_out"] is True
     assert ctx("pack", "log.json", cwd=tmp_path).status == 0
     result = ctx("search", "careful", cwd=tmp_path)

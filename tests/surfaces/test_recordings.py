@@ -56,15 +56,15 @@ def manifest(ref: str, folder: Path) -> dict[str, Any]:
 
 def test_unfinished_recordings_are_listed_and_finalized(tmp_path: Path, settings: Settings) -> None:
     assert ctx("log", "--unfinished", cwd=tmp_path).out == "No unfinished recordings.\n"
-    one = left_behind(settings)
+    recording = left_behind(settings)
     line = ctx("log", "--unfinished", cwd=tmp_path).out
-    assert line.startswith(f"{one}  20")
+    assert line.startswith(f"{recording}  20")
     assert line.endswith("  m-1  2 steps\n")
-    assert ctx("log", "--unfinished", "--quiet", cwd=tmp_path).out == f"{one}\n"
+    assert ctx("log", "--unfinished", "--quiet", cwd=tmp_path).out == f"{recording}\n"
     (listed,) = told(ctx("log", "--unfinished", "--json", cwd=tmp_path))["recordings"]
     assert listed.keys() == {"id", "begun", "model", "steps", "problem"}
-    assert (listed["id"], listed["model"], listed["steps"], listed["problem"]) == (one, "m-1", 2, None)
-    done = ctx("finalize", one, cwd=tmp_path)
+    assert (listed["id"], listed["model"], listed["steps"], listed["problem"]) == (recording, "m-1", 2, None)
+    done = ctx("finalize", recording, cwd=tmp_path)
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("ctx://")
     assert len(manifest(done.out.strip(), tmp_path)["steps"]) == 2
@@ -85,17 +85,17 @@ def test_finalizing_a_recording_again_gives_the_same_pack_and_says_so(tmp_path: 
 def test_a_recording_with_a_content_that_is_gone_is_refused_with_its_part_and_a_way_out(
     tmp_path: Path, settings: Settings
 ) -> None:
-    one, lost = left_behind(settings), Digest.of(b"step 1")
+    recording, lost = left_behind(settings), Digest.of(b"step 1")
     (tmp_path / ".ctx" / "objects" / lost.hex[:2] / lost.hex[2:]).unlink()
-    result = ctx("finalize", one, cwd=tmp_path)
+    result = ctx("finalize", recording, cwd=tmp_path)
     assert (result.status, result.out) == (REFUSED, "")
-    assert result.err.startswith(f"ctx: recording_incomplete: {one}:steps/1: is missing: {lost} (no pack was made")
+    assert result.err.startswith(f"ctx: recording_incomplete: {recording}:steps/1: is missing: {lost} (no pack was made")
     assert ctx("gc", "--grace", "0s", "--quiet", cwd=tmp_path).out == ""
     (tmp_path / "run.json").write_bytes(
         b'{"model":{"identifier":"m"},"system_prompt":"step 1","environment":{"os":"l","runtime":"r"}}'
     )
     assert ctx("pack", "run.json", cwd=tmp_path).status == 0
-    assert ctx("finalize", one, cwd=tmp_path).status == 0
+    assert ctx("finalize", recording, cwd=tmp_path).status == 0
     assert ctx("fsck", cwd=tmp_path).status == 0
 
 

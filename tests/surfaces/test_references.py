@@ -107,8 +107,8 @@ def test_a_prefix_that_fits_several_packs_lists_them(tmp_path: Path) -> None:
     error = msgspec.json.decode(result.err)["error"]
     assert (result.status, error["code"]) == (14, "reference_ambiguous")
     assert error["details"] == {"candidates": [f"ctx://{name}" for name in names[:10]], "more": True}
-    told = one_error_line(ctx("show", "abcd0", cwd=tmp_path), 13, "manifest_missing")
-    assert f"ctx://{names[0][:12]}: it is registered, but its manifest is missing (" in told
+    message = one_error_line(ctx("show", "abcd0", cwd=tmp_path), 13, "manifest_missing")
+    assert f"ctx://{names[0][:12]}: it is registered, but its manifest is missing (" in message
 
 
 @pytest.mark.parametrize("junk", ["README", "{pack}.tmp", "{pack}0", "{short}", "{upper}", ".{pack}"])
@@ -152,8 +152,8 @@ def test_a_run_cannot_be_forked_from_a_pack_that_is_not_whole(
 def test_a_root_that_is_no_folder_is_refused_before_anything_is_read(tmp_path: Path, root: str) -> None:
     assert ctx("init", cwd=tmp_path).status == 0
     (tmp_path / "file").write_bytes(b"")
-    told = one_error_line(ctx("pack", "-", "--root", root, cwd=tmp_path, input=LOG), 2, "usage")
-    assert f"--root: not a folder: {root!r}" in told
+    message = one_error_line(ctx("pack", "-", "--root", root, cwd=tmp_path, input=LOG), 2, "usage")
+    assert f"--root: not a folder: {root!r}" in message
 
 
 def test_a_tool_with_a_line_break_in_its_name_is_one_tool(tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_a_tool_with_a_line_break_in_its_name_is_one_tool(tmp_path: Path) -> Non
         log["steps"] = [{"type": "tool_call", "tool": tool} for tool in tools]
         assert ctx("pack", "-", cwd=tmp_path, input=msgspec.json.encode(log)).status == 0
 
-    def told(*args: str) -> list[list[str]]:
+    def tool_lists(*args: str) -> list[list[str]]:
         return [row["tools"] for row in msgspec.json.decode(ctx("log", "--json", *args, cwd=tmp_path).raw)["packs"]]
 
-    assert told("--tool", "a\nb") == [["a\nb"]]
-    assert told("--tool", "a") == [['"', "a", "c\0d"]]
-    assert told("--tool", "b") == []
+    assert tool_lists("--tool", "a\nb") == [["a\nb"]]
+    assert tool_lists("--tool", "a") == [['"', "a", "c\0d"]]
+    assert tool_lists("--tool", "b") == []

@@ -45,16 +45,16 @@ def acted(*args: str, cwd: Path, by: str = "") -> Result:
 
 def test_from_a_file_to_a_pinned_version_and_back(store: Path) -> None:
     file = pack_file(store, "next.json", "6.0.0")
-    told = said("lint", file, "--record", cwd=store, by="author")
-    assert (told["ref"], told["stage"], told["changed"]) == (f"{SUPPORT}@6.0.0", "linted", True)
+    answer = said("lint", file, "--record", cwd=store, by="author")
+    assert (answer["ref"], answer["stage"], answer["changed"]) == (f"{SUPPORT}@6.0.0", "linted", True)
     for by, role in (("arch", "architecture"), ("sec", "security"), ("dat", "data"), ("eva", "evaluation")):
-        told = said("review", file, "--role", role, "--approve", *WHY, cwd=store, by=by)
-    assert (told["stage"], told["missing"]) == ("reviewed", [])
-    assert said("sign", told["digest"], cwd=store, by="pub")["stage"] == "signed"
+        answer = said("review", file, "--role", role, "--approve", *WHY, cwd=store, by=by)
+    assert (answer["stage"], answer["missing"]) == ("reviewed", [])
+    assert said("sign", answer["digest"], cwd=store, by="pub")["stage"] == "signed"
     out = said("publish", f"{SUPPORT}@6.0.0", cwd=store, by="pub")
     assert (out["stage"], [event["kind"] for event in out["events"]]) == ("published", ["published"])
     pinned = said("pin", "prod", f"{SUPPORT}@6.0.0", cwd=store, by="ops")
-    assert (pinned["before"], pinned["digest"]) == (f"{SUPPORT}@1.1.0", told["digest"])
+    assert (pinned["before"], pinned["digest"]) == (f"{SUPPORT}@1.1.0", answer["digest"])
     back = said("rollback", "prod", SUPPORT, *WHY, cwd=store, by="ops")
     assert (back["ref"], back["golden"]) == (f"{SUPPORT}@1.1.0", "not_run")
     assert isinstance(back["milliseconds"], int)
@@ -63,7 +63,7 @@ def test_from_a_file_to_a_pinned_version_and_back(store: Path) -> None:
 
 def test_what_is_listed_shown_and_told_of_the_past(store: Path) -> None:
     listed = said("packs", cwd=store)["versions"]
-    assert [(one["ref"], one["stage"], one["pinned_in"]) for one in listed] == [
+    assert [(version["ref"], version["stage"], version["pinned_in"]) for version in listed] == [
         (f"{SUPPORT}@1.0.0", "published", []),
         (f"{SUPPORT}@1.1.0", "published", ["prod"]),
         (f"{SUPPORT}@1.2.0", "published", []),
@@ -81,7 +81,7 @@ def test_what_is_listed_shown_and_told_of_the_past(store: Path) -> None:
     assert [pin["environment"] for pin in shown["pins"]] == ["prod"]
     assert "policy_layer" in shown["layers"]
     kinds = ["drafted", "linted", *["reviewed"] * 4, "signed", "published", "pinned"]
-    assert [one["kind"] for one in shown["history"]] == kinds
+    assert [event["kind"] for event in shown["history"]] == kinds
     assert [event["kind"] for event in said("log", f"{SUPPORT}@1.1.0", cwd=store)["events"]] == kinds
     for args in (["packs"], ["packs", "--drafts"], ["show", f"{SUPPORT}@3.0.0"], ["log", f"{SUPPORT}@prod"]):
         result = ctx(*args, cwd=store)
@@ -99,8 +99,8 @@ def test_a_name_is_for_people_and_leads_to_one_version(store: Path) -> None:
 
 def test_an_overlay_goes_the_same_way(store: Path) -> None:
     said("pin", "staging", f"{SUPPORT}@1.0.0", cwd=store, by="ops")
-    told = said("lint", "overlay.json", "--record", cwd=store, by="author")
-    assert (told["ref"], told["missing"]) == ("ovl.staging@1.0.0", ["architecture", "security"])
+    answer = said("lint", "overlay.json", "--record", cwd=store, by="author")
+    assert (answer["ref"], answer["missing"]) == ("ovl.staging@1.0.0", ["architecture", "security"])
     for by, role in (("arch", "architecture"), ("sec", "security")):
         said("review", "overlay.json", "--role", role, "--approve", *WHY, cwd=store, by=by)
     said("sign", "overlay.json", cwd=store, by="pub")
@@ -135,16 +135,16 @@ def test_what_does_not_pass_is_recorded_as_a_draft_and_refused(store: Path) -> N
 def test_a_file_that_is_no_artifact_is_told_with_its_place(store: Path) -> None:
     (store / "wrong.yaml").write_text("pack_meta:\n  pack_id: 3\n", encoding="utf-8")
     for args in (["lint", "wrong.yaml", "--record"], ["sign", "wrong.yaml"]):
-        told = one_error_line(acted(*args, cwd=store, by="author"), 10, "artifact_invalid")
-        assert "wrong.yaml:1:1: " in told
-        assert "'ctx lint wrong.yaml' lists" in told
+        message = one_error_line(acted(*args, cwd=store, by="author"), 10, "artifact_invalid")
+        assert "wrong.yaml:1:1: " in message
+        assert "'ctx lint wrong.yaml' lists" in message
 
 
 def test_a_withdrawn_version_says_where_it_is_still_pinned(store: Path) -> None:
     result = acted("deprecate", f"{SUPPORT}@prod", *WHY, cwd=store, by="pub")
     assert (result.status, result.err.count("prod pins")) == (0, 1)
-    told = said("revoke", f"{SUPPORT}@1.1.0", *WHY, cwd=store, by="pub")
-    assert (told["stage"], told["changed"]) == ("revoked", True)
+    answer = said("revoke", f"{SUPPORT}@1.1.0", *WHY, cwd=store, by="pub")
+    assert (answer["stage"], answer["changed"]) == ("revoked", True)
     assert said("revoke", f"{SUPPORT}@1.1.0", *WHY, cwd=store, by="pub")["changed"] is False
     assert said("show", f"{SUPPORT}@1.1.0", cwd=store)["reason"] == "because"
 
@@ -187,8 +187,8 @@ def test_a_version_is_compared_by_its_name_with_another_and_with_a_file(store: P
     file = pack_file(store, "next.json", "1.1.1")
     whole = ctx("diff", f"{SUPPORT}@1.0.0", f"{SUPPORT}@prod", cwd=store)
     assert (whole.status, whole.out.splitlines()[0]) == (0, f"Comparing {SUPPORT}@1.0.0 vs {SUPPORT}@1.1.0")
-    told = said("diff", f"{SUPPORT}@1.1.0", file, cwd=store)
-    assert (told["pack_a"], told["pack_b"], told["version_class"]) == (f"{SUPPORT}@1.1.0", f"{SUPPORT}@1.1.1", "major")
+    diff = said("diff", f"{SUPPORT}@1.1.0", file, cwd=store)
+    assert (diff["pack_a"], diff["pack_b"], diff["version_class"]) == (f"{SUPPORT}@1.1.0", f"{SUPPORT}@1.1.1", "major")
     assert said("diff", f"{SUPPORT}@1.0.0", f"{SUPPORT}@3.0.0", cwd=store)["has_drift"], "a draft has a name as well"
     one_error_line(
         ctx("lint", file, "--against", f"{SUPPORT}@1.1.0", "--quiet", cwd=store), 10, "version_bump_too_small"

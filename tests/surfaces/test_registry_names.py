@@ -59,9 +59,9 @@ def test_neither_a_name_for_people_nor_a_part_follows_an_id_that_looks_like_some
 
 @pytest.mark.parametrize("ref", [f"{SUPPORT}@1.0.0", f"{SUPPORT}@prod"])
 def test_a_version_is_not_exported_and_the_way_out_is_told(store: Path, ref: str) -> None:
-    told = one_error_line(ctx("export", ref, "-o", "out.tar", cwd=store), 2, "reference_not_an_execution_pack")
-    assert "copy the whole store" in told
-    assert "ctx cat DIGEST" in told
+    message = one_error_line(ctx("export", ref, "-o", "out.tar", cwd=store), 2, "reference_not_an_execution_pack")
+    assert "copy the whole store" in message
+    assert "ctx cat DIGEST" in message
     assert not (store / "out.tar").exists()
     digest = json.loads(ctx("show", ref, "--json", cwd=store).raw)["digest"]
     assert json.loads(ctx("cat", digest, cwd=store).raw)["pack_meta"]["pack_id"] == SUPPORT
@@ -77,9 +77,9 @@ def test_the_history_tells_what_the_keyring_calls_whoever_acted(store: Path) -> 
     assert len({line.index(what) for line, what in ((lines[-1], "pinned in"), (lines[0], "drafted"))}) == 1
     shown = ctx("show", f"{SUPPORT}@1.1.0", cwd=store).out
     assert f" by {key_id[:16]} olga\n" in shown
-    told = json.loads(ctx("log", f"{SUPPORT}@1.0.0", "--json", cwd=store).raw)["events"]
-    assert [(one["by"], one["name"]) for one in told if one["kind"] == "pinned"] == [(key_id, "olga")]
-    assert {one["name"] for one in told if one["kind"] == "published"} == {None}
+    events = json.loads(ctx("log", f"{SUPPORT}@1.0.0", "--json", cwd=store).raw)["events"]
+    assert [(event["by"], event["name"]) for event in events if event["kind"] == "pinned"] == [(key_id, "olga")]
+    assert {event["name"] for event in events if event["kind"] == "published"} == {None}
 
 
 def test_a_quiet_history_is_one_event_a_line_by_its_place(store: Path) -> None:
@@ -124,8 +124,8 @@ def test_who_revokes_his_own_key_is_told_that_another_must_sign_the_registry(sto
     second, file = key_of("second").public_key.key_id, key_file(store, "second")
     done = ctx("keys", "revoke", second, "--reason", "lost", "--key", file, "--json", cwd=store)
     assert (done.status, json.loads(done.raw)["registry_signed"]) == (0, False)
-    told = one_error_line(ctx("packs", cwd=store), 11, "checkpoint_before_revocation")
-    assert "ctx verify --registry --sign" in told
+    message = one_error_line(ctx("packs", cwd=store), 11, "checkpoint_before_revocation")
+    assert "ctx verify --registry --sign" in message
     modified = ctx("verify", "--registry", cwd=store)
     assert modified.status == 11
     assert "Everything else is as it should be" in modified.out

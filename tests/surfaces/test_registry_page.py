@@ -26,8 +26,8 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
 
 def test_the_table_of_refreshes_is_that_of_the_code() -> None:
     rows = re.findall(r"^\| `([A-Z_]+)` \| [^|]+ \| ([^|]+) \|$", PAGE, re.MULTILINE)
-    told = {trigger: re.findall(r"[a-z_]{6,}\*?", actions.partition(":")[0]) for trigger, actions in rows}
-    assert told == {
+    table = {trigger: re.findall(r"[a-z_]{6,}\*?", actions.partition(":")[0]) for trigger, actions in rows}
+    assert table == {
         trigger: [f"{action}*" if ACTIONS[action].absent else action for action in actions]
         for trigger, actions in REQUIRED_ACTIONS.items()
     }

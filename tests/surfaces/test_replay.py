@@ -14,7 +14,7 @@ from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
-from contextplane.audit.replay import RunDrift, ReplayedPart
+from contextplane.audit.replay import ReplayedPart, RunDrift
 from contextplane.model.ids import Digest
 from contextplane.model.value import Document
 from tests.spec.manifest import ROOT

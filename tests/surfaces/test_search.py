@@ -107,8 +107,8 @@ def test_a_long_answer_is_cut_and_says_so(folder: Path, pack: Pack) -> None:
 
 def test_without_a_limit_fifty_places_are_shown(folder: Path, pack: Pack) -> None:
     pack(prompts=[{"role": "user", "content": f"careful {n}"} for n in range(60)])
-    found = answer("careful", folder=folder)
-    assert (len(found["hits"]), found["more"]) == (50, True)
+    results = answer("careful", folder=folder)
+    assert (len(results["hits"]), results["more"]) == (50, True)
     assert len(answer("careful", "--all", folder=folder)["hits"]) == 61
 
 
@@ -135,11 +135,11 @@ def test_what_was_not_searched_is_said(folder: Path, pack: Pack, content: dict[s
     assert (plain["left_out"], plain["searched_bytes_of_each"]) == (False, 1 << 20)
     assert ctx("search", "careful", cwd=folder).err == ""
     pack(outputs=[{"name": "o", **content}])
-    found = answer("careful", folder=folder)
-    assert found["left_out"] is True
-    assert [hit["part"] for hit in found["hits"]].count("outputs/o") == ("content" in content)
-    said = "ctx: contents that are not text were not searched, and of large ones the first mebibyte only\n"
-    assert ctx("search", "careful", cwd=folder).err == said
+    results = answer("careful", folder=folder)
+    assert results["left_out"] is True
+    assert [hit["part"] for hit in results["hits"]].count("outputs/o") == ("content" in content)
+    warning = "ctx: contents that are not text were not searched, and of large ones the first mebibyte only\n"
+    assert ctx("search", "careful", cwd=folder).err == warning
     assert ctx("fsck", "--rebuild", cwd=folder).status == 0
     assert answer("careful", folder=folder)["left_out"] is True
 

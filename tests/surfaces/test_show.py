@@ -16,8 +16,8 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from tests.support.reference_store import ReferenceStore
 from tests.patience import PATIENCE
+from tests.support.reference_store import ReferenceStore
 from tests.surfaces.running import COMMAND, child_environment, ctx
 
 LOG: dict[str, Any] = {
@@ -70,7 +70,7 @@ def tamper(path: Path) -> None:
 
 
 def at(*moments: str) -> list[dict[str, str]]:
-    return [{"type": "reasoning", "output": f"{n}", "timestamp": one} for n, one in enumerate(moments)]
+    return [{"type": "reasoning", "output": f"{n}", "timestamp": moment} for n, moment in enumerate(moments)]
 
 
 def test_a_summary_has_sizes_times_and_the_state_of_the_signature(store: Path) -> None:
@@ -152,7 +152,7 @@ def test_the_line_of_parents_is_shown_and_that_it_goes_on(store: Path) -> None:
     line = [packed(store)]
     for n in range(21):
         line.append(packed(store, line[-1], system_prompt=f"{n}"))
-    short = [one[:12] for one in reversed(line)]
+    short = [digits[:12] for digits in reversed(line)]
     assert shown(store, line[1])[4] == f"Parent:    {short[-1]}"
     assert shown(store, line[3])[4] == f"Parent:    {short[-3]}, forked from {short[-2]}, forked from {short[-1]}"
     assert shown(store, line[4])[4:6] == [
@@ -163,9 +163,9 @@ def test_the_line_of_parents_is_shown_and_that_it_goes_on(store: Path) -> None:
         (line[-2], short[2:], ""),
         (line[-1], short[1:21], f", forked from ... ('ctx log {short[0]}' lists them all)"),
     ):
-        told = shown(store, digits)
-        assert max(map(len, told)) <= 80
-        block = told[4 : told.index("Duration:  1.500s from the first step to the last")]
+        lines = shown(store, digits)
+        assert max(map(len, lines)) <= 80
+        block = lines[4 : lines.index("Duration:  1.500s from the first step to the last")]
         assert " ".join(" ".join(block).split()) == "Parent: " + ", forked from ".join(parents) + more
     tamper(store / ".ctx" / "objects" / line[0][:2] / line[0][2:])
     assert f"Parent:    {short[-1]} (tampered with)" in shown(store, line[1])
@@ -173,16 +173,16 @@ def test_the_line_of_parents_is_shown_and_that_it_goes_on(store: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parent", "said"),
+    ("parent", "text"),
     [
         ("ab" * 32, "abababababab (not in this store)"),
         ("short", "sha256:short (not a reference)"),
     ],
 )
-def test_a_parent_that_is_none_is_told_as_what_it_is(tmp_path: Path, parent: str, said: str) -> None:
+def test_a_parent_that_is_none_is_told_as_what_it_is(tmp_path: Path, parent: str, text: str) -> None:
     digits = ReferenceStore(tmp_path).pack(outputs={}, parent=parent)
     ctx("init", cwd=tmp_path)
-    assert f"Parent:    {said}" in shown(tmp_path, digits)
+    assert f"Parent:    {text}" in shown(tmp_path, digits)
 
 
 def test_a_parent_that_was_here_is_told_apart_from_one_that_never_was(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_parent_that_was_here_is_told_apart_from_one_that_never_was(tmp_path: 
     first = other.pack(outputs={})
     junk = other.blob(b"junk").removeprefix("sha256:")
     (other.path / "packs" / junk).write_text(f"sha256:{junk}", encoding="ascii")
-    forks = {one: other.pack(outputs={}, parent=one) for one in (first, junk)}
+    forks = {parent: other.pack(outputs={}, parent=parent) for parent in (first, junk)}
     ctx("init", cwd=tmp_path)
     assert f"Parent:    {first[:12]}" in shown(tmp_path, forks[first])
     (other.path / "objects" / first[:2] / first[2:]).unlink()

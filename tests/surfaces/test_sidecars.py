@@ -164,7 +164,7 @@ def test_a_sidecar_that_cannot_be_written_is_told_and_the_pack_and_the_others_ar
         assert ctx("verify", name, cwd=tmp_path).status == VERIFIED
     quiet = pack(tmp_path, "a.md", long, "z.md", json=True, quiet=True)
     assert quiet.status == 1
-    assert msgspec.json.decode(quiet.raw)["sidecars"] == [str(tmp_path / f"{one}.md.ctx.json") for one in "az"]
+    assert msgspec.json.decode(quiet.raw)["sidecars"] == [str(tmp_path / f"{name}.md.ctx.json") for name in "az"]
     assert msgspec.json.decode(quiet.err.encode())["error"]["code"] == "sidecar_not_written"
     assert not [path for path in tmp_path.iterdir() if path.name[0].isdigit()]
 
@@ -189,8 +189,8 @@ def test_that_no_sidecar_was_written_is_told_with_the_outputs_that_have_no_file(
     init(Settings(cwd=str(tmp_path)), ".")
     (tmp_path / "log.json").write_bytes(log(*(f"{n:02}.md" for n in range(21))))
     result = ctx("pack", "log.json", "--sidecars", cwd=tmp_path)
-    told = ", ".join(f"{n:02}.md" for n in range(20))
-    assert (result.status, result.err) == (0, f"ctx: no sidecar for what does not lie below .: {told} and 1 more\n")
+    names = ", ".join(f"{n:02}.md" for n in range(20))
+    assert (result.status, result.err) == (0, f"ctx: no sidecar for what does not lie below .: {names} and 1 more\n")
     answer = msgspec.json.decode(ctx("pack", "log.json", "--sidecars", "--json", cwd=tmp_path).raw)
     assert len(answer["outputs_absent"]) == 21
     (tmp_path / "log.json").write_bytes(log())

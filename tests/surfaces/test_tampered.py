@@ -58,18 +58,18 @@ def tampered(tmp_path_factory: pytest.TempPathFactory) -> Tampered:
     ],
 )
 def test_a_verb_that_reads_it_ends_as_untrusted_and_names_it(tampered: Tampered, line: str) -> None:
-    args = [one.replace("PACK", tampered.pack).replace("CHILD", tampered.child) for one in line.split()]
+    args = [word.replace("PACK", tampered.pack).replace("CHILD", tampered.child) for word in line.split()]
     result = ctx(*args, cwd=tampered.folder)
     assert (result.status, result.raw) == (MODIFIED, b"")
-    told = f"ctx://{tampered.pack.removeprefix('ctx://')[:12]}: its manifest was tampered with ("
+    message = f"ctx://{tampered.pack.removeprefix('ctx://')[:12]}: its manifest was tampered with ("
     if "--json" in args:
         error = msgspec.json.decode(result.err)["error"]
-        assert f"{error['at']}: {error['message']} (" == told
+        assert f"{error['at']}: {error['message']} (" == message
         assert (error["code"], error["details"]["damage"]) == ("object_corrupt", "tampered")
         assert error["details"]["digest"] == tampered.pack.replace("ctx://", "sha256:")
         assert error["details"]["place"] == str(tampered.manifest)
     else:
-        assert result.err.startswith(f"ctx: object_corrupt: {told}")
+        assert result.err.startswith(f"ctx: object_corrupt: {message}")
 
 
 def test_a_verb_that_lists_or_checks_it_marks_it(tampered: Tampered) -> None:

@@ -27,12 +27,12 @@ def close(store: Path, digits: str) -> None:
 
 
 def says_neither(result: Result, but: str = "unreadable") -> str:
-    told = result.out + result.err
-    assert "tampered" not in told
-    assert "corrupt" not in told
-    assert "missing" not in told.replace("0 missing", "")
-    assert but in told
-    return told
+    text = result.out + result.err
+    assert "tampered" not in text
+    assert "corrupt" not in text
+    assert "missing" not in text.replace("0 missing", "")
+    assert but in text
+    return text
 
 
 def test_a_content_that_cannot_be_read_is_unchecked(store: Path) -> None:

@@ -206,8 +206,8 @@ def test_a_file_of_a_pack_whose_manifest_is_missing_is_told_that(tmp_path: Path)
     place(tmp_path, run.digest).unlink()
     result = ctx("verify", "report.md", cwd=tmp_path)
     assert result.status == UNKNOWN
-    said = f"ctx://{run.digest.hex[:12]}: it is registered, but its manifest is missing"
-    assert f"Integrity: unknown ({said})\n" in result.out
+    reason = f"ctx://{run.digest.hex[:12]}: it is registered, but its manifest is missing"
+    assert f"Integrity: unknown ({reason})\n" in result.out
 
 
 def test_of_a_renamed_file_it_is_told_what_its_sidecar_calls_it(tmp_path: Path) -> None:
@@ -218,8 +218,8 @@ def test_of_a_renamed_file_it_is_told_what_its_sidecar_calls_it(tmp_path: Path) 
         old.rename(old.with_name(old.name.replace("report", "renamed")))
     result = ctx("verify", "out/renamed.md", cwd=tmp_path)
     assert result.status == UNCHECKED
-    said = "the pack has no output named renamed.md; its sidecar calls it out/report.md: was it renamed?"
-    assert f"Integrity: unchecked ({said})\nWay out:   'ctx show {run.digest.hex[:12]}' lists the outputs" in result.out
+    reason = "the pack has no output named renamed.md; its sidecar calls it out/report.md: was it renamed?"
+    assert f"Integrity: unchecked ({reason})\nWay out:   'ctx show {run.digest.hex[:12]}' lists the outputs" in result.out
 
 
 def test_a_file_that_is_not_there_or_is_none_is_an_error(tmp_path: Path) -> None:
@@ -271,10 +271,10 @@ def test_an_output_that_is_named_with_a_folder_is_checked_wherever_its_file_lies
 
 def test_a_file_that_was_swapped_for_another_output_is_not_verified_whatever_its_sidecar_says(tmp_path: Path) -> None:
     init(Settings(cwd=str(tmp_path)), ".")
-    outputs = [{"name": f"{one}/r.md", "content": one} for one in "ab"]
+    outputs = [{"name": f"{letter}/r.md", "content": letter} for letter in "ab"]
     put_out(tmp_path, "log.json", msgspec.json.encode({**msgspec.json.decode(log()), "outputs": outputs}))
-    for one in "ab":
-        put_out(tmp_path, f"{one}/r.md", one.encode())
+    for letter in "ab":
+        put_out(tmp_path, f"{letter}/r.md", letter.encode())
     assert ctx("pack", "log.json", "--sidecars", cwd=tmp_path).status == 0
     assert ctx("verify", "a/r.md", cwd=tmp_path).status == VERIFIED
     put_out(tmp_path, "a/r.md", b"b")

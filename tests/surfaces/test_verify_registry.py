@@ -51,8 +51,8 @@ def verify(store: Path, *args: str) -> Result:
 
 
 def answer(store: Path, *args: str) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(verify(store, *args, "--json").raw)
-    return found
+    report: dict[str, Any] = msgspec.json.decode(verify(store, *args, "--json").raw)
+    return report
 
 
 def test_a_sound_registry_is_verified_in_a_few_lines(store: Path) -> None:
@@ -62,8 +62,8 @@ def test_a_sound_registry_is_verified_in_a_few_lines(store: Path) -> None:
     assert [line.partition(":")[0] for line in lines] == ["Registry", "Checked", "Checkpoint", "Integrity"]
     assert "9 entries, 3 subjects, 8 checkpoints" in lines[1]
     assert lines[3].endswith("verified")
-    told = answer(store)
-    assert (told["answer"], told["entries"], told["troubles"], told["signed"]) == ("verified", 9, [], False)
+    report = answer(store)
+    assert (report["answer"], report["entries"], report["troubles"], report["signed"]) == ("verified", 9, [], False)
 
 
 def test_whatever_is_wrong_is_told_with_its_place_and_ends_with_11(store: Path) -> None:
@@ -73,11 +73,11 @@ def test_whatever_is_wrong_is_told_with_its_place_and_ends_with_11(store: Path) 
     assert result.status == 11
     assert "registry_stream_cut  registry/pins/prod/ctxpack.support@1" in result.out
     assert "log_rewritten  registry/log@2" in result.out
-    told = answer(store)
-    assert told["answer"] == "modified"
+    report = answer(store)
+    assert report["answer"] == "modified"
     quiet = ctx("verify", "--registry", "--quiet", cwd=store).out.splitlines()
-    assert [line.split()[0] for line in quiet] == [trouble["code"] for trouble in told["troubles"]]
-    assert {"code": "log_rewritten", "at": "registry/log@2"}.items() <= told["troubles"][0].items()
+    assert [line.split()[0] for line in quiet] == [trouble["code"] for trouble in report["troubles"]]
+    assert {"code": "log_rewritten", "at": "registry/log@2"}.items() <= report["troubles"][0].items()
 
 
 def test_a_registry_that_was_rolled_back_behind_what_was_seen_ends_with_11(store: Path, tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_a_fresh_checkpoint_is_signed_after_a_clean_verification_and_only_then(s
     assert answer(store)["checkpoints"] == 9
     one_error_line(verify(store, "--sign", "--key", "./mallory.pem"), 11, "registry_signer_untrusted")
     thief(store).cut("registry/pins/prod/ctxpack.support")
-    told = answer(store, "--sign", "--key", "./ops.pem")
-    assert (told["answer"], told["signed"], told["checkpoints"]) == ("modified", False, 9)
+    report = answer(store, "--sign", "--key", "./ops.pem")
+    assert (report["answer"], report["signed"], report["checkpoints"]) == ("modified", False, 9)
 
 
 def check(*args: str, cwd: Path) -> tuple[int, str]:
@@ -167,8 +167,8 @@ def test_one_version_is_verified_by_its_name(store: Path) -> None:
     assert (result.status, result.err) == (0, "")
     assert result.out.splitlines()[0] == f"Version:    {PACK}  context_pack"
     assert result.out.splitlines()[-1] == "Integrity:  verified"
-    told = msgspec.json.decode(ctx("verify", PACK, "--json", cwd=store).raw)
-    assert (told["answer"], told["ref"], told["marks"]) == ("verified", PACK, [])
+    report = msgspec.json.decode(ctx("verify", PACK, "--json", cwd=store).raw)
+    assert (report["answer"], report["ref"], report["marks"]) == ("verified", PACK, [])
 
 
 def test_a_version_whose_bytes_were_changed_is_not_verified(store: Path) -> None:

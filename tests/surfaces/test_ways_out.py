@@ -28,13 +28,13 @@ def test_where_a_pack_is_asked_for_the_hint_names_only_forms_of_packs(store: Pat
 
 def test_a_file_whose_name_looks_like_none_is_recognized_where_files_are_taken(store: Path) -> None:
     (store / "zzzz").write_text("")
-    said = one_error_line(ctx("diff", "zzzz", "yyyy", cwd=store), 2, "reference_invalid")
-    assert "(write ./zzzz if it is a file)" in said
+    message = one_error_line(ctx("diff", "zzzz", "yyyy", cwd=store), 2, "reference_invalid")
+    assert "(write ./zzzz if it is a file)" in message
     assert one_error_line(ctx("diff", "yyyy", "zzzz", cwd=store), 2, "reference_invalid").endswith(LISTS)
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "hint"),
     [
         (["cat", "zzzz"], "(write sha256:<hash> for any object; "),
         (["cat", "refunds@1.2.3"], "('ctx show' tells the digest of a version; "),
@@ -46,19 +46,19 @@ def test_a_file_whose_name_looks_like_none_is_recognized_where_files_are_taken(s
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_the_hint_names_what_a_verb_takes(store: Path, line: list[str], told: str) -> None:
-    assert told in ctx(*line, cwd=store).err
+def test_the_hint_names_what_a_verb_takes(store: Path, line: list[str], hint: str) -> None:
+    assert hint in ctx(*line, cwd=store).err
 
 
 def test_a_part_of_a_pack_is_read_by_another_verb(store: Path) -> None:
     part = f"{packed(store)[:8]}:steps/0"
-    said = one_error_line(ctx("show", part, cwd=store), 2, "reference_not_an_execution_pack")
-    assert f"('ctx cat {part}' reads a part)" in said
+    message = one_error_line(ctx("show", part, cwd=store), 2, "reference_not_an_execution_pack")
+    assert f"('ctx cat {part}' reads a part)" in message
 
 
 def test_a_time_that_is_none_is_told_as_it_was_typed(store: Path) -> None:
-    said = one_error_line(ctx("log", "--since", "yesterday", cwd=store), 2, "usage")
-    assert "not a time: 'yesterday' (2026-05-04, 2026-05-04T09:30:00Z, 36h or 14d)" in said
+    message = one_error_line(ctx("log", "--since", "yesterday", cwd=store), 2, "usage")
+    assert "not a time: 'yesterday' (2026-05-04, 2026-05-04T09:30:00Z, 36h or 14d)" in message
 
 
 def test_a_log_without_any_time_is_told_and_is_of_no_year(store: Path) -> None:
@@ -108,27 +108,27 @@ def logged(**fields: object) -> dict[str, object]:
 def test_of_a_path_in_a_log_it_is_told_where_it_is_looked_for(store: Path, log: object, status: int, code: str) -> None:
     (store / "logs").mkdir()
     (store / "logs" / "run.json").write_text(json.dumps(log))
-    said = one_error_line(ctx("pack", "logs/run.json", cwd=store), status, code)
-    assert f"a path is looked for below {store.resolve()}/logs; --root FOLDER names another)" in said
+    message = one_error_line(ctx("pack", "logs/run.json", cwd=store), status, code)
+    assert f"a path is looked for below {store.resolve()}/logs; --root FOLDER names another)" in message
 
 
 def test_where_paths_are_looked_for_is_told_only_where_one_is_wrong(store: Path) -> None:
-    said = ctx("pack", "-", cwd=store, input=json.dumps({**LOG, "system_prompt": 1}).encode()).err
-    assert "is looked for" not in said
+    message = ctx("pack", "-", cwd=store, input=json.dumps({**LOG, "system_prompt": 1}).encode()).err
+    assert "is looked for" not in message
 
 
 def test_a_text_in_a_draft_is_refused_with_the_way_to_change_one(store: Path) -> None:
     draft = Path(json.loads(ctx("fork", packed(store), "--json", cwd=store).out)["draft"])
     draft.write_text(json.dumps({**json.loads(draft.read_text()), "system_prompt": "You are bold."}))
-    said = one_error_line(ctx("finalize", str(draft), cwd=store), 10, "draft_invalid")
-    assert "(a draft holds digests; to change a text, write a log and use 'ctx pack LOG --parent REF')" in said
+    message = one_error_line(ctx("finalize", str(draft), cwd=store), 10, "draft_invalid")
+    assert "(a draft holds digests; to change a text, write a log and use 'ctx pack LOG --parent REF')" in message
     draft.write_text("{}")
     assert "a draft holds digests" not in ctx("finalize", str(draft), cwd=store).err
 
 
 def test_a_variable_that_names_the_folder_of_a_store_is_told_the_store(store: Path, tmp_path: Path) -> None:
-    said = one_error_line(ctx("status", cwd=tmp_path, env={"CTX_DIR": str(store)}), 13, "store_not_found")
-    assert f"(CTX_DIR names the store itself: did you mean {store}/.ctx?)" in said
+    message = one_error_line(ctx("status", cwd=tmp_path, env={"CTX_DIR": str(store)}), 13, "store_not_found")
+    assert f"(CTX_DIR names the store itself: did you mean {store}/.ctx?)" in message
 
 
 @pytest.mark.parametrize("length", [20, 5000])
@@ -158,7 +158,7 @@ def test_how_a_step_diverged_is_told_to_machines_too(store: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (["handoff"], "are required: {list,read,show,log,export}"),
         (["keys"], "are required: {new,list,trust,rotate,revoke}"),
@@ -168,8 +168,8 @@ def test_how_a_step_diverged_is_told_to_machines_too(store: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_what_comes_behind_a_verb_is_called_as_the_help_calls_it(store: Path, args: list[str], said: str) -> None:
-    assert said in one_error_line(ctx(*args, cwd=store), 2, "usage")
+def test_what_comes_behind_a_verb_is_called_as_the_help_calls_it(store: Path, args: list[str], message: str) -> None:
+    assert message in one_error_line(ctx(*args, cwd=store), 2, "usage")
 
 
 def test_the_demo_that_is_kept_says_where_to_look(tmp_path: Path) -> None:

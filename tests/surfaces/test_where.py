@@ -34,8 +34,8 @@ def test_the_store_of_handoff_packs_is_named_where_there_is_no_other(tmp_path: P
     place.mkdir(parents=True)
     assert ctx("init", cwd=place).status == 0
     for verb in ("status", "fsck", "log", "gc"):
-        told = one_error_line(ctx(verb, cwd=tmp_path), 13, "store_not_found")
-        assert "CTX_DIR=.agents/mcp/context_pack/.ctx ctx fsck" in told
+        message = one_error_line(ctx(verb, cwd=tmp_path), 13, "store_not_found")
+        assert "CTX_DIR=.agents/mcp/context_pack/.ctx ctx fsck" in message
     assert ctx("fsck", cwd=tmp_path, env={"CTX_DIR": ".agents/mcp/context_pack/.ctx"}).status == 0
 
 

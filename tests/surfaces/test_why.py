@@ -16,18 +16,18 @@ NOT_FOUND = 13
 def test_it_is_told_for_people_and_for_machines(tmp_path: Path) -> None:
     pack_file(tmp_path)
     write_json(tmp_path, "request.json", SHOWN)
-    asked = ("why", "pack.json", REFUND, "--request", "request.json", "--safety-mode", "read_only")
-    shown = ctx(*asked, cwd=tmp_path)
+    command = ("why", "pack.json", REFUND, "--request", "request.json", "--safety-mode", "read_only")
+    shown = ctx(*command, cwd=tmp_path)
     assert (shown.status, shown.err) == (0, "")
-    *told, tried = shown.out.splitlines()
-    assert told == [
+    *lines, tried = shown.out.splitlines()
+    assert lines == [
         f"tool {REFUND} is out, by stage tools",
         "  above_ceiling: is destructive, and the run's ceiling is read_only",
         "It would be in with:",
         '  safety_mode="destructive"',
     ]
     assert tried.startswith("each was compiled; ")
-    answer = json.loads(ctx(*asked, "--json", cwd=tmp_path).out)
+    answer = json.loads(ctx(*command, "--json", cwd=tmp_path).out)
     assert answer["flips"] == [
         [{"name": "safety_mode", "at": "/run_context/safety_mode", "change": 'safety_mode="destructive"'}]
     ]

@@ -1,78 +1,129 @@
-"""Explains a name that `ctx lint` prints: a gate with its laws, a law, or an error of `ctx` itself."""
+"""Explains the names that `ctx` prints: a gate with its laws, a law, or an error code of any command.
 
-from typing import Any, get_args
+Everything stands in `explanations.json`, which `make docs` writes: explaining an error does not import what raises it.
+"""
 
-from contextplane.authoring.artifacts import LAWS_OF, LawUnknown
-from contextplane.authoring.law import Gate, Law
-from contextplane.errors import ContextPlaneError, Family
+import os
+from typing import Literal
+
+import msgspec
+
+from contextplane.errors import Family
 from contextplane.model.suggestion import closest_name
 from contextplane.model.value import Value
 
-__all__ = ["ErrorExplanation", "GateExplanation", "LawExplanation", "find_explanation"]
+__all__ = [
+    "ErrorEntry",
+    "ErrorExplanation",
+    "Explanation",
+    "Explanations",
+    "GateExplanation",
+    "LawEntry",
+    "LawExplanation",
+    "find_explanation",
+    "load_explanations",
+]
+
+
+class ErrorEntry(Value, frozen=True):
+    """An error class in the data: its family, its docstring, and the ways out that its hints name."""
+
+    family: Family
+    means: str
+    to_do: tuple[str, ...]
+
+
+class LawEntry(Value, frozen=True):
+    """A law in the data: its gate, the severity of breaking it, its text, and the cures that it names."""
+
+    gate: str
+    severity: Literal["error", "warning"]
+    law: str
+    to_do: tuple[str, ...]
+
+
+class Explanations(Value, frozen=True):
+    """The whole data: gates in the order in which they judge, laws and errors by code."""
+
+    gates: tuple[str, ...]
+    laws: dict[str, LawEntry]
+    errors: dict[str, ErrorEntry]
+
+
+class ErrorExplanation(Value, frozen=True):
+    """An error of `ctx`: what it means, the family that decides its exit status, and what to do."""
+
+    code: str
+    family: Family
+    means: str
+    to_do: tuple[str, ...]
 
 
 class LawExplanation(Value, frozen=True):
-    """One law: its gate, its code, the severity of breaking it, and its text."""
+    """A law: its gate, its code, the severity of breaking it, its text, and what to do.
 
-    gate: Gate
+    `error`: the error of the same code, if there is one.
+    """
+
+    gate: str
     code: str
-    severity: str
+    severity: Literal["error", "warning"]
     law: str
+    to_do: tuple[str, ...]
+    error: ErrorExplanation | None = None
 
 
 class GateExplanation(Value, frozen=True):
     """A gate and all of its laws, for every kind of document."""
 
-    gate: Gate
+    gate: str
     laws: tuple[LawExplanation, ...]
 
 
-class ErrorExplanation(Value, frozen=True):
-    """An error of `ctx` itself: a document that could not be read, compared or applied."""
-
-    code: str
-    family: Family
-    means: str
+Explanation = GateExplanation | LawExplanation | ErrorExplanation
 
 
-def find_explanation(name: str) -> GateExplanation | LawExplanation | ErrorExplanation:
-    """Explain the gate, law or error of this name. For an unknown name the hint lists the known ones."""
-    laws = {law.code: law for of_kind in LAWS_OF.values() for law in of_kind}
-    for gate in get_args(Gate):
-        if name in {gate, f"{gate}/"}:
-            return GateExplanation(
-                gate=gate, laws=tuple(map(_explain_law, (law for law in laws.values() if law.gate == gate)))
-            )
+def load_explanations() -> Explanations:
+    """Read the explanations of every gate, law and error."""
+    with open(os.path.join(os.path.dirname(__file__), "explanations.json"), "rb") as file:
+        return msgspec.json.decode(file.read(), type=Explanations)
+
+
+def find_explanation(name: str) -> Explanation:
+    """Explain the gate, law or error of this name. An unknown name is refused with the nearest known one."""
+    entries = load_explanations()
+    if (gate := name.removesuffix("/")) in entries.gates:
+        codes = [code for code, law in entries.laws.items() if law.gate == gate]
+        return GateExplanation(gate=gate, laws=tuple(_law_explanation(code, entries) for code in codes))
     code = name.rpartition("/")[2]  # as lint prints it: risk/destructive_without_gate
-    if code in laws:
-        return _explain_law(laws[code])
-    errors = _error_classes()
-    if code in errors:
-        error = errors[code]
-        return ErrorExplanation(code=code, family=error.family, means=" ".join((error.__doc__ or "").split()))
-    raise LawUnknown(f"no gate, law or error has the name {name[:60]!r}", hint=_hint(code, {*laws, *errors}))
+    if code in entries.laws:
+        return _law_explanation(code, entries)
+    if code in entries.errors:
+        return _error_explanation(code, entries)
+    from contextplane.authoring.artifacts import LawUnknown
+
+    raise LawUnknown(f"no gate, law or error has the name {name[:60]!r}", hint=_hint(code, entries))
 
 
-def _explain_law(law: Law[Any]) -> LawExplanation:
-    return LawExplanation(gate=law.gate, code=law.code, severity=law.severity, law=law.text)
+def _law_explanation(code: str, entries: Explanations) -> LawExplanation:
+    law = entries.laws[code]
+    return LawExplanation(
+        gate=law.gate,
+        code=code,
+        severity=law.severity,
+        law=law.law,
+        to_do=law.to_do,
+        error=_error_explanation(code, entries) if code in entries.errors else None,
+    )
 
 
-def _hint(code: str, known: set[str]) -> str:
-    near = closest_name(code, known)
-    gates = f"the gates are {', '.join(get_args(Gate))}; each, explained, lists its laws"
-    return f"did you mean {near}?" if near else f"{gates}; docs/errors.md has the errors of every command"
+def _error_explanation(code: str, entries: Explanations) -> ErrorExplanation:
+    error = entries.errors[code]
+    return ErrorExplanation(code=code, family=error.family, means=error.means, to_do=error.to_do)
 
 
-def _error_classes() -> dict[str, type[ContextPlaneError]]:
-    """Map each code to its error class, of all errors that lint, check and diff can end in."""
-    import contextplane.app.compile.check
-    import contextplane.app.packs.diff
-    import contextplane.app.packs.files
-    import contextplane.authoring.overlay.resolved_view
-    import contextplane.authoring.yaml_reader
-    import contextplane.model.json.explain  # noqa: F401  all of them for the classes that they define
-
-    def subclasses(base: type[ContextPlaneError]) -> list[type[ContextPlaneError]]:
-        return [cls for child in base.__subclasses__() for cls in (child, *subclasses(child))]
-
-    return {cls.code: cls for cls in subclasses(ContextPlaneError)}
+def _hint(code: str, entries: Explanations) -> str:
+    near = closest_name(code[:100], {*entries.gates, *entries.laws, *entries.errors})
+    return (
+        f"did you mean {near}?" if near else f"'ctx explain' lists every code; the gates are {', '.join(entries.gates)}"
+    )

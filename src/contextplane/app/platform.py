@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from contextplane.ports.pack_entries import ExecutionEntries
     from contextplane.ports.world import Clock
 
-__all__ = ["Platform", "flush_pending_objects", "objects_without_catalog", "open_platform", "update_index"]
+__all__ = [
+    "Platform",
+    "ensure_index_current",
+    "flush_pending_objects",
+    "objects_without_catalog",
+    "open_platform",
+    "update_index",
+]
 
 
 class Platform:
@@ -68,7 +75,7 @@ def open_platform(settings: Settings, *, following: bool = True) -> Iterator[Pla
         try:
             flush_pending_objects(platform)
             if following:
-                _ensure_index_current(platform)
+                ensure_index_current(platform)
             yield platform
         finally:
             platform.catalog.close()
@@ -85,7 +92,8 @@ def flush_pending_objects(platform: Platform) -> None:
             flush_pending(platform.catalog, platform.objects)
 
 
-def _ensure_index_current(platform: Platform) -> None:
+def ensure_index_current(platform: Platform) -> None:
+    """Index the packs that were added since last time. It costs one stat if there are none."""
     from contextplane.store.find import index_is_current
 
     if not index_is_current(platform.catalog, platform.entries):

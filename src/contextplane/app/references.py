@@ -29,7 +29,6 @@ from contextplane.model.reference import (
     parse_reference,
 )
 from contextplane.model.value import Value
-from contextplane.store.find import find_execution_pack
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
@@ -73,7 +72,7 @@ class HandoffHasNoParts(ContextPlaneError):
 
 
 class RunTarget(Value, frozen=True):
-    """An execution pack by its hash or the first digits of it, or any object by its digest; or a part of a pack."""
+    """An execution pack by its hash or the first digits of it, a part of one, or any object by its digest."""
 
     ref: ExecutionRef | ExecutionPrefix | Digest
     selector: str = ""
@@ -118,7 +117,7 @@ Target: TypeAlias = RunTarget | VersionTarget | HandoffTarget | RecordingTarget 
 def resolve(text: str, *, files: bool = False, file: bool = False, hint: str = _HINT) -> Target:
     """Return what a text names.
 
-    `files`: the verb also takes files. `file`: it is a file whatever it looks like. `hint`: what to write instead of a
+    `files`: the verb also takes files. `file`: the text is always a file. `hint`: what to write instead of a
     text that names nothing.
     """
     if file:
@@ -157,6 +156,9 @@ def resolve_document(text: str) -> VersionTarget | FileTarget:
 
 def find_run(text: str, platform: "Platform") -> Digest:
     """Return the digest of the execution pack that a text names; refuse everything else with a hint."""
+    # Loaded only where a run is looked up: `ctx compile` reads references, and no store.
+    from contextplane.store.find import find_execution_pack
+
     target = resolve(text)
     if not isinstance(target, RunTarget):
         hint = _VERSION if isinstance(target, VersionTarget) else getattr(target, "hint", _HINT)

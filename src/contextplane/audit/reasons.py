@@ -4,7 +4,7 @@ Items of content (evidence, memories, required names, blocks, buckets) are expla
 of policy (decision, rules, gates, guardrails, tools) by evaluating the policy again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import assert_never
 
 import msgspec
@@ -14,7 +14,7 @@ from contextplane.compiler.case import CompileCase
 from contextplane.compiler.draft import Draft
 from contextplane.compiler.inputs import read_inputs
 from contextplane.compiler.policy import evaluate_policy
-from contextplane.compiler.report import ContextItem, list_items
+from contextplane.compiler.report import ContextItem
 from contextplane.compiler.scope import resolve_intent, resolve_scope
 from contextplane.compiler.source import PackSource
 from contextplane.compiler.view import PackView
@@ -29,11 +29,7 @@ from contextplane.policy.detect.secrets import secret_shapes
 from contextplane.policy.facts import Facts
 from contextplane.policy.logic.expression import variables
 
-__all__ = [
-    "find_reasons",
-    "is_fixed",
-    "list_all_items",
-]
+__all__ = ["find_reasons", "is_fixed"]
 
 _LISTED_LINES = 20
 _VALUE_LENGTH = 300
@@ -132,21 +128,6 @@ def _bucket_reasons(compiled: CompiledContext, name: str) -> Iterator[str]:
     yield from lines[:_LISTED_LINES]
     if len(lines) > _LISTED_LINES:
         yield f"and {len(lines) - _LISTED_LINES} more"
-
-
-def list_all_items(source: PackSource, compiled: CompiledContext) -> tuple[ContextItem, ...]:
-    """List the items of a compiled context, and the inactive gates of the pack, each with the note on it."""
-    items = list_items(compiled)
-    active = {item.id for item in items if item.kind == "gate"}
-    inactive = [gate.gate_id for gate in source.pack.policy_layer.approval_gates if gate.gate_id not in active]
-    notes = [note for stage in compiled.context_ledger.stages for note in stage.notes]
-    return (*items, *(_inactive_gate(gate_id, notes) for gate_id in inactive))
-
-
-def _inactive_gate(gate_id: str, notes: Sequence[str]) -> ContextItem:
-    note = next((note for note in notes if note.startswith(f"{gate_id} is not active")), "")
-    words = note.removeprefix(f"{gate_id} is ") or "not active"
-    return ContextItem(kind="gate", id=gate_id, inside=False, words=words, stage="tools")
 
 
 def is_fixed(item: ContextItem) -> bool:

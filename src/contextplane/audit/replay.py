@@ -84,10 +84,22 @@ def fidelity(parts: Iterable[ReplayedPart]) -> Fidelity:
     `failed`: a step could not be run, or a recorded content is not whole. Else `degraded`: a deterministic step had
     another output. Else `exact`: a nondeterministic step may differ, and skipped steps do not count.
     """
-    outcomes = {part.outcome for part in parts}
-    if "failed" in outcomes:
+    fidelities = {_part_fidelity(part.outcome) for part in parts}
+    if "failed" in fidelities:
         return "failed"
-    return "degraded" if "diverged" in outcomes else "exact"
+    return "degraded" if "degraded" in fidelities else "exact"
+
+
+def _part_fidelity(outcome: Outcome) -> Fidelity:
+    match outcome:
+        case "failed":
+            return "failed"
+        case "diverged":
+            return "degraded"
+        case "matched" | "diverged_expected" | "skipped":
+            return "exact"
+        case unreachable:
+            assert_never(unreachable)
 
 
 def replay(pack: LoadedPack, objects: Objects, tools: Tools) -> Iterator[ReplayedPart]:

@@ -115,7 +115,14 @@ def _content(where: str, ref: str, objects: Objects) -> str | TextDiff:
 
 
 def _damage_result(where: str, damage: Damage, why: str) -> TextDiff:
-    return TextDiff(state="damaged" if damage == "tampered" else "missing", why=damage_sentence(where, damage, why))
+    sentence = damage_sentence(where, damage, why)
+    match damage:
+        case "tampered":
+            return TextDiff(state="damaged", why=sentence)
+        case "missing" | "unreadable":
+            return TextDiff(state="missing", why=sentence)
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _text(where: str, data: bytes) -> str | TextDiff:

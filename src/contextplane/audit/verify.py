@@ -8,7 +8,7 @@ proves its bytes, not its claims, so its claims are compared with the objects.
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -135,12 +135,24 @@ def verify_pack(digest: Digest, entries: ExecutionEntries, objects: Objects, *, 
 
 def gravest_answer(problems: Iterable[VerificationProblem]) -> Answer:
     """The answer of the gravest problem; `verified` if there is none."""
-    answers = {problem.answer for problem in problems}
-    if "modified" in answers:
-        return "modified"
-    if "unknown" in answers:
-        return "unknown"
-    return "unchecked" if answers else "verified"
+    gravest: Answer = "verified"
+    for problem in problems:
+        gravest = max(gravest, problem.answer, key=_gravity)
+    return gravest
+
+
+def _gravity(answer: Answer) -> int:
+    match answer:
+        case "verified":
+            return 0
+        case "unchecked":
+            return 1
+        case "unknown":
+            return 2
+        case "modified":
+            return 3
+        case unreachable:
+            assert_never(unreachable)
 
 
 class ExpectedOutput(Value, frozen=True):
@@ -299,12 +311,21 @@ class _PackCheck:
         *,
         absent: Literal["unchecked", "unknown"] = "unchecked",
     ) -> None:
-        answer = "modified" if damage == "tampered" else absent if damage == "missing" else "unchecked"
+        answer: Literal["modified", "unchecked", "unknown"]
+        match damage:
+            case "tampered":
+                answer = "modified"
+            case "missing":
+                answer, why = absent, "it is not in the store"
+            case "unreadable" | None:
+                answer = "unchecked"
+            case unreachable:
+                assert_never(unreachable)
         self.problems.append(
             VerificationProblem(
                 answer=answer,
                 what=f"{part} {digest}",
-                why="it is not in the store" if damage == "missing" else why,
+                why=why,
                 part=part,
                 digest=str(digest),
                 damage=damage or UNSET,

@@ -10,12 +10,12 @@ from itertools import combinations
 from typing import ClassVar, assert_never
 
 from contextplane.audit.counterfactuals import candidate_overrides
-from contextplane.audit.reasons import find_reasons, is_fixed, list_all_items
+from contextplane.audit.reasons import find_reasons, is_fixed
 from contextplane.authoring.source_file import NamedFile
 from contextplane.compiler.case import read_case
 from contextplane.compiler.overrides import Override, apply_overrides
 from contextplane.compiler.report import WITHOUT_TEXT, ContextItem, ItemKind
-from contextplane.compiler.source import PackSource, compile_case
+from contextplane.compiler.source import PackSource, compile_case, list_all_items
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json
 from contextplane.model.suggestion import did_you_mean

@@ -89,6 +89,12 @@ def _diff() -> VerbModule:
     return diff
 
 
+def _explain() -> VerbModule:
+    from contextplane.cli.verbs import explain
+
+    return explain
+
+
 def _replay() -> VerbModule:
     from contextplane.cli.verbs import replay
 
@@ -286,6 +292,7 @@ VERBS = (
         summary="run a recorded run's tools again and compare, step by step",
         load=_replay,
     ),
+    Verb(name="explain", group="Look", summary="what an error code, a law or a gate means", load=_explain),
     Verb(
         name="handoff",
         group="Hand on",

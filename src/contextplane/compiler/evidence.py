@@ -58,6 +58,7 @@ _CLOSING_TRUSTS = frozenset({"authoritative", "verified"})
 
 _ID_LENGTH = 120
 _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+# Not a `match`: a piece may be built without being validated, and a level that is not listed counts as the highest.
 _LEVELS: dict[DataClassification, int] = {"PUBLIC": 0, "INTERNAL": 1, "CONFIDENTIAL": 2, "RESTRICTED": 3}
 _SNAPSHOT = "snapshot_"
 
@@ -340,11 +341,15 @@ def _own_rejection(evidence: EvidenceInput, draft: Draft) -> str | None:
 
 def _doubt_reason(evidence: EvidenceInput, draft: Draft) -> str | None:
     """Why a piece cannot close a gate; None if it can."""
-    if not isinstance(evidence, Evidence):
-        return "untyped"
-    if evidence.trust not in _CLOSING_TRUSTS:
-        return f"trust_{evidence.trust}"
-    return None if evidence_age(evidence.freshness, draft.inputs.as_of) == "current" else "freshness_unknown"
+    match evidence:
+        case str():
+            return "untyped"
+        case Evidence() if evidence.trust not in _CLOSING_TRUSTS:
+            return f"trust_{evidence.trust}"
+        case Evidence():
+            return None if evidence_age(evidence.freshness, draft.inputs.as_of) == "current" else "freshness_unknown"
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _add_unanswering(
@@ -360,7 +365,13 @@ def _ref(evidence: EvidenceInput) -> str:
 
 
 def _source(evidence: EvidenceInput) -> str | None:
-    return evidence.source if isinstance(evidence, Evidence) else None
+    match evidence:
+        case Evidence():
+            return evidence.source
+        case str():
+            return None
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _blocks(draft: Draft, shown: list[EvidenceInput | AttachedEvidence]) -> tuple[ContextBlock, ...]:

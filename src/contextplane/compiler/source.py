@@ -8,7 +8,7 @@ from contextplane.compiler.case import CaseEnvironment, CaseInvalid, CompileCase
 from contextplane.compiler.compile import compile_context
 from contextplane.compiler.errors import BudgetInvalid, InputInvalid
 from contextplane.compiler.overrides import Override, OverrideInvalid, apply_overrides, fact_pointer, known_places
-from contextplane.compiler.report import ItemChange, compare_contexts
+from contextplane.compiler.report import ContextItem, ItemChange, compare_contexts, list_items
 from contextplane.compiler.view import PackView
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext, Lineage
@@ -16,7 +16,7 @@ from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 
-__all__ = ["CompiledCase", "PackSource", "add_place", "compile_case", "place_errors"]
+__all__ = ["CompiledCase", "PackSource", "add_place", "compile_case", "list_all_items", "place_errors"]
 
 
 _CASE_MEMBERS = frozenset({"request", "run_context", "environment", "evidence", "memories", "as_of"})
@@ -147,3 +147,18 @@ def _pointer(at: str) -> str | None:
     if name == "facts" and hash_:
         return fact_pointer(place.strip("/").replace("/", "."))
     return f"/{name}{place}" if hash_ and name in _CASE_MEMBERS else None
+
+
+def list_all_items(source: PackSource, compiled: CompiledContext) -> tuple[ContextItem, ...]:
+    """List the items of a compiled context, and the inactive gates of the pack, each with the note on it."""
+    items = list_items(compiled)
+    active = {item.id for item in items if item.kind == "gate"}
+    inactive = [gate.gate_id for gate in source.pack.policy_layer.approval_gates if gate.gate_id not in active]
+    notes = [note for stage in compiled.context_ledger.stages for note in stage.notes]
+    return (*items, *(_inactive_gate(gate_id, notes) for gate_id in inactive))
+
+
+def _inactive_gate(gate_id: str, notes: Sequence[str]) -> ContextItem:
+    note = next((note for note in notes if note.startswith(f"{gate_id} is not active")), "")
+    words = note.removeprefix(f"{gate_id} is ") or "not active"
+    return ContextItem(kind="gate", id=gate_id, inside=False, words=words, stage="tools")

@@ -205,4 +205,10 @@ def _describe_tool(view: PackView, tool: SurfacedTool, active: tuple[str, ...]) 
 
 
 def _kind(tool: SurfacedTool) -> ToolKind:
-    return "read" if tool.declared_mode == "read_only" else "write"
+    match tool.declared_mode:
+        case "read_only":
+            return "read"
+        case "local_write" | "network" | "delegated" | "destructive":
+            return "write"
+        case unreachable:
+            assert_never(unreachable)

@@ -92,7 +92,13 @@ class CaseResult(Value, frozen=True):
     @property
     def refused(self) -> str:
         """The error code if the case is refused, which may be expected; empty if it compiles."""
-        return self.actual.refused if isinstance(self.actual, GoldenRefusal) else ""
+        match self.actual:
+            case GoldenRefusal():
+                return self.actual.refused
+            case GoldenContext():
+                return ""
+            case unreachable:
+                assert_never(unreachable)
 
 
 def golden_documents(documents: Iterable[Json]) -> tuple[GoldenFile, ...]:

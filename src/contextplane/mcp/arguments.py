@@ -12,6 +12,7 @@ from typing import cast
 from contextplane.handoff.document import HandoffInputReader, quote_short
 from contextplane.handoff.errors import HandoffInvalid
 from contextplane.handoff.freshness import FreshnessState
+from contextplane.mcp.schemas import FRESHNESS, STATUS
 from contextplane.model.handoff import Status
 from contextplane.model.json.canonical import Json
 from contextplane.model.suggestion import most_alike_name
@@ -197,8 +198,6 @@ FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
 _DECIDING = "validate_only"
 _ALIAS = "identifier"  # of `write`: an undocumented argument of the reference server
 
-STATUSES = ("draft", "finalized")
-FRESHNESS = ("fresh", "expiring_soon", "expired")
 _SHOWN = 60
 
 
@@ -283,7 +282,7 @@ class Arguments(HandoffInputReader):
         return None
 
     def status(self) -> Status | None:
-        return cast("Status | None", self.choice("status", STATUSES))
+        return cast("Status | None", self.choice("status", STATUS))
 
     def freshness(self) -> FreshnessState | None:
         return cast("FreshnessState | None", self.choice("freshness", FRESHNESS))

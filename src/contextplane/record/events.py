@@ -89,6 +89,17 @@ class ItemRecorded(Value, frozen=True, tag="noted"):
     suspects: tuple[tuple[str, str], ...] = ()
     unsearched: tuple[str, ...] = ()
 
+    def items(self) -> Iterator[tuple[str, Prompt | Input | Step | Output]]:
+        """Yield the recorded item, with the name of its list in the manifest."""
+        if self.prompt is not None:
+            yield "prompts", self.prompt
+        if self.input is not None:
+            yield "inputs", self.input
+        if self.step is not None:
+            yield "steps", self.step
+        if self.output is not None:
+            yield "outputs", self.output
+
 
 class RecordingClosed(Value, frozen=True, tag="finished"):
     """The last event: the manifest of the run has this digest. No event follows it."""
@@ -122,13 +133,11 @@ class _ManifestLists:
         self.unsearched: list[str] = []
 
     def add(self, event: ItemRecorded) -> None:
-        items = (("prompts", event.prompt), ("inputs", event.input), ("steps", event.step), ("outputs", event.output))
-        for name, item in items:
-            if item is not None:
-                at = f"/{name}/{len(self.of[name])}"
-                self.suspects += [(f"{at}/{field}", kind) for field, kind in event.suspects]
-                self.unsearched += [f"{at}/{field}" for field in event.unsearched]
-                self.of[name].append(item)
+        for name, item in event.items():
+            at = f"/{name}/{len(self.of[name])}"
+            self.suspects += [(f"{at}/{field}", kind) for field, kind in event.suspects]
+            self.unsearched += [f"{at}/{field}" for field in event.unsearched]
+            self.of[name].append(item)
 
 
 def fold_events(events: Iterable[RecordingEvent]) -> RecordingState:
@@ -185,8 +194,7 @@ def size_in_manifest(event: RecordingStarted | ItemRecorded) -> int:
             fields = {"model": event.model, "environment": event.environment, "system_prompt": event.system_prompt}
             return _FRAME_BYTES + len(canonical(msgspec.to_builtins({**fields, "parent": event.parent})))
         case ItemRecorded():
-            items = (item for item in (event.prompt, event.input, event.step, event.output) if item is not None)
-            return sum(_ENTRY_BYTES + len(canonical(msgspec.to_builtins(item))) for item in items)
+            return sum(_ENTRY_BYTES + len(canonical(msgspec.to_builtins(item))) for _, item in event.items())
         case unreachable:
             assert_never(unreachable)
 

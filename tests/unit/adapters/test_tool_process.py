@@ -22,20 +22,21 @@ from contextplane.adapters.tools.wire import (
 )
 from contextplane.errors import ContextPlaneError
 from contextplane.ports.tools import ToolFailed, ToolTimedOut, ToolUnknown
+from tests.patience import PATIENCE
 from tests.unit.adapters.tool_workspace import ToolWorkspace, python, worker_pid
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def test_a_call_that_overruns_is_ended_and_the_next_one_gets_a_new_process(place: ToolWorkspace) -> None:
-    with ProcessTools(place.options(seconds=1.0)) as tools:
+    with ProcessTools(place.options(seconds=5.0)) as tools:
         with pytest.raises(ToolTimedOut):
             python(tools, "hang")
         assert python(tools, "text") == "tëxt".encode()
 
 
 def test_one_of_our_own_tools_that_overruns_is_ended_as_well(place: ToolWorkspace) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent, ProcessTools(place.options(seconds=1.0)) as tools:
+    with socket.create_server(("127.0.0.1", 0)) as silent, ProcessTools(place.options(seconds=5.0)) as tools:
         with pytest.raises(ToolTimedOut):
             tools.call("http_get", {"url": f"http://127.0.0.1:{silent.getsockname()[1]}/"})
         assert tools.call("read_file", {"path": "a.txt"}) == b"alpha\nbeta 881\n"
@@ -69,7 +70,7 @@ MODULES = ("builtin", "function_worker", "plugin_worker")
 
 
 def run_directly(
-    module: str, root: Path, *requests: ToolRequest, seconds: float = 20.0
+    module: str, root: Path, *requests: ToolRequest, seconds: float = PATIENCE
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a worker without its owner. Its scratch folder is the root, where coverage writes its files."""
     arguments = [str(root), "", "", "workmodule", str(seconds), str(root)]

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from contextplane.audit import why
-from contextplane.audit.reasons import list_all_items
 from contextplane.audit.why import Explanation, explain
 from contextplane.compiler.case import read_case
 from contextplane.compiler.overrides import apply_overrides, parse_override
-from contextplane.compiler.source import PackSource
+from contextplane.compiler.source import PackSource, list_all_items
 from contextplane.errors import ContextPlaneError
 from tests.unit.compiler.case_files import CLOSING, SHOWN, case_file, source_of
 from tests.unit.compiler.scenario import CASE, memory, put

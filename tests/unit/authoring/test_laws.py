@@ -21,44 +21,52 @@ def environment(case: dict[str, Any]) -> EnvironmentDescription:
     return msgspec.structs.replace(ENVIRONMENT, **case.get("environment", {}))
 
 
+@proves("context-pack:definition:identity", case="an incomplete version")
+@proves("context-pack:excluded:raw-customer-records", case="records")
+@proves("context-pack:excluded:secrets", "context-pack:gates:security-no-secrets", case="a token")
+@proves("context-pack:excluded:mutable-conversation-state", case="an unknown layer")
+@proves("context-pack:excluded:operator-notes", case="an operator's note in a field of its own")
+@proves("context-pack:excluded:adapter-code", case="adapter code in a field of its own")
+@proves("context-pack:contract-meta:requires-is-explicit", case="nothing is said of the ontology")
+@proves("context-pack:intelligence-refs:embedding-keys-versioned", case="an embedding key without a version")
+@proves("context-pack:business-context:kept-short", case="business context too long for its bucket")
+@proves("context-pack:business-context:constraints-over-slogans", case="slogans only")
+@proves("context-pack:business-context:no-duplicated-policy", case="policy said again")
+@proves("context-pack:policy-layer:rationale-expected", case="a rule without rationale")
+@proves("context-pack:tooling-layer:adapters-and-permissions", case="no adapter")
 @proves(
-    "context-pack:structure:ten-required-layers",
-    "context-pack:definition:identity",
-    "context-pack:excluded:raw-customer-records",
-    "context-pack:excluded:secrets",
-    "context-pack:excluded:mutable-conversation-state",
-    "context-pack:excluded:operator-notes",
-    "context-pack:excluded:adapter-code",
-    "context-pack:contract-meta:requires-is-explicit",
-    "context-pack:intelligence-refs:embedding-keys-versioned",
-    "context-pack:business-context:kept-short",
-    "context-pack:business-context:constraints-over-slogans",
-    "context-pack:business-context:no-duplicated-policy",
-    "context-pack:policy-layer:rationale-expected",
-    "context-pack:tooling-layer:adapters-and-permissions",
     "context-pack:tooling-layer:write-requires-idempotency",
-    "context-pack:tooling-layer:endpoint-ref-is-registry-entry",
-    "context-pack:decision-layer:binds-typed-decisions",
-    "context-pack:decision-layer:every-workflow-has-one",
-    "context-pack:decision-layer:mode-covers-effects",
-    "context-pack:evaluation-layer:measurable-quality",
-    "context-pack:evaluation-layer:every-intent-has-targets",
-    "context-pack:evaluation-layer:gates-include-policy-and-safety",
-    "context-pack:gates:policy-unreachable-rule",
-    "context-pack:gates:policy-unsatisfiable-gate",
-    "context-pack:gates:policy-priority-conflicts",
-    "context-pack:gates:risk-approval-mode",
-    "context-pack:gates:risk-destructive-without-gate",
     "context-pack:gates:risk-missing-idempotency",
-    "context-pack:gates:tenancy-tenant",
-    "context-pack:gates:tenancy-endpoint-refs",
-    "context-pack:gates:tenancy-graph-snapshots",
-    "context-pack:gates:tenancy-memory-policies",
-    "context-pack:gates:evaluation-score-targets",
-    "context-pack:gates:evaluation-release-gates",
-    "context-pack:gates:security-no-secrets",
-    "context-pack:gates:security-no-unrestricted-surface",
+    case="a write without idempotency",
 )
+@proves(
+    "context-pack:tooling-layer:endpoint-ref-is-registry-entry",
+    "context-pack:gates:tenancy-endpoint-refs",
+    case="an endpoint that is not registered",
+)
+@proves("context-pack:decision-layer:binds-typed-decisions", case="no decision")
+@proves("context-pack:decision-layer:every-workflow-has-one", case="a workflow without a decision")
+@proves("context-pack:decision-layer:mode-covers-effects", case="a decision below its tool")
+@proves("context-pack:evaluation-layer:measurable-quality", case="no target")
+@proves(
+    "context-pack:evaluation-layer:every-intent-has-targets",
+    "context-pack:gates:evaluation-score-targets",
+    case="an intent without targets",
+)
+@proves(
+    "context-pack:evaluation-layer:gates-include-policy-and-safety",
+    "context-pack:gates:evaluation-release-gates",
+    case="no release gate for safety",
+)
+@proves("context-pack:gates:policy-unreachable-rule", case="a rule that can never fire")
+@proves("context-pack:gates:policy-unsatisfiable-gate", case="a gate that never closes")
+@proves("context-pack:gates:policy-priority-conflicts", case="two rules that contradict")
+@proves("context-pack:gates:risk-approval-mode", case="a tool above the ceiling")
+@proves("context-pack:gates:risk-destructive-without-gate", case="a destructive tool without a gate")
+@proves("context-pack:gates:tenancy-tenant", case="a tenant of another place")
+@proves("context-pack:gates:tenancy-graph-snapshots", case="a snapshot of another tenant")
+@proves("context-pack:gates:tenancy-memory-policies", case="personal data in a memory that is shared")
+@proves("context-pack:gates:security-no-unrestricted-surface", case="a large adapter exposed as a whole")
 @cases("case", BREAKS, ids=lambda case: case["note"])
 def test_what_breaks_a_law_is_found_with_its_place(case: dict[str, Any]) -> None:
     broken = findings(with_changes(case["changes"]), environment(case))
@@ -67,7 +75,7 @@ def test_what_breaks_a_law_is_found_with_its_place(case: dict[str, Any]) -> None
     ]
 
 
-@proves("context-pack:intelligence-refs:embedding-keys-optional")
+@proves("context-pack:intelligence-refs:embedding-keys-optional", case="no embeddings")
 @cases("case", KEEPS, ids=lambda case: case["note"])
 def test_a_reasonable_pack_breaks_no_law(case: dict[str, Any]) -> None:
     pack = with_changes(case["changes"])
@@ -120,6 +128,7 @@ def test_codes_are_unique_and_an_unknown_one_is_answered_with_the_nearest() -> N
     assert caught.value.hint == "did you mean rule_unreachable?"
 
 
+@proves("context-pack:structure:ten-required-layers")
 @cases("layer", [name for name in EXAMPLE if name != "task_layer"])
 def test_a_missing_layer_is_named(layer: str) -> None:
     broken = with_changes([{"at": f"/{layer}"}])

@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
-from contextplane.audit.reasons import list_all_items
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.render.compiled_context import LineHead, print_wrapped, one_line, print_compiled, print_override_effects
+from contextplane.cli.render.compiled_context import (
+    LineHead,
+    one_line,
+    print_compiled,
+    print_override_effects,
+    print_wrapped,
+)
 from contextplane.compiler.overrides import parse_override
-from contextplane.compiler.source import compile_case
+from contextplane.compiler.source import compile_case, list_all_items
 from tests.unit.compiler.case_files import CLOSING, SHOWN, case_file, source_of
 from tests.unit.compiler.scenario import put
 

@@ -11,9 +11,9 @@ import pytest
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
 from contextplane.cli import progress
-from contextplane.cli.store import progress_bar
 from contextplane.cli.output import CommandOutput
 from contextplane.cli.progress import Bar
+from contextplane.cli.store import progress_bar
 from contextplane.cli.verbs import export, import_, pack, verify
 from contextplane.ports.objects import StorageFull
 
@@ -96,7 +96,11 @@ def test_nothing_is_left_of_a_bar_also_when_the_work_fails() -> None:
 
 @pytest.mark.parametrize(
     "output",
-    [CommandOutput(err=StringIO()), CommandOutput(err=Terminal(), json=True), CommandOutput(err=Terminal(), quiet=True)],
+    [
+        CommandOutput(err=StringIO()),
+        CommandOutput(err=Terminal(), json=True),
+        CommandOutput(err=Terminal(), quiet=True),
+    ],
     ids=["a pipe", "json", "quiet"],
 )
 @pytest.mark.usefixtures("impatient")

@@ -4,6 +4,7 @@ import pytest
 
 from contextplane.model.compiled_context import BUCKETS
 from contextplane.model.tokens import APPROX4
+from contextplane.testing.proofs import proves
 from tests.unit.compiler.scenario import compile_scenario, evidence
 
 TOKENS = "/run_budget/bucket_tokens"
@@ -67,6 +68,24 @@ def test_beyond_the_total_the_last_of_the_lowest_priority_go_first() -> None:
     assert reasons == {"over_total_budget"}
     assert context.budget_report.warnings == ("the total exceeded budget; dropped 3 low-priority blocks",)
     assert context.budget_report.tokens_used_at_compile <= used - session - memory - 1
+
+
+@proves("context-pack:resolution:allocate-budgets")
+@pytest.mark.parametrize("bucket", BUCKETS[1:])
+def test_a_bucket_one_token_short_loses_its_last_block_and_the_report_counts_what_is_in_the_prompt(bucket: str) -> None:
+    whole = compile_scenario()
+    used = whole.budget_report.tokens_used_by_bucket
+    allotted = {name: tokens - (name == bucket) for name, tokens in used.items()}
+    context = compile_scenario(run={TOKENS: allotted, "/run_budget/total_tokens": sum(used.values())})
+    report, blocks = context.budget_report, context.compiled_prompt.context_blocks
+    last = [block for block in whole.compiled_prompt.context_blocks if block.bucket == bucket][-1]
+    assert blocks == tuple(block for block in whole.compiled_prompt.context_blocks if block != last)
+    assert report.dropped_block_ids == {bucket: (last.block_id,)}
+    assert report.tokens_allocated == allotted
+    assert report.tokens_used_by_bucket == {
+        name: sum(block.tokens or 0 for block in blocks if block.bucket == name) for name in BUCKETS
+    }
+    assert report.tokens_used_at_compile == sum(used.values()) - (last.tokens or 0)
 
 
 def test_what_fits_exactly_is_kept() -> None:

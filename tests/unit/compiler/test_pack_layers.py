@@ -7,7 +7,7 @@ import pytest
 
 from contextplane.compiler.compile import STAGES
 from contextplane.testing.proofs import proves
-from tests.unit.compiler.scenario import CASE, compile_scenario, inputs, plain, view_of
+from tests.unit.compiler.scenario import CASE, PACK, compile_scenario, inputs, plain, view_of
 
 
 def environment(**changes: Any) -> dict[str, tuple[str, str]]:  # noqa: ANN401  any JSON
@@ -64,7 +64,7 @@ def test_the_business_block_holds_the_business_context_and_nothing_of_the_reques
     assert block in other.compiled_prompt.context_blocks
 
 
-@proves("context-pack:controls:tone-and-comms", "context-pack:tone-and-comms:response-style")
+@proves("context-pack:tone-and-comms:response-style")
 def test_tone_is_in_the_developer_text_below_policy() -> None:
     changes = {
         "/tone_and_comms/customer_facing": {"do": ["say sorry"]},
@@ -90,7 +90,53 @@ def test_a_capability_without_a_permission_is_not_surfaced_and_says_so() -> None
     assert gone == {"adp_orders.cancel": "not_permitted"}
 
 
-@proves("context-pack:resolution:evaluate-policy", "context-pack:resolution:emit-controls")
+@proves("context-pack:resolution:compute-tool-surface")
+@pytest.mark.parametrize("ceiling", ["read_only", "destructive"])
+def test_the_tool_manifest_is_what_registry_and_permissions_share_below_the_ceiling(ceiling: str) -> None:
+    permission = {"adapter_id": "adp_orders", "allow": True}
+    context = compile_scenario(
+        pack={
+            "/tooling_layer/adapter_registry/0/capabilities": ["lookup", "cancel", "trace"],
+            "/tooling_layer/permissions": [
+                *PACK["tooling_layer"]["permissions"],
+                {**permission, "permission_id": "p_trace", "capability": "trace", "allow": False},
+                {**permission, "permission_id": "p_merge", "capability": "merge"},
+            ],
+        },
+        run={"/safety_mode": ceiling},
+    )
+    omitted = {"adp_orders.cancel": "not_permitted", "adp_orders.trace": "permission_denies"}
+    omitted |= {"adp_orders.merge": "not_in_registry"}
+    surfaced = {"adp_orders": ("lookup",), "adp_policy": ("eval",), "adp_payments": ("issue_refund",)}
+    if ceiling == "read_only":
+        del surfaced["adp_payments"]
+        omitted["adp_payments.issue_refund"] = "above_ceiling"
+    assert {entry.adapter_id: entry.capabilities for entry in context.manifests.tool_manifest} == surfaced
+    omissions = [omission for omission in context.manifests.omission_manifest if omission.kind == "tool"]
+    assert {omission.id: omission.reason for omission in omissions} == omitted
+    blocks = [block for block in context.compiled_prompt.context_blocks if block.bucket == "tool"]
+    assert [block.provenance_refs for block in blocks] == [
+        tuple(f"{adapter}.{name}" for name in names) for adapter, names in surfaced.items()
+    ]
+
+
+@proves("context-pack:resolution:emit-controls")
+@pytest.mark.parametrize(("amount", "gates"), [(4200, ("GATE_FINANCE_APPROVAL",)), (5, ())])
+def test_the_controls_are_the_guardrails_and_redactions_of_the_pack_and_its_active_gates(
+    amount: int, gates: tuple[str, ...]
+) -> None:
+    guardrails = "/policy_layer/guardrails"
+    controls = compile_scenario(
+        pack={f"{guardrails}/must_escalate/-": "chargeback_open", f"{guardrails}/redaction_rules": ["pan"]},
+        request={"/input/context/refund_amount": amount},
+    ).runtime_controls
+    assert controls.must_refuse == ("refund_without_identity",)
+    assert controls.must_escalate == ("fraud_signal_high", "chargeback_open")
+    assert controls.redaction_rules_active == ("pan",)
+    assert controls.approval_gates_active == gates
+
+
+@proves("context-pack:resolution:evaluate-policy")
 def test_rules_that_had_no_effect_are_omitted_with_their_reason() -> None:
     rules = "/policy_layer/policy_bundles/0/policy_dsl/rules/"
     context = compile_scenario(
@@ -179,11 +225,6 @@ def test_the_ledger_says_what_gave_things_their_meaning() -> None:
     }
 
 
-@proves(
-    "context-pack:resolution:compute-tool-surface",
-    "context-pack:resolution:retrieve-evidence-and-memory",
-    "context-pack:resolution:allocate-budgets",
-)
 def test_every_stage_leaves_a_hash_in_the_order_of_the_table() -> None:
     names = [stage.name for stage in STAGES]
     assert names == ["scope", "intent", "policy", "tools", "evidence", "memory", "budget", "assemble", "seal"]

@@ -9,12 +9,12 @@ from contextplane.app.compile.golden import FolderCases, golden_files, record_ca
 from contextplane.app.registry.pins import roll_back
 from contextplane.app.registry.refresh import open_refresh, run_refresh
 from contextplane.app.registry.release import ActResult
-from contextplane.app.registry.session import RegistrySession
 from contextplane.evaluation.golden_case import GoldenContext
 from contextplane.evaluation.golden_release import run_published_cases
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.parse import parse
 from contextplane.registry.artifacts import candidate
+from contextplane.registry.reports import GoldenCases
 from contextplane.runtime.published_source import pack_source
 from tests.spec.manifest import proves
 from tests.unit.compiler.case_files import CLOSING, SHOWN, write_json
@@ -50,18 +50,21 @@ def with_cases(here: Office, cases: str) -> None:
     here.desk.golden = FolderCases(cases)
 
 
-def kept(here: Office) -> None:
-    """Nobody gives a folder any more."""
-    here.desk.golden = RegistrySession(here.desk.keys).golden
+@pytest.fixture
+def stored(here: Office) -> GoldenCases:
+    """The runner of the cases that are stored with a version: no folder is given."""
+    return here.desk.golden
 
 
 @proves("context-pack:versioning-guidelines:rollback-replays-golden")
-def test_a_rollback_runs_the_cases_that_were_kept_with_the_version(here: Office, cases: str) -> None:
+def test_a_rollback_runs_the_cases_that_were_kept_with_the_version(
+    here: Office, cases: str, stored: GoldenCases
+) -> None:
     with_cases(here, cases)
     here.release()
     for path in Path(cases).iterdir():
         path.unlink()  # a rollback depends on no folder
-    kept(here)
+    here.desk.golden = stored
     here.release(version("1.1.0", NARROWER))
     here.pin("prod", PACK)
     here.pin("prod", "ctxpack.support@1.1.0")
@@ -88,14 +91,14 @@ def bound(here: Office, tmp_path: Path) -> ActResult:
 
 
 def test_publication_rollback_and_refresh_run_the_cases_with_the_catalogs_of_the_pack(
-    here: Office, tmp_path: Path
+    here: Office, tmp_path: Path, stored: GoldenCases
 ) -> None:
     target = str(bound(here, tmp_path).digest)
     acted = here.publish(target)
     assert (acted.golden, acted.golden_words) == ("passed", "1 as recorded")
     again = here.publish(target)
     assert (again.appended, again.golden) == (None, "passed")
-    kept(here)
+    here.desk.golden = stored
     here.release(version("2.0.0"))
     here.pin("prod", PACK)
     here.pin("prod", "ctxpack.support@2.0.0")

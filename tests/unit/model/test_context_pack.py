@@ -137,10 +137,17 @@ def test_the_types_of_adapters_are_a_closed_set() -> None:
     assert refused(changed(at, "openapi"))
 
 
+UNKNOWN = "contract_version_unknown"
+
+
 @proves("context-pack:contract-meta:version-tracks-schema")
 def test_the_version_of_the_contract_moves_apart_from_that_of_the_pack() -> None:
-    assert judge_pack(changed("/contract_meta/contract_version", "1.7.0")).passed
-    assert judge_pack(changed("/pack_meta/pack_version", "7.1.0")).passed
+    for pack_version in ("1.0.0", "2.0.0", "7.1.0"):
+        for contract_version, codes in {"1.0.0": [], "1.7.0": [], "2.0.0": [UNKNOWN], "0.9.0": [UNKNOWN]}.items():
+            changes = {"/pack_meta/pack_version": pack_version, "/contract_meta/contract_version": contract_version}
+            report = judge_pack(with_changes([{"at": at, "value": value} for at, value in changes.items()]))
+            assert [finding.code for finding in report.findings if finding.severity == "error"] == codes
+            assert report.passed is (not codes)
 
 
 def test_a_pack_knows_its_reference_and_modes_are_ordered() -> None:

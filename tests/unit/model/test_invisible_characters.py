@@ -31,9 +31,10 @@ def test_the_linter_reports_all_of_them() -> None:
 
 def test_a_prompt_a_page_and_a_terminal_show_them_escaped() -> None:
     assert set(FILLERS) < set(HIDDEN)
-    output = CommandOutput(json=True, out=io.StringIO())
+    terminal = io.StringIO()
+    output = CommandOutput(json=True, out=terminal)
     output.answer({"text": HIDDEN + JOINERS})
-    shown = [quote(HIDDEN), one_line(HIDDEN), block(HIDDEN), code_block((HIDDEN,), 1, ""), output.out.getvalue()]
+    shown = [quote(HIDDEN), one_line(HIDDEN), block(HIDDEN), code_block((HIDDEN,), 1, ""), terminal.getvalue()]
     for text in shown:
         assert not set(text) & set(HIDDEN)
     assert not set(shown[-1]) & set(JOINERS)

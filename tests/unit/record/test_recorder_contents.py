@@ -210,7 +210,9 @@ def test_a_recording_does_not_begin_with_what_a_log_may_not_say(
 texts = st.sampled_from(["", "x"])
 
 
-@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     step=st.tuples(st.sampled_from(["", "tool_call", "reasoning"]), texts), name=texts, began=st.tuples(texts, texts)
 )

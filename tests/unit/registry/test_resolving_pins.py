@@ -134,6 +134,23 @@ def test_an_overlay_that_its_issuer_did_not_sign_is_refused() -> None:
     assert registry.ends() == "signature_key_unknown"
 
 
+@proves("context-pack:overlays:declared")
+def test_an_overlay_applies_only_while_its_environment_pins_it() -> None:
+    registry = Releases().with_example()
+    ref = registry.release(OVERLAY, "overlay")
+    published = registry.resolve()
+    assert (published.value, published.overlays, published.applied) == (EXAMPLE, (), ())
+    assert [document.ref for document in published.lineage] == [PACK]
+    assert registry.ends(overlays=(ref,)) == "overlay_not_asked"
+    registry.pin_here(ref, PACK.pack_id)
+    pinned = registry.resolve()
+    assert [overlay.ref for overlay in pinned.overlays] == [ref]
+    assert pinned.value != EXAMPLE
+    change = Unpinned(id=ref.pack_id, version=ref.version, pins=Pins())
+    registry.act("ops", PlannedChange(stream=pins_stream("prod", PACK.pack_id), change=change, reason="stop"))
+    assert (registry.resolve().value, registry.resolve().overlays) == (EXAMPLE, ())
+
+
 def test_a_replay_names_the_overlays_that_were_applied_and_new_traffic_names_none() -> None:
     registry = Releases().with_example()
     ref = registry.with_overlay()

@@ -1,6 +1,7 @@
 """What packing puts into the index from memory is what a rebuild reads from the store."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ _INDEX = {
 
 
 def index_of(store: Path) -> dict[str, list[tuple[object, ...]]]:
-    with sqlite3.connect(store / ".ctx" / "catalog.db") as db:
+    with closing(sqlite3.connect(store / ".ctx" / "catalog.db")) as db:
         return {name: db.execute(query).fetchall() for name, query in _INDEX.items()}
 
 

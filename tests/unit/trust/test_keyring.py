@@ -4,8 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Event
 from contextplane.model.timestamp import Timestamp
@@ -13,7 +11,7 @@ from contextplane.ports.keys import Signer
 from contextplane.trust.keyring import Change, TrustedKeys, sign_change
 from contextplane.trust.keyring_stream import STREAM, append_change, follow_keyring
 from tests.support.cases import cases
-from tests.unit.trust.world import CHECK, day, key_of, keyring, revoke, rotate, threshold, trust
+from tests.unit.trust.world import CHECK, day, key_of, keyring, memory_catalog, revoke, rotate, threshold, trust
 
 ROOT, ALICE, BOB, MALLORY = map(key_of, ("root", "alice", "bob", "mallory"))
 
@@ -163,11 +161,11 @@ def bodies(*changes: Change) -> list[bytes]:
 
 def fold(events: list[bytes], known: TrustedKeys | None = None) -> TrustedKeys:
     """What a client that knew this much makes of a stream with these events."""
-    catalog, _ = SqliteCatalog.create(MEMORY, "store_0123456789abcdef")
-    with catalog.write() as tx:
-        tx.streams.append(STREAM, 0, [Event(kind="keyring_changed", body=body) for body in events])
-    with catalog.read() as view:
-        return follow_keyring(view.streams, known or TrustedKeys(), CHECK)
+    with memory_catalog() as catalog:
+        with catalog.write() as tx:
+            tx.streams.append(STREAM, 0, [Event(kind="keyring_changed", body=body) for body in events])
+        with catalog.read() as view:
+            return follow_keyring(view.streams, known or TrustedKeys(), CHECK)
 
 
 EVENTS = bodies(trust(ALICE, "acme"), trust(BOB, "acme"), revoke(ALICE, day(4)))
@@ -184,8 +182,7 @@ def test_a_client_that_is_up_to_date_checks_no_signature() -> None:
         def holds(self, *_: object) -> bool:
             raise AssertionError
 
-    catalog, _ = SqliteCatalog.create(MEMORY, "store_0123456789abcdef")
-    with catalog.write() as tx:
+    with memory_catalog() as catalog, catalog.write() as tx:
         keys = TrustedKeys()
         for body in EVENTS:
             keys = append_change(tx.streams, keys, body, CHECK)

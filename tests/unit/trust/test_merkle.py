@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Event
 from contextplane.ports.catalog import StreamConflict
@@ -27,6 +25,7 @@ from contextplane.trust.merkle import (
     root_of,
     verify_inclusion,
 )
+from tests.unit.trust.world import memory_catalog
 
 # The leaves of the reference tests of Certificate Transparency, and the roots of the trees of the first 1 to 8 of them.
 LEAVES = [
@@ -186,33 +185,33 @@ class TestInTheCatalog:
     @given(st.lists(st.integers(min_value=0, max_value=9), max_size=6))
     def test_it_grows_in_any_portions_and_gives_the_same_proofs(self, portions: list[int]) -> None:
         leaves = entries(sum(portions))
-        catalog, _ = SqliteCatalog.create(MEMORY, "store_0123456789abcdef")
-        done = 0
-        for portion in portions:
-            with catalog.write() as tx:
-                frontier = append_leaves(tx.streams, "log", leaves[done : done + portion])
-            done += portion
-            assert frontier.root == brute(leaves[:done])
-        with catalog.read() as view:
-            tree = StreamTree(view.streams, "log")
-            assert (tree.size, tree.frontier().root) == (len(leaves), brute(leaves))
-            for old in range(len(leaves) + 1):
-                assert consistency_proof(tree, old, done) == consistency_proof(Kept(leaves), old, done)
+        with memory_catalog() as catalog:
+            done = 0
+            for portion in portions:
+                with catalog.write() as tx:
+                    frontier = append_leaves(tx.streams, "log", leaves[done : done + portion])
+                done += portion
+                assert frontier.root == brute(leaves[:done])
+            with catalog.read() as view:
+                tree = StreamTree(view.streams, "log")
+                assert (tree.size, tree.frontier().root) == (len(leaves), brute(leaves))
+                for old in range(len(leaves) + 1):
+                    assert consistency_proof(tree, old, done) == consistency_proof(Kept(leaves), old, done)
 
     def test_of_two_writers_one_wins(self) -> None:
-        catalog, _ = SqliteCatalog.create(MEMORY, "store_0123456789abcdef")
-        with catalog.write() as tx:
-            append_leaves(tx.streams, "log", entries(3))
-        with pytest.raises(StreamConflict), catalog.write() as tx:
-            tx.streams.append("tree/log/00", 2, [Event(kind="tree_node", body=b"{}")])
+        with memory_catalog() as catalog:
+            with catalog.write() as tx:
+                append_leaves(tx.streams, "log", entries(3))
+            with pytest.raises(StreamConflict), catalog.write() as tx:
+                tx.streams.append("tree/log/00", 2, [Event(kind="tree_node", body=b"{}")])
 
     @pytest.mark.parametrize("body", [b"{}", b'"' + b"0" * 63 + b'"', b'"' + b"F" * 64 + b'"'])
     def test_a_damaged_node_is_named(self, body: bytes) -> None:
-        catalog, _ = SqliteCatalog.create(MEMORY, "store_0123456789abcdef")
-        with catalog.write() as tx:
-            tx.streams.append("tree/log/00", 0, [Event(kind="tree_node", body=body)])
-        with catalog.read() as view, pytest.raises(TreeDamaged) as damaged:
-            StreamTree(view.streams, "log").frontier()
-        assert damaged.value.at == "tree/log/00"
-        with catalog.read() as view, pytest.raises(ContextPlaneError):
-            StreamTree(view.streams, "log").node(3, 0)
+        with memory_catalog() as catalog:
+            with catalog.write() as tx:
+                tx.streams.append("tree/log/00", 0, [Event(kind="tree_node", body=body)])
+            with catalog.read() as view, pytest.raises(TreeDamaged) as damaged:
+                StreamTree(view.streams, "log").frontier()
+            assert damaged.value.at == "tree/log/00"
+            with catalog.read() as view, pytest.raises(ContextPlaneError):
+                StreamTree(view.streams, "log").node(3, 0)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextplane.evaluation.golden import CaseResult
     from contextplane.registry.artifacts import Candidate
 
-__all__ = ["CheckResult", "check_pack"]
+__all__ = ["CheckResult", "Checklist", "check_pack"]
 
 _SURFACE = "tool_surface.json"
 

@@ -25,9 +25,12 @@ from contextplane.evaluation.golden import (
     CaseResult,
     GoldenCaseInvalid,
     GoldenFile,
+    check_cases,
+    combined_case,
     compare_golden,
     compile_golden,
     read_golden,
+    requested_version,
 )
 from contextplane.evaluation.golden_case import GoldenContext, GoldenRefusal
 from contextplane.evaluation.golden_release import run_cases
@@ -37,7 +40,18 @@ from contextplane.policy.detect.secrets import secret_shapes
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.reports import GoldenResult
 
-__all__ = ["FolderCases", "NoGoldenCases", "golden_files", "record_cases", "text_with_expected", "write_case_file"]
+__all__ = [
+    "CaseResult",
+    "FolderCases",
+    "NoGoldenCases",
+    "check_cases",
+    "combined_case",
+    "golden_files",
+    "record_cases",
+    "requested_version",
+    "text_with_expected",
+    "write_case_file",
+]
 
 _INDENT = "  "
 

@@ -7,9 +7,9 @@ import msgspec
 
 from contextplane.app.packs.files import read_overlay_file, read_pack_file
 from contextplane.app.packs.lint import LintResult, lint
-from contextplane.authoring.source_file import OverlayFile
-from contextplane.compiler.case import CompileCase
-from contextplane.compiler.source import PackSource
+from contextplane.authoring.source_file import NamedFile, OverlayFile
+from contextplane.compiler.case import CompileCase, read_case
+from contextplane.compiler.source import PackSource, place_errors
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.compiled_context import Lineage
 from contextplane.model.context_pack import ContextPack
@@ -17,9 +17,18 @@ from contextplane.model.ids import Digest, PackRef
 
 if TYPE_CHECKING:
     from contextplane.app.registry.session import RegistrySession
+    from contextplane.model.json.canonical import Json
     from contextplane.registry.artifacts import Candidate
 
-__all__ = ["PackNotSound", "source_from_file", "source_from_lint", "source_from_registry"]
+__all__ = [
+    "CompileCase",
+    "PackNotSound",
+    "PackSource",
+    "read_placed_case",
+    "source_from_file",
+    "source_from_lint",
+    "source_from_registry",
+]
 
 
 class PackNotSound(ContextPlaneError):
@@ -77,6 +86,12 @@ def _reject_unsound(result: LintResult) -> None:
             ]
         },
     )
+
+
+def read_placed_case(file: NamedFile, value: "Json") -> CompileCase:
+    """Read a compile case from a value; what is wrong with it is placed in the file that the value is from."""
+    with place_errors(file):
+        return read_case(value)
 
 
 def source_from_registry(

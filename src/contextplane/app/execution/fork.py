@@ -17,6 +17,7 @@ from contextplane.adapters.system import SystemIds
 from contextplane.app.documents import DocumentUnreadable, open_document
 from contextplane.app.execution.pack import register_in_transaction
 from contextplane.app.platform import Platform
+from contextplane.app.references import find_run
 from contextplane.audit.load import load_pack
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import Event
@@ -47,10 +48,12 @@ __all__ = [
     "DraftDamaged",
     "DraftUnchanged",
     "FinalizeResult",
+    "ForkResult",
     "damaged_parts",
     "finalize",
     "find_dangling_refs",
     "fork",
+    "fork_run",
 ]
 
 ABSENT = "missing in this store: %s"
@@ -86,7 +89,22 @@ class FinalizeResult(Value, frozen=True):
     removed: bool
 
 
+class ForkResult(Value, frozen=True):
+    """The draft of a run. `damaged`: the parts of the run that are not whole; no draft that needs one is finalized."""
+
+    path: str
+    parent: Digest
+    damaged: tuple[tuple[str, Damage], ...]
+
+
 # --- forking and finalizing ---
+
+
+def fork_run(platform: Platform, text: str) -> ForkResult:
+    """Write a draft of the execution pack that a text names."""
+    digest = find_run(text, platform)
+    damaged = damaged_parts(platform, load_pack(digest, platform.objects).manifest)
+    return ForkResult(path=fork(platform, digest), parent=digest, damaged=tuple(damaged))
 
 
 def fork(platform: Platform, digest: Digest) -> str:

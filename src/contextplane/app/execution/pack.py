@@ -13,15 +13,16 @@ from contextplane.adapters.files.workspace import FileSources
 from contextplane.app.platform import Platform
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution.log import ExecutionLog, InvalidLog, read_log, read_partial_log
-from contextplane.model.execution.manifest import Manifest, registry_entry
+from contextplane.model.execution.manifest import Manifest, ManifestInvalid, registry_entry
 from contextplane.model.ids import Digest
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.large import Buffer
-from contextplane.model.problems import Problem, merge_problems, problems_elsewhere
+from contextplane.model.problems import DocumentInvalid, Problem, merge_problems, problems_elsewhere
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Transaction
-from contextplane.ports.objects import Batch, ObjectReader
-from contextplane.record.pack_log import StagedPack, content_problems, stage_log
+from contextplane.ports.objects import Batch, ObjectReader, SourceUnreadable
+from contextplane.ports.world import OutsideRoot
+from contextplane.record.pack_log import UNUSABLE, StagedPack, content_problems, stage_log
 from contextplane.store.index import NO_HINTS, CachedObjectReader, IndexHints, index_registered
 from contextplane.store.progress import ProgressBatch
 
@@ -29,7 +30,21 @@ if TYPE_CHECKING:
     from contextplane.ports.world import Progress
     from contextplane.store.damage import RepairedObject
 
-__all__ = ["PackResult", "collect_log_problems", "pack_log", "register", "register_in_transaction"]
+__all__ = [
+    "LOG_ERRORS",
+    "PATH_ERRORS",
+    "PackResult",
+    "collect_log_problems",
+    "pack_log",
+    "register",
+    "register_in_transaction",
+]
+
+LOG_ERRORS = (DocumentInvalid, ManifestInvalid, *UNUSABLE)
+"""The errors that refuse a log for what is in it."""
+
+PATH_ERRORS = (SourceUnreadable, OutsideRoot)
+"""Those of a file that the log names."""
 
 
 class PackResult(Value, frozen=True):

@@ -6,7 +6,8 @@ with Recorder(model="model-x", system_prompt="You are careful.") as run:
     run.output("report.md", "# Refunded")
 print(run.reference)
 
-`recording_comparison` is what `fsck` and `gc` check of recordings.
+`finish_recording` makes a pack of a recording that its process left; `recording_comparison` is what `fsck` and `gc`
+check of recordings.
 """
 
 import os
@@ -22,22 +23,45 @@ from contextplane.app.execution.pack import register_in_transaction
 from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings, from_environment
 from contextplane.audit.load import load_pack
-from contextplane.model.execution.manifest import Environment, Model
+from contextplane.model.execution.manifest import Environment, Manifest, Model
 from contextplane.model.ids import Digest, ExecutionRef, RecordingId
 from contextplane.model.json.canonical import Json
 from contextplane.model.problems import Problem
 from contextplane.model.reference import FORMS, ExecutionPrefix, InvalidReference, Reference, parse_reference
+from contextplane.model.value import Value
 from contextplane.ports.catalog import View
 from contextplane.record.events import ContentLike, RecordingRefused
 from contextplane.record.journal import RecordingContext, RecordingFinished
-from contextplane.record.recorder import Recording, find_unrooted
+from contextplane.record.recorder import Recording, UnfinishedRecording, find_unrooted, list_unfinished
 from contextplane.store.damage import Comparison, FsckFinding
 from contextplane.store.find import find_execution_pack
 
-__all__ = ["Recorder", "recording_comparison", "recording_context"]
+__all__ = [
+    "FinishedRecording",
+    "Recorder",
+    "UnfinishedRecording",
+    "finish_recording",
+    "recording_comparison",
+    "recording_context",
+    "unfinished_recordings",
+]
 
 T = TypeVar("T")
 _HINT = "write ctx://<hash> or its first digits; 'ctx log' lists them"
+
+
+class FinishedRecording(Value, frozen=True):
+    """The pack that a recording became.
+
+    `new`: it was not finished before. `suspects` and `unsearched` are None if its events were collected since then.
+    """
+
+    id: str
+    digest: Digest
+    manifest: Manifest
+    new: bool
+    suspects: tuple[tuple[str, str], ...] | None
+    unsearched: tuple[str, ...] | None
 
 
 class Recorder:
@@ -107,6 +131,26 @@ def recording_context(platform: Platform) -> RecordingContext:
         sources=FileSources(os.sep, excluded_store=platform.home.path),
         register=lambda tx, digest, raw: register_in_transaction(platform, tx, digest, raw),
     )
+
+
+def finish_recording(platform: Platform, recording_id: RecordingId) -> FinishedRecording:
+    """Make an execution pack of what was recorded so far. Idempotent."""
+    recording = Recording.resume(recording_context(platform), recording_id)
+    new = recording.digest is None
+    digest = recording.finish()
+    return FinishedRecording(
+        id=recording.id,
+        digest=digest,
+        manifest=load_pack(digest, platform.objects).manifest,
+        new=new,
+        suspects=recording.suspects if recording.remembered else None,
+        unsearched=recording.unsearched if recording.remembered else None,
+    )
+
+
+def unfinished_recordings(platform: Platform) -> list[UnfinishedRecording]:
+    """List the recordings that did not become a pack, the newest first."""
+    return list_unfinished(recording_context(platform))
 
 
 @contextmanager

@@ -10,8 +10,10 @@ from contextplane.app.platform import Platform
 from contextplane.app.settings import tool_environment
 from contextplane.audit.load import LoadedPack
 from contextplane.audit.replay import (
+    Fidelity,
     ReplayedPart,
     RunDrift,
+    fidelity,
     find_environment_drift,
     find_input_drift,
     replay,
@@ -21,7 +23,16 @@ from contextplane.model.execution.manifest import Environment
 from contextplane.model.value import Value
 from contextplane.ports.tools import Confinement
 
-__all__ = ["Replay", "ReplayLimits", "open_recorded_replay", "open_replay"]
+__all__ = [
+    "Fidelity",
+    "Replay",
+    "ReplayLimits",
+    "ReplayedPart",
+    "RunDrift",
+    "fidelity",
+    "open_recorded_replay",
+    "open_replay",
+]
 
 
 class ReplayLimits(Value, frozen=True):

@@ -1,7 +1,8 @@
-"""Verifies a file by its sidecar: whether its bytes are an output of the run that the sidecar names."""
+"""Verifies a run of the store, or a file by its sidecar: whether it is an output of the run that it names."""
 
 import hashlib
 import os
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -9,7 +10,15 @@ from contextplane.adapters.files.disk import read_chunks
 from contextplane.adapters.files.workspace import FileSources
 from contextplane.app.platform import Platform
 from contextplane.audit.load import LoadedPack, load_pack
-from contextplane.audit.verify import Answer, ExpectedOutput, expected_output
+from contextplane.app.references import find_run
+from contextplane.audit.verify import (
+    Answer,
+    ExpectedOutput,
+    PackVerdict,
+    VerificationProblem,
+    expected_output,
+    verify_pack,
+)
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution.sidecar import MAX_SIDECAR_BYTES, SUFFIX, Sidecar, SidecarInvalid, read_sidecar
 from contextplane.model.ids import Digest, ExecutionRef
@@ -18,7 +27,15 @@ from contextplane.model.value import Value
 from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound
 from contextplane.store.find import ExecutionPackNotFound, find_execution_pack
 
-__all__ = ["ArtifactVerdict", "claimed_pack", "read_sidecar_at", "verify_artifact"]
+__all__ = [
+    "ArtifactVerdict",
+    "PackVerdict",
+    "VerificationProblem",
+    "claimed_pack",
+    "read_sidecar_at",
+    "verify_artifact",
+    "verify_run",
+]
 
 _ANYWHERE = FileSources(os.sep)
 _SHOWN = 80
@@ -36,6 +53,11 @@ class ArtifactVerdict(Value, frozen=True):
     pack: LoadedPack | None = None
     expected: ExpectedOutput | None = None
     actual: Digest | None = None
+
+
+def verify_run(platform: Platform, text: str, seen: Callable[[int, int], None]) -> PackVerdict:
+    """Verify the execution pack that a text names. `seen` is told the size of each object that was hashed."""
+    return verify_pack(find_run(text, platform), platform.entries, platform.objects, seen=seen)
 
 
 def verify_artifact(platform: Platform, path: str) -> ArtifactVerdict:

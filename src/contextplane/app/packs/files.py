@@ -27,6 +27,8 @@ from contextplane.model.json.parse import parse
 __all__ = [
     "MAX_CASE_BYTES",
     "DescriptionInvalid",
+    "EnvironmentDescription",
+    "NamedFile",
     "is_yaml",
     "official_number",
     "read_author_file",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contextplane.model.json.canonical import Json
     from contextplane.registry.artifacts import Candidate
 
-__all__ = ["LintResult", "PlacedChange", "PlacedFinding", "lint", "lint_file"]
+__all__ = ["Finding", "LintResult", "PlacedChange", "PlacedFinding", "lint", "lint_file", "require_version_number"]
 
 
 class PlacedFinding(Value, frozen=True):
@@ -63,6 +63,18 @@ class LintResult(Value, frozen=True):
     comparison: "Comparison | None" = None
     kind: "ArtifactKind" = "context_pack"
     catalogs: tuple[str, ...] = ()
+
+
+def require_version_number(result: LintResult) -> None:
+    """Refuse a version number that promises less change than there is.
+
+    Where the findings refuse the pack anyway, and make the change unsafe under any number, they are enough.
+    """
+    comparison = result.comparison
+    if comparison is not None and comparison.refusal and (result.report.passed or not comparison.unsafe):
+        from contextplane.authoring.version_class import BumpTooSmall
+
+        raise BumpTooSmall(comparison.refusal, at=result.pack.where("/pack_meta/pack_version"))
 
 
 def lint_file(

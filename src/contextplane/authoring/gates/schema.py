@@ -74,8 +74,10 @@ def schema_of(document: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the JSON Schema of a document, in the dialect of 2020-12. A published one has an `$id`."""
     made = msgspec.json.schema(document)
     for definition in made.get("$defs", {}).values():
-        if "description" in definition:  # a docstring, which Python 3.13 keeps without its indentation, others with it
-            definition["description"] = inspect.cleandoc(definition["description"])
+        if "description" in definition:
+            # A docstring. Python 3.13 takes away its indentation, which is in the published schemas.
+            first, *lines = inspect.cleandoc(definition["description"]).split("\n")
+            definition["description"] = "\n".join([first, *(f"    {line}" if line else "" for line in lines)])
     # The end of a text is `\\Z` to Python and `$` to a JSON Schema, where it does not stand before a line break.
     text = msgspec.json.encode(made).replace(rb"\\Z", b"$")
     schema: dict[str, Any] = msgspec.json.decode(text)

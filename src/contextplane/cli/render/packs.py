@@ -1,7 +1,5 @@
 """The changes between two context packs: by layer, in words that a reviewer reads.
 
-`ctx lint --explain NAME`: a gate with its laws, a law, or an error of `ctx` itself.
-
 The name of a file as other tools take it: a relative URI reference, or a `file:` URI outside of the folder.
 """
 
@@ -10,13 +8,11 @@ from collections.abc import Callable
 from itertools import groupby
 from urllib.parse import quote
 
-from contextplane.app.explain import GateExplanation, LawExplanation, find_explanation
 from contextplane.authoring.diff.change import Effect
 from contextplane.authoring.version_class import Comparison, VersionClass
-from contextplane.cli.exit import EXIT_OF, OK
 from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 
-__all__ = ["comparison_json", "print_explanation", "print_comparison", "file_uri"]
+__all__ = ["comparison_json", "print_comparison", "file_uri"]
 
 _COLOR: dict[VersionClass, str] = {"patch": "dim", "minor": "green", "major": "yellow", "reject": "red"}
 _EFFECTS: dict[Effect, str] = {
@@ -75,24 +71,6 @@ def comparison_json(explanation: Comparison) -> dict[str, object]:
             for asks, change in explanation.bump.reasons
         ],
     }
-
-
-def print_explanation(name: str, output: CommandOutput) -> int:
-    explanation = find_explanation(name)
-    if isinstance(explanation, GateExplanation):
-        output.line(f"the gate {explanation.gate}: {quantity(len(explanation.laws), 'law')}")
-        for law in explanation.laws:
-            output.line(f"  {law.code} ({law.severity})")
-            output.line(f"      {law.law}")
-    elif isinstance(explanation, LawExplanation):
-        output.line(f"{explanation.gate}/{explanation.code} ({explanation.severity})")
-        output.line(explanation.law)
-    else:
-        output.line(f"{explanation.code} (an error of ctx; it ends with status {EXIT_OF[explanation.family]})")
-        output.line(explanation.means)
-        output.line("docs/errors.md has every error of every command.")
-    output.answer(explanation)
-    return OK
 
 
 def file_uri(path: str) -> str:

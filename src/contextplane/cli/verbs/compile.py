@@ -19,7 +19,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.compile_args import add_pack_arguments, add_request_arguments, read_request, parse_overrides, load_source
+from contextplane.cli.compile_args import (
+    add_pack_arguments,
+    add_request_arguments,
+    load_source,
+    parse_overrides,
+    read_request,
+)
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean_lines
 
@@ -52,8 +58,8 @@ def run(args: Namespace, output: CommandOutput) -> int:
         _write_chat(compiled.context, args.chat, output)
     else:
         if not output.json and not output.quiet:
-            from contextplane.audit.reasons import list_all_items
             from contextplane.cli.render.compiled_context import print_compiled, print_override_effects
+            from contextplane.compiler.source import list_all_items
 
             print_compiled(compiled, list_all_items(source, compiled.context), output)
             if knobs:

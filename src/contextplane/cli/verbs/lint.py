@@ -13,8 +13,7 @@ pack together with decision catalogs, files or versions of the registry: its rul
 decisions.
 --record makes the file, which may be an overlay or a decision catalog as well, known to the registry; --key
 and --passphrase-fd say who signs that. The catalogs of a pack are published ones then, and on record.
---explain tells what a gate holds (policy), what a law says (risk/destructive_without_gate, or only the
-code), or what an error of ctx means (overlay_widens).
+--explain NAME prints what 'ctx explain NAME' prints of a gate, a law or an error.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -46,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, output: CommandOutput) -> int:
     if args.explain is not None:
-        from contextplane.cli.render.packs import print_explanation
+        from contextplane.cli.verbs.explain import print_explanation
 
         return print_explanation(args.explain, output)
     if args.pack is None:

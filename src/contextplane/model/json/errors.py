@@ -115,10 +115,11 @@ def too_deep() -> TooDeep:
 
 
 def is_shallow(value: object, text: bytes) -> bool:
-    """Whether the value of a text is within MAX_DEPTH. How deep msgspec itself goes differs between Pythons.
+    """Whether the value of a text is within MAX_DEPTH. `text` is what the value was decoded from.
 
-    It goes down level by level, until the brackets that are left, those in strings included, could not reach too deep
-    even if each stood inside the one before.
+    How deep msgspec itself goes differs between versions of Python. The check goes down level by level, until the
+    brackets that are left, those in strings included, could not reach too deep even if each stood inside the one
+    before.
     """
     brackets = text.count(b"[") + text.count(b"{")
     level: list[Any] = [value]

@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from tests.patience import PATIENCE
 from tests.surfaces.in_process import AT_START
 
 __all__ = ["forked"]
 
 _MOST_INPUT = 32 << 10  # so much a pipe takes before anybody reads
-_PATIENCE = 30
 
 # Modules that a command without rights cannot read any more are loaded, too: those that are imported when it is late.
 _PARENT = """
@@ -79,14 +79,14 @@ while True:
 
 
 def forked(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], given: bytes | None, *, user: int | None = None
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], data: bytes | None, *, user: int | None = None
 ) -> tuple[int, bytes, bytes] | None:
     """Exit status, output and errors of a command; None where only a new interpreter will do."""
     settings = {key: value for key, value in env.items() if key.startswith(AT_START)}
-    if len(given or b"") > _MOST_INPUT or any(os.environ.get(key) != value for key, value in settings.items()):
+    if len(data or b"") > _MOST_INPUT or any(os.environ.get(key) != value for key, value in settings.items()):
         return None
     return _parent(threading.get_native_id(), frozenset(settings.items())).run(
-        json.dumps({"argv": list(argv), "cwd": os.fspath(cwd), "env": dict(env), "user": user}), given
+        json.dumps({"argv": list(argv), "cwd": os.fspath(cwd), "env": dict(env), "user": user}), data
     )
 
 
@@ -97,17 +97,17 @@ class _Parent:
         self._calls, theirs = socket.socketpair()
         self._calls.settimeout(PATIENCE)
         with theirs:
-            kept = {key: value for key, value in os.environ.items() if not key.startswith(AT_START)}
+            variables = {key: value for key, value in os.environ.items() if not key.startswith(AT_START)}
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PARENT, str(theirs.fileno())],
-                env=kept | settings,
+                env=variables | settings,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )
 
-    def run(self, call: str, given: bytes | None) -> tuple[int, bytes, bytes]:
-        streams = [_source(given), os.memfd_create("out"), os.memfd_create("err")]
+    def run(self, call: str, data: bytes | None) -> tuple[int, bytes, bytes]:
+        streams = [_source(data), os.memfd_create("out"), os.memfd_create("err")]
         try:
             message = call.encode() + b"\n"
             sent = socket.send_fds(self._calls, [message], streams)
@@ -140,11 +140,11 @@ def _parent(_thread: int, settings: frozenset[tuple[str, str]]) -> _Parent:
     return _Parent(dict(settings))
 
 
-def _source(given: bytes | None) -> int:
-    if given is None:
+def _source(data: bytes | None) -> int:
+    if data is None:
         return os.open(os.devnull, os.O_RDONLY)
     reading, writing = os.pipe()
-    os.write(writing, given)
+    os.write(writing, data)
     os.close(writing)
     return reading
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.patience import PATIENCE
-from tests.surfaces.forking import forked
+from tests.surfaces.forked_commands import forked
 from tests.surfaces.in_process import run_in_process
 
 __all__ = ["COMMAND", "Result", "child_environment", "ctx", "ctx_as_nobody", "ctx_started", "in_public", "is_root"]
@@ -84,25 +84,25 @@ def in_public() -> Iterator[Path]:
 
 
 def _run(
-    args: Sequence[str], cwd: Path, env: dict[str, str], given: bytes | None, *, user: int | None = None
+    args: Sequence[str], cwd: Path, env: dict[str, str], data: bytes | None, *, user: int | None = None
 ) -> Result:
-    done = run_in_process([COMMAND, *args], cwd, env, given) if user is None else None
+    done = run_in_process([COMMAND, *args], cwd, env, data) if user is None else None
     if done is None:
-        done = forked([COMMAND, *args], cwd, env, given, user=user)
+        done = forked([COMMAND, *args], cwd, env, data, user=user)
     if done is None:
         assert user is None, "a command as somebody else is always forked"
-        return _started(args, cwd, env, given)
+        return _started(args, cwd, env, data)
     status, out, err = done
     return Result(status=status, raw=out, err=err.decode(errors="backslashreplace"))
 
 
-def _started(args: Sequence[str], cwd: Path, env: dict[str, str], given: bytes | None) -> Result:
+def _started(args: Sequence[str], cwd: Path, env: dict[str, str], data: bytes | None) -> Result:
     done = subprocess.run(
         [COMMAND, *args],
         cwd=cwd,
         env=env,
-        input=given,
-        stdin=subprocess.DEVNULL if given is None else None,
+        input=data,
+        stdin=subprocess.DEVNULL if data is None else None,
         capture_output=True,
         check=False,
         timeout=PATIENCE,

@@ -1,0 +1,47 @@
+"""Compiles a request from a pack, and gives a surface what it shows of the compiled context."""
+
+from typing import TYPE_CHECKING, Literal
+
+from contextplane.compiler.overrides import Override, OverrideInvalid, parse_override, value_at
+from contextplane.compiler.report import ContextItem, ItemChange
+from contextplane.compiler.source import CompiledCase, PackSource, compile_case
+from contextplane.model.compiled_context import CompiledContext
+
+if TYPE_CHECKING:
+    from contextplane.compiler.chat import ChatRequest
+
+__all__ = [
+    "CompiledCase",
+    "ContextItem",
+    "ItemChange",
+    "Override",
+    "OverrideInvalid",
+    "PackSource",
+    "chat_body",
+    "compile_case",
+    "list_items",
+    "parse_override",
+    "prompt_text",
+    "value_at",
+]
+
+
+def list_items(source: PackSource, context: CompiledContext) -> tuple[ContextItem, ...]:
+    """List all that a pack offers, in or out of the context, with the reasons."""
+    from contextplane.compiler.source import list_all_items
+
+    return list_all_items(source, context)
+
+
+def prompt_text(context: CompiledContext) -> str:
+    """Return the exact text that a model is given."""
+    from contextplane.compiler import prompt
+
+    return prompt.prompt_text(context.compiled_prompt)
+
+
+def chat_body(context: CompiledContext, form: Literal["openai", "anthropic"]) -> "ChatRequest":
+    """Return the request body for a chat API of this form."""
+    from contextplane.compiler.chat import anthropic_chat, openai_chat
+
+    return openai_chat(context) if form == "openai" else anthropic_chat(context)

@@ -1,0 +1,5 @@
+"""Explains why an item is in or out of a compiled context, and which changes of the request would flip it."""
+
+from contextplane.audit.why import Explanation, explain
+
+__all__ = ["Explanation", "explain"]

@@ -1,0 +1,1 @@
+"""What commands do with a whole store: check it, collect garbage, count what it holds."""

@@ -1,0 +1,58 @@
+"""A store that many threads use at once: one platform for each thread.
+
+A platform holds one connection to the catalog, and a connection serves one thread at a time. `Store` opens a platform
+for a thread when that thread first asks for one, and closes all of them when it is closed.
+"""
+
+import threading
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import Self
+
+from contextplane.app.platform import Platform, open_platform
+from contextplane.app.settings import Settings
+
+__all__ = ["Store"]
+
+
+class Store(AbstractContextManager["Store"]):
+    """An open store. Any number of threads of one process may use it until it is closed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._threads = threading.local()
+        self._lock = threading.Lock()
+        self._platforms = ExitStack()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        _ = self.platform  # a folder without a store is refused here, and not at the first use
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._closed = True
+            self._platforms.close()
+
+    @property
+    def platform(self) -> Platform:
+        """The platform of the calling thread. It is opened by the first use and lives as long as the store is open."""
+        platform: Platform | None = getattr(self._threads, "platform", None)
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the store is closed")
+            if platform is None:
+                platform = self._platforms.enter_context(open_platform(self._settings))
+                self._threads.platform = platform
+        return platform
+
+    @property
+    def path(self) -> str:
+        """The folder of the store, `.ctx`."""
+        return self.platform.home.path
+
+    @property
+    def store_id(self) -> str:
+        return self.platform.store_id
