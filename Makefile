@@ -23,7 +23,7 @@ run-env:
 dev-env:
 	@sh scripts/setup.sh dev
 
-demo: run-env ## see it work: the tour of execution packs and the store, with no network and no key
+demo: run-env ## see it work in a screenful, with no network and no key
 	@$(BIN)/ctx demo
 
 test: check ## everything that CI checks

@@ -22,7 +22,7 @@ from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.catalog import BLOB, Event, IndexedObject
-from contextplane.model.execution.manifest import EXECUTION_PACK
+from contextplane.model.execution.references import EXECUTION_PACK
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import Objects, StorageFull
 from contextplane.store.fsck import fsck

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.stores import with_one_pack
-from tests.surfaces.running import in_public
+from tests.surfaces.commands import public_folder
 
 _MEMORY = "/dev/shm"  # noqa: S108  a folder of our own is made in it
 
@@ -30,7 +30,7 @@ def on_disk() -> Iterator[Path]:
 @pytest.fixture
 def public() -> Iterator[Path]:
     """A folder that the user `nobody` can access as well."""
-    with in_public() as path:
+    with public_folder() as path:
         yield path
 
 

@@ -36,7 +36,7 @@ from contextplane.store.pending_objects import flush_pending
 from contextplane.testing.faults import KILL, Faults, FaultyDisk
 from tests.faults.children import FORKING
 from tests.patience import PATIENCE
-from tests.surfaces.running import child_environment
+from tests.surfaces.commands import child_environment
 from tests.unit.handoff.reference_root import ReferencePacks
 
 __all__ = ["NAMERS", "TURNS", "WRITERS", "Outcome", "document", "kill_points", "repository_in", "start"]

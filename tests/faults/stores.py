@@ -14,7 +14,7 @@ from contextplane.model.ids import Digest
 from tests.faults.children import ROOT
 from tests.patience import PATIENCE
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import COMMAND, Result, child_environment
+from tests.surfaces.commands import COMMAND, Result, child_environment
 
 __all__ = [
     "BLOB",

@@ -18,7 +18,7 @@ from contextplane.store.fsck import fsck
 from tests.faults.children import LINKERS, LINKS, ROUNDS, WRITERS, linked_contents, start
 from tests.support.reference_store import ReferenceStore
 from tests.surfaces.archives import log
-from tests.surfaces.running import COMMAND, child_environment, ctx
+from tests.surfaces.commands import COMMAND, child_environment, ctx
 
 
 def assert_ends_well(child: Popen[bytes]) -> None:

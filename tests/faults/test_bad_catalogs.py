@@ -21,7 +21,7 @@ from contextplane.ports.catalog import CatalogBusy
 from tests.faults.children import STORE_ID, start
 from tests.faults.stores import READING, REPORT, assert_refused, json_of, small_files, tree, with_one_pack
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 STREAMS = [f"run/{n:03}" for n in range(60)]
 PAGE = 4096

@@ -33,7 +33,7 @@ from tests.faults.stores import (
     with_one_pack,
 )
 from tests.patience import PATIENCE
-from tests.surfaces.running import ctx, ctx_as_nobody, is_root
+from tests.surfaces.commands import ctx, ctx_as_nobody, is_root
 
 # --- no store, or not one for us --------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.stores import assert_refused, small_files
 from tests.patience import PATIENCE
-from tests.surfaces.running import COMMAND, child_environment, ctx
+from tests.surfaces.commands import COMMAND, child_environment, ctx
 from tests.surfaces.runs import packed
 
 _LARGE = "x" * 500_000

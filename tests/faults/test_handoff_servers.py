@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from tests.surfaces.agents import SERVER, Agent, environment, says, serving
+from tests.surfaces.commands import ctx
 from tests.surfaces.handoffs import later, legend, section, whole
-from tests.surfaces.running import ctx
 from tests.unit.handoff.reference_root import ReferencePacks
 
 TURNS = 20

@@ -28,7 +28,7 @@ from tests.faults.handoff_children import (
     repository_in,
     start,
 )
-from tests.surfaces.running import is_root
+from tests.surfaces.commands import is_root
 from tests.unit.handoff.reference_root import ReferencePacks
 
 FAR_AHEAD = datetime(2200, 1, 1, tzinfo=UTC)

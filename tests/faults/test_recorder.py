@@ -24,7 +24,7 @@ from contextplane.store.fsck import fsck
 from contextplane.store.gc import gc
 from contextplane.testing.faults import Faults
 from tests.faults.recorders import ID, STEPS, FaultyCatalog, KilledRecorder, kill_everywhere
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 FAR_AHEAD = datetime(2200, 1, 1, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""Pages that show commands and what they print: reading them, and comparing."""
+"""Reads pages that show commands and their output, and compares output with a page."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that a page tells its reader to type, and the lines that it shows below."""
+    """A command of a page, and the output lines that the page shows below it."""
 
     line: str
     shown: tuple[str, ...]
@@ -54,7 +54,7 @@ def steps_of(block: str) -> list[tuple[str, list[str]]]:
 
 
 def fits(shown: list[str], output: str) -> bool:
-    """Whether an output is what the page shows: `...` stands for anything in a line, and as a line for any lines."""
+    """Whether an output is what the page shows. `...` matches anything in a line, and as a line any lines."""
     lines = [
         r"(?s:.*)" if line == "..." else re.escape(line + "\n").replace(re.escape("..."), "[^\n]*") for line in shown
     ]

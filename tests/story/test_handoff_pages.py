@@ -1,4 +1,4 @@
-"""What the pages about handoff packs tell is done here: the clients' configuration, the migration map, the skill."""
+"""The pages about handoff packs are true: the clients' configuration, the migration map, the skill."""
 
 import re
 import shlex
@@ -16,8 +16,8 @@ from contextplane.handoff import errors
 from contextplane.mcp.main import _USAGE
 from tests.patience import PATIENCE
 from tests.surfaces.agents import Agent, environment, says, serving, sources
+from tests.surfaces.commands import COMMAND
 from tests.surfaces.handoffs import KNOWN, legend
-from tests.surfaces.running import COMMAND
 from tests.unit.handoff.reference_root import ReferencePacks
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_every_configuration_of_the_page_starts_a_server_that_answers(tmp_path: 
         parts = ["env", server["command"], *server.get("args", [])]
         command = [real(part, quote=before == "-c") for before, part in pairwise(["", *parts])]
         env = {name: real(value) for name, value in server.get("env", {}).items()}
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             cwd=real(server.get("cwd", str(tmp_path))),
             env=environment({**env, "PATH": path}),
@@ -66,7 +66,7 @@ def test_every_configuration_of_the_page_starts_a_server_that_answers(tmp_path: 
             check=False,
             timeout=PATIENCE,
         )
-        assert b'"name":"context-pack"' in done.stdout, (shlex.join(command), done.stderr)
+        assert b'"name":"context-pack"' in result.stdout, (shlex.join(command), result.stderr)
 
 
 def migrations() -> list[tuple[str, str, str]]:
@@ -81,7 +81,7 @@ def in_place(folder: Path) -> None:
 
 
 def with_token(agent: Agent, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The call with a page token of its own query, where one is asked for."""
+    """The call, with a page token of its own query if it needs one."""
     if "page_token" not in arguments:
         return arguments
     query = {name: value for name, value in arguments.items() if name != "page_token"}

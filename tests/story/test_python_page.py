@@ -31,9 +31,9 @@ def script_of_page() -> str:
 
 def test_every_example_of_the_page_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", script_of_page()]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split() == OUTPUT
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.split() == OUTPUT
 
 
 def test_every_public_name_is_on_the_page_and_no_other() -> None:
@@ -52,8 +52,8 @@ def test_a_name_that_is_not_public_is_refused() -> None:
 
 def test_the_import_loads_nothing_but_the_package_itself(tmp_path: Path) -> None:
     code = "import sys; before = set(sys.modules); import contextplane; print(*sorted(set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["contextplane"]
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["contextplane"]
 
 
 USER = """
@@ -104,8 +104,8 @@ def test_a_user_of_the_api_is_typed_under_a_strict_checker(tmp_path: Path, check
     for text, is_right in ((USER, True), (USER + WRONG, False)):
         user.write_text(text, encoding="utf-8")
         command = [sys.executable, *CHECKERS[checker], "user.py"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert (done.returncode == 0) == is_right, done.stdout + done.stderr
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (result.returncode == 0) == is_right, result.stdout + result.stderr
         if not is_right:
-            lines = {int(number) for number in re.findall(r"user\.py:(\d+)", done.stdout)}
+            lines = {int(number) for number in re.findall(r"user\.py:(\d+)", result.stdout)}
             assert len(lines) == len(WRONG.split("\n")) - 2

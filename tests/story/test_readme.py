@@ -1,4 +1,4 @@
-"""What the first pages tell a newcomer to type is typed here, and what they show is what appears."""
+"""The commands of the first pages run, and print what the pages show."""
 
 import json
 import re
@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.story.pages import fits, steps_of
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 ROOT = Path(__file__).parents[2]
 README, RUNS, AUTHORS = ROOT / "README.md", ROOT / "docs" / "execution-packs.md", ROOT / "docs" / "context-packs.md"
 
 
 def _steps(page: Path, name: str) -> list[tuple[str, list[str]]]:
-    """Each command of the block that is marked with this name, with the lines that the page shows below it."""
+    """The commands of the block with this name, each with the lines that the page shows below it."""
     block = re.search(rf"<!-- {name}:.*?```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     assert block is not None
     return steps_of(block[1])

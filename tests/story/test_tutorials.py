@@ -1,4 +1,4 @@
-"""The pages for newcomers are followed here to the letter: files are saved, commands typed, outputs compared."""
+"""The tutorials work to the letter: files are saved, commands run, outputs compared."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ import pytest
 
 from tests.story.pages import Command, File, fits, parts_of, prose_of
 from tests.surfaces.agents import environment
-from tests.surfaces.running import COMMAND, ctx
+from tests.surfaces.commands import COMMAND, ctx
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "concepts.md", *sorted((DOCS / "tutorials").glob("*.md"))]
@@ -26,7 +26,7 @@ _PATIENCE = 30
 
 
 class Reader:
-    """Follows a page in a folder of its own: a shell that remembers its folder, its variables and the last status."""
+    """Follows a page in its own folder: a shell that keeps its folder, variables and last status."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class Reader:
             self.status = result.status
             return [result.out + result.err, result.err + result.out]
         path = f"{Path(COMMAND).parent}:{environment()['PATH']}"
-        done = subprocess.run(
+        process = subprocess.run(
             ["sh", "-c", line],
             cwd=self.folder,
             env=environment({**self.variables, "PATH": path}),
@@ -82,8 +82,8 @@ class Reader:
             check=False,
             timeout=_PATIENCE,
         )
-        self.status = done.returncode
-        return [done.stdout.decode()]
+        self.status = process.returncode
+        return [process.stdout.decode()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -1,4 +1,4 @@
-"""Speaking to the MCP server as a client does: a process of its own, over its standard input and output."""
+"""An MCP client for tests: talks to a server process over its standard input and output."""
 
 import subprocess
 import sys
@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from tests.patience import PATIENCE
-from tests.surfaces.running import Result, child_environment
+from tests.surfaces.commands import Result, child_environment
 
 __all__ = ["DOCUMENT", "SERVER", "Agent", "environment", "says", "serving", "sources", "talk"]
 
 SERVER = str(Path(sys.executable).with_name("mcp-context-pack"))
-_ASTRAY = ("CONTEXT_PACK_", "CTX_")
+_UNWANTED_PREFIXES = ("CONTEXT_PACK_", "CTX_")
 
 DOCUMENT: dict[str, Any] = {
     "title": "Login bug",
@@ -33,24 +33,24 @@ DOCUMENT: dict[str, Any] = {
 
 
 def environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment without what leads the server astray."""
-    variables = {key: value for key, value in child_environment().items() if not key.startswith(_ASTRAY)}
+    """Our environment without the variables that configure the server, plus `env`."""
+    variables = {key: value for key, value in child_environment().items() if not key.startswith(_UNWANTED_PREFIXES)}
     return variables | dict(env or {})
 
 
 def says(method: str, params: object = None, *, ident: object = 1) -> bytes:
-    """One request, as a line. `ident` None makes it a notification."""
+    """One JSON-RPC request as a line. `ident` None makes it a notification."""
     message: dict[str, object] = {"jsonrpc": "2.0", "method": method}
     message |= {} if ident is None else {"id": ident}
     return msgspec.json.encode(message | ({} if params is None else {"params": params})) + b"\n"
 
 
 def talk(data: bytes, *, cwd: Path, env: Mapping[str, str] | None = None, command: Sequence[str] = (SERVER,)) -> Result:
-    """Send all this at once, then leave."""
-    done = subprocess.run(
+    """Run the server on all of `data` at once and return how it ended."""
+    result = subprocess.run(
         command, cwd=cwd, env=environment(env), input=data, capture_output=True, check=False, timeout=PATIENCE
     )
-    return Result(status=done.returncode, raw=done.stdout, err=done.stderr.decode(errors="backslashreplace"))
+    return Result(status=result.returncode, raw=result.stdout, err=result.stderr.decode(errors="backslashreplace"))
 
 
 class Agent:
@@ -66,19 +66,19 @@ class Agent:
         self.process.stdin.flush()
 
     def receive(self) -> dict[str, Any]:
-        """The next answer, as a line."""
+        """Read the next answer, which is one line."""
         assert self.process.stdout is not None
         return msgspec.json.decode(self.process.stdout.readline(), type=dict[str, Any])
 
     def asks(self, method: str, params: object = None) -> dict[str, Any]:
-        """Ask, and wait for the whole answer."""
+        """Send a request and return its answer."""
         self._ident += 1
         self.send(says(method, params, ident=self._ident))
         answer = self.receive()
         assert answer["id"] == self._ident
         return answer
 
-    def calls(self, tool: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  whatever JSON has
+    def calls(self, tool: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
         """The result of a tool call."""
         result = self.asks("tools/call", {"name": tool, "arguments": arguments})["result"]
         assert isinstance(result, dict)
@@ -101,7 +101,7 @@ class Agent:
         return str(result["content"][0]["text"])
 
     def fails(self, tool: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
-        """The error of a call that is refused. What is invalid always has details."""
+        """The error of a refused call. An `invalid_data` error always has details."""
         result = self.calls(tool, **arguments)
         assert result["isError"] is True, result
         error = msgspec.json.decode(result["content"][0]["text"], type=dict[str, Any])
@@ -117,7 +117,7 @@ class Agent:
 
 @contextmanager
 def serving(cwd: Path, env: Mapping[str, str] | None = None, *, stderr: int = subprocess.DEVNULL) -> Iterator[Agent]:
-    """A server for as long as the block lasts; it ends by itself when its input does."""
+    """A server for as long as the block lasts. It ends by itself when its input is closed."""
     process = subprocess.Popen(
         [SERVER], cwd=cwd, env=environment(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
     )
@@ -135,7 +135,7 @@ def serving(cwd: Path, env: Mapping[str, str] | None = None, *, stderr: int = su
 
 
 def sources(folder: Path) -> Path:
-    """A place with the code that DOCUMENT speaks of."""
+    """Write the code that DOCUMENT refers to; return the folder."""
     (folder / "src").mkdir(parents=True, exist_ok=True)
     (folder / "src" / "auth.py").write_text("import time\n\ndef check(token):\n    return True\n", encoding="utf-8")
     return folder

@@ -1,4 +1,4 @@
-"""Two stores and an archive between them: what tests of `ctx export` and `ctx import` are made of."""
+"""Two stores and an archive between them, for tests of `ctx export` and `ctx import`."""
 
 import shutil
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.archive import HEADER_NAME, Header, entry_bytes, entry_name, header_bytes, object_name
 from contextplane.model.ids import Digest
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
 
-__all__ = ["ABSENT", "Pair", "archive", "contents", "log", "manifest", "member", "refused", "store_in", "told"]
+__all__ = ["ABSENT", "Pair", "archive", "contents", "json_answer", "log", "manifest", "member", "refused", "store_in"]
 
 ABSENT = Digest.of(b"nobody has this")
 
@@ -70,7 +70,7 @@ class Pair:
         self.here, self.there, self.file = folder / "here", folder / "there", folder / "run.tar"
 
     def copied(self, folder: Path) -> "Pair":
-        """The same again, to be changed: a store can be copied."""
+        """A copy in another folder, for a test that changes it."""
         other = copy(self)
         other._stand_in(Path(shutil.copytree(self.folder, folder, dirs_exist_ok=True)))
         return other
@@ -86,7 +86,7 @@ def refused(result: Result, status: int, code: str) -> str:
     return result.err
 
 
-def told(result: Result) -> dict[str, object]:
+def json_answer(result: Result) -> dict[str, object]:
     assert (result.status, result.err) == (0, "")
     value = msgspec.json.decode(result.raw)
     assert isinstance(value, dict)
@@ -98,7 +98,7 @@ def member(name: str, data: bytes) -> bytes:
 
 
 def archive(header: Header, *objects: bytes, entries: list[Digest] | None = None) -> bytes:
-    """An archive in the right form, whatever it says."""
+    """A well-formed archive, whether or not its header is true."""
     packs = header.packs if entries is None else entries
     named = sorted((object_name(Digest.of(data)), data) for data in objects)
     named = [(HEADER_NAME, header_bytes(header)), *named, *((entry_name(pack), entry_bytes(pack)) for pack in packs)]
@@ -106,6 +106,6 @@ def archive(header: Header, *objects: bytes, entries: list[Digest] | None = None
 
 
 def manifest(**fields: object) -> bytes:
-    """The least that is a manifest, and these fields."""
+    """The smallest valid manifest, with these fields added."""
     least = {"created": "", "model": {}, "environment": {}, "system_prompt": "", "version": "0.1", "steps": []}
     return msgspec.json.encode({**least, **fields})

@@ -1,4 +1,4 @@
-"""Runs that put out files, and the sidecars of those: what tests of `ctx verify` and of sidecars are made of."""
+"""Runs with output files and their sidecars, for tests of `ctx verify` and of sidecars."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from tests.surfaces.running import Result
+from tests.surfaces.commands import Result
 
 __all__ = [
     "MODIFIED",
@@ -20,12 +20,12 @@ __all__ = [
     "VERIFIED",
     "claim",
     "damage",
+    "json_answer",
     "log",
     "packed",
     "place",
     "put_out",
     "sidecars",
-    "told",
 ]
 
 REPORT = b"The refund of order 881 was paid.\n"
@@ -72,7 +72,7 @@ def claim(path: Path, **fields: object) -> None:
     Path(f"{path}.ctx.json").write_bytes(msgspec.json.encode(fields))
 
 
-def told(result: Result, status: int) -> dict[str, object]:
+def json_answer(result: Result, status: int) -> dict[str, object]:
     assert (result.status, result.err) == (status, "")
     value = msgspec.json.decode(result.raw)
     assert isinstance(value, dict)

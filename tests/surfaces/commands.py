@@ -1,6 +1,6 @@
-"""Run `ctx` and judge it by its exit status and by what it wrote.
+"""Runs `ctx` for tests; the result has its exit status, output and errors.
 
-Within this process where another one would show nothing more; forked, or started as users do, where it would.
+A command runs within this process unless it needs one of its own; then it is forked, or started as users do.
 """
 
 import os
@@ -13,14 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.patience import PATIENCE
-from tests.surfaces.forked_commands import forked
-from tests.surfaces.in_process import run_in_process
+from tests.surfaces.forked_commands import run_forked
+from tests.surfaces.in_process_commands import run_in_process
 
-__all__ = ["COMMAND", "Result", "child_environment", "ctx", "ctx_as_nobody", "ctx_started", "in_public", "is_root"]
+__all__ = [
+    "COMMAND",
+    "Result",
+    "child_environment",
+    "ctx",
+    "ctx_as_nobody",
+    "ctx_subprocess",
+    "is_root",
+    "public_folder",
+]
 
 COMMAND = str(Path(sys.executable).with_name("ctx"))
 NOBODY = 65534
-_ASTRAY = frozenset({"CTX_DATABASE_URL", "CTX_DIR", "NO_COLOR", "PYTHONUNBUFFERED"})
+_UNWANTED_VARIABLES = frozenset({"CTX_DATABASE_URL", "CTX_DIR", "NO_COLOR", "PYTHONUNBUFFERED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +50,10 @@ def is_root() -> bool:
 
 
 def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment without what leads `ctx` or its output astray, and without measuring the child."""
-    ours = {key: value for key, value in os.environ.items() if key not in _ASTRAY and not key.startswith("COV")}
+    """Our environment without variables that change `ctx` or its output or measure coverage, plus `env`."""
+    ours = {
+        key: value for key, value in os.environ.items() if key not in _UNWANTED_VARIABLES and not key.startswith("COV")
+    }
     if "PYTHONPATH" in ours:  # the child works in another folder
         ours["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, ours["PYTHONPATH"].split(os.pathsep)))
     return ours | dict(env or {})
@@ -54,13 +65,13 @@ def ctx(
     env: Mapping[str, str] | None = None,
     input: bytes | None = None,  # noqa: A002  the name that subprocess gives it
 ) -> Result:
-    """Run `ctx` with these arguments and without those variables that would lead it astray."""
+    """Run `ctx` with these arguments in `child_environment(env)`."""
     return _run(args, cwd, child_environment(env), input)
 
 
-def ctx_started(*args: str, cwd: Path) -> Result:
-    """The same from the console script, with an interpreter that has nothing loaded: slower, and just as users do."""
-    return _started(args, cwd, child_environment(), None)
+def ctx_subprocess(*args: str, cwd: Path) -> Result:
+    """Run the console script in a new interpreter, as users do. Slower than `ctx`."""
+    return _run_subprocess(args, cwd, child_environment(), None)
 
 
 def ctx_as_nobody(
@@ -69,35 +80,33 @@ def ctx_as_nobody(
     env: Mapping[str, str] | None = None,
     input: bytes | None = None,  # noqa: A002  the name that subprocess gives it
 ) -> Result:
-    """Run `ctx` as somebody for whom file modes count: as nobody when we are root, else as ourselves."""
+    """Run `ctx` as a user for whom file modes count: user `nobody` if we are root, else ourselves."""
     if not is_root():
         return ctx(*args, cwd=cwd, env=env, input=input)
     return _run(args, cwd, child_environment(env), input, user=NOBODY)
 
 
 @contextmanager
-def in_public() -> Iterator[Path]:
-    """A folder that everybody can reach; pytest's own are closed to others."""
+def public_folder() -> Iterator[Path]:
+    """A folder that every user can reach; pytest's own are closed to others."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
 
 
-def _run(
-    args: Sequence[str], cwd: Path, env: dict[str, str], data: bytes | None, *, user: int | None = None
-) -> Result:
-    done = run_in_process([COMMAND, *args], cwd, env, data) if user is None else None
-    if done is None:
-        done = forked([COMMAND, *args], cwd, env, data, user=user)
-    if done is None:
-        assert user is None, "a command as somebody else is always forked"
-        return _started(args, cwd, env, data)
-    status, out, err = done
+def _run(args: Sequence[str], cwd: Path, env: dict[str, str], data: bytes | None, *, user: int | None = None) -> Result:
+    outcome = run_in_process([COMMAND, *args], cwd, env, data) if user is None else None
+    if outcome is None:
+        outcome = run_forked([COMMAND, *args], cwd, env, data, user=user)
+    if outcome is None:
+        assert user is None, "a command as another user is always forked"
+        return _run_subprocess(args, cwd, env, data)
+    status, out, err = outcome
     return Result(status=status, raw=out, err=err.decode(errors="backslashreplace"))
 
 
-def _started(args: Sequence[str], cwd: Path, env: dict[str, str], data: bytes | None) -> Result:
-    done = subprocess.run(
+def _run_subprocess(args: Sequence[str], cwd: Path, env: dict[str, str], data: bytes | None) -> Result:
+    result = subprocess.run(
         [COMMAND, *args],
         cwd=cwd,
         env=env,
@@ -107,4 +116,4 @@ def _started(args: Sequence[str], cwd: Path, env: dict[str, str], data: bytes | 
         check=False,
         timeout=PATIENCE,
     )
-    return Result(status=done.returncode, raw=done.stdout, err=done.stderr.decode(errors="backslashreplace"))
+    return Result(status=result.returncode, raw=result.stdout, err=result.stderr.decode(errors="backslashreplace"))

@@ -1,4 +1,4 @@
-"""What several tests of the surfaces stand on."""
+"""Fixtures that several tests of the surfaces share."""
 
 import shutil
 from pathlib import Path
@@ -12,13 +12,13 @@ from tests.surfaces.sample import Store
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """One for all tests of a module: none of them changes it."""
+    """Shared by all tests of a module: none of them changes it."""
     return Store(tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture(scope="module")
 def pair_once(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """One for all tests of a module: none of them changes it."""
+    """Shared by all tests of a module: none of them changes it."""
     return Pair(tmp_path_factory.mktemp("pair"))
 
 
@@ -29,7 +29,7 @@ def pair(pair_once: Pair, tmp_path: Path) -> Pair:
 
 @pytest.fixture(scope="module")
 def keyring_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One for all tests of a module: none of them changes it."""
+    """Shared by all tests of a module: none of them changes it."""
     return keyring_in(tmp_path_factory.mktemp("keys"))
 
 

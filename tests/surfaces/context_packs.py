@@ -1,11 +1,11 @@
-"""The full example of the contract as files that an author would have, each with one change or a few."""
+"""The full example of the contract as files of an author, each with a few changes."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 
 __all__ = ["REDACTION", "VERSION", "VOID", "answer", "example", "lint", "numbered", "pack_file"]
@@ -26,35 +26,35 @@ VOID: tuple[Mapping[str, Any], ...] = (
         },
     },
 )
-"""A write capability that is new, declared and permitted as it should be."""
+"""A new write capability, correctly declared and permitted."""
 
 
 def pack_file(path: Path, *changes: Mapping[str, Any]) -> str:
-    """Write the example after some changes; its name, as it is typed."""
+    """Write the example with some changes; return the file name as typed."""
     path.write_text(json.dumps(with_changes(list(changes)), indent=2), encoding="utf-8")
     return path.name
 
 
 def example(folder: Path) -> str:
-    """The example as it is, at version 1.0.0."""
+    """Write the unchanged example, version 1.0.0; return the file name."""
     assert EXAMPLE["pack_meta"]["pack_version"] == "1.0.0"
     return pack_file(folder / "old.json")
 
 
 def numbered(folder: Path, version: str, *changes: Mapping[str, Any]) -> str:
-    """The example after some changes, under another version."""
+    """Write the example with some changes, under another version; return the file name."""
     return pack_file(folder / "new.json", *changes, {"at": VERSION, "value": version})
 
 
 def answer(*args: str, cwd: Path, status: int) -> tuple[Any, Result]:
-    """What a verb answers a machine."""
+    """The JSON answer of a verb, and its result."""
     result = ctx(*args, "--json", cwd=cwd)
     assert (result.status, result.err) == (status, ""), result
     return json.loads(result.raw), result
 
 
 def lint(folder: Path, pack: object, *arguments: str, name: str = "pack.json") -> Result:
-    """Write a pack and judge it."""
+    """Write a pack and lint it."""
     text = pack if isinstance(pack, bytes) else json.dumps(pack, indent=2).encode()
     (folder / name).write_bytes(text)
     return ctx("lint", name, *arguments, cwd=folder)

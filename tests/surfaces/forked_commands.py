@@ -1,7 +1,7 @@
-"""Commands in processes of their own that need not start an interpreter: forked from one that has all of `ctx` loaded.
+"""Runs commands in processes forked from one that has all of `ctx` loaded: no interpreter starts.
 
-Each has its own folder, environment, streams and exit status, as a command from the shell has. What an interpreter
-looks at when it starts cannot be changed here; whoever needs that, or looks at what is imported, starts one.
+Each command has its own folder, environment, streams and exit status, as a command from the shell has. Variables that
+an interpreter reads at its start cannot differ here; a test that needs that, or looks at imports, starts a new one.
 """
 
 import json
@@ -16,14 +16,14 @@ from functools import cache
 from pathlib import Path
 
 from tests.patience import PATIENCE
-from tests.surfaces.in_process import AT_START
+from tests.surfaces.in_process_commands import STARTUP_VARIABLES
 
-__all__ = ["forked"]
+__all__ = ["run_forked"]
 
-_MOST_INPUT = 32 << 10  # so much a pipe takes before anybody reads
+_MAX_INPUT = 32 << 10  # a pipe holds so much before it is read
 
-# Modules that a command without rights cannot read any more are loaded, too: those that are imported when it is late.
-_PARENT = """
+# Lazily imported modules are loaded too: a command without rights could not read them later.
+_FORK_SERVER = """
 import argparse, atexit, difflib, gettext, json, locale, os, pkgutil, shutil, signal, socket, sqlite3, sys
 import contextplane.adapters.sqlite.connection
 import contextplane.cli.main
@@ -78,28 +78,28 @@ while True:
 """
 
 
-def forked(
+def run_forked(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], data: bytes | None, *, user: int | None = None
 ) -> tuple[int, bytes, bytes] | None:
-    """Exit status, output and errors of a command; None where only a new interpreter will do."""
-    settings = {key: value for key, value in env.items() if key.startswith(AT_START)}
-    if len(data or b"") > _MOST_INPUT or any(os.environ.get(key) != value for key, value in settings.items()):
+    """Run a command; return its status, output and errors, or None if it needs a new interpreter."""
+    settings = {key: value for key, value in env.items() if key.startswith(STARTUP_VARIABLES)}
+    if len(data or b"") > _MAX_INPUT or any(os.environ.get(key) != value for key, value in settings.items()):
         return None
-    return _parent(threading.get_native_id(), frozenset(settings.items())).run(
+    return _fork_server(threading.get_native_id(), frozenset(settings.items())).run(
         json.dumps({"argv": list(argv), "cwd": os.fspath(cwd), "env": dict(env), "user": user}), data
     )
 
 
-class _Parent:
-    """The process that the others come from."""
+class _ForkServer:
+    """The process that commands are forked from."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self._calls, theirs = socket.socketpair()
         self._calls.settimeout(PATIENCE)
         with theirs:
-            variables = {key: value for key, value in os.environ.items() if not key.startswith(AT_START)}
+            variables = {key: value for key, value in os.environ.items() if not key.startswith(STARTUP_VARIABLES)}
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PARENT, str(theirs.fileno())],
+                [sys.executable, "-c", _FORK_SERVER, str(theirs.fileno())],
                 env=variables | settings,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -107,7 +107,7 @@ class _Parent:
             )
 
     def run(self, call: str, data: bytes | None) -> tuple[int, bytes, bytes]:
-        streams = [_source(data), os.memfd_create("out"), os.memfd_create("err")]
+        streams = [_input_pipe(data), os.memfd_create("out"), os.memfd_create("err")]
         try:
             message = call.encode() + b"\n"
             sent = socket.send_fds(self._calls, [message], streams)
@@ -119,7 +119,7 @@ class _Parent:
                 os.kill(child, signal.SIGKILL)
                 self._line()
                 raise
-            return status, _written(streams[1]), _written(streams[2])
+            return status, _content(streams[1]), _content(streams[2])
         finally:
             for stream in streams:
                 os.close(stream)
@@ -135,12 +135,12 @@ class _Parent:
 
 
 @cache
-def _parent(_thread: int, settings: frozenset[tuple[str, str]]) -> _Parent:
-    """One for each thread that runs commands, so that they run at once, and each way to start an interpreter."""
-    return _Parent(dict(settings))
+def _fork_server(_thread: int, settings: frozenset[tuple[str, str]]) -> _ForkServer:
+    """The server of a thread and of these startup variables. One per thread, so that commands run at once."""
+    return _ForkServer(dict(settings))
 
 
-def _source(data: bytes | None) -> int:
+def _input_pipe(data: bytes | None) -> int:
     if data is None:
         return os.open(os.devnull, os.O_RDONLY)
     reading, writing = os.pipe()
@@ -149,5 +149,5 @@ def _source(data: bytes | None) -> int:
     return reading
 
 
-def _written(stream: int) -> bytes:
+def _content(stream: int) -> bytes:
     return os.pread(stream, os.fstat(stream).st_size, 0)

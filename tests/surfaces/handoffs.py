@@ -1,4 +1,4 @@
-"""Places with handoff packs: code that refs lead to, a root of the reference server, and reading what a page says."""
+"""A folder for handoff packs with code and a reference root; handoff documents; parts of a page."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -13,13 +13,13 @@ from tests.unit.handoff.reference_root import ReferencePacks
 __all__ = ["KNOWN", "Place", "content", "finding", "later", "legend", "section", "whole"]
 
 KNOWN = "pk_abcd2345"
-"""The id that the contract's examples speak of."""
+"""The id that the contract's examples use."""
 
 QA = {"key": "qa", "title": "QA", "description": "verdict: pass"}
 
 
 class Place:
-    """A folder with `src/auth.py`, 40 lines of it, and what the reference server would keep below it."""
+    """A folder with a `src/auth.py` of 40 lines, and the root of the reference server below it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -34,13 +34,13 @@ class Place:
         return ReferencePacks(self.folder / ".agents" / "mcp" / "context_pack")
 
     def now(self) -> str:
-        """What time it is for a server: a test has no clock of its own."""
+        """The time by the server's clock: tests do not use their own."""
         with serving(self.folder) as agent:
             return str(agent.does("write", document={"sections": []}, validate_only=True)["updated_at"])
 
 
 def later(moment: str, seconds: float) -> str:
-    """So many seconds after a time, or before it."""
+    """The time `seconds` after a moment, or before it if negative."""
     return str(Timestamp.parse((datetime.fromisoformat(moment) + timedelta(seconds=seconds)).isoformat()))
 
 
@@ -68,5 +68,5 @@ def legend(page: str) -> Mapping[str, str]:
 
 
 def content(page: str) -> str:
-    """What stands below it."""
+    """The text of a page below its LEGEND."""
     return page.partition("\n\n[CONTENT]\n")[2]

@@ -1,6 +1,6 @@
-"""What `--json` answers, of every verb of execution packs and the store, with every member that there can be.
+"""The `--json` answers of every verb of execution packs and the store, with every possible member.
 
-An answer is looked at by its members: `packs[].ref` is the member `ref` of each object in the list `packs`.
+Members are named by path: `packs[].ref` is the member `ref` of each object in the list `packs`.
 """
 
 import json
@@ -16,22 +16,22 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from tests.surfaces.handed_on import HandedOn
+from tests.surfaces.commands import ctx
+from tests.surfaces.handoff_store import HandoffStore
 from tests.surfaces.registries import prepared
-from tests.surfaces.running import ctx
 from tests.surfaces.runs import LOG, packed, place
 
 __all__ = ["Member", "answers", "members"]
 
 Member = tuple[str, object]
-"""Its path, and a value that it has."""
+"""The path of a member, and a value of it."""
 
 KEY = "AKIA" + "ABCDEFGHIJKLMNOP"
 REPORT = "# Refunded\n"
 
 
 def members(value: object, free: frozenset[str], path: str = "") -> Iterator[Member]:
-    """Every member of an answer at every level, but for those below `free`, whose names are anybody's."""
+    """Every member of an answer at every level, except below the paths in `free`, which have free names."""
     if path:
         yield path, value
     if path in free:
@@ -46,9 +46,9 @@ def members(value: object, free: frozenset[str], path: str = "") -> Iterator[Mem
 
 
 def answers(folder: Path) -> dict[str, list[Any]]:
-    """By the sections of the page about them. Each section is tried until every member was seen."""
+    """Answers by section of the JSON page, enough of each to show every member."""
     runs, damaged = _Runs(folder / "runs"), _Damaged(folder / "damaged")
-    by_section = {**runs.told(), **damaged.told()}
+    by_section = {**runs.answers(), **damaged.answers()}
     by_section["fork"] += [_json("fork", damaged.second, cwd=damaged.folder)]
     by_section["pack"] += [_json("pack", "changed.json", "--parent", damaged.first, cwd=damaged.folder)]
     by_section["export"], by_section["import"] = _carried(folder, runs)
@@ -59,7 +59,7 @@ def answers(folder: Path) -> dict[str, list[Any]]:
     return by_section
 
 
-def _json(*args: str, cwd: Path, log: object = None) -> Any:  # noqa: ANN401  whatever a verb says
+def _json(*args: str, cwd: Path, log: object = None) -> Any:  # noqa: ANN401  any JSON
     result = ctx(*args, "--json", cwd=cwd, input=None if log is None else json.dumps(log).encode())
     assert result.raw, result
     return json.loads(result.raw)
@@ -70,7 +70,7 @@ def _error(*args: str, cwd: Path) -> Any:  # noqa: ANN401
 
 
 class _Runs:
-    """A store where all is well: a run, a fork of it, a recording, and a file that a run put out."""
+    """A sound store: a run, a fork of it, a recording, and an output file of a run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -82,7 +82,7 @@ class _Runs:
         (folder / "out" / "report.md").write_text(REPORT, encoding="utf-8")
         self.first = packed(folder)
 
-    def told(self) -> dict[str, list[Any]]:
+    def answers(self) -> dict[str, list[Any]]:
         here = self.folder
         by_section: dict[str, list[Any]] = {"pack": list(self._pack())}
         fork = _json("fork", self.first, cwd=here)
@@ -104,7 +104,7 @@ class _Runs:
         return by_section
 
     def _pack(self) -> Iterator[Any]:
-        """One that tells of a secret, is not searched whole and writes a sidecar; and one that may not write it."""
+        """Answers of two packs: with a suspected secret, a cut search and a sidecar; with a refused sidecar."""
         log = {**LOG, "prompts": [{"role": "user", "content": KEY}, {"role": "user", "content": "x" * 300_000}]}
         yield _json("pack", "-", "--sidecars", cwd=self.folder, log=log)
         other = {**LOG, "outputs": [{"name": "out/report.md", "content": "# Refused\n"}]}
@@ -118,7 +118,7 @@ class _Runs:
         return run.id
 
     def _described_by_others(self) -> Any:  # noqa: ANN401
-        """A sidecar with all that one may say, as another program writes it."""
+        """Verify with a sidecar of another program that has every optional member."""
         (self.folder / "copy").mkdir()
         shutil.copy(self.folder / "out" / "report.md", self.folder / "copy" / "report.md")
         claims = {"inputs": ["order.json"], "tools": ["read_file"], "confidence": "high", "notes": "checked"}
@@ -128,7 +128,7 @@ class _Runs:
 
 
 class _Damaged:
-    """A store with a fork of a run that was recorded otherwise and lost what it read and what it put out."""
+    """A store with a fork that differs from its run and has lost its input and its output."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -149,7 +149,7 @@ class _Damaged:
         with open_platform(Settings(cwd=str(folder))) as platform:
             platform.objects.put(b"nobody refers to it")
 
-    def told(self) -> dict[str, list[Any]]:
+    def answers(self) -> dict[str, list[Any]]:
         here = self.folder
         return {
             "diff": [_json("diff", self.first, self.second, cwd=here), _json("diff", self.first, self.first, cwd=here)],
@@ -161,8 +161,8 @@ class _Damaged:
 
 
 def _carried(folder: Path, runs: _Runs) -> tuple[list[Any], list[Any]]:
-    """A run with its parent, and a handoff pack, through a file into another store; again after something was lost."""
-    handed, there = HandedOn(runs.folder), folder / "there"
+    """Export a run with its parent and a handoff pack, import them, lose an object and import again."""
+    handed, there = HandoffStore(runs.folder), folder / "there"
     pack = handed.write()
     there.mkdir()
     init(Settings(cwd=str(there)), ".")
@@ -181,14 +181,14 @@ def _governed(folder: Path) -> Path:
 
 
 def _rebuilt(folder: Path, source: Path) -> Any:  # noqa: ANN401
-    """A store whose catalog was lost."""
+    """Rebuild a store whose catalog was lost."""
     shutil.copytree(source / ".ctx", folder / ".ctx")
     (folder / ".ctx" / "catalog.db").write_bytes(b"no database")
     return _json("fsck", "--rebuild", cwd=folder)
 
 
 def _collected(folder: Path) -> Any:  # noqa: ANN401
-    """A handoff pack that was deleted."""
-    handed = HandedOn(folder)
+    """Collect a deleted handoff pack."""
+    handed = HandoffStore(folder)
     handed.delete(str(handed.write().id))
     return _json("gc", "--grace", "0s", cwd=folder)

@@ -1,4 +1,4 @@
-"""A registry for verbs to act in: everybody's key is a file, `--key ./pub.pem`, and something waits for each verb."""
+"""A registry with versions at every stage; each role's key is a file, `--key ./pub.pem`."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ KEYS = ("root", *ROLES)
 
 
 def key_file(folder: Path, name: str) -> str:
-    """The private key of somebody, as a file that only its owner can reach; its name, as it is typed."""
+    """Write the private key of `name` to a file only its owner can read; return the name as typed."""
     path = folder / f"{name}.pem"
     path.touch(mode=0o600)
     path.write_bytes(pem("PRIVATE" + " KEY", der_of(name)))
@@ -30,20 +30,20 @@ def key_file(folder: Path, name: str) -> str:
 
 
 def pack_file(folder: Path, name: str, number: str, *changes: Mapping[str, Any]) -> str:
-    """The full example under a number, as a file."""
+    """Write the full example under a version number; return the file name."""
     (folder / name).write_text(json.dumps(version(number, *changes)), encoding="utf-8")
     return name
 
 
 @contextmanager
 def at_office(folder: Path) -> Iterator[Office]:
-    """Everybody at a desk in the store of a folder, by the time of this machine."""
+    """The registry office of the store in a folder, by the clock of this machine."""
     with open_platform(Settings(cwd=str(folder))) as platform:
         yield Office(RegistrySession(KeyStore(platform, lambda: None)), SystemClock())
 
 
 def prepared(folder: Path) -> None:
-    """Everybody is trusted, and versions stand at every stage.
+    """Trust every key, and bring versions to every stage.
 
     1.0.0 and 1.1.0 were pinned in prod, 1.2.0 and 1.3.0 are published; 3.0.0 is linted, 4.0.0 reviewed, 5.0.0 signed.
     """

@@ -1,10 +1,10 @@
-"""A run as an agent logs it, and what tests do with it."""
+"""A run as an agent logs it, and helpers to pack and inspect it."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
 
 __all__ = ["LOG", "manifest", "packed", "place", "refs"]
 
@@ -38,13 +38,13 @@ def packed(store: Path, **fields: object) -> str:
 
 
 def manifest(store: Path, digits: str) -> dict[str, Any]:
-    """What `show` says that a pack is."""
+    """The manifest of a pack, as `show --json` prints it."""
     value: dict[str, Any] = json.loads(ctx("show", digits, "--json", cwd=store).out)
     return value
 
 
 def place(store: Path, digits: str) -> Path:
-    """Where an object lies."""
+    """The file of an object."""
     return store / ".ctx" / "objects" / digits[:2] / digits[2:]
 
 

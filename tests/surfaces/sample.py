@@ -1,4 +1,4 @@
-"""A store with something in it for every verb, and what an error looks like."""
+"""A store with something in it for every verb, and the check of an error line."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import Result
+from tests.surfaces.commands import Result
 
 __all__ = ["LARGE", "REPORT", "Store", "one_error_line"]
 
@@ -31,7 +31,7 @@ class Store:
 
 
 def one_error_line(result: Result, status: int, code: str) -> str:
-    """See that a command ended with one line that anybody may print, and return it."""
+    """Check that a command failed with one printable error line, and return it."""
     assert result.status == status, result
     assert result.raw == b""
     assert result.err.startswith(f"ctx: {code}: "), result

@@ -1,4 +1,4 @@
-"""A store of the reference program is ours as well, from the first look on, and stays its own."""
+"""A store of the reference program is adopted at first use, and the reference can still use it."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
 
 REPORT = b"The refund of order 881 was paid.\n"
 THEIRS = ("objects", "packs", "refs", "graph")
@@ -33,7 +33,7 @@ def theirs(store: Path) -> dict[str, tuple[bytes, int, int]]:
     return {name: (data, stat.st_mode, stat.st_mtime_ns) for name, (data, stat) in entries.items()}
 
 
-def told(result: Result) -> dict[str, object]:
+def json_answer(result: Result) -> dict[str, object]:
     assert (result.status, result.err) == (0, "")
     value = msgspec.json.decode(result.raw)
     assert isinstance(value, dict)
@@ -46,7 +46,7 @@ def only_pack(other: ReferenceStore) -> str:
 
 
 def packs_in(folder: Path) -> object:
-    return told(ctx("status", "--json", cwd=folder))["execution_packs"]
+    return json_answer(ctx("status", "--json", cwd=folder))["execution_packs"]
 
 
 def test_a_store_of_the_reference_opens_at_the_first_look_and_its_packs_are_there(other: ReferenceStore) -> None:
@@ -66,7 +66,7 @@ def test_init_says_that_it_adopted_and_leaves_what_was_there(other: ReferenceSto
     before = theirs(other.path)
     first = ctx("init", cwd=folder)
     assert first.out.startswith("Adopted the store at ")
-    assert told(ctx("init", "--json", cwd=folder))["what"] == "present"
+    assert json_answer(ctx("init", "--json", cwd=folder))["what"] == "present"
     assert theirs(other.path) == before
     config = msgspec.json.decode((other.path / "config.json").read_bytes())
     # What the reference program wrote is still what it reads.
@@ -77,15 +77,15 @@ def test_init_says_that_it_adopted_and_leaves_what_was_there(other: ReferenceSto
 
 def test_an_identity_once_given_stays(other: ReferenceStore) -> None:
     folder = other.path.parent
-    first = told(ctx("status", "--json", cwd=folder))["store_id"]
-    assert told(ctx("init", "--json", cwd=folder))["store_id"] == first
-    assert told(ctx("status", "--json", cwd=folder))["store_id"] == first
+    first = json_answer(ctx("status", "--json", cwd=folder))["store_id"]
+    assert json_answer(ctx("init", "--json", cwd=folder))["store_id"] == first
+    assert json_answer(ctx("status", "--json", cwd=folder))["store_id"] == first
 
 
 def test_an_adoption_that_was_killed_before_its_end_is_completed_as_the_same_store(other: ReferenceStore) -> None:
     catalog, store_id = SqliteCatalog.create(str(other.path / "catalog.db"), "store_0123456789abcdef")
     catalog.close()
-    status = told(ctx("status", "--json", cwd=other.path.parent))
+    status = json_answer(ctx("status", "--json", cwd=other.path.parent))
     assert (status["store_id"], status["execution_packs"]) == (store_id, 1)
 
 
@@ -106,21 +106,21 @@ def test_packs_that_the_reference_adds_and_removes_are_followed(other: Reference
     assert ctx("cat", f"ctx://{second}", cwd=folder).status == 0
     (other.path / "packs" / second).unlink()
     settle(3000)
-    # Nobody said that it may go: it stays, a check reports it, nothing of it is collected until a rebuild accepts it.
+    # It was not released: it stays, fsck reports it, and nothing of it is collected until a rebuild accepts that.
     assert packs_in(folder) == 2
     assert ctx("fsck", cwd=folder).status == 1
-    assert told(ctx("gc", "--grace", "0s", "--json", cwd=folder))["removed"] == []
+    assert json_answer(ctx("gc", "--grace", "0s", "--json", cwd=folder))["removed"] == []
     assert ctx("fsck", "--rebuild", cwd=folder).status == 0
     assert packs_in(folder) == 1
     assert ctx("cat", f"ctx://{second}", cwd=folder).status == 13
     assert ctx("cat", f"ctx://{first}", cwd=folder).status == 0
     # Released, it is collected, and the blobs that the other one shares with it are not.
-    removed = told(ctx("gc", "--grace", "0s", "--json", cwd=folder))["removed"]
+    removed = json_answer(ctx("gc", "--grace", "0s", "--json", cwd=folder))["removed"]
     assert removed == sorted([f"sha256:{second}", str(Digest.of(b"later"))])
     assert ctx("fsck", cwd=folder).status == 0
 
 
-# --- what a store of ours promises to whoever looks into it -----------------------------------------------------------
+# --- what a store of ours promises to its readers ---------------------------------------------------------------------
 
 
 @proves(

@@ -15,8 +15,8 @@ from contextplane.app.execution.archive import export_packs, import_packs
 from contextplane.app.execution.pack import pack_log
 from contextplane.model.ids import Digest
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.archives import ABSENT, Pair, contents, log, store_in, told
-from tests.surfaces.running import COMMAND, Result, child_environment, ctx
+from tests.surfaces.archives import ABSENT, Pair, contents, json_answer, log, store_in
+from tests.surfaces.commands import COMMAND, Result, child_environment, ctx
 
 
 def test_an_exported_pack_arrives_with_all_that_it_reaches(pair: Pair) -> None:
@@ -39,8 +39,8 @@ def test_quietly_what_came_is_told_by_its_name_alone(pair: Pair) -> None:
 
 
 def test_importing_again_says_that_nothing_new_came(pair: Pair) -> None:
-    first = told(ctx("import", str(pair.file), "--json", cwd=pair.there))
-    again = told(ctx("import", str(pair.file), "--json", cwd=pair.there))
+    first = json_answer(ctx("import", str(pair.file), "--json", cwd=pair.there))
+    again = json_answer(ctx("import", str(pair.file), "--json", cwd=pair.there))
     assert first["new_packs"] == sorted(f"ctx://{pack.hex}" for pack in (pair.pack, pair.parent))
     assert first["roots"] == [f"ctx://{pair.pack.hex}"]
     assert first["parents"] == [f"ctx://{pair.parent.hex}"]
@@ -59,11 +59,11 @@ def test_standard_output_and_standard_input_carry_the_same_bytes(pair: Pair) -> 
 
 def test_exporting_tells_what_was_written(pair: Pair) -> None:
     refs = [pair.pack.hex, pair.parent.hex, pair.pack.hex[:8]]
-    answer = told(ctx("export", *refs, "-o", "both.tar", "--json", cwd=pair.here))
+    answer = json_answer(ctx("export", *refs, "-o", "both.tar", "--json", cwd=pair.here))
     assert answer["roots"] == sorted(f"ctx://{pack.hex}" for pack in (pair.pack, pair.parent))
     assert (answer["parents"], answer["parents_not_included"], answer["objects"]) == ([], [], 8)
     assert answer["size"] == (pair.here / "both.tar").stat().st_size
-    assert told(ctx("import", str(pair.here / "both.tar"), "--json", cwd=pair.there))["roots"] == answer["roots"]
+    assert json_answer(ctx("import", str(pair.here / "both.tar"), "--json", cwd=pair.there))["roots"] == answer["roots"]
 
 
 def test_a_parent_that_is_not_here_is_said_on_both_sides(tmp_path: Path) -> None:
@@ -117,8 +117,8 @@ def test_two_imports_of_one_archive_at_once_both_succeed(pair: Pair) -> None:
 @pytest.mark.skipif(shutil.which("tar") is None, reason="no tar here")
 def test_tar_takes_it_apart_into_a_store(pair: Pair, tmp_path: Path) -> None:
     store = ReferenceStore(tmp_path).path
-    done = subprocess.run(["tar", "-xf", pair.file, "-C", store], check=False, capture_output=True)
-    assert (done.returncode, done.stderr) == (0, b"")
+    result = subprocess.run(["tar", "-xf", pair.file, "-C", store], check=False, capture_output=True)
+    assert (result.returncode, result.stderr) == (0, b"")
     assert ctx("fsck", cwd=tmp_path).status == 0
     assert ctx("export", pair.pack.hex, "-o", "-", cwd=tmp_path).raw == pair.data
 

@@ -11,7 +11,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 NAMES = [
     "a b.txt",
@@ -45,7 +45,7 @@ LOG: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A store, and the digits of the pack in it. Nothing here changes either."""
+    """A store, and the digits of the pack in it. No test changes either."""
     folder = tmp_path_factory.mktemp("cat")
     init(Settings(cwd=str(folder)), ".")
     with open_platform(Settings(cwd=str(folder))) as platform:

@@ -1,4 +1,4 @@
-"""`ctx check`: the list for a change of a context pack, a verdict per line, and no line that passes in silence."""
+"""`ctx check`: the checklist for a change of a context pack, a verdict and a reason for each line."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.spec.manifest import proves
+from tests.surfaces.commands import ctx
 from tests.surfaces.context_packs import REDACTION, VERSION, VOID, answer, example, numbered, pack_file
-from tests.surfaces.running import ctx
 from tests.surfaces.sample import one_error_line
 
 STEPS = ["schema", "references", "tool_surface", "golden", "incidents", "evaluators", "diff", "sign"]
@@ -21,7 +21,7 @@ PERMISSIONS = "/tooling_layer/permissions"
 
 
 def lines(folder: Path, *args: str) -> dict[str, tuple[str, str]]:
-    """Each line by its step: verdict and reason. No list is complete yet, so every one ends with status 10."""
+    """Verdict and reason of each line, by step. No checklist is complete yet, so the status is 10."""
     report, _ = answer("check", *args, cwd=folder, status=10)
     assert [line["number"] for line in report["lines"]] == list(range(1, 9))
     assert [line["step"] for line in report["lines"]] == STEPS
@@ -63,7 +63,9 @@ def test_a_wrong_form_fails_the_first_line_and_nothing_below_it_passes(tmp_path:
 
 @proves("context-pack:ci:internal-references")
 def test_a_name_that_leads_nowhere_fails_the_second_line(tmp_path: Path) -> None:
-    checklist = lines(tmp_path, pack_file(tmp_path / "p.json", {"at": f"{PERMISSIONS}/0/capability", "value": "look_up"}))
+    checklist = lines(
+        tmp_path, pack_file(tmp_path / "p.json", {"at": f"{PERMISSIONS}/0/capability", "value": "look_up"})
+    )
     assert checklist["schema"][0] == "passed"
     assert checklist["references"][0] == "failed"
     assert f"permission_capability_unknown at {PERMISSIONS}/0/capability" in checklist["references"][1]
@@ -168,13 +170,13 @@ def test_the_number_must_say_as_much_as_the_change(tmp_path: Path, version: str,
 @proves("context-pack:ci:diff-by-layer")
 def test_the_difference_is_listed_by_layer_below_its_line(tmp_path: Path) -> None:
     new, old = numbered(tmp_path, "2.0.0", REDACTION, *VOID), example(tmp_path)
-    shown = ctx("check", new, "--against", old, cwd=tmp_path).out
-    at = [shown.index(f"\n      {layer}\n") for layer in ("pack_meta", "policy_layer", "tooling_layer")]
+    screen = ctx("check", new, "--against", old, cwd=tmp_path).out
+    at = [screen.index(f"\n      {layer}\n") for layer in ("pack_meta", "policy_layer", "tooling_layer")]
     assert at == sorted(at)
-    assert "\n        minor  new redaction aadhaar (less is possible)\n" in shown
+    assert "\n        minor  new redaction aadhaar (less is possible)\n" in screen
     void = "new write capability adp_payments.void for support.refund (more is possible)"
-    assert f"\n        major  {void}\n8. " in shown
-    assert shown.endswith("\nincomplete: 3 passed, 0 failed, 5 cannot be told\n")
+    assert f"\n        major  {void}\n8. " in screen
+    assert screen.endswith("\nincomplete: 3 passed, 0 failed, 5 cannot be told\n")
 
 
 def test_the_same_pack_twice_is_no_change(tmp_path: Path) -> None:
@@ -197,9 +199,9 @@ def test_the_pack_can_be_piped_in(tmp_path: Path) -> None:
 
 def test_nothing_in_a_file_speaks_to_the_terminal(tmp_path: Path) -> None:
     new = pack_file(tmp_path / "p.json", {"at": "/\x1b[31mred", "value": "x"}, {"at": "/notes\u202e", "value": "x"})
-    shown = ctx("check", new, cwd=tmp_path).out
-    assert "schema_part_unknown at /\\x1b[31mred" in shown
-    assert all(c.isprintable() or c == "\n" for c in shown)
+    screen = ctx("check", new, cwd=tmp_path).out
+    assert "schema_part_unknown at /\\x1b[31mred" in screen
+    assert all(c.isprintable() or c == "\n" for c in screen)
 
 
 BROKEN = {

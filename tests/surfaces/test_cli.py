@@ -1,4 +1,4 @@
-"""What every verb understands: JSON for machines, plain text in a pipe, quiet, errors in either form."""
+"""Options of every verb: JSON for programs, plain text in a pipe, quiet, errors in either form."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from contextplane.cli.table import VERBS
+from tests.surfaces.commands import ctx, ctx_subprocess
 from tests.surfaces.registries import prepared
-from tests.surfaces.running import ctx, ctx_started
 from tests.surfaces.sample import REPORT, Store, one_error_line
 
 NAMES = [verb.name for verb in VERBS]
@@ -19,7 +19,7 @@ ANSWERING = [name for name in ENDING if name != "mcp"]  # a server answers its c
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """One that verbs may change, with something for each of them to work on."""
+    """A store that verbs may change, with something for each of them to work on."""
     store = Store(tmp_path_factory.mktemp("used"))
     log = {"model": {"identifier": "m"}, "system_prompt": "s", "environment": {"os": "l", "runtime": "r"}}
     (store.folder / "log.json").write_bytes(msgspec.json.encode(log))
@@ -79,6 +79,7 @@ VERB_LINES = {
     "verify": ["verify", "PACK"],
     "diff": ["diff", "PACK", "PACK"],
     "replay": ["replay", "PACK", "--recorded"],
+    "explain": ["explain", "object_corrupt"],
     "fork": ["fork", "PACK"],
     "finalize": ["finalize", "draft.json"],
     "export": ["export", "PACK", "-o", "out.tar"],
@@ -117,7 +118,7 @@ def test_every_verb_is_tried_here() -> None:
 
 @pytest.mark.parametrize("name", ANSWERING)
 def test_every_verb_answers_with_one_json_document_wherever_the_option_stands(used: Store, name: str) -> None:
-    after = ctx_started(*line_of(used, name), "--json", cwd=used.folder)  # a verb imports all that it needs
+    after = ctx_subprocess(*line_of(used, name), "--json", cwd=used.folder)  # a verb imports all that it needs
     before = ctx("--json", *line_of(used, name), cwd=used.folder)
     assert (after.status, after.err) == (before.status, before.err) == (STATUS.get(name, 0), "")
     assert isinstance(msgspec.json.decode(after.raw), dict | list)

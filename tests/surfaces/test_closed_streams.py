@@ -1,11 +1,11 @@
-"""Standard streams that are closed: what cannot be read or written is told, and no other file is taken for them."""
+"""Closed standard streams: the failure is reported, and no other file is used in their place."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.surfaces.running import COMMAND, child_environment
+from tests.surfaces.commands import COMMAND, child_environment
 from tests.surfaces.sample import REPORT, Store
 
 
@@ -23,13 +23,13 @@ def closed(which: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[byt
 @pytest.mark.parametrize("which", [">&-", "<&- >&-"])
 def test_what_cannot_be_written_is_told_and_is_no_success(sample: Store, which: str, args: list[str]) -> None:
     words = [{"PACK": sample.pack, "REPORT": sample.report}.get(arg, arg) for arg in args]
-    done = closed(which, *words, cwd=sample.folder)
-    assert (done.returncode, done.stderr) == (1, b"ctx: output_failed: Bad file descriptor\n")
+    result = closed(which, *words, cwd=sample.folder)
+    assert (result.returncode, result.stderr) == (1, b"ctx: output_failed: Bad file descriptor\n")
 
 
 def test_where_nothing_is_to_be_written_a_closed_output_is_no_failure(sample: Store) -> None:
-    done = closed(">&-", "fsck", "--quiet", cwd=sample.folder)
-    assert (done.returncode, done.stderr) == (0, b"")
+    result = closed(">&-", "fsck", "--quiet", cwd=sample.folder)
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("verb", ["pack", "finalize", "import"])
@@ -37,13 +37,13 @@ def test_where_nothing_is_to_be_written_a_closed_output_is_no_failure(sample: St
 def test_a_closed_input_cannot_be_read_and_no_file_of_the_store_stands_in_for_it(
     sample: Store, which: str, verb: str
 ) -> None:
-    done = closed(which, verb, "-", cwd=sample.folder)
-    assert done.returncode == 13
-    assert b"-: cannot be read: Bad file descriptor" in done.stderr
-    assert done.stderr.count(b"\n") == 1
+    result = closed(which, verb, "-", cwd=sample.folder)
+    assert result.returncode == 13
+    assert b"-: cannot be read: Bad file descriptor" in result.stderr
+    assert result.stderr.count(b"\n") == 1
 
 
 def test_what_was_asked_for_comes_out_whatever_else_is_closed(sample: Store) -> None:
     for which in ("<&-", "2>&-", "<&- 2>&-"):
-        done = closed(which, "cat", sample.report, cwd=sample.folder)
-        assert (done.returncode, done.stdout) == (0, REPORT)
+        result = closed(which, "cat", sample.report, cwd=sample.folder)
+        assert (result.returncode, result.stdout) == (0, REPORT)

@@ -1,6 +1,6 @@
-"""Two programs, one store: what the reference stored we read as it is, and what we store it accepts.
+"""Two programs, one store: we read what the reference stored, and it accepts what we store.
 
-The reader here follows the rules of the reference program, in none of our code: closed over its own fields, open to
+The reader here follows the rules of the reference program without using our code: closed over its own fields, open to
 unknown ones, strict about types, as Go decodes into structs.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 REPORT = b"paid\n"
 AWKWARD: dict[str, object] = {
@@ -72,12 +72,12 @@ def test_every_verb_takes_their_packs_as_they_are(theirs: ReferenceStore, tmp_pa
         ["fsck"],
         ["fsck", "--rebuild"],
     ):
-        done = ctx(*line, cwd=tmp_path)
-        assert (done.status, done.err) == (0, ""), line
+        result = ctx(*line, cwd=tmp_path)
+        assert (result.status, result.err) == (0, ""), line
     assert ctx("cat", pack, cwd=tmp_path).raw == before
     assert pack[:12] in ctx("log", cwd=tmp_path).out
-    shown = json.loads(ctx("show", pack, "--json", cwd=tmp_path).out)
-    assert shown == {**json.loads(before), "hash": f"sha256:{pack}"}
+    manifest = json.loads(ctx("show", pack, "--json", cwd=tmp_path).out)
+    assert manifest == {**json.loads(before), "hash": f"sha256:{pack}"}
     assert ctx("import", "../one.tar", cwd=tmp_path / "elsewhere").status == 0
     assert ctx("cat", pack, cwd=tmp_path / "elsewhere").raw == before
     assert stored(theirs, pack) == before
@@ -135,7 +135,7 @@ class TheirProgram:
         self.folder, self.path = folder, folder / ".ctx"
 
     def resolve(self, ref: str) -> str:
-        """Strip the scheme; a whole hash is taken as it is, a prefix is looked for among the names in `packs/`."""
+        """Strip the scheme; return a whole hash as it is, look a prefix up among the names in `packs/`."""
         ref = ref.removeprefix("ctx://").removeprefix("sha256:")
         if len(ref) == 64:
             return ref
@@ -151,7 +151,7 @@ class TheirProgram:
         return data
 
     def load(self, ref: str) -> dict[str, Any]:
-        """Decode a manifest as into structs: every field of its type, integers written as such, moments that parse."""
+        """Decode a manifest as into structs: every field has its type, integers too; timestamps parse."""
         data = self.blob(f"sha256:{self.resolve(ref)}")
         manifest: dict[str, Any] = json.loads(data)
         assert all(type(manifest[key]) is str for key in ("version", "hash", "system_prompt", "created"))
@@ -200,7 +200,7 @@ LOG: dict[str, Any] = {
 
 @pytest.fixture
 def ours(tmp_path: Path) -> TheirProgram:
-    """A store of ours, as the other program sees it: a run, its fork, and one that says as little as it may."""
+    """A store of ours, as the other program sees it: a run, its fork, and a minimal run."""
     assert ctx("init", cwd=tmp_path).status == 0
     (tmp_path / "report.md").write_bytes(REPORT)
     (tmp_path / "run.json").write_text(json.dumps(LOG), encoding="utf-8")

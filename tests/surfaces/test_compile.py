@@ -1,4 +1,4 @@
-"""`ctx compile`: one screen for people, the compiled context for machines, the exact prompt for models."""
+"""`ctx compile`: a screen for people, the compiled context for programs, the exact prompt for models."""
 
 import json
 import os
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from contextplane.compiler.prompt import prompt_text
+from tests.surfaces.commands import ctx
 from tests.surfaces.registries import at_office, prepared
-from tests.surfaces.running import ctx
 from tests.surfaces.sample import Store, one_error_line
 from tests.unit.compiler.case_files import CLOSING, SHOWN, compile_with, pack_file, write_json
 from tests.unit.compiler.scenario import put
@@ -25,15 +25,15 @@ def files(tmp_path: Path) -> Path:
 
 
 def compile_(folder: Path, *args: str, pack: str = "pack.json", request: str = "request.json") -> str:
-    done = ctx("compile", pack, "--request", request, *args, cwd=folder)
-    assert (done.status, done.err) == (0, ""), done
-    return done.out
+    result = ctx("compile", pack, "--request", request, *args, cwd=folder)
+    assert (result.status, result.err) == (0, ""), result
+    return result.out
 
 
 def test_one_screen_tells_surface_rules_gates_controls_budget_and_hash(files: Path) -> None:
-    shown = compile_(files)
+    screen = compile_(files)
     ledger = json.loads(compile_(files, "--json"))["context_ledger"]
-    assert len(shown.splitlines()) <= 40
+    assert len(screen.splitlines()) <= 40
     for words in (
         "ctxpack.support@1.0.0  allowed, up to destructive",
         "+ adp_payments.issue_refund  destructive; amount_inr at least 1, at most 50000; idempotency_key required",
@@ -45,8 +45,8 @@ def test_one_screen_tells_surface_rules_gates_controls_budget_and_hash(files: Pa
         " of 12,000\nprompt ",
         f"hash      {ledger['compiled_context_hash']}",
     ):
-        assert words in shown
-    assert "moved" not in shown
+        assert words in screen
+    assert "moved" not in screen
 
 
 def test_knobs_tell_what_moved(files: Path) -> None:
@@ -79,8 +79,8 @@ def test_what_moved_is_told_to_machines_as_well(files: Path) -> None:
 
 def test_required_evidence_that_was_refused_is_told_with_its_reason(files: Path) -> None:
     write_json(files, "request.json", {**CLOSING, "evidence": [{**CLOSING["evidence"][0], "content": " {} "}]})
-    shown = compile_(files)
-    assert "- order_lookup: refused: tool:adp_orders.lookup:tc_117 is empty; adp_orders.lookup can produce it" in shown
+    screen = compile_(files)
+    assert "- order_lookup: refused: tool:adp_orders.lookup:tc_117 is empty; adp_orders.lookup can produce it" in screen
     (missing,) = json.loads(compile_(files, "--json"))["evidence_gate"]["unresolved"]
     assert missing["evidence"] == [
         {"evidence_ref": "tool:adp_orders.lookup:tc_117", "reason": "empty", "at": "evidence#/0"}
@@ -99,8 +99,8 @@ def test_a_request_is_a_file_and_nobody_waits_for_another(files: Path, kind: str
 
 def test_a_request_may_come_from_what_a_shell_opened(files: Path) -> None:
     body = (files / "request.json").read_bytes()
-    done = ctx("compile", "pack.json", "--request", "/dev/stdin", cwd=files, input=body)
-    assert (done.status, done.out) == (0, compile_(files))
+    result = ctx("compile", "pack.json", "--request", "/dev/stdin", cwd=files, input=body)
+    assert (result.status, result.out) == (0, compile_(files))
 
 
 def test_the_prompt_and_the_chat_bodies_are_exact(files: Path) -> None:
@@ -116,18 +116,18 @@ def test_what_new_writes_compiles_with_what_new_writes(tmp_path: Path) -> None:
     for name in ("pack.yaml", "request.yaml", "request.json"):
         request = ("--request",) if name.startswith("request") else ()
         assert ctx("new", name, *request, cwd=tmp_path).status == 0
-    shown = compile_(tmp_path, pack="pack.yaml", request="request.yaml")
-    assert "may be committed" in shown
-    assert shown == compile_(tmp_path, pack="pack.yaml")
+    screen = compile_(tmp_path, pack="pack.yaml", request="request.yaml")
+    assert "may be committed" in screen
+    assert screen == compile_(tmp_path, pack="pack.yaml")
 
 
 def test_nothing_in_a_request_speaks_to_the_terminal(files: Path) -> None:
     changes = {"/request/input/message": HOSTILE, "/request/input/context/identity_verified": HOSTILE}
     write_json(files, "request.json", put(SHOWN, changes))
     for args in ((), ("--json",), ("--chat", "openai")):
-        shown = compile_(files, *args)
-        assert "\x1b" not in shown
-        assert "\u202e" not in shown
+        screen = compile_(files, *args)
+        assert "\x1b" not in screen
+        assert "\u202e" not in screen
 
 
 def test_a_published_version_is_compiled_as_an_environment_pins_it(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_a_published_version_is_compiled_as_an_environment_pins_it(tmp_path: Pat
     with at_office(store.folder) as here:
         here.pin("staging", "ctxpack.support@1.0.0")
     write_json(tmp_path, "request.json", SHOWN)
-    shown = compile_(tmp_path, "--environment", "staging", pack="ctxpack.support@1.0.0")
-    assert "ctxpack.support@1.0.0  allowed" in shown
+    screen = compile_(tmp_path, "--environment", "staging", pack="ctxpack.support@1.0.0")
+    assert "ctxpack.support@1.0.0  allowed" in screen
     for args, status, code in (
         (("ctxpack.support@1.0.0",), USAGE, "usage"),
         (("ctxpack.support@9.0.0", "--environment", "staging"), NOT_FOUND, "version_not_found"),

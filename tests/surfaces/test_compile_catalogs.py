@@ -1,4 +1,4 @@
-"""`--catalog` with compile, why, golden and check, as with lint; and what a published pack tells of its catalogs."""
+"""`--catalog` with compile, why, golden and check, as with lint; and the catalogs of a published pack."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from contextplane.model.keys import OWNER
+from tests.surfaces.commands import Result, ctx
 from tests.surfaces.registries import KEYS, at_office, key_file
-from tests.surfaces.running import Result, ctx
 from tests.surfaces.sample import Store, one_error_line
 from tests.unit.compiler.case_files import SHOWN, pack_file, write_json
 from tests.unit.compiler.scenario import put
@@ -23,7 +23,7 @@ NAMING = {"/request/context_pack_refs": [PACK, SHARED]}
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A pack that draws on a catalog, the catalog, a request that names both, and the same as a golden case."""
+    """A pack that uses a catalog, the catalog, a request that names both, and it as a golden case."""
     pack_file(tmp_path, {BINDING: "support.refund.review"})
     write_json(tmp_path, "shared.json", CATALOG)
     write_json(tmp_path, "request.json", put(SHOWN, NAMING))
@@ -32,7 +32,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def done(result: Result) -> str:
+def output_of(result: Result) -> str:
     assert (result.status, result.err) == (0, ""), result
     return result.out
 
@@ -41,7 +41,7 @@ def test_a_pack_in_a_file_is_compiled_asked_and_checked_with_its_catalogs(files:
     compile_ = ("compile", "pack.json", "--request", "request.json")
     one_error_line(ctx(*compile_, cwd=files), REFUSED, "compile_pack_not_sound")
     catalog = ("--catalog", "shared.json")
-    context = json.loads(done(ctx(*compile_, *catalog, "--json", cwd=files)))
+    context = json.loads(output_of(ctx(*compile_, *catalog, "--json", cwd=files)))
     assert [entry["ref"] for entry in context["context_ledger"]["lineage"]] == [PACK, SHARED]
     why = (
         "why",
@@ -52,9 +52,9 @@ def test_a_pack_in_a_file_is_compiled_asked_and_checked_with_its_catalogs(files:
         "--set",
         'safety_mode="read_only"',
     )
-    assert 'safety_mode="destructive"' in done(ctx(*why, *catalog, cwd=files))
-    done(ctx("golden", "record", "golden", "pack.json", *catalog, cwd=files))
-    assert "0 drifted" in done(ctx("golden", "check", "golden", "pack.json", *catalog, cwd=files))
+    assert 'safety_mode="destructive"' in output_of(ctx(*why, *catalog, cwd=files))
+    output_of(ctx("golden", "record", "golden", "pack.json", *catalog, cwd=files))
+    assert "0 drifted" in output_of(ctx("golden", "check", "golden", "pack.json", *catalog, cwd=files))
     alone = json.loads(ctx("check", "pack.json", "--golden", "golden", "--json", cwd=files).out)
     with_catalog = json.loads(ctx("check", "pack.json", "--golden", "golden", *catalog, "--json", cwd=files).out)
     verdicts = [{line["step"]: line["verdict"] for line in report["lines"]} for report in (alone, with_catalog)]
@@ -78,31 +78,31 @@ def test_a_published_pack_keeps_its_catalogs_and_is_compiled_with_them(files: Pa
         trusting = here.desk.keys.key_trust
         here.change_keys(*(trusting(key_of(name).public_key, ISSUER, roles=roles) for name, roles in ROLES.items()))
         here.release(CATALOG)
-    done(ctx("golden", "record", "golden", "pack.json", "--catalog", SHARED, cwd=files))
+    output_of(ctx("golden", "record", "golden", "pack.json", "--catalog", SHARED, cwd=files))
     record = ctx("lint", "pack.json", "--record", "--catalog", SHARED, "--key", "./author.pem", cwd=files)
     assert record.status == 0, record
     with at_office(store.folder) as here:
         here.review_all(PACK)
         here.sign(PACK)
     publish = ("publish", PACK, "--golden", "golden", "--key", "./pub.pem")
-    assert "Golden cases: passed (1 as recorded)" in done(ctx(*publish, cwd=files))
-    again = json.loads(done(ctx(*publish, "--json", cwd=files)))
+    assert "Golden cases: passed (1 as recorded)" in output_of(ctx(*publish, cwd=files))
+    again = json.loads(output_of(ctx(*publish, "--json", cwd=files)))
     assert (again["changed"], again["golden"]) == (False, "passed")
     with at_office(store.folder) as here:
         here.pin("prod", PACK)
         here.pin("prod", SHARED)
         digest = str(here.desk.artifact(here.desk.candidate_digest(PACK)).digest)
-    assert f"catalogs    {SHARED}  sha256:" in done(ctx("show", PACK, cwd=files))
-    shown = json.loads(done(ctx("show", PACK, "--json", cwd=files)))
-    assert [catalog["ref"] for catalog in shown["catalogs"]] == [SHARED]
+    assert f"catalogs    {SHARED}  sha256:" in output_of(ctx("show", PACK, cwd=files))
+    answer = json.loads(output_of(ctx("show", PACK, "--json", cwd=files)))
+    assert [catalog["ref"] for catalog in answer["catalogs"]] == [SHARED]
     of_registry = ("--request", "request.json", "--environment", "prod", "--json")
-    context = json.loads(done(ctx("compile", PACK, *of_registry, cwd=files)))
+    context = json.loads(output_of(ctx("compile", PACK, *of_registry, cwd=files)))
     assert [entry["ref"] for entry in context["context_ledger"]["lineage"]] == [PACK, SHARED]
     assert context["context_ledger"]["lineage"][0]["digest"] == digest
     write_json(files / "golden", "alone.json", SHOWN)
-    recorded = done(ctx("golden", "record", "golden", PACK, "--environment", "prod", cwd=files))
+    recorded = output_of(ctx("golden", "record", "golden", PACK, "--environment", "prod", cwd=files))
     assert recorded == "alone: recorded\nrefund: as it was recorded\n"
     file = json.loads(
-        done(ctx("compile", "pack.json", "--request", "request.json", "--catalog", SHARED, "--json", cwd=files))
+        output_of(ctx("compile", "pack.json", "--request", "request.json", "--catalog", SHARED, "--json", cwd=files))
     )
     assert file["context_ledger"]["compiled_context_hash"] == context["context_ledger"]["compiled_context_hash"]

@@ -1,11 +1,11 @@
-"""The commands of the page about compiling, run in their order: each shows what stands below it."""
+"""The commands of the page about compiling run in order, and each prints what the page shows."""
 
 import re
 import shlex
 from pathlib import Path
 
 from tests.spec.manifest import ROOT
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 PAGE = (ROOT / "docs" / "compiling.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
@@ -20,7 +20,7 @@ def test_every_command_of_the_page_shows_what_the_page_shows(tmp_path: Path) -> 
             (tmp_path / args[0]).mkdir()
             continue
         assert program == "ctx"
-        done = ctx(*args, cwd=tmp_path)
-        assert (done.status, done.err) == (0, ""), command
+        result = ctx(*args, cwd=tmp_path)
+        assert (result.status, result.err) == (0, ""), command
         pattern = ".*".join(map(re.escape, "\n".join(shown).split("...")))
-        assert not shown or re.fullmatch(pattern, done.out.rstrip("\n"), re.DOTALL), (command, done.out)
+        assert not shown or re.fullmatch(pattern, result.out.rstrip("\n"), re.DOTALL), (command, result.out)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from contextplane.cli.table import VERBS
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 NAMES = [verb.name for verb in VERBS]
 

@@ -1,4 +1,4 @@
-"""`ctx diff` of two files: context packs by layer, in words, with the least version class and its reasons."""
+"""`ctx diff` of two context packs: changes by layer, the least version class and its reasons."""
 
 import json
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.spec.manifest import proves
+from tests.surfaces.commands import ctx
 from tests.surfaces.context_packs import REDACTION, VOID, answer, example, numbered, pack_file
-from tests.surfaces.running import ctx
 from tests.surfaces.sample import one_error_line
 
 RULES = "/policy_layer/policy_bundles/0/policy_dsl/rules"
@@ -160,7 +160,7 @@ def test_people_read_each_change_below_its_layer_with_what_it_does(tmp_path: Pat
 
 def test_an_unsafe_pack_is_told_with_the_law_and_the_place(tmp_path: Path) -> None:
     new = numbered(tmp_path, "2.0.0", {"at": f"{PERMISSIONS}/2/requires_approval_gate"})
-    shown = ctx("diff", example(tmp_path), new, cwd=tmp_path).out
+    screen = ctx("diff", example(tmp_path), new, cwd=tmp_path).out
     rows = (tmp_path / new).read_text(encoding="utf-8").splitlines()
     line = rows.index('        "permission_id": "p_issue_refund",')
     assert (
@@ -168,23 +168,23 @@ def test_an_unsafe_pack_is_told_with_the_law_and_the_place(tmp_path: Path) -> No
         f"  new.json:{line}:7  risk/destructive_without_gate  {PERMISSIONS}/2\n"
         "      adp_payments.issue_refund is destructive and nobody has to approve it\n"
         "      -> name an approval gate in requires_approval_gate\n"
-    ) in shown
-    assert "Least version class: reject\nNot ready to publish: " in shown
+    ) in screen
+    assert "Least version class: reject\nNot ready to publish: " in screen
 
 
 def test_a_bound_and_a_condition_are_told_in_words(tmp_path: Path) -> None:
     bound = setting(f"{PERMISSIONS}/2/arg_constraints/amount_inr/max", 60000)
     when = setting(f"{GATE}/when", {">": [{"var": "request.context.refund_amount"}, 2000]})
-    shown = ctx("diff", example(tmp_path), numbered(tmp_path, "2.0.0", bound, when), cwd=tmp_path).out
+    screen = ctx("diff", example(tmp_path), numbered(tmp_path, "2.0.0", bound, when), cwd=tmp_path).out
     assert (
         "  minor  approval gate GATE_FINANCE_APPROVAL: its condition holds in more cases: "
         "was request.context.refund_amount > 3000, now request.context.refund_amount > 2000 (less is possible)\n"
-    ) in shown
+    ) in screen
     assert (
         "  major  permission adp_payments.issue_refund: argument amount_inr may now be up to 60000 (was 50000) "
         "(more is possible)\n"
-    ) in shown
-    assert "Not ready" not in shown
+    ) in screen
+    assert "Not ready" not in screen
 
 
 @pytest.mark.parametrize("allow", [True, None])
@@ -243,9 +243,9 @@ def test_no_store_is_needed_and_none_is_made(tmp_path: Path) -> None:
 
 def test_nothing_in_a_file_speaks_to_the_terminal(tmp_path: Path) -> None:
     new = numbered(tmp_path, "1.0.1", setting("/pack_meta/tenant/name", "Acme\x1b[31m\nred\u202e"))
-    shown = ctx("diff", example(tmp_path), new, cwd=tmp_path).out
-    assert "now Acme\\x1b[31m\\nred\\u202e" in shown
-    assert all(c.isprintable() or c == "\n" for c in shown)
+    screen = ctx("diff", example(tmp_path), new, cwd=tmp_path).out
+    assert "now Acme\\x1b[31m\\nred\\u202e" in screen
+    assert all(c.isprintable() or c == "\n" for c in screen)
 
 
 @pytest.mark.parametrize(

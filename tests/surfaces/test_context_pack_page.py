@@ -1,4 +1,4 @@
-"""The commands of the page about context packs, run in their order: each does what stands beside it."""
+"""The commands of the page about context packs run in order, and each does what the page says."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.spec.manifest import ROOT
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 from tests.unit.registry.desk import CATALOG
 
 PAGE = (ROOT / "docs" / "context-packs.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ COMPARED = PAGE.partition("```\nComparing ")[2].partition("```")[0]
 
 
 def examples(folder: Path) -> None:
-    """The files that the page writes: a pack, the next version of it, an environment, an overlay; and a catalog."""
+    """The files that the page writes: a pack, its next version, an environment, an overlay, a catalog."""
     assert ctx("new", "refunds.yaml", cwd=folder).status == 0
     text = (
         (folder / "refunds.yaml").read_text(encoding="utf-8").replace("pan, credit_card", "pan, credit_card, aadhaar")
@@ -37,10 +37,10 @@ def examples(folder: Path) -> None:
 def test_every_command_of_the_table_works(tmp_path: Path, command: list[str]) -> None:
     examples(tmp_path)
     words = [GIVEN.get(before, word) for before, word in zip(["", *command], command, strict=False)]
-    done = ctx(*words, cwd=tmp_path)
+    result = ctx(*words, cwd=tmp_path)
     # No change is complete yet: the checklist ends with 10, and says why.
-    assert done.status == (10 if command[0] == "check" else 0), done
-    assert done.err == ""
+    assert result.status == (10 if command[0] == "check" else 0), result
+    assert result.err == ""
 
 
 def test_the_table_has_commands() -> None:
@@ -57,6 +57,8 @@ def test_a_comparison_is_told_as_on_the_page(tmp_path: Path) -> None:
 
 def test_the_examples_of_the_page_are_taken_by_the_command(tmp_path: Path) -> None:
     examples(tmp_path)
-    done = ctx(*("lint", "refunds.yaml", "--environment", "environment.yaml", "--overlay", "india.yaml"), cwd=tmp_path)
-    assert done.status == 0, done.out
-    assert "overlay india.yaml:8:5  ovl.support.india@1.0.0: new redaction aadhaar (narrows)" in done.out
+    result = ctx(
+        *("lint", "refunds.yaml", "--environment", "environment.yaml", "--overlay", "india.yaml"), cwd=tmp_path
+    )
+    assert result.status == 0, result.out
+    assert "overlay india.yaml:8:5  ovl.support.india@1.0.0: new redaction aadhaar (narrows)" in result.out

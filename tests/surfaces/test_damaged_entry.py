@@ -1,4 +1,4 @@
-"""The entry of a pack is a copy of its manifest. A damaged one is healed by whatever registers that pack again."""
+"""The entry of a pack is a copy of its manifest. Registering the pack again heals a damaged entry."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 from tests.surfaces.runs import LOG, packed
 
 
@@ -47,7 +47,7 @@ named = pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
 
 
 def damaged(store: Path, harm: Callable[[Path], None]) -> tuple[str, bytes]:
-    """A pack whose entry was harmed, and what the entry was."""
+    """A pack whose entry was damaged, and the original entry."""
     pack = packed(store)
     entry = store / ".ctx" / "packs" / pack
     right = entry.read_bytes()
@@ -68,23 +68,23 @@ def healed(store: Path, pack: str, right: bytes) -> None:
 @named
 def test_packing_the_same_run_again_heals_its_entry(store: Path, harm: Callable[[Path], None]) -> None:
     pack, right = damaged(store, harm)
-    done = ctx("pack", "-", cwd=store, input=json.dumps(LOG).encode())
-    assert (done.status, "nothing changed" in done.err) == (0, False)
+    result = ctx("pack", "-", cwd=store, input=json.dumps(LOG).encode())
+    assert (result.status, "nothing changed" in result.err) == (0, False)
     healed(store, pack, right)
 
 
 def test_importing_it_again_heals_its_entry(store: Path) -> None:
     pack, right = damaged(store, junk)
-    done = ctx("import", "../run.tar", cwd=store)
-    assert (done.status, "all of it is here" in done.out) == (0, True)
+    result = ctx("import", "../run.tar", cwd=store)
+    assert (result.status, "all of it is here" in result.out) == (0, True)
     healed(store, pack, right)
 
 
 @named
 def test_a_rebuild_heals_its_entry_and_says_so(store: Path, harm: Callable[[Path], None]) -> None:
     pack, right = damaged(store, harm)
-    done = ctx("fsck", "--rebuild", "--json", cwd=store)
-    assert (done.status, json.loads(done.out)["rebuilt"]["entries"]) == (0, 1)
+    result = ctx("fsck", "--rebuild", "--json", cwd=store)
+    assert (result.status, json.loads(result.out)["rebuilt"]["entries"]) == (0, 1)
     healed(store, pack, right)
     assert json.loads(ctx("fsck", "--rebuild", "--json", cwd=store).out)["rebuilt"]["entries"] == 0
 
@@ -103,8 +103,8 @@ def test_a_folder_in_the_place_of_an_entry_is_told_and_kept(store: Path) -> None
     entry = store / ".ctx" / "packs" / pack
     entry.unlink()
     entry.mkdir()
-    done = ctx("pack", "-", cwd=store, input=json.dumps(LOG).encode())
-    assert (done.status, done.err.split(":")[1].strip()) == (1, "storage_failed")
+    result = ctx("pack", "-", cwd=store, input=json.dumps(LOG).encode())
+    assert (result.status, result.err.split(":")[1].strip()) == (1, "storage_failed")
     assert ctx("fsck", "--rebuild", cwd=store).status == 1
     assert entry.is_dir()
 

@@ -15,7 +15,7 @@ from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
 
 LOG: dict[str, Any] = {
     "model": {"identifier": "m-1", "parameters": {"temperature": 0.5, "top_p": 1.0}},
@@ -237,7 +237,10 @@ def test_what_contents_and_names_say_to_a_terminal_is_shown_and_not_sent(folder:
 
 def test_people_see_just_the_parameters_that_differ_and_where_a_text_was_cut(folder: Path, pack: Pack) -> None:
     def run(parameters: object, empty: object, output: str) -> str:
-        steps = [{"type": "t", "tool": "one", "parameters": parameters}, {"type": "t", "tool": "two", "parameters": empty}]
+        steps = [
+            {"type": "t", "tool": "one", "parameters": parameters},
+            {"type": "t", "tool": "two", "parameters": empty},
+        ]
         return pack(steps=steps, outputs=[{"name": "x", "content": output}])
 
     a = run({"n": 1, "same": [1], "gone": True}, None, "".join(f"a{n}\n" for n in range(300)))

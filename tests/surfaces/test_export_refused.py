@@ -1,4 +1,4 @@
-"""What `ctx export` does not write: half an archive, one over another file, or one that nobody can use."""
+"""What `ctx export` does not write: half an archive, one over another file, or an unusable one."""
 
 import os
 import pty
@@ -11,8 +11,8 @@ from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.archive import ArchiveTooLarge
 from contextplane.model.ids import Digest
-from tests.surfaces.archives import Pair, contents, refused, told
-from tests.surfaces.running import COMMAND, child_environment, ctx
+from tests.surfaces.archives import Pair, contents, json_answer, refused
+from tests.surfaces.commands import COMMAND, child_environment, ctx
 
 
 @pytest.mark.parametrize("missing", [True, False], ids=["missing", "damaged"])
@@ -80,22 +80,22 @@ def test_a_reader_that_leaves_ends_the_export_quietly(pair_once: Pair) -> None:
     end, ours = os.pipe()
     os.close(end)
     command = [COMMAND, "export", pair_once.pack.hex, "-o", "-"]
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=pair_once.here, env=child_environment(), stdout=ours, stderr=subprocess.PIPE, check=False
     )
     os.close(ours)
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert (result.returncode, result.stderr) == (141, b"")
 
 
 def test_an_archive_is_not_written_to_a_terminal(pair_once: Pair) -> None:
     ours, terminal = pty.openpty()
     command = [COMMAND, "export", pair_once.pack.hex, "-o", "-"]
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=pair_once.here, env=child_environment(), stdout=terminal, stderr=subprocess.PIPE, check=False
     )
     os.close(terminal)
     os.close(ours)
-    assert (done.returncode, done.stderr.startswith(b"ctx: usage: ")) == (2, True)
+    assert (result.returncode, result.stderr.startswith(b"ctx: usage: ")) == (2, True)
 
 
 def test_more_members_than_the_limit_are_not_written(pair_once: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_a_file_that_is_there_is_never_replaced(pair: Pair) -> None:
     assert "x.tar: a file of this name is there" in error
     assert target.read_bytes() == b"dear to somebody"
     target.unlink()
-    first, again = (told(ctx("export", pair.pack.hex, "-o", "x.tar", "--json", cwd=pair.here)) for _ in range(2))
+    first, again = (json_answer(ctx("export", pair.pack.hex, "-o", "x.tar", "--json", cwd=pair.here)) for _ in range(2))
     assert (first["new"], again) == (True, first | {"new": False})
     assert "x.tar was there before" in ctx("export", pair.pack.hex, "-o", "x.tar", cwd=pair.here).out
     assert ctx("export", pair.parent.hex, "-o", "x.tar", cwd=pair.here).status == 14

@@ -1,4 +1,4 @@
-"""`ctx fork` and `ctx finalize`: a run begets a draft, an edited draft a run, and nothing is lost on the way."""
+"""`ctx fork` and `ctx finalize`: a run becomes a draft, an edited draft a run, and nothing is lost."""
 
 import shlex
 import signal
@@ -19,7 +19,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.catalog import BLOB, IndexedObject
-from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES
+from contextplane.model.execution.references import MAX_MANIFEST_BYTES
 from contextplane.model.ids import Digest
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.parse import parse
@@ -28,7 +28,7 @@ from contextplane.record.draft import MAX_DRAFT_BYTES, InvalidDraft
 from contextplane.store.fsck import fsck
 from contextplane.testing.proofs import proves
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import COMMAND, Result, child_environment, ctx
+from tests.surfaces.commands import COMMAND, Result, child_environment, ctx
 
 LOG = {
     "model": {"identifier": "m-1", "parameters": {"temperature": 0.2}},
@@ -51,7 +51,7 @@ def run(tmp_path: Path) -> str:
         return pack_log(platform, msgspec.json.encode(LOG), root=str(tmp_path)).digest.hex
 
 
-def told(result: Result) -> dict[str, Any]:
+def json_answer(result: Result) -> dict[str, Any]:
     assert (result.status, result.err) == (0, "")
     value = msgspec.json.decode(result.raw)
     assert isinstance(value, dict)
@@ -59,7 +59,7 @@ def told(result: Result) -> dict[str, Any]:
 
 
 def forked(folder: Path, run: str) -> Path:
-    return Path(told(ctx("fork", run, "--json", cwd=folder))["draft"])
+    return Path(json_answer(ctx("fork", run, "--json", cwd=folder))["draft"])
 
 
 def edit(draft: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -82,9 +82,9 @@ def test_an_edited_draft_becomes_a_pack_of_its_own_with_the_run_as_its_parent(tm
     draft = forked(tmp_path, run)
     assert draft.parent == tmp_path / ".ctx" / "drafts"
     edit(draft, another_model)
-    done = told(ctx("finalize", str(draft), "--json", cwd=tmp_path))
-    assert (done["parent"], done["removed"]) == (f"ctx://{run}", True)
-    raw = ctx("cat", done["ref"], cwd=tmp_path).raw
+    answer = json_answer(ctx("finalize", str(draft), "--json", cwd=tmp_path))
+    assert (answer["parent"], answer["removed"]) == (f"ctx://{run}", True)
+    raw = ctx("cat", answer["ref"], cwd=tmp_path).raw
     manifest = msgspec.json.decode(raw)
     assert raw == parse(raw).canonical
     assert (manifest["parent"], manifest["hash"], manifest["model"]["identifier"]) == (f"sha256:{run}", "", "m-2")
@@ -93,7 +93,7 @@ def test_an_edited_draft_becomes_a_pack_of_its_own_with_the_run_as_its_parent(tm
     assert manifest["created"].endswith("Z")
     assert "parent" not in msgspec.json.decode(ctx("cat", run, cwd=tmp_path).raw)
     assert not draft.exists()
-    assert told(ctx("verify", done["ref"], "--json", cwd=tmp_path))["parents"] == [f"ctx://{run}"]
+    assert json_answer(ctx("verify", answer["ref"], "--json", cwd=tmp_path))["parents"] == [f"ctx://{run}"]
     assert ctx("fsck", cwd=tmp_path).status == 0
 
 
@@ -147,7 +147,7 @@ def test_drafts_of_one_run_never_take_each_others_place(tmp_path: Path, run: str
 def test_a_draft_that_lies_elsewhere_is_finalized_and_left(tmp_path: Path, run: str) -> None:
     draft = forked(tmp_path, run).rename(tmp_path / "mine.json")
     edit(draft, another_model)
-    assert told(ctx("finalize", "mine.json", "--json", cwd=tmp_path))["removed"] is False
+    assert json_answer(ctx("finalize", "mine.json", "--json", cwd=tmp_path))["removed"] is False
     assert draft.exists()
 
 
@@ -252,8 +252,8 @@ def test_a_run_whose_manifest_is_nearly_as_large_as_one_may_be_can_be_forked_fin
         draft = Path(fork(platform, large))
         assert draft.stat().st_size > MAX_MANIFEST_BYTES
         draft.write_bytes(draft.read_bytes().replace(b'"m-1"', b'"m-2"', 1))
-        done = finalize(platform, str(draft))
-        assert done.manifest.parent == str(large)
+        result = finalize(platform, str(draft))
+        assert result.manifest.parent == str(large)
         checked = fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _count: None)
         assert list(checked) == []
 
@@ -278,8 +278,8 @@ def test_a_tampered_run_cannot_be_forked(tmp_path: Path, run: str) -> None:
 def test_the_size_of_an_input_is_that_of_its_content(tmp_path: Path, run: str) -> None:
     draft = forked(tmp_path, run)
     edit(draft, lambda value: value["inputs"][0].update(content_ref=value["system_prompt"], size=999))
-    done = told(ctx("finalize", str(draft), "--json", cwd=tmp_path))
-    manifest = msgspec.json.decode(ctx("cat", done["ref"], cwd=tmp_path).raw)
+    answer = json_answer(ctx("finalize", str(draft), "--json", cwd=tmp_path))
+    manifest = msgspec.json.decode(ctx("cat", answer["ref"], cwd=tmp_path).raw)
     assert manifest["inputs"][0]["size"] == len("You are careful.")
 
 
@@ -289,8 +289,8 @@ def test_a_run_of_the_reference_is_forked_and_finalized_as_well(tmp_path: Path) 
     draft = forked(tmp_path, run)
     assert ctx("finalize", str(draft), cwd=tmp_path).status == REFUSED
     edit(draft, another_model)
-    done = told(ctx("finalize", str(draft), "--json", cwd=tmp_path))
-    assert ctx("verify", done["ref"], cwd=tmp_path).status == 0
+    answer = json_answer(ctx("finalize", str(draft), "--json", cwd=tmp_path))
+    assert ctx("verify", answer["ref"], cwd=tmp_path).status == 0
 
 
 def test_what_a_finalized_fork_refers_to_is_not_collected(tmp_path: Path, run: str) -> None:
@@ -300,13 +300,13 @@ def test_what_a_finalized_fork_refers_to_is_not_collected(tmp_path: Path, run: s
         with platform.catalog.write() as tx:
             tx.objects.record(IndexedObject(digest=digest, kind=BLOB, size=13, traced=True))
     edit(draft, lambda value: value.update(system_prompt=str(digest)))
-    done = told(ctx("finalize", str(draft), "--json", cwd=tmp_path))
-    assert told(ctx("gc", "--grace", "0s", "--json", cwd=tmp_path))["removed"] == []
-    assert ctx("verify", done["ref"], cwd=tmp_path).status == 0
+    answer = json_answer(ctx("finalize", str(draft), "--json", cwd=tmp_path))
+    assert json_answer(ctx("gc", "--grace", "0s", "--json", cwd=tmp_path))["removed"] == []
+    assert ctx("verify", answer["ref"], cwd=tmp_path).status == 0
 
 
 def packs(folder: Path) -> list[str]:
-    return [pack["ref"] for pack in told(ctx("log", "--json", cwd=folder))["packs"]]
+    return [pack["ref"] for pack in json_answer(ctx("log", "--json", cwd=folder))["packs"]]
 
 
 @pytest.mark.parametrize("ours", [True, False], ids=["ours", "elsewhere"])
@@ -318,21 +318,21 @@ def test_several_who_finalize_one_draft_at_once_make_one_pack(tmp_path: Path, ru
     command, env = [COMMAND, "finalize", str(draft)], child_environment()
     running = [Popen(command, cwd=tmp_path, env=env, stdout=PIPE, stderr=PIPE, text=True) for _ in range(6)]
     ended = [(*child.communicate(), child.returncode) for child in running]
-    made = {out for out, _, status in ended if status == 0}
-    assert len(made) == 1
-    # Who comes after the draft is gone is told so; all others get the pack.
+    outputs = {out for out, _, status in ended if status == 0}
+    assert len(outputs) == 1
+    # A process that comes after the draft is gone gets an error; all others get the pack.
     late = [err for _, err, status in ended if status != 0]
     assert [err for err in late if "a draft goes away when it is finalized" not in err] == []
     assert not late or ours
-    assert sorted(packs(tmp_path)) == sorted([f"ctx://{run}", *(out.strip() for out in made)])
+    assert sorted(packs(tmp_path)) == sorted([f"ctx://{run}", *(out.strip() for out in outputs)])
     assert ctx("fsck", cwd=tmp_path).status == 0
 
 
 def test_finalizing_the_same_draft_again_gives_the_same_pack_and_says_so(tmp_path: Path, run: str) -> None:
     draft = forked(tmp_path, run).rename(tmp_path / "mine.json")
     edit(draft, another_model)
-    first = told(ctx("finalize", "mine.json", "--json", cwd=tmp_path))
-    assert told(ctx("finalize", "./mine.json", "--json", cwd=tmp_path)) == first | {"new": False}
+    first = json_answer(ctx("finalize", "mine.json", "--json", cwd=tmp_path))
+    assert json_answer(ctx("finalize", "./mine.json", "--json", cwd=tmp_path)) == first | {"new": False}
     assert first["new"] is True
     # What it says counts, not how it is written, nor the time that stands in it.
     edit(draft, lambda value: value.update(created="2027-01-01T00:00:00Z", hash=""))
@@ -373,4 +373,4 @@ def test_a_draft_may_be_piped_in(tmp_path: Path, run: str) -> None:
     draft = forked(tmp_path, run)
     edit(draft, another_model)
     result = ctx("finalize", "-", "--json", cwd=tmp_path, input=draft.read_bytes())
-    assert (told(result)["removed"], draft.exists()) == (False, True)
+    assert (json_answer(result)["removed"], draft.exists()) == (False, True)

@@ -1,4 +1,4 @@
-"""A draft of a run that is not kept whole: damage is told in its own words and with the way out."""
+"""A draft of a damaged run: the damage is named, with the way out."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from contextplane.model.ids import Digest
 from contextplane.model.problems import DocumentInvalid
 from contextplane.record.draft import InvalidDraft
 from tests.surfaces.artifacts import damage, place
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 LOG = msgspec.json.encode(
     {

@@ -9,7 +9,7 @@ from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.surfaces.artifacts import damage, packed, place
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 HEAL = "Packing the log of a run again, or importing the run, puts back what of it was tampered with or is missing."
 REBUILD = "'ctx fsck --rebuild' makes the index anew."

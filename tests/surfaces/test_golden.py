@@ -1,10 +1,10 @@
-"""`ctx golden`: recorded, checked, asked by `ctx check` and by `ctx publish`."""
+"""`ctx golden`: record and check cases; `ctx check` and `ctx publish` use them."""
 
 import json
 from pathlib import Path
 
+from tests.surfaces.commands import ctx
 from tests.surfaces.registries import prepared
-from tests.surfaces.running import ctx
 from tests.surfaces.sample import Store, one_error_line
 from tests.unit.compiler.case_files import SHOWN, pack_file, write_json
 from tests.unit.compiler.scenario import put
@@ -17,30 +17,30 @@ def test_what_is_recorded_is_checked_and_a_drift_is_named(tmp_path: Path) -> Non
     pack_file(tmp_path)
     (tmp_path / "golden").mkdir()
     write_json(tmp_path / "golden", "refund.json", SHOWN)
-    done = ctx("golden", "check", "golden", "pack.json", cwd=tmp_path)
+    result = ctx("golden", "check", "golden", "pack.json", cwd=tmp_path)
     expected = "not recorded refund: 'ctx golden record' writes it\n1 case, 0 drifted, 1 not recorded\n"
-    assert (done.status, done.out) == (DRIFT, expected)
-    done = ctx("golden", "record", "golden", "pack.json", cwd=tmp_path)
-    assert (done.status, done.out) == (0, "refund: recorded\n")
-    done = ctx("golden", "check", "golden", "pack.json", cwd=tmp_path)
-    assert (done.status, done.out) == (0, "as recorded  refund\n1 case, 0 drifted\n")
+    assert (result.status, result.out) == (DRIFT, expected)
+    result = ctx("golden", "record", "golden", "pack.json", cwd=tmp_path)
+    assert (result.status, result.out) == (0, "refund: recorded\n")
+    result = ctx("golden", "check", "golden", "pack.json", cwd=tmp_path)
+    assert (result.status, result.out) == (0, "as recorded  refund\n1 case, 0 drifted\n")
     other = pack_file(tmp_path, {"/tooling_layer/permissions/2/allow": False}, "other.json")
-    done = ctx("golden", "check", "golden", other, cwd=tmp_path)
-    assert done.status == DRIFT
-    assert "drifted      refund  at tools\n    - tool adp_payments.issue_refund: " in done.out
+    result = ctx("golden", "check", "golden", other, cwd=tmp_path)
+    assert result.status == DRIFT
+    assert "drifted      refund  at tools\n    - tool adp_payments.issue_refund: " in result.out
     assert ctx("golden", "check", "golden", other, "--quiet", cwd=tmp_path).out == "refund\n"
     answer = json.loads(ctx("golden", "check", "golden", other, "--json", cwd=tmp_path).out)
     assert (answer["passed"], answer["cases"][0]["stage"]) == (False, "tools")
-    done = ctx("golden", "record", "golden", other, cwd=tmp_path)
-    assert "refund: recorded anew, otherwise from tools on\n    - tool adp_payments.issue_refund: " in done.out
+    result = ctx("golden", "record", "golden", other, cwd=tmp_path)
+    assert "refund: recorded anew, otherwise from tools on\n    - tool adp_payments.issue_refund: " in result.out
     write_json(tmp_path / "golden", "other.json", put(SHOWN, {"/request/context_pack_refs/0": "ctxpack.other@1.0.0"}))
     # A case of another pack tries nothing of this one.
     for verb in ("record", "check"):
-        done = ctx("golden", verb, "golden", other, cwd=tmp_path)
-        assert "golden/other.json:" in one_error_line(done, REFUSED, "compile_pack_not_requested")
+        result = ctx("golden", verb, "golden", other, cwd=tmp_path)
+        assert "golden/other.json:" in one_error_line(result, REFUSED, "compile_pack_not_requested")
     write_json(tmp_path / "golden", "other.json", put(SHOWN, {"/request/input/intent": "support.unknown"}))
-    done = ctx("golden", "record", "golden", other, cwd=tmp_path)
-    assert "other: recorded; it is refused with compile_intent_mismatch\n" in done.out
+    result = ctx("golden", "record", "golden", other, cwd=tmp_path)
+    assert "other: recorded; it is refused with compile_intent_mismatch\n" in result.out
     one_error_line(ctx("golden", "check", "none", "pack.json", cwd=tmp_path), NOT_FOUND, "document_unreadable")
 
 
@@ -58,9 +58,9 @@ def test_a_publication_asks_the_golden_cases(tmp_path: Path) -> None:
     assert (published.status, "Golden cases: passed (1 as recorded)" in published.out) == (0, True)
     assert ctx("pin", "staging", "ctxpack.support@5.0.0", "--key", "./ops.pem", cwd=tmp_path).status == 0
     of_registry = ("ctxpack.support@5.0.0", "--environment", "staging")
-    done = ctx("golden", "check", "golden", *of_registry, cwd=tmp_path)
-    assert (done.status, done.out) == (0, "as recorded  refund\n1 case, 0 drifted\n"), done
-    # Whoever names no pack means the version that the requests name.
+    result = ctx("golden", "check", "golden", *of_registry, cwd=tmp_path)
+    assert (result.status, result.out) == (0, "as recorded  refund\n1 case, 0 drifted\n"), result
+    # Without a pack, the version that the requests name is meant.
     other = ctx("golden", "check", "golden", "--environment", "staging", cwd=tmp_path)
     assert (other.status, "ctxpack.support@1.0.0" in other.err) == (REFUSED, True), other
     document = json.loads((tmp_path / "golden" / "refund.json").read_text())
@@ -69,5 +69,5 @@ def test_a_publication_asks_the_golden_cases(tmp_path: Path) -> None:
     )
     assert ctx("golden", "record", "golden", "--environment", "staging", cwd=tmp_path).status == 0
     assert ctx("golden", "check", "golden", "--environment", "staging", cwd=tmp_path).status == 0
-    shown = ctx("show", "ctxpack.support@5.0.0", cwd=tmp_path)
-    assert "golden cases: passed" in shown.out
+    result = ctx("show", "ctxpack.support@5.0.0", cwd=tmp_path)
+    assert "golden cases: passed" in result.out

@@ -1,4 +1,4 @@
-"""Handoff packs in archives: out of one store, verified into another, and never over what is there."""
+"""Handoff packs in archives: exported, verified on import, and never written over existing ones."""
 
 from pathlib import Path
 
@@ -12,15 +12,15 @@ from contextplane.model.archive import ArchivedHandoff, Header
 from contextplane.model.handoff import HandoffPack, KeptRevision, pack_bytes
 from contextplane.model.ids import Digest, HandoffId
 from tests.surfaces.archives import archive, log, refused
-from tests.surfaces.handed_on import HandedOn, json_of
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
+from tests.surfaces.handoff_store import HandoffStore, json_answer
 
 
 class Two:
     """A store with a pack of three revisions, and an empty one."""
 
     def __init__(self, folder: Path) -> None:
-        self.here, self.there = HandedOn(folder / "here"), HandedOn(folder / "there")
+        self.here, self.there = HandoffStore(folder / "here"), HandoffStore(folder / "there")
         first = self.here.write(name="login-bug")
         self.here.write(first.id, revision=1, status="finalized")
         self.pack = self.here.write(first.id, revision=2, title="Later")
@@ -38,25 +38,25 @@ def two(tmp_path: Path) -> Two:
 
 
 def test_a_pack_travels_with_all_its_revisions_up_to_the_named_one(two: Two) -> None:
-    answer = json_of(two.carry(f"{two.id}@2"))
+    answer = json_answer(two.carry(f"{two.id}@2"))
     assert (answer["handoffs"], answer["new_handoffs"]) == ([f"{two.id}@2"], [f"{two.id}@1", f"{two.id}@2"])
-    assert json_of(two.there.ctx("verify", two.id, "--json"))["answer"] == "verified"
+    assert json_answer(two.there.ctx("verify", two.id, "--json"))["answer"] == "verified"
     for number in (1, 2):
         name = f"{two.id}@{number}"
         assert two.there.ctx("cat", name).raw == two.here.ctx("cat", name).raw
     assert two.there.ctx("handoff", "read", "login-bug").status == 0
     assert two.there.ctx("fsck").status == 0
     assert two.there.ctx("fsck", "--rebuild").status == 0
-    assert json_of(two.there.ctx("handoff", "show", two.id, "--json"))["frozen"]["revision"] == 2
+    assert json_answer(two.there.ctx("handoff", "show", two.id, "--json"))["frozen"]["revision"] == 2
 
 
 def test_taking_it_again_changes_nothing_and_a_later_one_goes_on(two: Two) -> None:
-    assert json_of(two.carry(f"{two.id}@2"))["new_objects"] == 2
-    again = json_of(two.carry(f"{two.id}@2"))
+    assert json_answer(two.carry(f"{two.id}@2"))["new_objects"] == 2
+    again = json_answer(two.carry(f"{two.id}@2"))
     assert (again["new_handoffs"], again["new_objects"]) == ([], 0)
-    assert json_of(two.carry(two.id))["new_handoffs"] == [f"{two.id}@3"]
-    assert json_of(two.carry(f"{two.id}@1"))["new_handoffs"] == []
-    kinds = [event["kind"] for event in json_of(two.there.ctx("handoff", "log", two.id, "--json"))["events"]]
+    assert json_answer(two.carry(two.id))["new_handoffs"] == [f"{two.id}@3"]
+    assert json_answer(two.carry(f"{two.id}@1"))["new_handoffs"] == []
+    kinds = [event["kind"] for event in json_answer(two.there.ctx("handoff", "log", two.id, "--json"))["events"]]
     assert kinds == ["imported"] * 3
 
 
@@ -75,7 +75,7 @@ def test_a_revision_that_was_lost_is_put_back(two: Two) -> None:
     two.carry(two.id)
     lost = Digest.of(two.there.ctx("cat", f"{two.id}@1").raw)
     (two.there.folder / ".ctx" / "objects" / lost.hex[:2] / lost.hex[2:]).unlink()
-    assert json_of(two.carry(two.id))["put_back"] == [{"digest": str(lost), "damage": "missing"}]
+    assert json_answer(two.carry(two.id))["put_back"] == [{"digest": str(lost), "damage": "missing"}]
     assert two.there.ctx("fsck").status == 0
 
 
@@ -97,7 +97,7 @@ def test_the_same_packs_give_the_same_bytes_and_one_without_handoffs_is_of_the_f
 def test_runs_and_handoff_packs_travel_together(two: Two) -> None:
     run = two.here.ctx("pack", "-", input=log("x")).out.strip()
     assert two.here.ctx("export", f"{two.id}@1", run, f"{two.id}@2", "-o", "../both.tar").status == 0
-    answer = json_of(two.there.ctx("import", "../both.tar", "--json"))
+    answer = json_answer(two.there.ctx("import", "../both.tar", "--json"))
     assert (answer["roots"], answer["handoffs"]) == ([run], [f"{two.id}@2"])
     assert two.there.ctx("verify", run).status == 0
 
@@ -108,7 +108,7 @@ def test_another_revision_of_the_same_number_is_a_conflict_and_nothing_is_taken(
     result = two.carry(two.id)
     assert result.status == 14
     assert msgspec.json.decode(result.err)["error"]["code"] == "handoff_history_diverged"
-    assert json_of(two.there.ctx("handoff", "show", two.id, "--json"))["title"] == "Written there"
+    assert json_answer(two.there.ctx("handoff", "show", two.id, "--json"))["title"] == "Written there"
     assert two.there.ctx("fsck").status == 0
     assert "orphaned" not in two.there.ctx("gc", "--grace", "0s", "--dry-run").out
 
@@ -116,7 +116,7 @@ def test_another_revision_of_the_same_number_is_a_conflict_and_nothing_is_taken(
 def test_what_was_deleted_here_is_not_brought_back_by_an_archive(two: Two) -> None:
     assert two.carry(f"{two.id}@2").status == 0
     two.there.delete(two.id)
-    assert json_of(two.carry(f"{two.id}@2"))["new_handoffs"] == []
+    assert json_answer(two.carry(f"{two.id}@2"))["new_handoffs"] == []
     assert two.carry(two.id).status == 14
     refused(two.there.ctx("handoff", "read", two.id), 13, "handoff_not_found")
 
@@ -136,7 +136,7 @@ def test_a_deleted_pack_can_be_exported_by_its_revision_and_a_damaged_one_not_at
 
 def test_packs_go_to_the_store_of_handoff_packs(two: Two, tmp_path: Path) -> None:
     root = tmp_path / "packs_root"
-    place = HandedOn(root)
+    place = HandoffStore(root)
     assert two.here.ctx("export", two.id, "-o", "../x.tar").status == 0
     assert two.there.ctx("import", "../x.tar", env={"CONTEXT_PACK_ROOT": str(root)}).status == 0
     assert place.ctx("handoff", "show", two.id).status == 0
@@ -149,7 +149,7 @@ def test_an_archive_heals_a_damaged_revision_and_needs_a_store(two: Two, tmp_pat
     file.chmod(0o644)
     file.write_bytes(b"damage")
     assert two.there.ctx("verify", two.id).status == 11
-    assert json_of(two.carry(two.id))["new_handoffs"] == []
+    assert json_answer(two.carry(two.id))["new_handoffs"] == []
     assert two.there.ctx("verify", two.id).status == 0
     assert two.here.ctx("export", two.id, "-o", "../x.tar").status == 0
     (tmp_path / "empty").mkdir()
@@ -160,7 +160,7 @@ def test_an_archive_heals_a_damaged_revision_and_needs_a_store(two: Two, tmp_pat
 def forged(
     pack: HandoffPack, *, revision: int | None = None, handoff_id: str | None = None, data: bytes = b""
 ) -> bytes:
-    """An archive of one pack whose header may say something else than its object."""
+    """An archive of one pack whose header may contradict its object."""
     data = data or pack_bytes(pack)
     digest = Digest.of(data)
     entry = KeptRevision(revision=revision or pack.revision, digest=digest)
@@ -199,6 +199,6 @@ def test_a_header_without_its_revisions_is_refused(two: Two) -> None:
 
 def test_what_is_here_begins_later_and_older_revisions_stay_out(two: Two) -> None:
     assert two.there.ctx("import", "-", input=forged(two.pack)).status == 0
-    answer = json_of(two.carry(two.id))
+    answer = json_answer(two.carry(two.id))
     assert (answer["new_handoffs"], answer["handoffs_not_taken"]) == ([], [f"{two.id}@1", f"{two.id}@2"])
-    assert json_of(two.there.ctx("verify", two.id, "--json"))["answer"] == "verified"
+    assert json_answer(two.there.ctx("verify", two.id, "--json"))["answer"] == "verified"

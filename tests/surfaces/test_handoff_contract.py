@@ -38,9 +38,9 @@ def ids(agent: Agent, **arguments: object) -> list[str]:
     "handoff-pack:tool:create-omits-identity-and-revision",
 )
 def test_a_write_without_identity_makes_a_pack_with_a_new_id(agent: Agent) -> None:
-    made = [agent.does("write", document=whole())["id"] for _ in range(20)]
-    assert len(set(made)) == 20
-    assert all(re.fullmatch(r"pk_[a-z2-7]{8}", pack_id) for pack_id in made)
+    pack_ids = [agent.does("write", document=whole())["id"] for _ in range(20)]
+    assert len(set(pack_ids)) == 20
+    assert all(re.fullmatch(r"pk_[a-z2-7]{8}", pack_id) for pack_id in pack_ids)
     for other in ("pk_ABCD2345", "pk_abcd234", "pk_abcd23456", "pk_abcd2301", "abcd2345"):
         assert agent.fails("input", action="get", id=other)["code"] == "not_found"
 
@@ -245,10 +245,10 @@ def test_the_same_freshness_is_in_every_list_and_read(agent: Agent) -> None:
     assert [row[name] for name in FRESHNESS] == ["fresh", pack["expires_at"], "2h"]
     assert [got[name] for name in FRESHNESS] == ["fresh", pack["expires_at"], "2h"]
     assert 8900 < got["ttl_remaining_seconds"] <= 9000
-    shown = pack["expires_at"].replace("Z", "+00:00")
+    expiry = pack["expires_at"].replace("Z", "+00:00")
     page = agent.reads(id=pack["id"])
-    assert [legend(page)[name] for name in FRESHNESS] == ["fresh", shown, "2h"]
-    assert f"ttl `2h`, freshness `fresh`) (status `draft`, expires_at `{shown}`)" in agent.reads(action="list")
+    assert [legend(page)[name] for name in FRESHNESS] == ["fresh", expiry, "2h"]
+    assert f"ttl `2h`, freshness `fresh`) (status `draft`, expires_at `{expiry}`)" in agent.reads(action="list")
     for listed in (agent.calls("output", action="list"), agent.calls("input", action="list")):
         row = listed["structuredContent"]["payload"]["packs"][0]
         assert [row[name] for name in FRESHNESS] == ["fresh", pack["expires_at"], "2h"]

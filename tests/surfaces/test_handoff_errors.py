@@ -1,4 +1,4 @@
-"""How the two tools refuse: one shape, and details from which a client can mend its call."""
+"""Refusals of the two tools: one shape, and details from which a client can correct its call."""
 
 from collections.abc import Iterator
 from pathlib import Path

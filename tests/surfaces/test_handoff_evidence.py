@@ -10,30 +10,30 @@ from contextplane.app.execution.record import Recorder
 from contextplane.app.settings import Settings
 from contextplane.model.handoff import HandoffPack
 from tests.surfaces.archives import log, refused
-from tests.surfaces.handed_on import HandedOn, json_of
+from tests.surfaces.handoff_store import HandoffStore, json_answer
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> HandedOn:
-    return HandedOn(tmp_path / "project")
+def place(tmp_path: Path) -> HandoffStore:
+    return HandoffStore(tmp_path / "project")
 
 
 @pytest.fixture
-def frozen(place: HandedOn) -> HandoffPack:
+def frozen(place: HandoffStore) -> HandoffPack:
     pack = place.write(status="finalized")
     place.write(pack.id, revision=1, title="A draft again")
     return pack
 
 
-def test_a_run_refers_to_the_revision_by_its_digest(place: HandedOn, frozen: HandoffPack) -> None:
+def test_a_run_refers_to_the_revision_by_its_digest(place: HandoffStore, frozen: HandoffPack) -> None:
     inputs = [
         {"handoff": f"{frozen.id}@1"},
         {"name": "order", "content": "{}"},
         {"name": "why", "handoff": f"{frozen.id}@1"},
     ]
     run = place.ctx("pack", "-", input=log("done", inputs=inputs)).out.strip()
-    digest = json_of(place.ctx("show", f"{frozen.id}@1", "--json"))["digest"]
-    first, _, last = json_of(place.ctx("show", run, "--json"))["inputs"]
+    digest = json_answer(place.ctx("show", f"{frozen.id}@1", "--json"))["digest"]
+    first, _, last = json_answer(place.ctx("show", run, "--json"))["inputs"]
     assert [(entry["name"], entry["content_ref"]) for entry in (first, last)] == [
         (f"handoff/{frozen.id}@1", digest),
         ("why", digest),
@@ -43,7 +43,7 @@ def test_a_run_refers_to_the_revision_by_its_digest(place: HandedOn, frozen: Han
 
 
 def test_the_run_keeps_its_evidence_when_the_pack_is_collected_and_takes_it_along(
-    place: HandedOn, frozen: HandoffPack
+    place: HandoffStore, frozen: HandoffPack
 ) -> None:
     run = place.ctx("pack", "-", input=log("done", inputs=[{"handoff": f"{frozen.id}@1"}])).out.strip()
     evidence = place.ctx("cat", f"{frozen.id}@1").raw
@@ -51,16 +51,16 @@ def test_the_run_keeps_its_evidence_when_the_pack_is_collected_and_takes_it_alon
     assert place.ctx("gc", "--grace", "0s").status == 0
     refused(place.ctx("cat", f"{frozen.id}@1"), 13, "handoff_not_found")
     assert place.ctx("verify", run).status == 0
-    other = HandedOn(place.folder.parent / "other")
+    other = HandoffStore(place.folder.parent / "other")
     assert place.ctx("export", run, "-o", "../run.tar").status == 0
     assert other.ctx("import", "../run.tar").status == 0
     assert other.ctx("cat", f"{run}:inputs/handoff/{frozen.id}@1").raw == evidence
     assert place.ctx("fsck").status == other.ctx("fsck").status == 0
 
 
-def test_a_run_and_its_evidence_travel_together_as_what_they_are(place: HandedOn, frozen: HandoffPack) -> None:
+def test_a_run_and_its_evidence_travel_together_as_what_they_are(place: HandoffStore, frozen: HandoffPack) -> None:
     run = place.ctx("pack", "-", input=log("done", inputs=[{"handoff": f"{frozen.id}@1"}])).out.strip()
-    other = HandedOn(place.folder.parent / "other")
+    other = HandoffStore(place.folder.parent / "other")
     assert place.ctx("export", run, f"{frozen.id}@1", "-o", "../both.tar").status == 0
     assert other.ctx("import", "../both.tar").status == 0
     assert other.ctx("verify", run).status == other.ctx("verify", frozen.id).status == 0
@@ -70,7 +70,7 @@ def test_a_run_and_its_evidence_travel_together_as_what_they_are(place: HandedOn
     assert other.ctx("verify", run).status == 0
 
 
-def test_a_recorder_takes_it_as_an_input(place: HandedOn, frozen: HandoffPack) -> None:
+def test_a_recorder_takes_it_as_an_input(place: HandoffStore, frozen: HandoffPack) -> None:
     settings = Settings(cwd=str(place.folder))
     with Recorder(model="m", system_prompt="s", settings=settings) as run:
         run.input(*handoff_input(f"{frozen.id}@1", settings))
@@ -84,7 +84,7 @@ def test_a_recorder_takes_it_as_an_input(place: HandedOn, frozen: HandoffPack) -
 
 
 def test_only_a_finalized_revision_is_evidence_and_all_that_is_wrong_is_told(
-    place: HandedOn, frozen: HandoffPack
+    place: HandoffStore, frozen: HandoffPack
 ) -> None:
     wrong = [
         f"{frozen.id}@2",

@@ -49,7 +49,7 @@ def reference_sections() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """A place where the pack of the examples is, and one that expired a minute ago."""
+    """A folder with the pack of the examples, and one that expired a minute ago."""
     place = Place(tmp_path)
     now, there = place.now(), place.reference()
     there.write(KNOWN, name="plan", sections=reference_sections(), status="finalized")
@@ -64,7 +64,7 @@ def agent(place: Place) -> Iterator[Agent]:
 
 
 def sent(agent: Agent, params: str) -> str:
-    """The text that such a call is answered with."""
+    """The text that answers such a call."""
     agent.send(b'{"jsonrpc":"2.0","id":"example","method":"tools/call","params":%b}\n' % params.encode())
     answer = agent.receive()
     assert answer["id"] == "example"
@@ -151,8 +151,8 @@ def test_only_the_expired_packs_are_listed_when_asked_for(agent: Agent) -> None:
 def test_only_chunks_with_the_text_are_shown_whatever_its_case(agent: Agent) -> None:
     page = sent(agent, FILTERED)
     assert (legend(page)["contains"], legend(page)["chunks_total"]) == ("TODO", "10")
-    shown = [line for line in page.splitlines() if line.startswith("#### ")]
-    assert shown == [f"#### step-{n} [findings]" for n in (1, 3, 5, 7, 9, 11)]
+    headings = [line for line in page.splitlines() if line.startswith("#### ")]
+    assert headings == [f"#### step-{n} [findings]" for n in (1, 3, 5, 7, 9, 11)]
 
 
 # --- the migration map ------------------------------------------------------------------------------------------------

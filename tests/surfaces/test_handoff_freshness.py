@@ -1,4 +1,4 @@
-"""How long packs can be had, and which of several a name means: asked of the server, of packs of every age."""
+"""How long packs are served, and which of several packs a name means, for packs of every age."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ LEFT = {FRESH: 7200, SOON: 600, EXPIRED: -60, OVER: -5000}
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """A place with a pack in every state, taken in while the grace time was long enough for all of them."""
+    """A folder with a pack in every state, imported while the grace time was long enough for all."""
     place = Place(tmp_path)
     now, there = place.now(), place.reference()
     for pack, seconds in LEFT.items():
@@ -25,10 +25,10 @@ def place(tmp_path: Path) -> Place:
 
 
 def ids(agent: Agent, **arguments: object) -> set[str]:
-    """What both lists show, which is the same."""
+    """The ids that both lists show; they must agree."""
     packs = {pack["id"] for pack in agent.does("list", **arguments)["packs"]}
-    shown = agent.reads(action="list", **arguments)
-    assert packs == {pack for pack in LEFT if pack in shown}
+    page = agent.reads(action="list", **arguments)
+    assert packs == {pack for pack in LEFT if pack in page}
     return packs
 
 

@@ -1,4 +1,4 @@
-"""Handoff packs in places where nothing can be written, or not everything can be read: what is there can be had."""
+"""Handoff packs in folders that cannot be written, or only partly read: readable packs are served."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from contextplane.app.handoff.session import ProcessIds, open_handoffs
 from contextplane.app.settings import HandoffSettings, Settings
 from contextplane.model.handoff import HandoffDocument
 from tests.surfaces.agents import says
-from tests.surfaces.running import Result, ctx_as_nobody, in_public
+from tests.surfaces.commands import Result, ctx_as_nobody, public_folder
 from tests.unit.handoff.reference_root import ReferencePacks
 
 ONE, TWO = "pk_aaaaaaaa", "pk_bbbbbbbb"
@@ -20,14 +20,14 @@ ONE, TWO = "pk_aaaaaaaa", "pk_bbbbbbbb"
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with in_public() as place:
+    with public_folder() as place:
         yield place
         for path in (place, *place.rglob("*")):
             path.chmod(0o755)
 
 
 def sealed(folder: Path) -> None:
-    """Nobody but its owner, who is not asked, may write here."""
+    """Make a folder and everything in it read-only."""
     for path in (*folder.rglob("*"), folder):
         path.chmod(0o555 if path.is_dir() else 0o444)
 
@@ -41,7 +41,7 @@ def listed(result: Result) -> list[str]:
     return sorted(pack["id"] for pack in msgspec.json.decode(result.raw)["packs"])
 
 
-def asked(folder: Path, *calls: dict[str, object]) -> list[dict[str, Any]]:
+def call_results(folder: Path, *calls: dict[str, object]) -> list[dict[str, Any]]:
     """The results of tool calls, each `input` unless it reads."""
     lines = [
         says("tools/call", {"name": "output" if call["action"] == "read" else "input", "arguments": call})
@@ -65,7 +65,7 @@ def test_the_packs_of_a_read_only_reference_root_can_be_read_without_any_store(f
         {"action": "ttl", "id": ONE, "expected_revision": 3, "ttl_minutes": 5},
         {"action": "delete", "id": ONE},
     )
-    answers = asked(folder, *refused, {"action": "read", "name": "plan"}, {"action": "get", "id": TWO})
+    answers = call_results(folder, *refused, {"action": "read", "name": "plan"}, {"action": "get", "id": TWO})
     for answer in answers[:4]:
         assert answer["isError"]
         assert "not writable" in answer["content"][0]["text"]
@@ -77,12 +77,12 @@ def test_the_packs_of_a_read_only_reference_root_can_be_read_without_any_store(f
 
 def test_a_read_only_store_shows_its_packs_and_the_new_ones_beside_it(folder: Path) -> None:
     there = ReferencePacks(folder)
-    with open_handoffs(Settings(cwd=str(folder), handoff=HandoffSettings(root=str(folder)))) as desk:
-        mine = desk.repository.write(HandoffDocument(sections=(), name="mine")).pack
+    with open_handoffs(Settings(cwd=str(folder), handoff=HandoffSettings(root=str(folder)))) as session:
+        mine = session.repository.write(HandoffDocument(sections=(), name="mine")).pack
     there.write(ONE, name="plan")
     sealed(folder)
     assert listed(handoff(folder, "list", "--json")) == sorted([ONE, mine.id])
-    for answer in asked(folder, {"action": "read", "name": "mine"}, {"action": "read", "name": "plan"}):
+    for answer in call_results(folder, {"action": "read", "name": "mine"}, {"action": "read", "name": "plan"}):
         assert "isError" not in answer
 
 
@@ -96,8 +96,8 @@ def test_a_folder_of_packs_that_cannot_be_listed_is_reported_and_everything_else
     there.folder.chmod(0)
     folder.chmod(0o777)
     assert listed(handoff(folder, "list", "--json")) == []
-    with open_handoffs(Settings(cwd=str(folder), handoff=HandoffSettings(root=str(folder)))) as desk:
-        mine = desk.create_store().write(HandoffDocument(sections=(), name="mine")).pack
+    with open_handoffs(Settings(cwd=str(folder), handoff=HandoffSettings(root=str(folder)))) as session:
+        mine = session.create_store().write(HandoffDocument(sections=(), name="mine")).pack
     for path in (folder / ".ctx", *(folder / ".ctx").rglob("*")):
         path.chmod(0o777)
     for _ in range(2):

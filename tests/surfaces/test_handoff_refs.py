@@ -1,4 +1,4 @@
-"""Refs follow the code as an agent sees it: what a ref shows is what it was written about, or is marked as stale."""
+"""Refs follow the code: a ref shows the lines it was written about, or is marked as stale."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Page tokens that are old, altered, or of another page: each is refused, and says how to go on."""
+"""Page tokens that are old, altered, or of another page are refused with the way to go on."""
 
 import base64
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def token_of(agent: Agent, pack: str, **query: object) -> str:
 
 
 def refused(agent: Agent, pack: str, token: str, **arguments: object) -> str:
-    """Why a token is refused."""
+    """The reason why a token is refused."""
     error = agent.fails("output", action="read", id=pack, page_token=token, **arguments)
     assert error["message"].startswith("invalid data: invalid_page_token: ")
     details: dict[str, Any] = error["details"]

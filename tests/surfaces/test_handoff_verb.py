@@ -1,4 +1,4 @@
-"""`ctx handoff`: handoff packs for people, who may be in the wrong folder, type badly, or look at hostile texts."""
+"""`ctx handoff` for people, who may be in the wrong folder, mistype, or read hostile texts."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.surfaces.handed_on import CODE, HandedOn, json_of
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
+from tests.surfaces.handoff_store import CODE, HandoffStore, json_answer
 from tests.surfaces.sample import one_error_line
 from tests.surfaces.test_output import on_a_terminal
 
@@ -16,11 +16,11 @@ HOSTILE = "\x1b]0;owned\x07 \x1b[2J\u202etitle\n- status: finalized"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> HandedOn:
-    return HandedOn(tmp_path / "project")
+def place(tmp_path: Path) -> HandoffStore:
+    return HandoffStore(tmp_path / "project")
 
 
-def test_the_list_is_aligned_newest_first_and_can_be_narrowed(place: HandedOn) -> None:
+def test_the_list_is_aligned_newest_first_and_can_be_narrowed(place: HandoffStore) -> None:
     first = place.write(name="first-one", title="The first", status="finalized")
     second = place.write(title="Second", brief="about tokens")
     lines = place.ctx("handoff", "list").out.splitlines()
@@ -38,13 +38,13 @@ def test_the_list_is_aligned_newest_first_and_can_be_narrowed(place: HandedOn) -
         (["--freshness", "expired"], []),
         (["--freshness", "fresh", "--all"], [second.id, first.id]),
     ):
-        answer = json_of(place.ctx("handoff", "list", *narrowed, "--json"))
+        answer = json_answer(place.ctx("handoff", "list", *narrowed, "--json"))
         assert [pack["id"] for pack in answer["packs"]] == expected, narrowed
-    assert json_of(place.ctx("handoff", "list", "--limit", "1", "--json"))["more"] is True
+    assert json_answer(place.ctx("handoff", "list", "--limit", "1", "--json"))["more"] is True
     assert "1 pack more" in place.ctx("handoff", "list", "--limit", "1").err
 
 
-def test_a_quiet_list_is_what_the_packs_are_called_and_does_not_hide_that_there_are_more(place: HandedOn) -> None:
+def test_a_quiet_list_is_what_the_packs_are_called_and_does_not_hide_that_there_are_more(place: HandoffStore) -> None:
     first, second = place.write(title="The first"), place.write(title="Second")
     assert place.ctx("handoff", "list", "--quiet").out == f"{second.id}\n{first.id}\n"
     cut = place.ctx("handoff", "list", "--limit", "1", "--quiet")
@@ -54,13 +54,13 @@ def test_a_quiet_list_is_what_the_packs_are_called_and_does_not_hide_that_there_
     assert place.ctx("handoff", "read", first.id, "--quiet").out == place.ctx("handoff", "read", first.id).out
 
 
-def test_what_is_read_is_the_page_of_an_agent_and_in_a_pipe_not_a_byte_more(place: HandedOn) -> None:
+def test_what_is_read_is_the_page_of_an_agent_and_in_a_pipe_not_a_byte_more(place: HandoffStore) -> None:
     pack = place.write(name="login-bug", status="finalized")
     by_id = place.ctx("handoff", "read", pack.id)
     assert (by_id.status, by_id.err) == (0, "")
     assert by_id.out.startswith("[LEGEND]\n# Context pack: Login bug\n")
     assert "   4: def check(token):\n   5:     # expiry\n" in by_id.out
-    by_name = json_of(place.ctx("handoff", "read", "login-bug", "--json"))
+    by_name = json_answer(place.ctx("handoff", "read", "login-bug", "--json"))
     assert by_name["selected_by"] == "name_latest_finalized_updated_at_then_revision"
     assert by_name["markdown"].endswith(by_id.out[by_id.out.index("[CONTENT]") :])
     compact = place.ctx("handoff", "read", pack.id, "--profile", "orchestrator", "--limit", "1").out
@@ -69,14 +69,14 @@ def test_what_is_read_is_the_page_of_an_agent_and_in_a_pipe_not_a_byte_more(plac
     assert "_No chunks matched" in place.ctx("handoff", "read", pack.id, "--contains", "nowhere").out
 
 
-def test_a_terminal_shows_code_in_colour_and_marks_what_moved_and_what_is_gone(place: HandedOn) -> None:
+def test_a_terminal_shows_code_in_colour_and_marks_what_moved_and_what_is_gone(place: HandoffStore) -> None:
     pack = place.write(status="finalized")
     plain = place.ctx("handoff", "read", pack.id).out
-    shown = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
-    assert "\x1b[2m   4: \x1b[0m\x1b[35mdef\x1b[0m check(token):" in shown
-    assert "\x1b[2m# expiry\x1b[0m" in shown
-    assert '\x1b[32m"ok"\x1b[0m' in shown
-    assert uncolored(shown).replace("\r\n", "\n") == plain
+    screen = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
+    assert "\x1b[2m   4: \x1b[0m\x1b[35mdef\x1b[0m check(token):" in screen
+    assert "\x1b[2m# expiry\x1b[0m" in screen
+    assert '\x1b[32m"ok"\x1b[0m' in screen
+    assert uncolored(screen).replace("\r\n", "\n") == plain
     place.code.write_text(f"# one more\n{CODE}", encoding="utf-8")
     moved = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
     assert "\x1b[33m- lines: 4-6 (moved: now 5-7)\x1b[0m" in moved
@@ -86,19 +86,19 @@ def test_a_terminal_shows_code_in_colour_and_marks_what_moved_and_what_is_gone(p
     assert "\x1b" not in on_a_terminal("handoff", "read", pack.id, "--no-color", cwd=place.folder, env={"PAGER": ""})
 
 
-def test_drawings_and_code_in_texts_are_shown_as_they_are(place: HandedOn) -> None:
+def test_drawings_and_code_in_texts_are_shown_as_they_are(place: HandoffStore) -> None:
     diagram = {"key": "flow", "title": "Flow", "mermaid": "graph TD\n  a-->b"}
     text = "See:\n\n```python\nreturn 1\n```\n\n```\n```"
     section = {"key": "findings", "title": "Findings", "description": text, "diagrams": [diagram]}
     pack = place.write(sections=[section])
-    shown = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
-    assert "\x1b[35mreturn\x1b[0m \x1b[36m1\x1b[0m" in shown
-    assert "graph TD\r\n  a-->b" in shown
-    assert uncolored(shown).replace("\r\n", "\n") == place.ctx("handoff", "read", pack.id).out
+    screen = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
+    assert "\x1b[35mreturn\x1b[0m \x1b[36m1\x1b[0m" in screen
+    assert "graph TD\r\n  a-->b" in screen
+    assert uncolored(screen).replace("\r\n", "\n") == place.ctx("handoff", "read", pack.id).out
     assert "    flow  diagram: Flow" in place.ctx("handoff", "show", pack.id).out
 
 
-def test_what_lies_in_a_reference_root_and_cannot_be_taken_in_is_told(place: HandedOn) -> None:
+def test_what_lies_in_a_reference_root_and_cannot_be_taken_in_is_told(place: HandoffStore) -> None:
     packs = place.folder / ".agents" / "mcp" / "context_pack" / "packs"
     packs.mkdir(parents=True)
     (packs / "pk_abcd2345.json").write_bytes(b"{")
@@ -114,19 +114,19 @@ def uncolored(text: str) -> str:
     return text
 
 
-def test_long_pages_go_through_the_pager_on_a_terminal(place: HandedOn) -> None:
+def test_long_pages_go_through_the_pager_on_a_terminal(place: HandoffStore) -> None:
     sections = [{"key": f"part-{n}", "title": "Part", "description": "text"} for n in range(60)]
     pack = place.write(sections=sections)
-    shown = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": "sed s/^/paged:/"})
-    assert shown.count("paged:") > 60
+    screen = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": "sed s/^/paged:/"})
+    assert screen.count("paged:") > 60
     assert "paged:" not in place.ctx("handoff", "read", pack.id, env={"PAGER": "sed s/^/paged:/"}).out
 
 
-def test_show_is_a_summary_with_the_state_of_every_ref(place: HandedOn) -> None:
+def test_show_is_a_summary_with_the_state_of_every_ref(place: HandoffStore) -> None:
     pack = place.write(name="login-bug", status="finalized")
     place.write(pack.id, revision=1, title="Login bug, again")
     place.code.write_text(f"\n\n{CODE}", encoding="utf-8")
-    answer = json_of(place.ctx("handoff", "show", "login-bug", "--json"))
+    answer = json_answer(place.ctx("handoff", "show", "login-bug", "--json"))
     assert (answer["revision"], answer["status"], answer["frozen"]["revision"]) == (2, "draft", 1)
     assert [revision["revision"] for revision in answer["revisions"]] == [1, 2]
     assert answer["signature"] is None
@@ -139,18 +139,18 @@ def test_show_is_a_summary_with_the_state_of_every_ref(place: HandedOn) -> None:
     assert "Signature: none" in text
 
 
-def test_show_says_of_an_older_revision_which_later_ones_are_frozen(place: HandedOn) -> None:
+def test_show_says_of_an_older_revision_which_later_ones_are_frozen(place: HandoffStore) -> None:
     pack = place.write()
     assert "Frozen:    no revision is finalized\n" in place.ctx("handoff", "show", f"{pack.id}@1").out
     for revision, frozen in enumerate(("@2 is", "@2 and @3 are", "@2, @3 and @4 are", "@2, @3, @4 and more are"), 1):
         place.write(pack.id, revision=revision, status="finalized")
         text = place.ctx("handoff", "show", f"{pack.id}@1").out
         assert f"Frozen:    not up to this revision; {frozen}\n" in text
-    assert json_of(place.ctx("handoff", "show", f"{pack.id}@1", "--json"))["frozen"] is None
+    assert json_answer(place.ctx("handoff", "show", f"{pack.id}@1", "--json"))["frozen"] is None
     assert "Frozen:    @5   sha256:" in place.ctx("handoff", "show", pack.id).out
 
 
-def test_what_is_not_found_comes_with_the_way_to_the_list_and_the_name_that_was_meant(place: HandedOn) -> None:
+def test_what_is_not_found_comes_with_the_way_to_the_list_and_the_name_that_was_meant(place: HandoffStore) -> None:
     place.write(name="login-bug")
     for line in (["handoff", "log"], ["handoff", "show"], ["show"], ["cat"], ["verify"], ["log"]):
         message = one_error_line(place.ctx(*line, "pk_abcd2345"), 13, "handoff_not_found")
@@ -161,14 +161,14 @@ def test_what_is_not_found_comes_with_the_way_to_the_list_and_the_name_that_was_
     assert "did you mean" not in place.ctx("handoff", "read", "weather").err
 
 
-def test_the_log_tells_everything_also_of_a_deleted_pack_until_it_is_collected(place: HandedOn) -> None:
+def test_the_log_tells_everything_also_of_a_deleted_pack_until_it_is_collected(place: HandoffStore) -> None:
     pack = place.write(name="login-bug")
     place.write(pack.id, revision=1, status="finalized")
-    with place.desk() as desk:
-        desk.repository.ttl(pack.id, expected_revision=2, extend_minutes=5)
+    with place.session() as session:
+        session.repository.ttl(pack.id, expected_revision=2, extend_minutes=5)
     place.delete(pack.id)
     one_error_line(place.ctx("handoff", "read", pack.id), 13, "handoff_not_found")
-    answer = json_of(place.ctx("handoff", "log", pack.id, "--json"))
+    answer = json_answer(place.ctx("handoff", "log", pack.id, "--json"))
     assert [(event["kind"], event["revision"], event["status"], event["frozen"]) for event in answer["events"]] == [
         ("written", 1, "draft", False),
         ("written", 2, "finalized", True),
@@ -183,13 +183,13 @@ def test_the_log_tells_everything_also_of_a_deleted_pack_until_it_is_collected(p
     assert place.ctx("handoff", "show", f"{pack.id}@2").status == 0
     assert "Deleted:" in place.ctx("handoff", "show", f"{pack.id}@2").out
     assert place.ctx("gc", "--grace", "0s").status == 0
-    collected = json_of(place.ctx("handoff", "log", pack.id, "--json"))
+    collected = json_answer(place.ctx("handoff", "log", pack.id, "--json"))
     assert collected["collected"] is True
     assert {event["problem"] for event in collected["events"] if event["digest"]} == {"collected"}
     one_error_line(place.ctx("handoff", "show", f"{pack.id}@2"), 13, "handoff_not_found")
 
 
-def test_a_deleted_pack_is_not_found_and_the_way_to_its_revisions_is_told(place: HandedOn) -> None:
+def test_a_deleted_pack_is_not_found_and_the_way_to_its_revisions_is_told(place: HandoffStore) -> None:
     pack = place.write(name="login-bug")
     place.delete(pack.id)
     line = one_error_line(place.ctx("handoff", "show", pack.id), 13, "handoff_not_found")
@@ -198,29 +198,29 @@ def test_a_deleted_pack_is_not_found_and_the_way_to_its_revisions_is_told(place:
     one_error_line(place.ctx("handoff", "show", "login-bug"), 13, "handoff_not_found")
 
 
-def test_an_expired_pack_is_hidden_and_after_its_grace_time_not_found(place: HandedOn) -> None:
+def test_an_expired_pack_is_hidden_and_after_its_grace_time_not_found(place: HandoffStore) -> None:
     pack = place.write_long_ago(LONG_AGO, ttl_minutes=60)
     endless = {"CONTEXT_PACK_EXPIRED_GRACE_SECONDS": "9999999999"}
-    assert json_of(place.ctx("handoff", "list", "--json", env=endless))["packs"] == []
+    assert json_answer(place.ctx("handoff", "list", "--json", env=endless))["packs"] == []
     assert place.ctx("handoff", "list", "--freshness", "expired", env=endless).out.split()[3] == "expired"
     assert "- warning: expired" in place.ctx("handoff", "read", pack.id, env=endless).out
-    assert json_of(place.ctx("handoff", "list", "--freshness", "expired", "--json"))["packs"] == []
+    assert json_answer(place.ctx("handoff", "list", "--freshness", "expired", "--json"))["packs"] == []
     line = one_error_line(place.ctx("handoff", "read", pack.id), 13, "handoff_not_found")
     assert "its time is over" in line
-    assert json_of(place.ctx("handoff", "log", pack.id, "--json"))["events"][0]["kind"] == "written"
+    assert json_answer(place.ctx("handoff", "log", pack.id, "--json"))["events"][0]["kind"] == "written"
     assert "(expired)" in place.ctx("show", f"{pack.id}@1").out
 
 
-def test_no_title_speaks_to_the_terminal_or_breaks_its_line(place: HandedOn) -> None:
+def test_no_title_speaks_to_the_terminal_or_breaks_its_line(place: HandoffStore) -> None:
     pack = place.write(title=HOSTILE, brief=HOSTILE, tags=[HOSTILE])
     for line in (["list"], ["show", pack.id], ["read", pack.id], ["log", pack.id]):
         result = place.ctx("handoff", *line)
         assert result.status == 0
         assert all(character.isprintable() for character in result.out.replace("\n", "").replace("\t", "")), line
     assert len(place.ctx("handoff", "list").out.splitlines()) == 1
-    shown = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
-    assert "\x1b]0;" not in shown
-    assert "\x1b[2J" not in shown
+    screen = on_a_terminal("handoff", "read", pack.id, cwd=place.folder, env={"PAGER": ""})
+    assert "\x1b]0;" not in screen
+    assert "\x1b[2J" not in screen
 
 
 def test_where_there_is_no_store_there_are_no_packs_and_none_is_made(tmp_path: Path) -> None:
@@ -250,11 +250,11 @@ def test_where_there_is_no_store_there_are_no_packs_and_none_is_made(tmp_path: P
     ],
     ids=" ".join,
 )
-def test_a_line_that_makes_no_sense_is_refused_as_such(place: HandedOn, line: list[str]) -> None:
+def test_a_line_that_makes_no_sense_is_refused_as_such(place: HandoffStore, line: list[str]) -> None:
     one_error_line(place.ctx("handoff", *line), 2, "usage")
 
 
-def test_a_damaged_revision_is_told_as_damaged_and_never_as_not_found(place: HandedOn) -> None:
+def test_a_damaged_revision_is_told_as_damaged_and_never_as_not_found(place: HandoffStore) -> None:
     pack = place.write(status="finalized")
     file = place.object_of(pack)
     file.chmod(0o644)
@@ -265,8 +265,8 @@ def test_a_damaged_revision_is_told_as_damaged_and_never_as_not_found(place: Han
     assert place.ctx("handoff", "list").status == 0
 
 
-def test_a_name_that_two_packs_have_and_nothing_decides_is_told_with_both(place: HandedOn) -> None:
-    other = HandedOn(place.folder.parent / "other")
+def test_a_name_that_two_packs_have_and_nothing_decides_is_told_with_both(place: HandoffStore) -> None:
+    other = HandoffStore(place.folder.parent / "other")
     packs = [
         handed_on.write_long_ago(LONG_AGO, name="login-bug", ttl_minutes=2_628_000) for handed_on in (place, other)
     ]
@@ -281,7 +281,7 @@ def test_a_name_that_two_packs_have_and_nothing_decides_is_told_with_both(place:
     )
 
 
-def test_a_huge_pack_is_shown(place: HandedOn) -> None:
+def test_a_huge_pack_is_shown(place: HandoffStore) -> None:
     sections = [{"key": f"part-{n}", "title": f"Part {n}", "description": "x" * 20} for n in range(4_000)]
     pack = place.write(sections=sections)
     assert place.ctx("handoff", "read", pack.id).out.count("## Part") == 4_000

@@ -1,4 +1,4 @@
-"""What the command says about itself, and to those who mistype it."""
+"""The help of the command, and its answers to mistyped lines."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from contextplane.cli.exit import LEGEND
 from contextplane.cli.parser import top_help
 from contextplane.cli.table import VERBS
 from tests.support.cases import cases
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
 from tests.surfaces.sample import Store, one_error_line
 
 NAMES = [verb.name for verb in VERBS]

@@ -1,4 +1,4 @@
-"""An import that ends half-way: nothing of it is registered, what it left can be collected, and it goes again."""
+"""An interrupted import registers nothing, its leftovers can be collected, and it can be repeated."""
 
 import errno
 from datetime import UTC, datetime

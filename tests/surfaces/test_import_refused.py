@@ -1,4 +1,4 @@
-"""What `ctx import` does not take: anything but a whole archive that holds what it says. Nothing of it is visible."""
+"""`ctx import` refuses anything but a complete, truthful archive, and nothing of it is visible."""
 
 import gzip
 
@@ -12,11 +12,11 @@ from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.archive import HEADER_NAME, Header, entry_name, header_bytes, object_name
-from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES
+from contextplane.model.execution.references import MAX_MANIFEST_BYTES
 from contextplane.model.ids import Digest
 from tests.support.cases import cases
 from tests.surfaces.archives import ABSENT, Pair, archive, contents, manifest, member, refused
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 
 def test_a_changed_byte_is_named_and_nothing_of_the_archive_is_visible(pair: Pair) -> None:

@@ -1,4 +1,4 @@
-"""The page about --json against the commands: their members stand there, no others do, and its examples are real."""
+"""The page about --json lists exactly the members that the commands answer; its examples are real."""
 
 import json
 import re
@@ -11,8 +11,8 @@ import pytest
 
 from tests.spec.manifest import ROOT
 from tests.story.pages import fits, steps_of
+from tests.surfaces.commands import ctx
 from tests.surfaces.json_answers import answers, members
-from tests.surfaces.running import ctx
 
 PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
 RUNS = (ROOT / "docs" / "execution-packs.md").read_text(encoding="utf-8")
@@ -31,7 +31,7 @@ TYPES: dict[str, Callable[[object], bool]] = {
     "like `entries[]`": lambda value: isinstance(value, dict),
 }
 FREE = ("map", "anything", "like `entries[]`")
-"""Members whose own members are anybody's, or stand elsewhere on the page."""
+"""Members whose own members have free names, or are documented elsewhere on the page."""
 
 REFERENCE = {
     *("pack_hash_a", "pack_hash_b", "has_drift", "entries", "entries[].type", "entries[].description"),
@@ -41,7 +41,7 @@ REFERENCE = {
 
 
 def sections() -> dict[str, dict[str, list[str]]]:
-    """Of every section that has a table the members, each with the types that it may have."""
+    """The members of every section with a table, each with its possible types."""
     pieces = re.split(r"^##+ (.+)$", PAGE, flags=re.MULTILINE)[1:]
     tables = {title: ROW.findall(text) for title, text in zip(pieces[::2], pieces[1::2], strict=True)}
     return {title: {name: types.split(" or ") for name, _, types in rows} for title, rows in tables.items()}
@@ -51,18 +51,20 @@ SECTIONS = sections()
 
 
 def of_section(title: str, verb_answers: dict[str, list[Any]]) -> list[Any]:
-    """The answers that belong to a section: `log` is also that with REF, `finalize` that of a draft or a recording."""
+    """The answers of a section: `log` includes `log REF`, `finalize` those of a draft and a recording."""
     besides = {"log": ["log REF"], "finalize": ["finalize DRAFT", "finalize RECORDING"]}
     return [answer for name in (title, *besides.get(title, [])) for answer in verb_answers.get(name, [])]
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+def verb_answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     return answers(tmp_path_factory.mktemp("answers"))
 
 
 def test_there_is_a_table_for_every_verb_of_execution_packs_and_the_store(verb_answers: dict[str, list[Any]]) -> None:
-    titles = {"log" if name == "log REF" else "finalize" if name.startswith("finalize ") else name for name in verb_answers}
+    titles = {
+        "log" if name == "log REF" else "finalize" if name.startswith("finalize ") else name for name in verb_answers
+    }
     assert titles == set(SECTIONS)
     runs = {"pack", "show", "cat", "log", "search", "diff", "replay", "verify", "fork", "finalize"}
     assert {title.split()[0] for title in SECTIONS} == {*runs, "export", "import", "status", "fsck", "gc", "errors"}

@@ -1,4 +1,4 @@
-"""Who reaches a key, and with which passphrase: whatever would expose one is refused."""
+"""Access to keys and their passphrases: anything that would expose a key is refused."""
 
 import os
 import pty
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE
+from tests.surfaces.commands import COMMAND, child_environment, ctx, ctx_as_nobody, is_root, public_folder
 from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, keys, states
-from tests.surfaces.running import COMMAND, child_environment, ctx, ctx_as_nobody, in_public, is_root
 from tests.surfaces.sample import one_error_line
 
 
@@ -59,7 +59,7 @@ def test_a_key_that_is_a_link_or_of_somebody_else_is_refused(store: Path) -> Non
 
 @pytest.mark.skipif(not is_root(), reason="only root can play two people")
 def test_the_keys_of_a_store_are_closed_to_others(keyring_once: Path) -> None:
-    with in_public() as folder:
+    with public_folder() as folder:
         shutil.copytree(keyring_once / ".ctx", folder / ".ctx")
         assert ctx_as_nobody("keys", "list", cwd=folder).status != 0
 
@@ -77,7 +77,7 @@ def test_a_passphrase_comes_from_a_descriptor(store: Path) -> None:
     read, write = os.pipe()
     os.write(write, f"{HUSH}\n".encode())
     os.close(write)
-    done = subprocess.run(
+    result = subprocess.run(
         [COMMAND, *REVOKE, "--passphrase-fd", str(read)],
         cwd=store,
         env=child_environment(),
@@ -88,7 +88,7 @@ def test_a_passphrase_comes_from_a_descriptor(store: Path) -> None:
         timeout=PATIENCE,
     )
     os.close(read)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (result.returncode, result.stderr) == (0, b"")
     assert states(store)["bob"] == "revoked"
 
 
@@ -116,7 +116,7 @@ def test_a_person_is_asked_twice_for_a_new_passphrase_and_it_is_not_echoed(store
 
 
 def typed(args: list[str], answers: list[str], *, cwd: Path) -> tuple[str, int]:
-    """What a terminal shows when somebody answers each question in turn."""
+    """The screen of a terminal after each question was answered in turn."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen(
         [COMMAND, *args],
@@ -128,15 +128,15 @@ def typed(args: list[str], answers: list[str], *, cwd: Path) -> tuple[str, int]:
         start_new_session=True,  # so that there is no other terminal to ask at
     )
     os.close(theirs)
-    shown = b""
+    output = b""
     left = list(answers)
     try:
         while piece := os.read(ours, 4096):
-            shown += piece
-            if left and shown.endswith(b": "):
+            output += piece
+            if left and output.endswith(b": "):
                 os.write(ours, f"{left.pop(0)}\n".encode())
     except OSError:  # the other end is closed
         pass
     finally:
         os.close(ours)
-    return shown.decode(), child.wait(timeout=PATIENCE)
+    return output.decode(), child.wait(timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""`ctx keys`: making keys, saying who is trusted, and refusing whatever would forget a revocation."""
+"""`ctx keys`: make keys, trust them, and refuse anything that would forget a revocation."""
 
 import shutil
 import subprocess
@@ -17,8 +17,8 @@ from contextplane.trust.clock import LAST_MOMENT
 from contextplane.trust.verify import sign, verify
 from tests.patience import PATIENCE
 from tests.support.cases import cases
-from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, keys, listed, states
-from tests.surfaces.running import COMMAND, child_environment, ctx
+from tests.surfaces.commands import COMMAND, child_environment, ctx
+from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, key_list, keys, states
 from tests.surfaces.sample import one_error_line
 from tests.surfaces.test_startup import imported
 from tests.unit.trust.world import PACK, key_of, statement
@@ -31,7 +31,7 @@ def store(keyring_store: Path) -> Path:
 
 
 def test_the_first_key_owns_the_keyring_and_the_others_wait_to_be_trusted(store: Path) -> None:
-    listing = listed(store)
+    listing = key_list(store)
     (acme,) = listing["issuers"]
     assert (acme["issuer"], acme["threshold"]) == ("acme", 1)
     assert [(key["name"], key["roles"], key["state"]) for key in acme["keys"]] == [
@@ -47,7 +47,7 @@ def test_the_roles_that_are_named_are_all_that_a_key_has_then_and_are_told(store
         "trust", "bob", "--issuer", "acme", "--role", "data", "--role", "publisher", "--key", "alice", cwd=store
     )
     assert "is trusted for acme in the roles data, publisher, signed by" in result.out
-    assert listed(store)["issuers"][0]["keys"][1]["roles"] == ["data", "publisher"]
+    assert key_list(store)["issuers"][0]["keys"][1]["roles"] == ["data", "publisher"]
 
 
 def test_a_store_without_keys_says_how_to_begin_and_the_first_key_says_for_whom(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_store_without_keys_says_how_to_begin_and_the_first_key_says_for_whom(
 def test_what_cannot_be_done_is_refused_with_one_line_and_changes_nothing(
     keyring_once: Path, args: list[str], status: int, code: str
 ) -> None:
-    """All of them in one store: had one changed it, the count of events would say so."""
+    """All cases share one store: if one changed it, the count of events would differ."""
     one_error_line(keys(*args, cwd=keyring_once), status, code)
     with open_platform(Settings(cwd=str(keyring_once))) as platform:
         assert KeyStore(platform, HUSH.encode).keyring.seq == 2
@@ -96,10 +96,10 @@ def test_what_cannot_be_done_is_refused_with_one_line_and_changes_nothing(
 def test_a_threshold_a_rotation_and_a_revocation(store: Path) -> None:
     result = keys("trust", "carol", "--issuer", "acme", "--threshold", "2", "--key", "alice", cwd=store)
     assert (result.status, result.err) == (0, "")
-    assert listed(store)["issuers"][0]["threshold"] == 2
+    assert key_list(store)["issuers"][0]["threshold"] == 2
     assert keys("rotate", "bob", "carol", "--overlap", "0", "--key", "alice", cwd=store).status == 0
     assert states(store) == {"alice": "valid", "bob": "expired", "carol": "valid"}
-    key_id = next(key["key_id"] for key in listed(store)["here"] if key["name"] == "carol")
+    key_id = next(key["key_id"] for key in key_list(store)["here"] if key["name"] == "carol")
     result = keys("revoke", key_id[:12], "--reason", "left", "--key", "alice", cwd=store)
     assert result.status == 0
     assert "needs 2 signatures and has 1" in result.err
@@ -110,14 +110,14 @@ def test_a_threshold_a_rotation_and_a_revocation(store: Path) -> None:
 def test_a_revoked_key_is_listed_as_no_longer_trusted_and_not_counted_among_those_that_can_sign(store: Path) -> None:
     assert keys("list", cwd=store).out.startswith("acme: 1 of 2 keys must sign\n")
     assert ctx(*REVOKE, cwd=store, env=OPEN).status == 0
-    assert {key["name"]: key["trusted"] for key in listed(store)["here"]} == {
+    assert {key["name"]: key["trusted"] for key in key_list(store)["here"]} == {
         "alice": True,
         "bob": False,
         "carol": False,
     }
-    shown = keys("list", cwd=store).out
-    assert shown.startswith("acme: 1 key must sign; 1 of 2 is valid now\n")
-    assert shown.partition("trusted by nobody:\n")[2].split()[1::2] == ["carol"]
+    screen = keys("list", cwd=store).out
+    assert screen.startswith("acme: 1 key must sign; 1 of 2 is valid now\n")
+    assert screen.partition("trusted by nobody:\n")[2].split()[1::2] == ["carol"]
 
 
 def test_of_a_revocation_for_later_it_is_told_what_the_key_can_do_until_then(store: Path) -> None:
@@ -136,7 +136,7 @@ def test_what_is_not_named_stays_as_it_is(store: Path) -> None:
     until = "2099-01-01T00:00:00Z"
     for args in (["bob", "--until", until], ["bob", "--role", "data"], ["alice", "--threshold", "2"]):
         assert keys("trust", *args, "--issuer", "acme", "--key", "alice", cwd=store).status == 0
-    (acme,) = listed(store)["issuers"]
+    (acme,) = key_list(store)["issuers"]
     assert acme["threshold"] == 2
     assert {key["name"]: (key["roles"], key["valid_until"]) for key in acme["keys"]} == {
         "alice": (["owner"], None),
@@ -153,7 +153,7 @@ def test_the_keyring_can_be_handed_over(store: Path) -> None:
 def test_a_public_key_of_somebody_else_is_trusted_from_its_file(store: Path, keyring_once: Path) -> None:
     shutil.copy(keyring_once / ".ctx" / "keys" / "carol.pub", store / "theirs.pem")
     assert keys("trust", "theirs.pem", "--issuer", "globex", "--key", "alice", cwd=store).status == 0
-    assert [issuer["issuer"] for issuer in listed(store)["issuers"]] == ["acme", "globex"]
+    assert [issuer["issuer"] for issuer in key_list(store)["issuers"]] == ["acme", "globex"]
 
 
 def catalog_files(store: Path) -> list[Path]:
@@ -174,18 +174,18 @@ def test_a_catalog_that_forgot_a_revocation_is_noticed(store: Path, tmp_path_fac
 
 
 def test_a_memory_that_is_damaged_is_refused_and_one_that_is_gone_is_made_again(store: Path) -> None:
-    before = listed(store)
+    before = key_list(store)
     memory = store / ".ctx" / "keys" / "keyring.json"
     for data in (b"{", b"{}", b'{"seq":0}', b'{"head":"\xff"}'):
         memory.write_bytes(data)
         one_error_line(keys("list", cwd=store), 11, "keyring_memory_invalid")
     memory.unlink()
-    assert listed(store) == before
+    assert key_list(store) == before
     assert memory.exists()
 
 
 class Still:
-    """A clock that stands."""
+    """A clock that always shows the same time."""
 
     def __init__(self, year: int) -> None:
         self.year = year
@@ -197,20 +197,22 @@ class Still:
 def test_a_change_by_a_clock_that_went_backwards_comes_after_those_before_it(store: Path) -> None:
     with open_platform(Settings(cwd=str(store))) as platform:
         platform.clock = Still(2001)
-        desk = KeyStore(platform, HUSH.encode)
-        before = desk.keyring.as_of
-        after = desk.change([desk.key_trust(key_of("x").public_key, "acme")], desk.signer("alice"))
+        key_store = KeyStore(platform, HUSH.encode)
+        before = key_store.keyring.as_of
+        after = key_store.change([key_store.key_trust(key_of("x").public_key, "acme")], key_store.signer("alice"))
     assert after.as_of == Timestamp(seconds=before.seconds, nanos=before.nanos + 1000)
-    assert desk.behind > 20 * 365 * 86_400
+    assert key_store.behind > 20 * 365 * 86_400
 
 
 def test_where_little_time_is_left_an_overlap_ends_with_it(store: Path) -> None:
     with open_platform(Settings(cwd=str(store))) as platform:
         platform.clock = Still(9999)
-        desk = KeyStore(platform, HUSH.encode)
-        desk.change([desk.key_trust(key_of("x").public_key, "acme")], desk.signer("alice"))
+        key_store = KeyStore(platform, HUSH.encode)
+        key_store.change([key_store.key_trust(key_of("x").public_key, "acme")], key_store.signer("alice"))
     assert keys("rotate", "bob", "carol", "--overlap", "3650", "--key", "alice", cwd=store).status == 0
-    ends = [key["valid_until"] for issuer in listed(store)["issuers"] for key in issuer["keys"] if key["name"] == "bob"]
+    ends = [
+        key["valid_until"] for issuer in key_list(store)["issuers"] for key in issuer["keys"] if key["name"] == "bob"
+    ]
     assert ends == [str(LAST_MOMENT)]
 
 
@@ -222,8 +224,8 @@ def test_a_key_is_listed_by_what_it_was_called_when_it_was_trusted_also_where_it
     for name in ("bob", "carol"):
         (store / ".ctx" / "keys" / f"{name}.key").unlink()
     assert set(states(store)) == {"alice", "bob", "carol", "dave"}
-    shown = keys("list", cwd=store).out
-    assert f"  {key_of('dave').public_key.key_id[:16]}  dave   valid" in shown
+    screen = keys("list", cwd=store).out
+    assert f"  {key_of('dave').public_key.key_id[:16]}  dave   valid" in screen
     renamed = keys("trust", "./dave.pub", "--issuer", "acme", "--role", "security", "--key", "alice", cwd=store)
     assert renamed.out.endswith(" alice.\n")
 
@@ -231,7 +233,7 @@ def test_a_key_is_listed_by_what_it_was_called_when_it_was_trusted_also_where_it
 def test_two_keys_of_one_name_are_told_apart_by_their_ids_and_names_find_no_key(store: Path) -> None:
     public = store / "bob.pub"
     public.write_bytes(pem("PUBLIC KEY", key_of("mallory").public_key.spki))
-    bob = next(key["key_id"] for key in listed(store)["here"] if key["name"] == "bob")
+    bob = next(key["key_id"] for key in key_list(store)["here"] if key["name"] == "bob")
     result = keys("trust", "./bob.pub", "--issuer", "acme", "--key", "alice", cwd=store)
     assert f"key {bob[:16]} bob has the same name" in result.err
     (store / ".ctx" / "keys" / "bob.key").unlink()
@@ -253,26 +255,28 @@ def test_a_role_that_ctx_does_not_know_is_taken_and_said_to_be_that_of_a_decisio
     assert for_machines["owner_roles"] == ["ops"]
     assert keys(*trust, "--role", "tenant:acme_eu", cwd=store).out.count("\n") == 1
     one_error_line(keys(*trust, "--role", "tenant:", cwd=store), 2, "usage")
-    assert listed(store)["issuers"][0]["keys"][-1]["roles"] == ["tenant:acme_eu"]
+    assert key_list(store)["issuers"][0]["keys"][-1]["roles"] == ["tenant:acme_eu"]
 
 
 def test_quietly_a_new_key_is_its_id_and_a_list_is_all_ids_once(store: Path) -> None:
-    made = keys("new", "dave", "--quiet", cwd=store).out.strip()
+    new_id = keys("new", "dave", "--quiet", cwd=store).out.strip()
     assert keys("trust", "bob", "--issuer", "globex", "--key", "alice", cwd=store).status == 0
-    listing = listed(store)
-    ids = {key["key_id"] for issuer in listing["issuers"] for key in issuer["keys"]} | {x["key_id"] for x in listing["here"]}
+    listing = key_list(store)
+    ids = {key["key_id"] for issuer in listing["issuers"] for key in issuer["keys"]} | {
+        x["key_id"] for x in listing["here"]
+    }
     quiet = keys("list", "--quiet", cwd=store).out.split()
     assert len(quiet) == len(ids) == 4
     assert set(quiet) == ids
-    assert made in ids
+    assert new_id in ids
 
 
 def test_what_a_trusted_key_signs_is_verified_by_the_keyring_of_the_store(store: Path) -> None:
     with open_platform(Settings(cwd=str(store))) as platform:
-        desk = KeyStore(platform, HUSH.encode)
-        bob = desk.signer("bob")
+        key_store = KeyStore(platform, HUSH.encode)
+        bob = key_store.signer("bob")
         envelope = sign(statement(), bob)
-        grounds = grounds_of(desk.keyring, desk.now)
+        grounds = grounds_of(key_store.keyring, key_store.now)
         assert verify(envelope, PACK, issuer="acme", trust_context=grounds).signed_by == (bob.public_key.key_id,)
 
 
@@ -292,7 +296,7 @@ def test_of_two_first_keys_at_once_exactly_one_owns_the_keyring(tmp_path: Path) 
     ends = sorted(child.wait(timeout=PATIENCE) for child in children)
     assert ends[0] == 0
     assert ends[1] in {2, 11, 14}
-    (acme,) = listed(tmp_path)["issuers"]
+    (acme,) = key_list(tmp_path)["issuers"]
     assert len(acme["keys"]) == 1
 
 

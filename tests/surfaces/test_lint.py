@@ -1,4 +1,4 @@
-"""`ctx lint`: a pack judged as its author does it, explained, and compared with the version before."""
+"""`ctx lint`: findings of a pack, their explanations, and the comparison with the version before."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ import yaml
 
 from contextplane.authoring.gates.table import EVERY_LAW
 from tests.spec.manifest import proves
+from tests.surfaces.commands import Result, ctx
 from tests.surfaces.context_packs import lint
-from tests.surfaces.running import Result, ctx
 from tests.unit.authoring.changes import VAR
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, changed, with_changes
 
@@ -25,9 +25,9 @@ def described(folder: Path) -> str:
 
 @proves("context-pack:full-example:policy-and-safety-gates-suffice", "context-pack:ci:parse-and-schema")
 def test_the_full_example_passes_and_what_cannot_be_told_is_said(tmp_path: Path) -> None:
-    done = lint(tmp_path, EXAMPLE)
-    assert done.status == 0, done.err
-    verdict, *left = done.out.splitlines()
+    lint_result = lint(tmp_path, EXAMPLE)
+    assert lint_result.status == 0, lint_result.err
+    verdict, *left = lint_result.out.splitlines()
     assert verdict == "passed: 0 errors, 0 warnings"
     assert left[0].startswith("not told (tenancy/environment_undescribed): cannot tell whether it fits its environment")
     assert left[1].startswith("not told (replay/golden_cases_unstable): golden cases are not compiled here")
@@ -37,9 +37,9 @@ def test_the_full_example_passes_and_what_cannot_be_told_is_said(tmp_path: Path)
 
 @proves("context-pack:ci:internal-references")
 def test_a_finding_names_its_place_its_law_its_cause_and_its_cure(tmp_path: Path) -> None:
-    done = lint(tmp_path, changed("/tooling_layer/permissions/0/adapter_id", "adp_order"))
-    assert done.status == REFUSED
-    lines = done.out.splitlines()
+    result = lint(tmp_path, changed("/tooling_layer/permissions/0/adapter_id", "adp_order"))
+    assert result.status == REFUSED
+    lines = result.out.splitlines()
     at = next(n for n, line in enumerate(lines) if "permission_adapter_unknown" in line)
     row = (tmp_path / "pack.json").read_text().splitlines().index('        "adapter_id": "adp_order",') + 1
     assert lines[at].split() == [
@@ -52,27 +52,27 @@ def test_a_finding_names_its_place_its_law_its_cause_and_its_cure(tmp_path: Path
 
 def test_yaml_is_judged_with_the_places_of_the_yaml_file(tmp_path: Path) -> None:
     text = yaml.safe_dump(changed("/decision_layer/decision_specs/0/approval_mode", "network"))
-    done = lint(tmp_path, text.encode(), name="pack.yaml")
-    assert done.status == REFUSED
+    result = lint(tmp_path, text.encode(), name="pack.yaml")
+    assert result.status == REFUSED
     row = text.splitlines().index("  - allowed_outcomes:") + 1
-    lines = [line for line in done.out.splitlines() if "decision_below_tool" in line]
+    lines = [line for line in result.out.splitlines() if "decision_below_tool" in line]
     line = int(lines[0].split("pack.yaml:")[1].split(":")[0])
     assert text.splitlines()[line - 1].strip() == "approval_mode: network"
     assert line > row
 
 
 def test_a_pack_is_read_from_a_pipe(tmp_path: Path) -> None:
-    done = ctx("lint", "-", cwd=tmp_path, input=json.dumps(EXAMPLE).encode())
-    assert done.status == 0
+    result = ctx("lint", "-", cwd=tmp_path, input=json.dumps(EXAMPLE).encode())
+    assert result.status == 0
     broken = ctx("lint", "-", cwd=tmp_path, input=b"{")
     assert broken.status == REFUSED
     assert "Traceback" not in broken.err
 
 
 def test_json_says_the_same_to_programs(tmp_path: Path) -> None:
-    done = lint(tmp_path, changed("/pack_meta/ttl_seconds", "long"), "--json")
-    assert done.status == REFUSED
-    answer: dict[str, Any] = json.loads(done.out)
+    result = lint(tmp_path, changed("/pack_meta/ttl_seconds", "long"), "--json")
+    assert result.status == REFUSED
+    answer: dict[str, Any] = json.loads(result.out)
     assert answer["passed"] is False
     assert answer["not_run"] == ["integrity", "policy", "risk", "tenancy", "replay", "evaluation", "security"]
     (finding,) = answer["findings"]
@@ -83,9 +83,9 @@ def test_json_says_the_same_to_programs(tmp_path: Path) -> None:
 
 
 def test_sarif_is_what_code_hosts_read(tmp_path: Path) -> None:
-    done = lint(tmp_path, changed("/pack_meta/ttl_seconds", 0), "--sarif")
-    assert done.status == REFUSED
-    document = json.loads(done.out)
+    lint_result = lint(tmp_path, changed("/pack_meta/ttl_seconds", 0), "--sarif")
+    assert lint_result.status == REFUSED
+    document = json.loads(lint_result.out)
     assert document["version"] == "2.1.0"
     (run,) = document["runs"]
     assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {law.code for law in EVERY_LAW}
@@ -120,29 +120,28 @@ def test_sarif_names_a_file_as_other_tools_take_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", ["schema_part_missing", "rule_unreachable", "secret_present"])
 def test_a_code_is_explained_by_its_law(tmp_path: Path, code: str) -> None:
-    done = ctx("lint", "--explain", code, cwd=tmp_path)
-    assert done.status == 0
+    result = ctx("lint", "--explain", code, cwd=tmp_path)
+    assert result.status == 0
     (law,) = [law for law in EVERY_LAW if law.code == code]
-    assert law.text in done.out
+    assert law.text in result.out
 
 
 def test_a_gate_is_explained_by_all_its_laws(tmp_path: Path) -> None:
-    done = ctx("lint", "--explain", "policy", cwd=tmp_path)
-    assert done.status == 0
+    result = ctx("lint", "--explain", "policy", cwd=tmp_path)
+    assert result.status == 0
     laws = [law for law in EVERY_LAW if law.gate == "policy"]
-    assert all(f"  {law.code} ({law.severity})\n      {law.text}\n" in done.out for law in laws)
+    assert all(f"  {law.code} ({law.severity})\n      {law.text}\n" in result.out for law in laws)
     as_printed = ctx("lint", "--explain", "risk/destructive_without_gate", cwd=tmp_path)
     assert as_printed.out.startswith("risk/destructive_without_gate (error)\n")
 
 
 def test_an_error_of_ctx_is_explained_and_the_others_are_pointed_at(tmp_path: Path) -> None:
-    done = ctx("lint", "--explain", "yaml_refused", cwd=tmp_path)
-    assert done.out.startswith("yaml_refused (an error of ctx; it ends with status 10)\nA YAML text that is ")
-    assert "docs/errors.md" in done.out
+    result = ctx("lint", "--explain", "yaml_refused", cwd=tmp_path)
+    assert result.out.startswith("yaml_refused (an error of ctx; family refused, exit status 10)\nA YAML text that is ")
     unknown = ctx("lint", "--explain", "xyz", cwd=tmp_path)
     assert unknown.status == NOT_FOUND
     assert "the gates are schema, integrity, policy, risk, " in unknown.err
-    assert "docs/errors.md" in unknown.err
+    assert "'ctx explain' lists every code" in unknown.err
 
 
 def test_an_unknown_code_and_no_pack_at_all_are_answered_with_a_way_out(tmp_path: Path) -> None:
@@ -157,10 +156,10 @@ def test_an_unknown_code_and_no_pack_at_all_are_answered_with_a_way_out(tmp_path
 @pytest.mark.parametrize("what", ["--overlay", "--environment", "--against"])
 def test_a_description_of_the_wrong_form_is_refused_with_its_place(tmp_path: Path, what: str) -> None:
     (tmp_path / "other.json").write_text('{\n  "roles": 3,\n  "order": "first"\n}')
-    done = lint(tmp_path, EXAMPLE, what, "other.json")
-    assert done.status == REFUSED
-    assert "other.json:" in done.err
-    assert "Traceback" not in done.err
+    result = lint(tmp_path, EXAMPLE, what, "other.json")
+    assert result.status == REFUSED
+    assert "other.json:" in result.err
+    assert "Traceback" not in result.err
 
 
 @proves("context-pack:contract-meta:name-is-stable")
@@ -193,11 +192,11 @@ def test_a_number_that_is_too_small_holds_no_finding_back(tmp_path: Path) -> Non
     (tmp_path / "old.json").write_text(json.dumps(EXAMPLE))
     new = with_changes([{"at": "/policy_layer/policy_bundles/0/policy_dsl/rules/0/rationale"}, *_TIGHTER])
     for form in ((), ("--json",), ("--sarif",)):
-        done = lint(tmp_path, new, "--against", "old.json", *form)
-        assert done.status == REFUSED
-        assert "rule_without_rationale" in done.out
-        assert "a patch version, and the change is minor" in done.err
-        assert "Traceback" not in done.err
+        result = lint(tmp_path, new, "--against", "old.json", *form)
+        assert result.status == REFUSED
+        assert "rule_without_rationale" in result.out
+        assert "a patch version, and the change is minor" in result.err
+        assert "Traceback" not in result.err
     report = json.loads(lint(tmp_path, new, "--against", "old.json", "--json").out)
     assert (report["passed"], report["version_class"]) == (False, "minor")
     assert "a patch version" in report["version_refused"]

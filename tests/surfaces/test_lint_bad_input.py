@@ -1,4 +1,4 @@
-"""`ctx lint` of every kind of bad input: a finding or a refusal with its place, in time, and never a traceback."""
+"""`ctx lint` answers bad input with a finding or a refusal and its place, in time, without traceback."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tests.spec.manifest import proves
+from tests.surfaces.commands import ctx
 from tests.surfaces.context_packs import lint
-from tests.surfaces.running import ctx
 from tests.unit.authoring.packs import ENVIRONMENT, changed, with_changes
 
 REFUSED, NOT_FOUND = 10, 13
@@ -23,9 +23,9 @@ REFUSED, NOT_FOUND = 10, 13
     ],
 )
 def test_a_file_of_another_kind_is_told_as_that(tmp_path: Path, document: object, what: str) -> None:
-    done = lint(tmp_path, document)
-    assert done.status == REFUSED
-    assert f"not_a_context_pack: pack.json: {what}, not a context pack ('ctx " in done.err
+    result = lint(tmp_path, document)
+    assert result.status == REFUSED
+    assert f"not_a_context_pack: pack.json: {what}, not a context pack ('ctx " in result.err
 
 
 DEEP = b'{"a":' * 300 + b"1" + b"}" * 300
@@ -52,11 +52,11 @@ DEEP = b'{"a":' * 300 + b"1" + b"}" * 300
     ids=repr,
 )
 def test_what_cannot_be_read_is_refused_with_its_place_and_no_traceback(tmp_path: Path, name: str, data: bytes) -> None:
-    done = lint(tmp_path, data, name=name)
-    assert done.status == REFUSED
-    assert name in done.err
-    assert "line " in done.err
-    assert "Traceback" not in done.err
+    lint_result = lint(tmp_path, data, name=name)
+    assert lint_result.status == REFUSED
+    assert name in lint_result.err
+    assert "line " in lint_result.err
+    assert "Traceback" not in lint_result.err
     result = lint(tmp_path, data, "--json", name=name)
     assert json.loads(result.err or result.out)
 
@@ -64,10 +64,10 @@ def test_what_cannot_be_read_is_refused_with_its_place_and_no_traceback(tmp_path
 @proves("context-pack:definition:json-document", "context-pack:gates:schema-layers-present")
 @pytest.mark.parametrize("value", [[], "text", 3, None, True, {}])
 def test_a_document_that_is_no_pack_is_a_finding(tmp_path: Path, value: object) -> None:
-    done = lint(tmp_path, value)
-    assert done.status == REFUSED
-    assert "pack.json:1:1" in done.out
-    assert "schema/schema_" in done.out
+    result = lint(tmp_path, value)
+    assert result.status == REFUSED
+    assert "pack.json:1:1" in result.out
+    assert "schema/schema_" in result.out
 
 
 def test_a_file_that_is_not_there_and_a_folder_are_not_found(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_fifty_megabytes_are_refused_at_once(tmp_path: Path) -> None:
     for name in ("pack.json", "pack.yaml"):
         with (tmp_path / name).open("wb") as file:
             file.truncate(50 << 20)
-        done = ctx("lint", name, cwd=tmp_path)
-        assert done.status == REFUSED
-        assert "author_file_too_large" in done.err
+        result = ctx("lint", name, cwd=tmp_path)
+        assert result.status == REFUSED
+        assert "author_file_too_large" in result.err
 
 
 HOSTILE: tuple[Any, ...] = (
@@ -108,11 +108,11 @@ def deep(depth: int) -> Any:  # noqa: ANN401  any JSON
 )
 def test_a_condition_that_never_ends_or_that_nobody_knows_is_told_in_time(tmp_path: Path, expression: object) -> None:
     rules = "/policy_layer/policy_bundles/0/policy_dsl/rules"
-    done = lint(tmp_path, with_changes([{"at": f"{rules}/{n}/if", "value": expression} for n in range(2)]))
-    assert done.status in (0, REFUSED)
-    assert "Traceback" not in done.err
+    result = lint(tmp_path, with_changes([{"at": f"{rules}/{n}/if", "value": expression} for n in range(2)]))
+    assert result.status in (0, REFUSED)
+    assert "Traceback" not in result.err
     codes = ("condition_invalid", "rule_unreachable", "required_evidence_unobtainable")
-    assert any(code in done.out for code in codes)
+    assert any(code in result.out for code in codes)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_condition_that_never_ends_or_that_nobody_knows_is_told_in_time(tmp_pa
 )
 @proves("context-pack:gates:security-no-pii-dumps")
 def test_numbers_of_cards_accounts_and_people_are_found_and_not_repeated(tmp_path: Path, text: str, kind: str) -> None:
-    done = lint(tmp_path, changed("/tone_and_comms/do/0", f"remember {text}, please"))
-    assert done.status == REFUSED
-    assert f"this looks like personal data: {kind}" in done.out
-    assert text not in done.out
+    result = lint(tmp_path, changed("/tone_and_comms/do/0", f"remember {text}, please"))
+    assert result.status == REFUSED
+    assert f"this looks like personal data: {kind}" in result.out
+    assert text not in result.out

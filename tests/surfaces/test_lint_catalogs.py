@@ -1,4 +1,4 @@
-"""`ctx lint --catalog`: a pack judged together with the decision catalogs that its rules are bound to."""
+"""`ctx lint --catalog`: a pack is linted with the decision catalogs that its rules are bound to."""
 
 import json
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
 from contextplane.model.keys import OWNER
+from tests.surfaces.commands import ctx
 from tests.surfaces.context_packs import answer, lint
 from tests.surfaces.registries import at_office, key_file
-from tests.surfaces.running import ctx
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.desk import CATALOG, ISSUER, ROLES
 from tests.unit.trust.world import key_of
@@ -44,8 +44,8 @@ def test_what_is_no_catalog_or_contradicts_the_pack_is_refused_with_its_name(tmp
 
 
 def test_a_pack_of_the_wrong_form_is_told_its_own_findings(tmp_path: Path) -> None:
-    done = lint(tmp_path, {"pack_meta": {}}, "--catalog", catalog(tmp_path))
-    assert (done.status, "schema/" in done.out) == (REFUSED, True)
+    result = lint(tmp_path, {"pack_meta": {}}, "--catalog", catalog(tmp_path))
+    assert (result.status, "schema/" in result.out) == (REFUSED, True)
 
 
 def test_a_pack_is_recorded_and_published_with_a_catalog_of_the_registry(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_a_pack_is_recorded_and_published_with_a_catalog_of_the_registry(tmp_pat
     record = ("lint", "pack.json", "--record", "--key", "./author.pem")
     unpublished = ctx(*record, "--catalog", catalog(tmp_path), cwd=tmp_path)
     assert (unpublished.status, "publish it, then name its version" in unpublished.err) == (USAGE, True)
-    done = ctx(*record, "--catalog", SHARED, cwd=tmp_path)
-    assert done.status == 0, done.err
+    result = ctx(*record, "--catalog", SHARED, cwd=tmp_path)
+    assert result.status == 0, result.err
     with at_office(tmp_path) as here:
         here.review_all("ctxpack.support@1.0.0")
         here.sign("ctxpack.support@1.0.0")

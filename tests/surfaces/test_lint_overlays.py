@@ -1,4 +1,4 @@
-"""`ctx lint --overlay`: what overlays change, where what they bring about is found, and which are refused."""
+"""`ctx lint --overlay`: what overlays change, where their findings are placed, which are refused."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.spec.manifest import ROOT
+from tests.surfaces.commands import Result, ctx
 from tests.surfaces.context_packs import lint
-from tests.surfaces.running import Result, ctx
 from tests.unit.authoring.changes import GATE, NARROWING, VAR, WIDENING, deny, overlay
 from tests.unit.authoring.packs import EXAMPLE, changed, with_changes
 
@@ -19,10 +19,10 @@ REFUSED = 10
 
 def test_overlays_are_applied_and_each_change_is_told_with_its_origin(tmp_path: Path) -> None:
     (tmp_path / "eu.json").write_bytes(msgspec.json.encode(overlay(((f"{GATE}/when", {">": [VAR, 500]}),))))
-    done = lint(tmp_path, EXAMPLE, "--overlay", "eu.json")
-    assert done.status == 0
-    assert "overlay eu.json:1:" in done.out
-    assert "ov.staging@1.0.0: approval gate GATE_FINANCE_APPROVAL: its condition holds in more cases" in done.out
+    result = lint(tmp_path, EXAMPLE, "--overlay", "eu.json")
+    assert result.status == 0
+    assert "overlay eu.json:1:" in result.out
+    assert "ov.staging@1.0.0: approval gate GATE_FINANCE_APPROVAL: its condition holds in more cases" in result.out
     (tmp_path / "bad.json").write_bytes(msgspec.json.encode(overlay(WIDENING[0])))
     wide = lint(tmp_path, EXAMPLE, "--overlay", "bad.json")
     assert wide.status == REFUSED
@@ -31,14 +31,14 @@ def test_overlays_are_applied_and_each_change_is_told_with_its_origin(tmp_path: 
 
 
 def in_yaml(folder: Path, name: str, document: object) -> list[str]:
-    """Write a document as YAML; its lines."""
+    """Write a document as YAML; return its lines."""
     text = yaml.safe_dump(document, sort_keys=False)
     (folder / name).write_text(text, encoding="utf-8")
     return text.splitlines()
 
 
-def findings_of(done: Result, code: str) -> list[dict[str, Any]]:
-    return [finding for finding in json.loads(done.out)["findings"] if finding["code"] == code]
+def findings_of(result: Result, code: str) -> list[dict[str, Any]]:
+    return [finding for finding in json.loads(result.out)["findings"] if finding["code"] == code]
 
 
 def test_after_an_overlay_took_an_entry_out_findings_are_where_they_stand_in_the_file(tmp_path: Path) -> None:
@@ -46,8 +46,8 @@ def test_after_an_overlay_took_an_entry_out_findings_are_where_they_stand_in_the
     in_yaml(tmp_path, "eu.yaml", msgspec.to_builtins(gone))
     pack = with_changes([{"at": "/tooling_layer/permissions/2/requires_approval_gate"}])
     rows = in_yaml(tmp_path, "pack.yaml", pack)
-    done = ctx("lint", "pack.yaml", "--overlay", "eu.yaml", "--json", cwd=tmp_path)
-    (finding,) = findings_of(done, "destructive_without_gate")
+    result = ctx("lint", "pack.yaml", "--overlay", "eu.yaml", "--json", cwd=tmp_path)
+    (finding,) = findings_of(result, "destructive_without_gate")
     assert finding["at"] == "/tooling_layer/permissions/1"
     assert rows[finding["line"] - 1] == "  - permission_id: p_issue_refund"
     assert finding["place"] == f"pack.yaml:{finding['line']}:{finding['column']}"
@@ -57,11 +57,11 @@ def test_what_an_overlay_brought_is_found_in_the_file_of_the_overlay(tmp_path: P
     rule = deny("R_NEVER", {"and": [{">": [VAR, 5]}, {"<": [VAR, 5]}]})
     where = "/policy_layer/policy_bundles/POLICY_RETURNS_V4/policy_dsl/rules/R_NEVER"
     rows = in_yaml(tmp_path, "eu.yaml", msgspec.to_builtins(overlay(((where, rule),))))
-    done = lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml", "--json")
-    (finding,) = findings_of(done, "rule_unreachable")
+    lint_result = lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml", "--json")
+    (finding,) = findings_of(lint_result, "rule_unreachable")
     assert (finding["file"], rows[finding["line"] - 1].strip()) == ("eu.yaml", "then:")
-    shown = lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml")
-    assert f"error   eu.yaml:{finding['line']}:{finding['column']}  policy/rule_unreachable" in shown.out
+    screen = lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml")
+    assert f"error   eu.yaml:{finding['line']}:{finding['column']}  policy/rule_unreachable" in screen.out
     sarif = json.loads(lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml", "--sarif").out)
     files = [
         result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in sarif["runs"][0]["results"]
@@ -81,12 +81,12 @@ def test_an_overlay_that_is_refused_is_told_with_its_file_line_and_column(
     tmp_path: Path, changes: list[object], code: str, row: str, message: str
 ) -> None:
     rows = in_yaml(tmp_path, "eu.yaml", msgspec.to_builtins(overlay()) | {"changes": changes})
-    done = lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml")
-    assert done.status == REFUSED
+    result = lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml")
+    assert result.status == REFUSED
     line = 1 + next(n for n, text in enumerate(rows) if text.strip() == row)
     column = len(rows[line - 1]) - len(rows[line - 1].lstrip("- ")) + 1
-    assert f"ctx: {code}: eu.yaml:{line}:{column}: " in done.err
-    assert message in done.err
+    assert f"ctx: {code}: eu.yaml:{line}:{column}: " in result.err
+    assert message in result.err
     error = json.loads(lint(tmp_path, EXAMPLE, "--overlay", "eu.yaml", "--json").err)["error"]
     assert (error["at"], error["details"]["place"]) == (f"eu.yaml:{line}:{column}",) * 2
 
@@ -104,16 +104,16 @@ def test_overlays_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
 
 def test_an_overlay_is_not_applied_to_a_pack_that_has_no_form_and_that_is_said(tmp_path: Path) -> None:
     in_yaml(tmp_path, "a.yaml", msgspec.to_builtins(overlay(NARROWING[0])))
-    done = lint(tmp_path, changed("/pack_meta/ttl_seconds", "long"), "--overlay", "a.yaml")
-    assert done.status == REFUSED
-    assert "not applied, because the form is wrong: the overlays" in done.out
+    result = lint(tmp_path, changed("/pack_meta/ttl_seconds", "long"), "--overlay", "a.yaml")
+    assert result.status == REFUSED
+    assert "not applied, because the form is wrong: the overlays" in result.out
 
 
 def test_an_overlay_and_a_catalog_are_judged_for_themselves(tmp_path: Path) -> None:
     document = msgspec.to_builtins(overlay(NARROWING[0]))
-    done = lint(tmp_path, document)
-    assert (done.status, done.err) == (0, "")
-    assert "integrity/overlay_base_absent  /base_pack_id" in done.out
+    lint_result = lint(tmp_path, document)
+    assert (lint_result.status, lint_result.err) == (0, "")
+    assert "integrity/overlay_base_absent  /base_pack_id" in lint_result.out
     wrong = lint(tmp_path, {**document, "changes": [{"at": "/policy_layr/guardrails", "remove": True}]}, "--sarif")
     assert wrong.status == REFUSED
     (run,) = json.loads(wrong.out)["runs"]
@@ -131,8 +131,8 @@ def test_the_version_is_that_of_the_pack_without_its_overlays(tmp_path: Path) ->
     (tmp_path / "off.json").write_bytes(msgspec.json.encode(overlay(((refund, None),))))
     ungated = with_changes([{"at": "/tooling_layer/permissions/2/requires_approval_gate"}])
     new = with_changes([{"at": "/pack_meta/pack_version", "value": "2.0.0"}], ungated)
-    done = lint(tmp_path, new, "--overlay", "off.json", "--against", "old.json")
-    assert "version class: reject" in done.out
+    result = lint(tmp_path, new, "--overlay", "off.json", "--against", "old.json")
+    assert "version class: reject" in result.out
 
 
 def test_a_narrowing_overlay_in_yaml_is_read(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`ctx show`, `cat`, `log` and `search`, as a person who looks for a run uses them."""
+"""`ctx show`, `cat`, `log` and `search`, as used to find a run."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 from tests.surfaces.runs import LOG, packed, place, refs
 
 
@@ -21,16 +21,16 @@ def store(tmp_path: Path) -> Path:
 @proves("execution-pack:inspect:ctx-show-hash")
 def test_show_tells_what_a_run_consists_of(store: Path) -> None:
     digits = packed(store)
-    shown = ctx("show", digits[:8], cwd=store).out
+    screen = ctx("show", digits[:8], cwd=store).out
     for line in (
         "Model:     model-x",
         "order.json (11 B)",
         "[0] tool_call read_file (deterministic)",
         "out/report.md (11 B)",
     ):
-        assert line in shown
-    assert "[1] reasoning (non-deterministic) +1.500s" in shown
-    assert "Refund order 881" not in shown
+        assert line in screen
+    assert "[1] reasoning (non-deterministic) +1.500s" in screen
+    assert "Refund order 881" not in screen
     full = ctx("show", f"ctx://{digits}", "--steps", "--content", cwd=store).out
     for text in ('{"path":"order.json"}', "Refund order 881", "# Refunded", "It was delivered."):
         assert text in full
@@ -113,10 +113,10 @@ def test_a_tampered_or_missing_content_is_marked(store: Path) -> None:
     plain = ctx("show", digits, cwd=store).out
     assert "  out/report.md (tampered with)\n" in plain
     assert f"System prompt: {prompt[:12]} (missing)\n" in plain
-    shown = ctx("show", digits, "--content", cwd=store)
-    assert shown.status == 0
-    assert "  [tampered with]\n" in shown.out
-    assert "  [missing]\n" in shown.out
+    result = ctx("show", digits, "--content", cwd=store)
+    assert result.status == 0
+    assert "  [tampered with]\n" in result.out
+    assert "  [missing]\n" in result.out
 
 
 @pytest.mark.parametrize(

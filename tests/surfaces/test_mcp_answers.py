@@ -1,4 +1,4 @@
-"""What an answer holds: how large it may be, what is left out of it then, and that it can be written back."""
+"""Answers: their size limit, what is left out beyond it, and that they can be written back."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def page(folder: Path, line: str, refs: int, *, lines: int = 2000) -> dict[str, 
 
 
 def answered(agent: Agent, tool: str, **arguments: object) -> tuple[dict[str, Any], int]:
-    """The result of a call, and how many bytes came."""
+    """The result of a call, and the size of its answer in bytes."""
     assert agent.process.stdout is not None
     agent.send(says("tools/call", {"name": tool, "arguments": arguments}))
     line = agent.process.stdout.readline()
@@ -37,8 +37,8 @@ def answered(agent: Agent, tool: str, **arguments: object) -> tuple[dict[str, An
 
 def test_a_page_of_seven_megabytes_is_shown_with_its_structured_copy(tmp_path: Path) -> None:
     with serving(tmp_path) as agent:
-        made = agent.does("write", document=page(tmp_path, "x" * 900, 4))
-        result, _ = answered(agent, "output", action="read", id=made["id"], profile="reviewer")
+        pack = agent.does("write", document=page(tmp_path, "x" * 900, 4))
+        result, _ = answered(agent, "output", action="read", id=pack["id"], profile="reviewer")
         text = result["content"][0]["text"]
         assert len(text) > 7_000_000
         assert result["structuredContent"]["markdown"] == text
@@ -47,8 +47,8 @@ def test_a_page_of_seven_megabytes_is_shown_with_its_structured_copy(tmp_path: P
 
 def test_a_copy_that_would_make_an_answer_too_large_is_left_out_and_that_is_told(tmp_path: Path) -> None:
     with serving(tmp_path) as agent:
-        made = agent.does("write", document=page(tmp_path, '"' * 900, 4))
-        result, size = answered(agent, "output", action="read", id=made["id"], profile="reviewer")
+        pack = agent.does("write", document=page(tmp_path, '"' * 900, 4))
+        result, size = answered(agent, "output", action="read", id=pack["id"], profile="reviewer")
         structured = result["structuredContent"]
         assert len(result["content"][0]["text"]) > 7_000_000
         assert size <= MAX_ANSWER + 1000
@@ -68,13 +68,13 @@ def test_data_that_would_make_an_answer_too_large_is_only_in_the_text(tmp_path: 
 
 def test_a_text_over_ten_mebibytes_is_an_error_with_details(tmp_path: Path) -> None:
     with serving(tmp_path) as agent:
-        made = agent.does("write", document=page(tmp_path, "x" * 1000, 6))
-        error = agent.fails("output", action="read", id=made["id"], profile="reviewer")
+        pack = agent.does("write", document=page(tmp_path, "x" * 1000, 6))
+        error = agent.fails("output", action="read", id=pack["id"], profile="reviewer")
         assert "tool output too large" in error["message"]
         details = error["details"]
         assert (details["max_bytes"], details["carried_out"]) == (MAX_TEXT, True)
         assert details["size_bytes"] > MAX_TEXT == 10 << 20
-        assert len(agent.reads(id=made["id"], profile="reviewer", limit=5)) < MAX_TEXT
+        assert len(agent.reads(id=pack["id"], profile="reviewer", limit=5)) < MAX_TEXT
 
 
 def test_a_refusal_that_is_too_large_does_not_claim_that_anything_was_done(tmp_path: Path) -> None:
@@ -97,16 +97,16 @@ def test_every_answer_of_a_write_can_be_written_back(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
         dry = agent.does("write", document={**DOCUMENT, "name": "login-bug"}, validate_only=True)
         assert dry["validated_only"] is True
-        made = agent.does("write", document=dry)
+        pack = agent.does("write", document=dry)
         file = tmp_path / "src" / "auth.py"
         file.write_text("# a new line\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
-        got = agent.does("get", id=made["id"])
-        final = agent.does("write", id=made["id"], expected_revision=1, document={**got, "status": "finalized"})
+        got = agent.does("get", id=pack["id"])
+        final = agent.does("write", id=pack["id"], expected_revision=1, document={**got, "status": "finalized"})
         assert final["moved_refs"]
-        again = agent.does("write", id=made["id"], expected_revision=2, document=final)
+        again = agent.does("write", id=pack["id"], expected_revision=2, document=final)
         assert (again["sections"], again["revision"]) == (final["sections"], 3)
-        longer = agent.does("ttl", id=made["id"], expected_revision=3, extend_minutes=5)
-        assert agent.does("write", id=made["id"], expected_revision=4, document=longer)["revision"] == 5
+        longer = agent.does("ttl", id=pack["id"], expected_revision=3, extend_minutes=5)
+        assert agent.does("write", id=pack["id"], expected_revision=4, document=longer)["revision"] == 5
 
 
 def test_a_draft_is_told_which_of_its_refs_hold_on_to_nothing_and_why(tmp_path: Path) -> None:
@@ -126,7 +126,8 @@ def test_a_draft_is_told_which_of_its_refs_hold_on_to_nothing_and_why(tmp_path: 
             agent.does("write", document=document),
         ):
             assert [
-                (unanchored_ref["section_key"], unanchored_ref["ref_key"]) for unanchored_ref in payload["unanchored_refs"]
+                (unanchored_ref["section_key"], unanchored_ref["ref_key"])
+                for unanchored_ref in payload["unanchored_refs"]
             ] == [
                 ("findings", "missing"),
                 ("findings", "past-end"),

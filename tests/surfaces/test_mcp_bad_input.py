@@ -1,4 +1,4 @@
-"""Calls that are wrong in every way that clients find: each is refused with its reason, and nothing is stored."""
+"""Wrong calls of every kind are refused with a reason, and nothing is stored."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def nothing_was_made(place: Place) -> bool:
 
 
 def problems(agent: Agent, document: object) -> list[dict[str, Any]]:
-    """What is told of a document that is refused."""
+    """The problems of a refused document."""
     details = agent.fails(INPUT, action="write", document=document)["details"]
     entries: list[dict[str, Any]] = details["problems"]
     assert details["problems_total"] >= len(entries) > 0

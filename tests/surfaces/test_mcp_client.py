@@ -17,7 +17,7 @@ MODES = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28
 
 
 def with_client(folder: Path, mode: str, act: Callable[[Client], Awaitable[None]]) -> None:
-    """Let a client act on a server in this folder."""
+    """Run an action with a client of a server in this folder."""
 
     async def run() -> None:
         async with connected(folder, mode) as client:
@@ -68,19 +68,19 @@ def test_client_and_server_agree_on_a_version_and_on_what_there_is(tmp_path: Pat
 @pytest.mark.parametrize("mode", MODES)
 def test_every_action_of_both_tools_works(tmp_path: Path, mode: str) -> None:
     async def act(client: Client) -> None:
-        made = payload(await client.call_tool("input", {"action": "write", "document": DOCUMENT}))
+        pack = payload(await client.call_tool("input", {"action": "write", "document": DOCUMENT}))
         assert payload(await client.call_tool("input", {"action": "list"}))["total"] == 1
-        got = payload(await client.call_tool("input", {"action": "get", "id": made["id"]}))
-        assert got["sections"] == made["sections"]
-        arguments = {"action": "write", "id": made["id"], "expected_revision": 1, "document": got}
+        got = payload(await client.call_tool("input", {"action": "get", "id": pack["id"]}))
+        assert got["sections"] == pack["sections"]
+        arguments = {"action": "write", "id": pack["id"], "expected_revision": 1, "document": got}
         assert payload(await client.call_tool("input", arguments))["revision"] == 2
-        arguments = {"action": "ttl", "id": made["id"], "expected_revision": 2, "extend_minutes": 5}
+        arguments = {"action": "ttl", "id": pack["id"], "expected_revision": 2, "extend_minutes": 5}
         assert payload(await client.call_tool("input", arguments))["revision"] == 3
-        assert made["id"] in text_of(await client.call_tool("output", {"action": "list"}))
-        page = text_of(await client.call_tool("output", {"action": "read", "id": made["id"]}))
+        assert pack["id"] in text_of(await client.call_tool("output", {"action": "list"}))
+        page = text_of(await client.call_tool("output", {"action": "read", "id": pack["id"]}))
         assert page.startswith("[LEGEND]\n# Context pack: Login bug")
-        assert payload(await client.call_tool("input", {"action": "delete", "id": made["id"]}))["deleted"] is True
-        refused = await client.call_tool("input", {"action": "get", "id": made["id"]})
+        assert payload(await client.call_tool("input", {"action": "delete", "id": pack["id"]}))["deleted"] is True
+        refused = await client.call_tool("input", {"action": "get", "id": pack["id"]})
         assert refused.is_error
         assert isinstance(refused.structured_content, dict)
         assert refused.structured_content["code"] == "not_found"
@@ -91,10 +91,10 @@ def test_every_action_of_both_tools_works(tmp_path: Path, mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_packs_are_resources(tmp_path: Path, mode: str) -> None:
     async def act(client: Client) -> None:
-        made = payload(await client.call_tool("input", {"action": "write", "document": DOCUMENT}))
+        pack = payload(await client.call_tool("input", {"action": "write", "document": DOCUMENT}))
         [listed] = (await client.list_resources()).resources
-        assert (str(listed.uri), listed.title) == (f"ctx://handoff/{made['id']}", "Login bug")
-        [contents] = (await client.read_resource(f"ctx://handoff/{made['id']}")).contents
+        assert (str(listed.uri), listed.title) == (f"ctx://handoff/{pack['id']}", "Login bug")
+        [contents] = (await client.read_resource(f"ctx://handoff/{pack['id']}")).contents
         assert isinstance(contents, TextResourceContents)
         assert contents.mime_type == "text/markdown"
         assert "- profile: reviewer" in contents.text

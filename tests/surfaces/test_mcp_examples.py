@@ -103,7 +103,7 @@ PACK: dict[str, Any] = {
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Where the reference server left the pack of the examples."""
+    """A root of the reference server with the pack of the examples."""
     (sources(tmp_path) / "packs").mkdir()
     (tmp_path / "packs" / "pk_abcd2345.json").write_bytes(msgspec.json.encode(PACK))
     return tmp_path

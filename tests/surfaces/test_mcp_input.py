@@ -1,4 +1,4 @@
-"""The tool `input` as an agent meets it: list, get, write, ttl, delete, and what each of them refuses."""
+"""The tool `input`: list, get, write, ttl, delete, and what each of them refuses."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -24,23 +24,23 @@ SECTIONS: list[Any] = DOCUMENT["sections"]
 )
 def test_a_pack_is_written_listed_got_and_deleted(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document={**DOCUMENT, "name": "login-bug"})
-        assert re.fullmatch(r"pk_[a-z2-7]{8}", made["id"])
-        assert (made["revision"], made["status"], made["schema_version"]) == (1, "draft", 2)
-        assert made["created_at"] == made["updated_at"]
+        pack = agent.does("write", document={**DOCUMENT, "name": "login-bug"})
+        assert re.fullmatch(r"pk_[a-z2-7]{8}", pack["id"])
+        assert (pack["revision"], pack["status"], pack["schema_version"]) == (1, "draft", 2)
+        assert pack["created_at"] == pack["updated_at"]
         listed = agent.does("list")
         assert (listed["count"], listed["total"]) == (1, 1)
         assert set(listed["packs"][0]) == {
             *("id", "name", "title", "status", "revision", "updated_at", "expires_at"),
             *("ttl_remaining_seconds", "ttl_remaining_human", "ttl_remaining", "freshness_state"),
         }
-        for identity in ({"id": made["id"]}, {"name": "login-bug"}, {"name": made["id"]}, {"id": "login-bug"}):
+        for identity in ({"id": pack["id"]}, {"name": "login-bug"}, {"name": pack["id"]}, {"id": "login-bug"}):
             got = agent.does("get", **identity)
-            assert {key: got[key] for key in made} == made
+            assert {key: got[key] for key in pack} == pack
             assert (got["freshness_state"], got["ttl_remaining"]) == ("fresh", "23h")
-        assert agent.does("delete", name="login-bug") == {"id": made["id"], "deleted": True}
-        assert agent.does("delete", id=made["id"]) == {"id": made["id"], "deleted": False}
-        assert agent.fails("input", action="get", id=made["id"])["code"] == "not_found"
+        assert agent.does("delete", name="login-bug") == {"id": pack["id"], "deleted": True}
+        assert agent.does("delete", id=pack["id"]) == {"id": pack["id"], "deleted": False}
+        assert agent.fails("input", action="get", id=pack["id"])["code"] == "not_found"
         assert agent.fails("input", action="delete", name="login-bug")["code"] == "not_found"
         assert agent.fails("input", action="get", id="PK_ABCD2345")["code"] == "not_found"
         assert agent.does("list")["count"] == 0
@@ -53,16 +53,16 @@ def test_a_pack_is_written_listed_got_and_deleted(tmp_path: Path) -> None:
 )
 def test_an_update_replaces_the_whole_pack_and_needs_its_identity_and_revision(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document={**DOCUMENT, "name": "login-bug", "tags": ["a"]})
-        written = agent.does("write", id=made["id"], expected_revision=1, document={"sections": SECTIONS[:1]})
-        assert (written["id"], written["name"], written["revision"]) == (made["id"], "login-bug", 2)
+        pack = agent.does("write", document={**DOCUMENT, "name": "login-bug", "tags": ["a"]})
+        written = agent.does("write", id=pack["id"], expected_revision=1, document={"sections": SECTIONS[:1]})
+        assert (written["id"], written["name"], written["revision"]) == (pack["id"], "login-bug", 2)
         assert (written["title"], written["brief"], written["tags"], len(written["sections"])) == (None, None, [], 1)
-        assert written["expires_at"] == made["expires_at"]
+        assert written["expires_at"] == pack["expires_at"]
         by_name = agent.does("write", name="login-bug", expected_revision=2, document={"sections": []})
         assert by_name["revision"] == 3
-        alias = agent.does("write", identifier=made["id"], expected_revision=3, document={"sections": []})
+        alias = agent.does("write", identifier=pack["id"], expected_revision=3, document={"sections": []})
         assert alias["revision"] == 4
-        error = agent.fails("input", action="write", id=made["id"], document={"sections": []})
+        error = agent.fails("input", action="write", id=pack["id"], document={"sections": []})
         assert error["details"]["required_fields"] == ["expected_revision"]
         error = agent.fails("input", action="write", expected_revision=1, document={"sections": []})
         assert error["details"]["required_fields"] == ["id", "name"]
@@ -72,15 +72,15 @@ def test_an_update_replaces_the_whole_pack_and_needs_its_identity_and_revision(t
         )
         assert "immutable" in error["message"]
         assert agent.fails("input", action="write", document={**DOCUMENT, "name": "login-bug"})["code"] == "conflict"
-        assert agent.does("get", id=made["id"])["revision"] == 4
+        assert agent.does("get", id=pack["id"])["revision"] == 4
 
 
 def test_what_get_returned_can_be_sent_back_unchanged(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document={**DOCUMENT, "status": "finalized"})
-        got = agent.does("get", id=made["id"])
-        written = agent.does("write", id=made["id"], expected_revision=1, document=got)
-        again = agent.does("get", id=made["id"])
+        pack = agent.does("write", document={**DOCUMENT, "status": "finalized"})
+        got = agent.does("get", id=pack["id"])
+        written = agent.does("write", id=pack["id"], expected_revision=1, document=got)
+        again = agent.does("get", id=pack["id"])
         assert (written["revision"], again["sections"], again["status"]) == (2, got["sections"], "finalized")
 
 
@@ -91,21 +91,21 @@ def test_a_dry_run_checks_everything_and_stores_nothing(tmp_path: Path) -> None:
         assert (checked["validated_only"], checked["id"], checked["revision"]) == (True, None, 1)
         assert agent.does("list")["count"] == 0
         assert [path.name for path in tmp_path.iterdir()] == ["src"]
-        made = agent.does("write", document={**DOCUMENT, "name": "login-bug"}, validate_only=False)
-        assert "validated_only" not in made
-        checked = agent.does("write", id=made["id"], expected_revision=1, document=DOCUMENT, validate_only=True)
-        assert (checked["validated_only"], checked["id"], checked["revision"]) == (True, made["id"], 2)
+        pack = agent.does("write", document={**DOCUMENT, "name": "login-bug"}, validate_only=False)
+        assert "validated_only" not in pack
+        checked = agent.does("write", id=pack["id"], expected_revision=1, document=DOCUMENT, validate_only=True)
+        assert (checked["validated_only"], checked["id"], checked["revision"]) == (True, pack["id"], 2)
         refused = [
             ({"document": {**DOCUMENT, "name": "login-bug"}}, "conflict"),
             ({"document": {"sections": [], "status": "finalized"}}, "finalize_validation"),
             ({"document": {"sections": [], "title": "x" * 600_000}}, "invalid_data"),
-            ({"document": DOCUMENT, "id": made["id"], "expected_revision": 7}, "revision_conflict"),
+            ({"document": DOCUMENT, "id": pack["id"], "expected_revision": 7}, "revision_conflict"),
         ]
         for arguments, code in refused:
             for validate_only in (True, False):
                 error = agent.fails("input", action="write", validate_only=validate_only, **arguments)
                 assert error["code"] == code
-        assert agent.does("get", id=made["id"])["revision"] == 1
+        assert agent.does("get", id=pack["id"])["revision"] == 1
 
 
 @pytest.mark.parametrize("value", ["true", "false", 1, 0, None, [], {}])
@@ -129,20 +129,20 @@ def seconds(text: str) -> int:
 )
 def test_a_lifetime_is_set_or_extended_and_never_both(tmp_path: Path) -> None:
     with serving(tmp_path) as agent:
-        made = agent.does("write", document={"sections": [], "ttl_minutes": 60})
-        extended = agent.does("ttl", id=made["id"], expected_revision=1, extend_minutes=30)
-        assert seconds(extended["expires_at"]) - seconds(made["expires_at"]) == 30 * 60
-        shortened = agent.does("ttl", id=made["id"], expected_revision=2, ttl_minutes=10)
+        pack = agent.does("write", document={"sections": [], "ttl_minutes": 60})
+        extended = agent.does("ttl", id=pack["id"], expected_revision=1, extend_minutes=30)
+        assert seconds(extended["expires_at"]) - seconds(pack["expires_at"]) == 30 * 60
+        shortened = agent.does("ttl", id=pack["id"], expected_revision=2, ttl_minutes=10)
         assert seconds(shortened["expires_at"]) - seconds(shortened["updated_at"]) == 10 * 60
         assert (extended["revision"], shortened["revision"]) == (2, 3)
         for both in ({}, {"ttl_minutes": 5, "extend_minutes": 5}):
-            details = agent.fails("input", action="ttl", id=made["id"], expected_revision=3, **both)["details"]
+            details = agent.fails("input", action="ttl", id=pack["id"], expected_revision=3, **both)["details"]
             assert details["required_fields"] == ["ttl_minutes", "extend_minutes"]
             assert (details["required_mode"], details["provided_fields"]) == ("exactly_one_of", list(both))
-        details = agent.fails("input", action="ttl", id=made["id"], ttl_minutes=5)["details"]
+        details = agent.fails("input", action="ttl", id=pack["id"], ttl_minutes=5)["details"]
         assert details["required_fields"] == ["expected_revision"]
         for minutes in (0, -1, 2_628_001, "5", True, 1.5):
-            details = agent.fails("input", action="ttl", id=made["id"], expected_revision=3, ttl_minutes=minutes)[
+            details = agent.fails("input", action="ttl", id=pack["id"], expected_revision=3, ttl_minutes=minutes)[
                 "details"
             ]
             assert details["field"] == "ttl_minutes"
@@ -158,31 +158,31 @@ def test_a_lifetime_is_set_or_extended_and_never_both(tmp_path: Path) -> None:
 )
 def test_a_writer_who_comes_too_late_is_told_what_changed_and_can_retry(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document=DOCUMENT)
+        pack = agent.does("write", document=DOCUMENT)
         changed = [SECTIONS[0], {**SECTIONS[1], "title": "Other"}, SECTIONS[2], {"key": "more", "title": ""}]
-        later = agent.does("write", id=made["id"], expected_revision=1, document={**DOCUMENT, "sections": changed})
-        error = agent.fails("input", action="write", id=made["id"], expected_revision=1, document=DOCUMENT)
+        later = agent.does("write", id=pack["id"], expected_revision=1, document={**DOCUMENT, "sections": changed})
+        error = agent.fails("input", action="write", id=pack["id"], expected_revision=1, document=DOCUMENT)
         assert (error["kind"], error["code"]) == ("conflict", "revision_conflict")
         details = error["details"]
         assert (details["expected_revision"], details["current_revision"], details["actual_revision"]) == (1, 2, 2)
         assert details["changed_section_keys"] == ["findings", "more"]
         assert Timestamp.parse(details["last_updated_at"]) == Timestamp.parse(later["updated_at"])
         assert details["guidance"]
-        latest = agent.does("get", id=made["id"])
+        latest = agent.does("get", id=pack["id"])
         latest["sections"].append({"key": "mine", "title": "Mine"})
-        merged = agent.does("write", id=made["id"], expected_revision=latest["revision"], document=latest)
+        merged = agent.does("write", id=pack["id"], expected_revision=latest["revision"], document=latest)
         assert [section["key"] for section in merged["sections"]] == ["scope", "findings", "qa", "more", "mine"]
 
 
 def test_of_two_servers_that_write_at_once_exactly_one_wins(tmp_path: Path) -> None:
     with serving(tmp_path) as first, serving(tmp_path) as other:
-        made = first.does("write", document={"sections": []})
+        pack = first.does("write", document={"sections": []})
         for revision in range(1, 6):
 
             def write(agent: Agent, revision: int = revision) -> bool:
                 document = {"sections": [], "title": str(id(agent))}
                 result = agent.calls(
-                    "input", action="write", id=made["id"], expected_revision=revision, document=document
+                    "input", action="write", id=pack["id"], expected_revision=revision, document=document
                 )
                 answer = result["structuredContent"]
                 assert answer.get("code", "revision_conflict") == "revision_conflict"
@@ -190,7 +190,7 @@ def test_of_two_servers_that_write_at_once_exactly_one_wins(tmp_path: Path) -> N
 
             with ThreadPoolExecutor(2) as pool:
                 assert sorted(pool.map(write, (first, other))) == [False, True]
-        assert other.does("get", id=made["id"])["revision"] == 6
+        assert other.does("get", id=pack["id"])["revision"] == 6
 
 
 @proves(
@@ -277,11 +277,11 @@ def test_a_missing_identity_is_told_by_both_names(tmp_path: Path, action: str) -
 
 def test_the_list_is_filtered_and_paged(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = [agent.does("write", document={"sections": [], "title": f"Pack {n}"})["id"] for n in range(5)]
+        pack_ids = [agent.does("write", document={"sections": [], "title": f"Pack {n}"})["id"] for n in range(5)]
         agent.does("write", document={**DOCUMENT, "title": "Done", "status": "finalized"})
         page = agent.does("list", status="draft", limit=2, offset=1)
         assert (page["count"], page["total"]) == (2, 5)
-        assert [pack["id"] for pack in page["packs"]] == [made[3], made[2]]
+        assert [pack["id"] for pack in page["packs"]] == [pack_ids[3], pack_ids[2]]
         assert [pack["title"] for pack in agent.does("list", query="pACK 4")["packs"]] == ["Pack 4"]
         assert agent.does("list", limit=0)["packs"] == []
         assert agent.does("list", status="Finalized")["total"] == 1
@@ -289,11 +289,11 @@ def test_the_list_is_filtered_and_paged(tmp_path: Path) -> None:
 
 def test_refs_that_moved_since_are_told_when_a_pack_is_finalized(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document=DOCUMENT)
+        pack = agent.does("write", document=DOCUMENT)
         file = tmp_path / "src" / "auth.py"
         file.write_text("# a new line\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
-        got = agent.does("get", id=made["id"])
-        final = agent.does("write", id=made["id"], expected_revision=1, document={**got, "status": "finalized"})
+        got = agent.does("get", id=pack["id"])
+        final = agent.does("write", id=pack["id"], expected_revision=1, document={**got, "status": "finalized"})
         [moved] = final["moved_refs"]
         assert (moved["section_key"], moved["ref_key"]) == ("findings", "check")
 

@@ -1,4 +1,4 @@
-"""The tool `output` as an agent meets it: one bounded page of markdown, and what it refuses."""
+"""The tool `output`: one bounded page of markdown, and what it refuses."""
 
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def legend(text: str) -> dict[str, str]:
 
 
 def put(folder: Path, ident: str, **changed: Any) -> str:  # noqa: ANN401
-    """A pack as the reference server stores it."""
+    """Write a pack as the reference server stores it."""
     pack: dict[str, Any] = dict.fromkeys(["name", "title", "brief"])
     pack |= {"schema_version": 2, "id": f"pk_{ident:a<8}", "status": "draft", "revision": 1, "tags": [], "sections": []}
     pack |= dict.fromkeys(["created_at", "updated_at"], "2026-01-01T00:00:00Z") | {"expires_at": "2099-01-01T00:00:00Z"}
@@ -49,9 +49,9 @@ def put(folder: Path, ident: str, **changed: Any) -> str:  # noqa: ANN401
 
 
 def moved(agent: Agent, seconds: int) -> str:
-    """The time now, as the server has it, and so many seconds more."""
-    made = agent.does("write", document={"sections": []}, validate_only=True)
-    now = Timestamp.parse(made["created_at"])
+    """The time `seconds` from now, by the server's clock."""
+    pack = agent.does("write", document={"sections": []}, validate_only=True)
+    now = Timestamp.parse(pack["created_at"])
     return str(Timestamp(seconds=now.seconds + seconds, nanos=0))
 
 
@@ -70,8 +70,8 @@ def moved(agent: Agent, seconds: int) -> str:
 )
 def test_a_pack_is_read_by_its_id_alone(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document=MANY)
-        text = agent.reads(action="read", id=made["id"])
+        pack = agent.does("write", document=MANY)
+        text = agent.reads(action="read", id=pack["id"])
         fields = legend(text)
         assert text.startswith("[LEGEND]\n# Context pack: Many\n")
         assert (fields["profile"], fields["mode"], fields["limit"]) == ("orchestrator", "compact", "6")
@@ -83,7 +83,7 @@ def test_a_pack_is_read_by_its_id_alone(tmp_path: Path) -> None:
         )
         assert "## Handoff summary [handoff]" in text
         assert text.count("- path: src/auth.py") == 6
-        assert agent.reads(id=made["id"]) == text  # read is what is meant by an id
+        assert agent.reads(id=pack["id"]) == text  # read is what is meant by an id
 
 
 @proves(
@@ -99,9 +99,9 @@ def test_a_pack_is_read_by_its_id_alone(tmp_path: Path) -> None:
 )
 def test_each_profile_shows_as_much_as_it_says(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document=MANY)
-        reviewer = agent.reads(action="read", id=made["id"], profile="reviewer")
-        executor = agent.reads(action="read", id=made["id"], profile="executor")
+        pack = agent.does("write", document=MANY)
+        reviewer = agent.reads(action="read", id=pack["id"], profile="reviewer")
+        executor = agent.reads(action="read", id=pack["id"], profile="executor")
         assert reviewer.count("   1: import time\n") == 20
         assert "next_page_token" not in legend(reviewer)
         assert (legend(executor)["limit"], executor.count("#### ref-")) == ("12", 12)
@@ -121,44 +121,44 @@ def test_each_profile_shows_as_much_as_it_says(tmp_path: Path) -> None:
 )
 def test_page_after_page_shows_every_chunk_once(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document=MANY)
-        pages = [agent.reads(action="read", id=made["id"], limit=7)]
+        pack = agent.does("write", document=MANY)
+        pages = [agent.reads(action="read", id=pack["id"], limit=7)]
         while (token := legend(pages[-1])["next_page_token"]) != "null":
             assert legend(pages[-1])["has_more"] == "true"
-            pages.append(agent.reads(action="read", id=made["id"], page_token=token))
+            pages.append(agent.reads(action="read", id=pack["id"], page_token=token))
         assert [legend(page)["offset"] for page in pages] == ["0", "7", "14"]
         assert legend(pages[-1])["has_more"] == "false"
-        shown = [line.split()[1] for page in pages for line in page.splitlines() if line.startswith("#### ")]
-        assert shown == [f"ref-{n:02}" for n in range(20)]
+        keys = [line.split()[1] for page in pages for line in page.splitlines() if line.startswith("#### ")]
+        assert keys == [f"ref-{n:02}" for n in range(20)]
         assert (
-            agent.reads(action="read", id=made["id"], limit=7, offset=7).partition("[CONTENT]")[2].count("#### ") == 7
+            agent.reads(action="read", id=pack["id"], limit=7, offset=7).partition("[CONTENT]")[2].count("#### ") == 7
         )
     with serving(tmp_path) as other:  # the key is the store's, and not the server's
         token = legend(pages[0])["next_page_token"]
-        assert other.reads(action="read", id=made["id"], page_token=token) == pages[1]
+        assert other.reads(action="read", id=pack["id"], page_token=token) == pages[1]
 
 
 def test_a_token_that_does_not_fit_is_refused_with_details(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document=MANY)
+        pack = agent.does("write", document=MANY)
         other = agent.does("write", document=MANY)
-        token = legend(agent.reads(id=made["id"]))["next_page_token"]
+        token = legend(agent.reads(id=pack["id"]))["next_page_token"]
         turned = token[:-4] + ("A" if token[-4] != "A" else "B") + token[-3:]
         wrong: list[dict[str, Any]] = [
             {"id": other["id"], "page_token": token},
-            {"id": made["id"], "page_token": turned},
-            {"id": made["id"], "page_token": "v1:7b7d"},
-            {"id": made["id"], "page_token": "\u00e9"},
-            {"id": made["id"], "page_token": token, "offset": 6},
-            {"id": made["id"], "page_token": token, "limit": 5},
-            {"id": made["id"], "page_token": token, "contains": "x"},
+            {"id": pack["id"], "page_token": turned},
+            {"id": pack["id"], "page_token": "v1:7b7d"},
+            {"id": pack["id"], "page_token": "\u00e9"},
+            {"id": pack["id"], "page_token": token, "offset": 6},
+            {"id": pack["id"], "page_token": token, "limit": 5},
+            {"id": pack["id"], "page_token": token, "contains": "x"},
         ]
         for arguments in wrong:
             error = agent.fails("output", action="read", **arguments)
             assert "invalid_page_token" in error["message"]
             assert (error["details"]["field"], bool(error["details"]["guidance"])) == ("page_token", True)
-        agent.does("ttl", id=made["id"], expected_revision=1, ttl_minutes=60)
-        assert "invalid_page_token" in agent.fails("output", action="read", id=made["id"], page_token=token)["message"]
+        agent.does("ttl", id=pack["id"], expected_revision=1, ttl_minutes=60)
+        assert "invalid_page_token" in agent.fails("output", action="read", id=pack["id"], page_token=token)["message"]
 
 
 @proves(
@@ -169,28 +169,28 @@ def test_a_token_that_does_not_fit_is_refused_with_details(tmp_path: Path) -> No
 )
 def test_only_chunks_with_a_text_are_shown_and_the_text_is_no_pattern(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document=MANY)
-        text = agent.reads(action="read", id=made["id"], contains="todo(7)")
+        pack = agent.does("write", document=MANY)
+        text = agent.reads(action="read", id=pack["id"], contains="todo(7)")
         assert [line for line in text.splitlines() if line.startswith("#### ")] == ["#### ref-07 [findings]"]
-        nothing = agent.reads(action="read", id=made["id"], profile="reviewer", contains="todo(.)")
+        nothing = agent.reads(action="read", id=pack["id"], profile="reviewer", contains="todo(.)")
         assert "_No chunks matched current filters._" in nothing
-        page = agent.reads(action="read", id=made["id"], contains="REF-1", limit=3, offset=2)
+        page = agent.reads(action="read", id=pack["id"], contains="REF-1", limit=3, offset=2)
         assert (legend(page)["chunks_total"], legend(page)["offset"]) == ("10", "2")
 
 
 def test_the_status_that_is_asked_for_must_be_that_of_the_pack(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document=MANY)
-        error = agent.fails("output", action="read", id=made["id"], status="finalized")
+        pack = agent.does("write", document=MANY)
+        error = agent.fails("output", action="read", id=pack["id"], status="finalized")
         assert (error["kind"], error["code"]) == ("invalid_state", "invalid_state")
-        assert agent.reads(action="read", id=made["id"], status="draft")
+        assert agent.reads(action="read", id=pack["id"], status="draft")
 
 
 @proves("handoff-pack:tool:output-is-markdown")
 def test_the_text_is_markdown_and_the_same_for_machines_stands_beside_it(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document=DOCUMENT)
-        result = agent.calls("output", action="read", id=made["id"])
+        pack = agent.does("write", document=DOCUMENT)
+        result = agent.calls("output", action="read", id=pack["id"])
         assert result["content"][0]["text"].startswith("[LEGEND]\n")
         assert result["structuredContent"]["action"] == "read"
         assert result["structuredContent"]["payload"]["verdict"] == "pass"

@@ -1,4 +1,4 @@
-"""Resources: what is listed can be read, in pages, and what is not there is told."""
+"""Resources: every listed one can be read, in pages; a missing one is an error."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.surfaces.agents import DOCUMENT, Agent, serving, sources
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 LOG = {"model": {"identifier": "m-1"}, "system_prompt": "s", "environment": {"os": "l", "runtime": "r"}}
 
@@ -19,21 +19,21 @@ def read(agent: Agent, uri: str) -> tuple[str, str]:
 
 def test_a_pack_is_read_as_a_reviewer_sees_it(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document={**DOCUMENT, "name": "login-bug"})
+        pack = agent.does("write", document={**DOCUMENT, "name": "login-bug"})
         [listed] = agent.asks("resources/list")["result"]["resources"]
         assert (listed["name"], listed["title"], listed["mimeType"]) == ("login-bug", "Login bug", "text/markdown")
         kind, text = read(agent, listed["uri"])
-        assert (kind, text) == ("text/markdown", agent.reads(action="read", id=made["id"], profile="reviewer"))
+        assert (kind, text) == ("text/markdown", agent.reads(action="read", id=pack["id"], profile="reviewer"))
 
 
 def test_a_long_list_comes_in_pages(tmp_path: Path) -> None:
     with serving(tmp_path) as agent:
-        made = [agent.does("write", document={"sections": []})["id"] for _ in range(53)]
+        pack_ids = [agent.does("write", document={"sections": []})["id"] for _ in range(53)]
         first = agent.asks("resources/list")["result"]
         last = agent.asks("resources/list", {"cursor": first["nextCursor"]})["result"]
         assert "nextCursor" not in last
         uris = [resource["uri"] for resource in first["resources"] + last["resources"]]
-        assert uris == [f"ctx://handoff/{ident}" for ident in reversed(made)]
+        assert uris == [f"ctx://handoff/{ident}" for ident in reversed(pack_ids)]
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", 7, "", "\u0663", "9" * 30])
@@ -135,6 +135,6 @@ def test_a_store_that_cannot_be_used_is_told_with_the_way_out_and_tried_again(
 def test_the_store_is_free_for_others_when_there_is_nothing_to_do(tmp_path: Path) -> None:
     assert ctx("init", cwd=tmp_path).status == 0
     with serving(tmp_path) as agent:
-        made = agent.does("write", document={"sections": []})
+        pack = agent.does("write", document={"sections": []})
         assert ctx("fsck", "--rebuild", cwd=tmp_path).status == 0  # needs the store for itself
-        assert agent.does("get", id=made["id"])["revision"] == 1
+        assert agent.does("get", id=pack["id"])["revision"] == 1

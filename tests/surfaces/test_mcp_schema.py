@@ -1,4 +1,4 @@
-"""What `tools/list` says is true: every call that works, and every answer, is what the schemas say."""
+"""The schemas of `tools/list` are true: every accepted call and every answer conforms to them."""
 
 from pathlib import Path
 from typing import Any
@@ -65,9 +65,9 @@ def test_the_example_in_the_description_is_a_call_that_works(tmp_path: Path) -> 
 
 def test_every_call_and_every_answer_is_what_the_schemas_say(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
-        made = agent.does("write", document={**DOCUMENT, "name": "login-bug", "status": "finalized"})
-        got = agent.does("get", id=made["id"])
-        ident = {"id": made["id"]}
+        pack = agent.does("write", document={**DOCUMENT, "name": "login-bug", "status": "finalized"})
+        got = agent.does("get", id=pack["id"])
+        ident = {"id": pack["id"]}
         calls: list[tuple[str, dict[str, Any], bool]] = [
             ("input", {"action": "list"}, True),
             ("input", {}, True),

@@ -1,4 +1,4 @@
-"""The MCP server as bytes: both framings, garbage, what is cut off or too large, and how it ends."""
+"""The MCP server at the level of bytes: both framings, garbage, cut or too large messages, the end."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from contextplane import __version__
 from tests.patience import PATIENCE
 from tests.surfaces.agents import DOCUMENT, SERVER, environment, says, serving, talk
-from tests.surfaces.running import COMMAND
+from tests.surfaces.commands import COMMAND
 
 HELLO = says("initialize", {"protocolVersion": "2025-11-25"}, ident="hello")
 PING = says("ping", ident="ping")
@@ -23,7 +23,7 @@ LIST = says("tools/call", {"name": "input", "arguments": {"action": "list"}}, id
 
 
 def answers(data: bytes, cwd: Path) -> list[dict[str, Any]]:
-    """All answers to these bytes, each on a line; the server ends in peace."""
+    """All answers to these bytes, one per line. The server must end with status 0."""
     result = talk(data, cwd=cwd)
     assert result.status == 0, result
     return [msgspec.json.decode(line, type=dict[str, Any]) for line in result.raw.splitlines()]
@@ -38,7 +38,7 @@ def headed(line: bytes) -> bytes:
 
 
 def bodies(raw: bytes) -> list[dict[str, Any]]:
-    """What was answered with headers."""
+    """The bodies of answers that have headers."""
     messages = []
     while raw:
         head, _, raw = raw.partition(b"\r\n\r\n")
@@ -243,7 +243,7 @@ def test_a_client_that_reads_no_more_is_left_in_peace(tmp_path: Path) -> None:
 
 def test_an_output_that_cannot_be_written_is_logged_and_no_success(tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
+        result = subprocess.run(
             [SERVER],
             cwd=tmp_path,
             env=environment(),
@@ -253,8 +253,8 @@ def test_an_output_that_cannot_be_written_is_logged_and_no_success(tmp_path: Pat
             check=False,
             timeout=PATIENCE,
         )
-    assert done.returncode == 1
-    assert done.stderr == b"mcp-context-pack: error: the output cannot be written: No space left on device\n"
+    assert result.returncode == 1
+    assert result.stderr == b"mcp-context-pack: error: the output cannot be written: No space left on device\n"
 
 
 def test_a_client_that_does_not_read_yet_gets_all_of_it_later(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_streams_that_do_not_block_are_waited_for(tmp_path: Path) -> None:
 
 def test_closed_standard_streams_are_an_end_like_any_other(tmp_path: Path) -> None:
     for closed in ("<&-", ">&-", "2>&-"):
-        done = subprocess.run(
+        result = subprocess.run(
             ["sh", "-c", f'exec "$0" {closed}', SERVER],
             cwd=tmp_path,
             env=environment(),
@@ -302,7 +302,7 @@ def test_closed_standard_streams_are_an_end_like_any_other(tmp_path: Path) -> No
             check=False,
             timeout=PATIENCE,
         )
-        assert (done.returncode, done.stderr) == (0, b""), closed
+        assert (result.returncode, result.stderr) == (0, b""), closed
 
 
 # --- what it says of itself -------------------------------------------------------------------------------------------
@@ -327,8 +327,8 @@ def test_the_log_never_holds_what_was_said(tmp_path: Path) -> None:
 
 def test_the_script_tells_its_version_and_its_settings(tmp_path: Path) -> None:
     def run(*args: str) -> tuple[int, bytes, bytes]:
-        done = subprocess.run([SERVER, *args], cwd=tmp_path, env=environment(), capture_output=True, check=False)
-        return done.returncode, done.stdout, done.stderr
+        result = subprocess.run([SERVER, *args], cwd=tmp_path, env=environment(), capture_output=True, check=False)
+        return result.returncode, result.stdout, result.stderr
 
     assert run("--version") == (0, f"mcp-context-pack {__version__}\n".encode(), b"")
     status, out, err = run("--help")
@@ -338,12 +338,12 @@ def test_the_script_tells_its_version_and_its_settings(tmp_path: Path) -> None:
 
 
 def imported(data: bytes, cwd: Path) -> set[str]:
-    """The modules that were loaded to answer this."""
+    """The modules that the server loaded to answer this."""
     code = "import sys; from contextplane.mcp.main import run; run(); print(*sys.modules, file=sys.stderr)"
     env = {key: value for key, value in environment().items() if not key.startswith("COV")}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=cwd, env=env, input=data, capture_output=True, check=True)
-    return set(done.stderr.decode().split())
+    result = subprocess.run(command, cwd=cwd, env=env, input=data, capture_output=True, check=True)
+    return set(result.stderr.decode().split())
 
 
 def test_until_the_first_call_nothing_of_the_store_is_imported(tmp_path: Path) -> None:

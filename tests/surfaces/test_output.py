@@ -1,4 +1,4 @@
-"""What the command writes, and to whom: terminals, pipes whose reader left, disks that are full."""
+"""Output to terminals, closed pipes and full disks."""
 
 import json
 import os
@@ -12,12 +12,12 @@ import pytest
 
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
-from tests.surfaces.running import COMMAND, child_environment, ctx
+from tests.surfaces.commands import COMMAND, child_environment, ctx
 from tests.surfaces.sample import LARGE, Store
 
 
 def on_a_terminal(*args: str, cwd: Path, env: dict[str, str] | None = None, status: int = 0) -> str:
-    """What `ctx` writes when somebody watches."""
+    """The output of `ctx` on a terminal."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen(
         [COMMAND, *args], cwd=cwd, env=child_environment(env), stdin=theirs, stdout=theirs, stderr=theirs
@@ -39,7 +39,7 @@ HOSTILE = "a\x1b[2J\tb\u009b31m\u202egnp\x07\r\n\u00e9 \U000e0041\n"
 
 
 def hostile(folder: Path) -> str:
-    """A store with one run that speaks to terminals wherever it can; its pack."""
+    """A store with one run that has escape sequences wherever possible; returns its pack."""
     init(Settings(cwd=str(folder)), ".")
     log = {
         "model": {"identifier": HOSTILE},
@@ -64,8 +64,8 @@ def test_json_has_no_character_that_speaks_to_a_terminal_and_means_the_same(tmp_
 
 def test_cat_shows_a_text_on_a_terminal_and_sends_it_as_it_is_anywhere_else(tmp_path: Path) -> None:
     ref = hostile(tmp_path)
-    shown = on_a_terminal("cat", f"{ref}:outputs/text", cwd=tmp_path)
-    assert shown == "a\\x1b[2J\tb\\x9b31m\\u202egnp\\x07\\r\r\n\u00e9 \\U000e0041\r\n"  # the terminal itself adds \r
+    screen = on_a_terminal("cat", f"{ref}:outputs/text", cwd=tmp_path)
+    assert screen == "a\\x1b[2J\tb\\x9b31m\\u202egnp\\x07\\r\r\n\u00e9 \\U000e0041\r\n"  # the terminal itself adds \r
     assert ctx("cat", f"{ref}:outputs/text", cwd=tmp_path).raw == HOSTILE.encode()
     assert ctx("cat", f"{ref}:outputs/bytes", cwd=tmp_path).raw == b"\x00\xff\x1b[2J"
 
@@ -104,7 +104,7 @@ def left_pipe() -> Iterator[int]:
 def test_a_reader_who_has_left_ends_it_without_a_word(sample: Store, left_pipe: int, args: list[str]) -> None:
     for env in (None, {"PYTHONUNBUFFERED": "1"}):
         command = [COMMAND, *args]
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             cwd=sample.folder,
             env=child_environment(env),
@@ -112,11 +112,11 @@ def test_a_reader_who_has_left_ends_it_without_a_word(sample: Store, left_pipe: 
             stderr=subprocess.PIPE,
             check=False,
         )
-        assert (done.returncode, done.stderr) == (141, b"")
+        assert (result.returncode, result.stderr) == (141, b"")
 
 
 def started(sample: Store, *args: str) -> subprocess.Popen[bytes]:
-    """`ctx` writing more than a pipe holds, after its first byte came through."""
+    """A `ctx` that is writing more than a pipe holds; its first byte has arrived."""
     child = subprocess.Popen(
         [COMMAND, *args],
         cwd=sample.folder,
@@ -124,7 +124,7 @@ def started(sample: Store, *args: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         bufsize=0,
-        # Whoever runs the tests in the background has it ignored, and so would have all children.
+        # Tests that run in the background have it ignored, and all children would inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  no thread runs beside it
     )
     assert child.stdout is not None
@@ -158,12 +158,12 @@ def test_an_interrupt_ends_it_without_a_word(sample: Store) -> None:
 def test_an_output_that_is_full_is_told_in_one_line(sample: Store, args: list[str]) -> None:
     command = [COMMAND, *(sample.large if arg == "LARGE" else arg for arg in args)]
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
+        result = subprocess.run(
             command, cwd=sample.folder, env=child_environment(), stdout=full, stderr=subprocess.PIPE, check=False
         )
-    assert done.returncode == 1
-    assert done.stderr.startswith(b"ctx: ") or b'"error"' in done.stderr
-    assert done.stderr.count(b"\n") == 1
+    assert result.returncode == 1
+    assert result.stderr.startswith(b"ctx: ") or b'"error"' in result.stderr
+    assert result.stderr.count(b"\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -172,10 +172,10 @@ def test_an_output_that_is_full_is_told_in_one_line(sample: Store, args: list[st
 def test_an_output_that_is_closed_is_no_accident(sample: Store, args: list[str]) -> None:
     words = [sample.report if arg == "REPORT" else arg for arg in args]
     command = ["sh", "-c", 'exec "$@" >&-', "sh", COMMAND, *words]
-    done = subprocess.run(command, cwd=sample.folder, env=child_environment(), stderr=subprocess.PIPE, check=False)
-    assert done.returncode in {0, 1}
-    assert b"Traceback" not in done.stderr
-    assert done.stderr.count(b"\n") <= 1
+    result = subprocess.run(command, cwd=sample.folder, env=child_environment(), stderr=subprocess.PIPE, check=False)
+    assert result.returncode in {0, 1}
+    assert b"Traceback" not in result.stderr
+    assert result.stderr.count(b"\n") <= 1
 
 
 def test_a_large_object_comes_out_whole(sample: Store) -> None:

@@ -1,4 +1,4 @@
-"""Logs as data, with the manifests that they become or the refusals that they meet: what others must match."""
+"""Logs as data, with the manifests or the refusals that every implementation must match."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
 from contextplane.cli.exit import EXIT_OF
 from contextplane.errors import ContextPlaneError
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 FOLDER = Path(__file__).parents[1] / "cases" / "execution"
 CASES = sorted(FOLDER.glob("*.json"))
@@ -25,7 +25,7 @@ SPACE = b" " * (512 << 10)  # a log of this size is read without its long texts,
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A file of cases, its repetitions written out."""
+    """A file of cases, with its repetitions expanded."""
     text = re.sub(r"<(\d+) (\\?.)>", lambda match: match[2] * int(match[1]), path.read_text(encoding="utf-8"))
     value: dict[str, Any] = json.loads(text)
     return value
@@ -62,8 +62,8 @@ def test_a_log_becomes_its_manifest(tmp_path: Path, path: Path) -> None:
         forked = ["--parent", parent.out.strip()]
     for ascii_only, space in ((True, b""), (False, SPACE)):
         body = json.dumps(case["log"], ensure_ascii=ascii_only).encode() + space
-        done = ctx("pack", "-", *forked, cwd=tmp_path, input=body)
-        assert done.out == f"ctx://{case['want_hash']}\n", done.err
+        result = ctx("pack", "-", *forked, cwd=tmp_path, input=body)
+        assert result.out == f"ctx://{case['want_hash']}\n", result.err
     assert ctx("cat", case["want_hash"], cwd=tmp_path).raw == rfc8785.dumps(case["want_manifest"])
     assert ctx("verify", case["want_hash"], cwd=tmp_path).status == 0
 
@@ -73,7 +73,7 @@ def test_a_log_becomes_its_manifest(tmp_path: Path, path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """One store for all: of what is refused, nothing is stored."""
+    """One store for all cases: a refused log stores nothing."""
     folder = tmp_path_factory.mktemp("refused")
     (folder / "root" / "folder").mkdir(parents=True)
     (folder / "root" / "here.txt").write_bytes(b"here")
@@ -84,7 +84,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 
 def refused(platform: Platform, data: bytes) -> ContextPlaneError:
-    """Pack what cannot be packed, see that nothing came of it, and return the error."""
+    """Pack an invalid log, check that nothing was stored, and return the error."""
     home = Path(platform.home.path)
     with pytest.raises(ContextPlaneError) as error:
         pack_log(platform, data, root=str(home.parent / "root"))
@@ -112,7 +112,7 @@ def check(error: ContextPlaneError, case: dict[str, Any]) -> None:
     assert error.code == case["want_code"]
     assert EXIT_OF[error.family] == case.get("want_status", 10)
     assert error.hint
-    if case["want_code"] != "json_too_deep":  # a place of 256 steps is no help to anybody
+    if case["want_code"] != "json_too_deep":  # a place of 256 steps is no help
         assert places(error) == case["want_at"]
     for key in ("line", "column"):
         if f"want_{key}" in case:
@@ -152,7 +152,9 @@ def put(document: Any, tokens: list[str], value: object) -> object:  # noqa: ANN
     if not tokens:
         return value
     if isinstance(document, list):
-        return [put(element, tokens[1:], value) if str(n) == tokens[0] else element for n, element in enumerate(document)]
+        return [
+            put(element, tokens[1:], value) if str(n) == tokens[0] else element for n, element in enumerate(document)
+        ]
     return {**document, tokens[0]: put(document[tokens[0]], tokens[1:], value)}
 
 

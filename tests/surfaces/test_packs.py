@@ -11,7 +11,7 @@ import pytest
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import canonical
 from contextplane.testing.proofs import proves
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 from tests.surfaces.runs import LOG, manifest, packed, place, refs
 
 

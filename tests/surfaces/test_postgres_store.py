@@ -1,4 +1,4 @@
-"""A store whose catalog is in PostgreSQL, used as people use it: `CTX_DATABASE_URL` and the same verbs."""
+"""A store whose catalog is in PostgreSQL: `CTX_DATABASE_URL` and the same verbs."""
 
 import shutil
 from pathlib import Path
@@ -10,8 +10,8 @@ import pytest
 from contextplane.adapters.postgres.connection import connect
 from tests.postgres import shared_url
 from tests.surfaces.agents import DOCUMENT, serving
-from tests.surfaces.handed_on import json_of
-from tests.surfaces.running import COMMAND, Result, child_environment, ctx
+from tests.surfaces.commands import COMMAND, Result, child_environment, ctx
+from tests.surfaces.handoff_store import json_answer
 from tests.surfaces.sample import one_error_line
 
 LOG = {
@@ -35,7 +35,7 @@ class Place:
         return ctx(*args, cwd=self.folder, env=self.env, input=data)
 
     def pack(self) -> str:
-        return str(json_of(self.ctx("pack", "-", "--json", data=msgspec.json.encode(LOG)))["ref"])
+        return str(json_answer(self.ctx("pack", "-", "--json", data=msgspec.json.encode(LOG)))["ref"])
 
     def sql(self, statement: str) -> None:
         store_id = msgspec.json.decode((self.folder / ".ctx" / "config.json").read_bytes())["store_id"]
@@ -53,15 +53,17 @@ def place(tmp_path: Path) -> Place:
 def test_runs_are_packed_listed_found_checked_and_collected(place: Place) -> None:
     assert not (place.folder / ".ctx" / "catalog.db").exists()
     pack = place.pack()
-    answer = json_of(place.ctx("status", "--json", "--tables"))
+    answer = json_answer(place.ctx("status", "--json", "--tables"))
     assert (answer["execution_packs"], answer["schema"]) == (1, 5)
-    assert {"name": "event", "role": "truth"}.items() <= next(t for t in answer["tables"] if t["name"] == "event").items()
-    assert [row["ref"] for row in json_of(place.ctx("log", "--json"))["packs"]] == [pack]
-    (hit,) = json_of(place.ctx("search", '"refund the ord"*', "--json"))["hits"]
+    assert {"name": "event", "role": "truth"}.items() <= next(
+        t for t in answer["tables"] if t["name"] == "event"
+    ).items()
+    assert [row["ref"] for row in json_answer(place.ctx("log", "--json"))["packs"]] == [pack]
+    (hit,) = json_answer(place.ctx("search", '"refund the ord"*', "--json"))["hits"]
     assert hit["ref"] == pack
-    assert json_of(place.ctx("fsck", "--json"))["sound"] is True
+    assert json_answer(place.ctx("fsck", "--json"))["sound"] is True
     assert place.ctx("gc", "--grace", "0s").status == 0
-    assert json_of(place.ctx("fsck", "--rebuild", "--json"))["sound"] is True
+    assert json_answer(place.ctx("fsck", "--rebuild", "--json"))["sound"] is True
     assert place.ctx("init").status == 0
 
 
@@ -70,10 +72,10 @@ def test_handoff_packs_are_written_and_read(place: Place) -> None:
     (place.folder / "src" / "auth.py").write_text("one\ntwo\nthree\n", encoding="utf-8")
     with serving(place.folder, place.env) as agent:
         written = agent.does("write", document=DOCUMENT)
-    (row,) = json_of(place.ctx("handoff", "list", "--query", "LOGIN", "--json"))["packs"]
+    (row,) = json_answer(place.ctx("handoff", "list", "--query", "LOGIN", "--json"))["packs"]
     assert row["id"] == written["id"]
     assert "expiry ignored" in place.ctx("handoff", "read", row["id"]).out
-    assert json_of(place.ctx("fsck", "--json"))["sound"] is True
+    assert json_answer(place.ctx("fsck", "--json"))["sound"] is True
 
 
 def test_several_that_make_a_store_at_once_make_one(tmp_path: Path) -> None:
@@ -82,8 +84,8 @@ def test_several_that_make_a_store_at_once_make_one(tmp_path: Path) -> None:
     running = [Popen([COMMAND, "init", "--json"], cwd=tmp_path, env=env, stdout=PIPE, stderr=PIPE) for _ in range(4)]
     ended = [child.communicate() for child in running]
     assert [err for _, err in ended] == [b""] * 4
-    made = {msgspec.json.decode(out)["store_id"] for out, _ in ended}
-    assert made == {json_of(place.ctx("status", "--json"))["store_id"]}
+    store_ids = {msgspec.json.decode(out)["store_id"] for out, _ in ended}
+    assert store_ids == {json_answer(place.ctx("status", "--json"))["store_id"]}
 
 
 def test_a_store_keeps_its_catalog_where_it_is(place: Place, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -101,7 +103,7 @@ def test_a_store_keeps_its_catalog_where_it_is(place: Place, tmp_path_factory: p
 
 def test_a_catalog_that_is_gone_or_damaged_is_never_begun_anew(place: Place) -> None:
     place.sql("DROP TRIGGER event_is_never_changed ON OURS.event")
-    report = json_of(place.ctx("fsck", "--json"), 1)
+    report = json_answer(place.ctx("fsck", "--json"), 1)
     assert [(finding["state"], finding["what"]) for finding in report["findings"]] == [("corrupt", "catalog")]
     one_error_line(place.ctx("fsck", "--rebuild"), 14, "catalog_corrupt")
     place.sql("DROP SCHEMA OURS CASCADE")

@@ -6,7 +6,7 @@ import msgspec
 
 from contextplane.model.ids import Digest
 from tests.surfaces.artifacts import damage, log, packed, place
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 PROMPT = Digest.of(b"You are careful.")
 

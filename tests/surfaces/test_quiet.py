@@ -1,6 +1,6 @@
-"""One law of --quiet for every verb: what things are called, what they hold and what is wrong, and nothing else.
+"""--quiet prints names, contents and problems, and nothing else, for every verb.
 
-test_cli.py tries every verb where all is well. Here something is wrong, and is named all the same.
+test_cli.py tries every verb on a sound store. Here something is wrong, and is named all the same.
 """
 
 import json
@@ -14,8 +14,8 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
-from tests.surfaces.handed_on import HandedOn
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
+from tests.surfaces.handoff_store import HandoffStore
 from tests.surfaces.runs import LOG, packed, place
 
 ID = "[0-9a-f]{64}"
@@ -38,7 +38,7 @@ ctx://WHOLE:outputs/out/report\\.md
 
 @dataclass(frozen=True)
 class World:
-    """A store with runs: one is whole, two lost an output, one was tampered with; and an object that nobody needs."""
+    """A store with a sound run, two that lost an output, a tampered one, and an unreferenced object."""
 
     folder: Path
     whole: str
@@ -51,7 +51,7 @@ class World:
         return ctx(*map(self.named, args), cwd=self.folder)
 
     def named(self, text: str) -> str:
-        """The text with the digits that its words stand for."""
+        """The text with its words replaced by the digits they stand for."""
         for name in ("whole", "hurt", "gone", "tampered", "stray"):
             text = text.replace(name.upper(), getattr(self, name))
         return text
@@ -65,7 +65,7 @@ def overwrite(store: Path, digits: str) -> None:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """One for all tests of a module: what they change does not matter to the others."""
+    """Shared by all tests of a module: their changes do not affect each other."""
     folder = tmp_path_factory.mktemp("quiet")
     init(Settings(cwd=str(folder)), ".")
     (folder / "order.json").write_text('{"id": 881}')
@@ -153,7 +153,7 @@ def test_quietly_a_lost_catalog_is_named_when_it_is_found_and_ever_after(tmp_pat
 
 
 def test_quietly_a_handoff_pack_that_was_tampered_with_is_named(tmp_path: Path) -> None:
-    handed = HandedOn(tmp_path)
+    handed = HandoffStore(tmp_path)
     pack = handed.write()
     assert handed.ctx("show", pack.id, "--quiet").out == f"{pack.id}@1\n"
     assert handed.ctx("verify", pack.id, "--quiet") == Result(0, b"", "")

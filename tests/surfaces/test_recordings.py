@@ -1,4 +1,4 @@
-"""Unfinished recordings on the command line, and what `ctx log` and `ctx show` say of packs that are not whole."""
+"""Unfinished recordings on the command line, and incomplete packs in `ctx log` and `ctx show`."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.model.reference import InvalidReference
 from tests.patience import PATIENCE
-from tests.surfaces.running import Result, child_environment, ctx
+from tests.surfaces.commands import Result, child_environment, ctx
 
 KEY = "AKIA" + "ABCDEFGHIJKLMNOP"
 NEVER = "rec_0123456789abcdef"
@@ -30,7 +30,7 @@ def settings(tmp_path: Path) -> Settings:
     return settings
 
 
-def told(result: Result) -> dict[str, Any]:
+def json_answer(result: Result) -> dict[str, Any]:
     assert (result.status, result.err) == (0, "")
     value = msgspec.json.decode(result.raw)
     assert isinstance(value, dict)
@@ -38,7 +38,7 @@ def told(result: Result) -> dict[str, Any]:
 
 
 def left_behind(settings: Settings, *, model: str = "m-1", steps: int = 2, parent: str | None = None) -> str:
-    """A recording whose process failed; its id."""
+    """Leave a recording unfinished, as a failed process does; return its id."""
     recorder = Recorder(model=model, system_prompt="s", parent=parent, settings=settings)
     with pytest.raises(RuntimeError), recorder as run:
         for n in range(steps):
@@ -48,7 +48,7 @@ def left_behind(settings: Settings, *, model: str = "m-1", steps: int = 2, paren
 
 
 def manifest(ref: str, folder: Path) -> dict[str, Any]:
-    return told(ctx("show", ref, "--json", cwd=folder))
+    return json_answer(ctx("show", ref, "--json", cwd=folder))
 
 
 # --- listing and finishing --------------------------------------------------------------------------------------------
@@ -61,25 +61,25 @@ def test_unfinished_recordings_are_listed_and_finalized(tmp_path: Path, settings
     assert line.startswith(f"{recording}  20")
     assert line.endswith("  m-1  2 steps\n")
     assert ctx("log", "--unfinished", "--quiet", cwd=tmp_path).out == f"{recording}\n"
-    (listed,) = told(ctx("log", "--unfinished", "--json", cwd=tmp_path))["recordings"]
+    (listed,) = json_answer(ctx("log", "--unfinished", "--json", cwd=tmp_path))["recordings"]
     assert listed.keys() == {"id", "begun", "model", "steps", "problem"}
     assert (listed["id"], listed["model"], listed["steps"], listed["problem"]) == (recording, "m-1", 2, None)
-    done = ctx("finalize", recording, cwd=tmp_path)
-    assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("ctx://")
-    assert len(manifest(done.out.strip(), tmp_path)["steps"]) == 2
-    assert told(ctx("log", "--unfinished", "--json", cwd=tmp_path)) == {"recordings": []}
+    result = ctx("finalize", recording, cwd=tmp_path)
+    assert (result.status, result.err) == (0, "")
+    assert result.out.startswith("ctx://")
+    assert len(manifest(result.out.strip(), tmp_path)["steps"]) == 2
+    assert json_answer(ctx("log", "--unfinished", "--json", cwd=tmp_path)) == {"recordings": []}
     assert ctx("fsck", cwd=tmp_path).status == 0
 
 
 def test_finalizing_a_recording_again_gives_the_same_pack_and_says_so(tmp_path: Path, settings: Settings) -> None:
-    parent = told(ctx("finalize", left_behind(settings), "--json", cwd=tmp_path))["ref"]
+    parent = json_answer(ctx("finalize", left_behind(settings), "--json", cwd=tmp_path))["ref"]
     recording = left_behind(settings, parent=parent)
-    first = told(ctx("finalize", recording, "--json", cwd=tmp_path))
+    first = json_answer(ctx("finalize", recording, "--json", cwd=tmp_path))
     assert (first["recording"], first["parent"], first["new"], first["suspects"]) == (recording, parent, True, [])
-    assert told(ctx("finalize", recording, "--json", cwd=tmp_path)) == first | {"new": False}
+    assert json_answer(ctx("finalize", recording, "--json", cwd=tmp_path)) == first | {"new": False}
     assert "finished before" in ctx("finalize", recording, cwd=tmp_path).err
-    assert len(told(ctx("log", "--json", cwd=tmp_path))["packs"]) == 2
+    assert len(json_answer(ctx("log", "--json", cwd=tmp_path))["packs"]) == 2
 
 
 def test_a_recording_with_a_content_that_is_gone_is_refused_with_its_part_and_a_way_out(
@@ -89,7 +89,9 @@ def test_a_recording_with_a_content_that_is_gone_is_refused_with_its_part_and_a_
     (tmp_path / ".ctx" / "objects" / lost.hex[:2] / lost.hex[2:]).unlink()
     result = ctx("finalize", recording, cwd=tmp_path)
     assert (result.status, result.out) == (REFUSED, "")
-    assert result.err.startswith(f"ctx: recording_incomplete: {recording}:steps/1: is missing: {lost} (no pack was made")
+    assert result.err.startswith(
+        f"ctx: recording_incomplete: {recording}:steps/1: is missing: {lost} (no pack was made"
+    )
     assert ctx("gc", "--grace", "0s", "--quiet", cwd=tmp_path).out == ""
     (tmp_path / "run.json").write_bytes(
         b'{"model":{"identifier":"m"},"system_prompt":"step 1","environment":{"os":"l","runtime":"r"}}'
@@ -131,7 +133,7 @@ def test_secrets_that_a_recording_holds_are_told(tmp_path: Path, settings: Setti
         raise RuntimeError
     result = ctx("finalize", run.id, cwd=tmp_path)
     assert "/system_prompt looks like it holds a secret (AWS access key)" in result.err
-    suspects = told(ctx("finalize", run.id, "--json", cwd=tmp_path))["suspects"]
+    suspects = json_answer(ctx("finalize", run.id, "--json", cwd=tmp_path))["suspects"]
     assert suspects == [{"at": "/system_prompt", "kind": "AWS access key"}]
 
 
@@ -178,7 +180,7 @@ print(run.reference, flush=True)
 
 @contextmanager
 def recording_process(folder: Path) -> Iterator["Popen[str]"]:
-    """A process that recorded one step, and goes on when it is told to."""
+    """A process that has recorded one step and waits for a line before it goes on."""
     command = [sys.executable, "-c", CHILD]
     with Popen(command, cwd=folder, env=child_environment(), stdin=PIPE, stdout=PIPE, text=True) as child:
         yield child
@@ -195,12 +197,12 @@ def test_a_process_that_still_records_is_refused_once_others_finished_its_record
     with recording_process(tmp_path) as child:
         assert child.stdout is not None
         recording = child.stdout.readline().strip()
-        (listed,) = told(ctx("log", "--unfinished", "--json", cwd=tmp_path))["recordings"]
+        (listed,) = json_answer(ctx("log", "--unfinished", "--json", cwd=tmp_path))["recordings"]
         assert (listed["id"], listed["steps"]) == (recording, 1)
-        done = told(ctx("finalize", recording, "--json", cwd=tmp_path))
+        answer = json_answer(ctx("finalize", recording, "--json", cwd=tmp_path))
         assert goes_on(child) == ["recording_finished conflict", "None"]
-    assert len(manifest(done["ref"], tmp_path)["steps"]) == 1
-    assert [pack["ref"] for pack in told(ctx("log", "--json", cwd=tmp_path))["packs"]] == [done["ref"]]
+    assert len(manifest(answer["ref"], tmp_path)["steps"]) == 1
+    assert [pack["ref"] for pack in json_answer(ctx("log", "--json", cwd=tmp_path))["packs"]] == [answer["ref"]]
     assert ctx("fsck", cwd=tmp_path).status == 0
 
 
@@ -214,7 +216,7 @@ def test_a_killed_process_leaves_a_recording_that_several_may_finalize_at_once(t
     running = [Popen(command, cwd=tmp_path, env=child_environment(), stdout=PIPE, text=True) for _ in range(4)]
     ended = {(child.communicate()[0], child.returncode) for child in running}
     assert len(ended) == 1
-    assert len(told(ctx("log", "--json", cwd=tmp_path))["packs"]) == 1
+    assert len(json_answer(ctx("log", "--json", cwd=tmp_path))["packs"]) == 1
 
 
 # --- ctx log ----------------------------------------------------------------------------------------------------------

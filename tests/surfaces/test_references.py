@@ -1,4 +1,4 @@
-"""Whatever form a reference has, every verb understands it in the same way."""
+"""Every verb understands every form of a reference in the same way."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.cases import cases
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 from tests.surfaces.sample import REPORT, Store, one_error_line
 
 
@@ -59,8 +59,8 @@ def forms(digits: str) -> dict[str, str]:
 
 @cases("form", forms("0" * 64))
 def test_every_form_names_the_same_pack(sample: Store, form: str) -> None:
-    shown = ctx("show", forms(sample.pack)[form], "--json", cwd=sample.folder)
-    assert (shown.status, msgspec.json.decode(shown.raw)["hash"]) == (0, f"sha256:{sample.pack}")
+    result = ctx("show", forms(sample.pack)[form], "--json", cwd=sample.folder)
+    assert (result.status, msgspec.json.decode(result.raw)["hash"]) == (0, f"sha256:{sample.pack}")
 
 
 @pytest.mark.parametrize("verb", ["show", "cat", "log --parent", "verify", "replay --recorded", "diff PACK"])

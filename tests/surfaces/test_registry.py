@@ -1,4 +1,4 @@
-"""The verbs of the registry: from a file to a pinned version, and every refusal with its status and its code."""
+"""The verbs of the registry: from a file to a pinned version, and every refusal's status and code."""
 
 import json
 import shutil
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from contextplane.trust.keyring import KeyRevocation
+from tests.surfaces.commands import Result, ctx
 from tests.surfaces.registries import at_office, pack_file, prepared
-from tests.surfaces.running import Result, ctx
 from tests.surfaces.sample import one_error_line
 from tests.unit.registry.desk import OVERLAY
 from tests.unit.trust.world import key_of
@@ -33,7 +33,7 @@ def store(template: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def said(*args: str, cwd: Path, by: str = "") -> Any:  # noqa: ANN401  any JSON
+def json_answer(*args: str, cwd: Path, by: str = "") -> Any:  # noqa: ANN401  any JSON
     result = acted(*args, "--json", cwd=cwd, by=by)
     assert (result.status, result.err) == (0, ""), result
     return json.loads(result.raw)
@@ -45,44 +45,44 @@ def acted(*args: str, cwd: Path, by: str = "") -> Result:
 
 def test_from_a_file_to_a_pinned_version_and_back(store: Path) -> None:
     file = pack_file(store, "next.json", "6.0.0")
-    answer = said("lint", file, "--record", cwd=store, by="author")
+    answer = json_answer("lint", file, "--record", cwd=store, by="author")
     assert (answer["ref"], answer["stage"], answer["changed"]) == (f"{SUPPORT}@6.0.0", "linted", True)
     for by, role in (("arch", "architecture"), ("sec", "security"), ("dat", "data"), ("eva", "evaluation")):
-        answer = said("review", file, "--role", role, "--approve", *WHY, cwd=store, by=by)
+        answer = json_answer("review", file, "--role", role, "--approve", *WHY, cwd=store, by=by)
     assert (answer["stage"], answer["missing"]) == ("reviewed", [])
-    assert said("sign", answer["digest"], cwd=store, by="pub")["stage"] == "signed"
-    out = said("publish", f"{SUPPORT}@6.0.0", cwd=store, by="pub")
+    assert json_answer("sign", answer["digest"], cwd=store, by="pub")["stage"] == "signed"
+    out = json_answer("publish", f"{SUPPORT}@6.0.0", cwd=store, by="pub")
     assert (out["stage"], [event["kind"] for event in out["events"]]) == ("published", ["published"])
-    pinned = said("pin", "prod", f"{SUPPORT}@6.0.0", cwd=store, by="ops")
+    pinned = json_answer("pin", "prod", f"{SUPPORT}@6.0.0", cwd=store, by="ops")
     assert (pinned["before"], pinned["digest"]) == (f"{SUPPORT}@1.1.0", answer["digest"])
-    back = said("rollback", "prod", SUPPORT, *WHY, cwd=store, by="ops")
+    back = json_answer("rollback", "prod", SUPPORT, *WHY, cwd=store, by="ops")
     assert (back["ref"], back["golden"]) == (f"{SUPPORT}@1.1.0", "not_run")
     assert isinstance(back["milliseconds"], int)
-    assert said("unpin", "prod", SUPPORT, *WHY, cwd=store, by="ops")["ref"] == f"{SUPPORT}@1.1.0"
+    assert json_answer("unpin", "prod", SUPPORT, *WHY, cwd=store, by="ops")["ref"] == f"{SUPPORT}@1.1.0"
 
 
 def test_what_is_listed_shown_and_told_of_the_past(store: Path) -> None:
-    listed = said("packs", cwd=store)["versions"]
+    listed = json_answer("packs", cwd=store)["versions"]
     assert [(version["ref"], version["stage"], version["pinned_in"]) for version in listed] == [
         (f"{SUPPORT}@1.0.0", "published", []),
         (f"{SUPPORT}@1.1.0", "published", ["prod"]),
         (f"{SUPPORT}@1.2.0", "published", []),
         (f"{SUPPORT}@1.3.0", "published", []),
     ]
-    drafts = said("packs", "--drafts", cwd=store)["drafts"]
+    drafts = json_answer("packs", "--drafts", cwd=store)["drafts"]
     assert [(draft["ref"], draft["stage"]) for draft in drafts] == [
         (f"{SUPPORT}@3.0.0", "linted"),
         (f"{SUPPORT}@4.0.0", "reviewed"),
         (f"{SUPPORT}@5.0.0", "signed"),
     ]
-    shown = said("show", f"{SUPPORT}@prod", cwd=store)
+    shown = json_answer("show", f"{SUPPORT}@prod", cwd=store)
     assert (shown["ref"], shown["stage"], shown["gates"]["passed"]) == (f"{SUPPORT}@1.1.0", "published", True)
     assert {review["role"] for review in shown["reviews"]} == {"architecture", "security", "data", "evaluation"}
     assert [pin["environment"] for pin in shown["pins"]] == ["prod"]
     assert "policy_layer" in shown["layers"]
     kinds = ["drafted", "linted", *["reviewed"] * 4, "signed", "published", "pinned"]
     assert [event["kind"] for event in shown["history"]] == kinds
-    assert [event["kind"] for event in said("log", f"{SUPPORT}@1.1.0", cwd=store)["events"]] == kinds
+    assert [event["kind"] for event in json_answer("log", f"{SUPPORT}@1.1.0", cwd=store)["events"]] == kinds
     for args in (["packs"], ["packs", "--drafts"], ["show", f"{SUPPORT}@3.0.0"], ["log", f"{SUPPORT}@prod"]):
         result = ctx(*args, cwd=store)
         assert (result.status, result.err) == (0, "")
@@ -91,22 +91,22 @@ def test_what_is_listed_shown_and_told_of_the_past(store: Path) -> None:
 
 
 def test_a_name_is_for_people_and_leads_to_one_version(store: Path) -> None:
-    assert said("pin", "stable", f"{SUPPORT}@1.0.0", "--alias", cwd=store, by="ops")["ref"] == f"{SUPPORT}@1.0.0"
-    assert said("show", f"{SUPPORT}@stable", cwd=store)["aliases"] == ["stable"]
-    said("unpin", "stable", SUPPORT, "--alias", *WHY, cwd=store, by="ops")
+    assert json_answer("pin", "stable", f"{SUPPORT}@1.0.0", "--alias", cwd=store, by="ops")["ref"] == f"{SUPPORT}@1.0.0"
+    assert json_answer("show", f"{SUPPORT}@stable", cwd=store)["aliases"] == ["stable"]
+    json_answer("unpin", "stable", SUPPORT, "--alias", *WHY, cwd=store, by="ops")
     one_error_line(ctx("show", f"{SUPPORT}@stable", cwd=store), 13, "alias_not_found")
 
 
 def test_an_overlay_goes_the_same_way(store: Path) -> None:
-    said("pin", "staging", f"{SUPPORT}@1.0.0", cwd=store, by="ops")
-    answer = said("lint", "overlay.json", "--record", cwd=store, by="author")
+    json_answer("pin", "staging", f"{SUPPORT}@1.0.0", cwd=store, by="ops")
+    answer = json_answer("lint", "overlay.json", "--record", cwd=store, by="author")
     assert (answer["ref"], answer["missing"]) == ("ovl.staging@1.0.0", ["architecture", "security"])
     for by, role in (("arch", "architecture"), ("sec", "security")):
-        said("review", "overlay.json", "--role", role, "--approve", *WHY, cwd=store, by=by)
-    said("sign", "overlay.json", cwd=store, by="pub")
-    said("publish", "overlay.json", cwd=store, by="pub")
-    said("pin", "staging", "ovl.staging@1.0.0", cwd=store, by="ops")
-    assert said("packs", "ovl.staging", cwd=store)["versions"][0]["pinned_in"] == ["staging"]
+        json_answer("review", "overlay.json", "--role", role, "--approve", *WHY, cwd=store, by=by)
+    json_answer("sign", "overlay.json", cwd=store, by="pub")
+    json_answer("publish", "overlay.json", cwd=store, by="pub")
+    json_answer("pin", "staging", "ovl.staging@1.0.0", cwd=store, by="ops")
+    assert json_answer("packs", "ovl.staging", cwd=store)["versions"][0]["pinned_in"] == ["staging"]
     wrong = acted("unpin", "staging", "ovl.staging", *WHY, cwd=store, by="ops")
     assert f"ctx unpin staging {SUPPORT} --overlay ovl.staging" in one_error_line(wrong, 13, "pin_not_found")
     again = acted("pin", "staging", f"{SUPPORT}@1.1.0", cwd=store, by="ops")
@@ -114,8 +114,8 @@ def test_an_overlay_goes_the_same_way(store: Path) -> None:
     away = acted("unpin", "staging", SUPPORT, *WHY, cwd=store, by="ops").out
     assert "ovl.staging@1.0.0 stays, for whatever is pinned there next" in away
     assert f"ctx unpin staging {SUPPORT} --overlay ovl.staging" in away
-    said("unpin", "staging", SUPPORT, "--overlay", "ovl.staging", *WHY, cwd=store, by="ops")
-    assert said("packs", "ovl.staging", cwd=store)["versions"][0]["pinned_in"] == []
+    json_answer("unpin", "staging", SUPPORT, "--overlay", "ovl.staging", *WHY, cwd=store, by="ops")
+    assert json_answer("packs", "ovl.staging", cwd=store)["versions"][0]["pinned_in"] == []
 
 
 def test_what_does_not_pass_is_recorded_as_a_draft_and_refused(store: Path) -> None:
@@ -143,31 +143,31 @@ def test_a_file_that_is_no_artifact_is_told_with_its_place(store: Path) -> None:
 def test_a_withdrawn_version_says_where_it_is_still_pinned(store: Path) -> None:
     result = acted("deprecate", f"{SUPPORT}@prod", *WHY, cwd=store, by="pub")
     assert (result.status, result.err.count("prod pins")) == (0, 1)
-    answer = said("revoke", f"{SUPPORT}@1.1.0", *WHY, cwd=store, by="pub")
+    answer = json_answer("revoke", f"{SUPPORT}@1.1.0", *WHY, cwd=store, by="pub")
     assert (answer["stage"], answer["changed"]) == ("revoked", True)
-    assert said("revoke", f"{SUPPORT}@1.1.0", *WHY, cwd=store, by="pub")["changed"] is False
-    assert said("show", f"{SUPPORT}@1.1.0", cwd=store)["reason"] == "because"
+    assert json_answer("revoke", f"{SUPPORT}@1.1.0", *WHY, cwd=store, by="pub")["changed"] is False
+    assert json_answer("show", f"{SUPPORT}@1.1.0", cwd=store)["reason"] == "because"
 
 
 def test_refreshes_and_incidents(store: Path) -> None:
-    opened = said("refresh", "open", "ADAPTER_SCHEMA_UPDATED", "adp_orders", *WHY, cwd=store, by="pub")
+    opened = json_answer("refresh", "open", "ADAPTER_SCHEMA_UPDATED", "adp_orders", *WHY, cwd=store, by="pub")
     assert len(opened["opened"]) == 4
     one_error_line(acted("pin", "prod", f"{SUPPORT}@1.0.0", cwd=store, by="ops"), 10, "refresh_open")
-    assert len(said("refresh", "list", cwd=store)["open"]) == 4
+    assert len(json_answer("refresh", "list", cwd=store)["open"]) == 4
     listed = ctx("refresh", "list", "--quiet", cwd=store).out
     assert listed == "".join(f"{SUPPORT}@1.{n}.0\n" for n in range(4))
-    ran = said("refresh", "run", f"{SUPPORT}@1.0.0", cwd=store, by="pub")
+    ran = json_answer("refresh", "run", f"{SUPPORT}@1.0.0", cwd=store, by="pub")
     assert (ran["closed"], {action["passed"] for action in ran["actions"]}) == (True, {True})
-    said("pin", "prod", f"{SUPPORT}@1.0.0", cwd=store, by="ops")
-    said("refresh", "open", "MODEL_CONFIG_UPDATED", "*", *WHY, cwd=store, by="pub")
+    json_answer("pin", "prod", f"{SUPPORT}@1.0.0", cwd=store, by="ops")
+    json_answer("refresh", "open", "MODEL_CONFIG_UPDATED", "*", *WHY, cwd=store, by="pub")
     waiting = acted("refresh", "run", f"{SUPPORT}@1.0.0", cwd=store, by="pub")
     assert (waiting.status, "did not run" in waiting.out) == (10, True)
-    said("pin", "dev", "--open", cwd=store, by="ops")
-    said("pin", "dev", f"{SUPPORT}@1.2.0", cwd=store, by="ops")
-    said("refresh", "incident", f"{SUPPORT}@1.0.0", "INC-7", *WHY, cwd=store, by="ops")
-    assert said("show", f"{SUPPORT}@1.0.0", cwd=store)["incidents"] == ["INC-7"]
+    json_answer("pin", "dev", "--open", cwd=store, by="ops")
+    json_answer("pin", "dev", f"{SUPPORT}@1.2.0", cwd=store, by="ops")
+    json_answer("refresh", "incident", f"{SUPPORT}@1.0.0", "INC-7", *WHY, cwd=store, by="ops")
+    assert json_answer("show", f"{SUPPORT}@1.0.0", cwd=store)["incidents"] == ["INC-7"]
     one_error_line(acted("promote", "prod", SUPPORT, cwd=store, by="ops"), 10, "promotion_incident_open")
-    said("refresh", "settle", f"{SUPPORT}@1.0.0", "INC-7", *WHY, cwd=store, by="ops")
+    json_answer("refresh", "settle", f"{SUPPORT}@1.0.0", "INC-7", *WHY, cwd=store, by="ops")
     with at_office(store) as here:
         here.observe(here.desk.named_version(f"{SUPPORT}@1.0.0"), "prod")
     one_error_line(acted("promote", "prod", SUPPORT, cwd=store, by="ops"), 10, "promotion_without_evaluation")
@@ -187,9 +187,11 @@ def test_a_version_is_compared_by_its_name_with_another_and_with_a_file(store: P
     file = pack_file(store, "next.json", "1.1.1")
     whole = ctx("diff", f"{SUPPORT}@1.0.0", f"{SUPPORT}@prod", cwd=store)
     assert (whole.status, whole.out.splitlines()[0]) == (0, f"Comparing {SUPPORT}@1.0.0 vs {SUPPORT}@1.1.0")
-    diff = said("diff", f"{SUPPORT}@1.1.0", file, cwd=store)
+    diff = json_answer("diff", f"{SUPPORT}@1.1.0", file, cwd=store)
     assert (diff["pack_a"], diff["pack_b"], diff["version_class"]) == (f"{SUPPORT}@1.1.0", f"{SUPPORT}@1.1.1", "major")
-    assert said("diff", f"{SUPPORT}@1.0.0", f"{SUPPORT}@3.0.0", cwd=store)["has_drift"], "a draft has a name as well"
+    assert json_answer("diff", f"{SUPPORT}@1.0.0", f"{SUPPORT}@3.0.0", cwd=store)["has_drift"], (
+        "a draft has a name as well"
+    )
     one_error_line(
         ctx("lint", file, "--against", f"{SUPPORT}@1.1.0", "--quiet", cwd=store), 10, "version_bump_too_small"
     )
@@ -198,17 +200,17 @@ def test_a_version_is_compared_by_its_name_with_another_and_with_a_file(store: P
 
 
 def test_a_pin_by_a_key_that_is_revoked_from_before_then_on_is_marked(store: Path) -> None:
-    assert said("packs", cwd=store)["versions"][1]["doubtful_in"] == []
+    assert json_answer("packs", cwd=store)["versions"][1]["doubtful_in"] == []
     lost = KeyRevocation(key_id=key_of("ops").public_key.key_id, revoked_from="2026-01-01T00:00:00Z", reason="lost")
     with at_office(store) as here:
         here.change_keys(lost)
-    assert said("packs", cwd=store)["versions"][1]["doubtful_in"] == ["prod"]
+    assert json_answer("packs", cwd=store)["versions"][1]["doubtful_in"] == ["prod"]
     assert "must be pinned anew in prod" in ctx("packs", cwd=store).out
     assert "which is revoked from before then on" in ctx("show", f"{SUPPORT}@prod", cwd=store).out
 
 
 def test_a_rollback_stands_in_the_history_of_the_version_that_is_pinned_again(store: Path) -> None:
-    said("rollback", "prod", SUPPORT, *WHY, cwd=store, by="ops")
+    json_answer("rollback", "prod", SUPPORT, *WHY, cwd=store, by="ops")
     assert "pinned again in prod " in ctx("log", f"{SUPPORT}@prod", cwd=store).out.splitlines()[-1]
     assert "pinned again" not in ctx("log", f"{SUPPORT}@1.1.0", cwd=store).out
 
@@ -266,7 +268,7 @@ def test_a_rollback_stands_in_the_history_of_the_version_that_is_pinned_again(st
 def test_what_cannot_be_done_is_refused_with_one_line_and_changes_nothing(
     template: Path, args: list[str], by: str, status: int, code: str
 ) -> None:
-    """All of them in one store: had one changed it, the registry would say so."""
+    """All cases share one store: if one changed it, the registry would differ."""
     with at_office(template) as here:
         before = here.streams()
         one_error_line(acted(*args, cwd=template, by=by), status, code)

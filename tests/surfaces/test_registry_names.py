@@ -1,4 +1,4 @@
-"""What things of the registry are called: versions whatever their id looks like, keys by what people call them."""
+"""Names in the registry: versions with any id, keys with the names that people gave them."""
 
 import json
 import shutil
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from contextplane.app.registry.keys import keyring_name
+from tests.surfaces.commands import ctx
 from tests.surfaces.registries import at_office, key_file, pack_file, prepared
-from tests.surfaces.running import ctx
 from tests.surfaces.sample import one_error_line
 from tests.unit.registry.desk import ISSUER, NARROWER
 from tests.unit.trust.world import key_of
@@ -75,8 +75,8 @@ def test_the_history_tells_what_the_keyring_calls_whoever_acted(store: Path) -> 
     lines = ctx("log", f"{SUPPORT}@1.0.0", cwd=store).out.splitlines()
     assert lines[-1].split()[2:5] == [key_id[:16], "olga", "pinned"]
     assert len({line.index(what) for line, what in ((lines[-1], "pinned in"), (lines[0], "drafted"))}) == 1
-    shown = ctx("show", f"{SUPPORT}@1.1.0", cwd=store).out
-    assert f" by {key_id[:16]} olga\n" in shown
+    screen = ctx("show", f"{SUPPORT}@1.1.0", cwd=store).out
+    assert f" by {key_id[:16]} olga\n" in screen
     events = json.loads(ctx("log", f"{SUPPORT}@1.0.0", "--json", cwd=store).raw)["events"]
     assert [(event["by"], event["name"]) for event in events if event["kind"] == "pinned"] == [(key_id, "olga")]
     assert {event["name"] for event in events if event["kind"] == "published"} == {None}
@@ -122,8 +122,8 @@ def test_who_revokes_his_own_key_is_told_that_another_must_sign_the_registry(sto
     with at_office(store) as here:
         here.trust("second", "owner")
     second, file = key_of("second").public_key.key_id, key_file(store, "second")
-    done = ctx("keys", "revoke", second, "--reason", "lost", "--key", file, "--json", cwd=store)
-    assert (done.status, json.loads(done.raw)["registry_signed"]) == (0, False)
+    result = ctx("keys", "revoke", second, "--reason", "lost", "--key", file, "--json", cwd=store)
+    assert (result.status, json.loads(result.raw)["registry_signed"]) == (0, False)
     message = one_error_line(ctx("packs", cwd=store), 11, "checkpoint_before_revocation")
     assert "ctx verify --registry --sign" in message
     modified = ctx("verify", "--registry", cwd=store)

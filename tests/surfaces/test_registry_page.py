@@ -1,4 +1,4 @@
-"""The page about the registry against the command: every line of it works, in the order in which it stands there."""
+"""Every command of the page about the registry works, in the order of the page."""
 
 import re
 import shlex
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from contextplane.registry.authority import RIGHTS
 from contextplane.registry.refresh import ACTIONS, REQUIRED_ACTIONS
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 PAGE = (Path(__file__).parents[2] / "docs" / "registry.md").read_text(encoding="utf-8")
 LINES = [

@@ -1,4 +1,4 @@
-"""`ctx replay` as its users meet it: its lines, its statuses, and that it changes nothing."""
+"""`ctx replay`: its output, its statuses, and that it changes nothing."""
 
 import sys
 import threading
@@ -19,7 +19,7 @@ from contextplane.model.ids import Digest
 from contextplane.model.value import Document
 from tests.spec.manifest import ROOT
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
 
 ORDER = "order 881\n"
 READ = {"type": "tool_call", "tool": "read_file", "parameters": {"path": "order.txt"}, "output": ORDER}
@@ -60,7 +60,7 @@ def blob(folder: Path, data: bytes) -> Path:
 
 
 class Answer(Document, frozen=True):
-    """What `--json` answers, whole."""
+    """The whole `--json` answer."""
 
     pack: str
     mode: str
@@ -70,7 +70,7 @@ class Answer(Document, frozen=True):
     drift: list[RunDrift]
 
 
-def told(result: Result) -> Answer:
+def json_answer(result: Result) -> Answer:
     assert result.err == ""
     return msgspec.json.decode(result.raw, type=Answer)
 
@@ -124,7 +124,7 @@ def test_the_status_says_how_faithful_it_was_also_in_the_words_of_the_reference(
 ) -> None:
     pack = packed(folder, {**READ, "parameters": {"path": path}, "output": output})
     result = ctx("replay", pack, "--json", cwd=folder)
-    assert (result.status, told(result).fidelity) == (status, fidelity)
+    assert (result.status, json_answer(result).fidelity) == (status, fidelity)
     quiet = ctx("replay", f"ctx://{pack}", "--reference-exit", "--quiet", cwd=folder)
     assert (quiet.status, quiet.err) == (reference, "")
     assert bool(quiet.out) == (fidelity != "exact")
@@ -133,7 +133,7 @@ def test_the_status_says_how_faithful_it_was_also_in_the_words_of_the_reference(
 def test_a_machine_gets_every_part_and_every_drift(folder: Path) -> None:
     pack = packed(folder, READ)
     blob(folder, b"as it was given").unlink()
-    answer = told(ctx("replay", pack, "--json", cwd=folder))
+    answer = json_answer(ctx("replay", pack, "--json", cwd=folder))
     assert (answer.pack, answer.mode, answer.fidelity) == (f"ctx://{pack}", "live", "exact")
     (part,) = answer.parts
     assert (part.part, part.outcome, part.recorded) == ("steps/0", "matched", part.replayed)
@@ -148,7 +148,9 @@ def test_inputs_that_are_gone_or_changed_are_told_in_either_form_and_change_no_s
         changed = ctx("replay", pack, *args, cwd=folder)
         assert (changed.status, "\n  input order.txt was tampered with\n" in changed.out) == (0, True)
         (drift,) = [
-            drift for drift in told(ctx("replay", pack, *args, "--json", cwd=folder)).drift if drift.what == "order.txt"
+            drift
+            for drift in json_answer(ctx("replay", pack, *args, "--json", cwd=folder)).drift
+            if drift.what == "order.txt"
         ]
         assert (drift.kind, drift.damage) == ("damaged_input", "tampered")
     blob(folder, b"as it was given").unlink()
@@ -159,7 +161,7 @@ def test_inputs_that_are_gone_or_changed_are_told_in_either_form_and_change_no_s
 
 def test_the_recorded_form_needs_no_tool_and_finds_damage(folder: Path) -> None:
     pack = packed(folder, {**READ, "tool": "bash"})
-    answer = told(ctx("replay", pack, "--recorded", "--json", cwd=folder))
+    answer = json_answer(ctx("replay", pack, "--recorded", "--json", cwd=folder))
     assert (answer.mode, answer.fidelity, answer.drift) == ("recorded", "exact", [])
     assert [part.part for part in answer.parts] == ["steps/0", "outputs/report.md"]
     blob(folder, b"done").chmod(0o644)
@@ -170,7 +172,7 @@ def test_the_recorded_form_needs_no_tool_and_finds_damage(folder: Path) -> None:
         "  ✓ steps/0            bash  matched",
         "  ✗ outputs/report.md        failed: what was recorded was tampered with",
     ]
-    part = told(ctx("replay", pack, "--recorded", "--json", cwd=folder)).parts[1]
+    part = json_answer(ctx("replay", pack, "--recorded", "--json", cwd=folder)).parts[1]
     assert (part.code, part.damage) == ("object_corrupt", "tampered")
 
 
@@ -221,7 +223,7 @@ def test_the_store_is_no_part_of_the_workspace_wherever_it_lies(tmp_path: Path) 
         )
     )
     pack = ctx("pack", "log.json", cwd=tmp_path, env=env).out.strip()
-    answer = told(ctx("replay", pack, "--json", cwd=tmp_path, env=env))
+    answer = json_answer(ctx("replay", pack, "--json", cwd=tmp_path, env=env))
     assert [(part.outcome, part.code) for part in answer.parts] == [("failed", "tool_refused"), ("matched", "")]
 
 
@@ -243,14 +245,14 @@ def test_the_network_is_closed_unless_a_host_is_allowed(folder: Path) -> None:
             super().__init__(request, client, server, directory=str(folder))  # type: ignore[arg-type]
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  its form
-            """Nothing is told."""
+            """Log nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Files) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}/order.txt"
         pack = packed(folder, {**READ, "tool": "http_get", "parameters": {"url": url}})
-        closed = told(ctx("replay", pack, "--json", cwd=folder))
+        closed = json_answer(ctx("replay", pack, "--json", cwd=folder))
         allowed = ctx("replay", pack, "--allow-host", "127.0.0.1", cwd=folder)
         server.shutdown()
         thread.join()
@@ -259,7 +261,7 @@ def test_the_network_is_closed_unless_a_host_is_allowed(folder: Path) -> None:
 
 
 def installed(site: Path, name: str, version: str, points: str) -> None:
-    """A package as installers leave it, but for its modules."""
+    """Write the metadata of an installed package, without its modules."""
     info = site / f"{name}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
@@ -273,11 +275,11 @@ def test_the_plug_in_that_the_page_shows_is_a_tool(folder: Path, tmp_path: Path)
     ((group, points),) = package["entry-points"].items()
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "line_tools.py").write_text(code)
-    told_points = "".join(f"{name} = {place}\n" for name, place in points.items())
-    installed(tmp_path / "site", package["name"], package["version"], f"[{group}]\n{told_points}")
+    entry_points = "".join(f"{name} = {place}\n" for name, place in points.items())
+    installed(tmp_path / "site", package["name"], package["version"], f"[{group}]\n{entry_points}")
     step = {"type": "tool_call", "tool": "count_lines", "parameters": {"path": "order.txt"}, "output": "1"}
     pack = packed(folder, step, versions={"count_lines": "1.0"})
-    answer = told(
+    answer = json_answer(
         ctx("replay", pack, "--trust-tools", "--json", cwd=folder, env={"PYTHONPATH": str(tmp_path / "site")})
     )
     assert (answer.fidelity, [drift.kind for drift in answer.drift]) == ("exact", ["environment"] * 2)
@@ -306,13 +308,13 @@ def test_a_plug_in_is_a_tool_of_its_package_and_is_loaded_only_when_a_step_names
     assert ctx("replay", packed(folder, READ), cwd=folder, env=env).status == 0
     shout = {"type": "tool_call", "tool": "shout", "parameters": {"text": "hey"}, "output": "HEY in project"}
     pack = packed(folder, shout, {**shout, "parameters": {}}, versions={"shout": "2.4"})
-    loaded = told(ctx("replay", pack, "--json", cwd=folder, env=env))
+    loaded = json_answer(ctx("replay", pack, "--json", cwd=folder, env=env))
     assert [part.why for part in loaded.parts] == ["RuntimeError: it was loaded"] * 2
     (folder / "mark").unlink()
-    answer = told(ctx("replay", pack, "--json", cwd=folder, env=env))
+    answer = json_answer(ctx("replay", pack, "--json", cwd=folder, env=env))
     assert [part.outcome for part in answer.parts] == ["matched", "failed"]
     assert answer.drift[-1] == RunDrift(kind="tool_version", what="shout", recorded="2.4", now="2.5")
-    assert told(ctx("replay", pack, "--json", cwd=folder)).parts[0].code == "tool_unknown"
+    assert json_answer(ctx("replay", pack, "--json", cwd=folder)).parts[0].code == "tool_unknown"
 
 
 def test_thousands_of_steps_are_replayed(folder: Path) -> None:
@@ -326,7 +328,7 @@ def test_a_step_that_hangs_is_ended_at_its_time_limit(folder: Path) -> None:
     hang = {**READ, "tool": "python", "parameters": {"function": "work881:hang"}}
     pack = packed(folder, hang, READ)
     result = ctx("replay", pack, "--allow-python", "work881", "--timeout", "5", "--json", cwd=folder)
-    assert [(part.outcome, part.code) for part in told(result).parts] == [
+    assert [(part.outcome, part.code) for part in json_answer(result).parts] == [
         ("failed", "tool_timed_out"),
         ("matched", ""),
     ]
@@ -335,11 +337,11 @@ def test_a_step_that_hangs_is_ended_at_its_time_limit(folder: Path) -> None:
 def test_a_pack_of_the_reference_program_is_replayed(tmp_path: Path) -> None:
     pack = ReferenceStore(tmp_path).pack(outputs={"report.md": b"done"}, steps=2)
     (tmp_path / "order.txt").write_bytes(b"output 1")
-    answer = told(ctx("replay", pack, "--json", cwd=tmp_path))
+    answer = json_answer(ctx("replay", pack, "--json", cwd=tmp_path))
     # The first step gave nothing then; what it gives now is something else.
     assert [part.outcome for part in answer.parts] == ["diverged", "matched"]
     (tmp_path / "order.txt").write_bytes(b"")
-    answer = told(ctx("replay", pack, "--json", cwd=tmp_path))
+    answer = json_answer(ctx("replay", pack, "--json", cwd=tmp_path))
     assert [part.outcome for part in answer.parts] == ["matched", "diverged"]
 
 

@@ -1,4 +1,4 @@
-"""`ctx replay` of code that means harm, and on a system whose kernel does not help."""
+"""`ctx replay` of malicious code, also where the kernel offers no confinement."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from tests.patience import PATIENCE
-from tests.surfaces.running import COMMAND, Result, child_environment, ctx
+from tests.surfaces.commands import COMMAND, Result, child_environment, ctx
 
 MODULE = """
 import os
@@ -36,7 +36,7 @@ def forge():
             pass
     return "its own"
 """
-# A kernel without Landlock: whoever is started from here is told that there is no such call.
+# A kernel without Landlock: for processes started from here the system call does not exist.
 WITHOUT_WALL = """
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None)
@@ -73,7 +73,7 @@ def packed(folder: Path, *steps: Mapping[str, object]) -> str:
 
 
 def outcomes(result: Result) -> tuple[str | None, list[str]]:
-    """Who held the tools, and how each step came out."""
+    """The confinement that was used, and the outcome of each step."""
     answer = msgspec.json.decode(result.raw)
     return answer["confinement"], [part["code"] or part["outcome"] for part in answer["parts"]]
 
@@ -82,10 +82,12 @@ def without_wall(*args: str, cwd: Path) -> Result:
     if sys.platform != "linux":
         return ctx(*args, cwd=cwd)
     command = [sys.executable, "-c", WITHOUT_WALL, COMMAND, *args]
-    done = subprocess.run(command, cwd=cwd, env=child_environment(), capture_output=True, check=False, timeout=PATIENCE)
-    if done.returncode == 77:
+    result = subprocess.run(
+        command, cwd=cwd, env=child_environment(), capture_output=True, check=False, timeout=PATIENCE
+    )
+    if result.returncode == 77:
         pytest.skip("nothing can be kept from a process here")
-    return Result(status=done.returncode, raw=done.stdout, err=done.stderr.decode())
+    return Result(status=result.returncode, raw=result.stdout, err=result.stderr.decode())
 
 
 def test_a_step_that_forges_answers_changes_no_other_step(folder: Path) -> None:

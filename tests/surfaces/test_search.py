@@ -1,4 +1,4 @@
-"""`ctx search`: every word of a run is found where it stands, and what was not searched is said."""
+"""`ctx search`: every word of a run is found in its place, and unsearched contents are reported."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 LOG: dict[str, Any] = {
     "model": {"identifier": "model-x"},

@@ -18,7 +18,7 @@ from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from tests.patience import PATIENCE
 from tests.support.reference_store import ReferenceStore
-from tests.surfaces.running import COMMAND, child_environment, ctx
+from tests.surfaces.commands import COMMAND, child_environment, ctx
 
 LOG: dict[str, Any] = {
     "model": {"identifier": "model-x"},
@@ -281,7 +281,7 @@ def test_a_pack_of_the_reference_program_is_shown(tmp_path: Path) -> None:
 
 
 def on_terminal(*args: str, cwd: Path, env: Mapping[str, str]) -> str:
-    """What a person with a terminal of 20 lines would see."""
+    """The output on a terminal of 20 lines."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [COMMAND, *args],
@@ -292,16 +292,16 @@ def on_terminal(*args: str, cwd: Path, env: Mapping[str, str]) -> str:
         stderr=theirs,
     )
     os.close(theirs)
-    seen = b""
+    output = b""
     try:
         while chunk := os.read(ours, 4096):
-            seen += chunk
-    except OSError:  # how Linux says that nobody writes any more
+            output += chunk
+    except OSError:  # how Linux reports that the other end is closed
         pass
     finally:
         os.close(ours)
     assert process.wait(timeout=PATIENCE) == 0
-    return seen.decode().replace("\r\n", "\n")
+    return output.decode().replace("\r\n", "\n")
 
 
 def test_a_long_answer_goes_through_the_pager_and_a_short_one_does_not(store: Path) -> None:
@@ -326,6 +326,6 @@ def test_without_a_pager_the_answer_is_written_as_it_is(store: Path, pager: str)
 
 def test_who_stops_reading_early_sees_no_error(store: Path) -> None:
     digits = packed(store, outputs=[{"name": f"{n}", "content": "x\n" * 2000} for n in range(100)])
-    seen = on_terminal("show", digits, "--content", cwd=store, env={"PAGER": "head -n 1"})
-    assert seen.startswith("Pack:")
-    assert seen.count("\n") == 1
+    screen = on_terminal("show", digits, "--content", cwd=store, env={"PAGER": "head -n 1"})
+    assert screen.startswith("Pack:")
+    assert screen.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Sidecars: beside each output that lies there, for one pack, never over what is somebody else's."""
+"""Sidecars: written beside each existing output, for one pack, never over a foreign file."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.surfaces.artifacts import (
     put_out,
     sidecars,
 )
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
 
 
 def test_a_sidecar_is_sorted_and_written_again_with_what_people_added(tmp_path: Path) -> None:
@@ -33,8 +33,8 @@ def test_a_sidecar_is_sorted_and_written_again_with_what_people_added(tmp_path: 
     }
     added = {"confidence": "high", "notes": "read it twice", "reviewed_by": ["Ann"]}
     path.write_bytes(msgspec.json.encode({**value, "tools": None, **added}))
-    done = sidecars(tmp_path, run)
-    assert (done.written, done.replaced) == ((str(path),), ())
+    result = sidecars(tmp_path, run)
+    assert (result.written, result.replaced) == ((str(path),), ())
     assert msgspec.json.decode(path.read_bytes()) == {**value, **added}
     assert sorted(path.name for path in tmp_path.iterdir()) == [".ctx", "report.md", "report.md.ctx.json"]
 
@@ -43,14 +43,14 @@ def test_the_sidecar_of_another_run_gives_way_where_the_file_is_what_this_run_pu
     older, run = packed(tmp_path, "a.md"), packed(tmp_path, "a.md", "b.md", "c.md", "d.md")
     for name in ("a.md", "b.md", "c.md", "d.md"):
         put_out(tmp_path, name)
-    # In whichever form it names the run, whether that is here or not, and whoever wrote it.
+    # In any form that names the run, whether the run is here or not, and by any writer.
     claim(tmp_path / "a.md", context_pack=f"ctx://{older.digest.hex}", output="a.md", inputs=[], tools=[])
     claim(tmp_path / "b.md", context_pack=older.digest.hex[:8], inputs=None, notes=None)
     claim(tmp_path / "c.md", context_pack=f"sha256:{'0' * 64}", confidence="", notes="")
-    done = sidecars(tmp_path, run)
+    result = sidecars(tmp_path, run)
     paths = tuple(str(tmp_path / f"{name}.md.ctx.json") for name in "abcd")
-    assert (done.written, done.replaced) == (paths, paths[:3])
-    assert (done.kept, done.failed) == ((), ())
+    assert (result.written, result.replaced) == (paths, paths[:3])
+    assert (result.kept, result.failed) == ((), ())
     for path in paths:
         assert msgspec.json.decode(Path(path).read_bytes())["context_pack"] == f"ctx://{run.digest.hex}"
         assert ctx("verify", path.removesuffix(".ctx.json"), cwd=tmp_path).status == VERIFIED
@@ -76,9 +76,9 @@ def test_what_is_no_sidecar_or_is_of_another_file_is_left_and_named(
     path = tmp_path / "a.md.ctx.json"
     path.write_bytes(before if isinstance(before, bytes) else msgspec.json.encode(before))
     there = path.read_bytes()
-    done = sidecars(tmp_path, run)
-    assert (done.written, done.kept) == ((str(tmp_path / "b.md.ctx.json"),), (str(path),))
-    (error,) = done.failed
+    result = sidecars(tmp_path, run)
+    assert (result.written, result.kept) == ((str(tmp_path / "b.md.ctx.json"),), (str(path),))
+    (error,) = result.failed
     assert why in error.message
     assert f"the pack ctx://{run.digest.hex} is stored; " in str(error.hint)
     assert path.read_bytes() == there
@@ -89,9 +89,11 @@ def test_what_is_no_file_in_the_place_of_a_sidecar_is_left_and_named(tmp_path: P
     put_out(tmp_path, "a.md")
     path = tmp_path / "a.md.ctx.json"
     path.mkdir()
-    done = sidecars(tmp_path, run)
-    assert (done.written, done.kept) == ((), (str(path),))
-    assert [(not_written.at, not_written.message) for not_written in done.failed] == [(str(path), "not a regular file")]
+    result = sidecars(tmp_path, run)
+    assert (result.written, result.kept) == ((), (str(path),))
+    assert [(not_written.at, not_written.message) for not_written in result.failed] == [
+        (str(path), "not a regular file")
+    ]
 
 
 def test_a_link_in_the_place_of_a_sidecar_is_left_and_so_is_what_it_leads_to(tmp_path: Path) -> None:
@@ -99,8 +101,8 @@ def test_a_link_in_the_place_of_a_sidecar_is_left_and_so_is_what_it_leads_to(tmp
     for name in ("a.md", "b.md"):
         put_out(tmp_path, name)
     (tmp_path / "a.md.ctx.json").symlink_to(tmp_path / "b.md")
-    done = sidecars(tmp_path, run)
-    assert (done.kept, [not_written.message for not_written in done.failed]) == (
+    result = sidecars(tmp_path, run)
+    assert (result.kept, [not_written.message for not_written in result.failed]) == (
         (str(tmp_path / "a.md.ctx.json"),),
         ["is a link; it was left as it is"],
     )
@@ -110,10 +112,10 @@ def test_a_link_in_the_place_of_a_sidecar_is_left_and_so_is_what_it_leads_to(tmp
 def test_a_file_of_other_bytes_gets_no_sidecar_that_says_it_is_of_this_run(tmp_path: Path) -> None:
     run = packed(tmp_path, "a.md")
     path = put_out(tmp_path, "a.md", b"edited")
-    done = sidecars(tmp_path, run)
-    assert (done.written, done.kept, [not_written.at for not_written in done.failed]) == ((), (), [str(path)])
+    result = sidecars(tmp_path, run)
+    assert (result.written, result.kept, [not_written.at for not_written in result.failed]) == ((), (), [str(path)])
     assert not Path(f"{path}.ctx.json").exists()
-    assert done.unwritten == (f"{path}.ctx.json",)
+    assert result.unwritten == (f"{path}.ctx.json",)
 
 
 def test_a_sidecar_never_takes_the_place_of_another_output(tmp_path: Path) -> None:
@@ -121,8 +123,8 @@ def test_a_sidecar_never_takes_the_place_of_another_output(tmp_path: Path) -> No
     other = msgspec.json.encode({"context_pack": f"sha256:{'0' * 64}"})
     put_out(tmp_path, "x")
     (tmp_path / "x.ctx.json").write_bytes(other)
-    done = sidecars(tmp_path, run)
-    assert done.failed[0].message == "is itself an output of this run; it was left as it is"
+    result = sidecars(tmp_path, run)
+    assert result.failed[0].message == "is itself an output of this run; it was left as it is"
     assert (tmp_path / "x.ctx.json").read_bytes() == other
 
 
@@ -141,7 +143,7 @@ def test_no_sidecar_is_written_outside_the_folder_or_into_the_store(tmp_path: Pa
 
 
 def pack(folder: Path, *outputs: str, **fields: object) -> Result:
-    """`ctx pack --sidecars` of a run that put out these files, which lie there."""
+    """Run `ctx pack --sidecars` on a run whose output files these are; they exist."""
     for name in outputs:
         put_out(folder, name)
     (folder / "log.json").write_bytes(log(*outputs))

@@ -1,4 +1,4 @@
-"""What it costs to ask: nothing heavy is imported on the way to a verb that does not need it."""
+"""Startup cost: a verb imports nothing heavy that it does not need."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contextplane.cli.table import VERBS
-from tests.surfaces.running import child_environment
+from tests.surfaces.commands import child_environment
 from tests.surfaces.sample import Store
 from tests.unit.compiler.case_files import SHOWN, pack_file, write_json
 
@@ -20,8 +20,8 @@ def imported(*args: str, cwd: Path) -> set[str]:
     def seen(code: str) -> set[str]:
         env = child_environment()
         command = [sys.executable, "-X", "importtime", "-c", code, *args]
-        done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=True)
-        lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+        result = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=True)
+        lines = [line for line in result.stderr.splitlines() if line.startswith("import time:")]
         return {line.rpartition("|")[2].strip() for line in lines}
 
     ours = seen("import sys; from contextplane.cli.main import main; sys.exit(main(sys.argv[1:]))")
@@ -80,9 +80,7 @@ def test_a_pack_that_nobody_waits_for_at_a_terminal_imports_no_bar(sample: Store
     )
     modules = imported("pack", str(log), cwd=sample.folder)
     assert "contextplane.app.execution.pack" in modules
-    assert (
-        modules & {"contextplane.cli.progress", "contextplane.app.execution.pack", "contextplane.ports.world"} == set()
-    )
+    assert modules & {"contextplane.cli.progress", "contextplane.store.progress"} == set()
 
 
 def test_a_compile_of_json_files_imports_no_store_no_yaml_and_no_validator(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A manifest that was tampered with is named as such by every verb that meets it, and never as not found."""
+"""Every verb names a tampered manifest as tampered with, never as not found."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ from contextplane.app.execution.archive import export_packs
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from tests.surfaces.artifacts import MODIFIED, UNCHECKED, damage, log, packed, place, put_out, sidecars
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 
 
 class Tampered:
-    """A store with a pack that was tampered with, one forked from it, a draft of it, and a file that it put out."""
+    """A store with a tampered pack, a fork of it, a draft of it, and an output file of it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -33,7 +33,7 @@ class Tampered:
 
 @pytest.fixture(scope="module")
 def tampered(tmp_path_factory: pytest.TempPathFactory) -> Tampered:
-    """One that no test changes."""
+    """Shared by all tests of a module: none of them changes it."""
     return Tampered(tmp_path_factory.mktemp("tampered"))
 
 
@@ -98,7 +98,7 @@ def test_an_archive_brings_the_right_bytes_back(tmp_path: Path) -> None:
 
 
 def test_a_line_of_parents_that_is_broken_is_told_apart_from_one_that_was_changed(tmp_path: Path) -> None:
-    """A circle cannot be made: whatever closes it does not have the bytes that its name says."""
+    """A cycle is impossible: the manifest that closes it does not match its digest."""
     tampered = Tampered(tmp_path)
     child = tampered.child.removeprefix("ctx://")
     circle = (tmp_path / ".ctx" / "objects" / child[:2] / child[2:]).read_bytes()

@@ -1,4 +1,4 @@
-"""What the system does not hand out is neither tampered with nor missing: nobody knows, and every verb says so."""
+"""An unreadable object is neither tampered with nor missing: every verb says that it is unreadable."""
 
 import json
 import os
@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.surfaces.running import NOBODY, Result, ctx, ctx_as_nobody, in_public, is_root
+from tests.surfaces.commands import NOBODY, Result, ctx, ctx_as_nobody, is_root, public_folder
 from tests.surfaces.runs import manifest, packed, place
 
 
 @pytest.fixture
 def store() -> Iterator[Path]:
-    with in_public() as folder:
+    with public_folder() as folder:
         assert ctx("init", cwd=folder).status == 0
         yield folder
 
 
 def close(store: Path, digits: str) -> None:
-    """Take the right to read one object away, in a store that is nobody's own."""
+    """Make one object unreadable, and give the store to user `nobody` if we are root."""
     place(store, digits).chmod(0o000)
     if is_root():
         for path in [store, *store.rglob("*")]:
@@ -58,22 +58,22 @@ def test_a_manifest_that_cannot_be_read_is_marked_as_that(store: Path) -> None:
     assert ctx_as_nobody("verify", pack, cwd=store).status == 10
     for verb in (("log",), ("search", "Refunded"), ("verify", pack)):
         says_neither(ctx_as_nobody(*verb, cwd=store))
-    shown = ctx_as_nobody("show", pack, cwd=store)
-    says_neither(shown)
-    assert (shown.status, shown.err.split(":")[1].strip()) == (1, "storage_failed")
+    result = ctx_as_nobody("show", pack, cwd=store)
+    says_neither(result)
+    assert (result.status, result.err.split(":")[1].strip()) == (1, "storage_failed")
 
 
 def test_what_cannot_be_read_is_kept_by_a_collector_and_named(store: Path) -> None:
     pack = packed(store)
     (store / ".ctx" / "packs" / pack).unlink()
     assert ctx("fsck", "--rebuild", cwd=store).status == 0
-    close(store, manifest_of(store, pack))
-    done = ctx_as_nobody("gc", "--grace", "0s", "--dry-run", cwd=store)
-    assert done.status == 0
-    says_neither(done, but="cannot be read")
+    close(store, first_output(store, pack))
+    result = ctx_as_nobody("gc", "--grace", "0s", "--dry-run", cwd=store)
+    assert result.status == 0
+    says_neither(result, but="cannot be read")
 
 
-def manifest_of(store: Path, pack: str) -> str:
-    """One of the contents of a pack that is registered no more."""
+def first_output(store: Path, pack: str) -> str:
+    """The digits of the first output of a pack."""
     fields = json.loads(place(store, pack).read_bytes())
     return str(fields["outputs"][0]["content_ref"]).removeprefix("sha256:")

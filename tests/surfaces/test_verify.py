@@ -1,4 +1,4 @@
-"""`ctx verify`: verified, modified, unchecked and unknown are four answers, and only the first is status 0."""
+"""`ctx verify`: verified, modified, unchecked or unknown; only the first ends with status 0."""
 
 import os
 import shutil
@@ -22,19 +22,19 @@ from tests.surfaces.artifacts import (
     VERIFIED,
     claim,
     damage,
+    json_answer,
     log,
     packed,
     place,
     put_out,
     sidecars,
-    told,
 )
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
 
 
 def only_trouble(result: Result, status: int) -> dict[str, str]:
-    """The one thing that is wrong with a pack."""
-    (trouble,) = msgspec.convert(told(result, status)["troubles"], list[dict[str, str]])
+    """The only problem of a pack."""
+    (trouble,) = msgspec.convert(json_answer(result, status)["troubles"], list[dict[str, str]])
     return trouble
 
 
@@ -49,7 +49,7 @@ def test_a_pack_is_verified_by_its_content_addresses_alone(tmp_path: Path) -> No
     elsewhere = ReferenceStore(tmp_path / "elsewhere")
     for name in ("objects", "packs"):
         shutil.copytree(tmp_path / ".ctx" / name, elsewhere.path / name, dirs_exist_ok=True)
-    result = told(ctx("verify", run.digest.hex[:8], "--json", cwd=elsewhere.path.parent), VERIFIED)
+    result = json_answer(ctx("verify", run.digest.hex[:8], "--json", cwd=elsewhere.path.parent), VERIFIED)
     assert (result["answer"], result["pack"]) == ("verified", f"ctx://{run.digest.hex}")
     assert packed(tmp_path, "report.md").digest == run.digest
     assert place(tmp_path, run.digest).read_bytes() == before
@@ -75,13 +75,15 @@ def test_a_tampered_blob_is_named_and_is_not_status_0(tmp_path: Path) -> None:
 def test_a_tampered_manifest_is_modified_and_never_not_found(tmp_path: Path) -> None:
     run = packed(tmp_path, "report.md")
     damage(place(tmp_path, run.digest))
-    assert told(ctx("verify", f"ctx://{run.digest.hex}", "--json", cwd=tmp_path), MODIFIED)["answer"] == "modified"
+    assert (
+        json_answer(ctx("verify", f"ctx://{run.digest.hex}", "--json", cwd=tmp_path), MODIFIED)["answer"] == "modified"
+    )
 
 
 def test_what_is_missing_is_unchecked_and_what_was_never_there_is_unknown(tmp_path: Path) -> None:
     run = packed(tmp_path, "report.md")
     place(tmp_path, Digest.of(REPORT)).unlink()
-    assert told(ctx("verify", run.digest.hex, "--json", cwd=tmp_path), UNCHECKED)["answer"] == "unchecked"
+    assert json_answer(ctx("verify", run.digest.hex, "--json", cwd=tmp_path), UNCHECKED)["answer"] == "unchecked"
     assert ctx("verify", "ctx://" + "0" * 64, cwd=tmp_path).status == UNKNOWN
     assert ctx("verify", "run_0123456789abcdef", cwd=tmp_path).status == 2
 
@@ -90,7 +92,7 @@ def test_a_missing_parent_is_said(tmp_path: Path) -> None:
     other = ReferenceStore(tmp_path)
     parent = other.pack(outputs={"report.md": REPORT})
     child = other.pack(outputs={"report.md": REPORT}, parent=parent)
-    assert told(ctx("verify", child, "--json", cwd=tmp_path), VERIFIED)["parents"] == [f"ctx://{parent}"]
+    assert json_answer(ctx("verify", child, "--json", cwd=tmp_path), VERIFIED)["parents"] == [f"ctx://{parent}"]
     place(tmp_path, Digest(parent)).unlink()
     result = ctx("verify", child, cwd=tmp_path)
     assert result.status == UNCHECKED
@@ -125,7 +127,7 @@ def test_an_artifact_is_verified_until_it_is_changed(tmp_path: Path) -> None:
     result = ctx("verify", "report.md", cwd=path.parent)
     assert result.status == MODIFIED
     assert f"Integrity: modified (expected {expected.hex[:12]}, actual {actual.hex[:12]})" in result.out
-    answer = told(ctx("verify", str(path), "--json", cwd=tmp_path), MODIFIED)
+    answer = json_answer(ctx("verify", str(path), "--json", cwd=tmp_path), MODIFIED)
     assert (answer["expected"], answer["actual"]) == (str(expected), str(actual))
     own = f"'ctx cat {short}:outputs/out/report.md' gives what the run put out; if a later run put it out anew"
     assert f"\nWay out:   {own}, 'ctx pack LOG --sidecars' with that run's log replaces the sidecar\n" in result.out
@@ -133,7 +135,7 @@ def test_an_artifact_is_verified_until_it_is_changed(tmp_path: Path) -> None:
 
 
 def answer_of(folder: Path, path: Path) -> tuple[str, str]:
-    """What the same code that the command runs says, and why."""
+    """The answer of the code behind the command, and its reason."""
     with open_platform(Settings(cwd=str(folder))) as platform:
         verdict = verify_artifact(platform, str(path))
     return verdict.answer, verdict.why
@@ -155,12 +157,12 @@ def test_a_sidecar_that_is_of_no_use_is_unchecked_with_the_reason(tmp_path: Path
         put_out(tmp_path, "report.md.ctx.json", sidecar)
         answer = answer_of(tmp_path, path)
         assert (answer[0], why in answer[1]) == ("unchecked", True), sidecar
-    machine = told(ctx("verify", "report.md", "--json", cwd=tmp_path), UNCHECKED)
+    machine = json_answer(ctx("verify", "report.md", "--json", cwd=tmp_path), UNCHECKED)
     assert machine["answer"] == "unchecked"
     anew = "move the sidecar away, and 'ctx pack LOG --sidecars' writes it anew"
     assert machine["hint"] == f"{anew}; if the pack cannot be read, 'ctx fsck' tells why"
     put_out(tmp_path, "report.md.ctx.json", b"{")
-    assert told(ctx("verify", "report.md", "--json", cwd=tmp_path), UNCHECKED)["hint"] == anew
+    assert json_answer(ctx("verify", "report.md", "--json", cwd=tmp_path), UNCHECKED)["hint"] == anew
 
 
 USELESS = {
@@ -190,11 +192,11 @@ def test_what_fits_several_outputs_or_none_is_unchecked(tmp_path: Path) -> None:
 def test_no_sidecar_and_no_such_pack_are_unknown(tmp_path: Path) -> None:
     packed(tmp_path, "report.md")
     path = put_out(tmp_path, "report.md")
-    answer = told(ctx("verify", "report.md", "--json", cwd=tmp_path), UNKNOWN)
+    answer = json_answer(ctx("verify", "report.md", "--json", cwd=tmp_path), UNKNOWN)
     assert (answer["answer"], answer["why"]) == ("unknown", "it has no sidecar report.md.ctx.json")
     assert answer["hint"] == "if a run put it out, 'ctx pack LOG --sidecars' with the log of that run writes one"
     claim(path, context_pack="ctx://" + "0" * 64)
-    answer = told(ctx("verify", "report.md", "--json", cwd=tmp_path), UNKNOWN)
+    answer = json_answer(ctx("verify", "report.md", "--json", cwd=tmp_path), UNKNOWN)
     assert "its pack is not in this store" in str(answer["why"])
     assert answer["hint"] == "'ctx import' brings that run from an archive, 'ctx pack' from its log"
 
@@ -219,7 +221,9 @@ def test_of_a_renamed_file_it_is_told_what_its_sidecar_calls_it(tmp_path: Path) 
     result = ctx("verify", "out/renamed.md", cwd=tmp_path)
     assert result.status == UNCHECKED
     reason = "the pack has no output named renamed.md; its sidecar calls it out/report.md: was it renamed?"
-    assert f"Integrity: unchecked ({reason})\nWay out:   'ctx show {run.digest.hex[:12]}' lists the outputs" in result.out
+    assert (
+        f"Integrity: unchecked ({reason})\nWay out:   'ctx show {run.digest.hex[:12]}' lists the outputs" in result.out
+    )
 
 
 def test_a_file_that_is_not_there_or_is_none_is_an_error(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`ctx verify --registry`: what people and machines are told, how it ends, and proofs that a stranger can check."""
+"""`ctx verify --registry`: its output, its status, and proofs that a third party can check."""
 
 import shutil
 import subprocess
@@ -13,8 +13,8 @@ from contextplane.app.init import init
 from contextplane.app.settings import Settings
 from contextplane.model.keys import OWNER
 from contextplane.testing import standalone_verifier
+from tests.surfaces.commands import Result, ctx
 from tests.surfaces.registries import at_office, key_file
-from tests.surfaces.running import Result, ctx
 from tests.surfaces.sample import one_error_line
 from tests.unit.registry.desk import ROLES
 from tests.unit.registry.tampering import Stolen, copied
@@ -103,10 +103,10 @@ def test_a_fresh_checkpoint_is_signed_after_a_clean_verification_and_only_then(s
 
 
 def check(*args: str, cwd: Path) -> tuple[int, str]:
-    """The second verifier as a program of its own, with nothing but the standard library."""
+    """Run the standalone verifier, which uses only the standard library."""
     program = [sys.executable, "-I", "-S", standalone_verifier.__file__, *args]
-    done = subprocess.run(program, cwd=cwd, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout.strip()
+    result = subprocess.run(program, cwd=cwd, capture_output=True, text=True, check=False)
+    return result.returncode, result.stdout.strip()
 
 
 def test_proofs_are_written_to_files_that_a_second_program_checks_without_a_store(store: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What somebody is told who does not know the command yet: what went wrong, and what to type instead."""
+"""Errors tell newcomers what went wrong and what to type instead."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from contextplane.app.execution.record import Recorder
 from contextplane.app.settings import Settings
 from contextplane.record.journal import RecordingFinished
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 from tests.surfaces.runs import LOG, packed
 from tests.surfaces.sample import one_error_line
 
@@ -91,7 +91,7 @@ def test_what_is_wrong_with_a_log_is_told_with_the_name_of_its_file(store: Path)
 
 
 def logged(**fields: object) -> dict[str, object]:
-    """A log whose one output is a file that is not there."""
+    """A log whose only output is a missing file."""
     return {**LOG, "outputs": [{"name": "data.bin", "path": "out/data.bin"}], **fields}
 
 

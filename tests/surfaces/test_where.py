@@ -1,4 +1,4 @@
-"""Where the command works: below a store, where a variable leads, and in folders with strange names."""
+"""Where the command works: below a store, in the store of a variable, in folders with strange names."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.surfaces.running import COMMAND, Result, child_environment, ctx
+from tests.surfaces.commands import COMMAND, Result, child_environment, ctx
 from tests.surfaces.sample import REPORT, Store, one_error_line
 
 
@@ -45,9 +45,9 @@ def test_an_empty_variable_is_none(sample: Store) -> None:
 
 def test_a_store_is_made_where_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
-    made = msgspec.json.decode(ctx("init", "project", "--json", cwd=tmp_path).raw)
-    assert (made["what"], made["path"]) == ("created", str(tmp_path / "project" / ".ctx"))
-    assert msgspec.json.decode(ctx("init", "project", "--json", cwd=tmp_path).raw) == {**made, "what": "present"}
+    answer = msgspec.json.decode(ctx("init", "project", "--json", cwd=tmp_path).raw)
+    assert (answer["what"], answer["path"]) == ("created", str(tmp_path / "project" / ".ctx"))
+    assert msgspec.json.decode(ctx("init", "project", "--json", cwd=tmp_path).raw) == {**answer, "what": "present"}
 
 
 STRANGE = {
@@ -110,8 +110,8 @@ def test_a_working_folder_that_is_gone_is_told_in_one_line(sample: Store, tmp_pa
         gone.mkdir(exist_ok=True)
         # Where the path of the checkout has spaces, COMMAND is a script of the shell, which would speak up as well.
         command = ["sh", "-c", leave, "sh", str(gone), sys.executable, COMMAND, *args]
-        done = subprocess.run(command, cwd=tmp_path, env=child_environment(env), capture_output=True, check=False)
-        return Result(status=done.returncode, raw=done.stdout, err=done.stderr.decode())
+        result = subprocess.run(command, cwd=tmp_path, env=child_environment(env), capture_output=True, check=False)
+        return Result(status=result.returncode, raw=result.stdout, err=result.stderr.decode())
 
     result = run("status")
     assert result.status in {1, 13}

@@ -1,11 +1,11 @@
-"""`ctx why`: what had a say, and what would flip it."""
+"""`ctx why`: what decided an item, and what would flip the decision."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.surfaces.running import ctx
+from tests.surfaces.commands import ctx
 from tests.surfaces.sample import one_error_line
 from tests.unit.compiler.case_files import SHOWN, pack_file, write_json
 
@@ -17,9 +17,9 @@ def test_it_is_told_for_people_and_for_machines(tmp_path: Path) -> None:
     pack_file(tmp_path)
     write_json(tmp_path, "request.json", SHOWN)
     command = ("why", "pack.json", REFUND, "--request", "request.json", "--safety-mode", "read_only")
-    shown = ctx(*command, cwd=tmp_path)
-    assert (shown.status, shown.err) == (0, "")
-    *lines, tried = shown.out.splitlines()
+    result = ctx(*command, cwd=tmp_path)
+    assert (result.status, result.err) == (0, "")
+    *lines, tried = result.out.splitlines()
     assert lines == [
         f"tool {REFUND} is out, by stage tools",
         "  above_ceiling: is destructive, and the run's ceiling is read_only",
@@ -62,5 +62,5 @@ def test_each_kind_is_told_in_words_of_its_own(tmp_path: Path, item: str, first:
 def test_a_name_of_nothing_is_not_found(tmp_path: Path) -> None:
     pack_file(tmp_path)
     write_json(tmp_path, "request.json", SHOWN)
-    done = ctx("why", "pack.json", "adp_payments.issue_refnd", "--request", "request.json", cwd=tmp_path)
-    assert REFUND in one_error_line(done, NOT_FOUND, "why_item_unknown")
+    result = ctx("why", "pack.json", "adp_payments.issue_refnd", "--request", "request.json", cwd=tmp_path)
+    assert REFUND in one_error_line(result, NOT_FOUND, "why_item_unknown")

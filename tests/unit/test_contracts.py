@@ -59,6 +59,7 @@ def plant(copy: Path, files: dict[str, str]) -> None:
 
 LAYERS = "Imports run against the flow: later stages know earlier ones, never the reverse"
 KNOW_NO_STAGE = "Adapters implement ports and know no stage"
+THIN = "Surfaces call app: they import no stage and no port themselves"
 PURE = "Pure packages touch no world: no ports, clock, randomness, files, network"
 ACYCLIC = "No cycles between siblings, at any depth"
 CHOSEN_IN_APP = "Adapters are chosen in app, and exercised in testing, nowhere else"
@@ -86,6 +87,8 @@ def test_an_unplanted_copy_keeps_every_contract(tmp_path: Path, copy_of: Callabl
         pytest.param(LAYERS, {f"{HERE}/utils.py": ""}, id="unplaced-module"),
         pytest.param(LAYERS, {f"{HERE}/ports/planted.py": "def f():\n    import contextplane.policy\n"}, id="lazy"),
         pytest.param(KNOW_NO_STAGE, {f"{HERE}/adapters/planted.py": "import contextplane.store\n"}, id="adapter-stage"),
+        pytest.param(THIN, {f"{HERE}/mcp/planted.py": "import contextplane.handoff\n"}, id="surface-stage"),
+        pytest.param(THIN, {f"{HERE}/cli/planted.py": "def f():\n    import contextplane.ports\n"}, id="surface-port"),
         pytest.param(PURE, {f"{HERE}/model/planted.py": "import os\n"}, id="pure-os"),
         pytest.param(PURE, {f"{HERE}/policy/planted.py": "from time import monotonic\n"}, id="pure-time"),
         pytest.param(PURE, {f"{HERE}/compiler/planted.py": "import os.path\n"}, id="pure-submodule"),
@@ -180,8 +183,8 @@ STAGE, TEST = f"{HERE}/trust/planted.py", "tests/unit/test_planted.py"
     ],
 )
 def test_ruff_catches(tmp_path: Path, name: str, text: str, code: str, word: str) -> None:
-    found = complaints(tmp_path, name, text)
-    assert [complaint for complaint in found if complaint.code == code and word in complaint.message], found
+    expected = complaints(tmp_path, name, text)
+    assert [complaint for complaint in expected if complaint.code == code and word in complaint.message], expected
 
 
 @pytest.mark.parametrize(
@@ -227,21 +230,21 @@ def function_of(lines: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "found"),
+    ("name", "text", "expected"),
     [
         ("planted.py", function_of(60), []),
-        ("planted.py", function_of(61), ["planted.py::planted"]),
-        ("planted.py", "class It:\n" + "    n: int\n" * 200, ["planted.py::It"]),
+        ("planted.py", function_of(61), ["planted::planted"]),
+        ("planted.py", "class It:\n" + "    n: int\n" * 200, ["planted::It"]),
         ("planted.py", "class It:\n" + "    n: int\n" * 199, []),
-        ("planted.py", "# a line\n" * 501, ["planted.py"]),
+        ("planted.py", "# a line\n" * 501, ["planted"]),
         ("planted.py", "# a line\n" * 500, []),
-        ("room/__init__.py", "# a line\n" * 41, ["room/__init__.py"]),
+        ("room/__init__.py", "# a line\n" * 41, ["room.__init__"]),
         ("room/__init__.py", "# a line\n" * 40, []),
     ],
 )
-def test_the_size_test_catches(tmp_path: Path, name: str, text: str, found: list[str]) -> None:
+def test_the_size_test_catches(tmp_path: Path, name: str, text: str, expected: list[str]) -> None:
     plant(tmp_path, {name: text})
-    assert [violation.place.partition(":")[0] for violation in oversized(modules(tmp_path))] == found
+    assert [violation.key for violation in oversized(modules(tmp_path))] == expected
 
 
 def test_the_size_test_sees_methods_and_functions_in_functions(tmp_path: Path) -> None:

@@ -125,12 +125,12 @@ def tracked() -> list[Path]:
 
 
 def test_no_file_names_a_place_or_a_thing_that_is_not_part_of_the_product() -> None:
-    found = []
+    matches = []
     for path in tracked():
         text = path.read_bytes().decode(errors="replace")
         for what, pattern in FOREIGN.items():
-            found += [f"{path.relative_to(ROOT)}: {what}: {match[0]!r}" for match in re.finditer(pattern, text)]
-    assert found == []
+            matches += [f"{path.relative_to(ROOT)}: {what}: {match[0]!r}" for match in re.finditer(pattern, text)]
+    assert matches == []
 
 
 @pytest.mark.parametrize(

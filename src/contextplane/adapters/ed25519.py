@@ -40,6 +40,7 @@ __all__ = [
     "pem",
     "public_from_pem",
     "signer_from_pem",
+    "temporary_signer",
 ]
 
 # 16 MiB and five rounds: as costly to guess as 128 MiB and one round, and within the memory limit of OpenSSL.
@@ -146,6 +147,11 @@ def generate_key(passphrase: bytes) -> tuple[bytes, Ed25519Signer]:
     private = Ed25519PrivateKey.generate()
     plain = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     return encrypt_key(plain, passphrase), Ed25519Signer(private)
+
+
+def temporary_signer() -> Ed25519Signer:
+    """Generate a key that is never stored: it signs as long as the process lives."""
+    return Ed25519Signer(Ed25519PrivateKey.generate())
 
 
 def signer_from_pem(pem: bytes, passphrase: bytes | None, *, at: str) -> Ed25519Signer:

@@ -1,6 +1,6 @@
-"""The public Python API: the functions that `import contextplane` offers. docs/python.md describes them.
+"""The public Python API: the functions that `import contextplane` offers.
 
-Every function does what the verb of the same name does, and raises `ContextPlaneError` where the verb would exit with
+docs/python.md describes them. Every function does what the verb of the same name does, and raises `ContextPlaneError` where the verb would exit with
 an error. Results are the values that the verb prints with `--json`.
 """
 
@@ -92,7 +92,10 @@ def compile_context(
 
 
 def resolve(store: Store, text: str) -> Target:
-    """Return what a reference names. An execution pack is looked up: the first digits of its hash become the whole."""
+    """Return what a reference names.
+
+    An execution pack is looked up: the first digits of its hash become the whole.
+    """
     target = resolve_target(text, files=True)
     if isinstance(target, RunTarget) and not target.selector:
         return RunTarget(ref=ExecutionRef(find_run(text, store.platform)))

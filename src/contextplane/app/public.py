@@ -1,4 +1,4 @@
-"""The names of the public API, gathered for `contextplane`, which loads this module when one of them is first used."""
+"""The names of the public API. `contextplane` loads this module when one of them is first used."""
 
 from contextplane.app.api import ReplayResult, compile_context, diff, lint, open_store, replay, resolve, verify
 from contextplane.app.execution.record import Recorder

@@ -38,7 +38,7 @@ class Store(AbstractContextManager["Store"]):
 
     @property
     def platform(self) -> Platform:
-        """The platform of the calling thread. It is opened by the first use and lives as long as the store is open."""
+        """The platform of the calling thread, opened by the first use and closed with the store."""
         platform: Platform | None = getattr(self._threads, "platform", None)
         with self._lock:
             if self._closed:

@@ -46,6 +46,9 @@ _MAX_TEXTS = 100
 _LEFT_OUT = TextDiff(state="left_out", why=f"only the first {_MAX_TEXTS} texts are compared line by line")
 
 
+# --- comparing --------------------------------------------------------------------------------------------------------
+
+
 class HandoffChange(Value, frozen=True, omit_defaults=True):
     """A difference. `at`: its place, by keys; `a` and `b`: the values; `text`: how long texts differ."""
 
@@ -149,6 +152,9 @@ def _part_fields(part: Section | Ref | Diagram) -> dict[str, FieldValue]:
             return {"title": part.title, "why": part.why, "mermaid": part.mermaid}
         case unreachable:
             assert_never(unreachable)
+
+
+# --- verifying --------------------------------------------------------------------------------------------------------
 
 
 class HandoffVerdict(Value, frozen=True):

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES, Manifest, ManifestInvalid, read_manifest
+from contextplane.model.execution.manifest import Manifest, ManifestInvalid, read_manifest
+from contextplane.model.execution.references import MAX_MANIFEST_BYTES
 from contextplane.model.ids import Digest, InvalidId
 from contextplane.model.json.canonical import SORTED
 from contextplane.model.value import Value

@@ -15,19 +15,8 @@ from msgspec import UNSET, UnsetType
 
 from contextplane.audit.load import LoadedPack, load_pack
 from contextplane.errors import ContextPlaneError
-from contextplane.model.execution.manifest import (
-    Environment,
-    Input,
-    Manifest,
-    Model,
-    Output,
-    Prompt,
-    Step,
-    contents_of,
-    digests_in,
-    find_references,
-    is_entry_of,
-)
+from contextplane.model.execution.manifest import Environment, Input, Manifest, Model, Output, Prompt, Step, contents_of
+from contextplane.model.execution.references import digests_in, find_references, is_entry_of
 from contextplane.model.ids import Digest
 from contextplane.model.json.parse import has_duplicate_key
 from contextplane.model.value import Value
@@ -49,38 +38,6 @@ __all__ = [
 
 _LISTS: dict[str, type[Value]] = {"prompts": Prompt, "inputs": Input, "steps": Step, "outputs": Output}
 _OBJECTS: dict[str, type[Value]] = {"model": Model, "environment": Environment}
-
-
-def manifest_contradictions(raw: bytes, sizes: Mapping[Digest, int]) -> Iterator[tuple[str, str]]:
-    """Yield the claims of a manifest that contradict the stored objects. `sizes`: those of whole contents."""
-    value = msgspec.json.decode(raw)
-    if has_duplicate_key(raw, value):
-        yield "a key", "it stands twice in one object, and readers differ in which value they keep"
-    for number, entry in enumerate(_entries(value, "inputs")):
-        size = entry.get("size")
-        for digest in digests_in(entry.get("content_ref")):
-            if size is not None and digest in sizes and size != sizes[digest]:
-                yield f"inputs/{number} {digest}", f"its size is said to be {size!r:.20}, and it is {sizes[digest]}"
-
-
-def unknown_refs(raw: bytes) -> tuple[Digest, ...]:
-    """The digests in fields that the form of a manifest does not have: the writer may count them as parts."""
-    value = msgspec.json.decode(raw)
-    others = [_unknown_values(value, Manifest)]
-    others += [_unknown_values(value.get(name), kind) for name, kind in _OBJECTS.items()]
-    others += [_unknown_values(entry, kind) for name, kind in _LISTS.items() for entry in _entries(value, name)]
-    return tuple(dict.fromkeys(digest for other in others for digest in digests_in(other)))
-
-
-def _unknown_values(value: object, kind: type[Value]) -> list[object]:
-    """The values of the fields that an object of this kind does not have."""
-    known = kind.__struct_fields__
-    return [member for name, member in value.items() if name not in known] if isinstance(value, dict) else []
-
-
-def _entries(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    entries = value.get(name)
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 Answer = Literal["verified", "modified", "unchecked", "unknown"]
@@ -203,6 +160,44 @@ def _parse_digest(text: str) -> Digest | None:
         return Digest.parse(text)
     except ContextPlaneError:
         return None
+
+
+# --- claims of a manifest ---------------------------------------------------------------------------------------------
+
+
+def manifest_contradictions(raw: bytes, sizes: Mapping[Digest, int]) -> Iterator[tuple[str, str]]:
+    """Yield the claims of a manifest that contradict the stored objects. `sizes`: those of whole contents."""
+    value = msgspec.json.decode(raw)
+    if has_duplicate_key(raw, value):
+        yield "a key", "it stands twice in one object, and readers differ in which value they keep"
+    for number, entry in enumerate(_entries(value, "inputs")):
+        size = entry.get("size")
+        for digest in digests_in(entry.get("content_ref")):
+            if size is not None and digest in sizes and size != sizes[digest]:
+                yield f"inputs/{number} {digest}", f"its size is said to be {size!r:.20}, and it is {sizes[digest]}"
+
+
+def unknown_refs(raw: bytes) -> tuple[Digest, ...]:
+    """The digests in fields that the form of a manifest does not have: the writer may count them as parts."""
+    value = msgspec.json.decode(raw)
+    others = [_unknown_values(value, Manifest)]
+    others += [_unknown_values(value.get(name), kind) for name, kind in _OBJECTS.items()]
+    others += [_unknown_values(entry, kind) for name, kind in _LISTS.items() for entry in _entries(value, name)]
+    return tuple(dict.fromkeys(digest for other in others for digest in digests_in(other)))
+
+
+def _unknown_values(value: object, kind: type[Value]) -> list[object]:
+    """The values of the fields that an object of this kind does not have."""
+    known = kind.__struct_fields__
+    return [member for name, member in value.items() if name not in known] if isinstance(value, dict) else []
+
+
+def _entries(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    entries = value.get(name)
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+# --- the check of a pack ----------------------------------------------------------------------------------------------
 
 
 class _PackCheck:

@@ -1,4 +1,4 @@
-"""What is compiled, and with which knobs, as it is said on the command line."""
+"""The arguments of verbs that compile: the pack, the request, and overrides of its values (knobs)."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -8,25 +8,24 @@ from contextplane.cli.output import CommandOutput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contextplane.authoring.source_file import NamedFile
-    from contextplane.compiler.overrides import Override
-    from contextplane.compiler.source import PackSource
+    from contextplane.app.compile.context import Override, PackSource
+    from contextplane.app.packs.files import NamedFile
     from contextplane.model.ids import PackRef
     from contextplane.model.json.canonical import Json
 
-__all__ = ["add_pack_arguments", "add_request_arguments", "read_request", "parse_overrides", "load_source"]
+__all__ = ["add_pack_arguments", "add_request_arguments", "load_source", "parse_overrides", "read_request"]
 
 _MODES = ("read_only", "local_write", "network", "delegated", "destructive")
 _BUCKETS = ("business", "policy", "tool", "evidence", "memory", "session")
 
 
 def add_pack_arguments(parser: ArgumentParser, *, default: str = "") -> None:
-    """The pack; `default`: which one it is when none is named."""
-    said = "a published version (id@X.Y.Z), or the author's file"
+    """Add the pack; `default`: the one that is compiled if none is named."""
+    help_text = "a published version (id@X.Y.Z), or the author's file"
     if default:
-        parser.add_argument("pack", metavar="REF|FILE", nargs="?", help=f"{said} (default: {default})")
+        parser.add_argument("pack", metavar="REF|FILE", nargs="?", help=f"{help_text} (default: {default})")
     else:
-        parser.add_argument("pack", metavar="REF|FILE", help=said)
+        parser.add_argument("pack", metavar="REF|FILE", help=help_text)
     parser.add_argument("--environment", metavar="ENV", help="where the version is pinned; with a REF only")
     parser.add_argument(
         "--overlay", metavar="FILE", action="append", default=[], help="apply this overlay first; with a FILE only"
@@ -37,7 +36,7 @@ def add_pack_arguments(parser: ArgumentParser, *, default: str = "") -> None:
 
 
 def add_request_arguments(parser: ArgumentParser) -> None:
-    """The request, and what is changed in it."""
+    """Add the request, and the overrides of its values."""
     parser.add_argument("--request", metavar="FILE", required=True, help="the request and what is compiled with it")
     knobs = parser.add_argument_group("knobs: change a value of the request")
     knobs.add_argument(
@@ -51,19 +50,19 @@ def add_request_arguments(parser: ArgumentParser) -> None:
 
 
 def parse_overrides(args: Namespace) -> tuple["Override", ...]:
-    """All knobs, in the order in which they are turned."""
-    from contextplane.compiler.overrides import Override, parse_override
+    """Return all overrides, in the order in which they are applied."""
+    from contextplane.app.compile.context import Override, parse_override
 
-    knobs = [parse_override(one) for one in args.set]
+    overrides = [parse_override(text) for text in args.set]
     if args.role is not None:
-        knobs.append(Override(name="user.role", at="/run_context/user/role", value=args.role))
+        overrides.append(Override(name="user.role", at="/run_context/user/role", value=args.role))
     if args.safety_mode is not None:
-        knobs.append(Override(name="safety_mode", at="/run_context/safety_mode", value=args.safety_mode))
-    return (*knobs, *map(_bucket_override, args.bucket))
+        overrides.append(Override(name="safety_mode", at="/run_context/safety_mode", value=args.safety_mode))
+    return (*overrides, *map(_bucket_override, args.bucket))
 
 
 def _bucket_override(text: str) -> "Override":
-    from contextplane.compiler.overrides import Override, OverrideInvalid
+    from contextplane.app.compile.context import Override, OverrideInvalid
 
     name, _, tokens = text.partition("=")
     if name not in _BUCKETS or not (tokens.isascii() and tokens.isdecimal()) or len(tokens) > len("1000000000"):
@@ -74,7 +73,7 @@ def _bucket_override(text: str) -> "Override":
 
 
 def read_request(args: Namespace) -> "NamedFile":
-    """The file of the request."""
+    """Read the file of the request."""
     from contextplane.app.packs.files import read_case_file
     from contextplane.cli.parser import Usage
 
@@ -84,16 +83,15 @@ def read_request(args: Namespace) -> "NamedFile":
 
 
 def load_source(
-    args: Namespace, output: CommandOutput, case: "NamedFile", asked: "Callable[[PackRef], Json] | None" = None
+    args: Namespace, output: CommandOutput, case: "NamedFile", request: "Callable[[PackRef], Json] | None" = None
 ) -> "PackSource":
-    """The pack: a published version as it is pinned in an environment, or a file that passes every gate.
+    """Load the pack: a published version as an environment pins it, or a file that passes every gate.
 
-    `asked`: what is asked of that version, where it is not the case as its file has it.
+    `request` makes the request for a published version; by default it is the one in the file.
     """
     from contextplane.app.compile.sources import source_from_file
     from contextplane.app.references import FileTarget, resolve_document
     from contextplane.cli.parser import Usage
-    from contextplane.compiler.source import place_errors
 
     if isinstance(resolve_document(args.pack), FileTarget):
         if args.environment is not None:
@@ -106,14 +104,13 @@ def load_source(
             "a published version is compiled as an environment pins it, with the catalogs that the request names",
             hint="name it with --environment ENV, and neither overlay nor catalog",
         )
-    from contextplane.app.compile.sources import source_from_registry
+    from contextplane.app.compile.sources import read_placed_case, source_from_registry
     from contextplane.app.settings import from_environment
-    from contextplane.cli.registry.act import registry_session
-    from contextplane.compiler.case import read_case
+    from contextplane.cli.registry.session import registry_session
     from contextplane.model.ids import PackRef
 
     ref = PackRef.parse(args.pack)
-    with place_errors(case):
-        read = read_case(asked(ref) if asked is not None else case.file.value)
+    compile_case = read_placed_case(case, request(ref) if request is not None else case.file.value)
     with registry_session(args, output) as session:
-        return source_from_registry(session, ref, read, args.environment, max_age=from_environment().registry_max_age)
+        max_age = from_environment().registry_max_age
+        return source_from_registry(session, ref, compile_case, args.environment, max_age=max_age)

@@ -1,4 +1,4 @@
-"""From a command line to an exit status: find the verb, parse, run, report. It knows no verb by name."""
+"""Runs a command line: finds the verb, parses, runs, and turns errors into exit statuses."""
 
 import sys
 from typing import ClassVar, TextIO
@@ -14,7 +14,7 @@ __all__ = ["Defect", "run"]
 
 
 class Defect(ContextPlaneError):
-    """Something went wrong that nobody foresaw: a defect of contextplane."""
+    """Something went wrong that was not foreseen: a defect of contextplane."""
 
     code: ClassVar[str] = "internal_error"
 
@@ -23,13 +23,13 @@ _GLOBAL = frozenset({"--json", "--quiet", "--no-color"})
 
 
 def run(argv: list[str]) -> int:
-    """Run one command line. Every error that we know of ends a command here, with one line."""
+    """Run one command line, and return its exit status. Every error of ours ends here, as one line."""
     # A name that is not text is shown escaped rather than ending the command.
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-    output = CommandOutput(json="--json" in argv, color=_colored(argv, sys.stderr))
+    output = CommandOutput(json="--json" in argv, color=_has_color(argv, sys.stderr))
     try:
         return _run(argv)
     except ContextPlaneError as error:
@@ -38,13 +38,13 @@ def run(argv: list[str]) -> int:
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except UnicodeEncodeError as error:
-        # A path may be of any bytes. Of what is text, only the place where it is used knows that it is.
-        wrong = [one for one in argv if not _is_text(one)]
+        # A path may have any bytes. Only the code that uses an argument knows whether it must be text.
+        wrong = [argument for argument in argv if not _is_text(argument)]
         if not wrong:
             return _defect(error, output)
         output.error(Usage(f"not UTF-8, and only a path may be: {ascii(wrong[0])[:80]}"))
         return EXIT_OF[Usage.family]
-    except Exception as error:  # noqa: BLE001  the last resort: what nobody foresaw ends in one line, too
+    except Exception as error:  # noqa: BLE001  the last resort: a defect ends in one line, too
         return _defect(error, output)
 
 
@@ -59,7 +59,7 @@ def _is_text(argument: str) -> bool:
 def _defect(error: Exception, output: CommandOutput) -> int:
     if from_environment().debug:
         raise error
-    # Writing to a full disk that standard output leads to, for example, is no defect of ours.
+    # A full disk behind standard output, for example, is no defect of ours.
     if isinstance(error, OSError):
         raise error
     output.error(Defect(f"{type(error).__name__}: {error}", hint="please report it; CTX_DEBUG=1 shows where"))
@@ -67,7 +67,7 @@ def _defect(error: Exception, output: CommandOutput) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    name, rest = _split(argv)
+    name, arguments = _split(argv)
     if name in {"--help", "-h", "--version", "-V"}:
         from contextplane import __version__
 
@@ -75,29 +75,29 @@ def _run(argv: list[str]) -> int:
         return OK
     verb = _verb(name)
     parser = parser_of(verb)
-    if "--help" in rest or "-h" in rest:
+    if "--help" in arguments or "-h" in arguments:
         sys.stdout.write(parser.format_help())
         return OK
-    args = parser.parse_args(rest)
-    args.whole_parser = lambda: whole_parser(VERBS)  # what no verb can know by itself: all the others
-    color = not args.json and _colored(argv, sys.stdout)
+    args = parser.parse_args(arguments)
+    args.whole_parser = lambda: whole_parser(VERBS)  # no verb knows the others by itself
+    color = not args.json and _has_color(argv, sys.stdout)
     return verb.load().run(args, CommandOutput(json=args.json, quiet=args.quiet, color=color))
 
 
-def _colored(argv: list[str], stream: TextIO) -> bool:
+def _has_color(argv: list[str], stream: TextIO) -> bool:
     return "--no-color" not in argv and stream.isatty() and not from_environment().no_color
 
 
 def _split(argv: list[str]) -> tuple[str, list[str]]:
-    """The verb and what follows it; options that every verb takes may also stand before it."""
-    ahead = 0
-    while ahead < len(argv) and argv[ahead] in _GLOBAL:
-        ahead += 1
-    if ahead == len(argv):
+    """Return the verb and its arguments. Options of all verbs may also stand before the verb."""
+    at = 0
+    while at < len(argv) and argv[at] in _GLOBAL:
+        at += 1
+    if at == len(argv):
         raise Usage("which verb?", hint="see 'ctx --help'")
-    if argv[ahead] == "help" and len(argv) > ahead + 1:
-        return argv[ahead + 1], ["--help"]
-    return argv[ahead], argv[:ahead] + argv[ahead + 1 :]
+    if argv[at] == "help" and len(argv) > at + 1:
+        return argv[at + 1], ["--help"]
+    return argv[at], argv[:at] + argv[at + 1 :]
 
 
 def _verb(name: str) -> Verb:

@@ -1,4 +1,4 @@
-"""Exit statuses: stable, documented in every `--help`, and the only place that knows how an error ends a command."""
+"""Exit statuses: stable, and documented in every `--help`. Only here an error family has a status."""
 
 from contextplane.errors import Family
 

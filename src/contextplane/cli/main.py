@@ -1,4 +1,4 @@
-"""Where `ctx` begins. The lightest answers are given here, before anything else is imported."""
+"""The entry point of `ctx`. The lightest answers are given here, before anything else is imported."""
 
 import gc
 import sys
@@ -10,18 +10,18 @@ _SELDOM = 100_000
 
 
 def console() -> None:
-    """The console script: run, write out what is left, and leave with the exit status."""
-    # Starting makes very many values that stay, and no cycles to speak of: looking for some takes a tenth of the time.
+    """Run the console script: run, flush, and exit with the status."""
+    # Imports make very many values that stay, and no cycles to speak of: looking for them takes a tenth of the time.
     gc.set_threshold(_SELDOM)
     try:
         if None in (sys.stdin, sys.stdout, sys.stderr):
-            _hold_what_is_closed()
+            _replace_closed_streams()
         status = main(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
         status = _INTERRUPTED
     except BrokenPipeError:
-        status = _BROKEN_PIPE  # whoever read us has left
+        status = _BROKEN_PIPE  # the reader of the output has left
     except OSError as error:
         sys.stderr.write(f"ctx: output_failed: {error.strerror or error}\n")
         status = 1
@@ -49,14 +49,14 @@ def main(argv: list[str]) -> int:
     return run(argv)
 
 
-def _hold_what_is_closed() -> None:
-    """Take the places of closed standard streams, or the next file that is opened would be read or written instead.
+def _replace_closed_streams() -> None:
+    """Occupy the descriptors of closed standard streams, or the next opened file would get one of them.
 
-    Reading a closed input and writing to a closed output fail, as they should. What nobody can be told is dropped.
+    Reading a closed input and writing to a closed output fail, as they should. Text for a closed error stream is lost.
     """
     import os
 
-    # The lowest free number is given out first: in this order each of them gets its own.
+    # The system hands out the lowest free descriptor first: in this order each stream gets its own.
     if sys.stdin is None:
         os.open(os.devnull, os.O_WRONLY)
     if sys.stdout is None:
@@ -66,12 +66,12 @@ def _hold_what_is_closed() -> None:
 
 
 def _leave(status: int) -> None:
-    """End, also when what is left in a buffer can no longer be written: that has been told, or nobody is there."""
+    """Exit, also if buffered output cannot be written any more: that was reported, or there is no reader."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
         import os
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    gc.freeze()  # everything goes now: the interpreter need not look for cycles once more
+    gc.freeze()  # the process ends: the interpreter need not look for cycles once more
     sys.exit(status)

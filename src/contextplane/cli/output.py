@@ -1,6 +1,6 @@
-"""Where a verb writes: text for people, JSON for machines, errors in one line. It decides nothing.
+"""The output of a command: lines for people, JSON for machines, errors; and how values are formatted.
 
-When a run was, told to people.
+Text from outside is cleaned before it is printed: it stays on its line, and cannot send controls to the terminal.
 """
 
 import sys
@@ -13,16 +13,29 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 
-__all__ = ["CommandOutput", "clean", "clean_lines", "quantity", "human_size", "format_second", "shorten", "has_time", "format_created"]
+__all__ = [
+    "CommandOutput",
+    "clean",
+    "clean_lines",
+    "clean_tabbed",
+    "format_created",
+    "format_second",
+    "has_time",
+    "human_size",
+    "quantity",
+    "shorten",
+]
 
 _COLORS = {"red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36", "bold": "1", "dim": "2"}
 _UNIT = 1024
 _LONGEST = 2000
+_SECOND = len("2026-05-04 09:31:42")
+_NONE = "no time"
 _encoder = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 
 class CommandOutput(Value, frozen=True):
-    """One command's output."""
+    """The streams of one command, and the options of all verbs: `--json`, `--quiet`, `--no-color`."""
 
     json: bool = False
     quiet: bool = False
@@ -31,15 +44,14 @@ class CommandOutput(Value, frozen=True):
     err: TextIO = msgspec.field(default_factory=lambda: sys.stderr)
 
     def line(self, text: str = "") -> None:
-        """A line for people: not when a machine reads, not when silence was asked for."""
+        """Print a line for people: not with --json, not with --quiet."""
         if not self.json and not self.quiet:
             print(text, file=self.out)
 
     def entry(self, identity: str, text: str, problem: str = "") -> None:
-        """An entry of a list: a line for people, and nothing but what it is called when silence was asked for.
+        """Print an entry of a list: a line for people, and only its identity with --quiet.
 
-        `problem`: what is wrong with it, which the line tells. Silence does not hide that, and a list of names has no
-        room for it, so that it is told on standard error.
+        `problem` is what the line says to be wrong with it. --quiet does not hide that: it goes to standard error.
         """
         if self.json:
             return
@@ -48,33 +60,33 @@ class CommandOutput(Value, frozen=True):
             print(f"ctx: {identity}: {problem}", file=self.err)
 
     def failure_line(self, text: str) -> None:
-        """A line for people about what is wrong with what was asked for: silence does not hide it."""
+        """Print a line about a failure, which --quiet does not hide."""
         if not self.json:
             print(_redact(text), file=self.out)
 
     def note(self, text: str) -> None:
-        """Something that people should know and that is not the answer, on standard error."""
+        """Print a note on standard error: something that is not the answer. --quiet hides it."""
         if not self.json and not self.quiet:
             print(f"ctx: {_redact(text)}", file=self.err)
 
     def warn(self, text: str) -> None:
-        """The same of what silence must not hide: that an answer is not the whole one."""
+        """Print a note on standard error that --quiet must not hide: the answer is not complete."""
         if not self.json:
             print(f"ctx: {_redact(text)}", file=self.err)
 
     def answer(self, value: object) -> None:
-        """The answer for machines, as one JSON document."""
+        """Print the answer for machines, one JSON document; nothing without --json."""
         if self.json:
             self.json_text(msgspec.json.format(_encode(value), indent=2).decode())
 
     def json_text(self, text: str) -> None:
-        """A JSON document. What could speak to a terminal stands in it as escapes, which mean the same."""
+        """Print a JSON document. Characters that control a terminal are written as escapes, which mean the same."""
         self.out.write(_escape_controls(text) + "\n")
 
     def error(self, error: ContextPlaneError) -> None:
-        """One line on standard error; one JSON document when a machine reads."""
+        """Print an error on standard error: one line, or with --json one JSON document."""
         if self.json:
-            told = {
+            fields = {
                 "code": error.code,
                 "family": error.family,
                 "message": error.message,
@@ -82,7 +94,7 @@ class CommandOutput(Value, frozen=True):
                 "hint": error.hint,
                 "details": error.details,
             }
-            plain = _map_strings(msgspec.json.decode(_encode(told)), _redact)
+            plain = _map_strings(msgspec.json.decode(_encode(fields)), _redact)
             self.err.write(_escape_controls(_encode({"error": plain}).decode()) + "\n")
             return
         line = shorten(clean(f"ctx: {error.code}: {_redact(str(error))}"))
@@ -90,54 +102,86 @@ class CommandOutput(Value, frozen=True):
 
     @property
     def interactive(self) -> bool:
-        """Whether somebody sits at a terminal and did not ask for silence."""
+        """Whether a person at a terminal sees standard error, and wants to."""
         return self.err.isatty() and not self.quiet and not self.json
 
     def paint(self, color: str, text: str) -> str:
         return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if self.color else text
 
 
+def clean(text: str) -> str:
+    """Return text that stays on its line: control characters are shown escaped, not sent to a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def clean_tabbed(line: str) -> str:
+    """Clean a line of a text. Tabs stay: texts are made with them, and they do no harm."""
+    return "\t".join(map(clean, line.split("\t")))
+
+
+def clean_lines(text: str) -> str:
+    """Clean a text of several lines: the ends of lines stay, and so do tabs."""
+    return "\n".join(map(clean_tabbed, text.split("\n")))
+
+
+def shorten(line: str) -> str:
+    """Leave out the middle of a very long line."""
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} [...] {line[-_LONGEST // 2 :]}"
+
+
+def quantity(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 object`, `2 objects`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def human_size(size: int) -> str:
+    """Format a number of bytes: `512 B`, `1.5 KiB`, `3.0 GiB`."""
+    if size < _UNIT:
+        return f"{size} B"
+    amount = float(size)
+    for unit in ("KiB", "MiB", "GiB"):
+        amount /= _UNIT
+        if amount < _UNIT:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / _UNIT:.1f} TiB"
+
+
+def has_time(created: str) -> bool:
+    """Whether a manifest has a time; the year 1 stands for none."""
+    return created != str(NO_TIME)
+
+
+def format_created(created: str) -> str:
+    """Format the time in a manifest, which stays as it is written there."""
+    return clean(created) if has_time(created) else _NONE
+
+
+def format_second(moment: Timestamp) -> str:
+    """Format a time to the second, in UTC, always equally wide: `2026-05-04 09:31:42Z`."""
+    return str(moment)[:_SECOND].replace("T", " ") + "Z" if moment != NO_TIME else _NONE.ljust(_SECOND + 1)
+
+
 def _redact(text: str) -> str:
-    """What is told of something may repeat what somebody wrote, and ends in logs, where no secret belongs."""
-    # Only those need it who tell of something.
-    from contextplane.policy.detect.secrets import redact_shapes
+    """Take out what looks like a secret: messages may repeat texts of others, and end in logs."""
+    # Loaded for messages only: most commands print none.
+    from contextplane.app.redaction import redact_shapes
 
     return redact_shapes(text)
 
 
 def _map_strings(value: object, change: Callable[[str], str]) -> object:
-    """A JSON value with every text in it changed; names of members stay."""
+    """Return a JSON value with every text in it changed; names of members stay."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [_map_strings(one, change) for one in value]
+        return [_map_strings(item, change) for item in value]
     if isinstance(value, dict):
-        return {name: _map_strings(one, change) for name, one in value.items()}
+        return {name: _map_strings(member, change) for name, member in value.items()}
     return value
 
 
-def clean(text: str) -> str:
-    """Text that stays on its line and cannot speak to the terminal: control characters are shown, not sent."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def clean_lines(text: str) -> str:
-    """The same of text that has lines: their ends stay, and so do tabs, which do no harm."""
-    return "\n".join("\t".join(map(clean, line.split("\t"))) for line in text.split("\n"))
-
-
-def shorten(line: str) -> str:
-    """A line that is still one: the middle of a very long one is left out."""
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} [...] {line[-_LONGEST // 2 :]}"
-
-
-def quantity(number: int, noun: str) -> str:
-    """1 object, 2 objects."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _escape_controls(text: str) -> str:
-    """A JSON text without control characters and without those that turn around or hide what is beside them."""
+    """Escape the characters of a JSON text that control a terminal, or reorder or hide what is beside them."""
     if text.isascii() and "\x7f" not in text:
         return text
     import re
@@ -154,7 +198,7 @@ def _utf16(char: str) -> list[int]:
 
 
 def _encode(value: object) -> bytes:
-    """JSON, also of names that are not text: their bytes are shown escaped."""
+    """Encode a value as JSON. Bytes of a name that is not UTF-8 are shown escaped."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
@@ -165,36 +209,5 @@ def _escape_surrogates(value: object) -> object:
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
-        return {_escape_surrogates(key): _escape_surrogates(one) for key, one in value.items()}
-    return [_escape_surrogates(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def human_size(size: int) -> str:
-    """Bytes as people read them: 512 B, 1.5 KiB, 3.0 GiB."""
-    if size < _UNIT:
-        return f"{size} B"
-    amount = float(size)
-    for unit in ("KiB", "MiB", "GiB"):
-        amount /= _UNIT
-        if amount < _UNIT:
-            return f"{amount:.1f} {unit}"
-    return f"{amount / _UNIT:.1f} TiB"
-
-
-_SECOND = len("2026-05-04 09:31:42")
-_NONE = "no time"
-
-
-def has_time(created: str) -> bool:
-    """Whether a manifest says when its run was; the year 1 stands for that it does not."""
-    return created != str(NO_TIME)
-
-
-def format_created(created: str) -> str:
-    """The time in a manifest, as it stands there."""
-    return clean(created) if has_time(created) else _NONE
-
-
-def format_second(moment: Timestamp) -> str:
-    """A moment to the second, in UTC and marked so, always as wide as any other."""
-    return str(moment)[:_SECOND].replace("T", " ") + "Z" if moment != NO_TIME else _NONE.ljust(_SECOND + 1)
+        return {_escape_surrogates(key): _escape_surrogates(member) for key, member in value.items()}
+    return [_escape_surrogates(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,6 +1,6 @@
-"""Parsers: one per verb, made when that verb runs; all of them together only for help and completion.
+"""What a verb is, and its parser, which is made when the verb runs; all together only for help and completion.
 
-What a verb is: a name and a line in the table, and a file that parses its arguments and runs.
+A verb is a line in the table, and a module that adds its arguments and runs.
 """
 
 import argparse
@@ -17,7 +17,7 @@ __all__ = ["Usage", "Verb", "VerbModule", "parser_of", "top_help", "whole_parser
 
 
 class VerbModule(Protocol):
-    """What a file in `cli/verbs/` provides. Its docstring is the description in its `--help`."""
+    """The functions of a module in `cli/verbs/`. Its docstring is the description in its `--help`."""
 
     def add_arguments(self, parser: ArgumentParser, /) -> None: ...
 
@@ -25,7 +25,7 @@ class VerbModule(Protocol):
 
 
 class Verb(Value, frozen=True):
-    """One verb."""
+    """A line of the table. `load` imports the module of the verb, and no other."""
 
     name: str
     group: str
@@ -46,8 +46,8 @@ class Usage(ContextPlaneError):
 class _Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises instead of printing and exiting.
 
-    An option with an empty value is refused: most likely a variable was not set, and that is not the same as to leave
-    the option out.
+    An option with an empty value is refused: most likely a variable was not set, which is not the same as leaving the
+    option out.
     """
 
     def error(self, message: str) -> NoReturn:
@@ -63,7 +63,7 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {choices})")
 
     def _refuse_near(self, action: argparse.Action, value: str) -> None:
-        """Refuse what is nearly one of the choices with the one that was meant."""
+        """Refuse a value that is nearly one of the choices, and name that one."""
         from contextplane.model.suggestion import closest_name
 
         near = closest_name(value, (str(choice) for choice in action.choices or ()))
@@ -96,7 +96,7 @@ def add_globals(parser: argparse.ArgumentParser) -> None:
 
 
 def parser_of(verb: Verb) -> argparse.ArgumentParser:
-    """The parser of one verb."""
+    """Return the parser of one verb."""
     module = verb.load()
     parser = _Parser(
         prog=f"ctx {verb.name}",
@@ -108,14 +108,14 @@ def parser_of(verb: Verb) -> argparse.ArgumentParser:
     module.add_arguments(parser)
     for action in parser._actions:  # noqa: SLF001  argparse has no other way to ask
         if action.choices and not action.option_strings and action.metavar is None:
-            # When it is missing, it is called by what it may be, as the help does.
+            # The error for a missing argument names its choices, as the help does.
             action.metavar = f"{{{','.join(map(str, action.choices))}}}"
     add_globals(parser)
     return parser
 
 
 def whole_parser(verbs: Sequence[Verb]) -> argparse.ArgumentParser:
-    """All verbs in one parser, for tools that walk it."""
+    """Return one parser of all verbs, for completion."""
     parser = _Parser(prog="ctx", description="The context plane for AI agents.", formatter_class=_Formatter)
     parser.add_argument("--version", action="store_true", help="print the version")
     subparsers = parser.add_subparsers(dest="verb")
@@ -130,7 +130,7 @@ def whole_parser(verbs: Sequence[Verb]) -> argparse.ArgumentParser:
 
 
 def top_help(verbs: Sequence[Verb]) -> str:
-    """The text of `ctx --help`. `make docs` keeps it in help.txt."""
+    """Return the text of `ctx --help`. `make docs` keeps it in help.txt."""
     lines = ["usage: ctx VERB [ARGUMENTS] [--json] [--quiet] [--no-color]", "", "The context plane for AI agents.", ""]
     for group in dict.fromkeys(verb.group for verb in verbs):
         lines.append(f"{group}:")

@@ -1,4 +1,4 @@
-"""Where a passphrase comes from: a descriptor that was named, the environment, or a person at a terminal, unechoed."""
+"""Where a passphrase comes from: a file descriptor, the environment, or a person at a terminal, unechoed."""
 
 import os
 import sys
@@ -19,28 +19,28 @@ class PassphraseDiffers(ContextPlaneError):
 
 
 class PassphraseSource:
-    """Asked when a key is to be opened or made, and only then. `twice`: for a new key."""
+    """Gets the passphrase when a key is opened or made, and only then. `twice`: ask twice, for a new key."""
 
     def __init__(self, fd: int | None, *, twice: bool) -> None:
         self._fd = fd
         self._twice = twice
 
     def __call__(self) -> bytes | None:
-        """The passphrase; None when there is none and nobody to ask."""
+        """Return the passphrase; None if there is none, and no terminal to ask for it."""
         if self._fd is not None:
             return _first_line(self._fd)
         from contextplane.app.settings import key_passphrase
 
         data = key_passphrase()
-        return data if data is not None or not sys.stdin.isatty() else self._asked()
+        return data if data is not None or not sys.stdin.isatty() else self._ask()
 
-    def _asked(self) -> bytes:
+    def _ask(self) -> bytes:
         from getpass import getpass
 
-        said = getpass("Passphrase: ")
-        if self._twice and getpass("Again: ") != said:
+        passphrase = getpass("Passphrase: ")
+        if self._twice and getpass("Again: ") != passphrase:
             raise PassphraseDiffers("the two are not the same", hint="try again")
-        return said.encode(errors="surrogateescape")
+        return passphrase.encode(errors="surrogateescape")
 
 
 def _first_line(fd: int) -> bytes:

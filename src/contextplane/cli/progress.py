@@ -1,9 +1,9 @@
-"""A progress bar of our own few lines: on a terminal, after a second, and never in a pipe."""
+"""A progress bar: on a terminal, after a second, and never in a pipe."""
 
 import time
 from _thread import allocate_lock
 
-from contextplane.cli.output import CommandOutput, quantity, human_size
+from contextplane.cli.output import CommandOutput, human_size, quantity
 
 __all__ = ["Bar"]
 
@@ -14,10 +14,10 @@ _MUCH = 1 << 30
 
 
 class Bar:
-    """How far something has come, redrawn on one line of standard error.
+    """A bar that is redrawn on one line of standard error.
 
-    Measured by the bytes that are expected, else by the objects; where neither is known, what is done so far is told,
-    and no bar pretends to know more.
+    It is measured by the expected bytes, else by the expected objects. If neither is known there is no bar, only the
+    numbers so far.
     """
 
     def __init__(self, output: CommandOutput, objects: int = 0) -> None:
@@ -31,7 +31,7 @@ class Bar:
         self._turn = allocate_lock()
 
     def expect(self, size: int) -> None:
-        """So many bytes there will be. Of very many it says so at once: the first may take long."""
+        """Set the expected size. The bar of a very large one is drawn at once: its first part may take long."""
         self._size_expected = size
         if size >= _MUCH:
             self._next = 0.0
@@ -46,7 +46,7 @@ class Bar:
                 self._draw()
 
     def clear(self) -> None:
-        """Take the bar away, so that a line can be printed where it stood."""
+        """Remove the bar, so that a line can be printed in its place."""
         if self._drawn:
             self._output.err.write("\r\x1b[K")
             self._output.err.flush()
@@ -54,12 +54,12 @@ class Bar:
 
     def _draw(self) -> None:
         whole = f" of {human_size(self._size_expected)}" if self._size_expected else ""
-        told = f"{quantity(self.objects, 'object')}, {human_size(self.bytes)}{whole}"
+        numbers = f"{quantity(self.objects, 'object')}, {human_size(self.bytes)}{whole}"
         # Heavy, and seldom needed.
         from shutil import get_terminal_size
 
-        # A line that wraps could not be taken away again.
-        line = f"{self._bar()}{told}"[: get_terminal_size().columns - 1]
+        # A line that wraps could not be removed again.
+        line = f"{self._bar()}{numbers}"[: get_terminal_size().columns - 1]
         self._output.err.write(f"\r\x1b[K{line}")
         self._output.err.flush()
         self._drawn = True

@@ -1,4 +1,4 @@
-"""Opening the store for a verb, and saying so when that changed it; and a bar for what may take long there."""
+"""Opens the store for a verb, and says so when that changed it; shows a progress bar for long work."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ __all__ = ["open_store", "progress_bar"]
 
 @contextmanager
 def open_store(output: CommandOutput, *, following: bool = True, handoffs: bool = False) -> Iterator["Platform"]:
-    """Open the store that we are in; `handoffs`: the one of handoff packs, which may be another."""
+    """Open the current store; `handoffs`: the store of handoff packs, which may be another."""
     from contextplane.app.platform import open_platform
     from contextplane.app.settings import from_environment
 
@@ -32,7 +32,7 @@ def open_store(output: CommandOutput, *, following: bool = True, handoffs: bool 
 
 @contextmanager
 def progress_bar(output: CommandOutput) -> Iterator["Bar | None"]:
-    """A bar, if somebody at a terminal waits; it is gone at the end, however that comes."""
+    """Yield a progress bar, or None if no person at a terminal sees it. An error removes it, too."""
     if not output.interactive:
         yield None
         return

@@ -1,310 +1,166 @@
-"""The table of verbs: what `ctx` can do, and where it lives. Loading a verb imports it and no other."""
+"""The table of verbs: what `ctx` can do. Loading a verb imports its module and no other."""
+
+from functools import partial
 
 from contextplane.cli.parser import Verb, VerbModule
 
 __all__ = ["VERBS"]
 
 
-def _init() -> VerbModule:
-    from contextplane.cli.verbs import init
-
-    return init
-
-
-def _status() -> VerbModule:
-    from contextplane.cli.verbs import status
-
-    return status
-
-
-def _cat() -> VerbModule:
-    from contextplane.cli.verbs import cat
-
-    return cat
-
-
-def _fsck() -> VerbModule:
-    from contextplane.cli.verbs import fsck
-
-    return fsck
-
-
-def _gc() -> VerbModule:
-    from contextplane.cli.verbs import gc
-
-    return gc
-
-
-def _demo() -> VerbModule:
-    from contextplane.cli.verbs import demo
-
-    return demo
-
-
-def _completion() -> VerbModule:
-    from contextplane.cli.verbs import completion
-
-    return completion
-
-
-def _pack() -> VerbModule:
-    from contextplane.cli.verbs import pack
-
-    return pack
-
-
-def _show() -> VerbModule:
-    from contextplane.cli.verbs import show
-
-    return show
-
-
-def _log() -> VerbModule:
-    from contextplane.cli.verbs import log
-
-    return log
-
-
-def _search() -> VerbModule:
-    from contextplane.cli.verbs import search
-
-    return search
-
-
-def _export() -> VerbModule:
-    from contextplane.cli.verbs import export
-
-    return export
-
-
-def _import() -> VerbModule:
-    from contextplane.cli.verbs import import_
-
-    return import_
-
-
-def _diff() -> VerbModule:
-    from contextplane.cli.verbs import diff
-
-    return diff
-
-
-def _explain() -> VerbModule:
-    from contextplane.cli.verbs import explain
-
-    return explain
-
-
-def _replay() -> VerbModule:
-    from contextplane.cli.verbs import replay
-
-    return replay
-
-
-def _verify() -> VerbModule:
-    from contextplane.cli.verbs import verify
-
-    return verify
-
-
-def _fork() -> VerbModule:
-    from contextplane.cli.verbs import fork
-
-    return fork
-
-
-def _finalize() -> VerbModule:
-    from contextplane.cli.verbs import finalize
-
-    return finalize
-
-
-def _handoff() -> VerbModule:
-    from contextplane.cli.verbs import handoff
-
-    return handoff
-
-
-def _mcp() -> VerbModule:
-    from contextplane.cli.verbs import mcp
-
-    return mcp
-
-
-def _new() -> VerbModule:
-    from contextplane.cli.verbs import new
-
-    return new
-
-
-def _lint() -> VerbModule:
-    from contextplane.cli.verbs import lint
-
-    return lint
-
-
-def _check() -> VerbModule:
-    from contextplane.cli.verbs import check
-
-    return check
-
-
-def _keys() -> VerbModule:
-    from contextplane.cli.verbs import keys
-
-    return keys
-
-
-def _review() -> VerbModule:
-    from contextplane.cli.verbs import review
-
-    return review
-
-
-def _sign() -> VerbModule:
-    from contextplane.cli.verbs import sign
-
-    return sign
-
-
-def _publish() -> VerbModule:
-    from contextplane.cli.verbs import publish
-
-    return publish
-
-
-def _pin() -> VerbModule:
-    from contextplane.cli.verbs import pin
-
-    return pin
-
-
-def _unpin() -> VerbModule:
-    from contextplane.cli.verbs import unpin
-
-    return unpin
-
-
-def _promote() -> VerbModule:
-    from contextplane.cli.verbs import promote
-
-    return promote
-
-
-def _deprecate() -> VerbModule:
-    from contextplane.cli.verbs import deprecate
-
-    return deprecate
-
-
-def _revoke() -> VerbModule:
-    from contextplane.cli.verbs import revoke
-
-    return revoke
-
-
-def _rollback() -> VerbModule:
-    from contextplane.cli.verbs import rollback
-
-    return rollback
-
-
-def _packs() -> VerbModule:
-    from contextplane.cli.verbs import packs
-
-    return packs
-
-
-def _refresh() -> VerbModule:
-    from contextplane.cli.verbs import refresh
-
-    return refresh
-
-
-def _compile() -> VerbModule:
-    from contextplane.cli.verbs import compile as compile_
-
-    return compile_
-
-
-def _why() -> VerbModule:
-    from contextplane.cli.verbs import why
-
-    return why
-
-
-def _golden() -> VerbModule:
-    from contextplane.cli.verbs import golden
-
-    return golden
-
-
-VERBS = (
-    Verb(name="init", group="Begin", summary="make a store here, or adopt the one that is here", load=_init),
-    Verb(name="demo", group="Begin", summary="watch the product at work in a folder of its own", load=_demo),
-    Verb(name="new", group="Author", summary="begin a context pack from a small, complete one", load=_new),
-    Verb(name="lint", group="Author", summary="judge a context pack by the eight validation gates", load=_lint),
-    Verb(name="check", group="Author", summary="walk the list that a change of a context pack must pass", load=_check),
-    Verb(name="compile", group="Compile", summary="what a model would see and may do, for a request", load=_compile),
-    Verb(name="why", group="Compile", summary="why something is in or out, and what would flip it", load=_why),
-    Verb(name="golden", group="Compile", summary="record what requests compile to, and check it later", load=_golden),
-    Verb(name="keys", group="Trust", summary="make keys, and say who may sign for whom", load=_keys),
-    Verb(name="review", group="Release", summary="approve or reject an artifact, in a role", load=_review),
-    Verb(name="sign", group="Release", summary="attach the issuer's signature to what was reviewed", load=_sign),
-    Verb(
-        name="publish", group="Release", summary="publish what was linted, reviewed and signed, for ever", load=_publish
-    ),
-    Verb(name="pin", group="Release", summary="pin a version in an environment, or name it for people", load=_pin),
-    Verb(name="unpin", group="Release", summary="take away what an environment pins", load=_unpin),
-    Verb(name="promote", group="Release", summary="say that what is pinned has proved itself", load=_promote),
-    Verb(name="rollback", group="Release", summary="pin again, at once, what was pinned before", load=_rollback),
-    Verb(name="deprecate", group="Release", summary="let a version serve replay only", load=_deprecate),
-    Verb(name="revoke", group="Release", summary="block a version for new execution", load=_revoke),
-    Verb(name="refresh", group="Release", summary="what must be looked at again, and looking at it", load=_refresh),
-    Verb(name="packs", group="Release", summary="published versions, where they are pinned, and drafts", load=_packs),
-    Verb(name="pack", group="Record", summary="store an agent's log as an execution pack", load=_pack),
-    Verb(name="fork", group="Record", summary="begin a draft from a recorded run", load=_fork),
-    Verb(
-        name="finalize", group="Record", summary="make an edited draft or a recording an execution pack", load=_finalize
-    ),
-    Verb(name="show", group="Look", summary="what a run, a version or a handoff pack is made of", load=_show),
-    Verb(name="log", group="Look", summary="runs, newest first; or the history of a version", load=_log),
-    Verb(name="search", group="Look", summary="find execution packs by the words in them", load=_search),
-    Verb(
-        name="status", group="Look", summary="what this store holds, how large it is, which schema it has", load=_status
-    ),
-    Verb(name="cat", group="Look", summary="write an object's bytes to standard output", load=_cat),
-    Verb(
-        name="verify",
-        group="Look",
-        summary="check a run, a file by its sidecar, or the whole registry",
-        load=_verify,
-    ),
-    Verb(
-        name="diff",
-        group="Look",
-        summary="compare two runs, two context packs, or two handoff packs",
-        load=_diff,
-    ),
-    Verb(
-        name="replay",
-        group="Look",
-        summary="run a recorded run's tools again and compare, step by step",
-        load=_replay,
-    ),
-    Verb(name="explain", group="Look", summary="what an error code, a law or a gate means", load=_explain),
-    Verb(
-        name="handoff",
-        group="Hand on",
-        summary="list, read and export handoff packs, and what happened to them",
-        load=_handoff,
-    ),
-    Verb(name="mcp", group="Serve", summary="serve handoff packs to coding agents, over MCP", load=_mcp),
-    Verb(name="fsck", group="Keep", summary="re-hash every object, resolve every reference", load=_fsck),
-    Verb(name="gc", group="Keep", summary="remove what nothing refers to and what is old", load=_gc),
-    Verb(name="export", group="Keep", summary="write packs and all they reach to one file", load=_export),
-    Verb(name="import", group="Keep", summary="take packs from such a file, verified", load=_import),
-    Verb(
-        name="completion", group="Shell", summary="print the completion script for bash, zsh or fish", load=_completion
-    ),
+_TABLE = {
+    "Begin": {
+        "init": "make a store here, or adopt the one that is here",
+        "demo": "watch the product at work in a folder of its own",
+    },
+    "Author": {
+        "new": "begin a context pack from a small, complete one",
+        "lint": "judge a context pack by the eight validation gates",
+        "check": "walk the list that a change of a context pack must pass",
+    },
+    "Compile": {
+        "compile": "what a model would see and may do, for a request",
+        "why": "why something is in or out, and what would flip it",
+        "golden": "record what requests compile to, and check it later",
+    },
+    "Trust": {
+        "keys": "make keys, and say who may sign for whom",
+    },
+    "Release": {
+        "review": "approve or reject an artifact, in a role",
+        "sign": "attach the issuer's signature to what was reviewed",
+        "publish": "publish what was linted, reviewed and signed, for ever",
+        "pin": "pin a version in an environment, or name it for people",
+        "unpin": "take away what an environment pins",
+        "promote": "say that what is pinned has proved itself",
+        "rollback": "pin again, at once, what was pinned before",
+        "deprecate": "let a version serve replay only",
+        "revoke": "block a version for new execution",
+        "refresh": "what must be looked at again, and looking at it",
+        "packs": "published versions, where they are pinned, and drafts",
+    },
+    "Record": {
+        "pack": "store an agent's log as an execution pack",
+        "fork": "begin a draft from a recorded run",
+        "finalize": "make an edited draft or a recording an execution pack",
+    },
+    "Look": {
+        "show": "what a run, a version or a handoff pack is made of",
+        "log": "runs, newest first; or the history of a version",
+        "search": "find execution packs by the words in them",
+        "status": "what this store holds, how large it is, which schema it has",
+        "cat": "write an object's bytes to standard output",
+        "verify": "check a run, a file by its sidecar, or the whole registry",
+        "diff": "compare two runs, two context packs, or two handoff packs",
+        "replay": "run a recorded run's tools again and compare, step by step",
+        "explain": "what an error code, a law or a gate means",
+    },
+    "Hand on": {
+        "handoff": "list, read and export handoff packs, and what happened to them",
+    },
+    "Serve": {
+        "mcp": "serve handoff packs to coding agents, over MCP",
+    },
+    "Keep": {
+        "fsck": "re-hash every object, resolve every reference",
+        "gc": "remove what nothing refers to and what is old",
+        "export": "write packs and all they reach to one file",
+        "import": "take packs from such a file, verified",
+    },
+    "Shell": {
+        "completion": "print the completion script for bash, zsh or fish",
+    },
+}
+
+
+def _load(name: str) -> VerbModule:  # noqa: C901, PLR0912, PLR0915  one branch for each verb
+    """Import the module of a verb. The imports are written out, so that tools which read them see them."""
+    verb: VerbModule
+    match name:
+        case "init":
+            from contextplane.cli.verbs import init as verb
+        case "demo":
+            from contextplane.cli.verbs import demo as verb
+        case "new":
+            from contextplane.cli.verbs import new as verb
+        case "lint":
+            from contextplane.cli.verbs import lint as verb
+        case "check":
+            from contextplane.cli.verbs import check as verb
+        case "compile":
+            from contextplane.cli.verbs import compile as verb
+        case "why":
+            from contextplane.cli.verbs import why as verb
+        case "golden":
+            from contextplane.cli.verbs import golden as verb
+        case "keys":
+            from contextplane.cli.verbs import keys as verb
+        case "review":
+            from contextplane.cli.verbs import review as verb
+        case "sign":
+            from contextplane.cli.verbs import sign as verb
+        case "publish":
+            from contextplane.cli.verbs import publish as verb
+        case "pin":
+            from contextplane.cli.verbs import pin as verb
+        case "unpin":
+            from contextplane.cli.verbs import unpin as verb
+        case "promote":
+            from contextplane.cli.verbs import promote as verb
+        case "rollback":
+            from contextplane.cli.verbs import rollback as verb
+        case "deprecate":
+            from contextplane.cli.verbs import deprecate as verb
+        case "revoke":
+            from contextplane.cli.verbs import revoke as verb
+        case "refresh":
+            from contextplane.cli.verbs import refresh as verb
+        case "packs":
+            from contextplane.cli.verbs import packs as verb
+        case "pack":
+            from contextplane.cli.verbs import pack as verb
+        case "fork":
+            from contextplane.cli.verbs import fork as verb
+        case "finalize":
+            from contextplane.cli.verbs import finalize as verb
+        case "show":
+            from contextplane.cli.verbs import show as verb
+        case "log":
+            from contextplane.cli.verbs import log as verb
+        case "search":
+            from contextplane.cli.verbs import search as verb
+        case "status":
+            from contextplane.cli.verbs import status as verb
+        case "cat":
+            from contextplane.cli.verbs import cat as verb
+        case "verify":
+            from contextplane.cli.verbs import verify as verb
+        case "diff":
+            from contextplane.cli.verbs import diff as verb
+        case "replay":
+            from contextplane.cli.verbs import replay as verb
+        case "explain":
+            from contextplane.cli.verbs import explain as verb
+        case "handoff":
+            from contextplane.cli.verbs import handoff as verb
+        case "mcp":
+            from contextplane.cli.verbs import mcp as verb
+        case "fsck":
+            from contextplane.cli.verbs import fsck as verb
+        case "gc":
+            from contextplane.cli.verbs import gc as verb
+        case "export":
+            from contextplane.cli.verbs import export as verb
+        case "import":
+            from contextplane.cli.verbs import import_ as verb
+        case "completion":
+            from contextplane.cli.verbs import completion as verb
+        case _:
+            raise KeyError(name)
+    return verb
+
+
+VERBS = tuple(
+    Verb(name=name, group=group, summary=summary, load=partial(_load, name))
+    for group, verbs in _TABLE.items()
+    for name, summary in verbs.items()
 )

@@ -26,7 +26,6 @@ from contextplane.model.value import Document, Value
 
 __all__ = ["CaseEnvironment", "CaseInvalid", "CompileCase", "read_case"]
 
-
 _REQUIRED = ("request", "run_context", "environment")
 _MEMBERS = (*_REQUIRED, "evidence", "memories", "as_of")
 _SHOWN_PROBLEMS = 3

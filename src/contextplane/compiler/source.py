@@ -18,10 +18,7 @@ from contextplane.model.value import Value
 
 __all__ = ["CompiledCase", "PackSource", "add_place", "compile_case", "list_all_items", "place_errors"]
 
-
 _CASE_MEMBERS = frozenset({"request", "run_context", "environment", "evidence", "memories", "as_of"})
-
-
 _FORM_ERRORS = (CaseInvalid, InputInvalid, BudgetInvalid)
 """Errors that refuse a value for its form, whatever the pack is."""
 

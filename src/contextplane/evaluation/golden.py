@@ -38,7 +38,6 @@ __all__ = [
     "requested_version",
 ]
 
-
 SURFACE = "tool_surface.json"
 """The one file of the folder that is no case: the tools that the pack is expected to expose."""
 

@@ -17,7 +17,6 @@ from contextplane.runtime.published_source import pack_source
 
 __all__ = ["run_published_cases"]
 
-
 _NAMED_CASES = 3
 
 

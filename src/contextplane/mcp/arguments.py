@@ -9,9 +9,7 @@ with its new form, so that a client can correct itself.
 from collections.abc import Mapping
 from typing import cast
 
-from contextplane.handoff.document import HandoffInputReader, quote_short
-from contextplane.handoff.errors import HandoffInvalid
-from contextplane.handoff.freshness import FreshnessState
+from contextplane.app.handoff.contract import FreshnessState, HandoffInputReader, HandoffInvalid, quote_short
 from contextplane.mcp.schemas import FRESHNESS, STATUS
 from contextplane.model.handoff import Status
 from contextplane.model.json.canonical import Json

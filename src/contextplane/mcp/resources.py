@@ -5,15 +5,11 @@
 
 from typing import TYPE_CHECKING
 
+from contextplane.app.handoff.contract import HandoffNotFound, freshness
+from contextplane.app.handoff.page import PageQuery, one_line, render_selected, shorten
 from contextplane.errors import ContextPlaneError
-from contextplane.handoff.errors import HandoffNotFound
-from contextplane.handoff.freshness import freshness
-from contextplane.handoff.markdown import one_line, shorten
-from contextplane.handoff.page import PageQuery
-from contextplane.handoff.reader import as_id
 from contextplane.mcp.protocol import INTERNAL, INVALID_PARAMS, Request, RequestRefused
 from contextplane.mcp.results import MAX_TEXT
-from contextplane.mcp.tools import render_selected
 
 if TYPE_CHECKING:
     from contextplane.app.handoff.session import HandoffSession
@@ -114,9 +110,12 @@ def unavailable(error: ContextPlaneError | OSError) -> RequestRefused:
 
 def _contents(uri: str, handoffs: "HandoffSession") -> tuple[str, str]:
     """The type and the text of a resource; `LookupError` when there is none."""
+    from contextplane.app.handoff.session import as_id
+
     name = uri.removeprefix(_HANDOFF)
     if name != uri and as_id(name):
-        return _MARKDOWN, render_selected(handoffs.pack_reader.get(name), PageQuery(profile="reviewer"), handoffs).text
+        page = render_selected(handoffs, handoffs.pack_reader.get(name), PageQuery(profile="reviewer"))
+        return _MARKDOWN, page.text
     handoffs.pack_reader  # noqa: B018  it opens the store, if there is one
     if handoffs.platform is None or not uri.startswith(_EXECUTIONS):
         raise LookupError(uri)
@@ -126,12 +125,10 @@ def _contents(uri: str, handoffs: "HandoffSession") -> tuple[str, str]:
 
 
 def _newest(platform: "Platform", limit: int) -> list[dict[str, object]]:
-    from contextplane.app.platform import update_index
+    from contextplane.app.platform import ensure_index_current
     from contextplane.model.catalog import PackFilter
-    from contextplane.store.find import index_is_current
 
-    if not index_is_current(platform.catalog, platform.entries):
-        update_index(platform)
+    ensure_index_current(platform)
     with platform.catalog.read() as view:
         rows = view.packs.page(PackFilter(), limit)
     return [
@@ -158,7 +155,7 @@ def _executions_json(platform: "Platform") -> str:
 
 
 def _manifest(name: str, platform: "Platform") -> str:
-    from contextplane.audit.load import load_pack
+    from contextplane.app.execution.load import load_registered
     from contextplane.model.execution.manifest import fill_in_hash
     from contextplane.model.ids import ExecutionRef, InvalidId
 
@@ -169,5 +166,5 @@ def _manifest(name: str, platform: "Platform") -> str:
     with platform.catalog.read() as view:
         if view.packs.row(digest) is None:
             raise LookupError(name)
-    pack = load_pack(digest, platform.objects)
+    pack = load_registered(platform, digest)
     return fill_in_hash(pack.raw, pack.digest).decode()

@@ -6,8 +6,8 @@ content that only repeat the text are left out, and `left_out` names them.
 
 import msgspec
 
+from contextplane.app.handoff.contract import HandoffInvalid, HandoffRefusal
 from contextplane.errors import ContextPlaneError
-from contextplane.handoff.errors import HandoffInvalid, HandoffRefusal
 from contextplane.model.json.canonical import SORTED
 from contextplane.model.value import Value
 

@@ -6,7 +6,7 @@ plain objects, because many clients accept nothing else.
 
 from typing import Any, TypeAlias
 
-from contextplane.handoff.document import MAX_SPAN, MAX_TTL_MINUTES, NAME_BYTES, PATH_BYTES, READ_ONLY
+from contextplane.app.handoff.contract import MAX_SPAN, MAX_TTL_MINUTES, NAME_BYTES, PATH_BYTES, READ_ONLY
 
 __all__ = [
     "DOCUMENT",

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from contextplane.app.handoff.contract import (
+    MAX_TTL_MINUTES,
+    FreshnessState,
+    HandoffInvalid,
+    HandoffRefusal,
+    HandoffStateMismatch,
+    freshness,
+    read_document,
+)
 from contextplane.errors import ContextPlaneError
-from contextplane.handoff.errors import HandoffInvalid, HandoffRefusal, HandoffStateMismatch
-from contextplane.handoff.freshness import FreshnessState, freshness
-from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, Profile, first_page
 from contextplane.mcp.arguments import read_arguments
 from contextplane.mcp.protocol import INVALID_PARAMS, Request, RequestRefused
 from contextplane.mcp.results import Answer, error_answer, json_answer, markdown_answer, to_result
@@ -24,9 +30,8 @@ from contextplane.model.timestamp import Timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contextplane.app.handoff.session import HandoffSession
-    from contextplane.handoff.reader import SelectedPack, WriteResult
-    from contextplane.handoff.render import RenderedPage
+    from contextplane.app.handoff.page import Profile
+    from contextplane.app.handoff.session import HandoffSession, WriteResult
     from contextplane.mcp.arguments import Arguments
 
 __all__ = [
@@ -34,7 +39,6 @@ __all__ = [
     "call_input",
     "call_output",
     "lifetime_payload",
-    "render_selected",
     "require_freshness",
     "row_payload",
 ]
@@ -112,8 +116,6 @@ def _pack(pack: "HandoffPack") -> dict[str, Any]:
 
 
 def _write(arguments: "Arguments", handoffs: "HandoffSession") -> object:
-    from contextplane.handoff.document import read_document
-
     value = arguments.value("document")
     if value is None:
         arguments.note_missing("document", required_type="object", guidance="send the whole pack as one object")
@@ -166,8 +168,6 @@ def _write_payload(result: "WriteResult", *, is_new: bool) -> object:
 
 
 def _ttl(arguments: "Arguments", handoffs: "HandoffSession") -> object:
-    from contextplane.handoff.document import MAX_TTL_MINUTES
-
     identity = arguments.require_identity()
     expected = arguments.number("expected_revision", low=1, high=_MAX_REVISION)
     fields = ("ttl_minutes", "extend_minutes")
@@ -210,7 +210,7 @@ def call_output(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
 
 
 def _list_page(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
-    from contextplane.handoff.page import list_markdown
+    from contextplane.app.handoff.page import list_markdown
 
     status, fresh, query = arguments.status(), arguments.freshness(), arguments.words("query")
     limit, offset = arguments.number("limit", low=0), arguments.number("offset", low=0)
@@ -224,6 +224,8 @@ def _list_page(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
 
 
 def _read(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
+    from contextplane.app.handoff.page import PROFILES, PageArguments, page_query, render_selected
+
     identity = arguments.require_identity()
     token = arguments.token()
     page_arguments = PageArguments(
@@ -237,45 +239,9 @@ def _read(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
     arguments.raise_problems()
     selected = handoffs.pack_reader.get(identity)
     require_freshness(selected.pack, expected, handoffs.now())
-    if token is None:
-        query = first_page(page_arguments)
-    else:
-        from contextplane.handoff.page_token import redeem
-
-        pack = selected.pack
-        query = redeem(
-            handoffs.pack_reader.page_key(), token, pack_id=pack.id, revision=pack.revision, arguments=page_arguments
-        )
-    page = render_selected(selected, query, handoffs)
+    query = page_query(handoffs, selected, page_arguments, token)
+    page = render_selected(handoffs, selected, query)
     return markdown_answer(page.text, "read", page.structured)
-
-
-def render_selected(selected: "SelectedPack", query: PageQuery, handoffs: "HandoffSession") -> "RenderedPage":
-    """Render one page of a pack. `HandoffStateMismatch` when it has another status than the requested one."""
-    from contextplane.handoff.render import render_page
-
-    pack = selected.pack
-    if query.status is not None and pack.status != query.status:
-        raise HandoffStateMismatch(
-            f"the pack is {pack.status}, and {query.status} was asked for",
-            at=pack.id,
-            details={"id": pack.id, "status": pack.status, "requested_status": query.status},
-        )
-
-    def token(offset: int) -> str:
-        from contextplane.handoff.page_token import issue
-
-        key = handoffs.pack_reader.page_key()
-        return issue(key, query, pack_id=pack.id, revision=pack.revision, next_offset=offset)
-
-    return render_page(
-        pack,
-        query,
-        now=handoffs.now(),
-        selected_by=selected.selected_by,
-        locate=handoffs.source_reader().locate,
-        token=token,
-    )
 
 
 # --- tools/call -------------------------------------------------------------------------------------------------------

@@ -13,8 +13,6 @@ from msgspec.structs import replace
 from contextplane.errors import ContextPlaneError
 from contextplane.model.execution.log import REASONING
 from contextplane.model.execution.manifest import (
-    MAX_MANIFEST_BYTES,
-    VERSION,
     Environment,
     Input,
     Manifest,
@@ -24,6 +22,7 @@ from contextplane.model.execution.manifest import (
     Step,
     manifest_bytes,
 )
+from contextplane.model.execution.references import MAX_MANIFEST_BYTES, VERSION
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.errors import JsonRefused

@@ -199,6 +199,9 @@ def size_in_manifest(event: RecordingStarted | ItemRecorded) -> int:
             assert_never(unreachable)
 
 
+# --- checking what is recorded ----------------------------------------------------------------------------------------
+
+
 class RecordingRefused(DocumentInvalid):
     """Something that no execution pack can hold was about to be recorded: a step without a tool, say."""
 

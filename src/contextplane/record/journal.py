@@ -20,13 +20,8 @@ from contextplane.model.catalog import (
     StoredEvent,
     StoredObject,
 )
-from contextplane.model.execution.manifest import (
-    MAX_MANIFEST_BYTES,
-    Manifest,
-    ManifestInvalid,
-    contents_of,
-    manifest_bytes,
-)
+from contextplane.model.execution.manifest import Manifest, ManifestInvalid, contents_of, manifest_bytes
+from contextplane.model.execution.references import MAX_MANIFEST_BYTES
 from contextplane.model.ids import Digest, InvalidId, RecordingId
 from contextplane.model.json.canonical import canonical
 from contextplane.model.problems import DocumentInvalid, Problem
@@ -102,6 +97,20 @@ class RecordingDamaged(DocumentInvalid):
     way_out: ClassVar[str] = _WAY_OUT
 
 
+class RecordingFinished(ContextPlaneError):
+    """A recording that was finished, by its own process or by another one, takes nothing more."""
+
+    code: ClassVar[str] = "recording_finished"
+    family: ClassVar[Family] = "conflict"
+
+
+class RecordingTaken(ContextPlaneError):
+    """Another process records under the same id. What it recorded stays; this call recorded nothing."""
+
+    code: ClassVar[str] = "recording_taken"
+    family: ClassVar[Family] = "conflict"
+
+
 def run_parts(manifest: Manifest) -> Iterator[RunPart]:
     """Yield every object that a run consists of, and the pack that it is a fork of."""
     references = (*contents_of(manifest), ("parent", manifest.parent))
@@ -135,20 +144,6 @@ def _damage(condition: ObjectCondition) -> str | None:
             return "is unreadable"
         case unreachable:
             assert_never(unreachable)
-
-
-class RecordingFinished(ContextPlaneError):
-    """A recording that was finished, by its own process or by another one, takes nothing more."""
-
-    code: ClassVar[str] = "recording_finished"
-    family: ClassVar[Family] = "conflict"
-
-
-class RecordingTaken(ContextPlaneError):
-    """Another process records under the same id. What it recorded stays; this call recorded nothing."""
-
-    code: ClassVar[str] = "recording_taken"
-    family: ClassVar[Family] = "conflict"
 
 
 class RecordingContext(Value, frozen=True):

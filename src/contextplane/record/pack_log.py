@@ -17,14 +17,13 @@ from contextplane.model.execution.manifest import (
     Environment,
     Input,
     Manifest,
-    ManifestRefs,
     Model,
     Output,
     Prompt,
     Step,
     manifest_bytes,
-    own_references,
 )
+from contextplane.model.execution.references import ManifestRefs, own_references
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.errors import JsonRefused

@@ -8,13 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.execution.manifest import (
-    MAX_MANIFEST_BYTES,
-    ManifestInvalid,
-    contents_of,
-    find_references,
-    read_manifest,
-)
+from contextplane.model.execution.manifest import ManifestInvalid, contents_of, read_manifest
+from contextplane.model.execution.references import MAX_MANIFEST_BYTES, find_references
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import Objects
 from contextplane.store.damage import damage_context, short_ref

@@ -13,11 +13,15 @@ from contextplane.ports.pack_entries import ExecutionEntries
 
 __all__ = [
     "INDEXED_MARK",
+    "LEFT_OUT",
     "PACKS",
+    "SEARCHED",
+    "UNREAD",
     "AmbiguousPrefix",
     "ExecutionPackNotFound",
     "find_execution_pack",
     "index_is_current",
+    "unread_prefix",
 ]
 
 PACKS = "packs/"
@@ -75,3 +79,23 @@ def find_execution_pack(catalog: Catalog, ref: ExecutionRef | ExecutionPrefix) -
             details={"candidates": named, "more": len(fits) > _NAMED},
         )
     return fits[0]
+
+
+SEARCHED = 1 << 20
+"""How many bytes of one content are searched: its first mebibyte."""
+
+
+LEFT_OUT = "texts/left_out"
+"""The mark that is set when some content is longer than that, or is not text."""
+
+
+UNREAD = "texts/unread/"
+"""The prefix of the marks of contents that could not be read when their pack was indexed: `<pack>/<content>`, in hex.
+
+Once such a content can be read again, the index is behind.
+"""
+
+
+def unread_prefix(pack: Digest) -> str:
+    """The prefix of the unread marks of one pack."""
+    return f"{UNREAD}{pack.hex}/"

@@ -9,15 +9,8 @@ from itertools import chain, groupby
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import ObjectCondition, PackRow
-from contextplane.model.execution.manifest import (
-    EXECUTION_PACK,
-    MENTION,
-    ManifestInvalid,
-    contents_of,
-    find_references,
-    is_entry_of,
-    read_manifest,
-)
+from contextplane.model.execution.manifest import ManifestInvalid, contents_of, read_manifest
+from contextplane.model.execution.references import EXECUTION_PACK, MENTION, find_references, is_entry_of
 from contextplane.model.ids import Digest, InvalidId
 from contextplane.ports.catalog import Catalog, View
 from contextplane.ports.objects import Objects
@@ -31,9 +24,9 @@ from contextplane.store.damage import (
     damage_sentence,
     short_ref,
 )
-from contextplane.store.find import PACKS
+from contextplane.store.find import PACKS, UNREAD
 from contextplane.store.handoffs import compare_handoffs
-from contextplane.store.index import UNREAD, describe_pack, read_manifest_bytes
+from contextplane.store.index import describe_pack, read_manifest_bytes
 from contextplane.store.pending_objects import pending_bytes
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import ObjectCondition
-from contextplane.model.execution.manifest import find_references
+from contextplane.model.execution.references import find_references
 from contextplane.model.handoff import DEFAULT_GRACE_SECONDS
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value

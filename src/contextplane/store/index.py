@@ -11,14 +11,13 @@ import msgspec
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import IndexedObject, PackRow, TextPart
-from contextplane.model.execution.manifest import (
+from contextplane.model.execution.manifest import Manifest, read_manifest
+from contextplane.model.execution.references import (
     EXECUTION_PACK,
     MAX_MANIFEST_BYTES,
     MENTION,
-    Manifest,
     ManifestRefs,
     find_references,
-    read_manifest,
 )
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import NO_TIME, Timestamp
@@ -26,14 +25,11 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, CatalogReadOnly, Transaction
 from contextplane.ports.objects import ObjectReader, Objects, StorageFull
 from contextplane.ports.pack_entries import ExecutionEntries
-from contextplane.store.find import INDEXED_MARK, PACKS
+from contextplane.store.find import INDEXED_MARK, LEFT_OUT, PACKS, SEARCHED, unread_prefix
 
 __all__ = [
-    "LEFT_OUT",
     "NO_HINTS",
     "PIECE",
-    "SEARCHED",
-    "UNREAD",
     "CachedObjectReader",
     "IndexHints",
     "PackTexts",
@@ -43,20 +39,8 @@ __all__ = [
     "index_registered",
     "read_manifest_bytes",
     "trace",
-    "unread_prefix",
 ]
 
-SEARCHED = 1 << 20
-"""How many bytes of one content are searched: its first mebibyte."""
-
-LEFT_OUT = "texts/left_out"
-"""The mark that is set when some content is longer than that, or is not text."""
-
-UNREAD = "texts/unread/"
-"""The prefix of the marks of contents that could not be read when their pack was indexed: `<pack>/<content>`, in hex.
-
-Once such a content can be read again, the index is behind.
-"""
 
 PIECE = 16 << 10
 """The largest text in the index, in bytes."""
@@ -210,11 +194,6 @@ def _sizes_of(digests: Collection[Digest], objects: ObjectReader) -> Iterator[tu
 
 
 # --- rows and texts ---------------------------------------------------------------------------------------------------
-
-
-def unread_prefix(pack: Digest) -> str:
-    """The prefix of the unread marks of one pack."""
-    return f"{UNREAD}{pack.hex}/"
 
 
 def describe_pack(

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Event, IndexedObject
-from contextplane.model.execution.manifest import EXECUTION_PACK, fill_in_hash, find_references, is_entry_of
+from contextplane.model.execution.manifest import fill_in_hash
+from contextplane.model.execution.references import EXECUTION_PACK, find_references, is_entry_of
 from contextplane.model.handoff import HandoffPack, pack_bytes, revision_event_body, stream_name
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.timestamp import Timestamp

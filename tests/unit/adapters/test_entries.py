@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from contextplane.adapters.files.pack_entries import MAX_ENTRY_BYTES, FileExecutionEntries
-from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES, registry_entry
+from contextplane.model.execution.manifest import registry_entry
+from contextplane.model.execution.references import MAX_MANIFEST_BYTES
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import StorageFailed
 

@@ -1,6 +1,7 @@
 """Checking a pack notices whatever is not as it was, and tells that apart from what could not be checked."""
 
 from collections.abc import Callable, Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.audit.verify import ExpectedOutput, PackVerdict, expected_output, verify_pack
+from contextplane.audit.verify import (
+    ExpectedOutput,
+    PackVerdict,
+    VerificationProblem,
+    expected_output,
+    gravest_answer,
+    verify_pack,
+)
 from contextplane.model.execution.manifest import Environment, Manifest, Model, Output, manifest_bytes
 from contextplane.model.ids import Digest
 from tests.unit.store.world import World, passing_world, world_in
@@ -55,6 +63,15 @@ def test_a_whole_pack_is_verified_with_every_object_it_refers_to_counted_once(wo
     # The manifest, the system prompt, a prompt, an input, two outputs; the only step had no output.
     assert (got.answer, got.objects, got.parents, got.problems) == ("verified", 6, (), ())
     assert got.manifest is not None
+
+
+def test_the_gravest_problem_is_the_answer_wherever_it_stands() -> None:
+    modified = VerificationProblem(answer="modified", what="a", why="b")
+    unchecked = VerificationProblem(answer="unchecked", what="c", why="d")
+    unknown = VerificationProblem(answer="unknown", what="e", why="f")
+    assert {gravest_answer(order) for order in permutations([modified, unchecked, unknown])} == {"modified"}
+    assert {gravest_answer(order) for order in permutations([unchecked, unknown])} == {"unknown"}
+    assert (gravest_answer([unchecked]), gravest_answer([])) == ("unchecked", "verified")
 
 
 def test_the_line_of_parents_is_walked_to_its_end(world: World) -> None:

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.cli.handoff.read import color_code
+from contextplane.cli.handoff.highlight import color_code
 from tests.support.cases import cases
 
 LANGUAGES = [

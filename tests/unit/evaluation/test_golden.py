@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from contextplane.app.compile.check import check_pack
@@ -12,7 +13,7 @@ from contextplane.app.compile.sources import source_from_file
 from contextplane.compiler.source import PackSource
 from contextplane.errors import ContextPlaneError
 from contextplane.evaluation.golden import CaseResult, check_cases
-from contextplane.evaluation.golden_case import GoldenContext, read_outcome
+from contextplane.evaluation.golden_case import GoldenContext, GoldenRefusal, read_outcome
 from tests.spec.manifest import proves
 from tests.unit.compiler.case_files import CLOSING, SHOWN, pack_file, source_of, write_json
 from tests.unit.compiler.scenario import CASES, put
@@ -211,9 +212,21 @@ def test_a_case_that_was_compiled_and_is_refused_has_drifted_and_so_has_the_reve
     assert "compile_intent_unknown" in ran["unknown"].words
 
 
+def test_a_case_that_is_refused_with_another_code_has_drifted(tmp_path: Path) -> None:
+    cases = Path(recorded(tmp_path))
+    document = json.loads((cases / "unknown.json").read_bytes())
+    case = {key: part for key, part in document.items() if key != "expected"}
+    expected = GoldenRefusal(refused="compile_tenant_mismatch", stage="scope").record_for(case)
+    write_json(cases, "unknown.json", {**case, "expected": msgspec.to_builtins(expected)})
+    drifted = run(str(cases), source_of(tmp_path))["unknown"]
+    assert (drifted.passed, drifted.stage, drifted.refusal_changed) == (False, "intent", False)
+    assert drifted.words == "refused with compile_intent_unknown; compile_tenant_mismatch was expected"
+
+
 @pytest.mark.parametrize(
     ("name", "document", "code"),
     [
+        ("bad.json", put(SHOWN, {"/request/context_pack_refs": ["ctxpack.other@1.0.0"]}), "compile_pack_not_requested"),
         ("bad.json", [], "golden_case_invalid"),
         ("bad.yaml", [], "golden_case_invalid"),
         ("shown.yaml", SHOWN, "golden_case_invalid"),

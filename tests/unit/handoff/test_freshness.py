@@ -1,9 +1,12 @@
 """How long a pack is good for, by whole seconds, and which deadlines a filter means."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.freshness import FreshnessState, deadline_range, freshness, is_available
+from contextplane.handoff.document import MAX_TTL_MINUTES
+from contextplane.handoff.errors import HandoffInvalid
+from contextplane.handoff.freshness import FreshnessState, deadline, deadline_range, freshness, is_available
 from contextplane.model.timestamp import Timestamp
 from tests.support.cases import cases
 
@@ -64,3 +67,20 @@ def test_the_last_moment_of_the_grace_time_counts_and_no_grace_time_is_too_long(
     for grace in (10**12, 10**20):
         assert is_available(after(-(10**15)), NOW, grace)
         assert deadline_range("expired", NOW, grace)[0] is None
+
+
+@cases("minutes", [-1, 0, MAX_TTL_MINUTES + 1])
+def test_a_deadline_out_of_bounds_is_refused(minutes: int) -> None:
+    with pytest.raises(HandoffInvalid) as error:
+        deadline(NOW, minutes, field="ttl_minutes")
+    assert error.value.details == {
+        "field": "ttl_minutes",
+        "minimum": 1,
+        "maximum": MAX_TTL_MINUTES,
+        "provided": minutes,
+    }
+
+
+def test_the_least_and_the_most_minutes_are_a_deadline() -> None:
+    assert deadline(NOW, 1, field="ttl_minutes") == after(60 * NANOS)
+    assert deadline(NOW, MAX_TTL_MINUTES, field="ttl_minutes") == after(60 * MAX_TTL_MINUTES * NANOS)

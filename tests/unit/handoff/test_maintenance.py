@@ -13,7 +13,7 @@ from contextplane.app.repair import open_repaired
 from contextplane.app.settings import Settings
 from contextplane.handoff.errors import HandoffNotFound, HandoffUnreadable
 from contextplane.model.catalog import Event, IndexedObject
-from contextplane.model.execution.manifest import EXECUTION_PACK
+from contextplane.model.execution.references import EXECUTION_PACK
 from contextplane.model.handoff import stream_name
 from contextplane.model.ids import Digest
 from contextplane.store.gc import GcBlocked, GcResult, gc

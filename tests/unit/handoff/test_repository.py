@@ -52,6 +52,14 @@ def test_a_new_pack_is_at_revision_one_for_a_day_and_can_be_had_by_id_and_by_nam
     assert place.list_ids() == [pack.id]
 
 
+def test_a_clock_that_goes_back_makes_no_revision_older_than_the_one_before(place: Place) -> None:
+    first = place.repository.write(document(section("scope")))
+    place.clock.pass_by(hours=-1)
+    second = update(place, first, document(section("findings")))
+    third = place.repository.ttl(first.pack.id, expected_revision=2, ttl_minutes=60)
+    assert {result.pack.updated_at for result in (first, second, third)} == {"2026-05-04T09:30:00Z"}
+
+
 def test_an_update_replaces_the_content_and_keeps_name_deadline_and_birthday(place: Place) -> None:
     first = place.repository.write(document(section("scope"), name="the plan", title="Plan"))
     place.clock.pass_by(hours=1)

@@ -177,6 +177,7 @@ def test_what_comes_later_is_taken_in_too_and_what_both_changed_is_reported(tmp_
         reasons = refused_imports(handoffs)
         assert reasons.keys() == {f"{TWO}.json", f"{THREE}.json"}
         assert "conflict" in reasons[f"{TWO}.json"]
+        assert "deleted here" in reasons[f"{THREE}.json"]
         there.write(TWO, revision=9)
         assert handoffs.repository.get(TWO).pack == ours
         assert "conflict" in refused_imports(handoffs)[f"{TWO}.json"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.model.execution.manifest import ManifestRefs, find_references, is_entry_of
+from contextplane.model.execution.references import ManifestRefs, find_references, is_entry_of
 from contextplane.model.ids import Digest
 from contextplane.model.json.errors import MAX_DEPTH
 from tests.support.cases import cases

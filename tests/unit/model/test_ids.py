@@ -200,7 +200,8 @@ def test_digests_sort_as_their_digits_do(texts: list[str]) -> None:
 
 def test_releases_sort_as_numbers() -> None:
     refs = [PackRef.parse(f"refunds@{version}") for version in ("10.0.0", "9.0.0", "9.0.10", "9.0.9")]
-    assert [ref.version for ref in sorted(refs, key=lambda ref: ref.release)] == ["9.0.0", "9.0.9", "9.0.10", "10.0.0"]
+    assert [ref.version for ref in sorted(refs)] == ["9.0.0", "9.0.9", "9.0.10", "10.0.0"]
+    assert sorted(refs, key=lambda ref: ref.release) == sorted(refs)
 
 
 @pytest.mark.parametrize("source", ["kg", "tool", "policy", "session"])

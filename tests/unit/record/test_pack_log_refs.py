@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.adapters.files.workspace import FileSources
 from contextplane.model.execution.log import read_log
-from contextplane.model.execution.manifest import find_references
+from contextplane.model.execution.references import find_references
 from contextplane.model.ids import Digest
 from contextplane.record.pack_log import stage_log
 

@@ -18,7 +18,7 @@ from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.audit.load import ManifestMissing
 from contextplane.model.execution.log import InvalidLog
-from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES
+from contextplane.model.execution.references import MAX_MANIFEST_BYTES
 from contextplane.model.ids import Digest
 from contextplane.policy.detect.secrets import SEARCH_LIMIT
 from contextplane.ports.objects import SourceUnreadable

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.model.catalog import IndexedObject
-from contextplane.model.execution.manifest import EXECUTION_PACK
+from contextplane.model.execution.references import EXECUTION_PACK
 from contextplane.model.ids import Digest
 from contextplane.store.damage import DAMAGE, FsckFinding
 from contextplane.store.fsck import fsck
@@ -237,6 +237,26 @@ def test_rows_sizes_and_tallies_that_are_wrong_are_told_and_a_rebuild_puts_them_
         assert ("index", what) in brief(world.findings())
         world.rebuild()
         assert world.findings() == []
+
+
+def test_a_rebuild_keeps_the_references_of_a_manifest_that_cannot_be_read_any_more(world: World) -> None:
+    pack = world.pack(b"the report")
+    world.catch_up()
+    with world.platform.catalog.read() as view:
+        before = set(view.objects.targets(pack))
+    world.damage(pack, b"!")
+    world.rebuild()
+    with world.platform.catalog.read() as view:
+        assert set(view.objects.targets(pack)) == before
+        assert Digest.of(b"the report") in {target for _, target in before}
+
+
+def test_a_rebuild_leaves_the_entry_of_what_is_no_manifest_alone(world: World) -> None:
+    pack = world.register(b"not a manifest")
+    entry = world.path / "packs" / pack.hex
+    entry.write_bytes(b"all that is left")
+    world.rebuild()
+    assert entry.read_bytes() == b"all that is left"
 
 
 def test_a_schema_that_is_not_ours_is_corrupt(world: World) -> None:

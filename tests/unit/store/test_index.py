@@ -9,7 +9,7 @@ import pytest
 
 from contextplane.adapters.files.pack_entries import FileExecutionEntries
 from contextplane.model.catalog import BLOB, IndexedObject
-from contextplane.model.execution.manifest import EXECUTION_PACK
+from contextplane.model.execution.references import EXECUTION_PACK
 from contextplane.model.ids import Digest
 from contextplane.store.find import index_is_current
 from contextplane.store.status import store_contents

@@ -9,7 +9,7 @@ from contextplane.app.execution.archive import export_packs, import_packs
 from contextplane.app.execution.pack import pack_log, register_in_transaction
 from contextplane.model.ids import Digest
 from contextplane.store.damage import Damage, RepairedObject
-from contextplane.store.index import UNREAD
+from contextplane.store.find import UNREAD
 from tests.unit.store.world import World, world_in
 
 REPORT = b"All of it was refunded."

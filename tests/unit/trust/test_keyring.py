@@ -49,6 +49,14 @@ def test_times_do_not_go_back() -> None:
     assert refused(keys, trust(BOB, "acme"), at=8) == "clock_went_backwards"
 
 
+def test_an_event_that_an_owner_signed_for_another_history_is_refused() -> None:
+    ours, theirs = keyring(trust(ALICE, "acme")), keyring(trust(BOB, "acme"))
+    assert (ours.seq, ours.as_of) == (theirs.seq, theirs.as_of)
+    with pytest.raises(ContextPlaneError) as error:
+        ours.after(sign_change(theirs, trust(MALLORY, "acme"), at=day(5), signer=ROOT), CHECK)
+    assert error.value.code == "keyring_event_invalid"
+
+
 def test_an_owner_without_an_end_always_remains() -> None:
     keys = keyring()
     assert refused(keys, revoke(ROOT, day(9))) == "keyring_without_owner"

@@ -16,7 +16,7 @@ from contextplane.adapters.files.disk import (
     storage_errors,
     write_atomically,
 )
-from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES, is_entry_of
+from contextplane.model.execution.references import MAX_MANIFEST_BYTES, is_entry_of
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import ObjectObstructed, StorageFailed
 from contextplane.ports.world import Clock

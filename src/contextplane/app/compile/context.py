@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Literal
 
 from contextplane.compiler.overrides import Override, OverrideInvalid, parse_override, value_at
 from contextplane.compiler.report import ContextItem, ItemChange
-from contextplane.compiler.source import CompiledCase, PackSource, compile_case
+from contextplane.compiler.source import CompiledCase, PackSource, compile_case, list_all_items
 from contextplane.model.compiled_context import CompiledContext
 
 if TYPE_CHECKING:
@@ -19,18 +19,11 @@ __all__ = [
     "PackSource",
     "chat_body",
     "compile_case",
-    "list_items",
+    "list_all_items",
     "parse_override",
     "prompt_text",
     "value_at",
 ]
-
-
-def list_items(source: PackSource, context: CompiledContext) -> tuple[ContextItem, ...]:
-    """List all that a pack offers, in or out of the context, with the reasons."""
-    from contextplane.compiler.source import list_all_items
-
-    return list_all_items(source, context)
 
 
 def prompt_text(context: CompiledContext) -> str:

@@ -1,15 +1,17 @@
-"""The chapters about the contract: linted, released by several people, compiled for one request.
+"""The chapters of the demo about the contract: written and linted, compiled for a request, released.
 
-Each chapter does what it tells, and stops if something did not happen as told.
+Each chapter does what it prints, and stops if something did not happen as printed.
 """
 
 import copy
 import os
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from contextplane.adapters.ed25519 import Ed25519Signer, generate_key
+from contextplane.adapters.ed25519 import Ed25519Signer, temporary_signer
+from contextplane.app.compile.sources import source_from_file
 from contextplane.app.packs.files import read_case_file, read_pack_file
 from contextplane.app.packs.lint import lint
 from contextplane.app.packs.template import write_request_template, write_template
@@ -21,7 +23,7 @@ from contextplane.app.registry.release import publish, record_draft, review, sig
 from contextplane.app.registry.resolve import resolve_request
 from contextplane.app.registry.session import RegistrySession, SignedBy
 from contextplane.app.settings import Settings
-from contextplane.authoring.gates.table import judge_pack
+from contextplane.authoring.gates.table import GATES, judge_pack
 from contextplane.compiler.case import read_case
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext
@@ -33,7 +35,7 @@ from contextplane.trust.compatibility import RuntimeCapabilities
 if TYPE_CHECKING:
     from contextplane.model.json.canonical import Json
 
-__all__ = ["StoryUntrue", "authoring_chapter", "compile_chapter", "refusal_code", "release_chapter", "require"]
+__all__ = ["StoryUntrue", "compile_chapter", "contract_chapter", "refusal_code", "release_chapter", "require"]
 
 
 class StoryUntrue(ContextPlaneError):
@@ -64,103 +66,108 @@ _PASSPHRASE = b"of the demo"
 _REVIEWERS = {"architecture": (), "security": (), "data": (), "evaluation": ("support_ops",)}
 """The roles in which others review it. The last reviewer also speaks for the owners of the decision."""
 
+_EXCERPTS = (("R_REFUND_REQUIRES_IDV", 5), ("p_issue_refund", 7))
+"""The parts of the contract that are shown: a rule and a permission, by name, each with its number of lines."""
+
 _PEOPLE = {"architecture": "carol", "security": "bob", "data": "dave", "evaluation": "erin"}
 
 
-def authoring_chapter(settings: Settings) -> Iterator[str]:
-    """Write a pack and lint it; then show the findings of an unsafe one."""
+def contract_chapter(settings: Settings) -> Iterator[str]:
+    """Write a contract and lint it; then show that one without its approval gate is refused."""
     pack, request = _file_paths(settings)
     write_template(pack)
     write_request_template(request)
-    yield "ctx new refunds.yaml; ctx new --request request.yaml: a pack to begin from, and a request for it"
+    with open(pack, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    yield f"ctx new refunds.yaml writes a contract of {len(lines)} lines. Twelve of them:"
+    for name, size in _EXCERPTS:
+        yield from (f"  {line}" for line in _excerpt(lines, name, size))
     result = lint(read_pack_file(pack))
-    yield require(result.report.passed, "ctx lint refunds.yaml: eight gates, and no error")
+    yield require(result.report.passed, f"ctx lint refunds.yaml: passed {len(GATES)} gates")
     unsafe: Any = copy.deepcopy(result.value)
     for permission in unsafe["tooling_layer"]["permissions"]:
         permission.pop("requires_approval_gate", None)
-    yield "someone takes the approval gate off the refund; ctx lint refunds.yaml:"
     (first, *_) = [finding for finding in judge_pack(unsafe).findings if finding.severity == "error"]
-    yield f"  {first.gate}/{first.code} at {first.at}"
-    yield f"  {first.cause}"
-    yield f"  {first.cure}"
-
-
-def release_chapter(settings: Settings) -> Iterator[str]:
-    """Release the pack with several people; none of them can do it alone."""
-    value = _pack_value(settings)
-    with _session(settings) as session:
-        author, people = _people(session)
-        yield "ctx keys new alice, ctx keys trust bob --role security, ...: who may sign, and in which role"
-        drafted = record_draft(session, value, author)
-        target = str(drafted.digest)
-        yield f"ctx lint refunds.yaml --record: {drafted.ref} {target[:19]}..., reviews needed: {len(drafted.missing)}"
-        own = refusal_code(lambda: review(session, target, "security", "approve", SignedBy(author, "looks fine to me")))
-        yield f"its author reviews it: refused, {own}"
-        early = refusal_code(lambda: sign(session, target, _act_of(author)))
-        yield f"it is signed before others have seen it: refused, {early}"
-        for role, signer in people.items():
-            review(session, target, role, "approve", SignedBy(signer, "read, and in order"))
-        yield f"ctx review, by {len(people)} others: {', '.join(people)}"
-        sign(session, target, _act_of(author))
-        done = publish(session, target, _act_of(author))
-        yield require(
-            done.stage == "published",
-            "ctx sign, ctx publish: all gates once more over the stored bytes, then published",
-        )
-        other = cast("Json", _with_member(value, "business_context", "non_negotiables", ["something else"]))
-        taken = refusal_code(lambda: record_draft(session, other, author))
-        yield f"other bytes under the same version: refused, {taken}"
-        pin_version(session, "prod", _REF, _act_of(author))
-        yield f"ctx pin prod {_REF}: only what is pinned takes traffic"
-        audit = audit_registry(session, lambda _done, _all: None)
-        yield require(
-            not audit.problems,
-            f"ctx verify --registry: {audit.entries} events, each signed, in one log; nothing was rewritten",
-        )
+    yield f"The same without its approval gate: refused by {first.gate}/{first.code}"
 
 
 def compile_chapter(settings: Settings) -> Iterator[str]:
-    """Compile the pack for one request, and show what a change of the request changes."""
-    case: Any = read_case_file(_file_paths(settings)[1]).file.value
-    with _session(settings) as session:
-        request = ResolveRequest(refs=(_REF,), tenant=_ISSUER, environment="prod", purpose="new_traffic")
-        present = RuntimeCapabilities(ontologies=tuple(case["environment"]["ontologies"]))
-        resolution = resolve_request(session, request, present, max_age=None)
-    source = pack_source(resolution.value)
-    yield f"resolved for prod: signed, reviewed, published, pinned, with {len(resolution.proof.events)} proofs"
-
-    def compile_with(*changes: tuple[str, str, object]) -> CompiledContext:
-        changed = copy.deepcopy(case)
-        for part, name, value in changes:
-            (changed["run_context"] if part == "run" else changed["request"]["input"]["context"])[name] = value
-        return source.compile(read_case(changed))
-
-    context = compile_with()
-    yield f"ctx compile {_REF} --environment prod --request request.yaml: {case['request']['input']['message']}"
-    yield from _summary_lines(context)
-    same = compile_with().context_ledger.compiled_context_hash == context.context_ledger.compiled_context_hash
-    yield require(same, "compiled again: the same bytes, the same hash")
-    low = compile_with(("run", "safety_mode", "read_only"))
-    yield "--safety-mode read_only: " + require(
-        _tool_names(low) != _tool_names(context), f"only {', '.join(_tool_names(low))} are left"
-    )
-    yield from (
-        f"  left out: {omission.id}, {omission.reason}"
-        for omission in low.manifests.omission_manifest
-        if omission.kind == "tool"
-    )
-    unverified = compile_with(("context", "identity_verified", False))
-    verdict = unverified.policy_decision
-    denied = verdict is not None and not verdict.allowed
-    yield "--set request.context.identity_verified=false: " + require(denied, f"denied, {verdict and verdict.reason}")
-
-
-def _summary_lines(context: CompiledContext) -> Iterator[str]:
+    """Compile the contract for one request; then show two changes of the request, one of them denied."""
+    context = _compile_file(settings)
     rules = [rule for bundle in context.manifests.policy_manifest for rule in bundle.rule_ids]
-    yield f"  tools: {', '.join(_tool_names(context))}"
-    yield f"  rules: {', '.join(rules)}"
-    yield f"  gates: {', '.join(context.runtime_controls.approval_gates_active)}"
-    yield f"  {context.budget_report.tokens_used_at_compile} tokens, {context.context_ledger.compiled_context_hash}"
+    context_hash = context.context_ledger.compiled_context_hash
+    yield f"ctx compile refunds.yaml --request request.yaml: {_case(settings)['request']['input']['message']}"
+    yield f"  tools  {', '.join(_tool_names(context))}"
+    yield f"  rules  {', '.join(rules)}"
+    yield f"  gates  {', '.join(context.runtime_controls.approval_gates_active)}"
+    same = _compile_file(settings).context_ledger.compiled_context_hash == context_hash
+    yield require(same, f"  hash   {context_hash}")
+    read_only = _compile_file(settings, safety_mode="read_only")
+    (omission,) = [omission for omission in read_only.manifests.omission_manifest if omission.kind == "tool"]
+    yield f"--safety-mode read_only: {omission.id} is left out ({omission.reason})"
+    verdict = _compile_file(settings, identity_verified=False).policy_decision
+    denied = verdict is not None and not verdict.allowed
+    reason = (verdict.reason or "").rstrip(".") if verdict is not None else ""
+    yield require(denied, f"--set request.context.identity_verified=false: denied. {reason}")
+
+
+def release_chapter(settings: Settings) -> Iterator[str]:
+    """Release the contract with several people: none of them can do it alone."""
+    value = _pack_value(settings)
+    with _session(settings) as session:
+        author, people = _people(session)
+        yield "ctx keys new alice, ctx keys trust bob --role security, ...: who may sign, in which role"
+        drafted = record_draft(session, value, author)
+        target = str(drafted.digest)
+        yield f"ctx lint refunds.yaml --record: {drafted.ref} needs reviews in {len(drafted.missing)} roles"
+        own = refusal_code(lambda: review(session, target, "security", "approve", SignedBy(author, "looks fine to me")))
+        yield f"ctx review by its author: refused, {own}"
+        for role, signer in people.items():
+            review(session, target, role, "approve", SignedBy(signer, "read, and in order"))
+        sign(session, target, _act_of(author))
+        done = publish(session, target, _act_of(author))
+        pin_version(session, "prod", _REF, _act_of(author))
+        people_names = ", ".join(_PEOPLE[role] for role in people)
+        yield require(
+            done.stage == "published",
+            f"ctx review by {people_names}; then ctx sign, ctx publish, ctx pin prod: done",
+        )
+        other = cast("Json", _with_member(value, "business_context", "non_negotiables", ["something else"]))
+        taken = refusal_code(lambda: record_draft(session, other, author))
+        yield f"Another contract under the same version: refused, {taken}"
+        audit = audit_registry(session, lambda _done, _all: None)
+        yield require(not audit.problems, f"ctx verify --registry: {audit.entries} signed events, none changed")
+        pinned = _compile_pinned(session, settings).context_ledger.compiled_context_hash
+    same = pinned == _compile_file(settings).context_ledger.compiled_context_hash
+    yield require(same, f"ctx compile {_REF} --environment prod --request request.yaml: the same hash")
+
+
+def _excerpt(lines: Sequence[str], name: str, size: int) -> list[str]:
+    """Return so many lines of the contract from the one with this name on, moved to the left."""
+    (start,) = [number for number, line in enumerate(lines) if line.endswith(f"_id: {name}") and "- " in line]
+    return textwrap.dedent("\n".join(lines[start : start + size])).split("\n")
+
+
+def _compile_file(settings: Settings, *, safety_mode: str = "", identity_verified: bool = True) -> CompiledContext:
+    """Compile the contract's file for the request, with changes to the request."""
+    case = _case(settings)
+    if safety_mode:
+        case["run_context"]["safety_mode"] = safety_mode
+    case["request"]["input"]["context"]["identity_verified"] = identity_verified
+    return source_from_file(_file_paths(settings)[0]).compile(read_case(case))
+
+
+def _compile_pinned(session: RegistrySession, settings: Settings) -> CompiledContext:
+    """Compile the version that prod pins, proved by the registry, for the same request."""
+    case = _case(settings)
+    request = ResolveRequest(refs=(_REF,), tenant=_ISSUER, environment="prod", purpose="new_traffic")
+    present = RuntimeCapabilities(ontologies=tuple(case["environment"]["ontologies"]))
+    resolution = resolve_request(session, request, present, max_age=None)
+    return pack_source(resolution.value).compile(read_case(case))
+
+
+def _case(settings: Settings) -> Any:  # noqa: ANN401  a document
+    return copy.deepcopy(read_case_file(_file_paths(settings)[1]).file.value)
 
 
 def _tool_names(context: CompiledContext) -> list[str]:
@@ -179,7 +186,7 @@ def _people(session: RegistrySession) -> tuple[Ed25519Signer, dict[str, Ed25519S
     """Make the author, who owns the keyring, and one reviewer per role, whose private key is not stored."""
     session.keys.create_key("alice", _ISSUER)
     author = session.keys.signer("alice")
-    people = {role: generate_key(_PASSPHRASE)[1] for role in _REVIEWERS}
+    people = {role: temporary_signer() for role in _REVIEWERS}
     changes = [
         session.keys.key_trust(signer.public_key, _ISSUER, roles=(role, *_REVIEWERS[role]), name=_PEOPLE[role])
         for role, signer in people.items()

@@ -1,29 +1,36 @@
-"""The demo, chapter by chapter: each does something real to a real store and reports the outcome.
+"""The demo, chapter by chapter: each does something real to a real store and prints the outcome.
 
-Its runs are one refund, as a support agent handled it twice: made up, and the same on every machine.
+Its story is one refund: the contract for it, two runs of it, and a bug in its code that one agent hands to another. All
+of it is made up, and its hashes are the same on every machine.
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 
-from contextplane.app.demo.contract import authoring_chapter, compile_chapter, refusal_code, release_chapter, require
+from contextplane.app.demo.contract import (
+    StoryUntrue,
+    compile_chapter,
+    contract_chapter,
+    refusal_code,
+    release_chapter,
+    require,
+)
 from contextplane.app.execution.pack import pack_log
+from contextplane.app.handoff.session import open_handoffs
 from contextplane.app.init import init
 from contextplane.app.platform import Platform, open_platform
-from contextplane.app.repair import open_repaired
 from contextplane.app.settings import Settings
 from contextplane.audit.diff import diff_packs
-from contextplane.audit.load import LoadedPack, load_pack, part_digest
+from contextplane.audit.load import LoadedPack, load_pack
 from contextplane.audit.replay import fidelity, replay_recorded
 from contextplane.audit.verify import PackVerdict, verify_pack
-from contextplane.model.catalog import BLOB, IndexedObject, PackFilter
+from contextplane.handoff.document import read_document
+from contextplane.model.catalog import PackFilter
+from contextplane.model.handoff import LineRange
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.value import Value
 from contextplane.store.fsck import fsck
-from contextplane.store.gc import gc
-from contextplane.store.status import store_contents
 
 __all__ = ["CHAPTERS", "DECISION", "ORDER", "Chapter", "later_log", "recorded_runs", "refund_log", "tour"]
 
@@ -32,6 +39,40 @@ DECISION = '{"amount_inr":4200,"decision_key":"support.refund.execute","outcome"
 _PAID = '{"amount_inr":4200,"decision_key":"support.refund.execute","outcome":"executed"}'
 _POLICY = '{"allow":true,"gate":"GATE_FINANCE_APPROVAL","rule":"R_HIGH_VALUE_REQUIRES_APPROVAL"}'
 _LATER_POLICY = '{"allow":true,"rule":"R_WITHIN_LIMIT"}'
+
+_SOURCE_PATH = "shop/refunds.py"
+_SOURCE = """\
+LIMIT = 3000
+
+
+def refund(order, amount):
+    if amount > LIMIT:
+        ask_finance(order)
+    pay(order, amount)
+"""
+_SOURCE_HEAD = '"""Refunds of the shop."""\n\nimport logging\n\n'
+_HANDOFF_NAME = "refund-limit"
+_FINDINGS: dict[str, Json] = {
+    "name": _HANDOFF_NAME,
+    "title": "large refunds are paid without approval",
+    "sections": [
+        {"key": "scope", "title": "Scope", "description": "Only shop/refunds.py."},
+        {
+            "key": "findings",
+            "title": "Findings",
+            "refs": [
+                {
+                    "key": "limit",
+                    "path": _SOURCE_PATH,
+                    "line_start": 6,
+                    "line_end": 7,
+                    "title": "the answer of finance is ignored",
+                }
+            ],
+        },
+        {"key": "qa", "title": "QA", "description": "Read, not run.\n\nverdict: fail"},
+    ],
+}
 
 
 def refund_log() -> dict[str, Json]:
@@ -86,6 +127,7 @@ class Chapter(Value, frozen=True):
 def tour(folder: str) -> Iterator[Chapter]:
     """Run every chapter in a folder that is empty at first."""
     settings = Settings(cwd=folder)
+    init(settings, ".")
     for title, run in CHAPTERS:
         yield Chapter(title=title, lines=tuple(run(settings)))
 
@@ -97,121 +139,82 @@ def recorded_runs(folder: str) -> tuple[Digest, Digest]:
     return first.digest, later.digest
 
 
-def _init_chapter(settings: Settings) -> Iterator[str]:
-    done = init(settings, ".")
-    yield f"made {done.path}"
-    yield f"its id is {done.store_id}; of its catalog only the events could not be made again"
-
-
-def _pack_chapter(settings: Settings) -> Iterator[str]:
-    log = canonical(refund_log())
+def _runs_chapter(settings: Settings) -> Iterator[str]:
+    """Store two runs of the same refund, compare them, and check the first."""
     with open_platform(settings) as platform:
-        first = pack_log(platform, log, root=settings.cwd)
-        again = pack_log(platform, log, root=settings.cwd)
+        first = load_pack(_pack_file(platform, settings, "refund.json", refund_log()), platform.objects)
         yield f"ctx pack refund.json: ctx://{first.digest.hex}"
-        here = store_contents(platform.catalog)
-        blobs = sum(tally.objects for tally in here.kinds if tally.kind == BLOB)
-        yield f"its 7 contents are {blobs} objects: the order and its lookup's answer are the same bytes, kept once"
-        yield require(again.digest == first.digest and not again.new, "packed again: the same identity, nothing new")
-
-
-def _search_chapter(settings: Settings) -> Iterator[str]:
-    with open_platform(settings) as platform:
-        with platform.catalog.read() as view:
-            (hit,) = view.texts.search("finance decides", 5)
-            (row,) = view.packs.page(PackFilter(tool="adp_policy.eval"), 5)
-        yield f"ctx search 'finance decides': {hit.pack.hex[:12]}:{hit.part}"
-        yield f"ctx log --tool adp_policy.eval: {row.digest.hex[:12]}  {row.model}  {row.steps} steps"
-        pack = load_pack(row.digest, platform.objects)
-        thought = platform.objects.get(part_digest(pack, hit.part)).decode()
-        yield f"ctx cat {row.digest.hex[:12]}:{hit.part}: {thought}"
-
-
-def _diff_chapter(settings: Settings) -> Iterator[str]:
-    with open_platform(settings) as platform:
-        first = _first_run(platform)
-        later = load_pack(pack_log(platform, canonical(later_log()), root=settings.cwd).digest, platform.objects)
-        yield f"a week later the same refund is paid: ctx pack later.json: ctx://{later.digest.hex}"
+        later = load_pack(_pack_file(platform, settings, "later.json", later_log()), platform.objects)
+        yield f"ctx pack later.json:  ctx://{later.digest.hex}"
+        names = f"{first.digest.hex[:12]} {later.digest.hex[:12]}"
         result = diff_packs(first, later, platform.objects)
-        summary = f"{len(result.entries)} differences, the first one first"
-        yield f"ctx diff {first.digest.hex[:12]} {later.digest.hex[:12]}: {summary}"
-        for entry in result.entries:
-            yield f"  [{entry.type}] {entry.description}"
-            if entry is result.entries[0] and entry.text:
-                yield from (f"    {line}" for line in entry.text.lines if line[:2] in {"-{", "+{"})
-    by_tool = any("adp_payments.refund added" in entry.description for entry in result.entries)
-    yield require(by_tool, "one step more is one difference: the steps after it are still compared with their own")
-
-
-def _verify_chapter(settings: Settings) -> Iterator[str]:
-    with open_platform(settings) as platform:
-        first = _first_run(platform)
+        yield f"ctx diff {names}: {len(result.entries)} differences"
+        yield from (f"  [{entry.type}] {entry.description}" for entry in result.entries)
         verdict = _verdict(platform, first)
+        exact = fidelity(list(replay_recorded(first, platform.objects))) == "exact"
+        name = first.digest.hex[:12]
         yield require(
-            verdict.answer == "verified",
-            f"ctx verify {first.digest.hex[:12]}: {verdict.answer}, {verdict.objects} objects hashed again",
+            verdict.answer == "verified" and exact,
+            f"ctx verify {name}: verified; ctx replay {name} --recorded: exact",
         )
-        parts = list(replay_recorded(first, platform.objects))
-        line = f"ctx replay {first.digest.hex[:12]} --recorded: {len(parts)} parts read back, fidelity exact"
-        yield require(fidelity(parts) == "exact", line)
-        yield "without --recorded the tools of the run are called again, each in its confines, and compared"
 
 
-def _plain_files_chapter(settings: Settings) -> Iterator[str]:
-    with open_platform(settings) as platform:
-        path = _object_path(platform, Digest.of(DECISION.encode()))
-    with open(path, "rb") as file:
-        digits = hashlib.sha256(file.read()).hexdigest()
-    yield f"sha256sum {os.path.relpath(path, settings.cwd)}"
-    yield require(path.replace(os.sep, "").endswith(digits), f"{digits}: the name of the file")
+def _handoff_chapter(settings: Settings) -> Iterator[str]:
+    """Write a handoff pack in one session, move its lines, and read it in another session."""
+    path = os.path.join(settings.cwd, *_SOURCE_PATH.split("/"))
+    os.makedirs(os.path.dirname(path))
+    _write_text(path, _SOURCE)
+    with open_handoffs(settings) as session:
+        written = session.repository.write(read_document(_FINDINGS)).pack
+        yield f"Agent A reads {_SOURCE_PATH} and writes {written.id}: {written.title}"
+    _write_text(path, _SOURCE_HEAD + _SOURCE)
+    yield f"A colleague adds {len(_SOURCE_HEAD.splitlines())} lines at the top of that file."
+    with open_handoffs(settings) as session:
+        pack = session.pack_reader.get(_HANDOFF_NAME).pack
+        (ref,) = [ref for section in pack.sections for ref in section.refs]
+        located = session.source_reader().locate(ref)
+    lines = located.lines
+    if located.state != "moved" or lines is None or pack != written:
+        raise StoryUntrue("the second agent did not find the lines of the first")
+    yield f"Agent B reads {_HANDOFF_NAME}: {ref.title}. Lines {_range(ref.lines)} moved to {_range(lines)}:"
+    yield from (f"  {number:>2}: {line}" for number, line in enumerate(located.code, lines.start))
 
 
 def _tampering_chapter(settings: Settings) -> Iterator[str]:
-    right = DECISION.encode()
+    """Change a stored object behind the back of `ctx`; every reader notices, and packing again repairs it."""
+    digest = Digest.of(DECISION.encode())
     with open_platform(settings) as platform:
-        path = _object_path(platform, Digest.of(right))
+        run = _first_run(platform)
+        path, name = _object_path(platform, digest), run.digest.hex[:12]
         os.chmod(path, 0o644)
-        with open(path, "wb") as file:
-            file.write(right.replace(b"escalated", b"approved!"))
-        yield "someone writes 'approved!' over 'escalated'"
-        yield f"reading it is refused: {refusal_code(lambda: platform.objects.get(Digest.of(right)))}"
-        answer = _verdict(platform, _first_run(platform)).answer
-        yield require(answer == "modified", "ctx verify says so: modified, and ends with status 11")
-        for finding in fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _objects: None):
-            yield f"fsck: {finding.state} {finding.what[:19]}..., needed by {finding.needed_by[0][:19]}..."
-        platform.objects.put(right)
-        yield require(platform.objects.get(Digest.of(right)) == right, "putting the right bytes again heals it")
+        _write_text(path, DECISION.replace("escalated", "approved!"))
+        yield f"An intruder writes 'approved!' over 'escalated' in {os.path.relpath(path, settings.cwd)[:24]}..."
+        code = refusal_code(lambda: platform.objects.get(digest))
+        yield f"ctx cat {name}:outputs/decision.json: refused, {code}"
+        answer = _verdict(platform, run).answer
+        yield require(answer == "modified", f"ctx verify {name}: modified, exit status 11")
+        findings = fsck(platform.catalog, platform.entries, platform.objects, lambda _size, _objects: None)
+        (damage,) = [finding for finding in findings if finding.state == "corrupt"]
+        yield f"ctx fsck: {damage.state} {damage.what[:19]}..., needed by {damage.needed_by[0][:19]}..."
+        pack_log(platform, canonical(refund_log()), root=settings.cwd)
+        answer = _verdict(platform, run).answer
+        yield require(answer == "verified", f"ctx pack refund.json puts the bytes back; ctx verify {name}: verified")
 
 
-def _lost_catalog_chapter(settings: Settings) -> Iterator[str]:
-    with open_platform(settings) as platform:
-        before, path = store_contents(platform.catalog), platform.home.catalog
-    for name in (path, f"{path}-wal", f"{path}-shm"):
-        if os.path.exists(name):
-            os.unlink(name)
-    yield "the catalog is deleted"
-    yield f"every verb refuses, rather than forget quietly: {refusal_code(lambda: open_platform(settings).__enter__())}"
-    with open_repaired(settings) as done:
-        same = store_contents(done.platform.catalog).kinds == before.kinds
-        yield require(same, f"fsck --rebuild: {done.rebuilt.objects} objects indexed again, as before")
-        for line in done.loss.truth if done.loss else ():
-            yield f"it names what no rebuild brings back: {line}"
+def _range(lines: LineRange) -> str:
+    return f"{lines.start}-{lines.end}"
 
 
-def _gc_chapter(settings: Settings) -> Iterator[str]:
-    with open_platform(settings) as platform:
-        draft = b"a draft that was never finished"
-        digest = platform.objects.put(draft)
-        with platform.catalog.write() as tx:
-            tx.objects.record(IndexedObject(digest=digest, kind=BLOB, size=len(draft), traced=True))
-        os.utime(_object_path(platform, digest), (0, 0))
-        yield "an old draft lies around that nothing refers to"
-        stores = (platform.catalog, platform.entries, platform.objects)
-        done = gc(*stores, older_than=platform.clock.now(), dry_run=False)
-        yield f"gc removed {len(done.objects)} object, {done.freed} bytes; the runs are untouched:"
-        here = store_contents(platform.catalog)
-        findings = list(fsck(*stores, lambda _size, _objects: None))
-        yield require(not findings, f"{here.objects} objects, {here.execution_packs} execution packs, all sound")
+def _pack_file(platform: Platform, settings: Settings, name: str, log: dict[str, Json]) -> Digest:
+    """Write a log to a file and store it as an execution pack."""
+    data = canonical(log)
+    _write_text(os.path.join(settings.cwd, name), data.decode())
+    return pack_log(platform, data, root=settings.cwd).digest
+
+
+def _write_text(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _first_run(platform: Platform) -> LoadedPack:
@@ -230,16 +233,10 @@ def _object_path(platform: Platform, digest: Digest) -> str:
 
 
 CHAPTERS: tuple[tuple[str, Callable[[Settings], Iterator[str]]], ...] = (
-    ("A store is made", _init_chapter),
-    ("A refund is kept: what the agent saw, what it did, what it decided", _pack_chapter),
-    ("It can be found again", _search_chapter),
-    ("The same refund, decided otherwise: what changed?", _diff_chapter),
-    ("It can be proved, and replayed", _verify_chapter),
-    ("Nothing is hidden: any tool can check it", _plain_files_chapter),
-    ("A decision is tampered with", _tampering_chapter),
-    ("The catalog is lost", _lost_catalog_chapter),
-    ("What nobody needs is collected", _gc_chapter),
-    ("A contract says what an agent may do, and is judged before anybody runs it", authoring_chapter),
-    ("Nobody releases it alone", release_chapter),
-    ("What an agent gets for one request, and nothing else", compile_chapter),
+    ("A contract: what an agent may do", contract_chapter),
+    ("Compile: what a model gets for one request", compile_chapter),
+    ("Release: it takes several people", release_chapter),
+    ("Runs: stored and compared", _runs_chapter),
+    ("Hand-off: one agent continues from another", _handoff_chapter),
+    ("Tampering is found", _tampering_chapter),
 )

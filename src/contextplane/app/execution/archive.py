@@ -25,7 +25,7 @@ from contextplane.model.archive import (
     header_bytes,
     object_name,
 )
-from contextplane.model.execution.manifest import MAX_MANIFEST_BYTES
+from contextplane.model.execution.references import MAX_MANIFEST_BYTES
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Transaction

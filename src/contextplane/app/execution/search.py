@@ -5,7 +5,7 @@ from contextplane.app.platform import Platform
 from contextplane.model.catalog import SearchHit
 from contextplane.model.value import Value
 from contextplane.store.damage import damage_in
-from contextplane.store.index import LEFT_OUT, SEARCHED, UNREAD
+from contextplane.store.find import LEFT_OUT, SEARCHED, UNREAD
 
 __all__ = ["SEARCHED", "RunHit", "SearchResult", "search_runs"]
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from contextplane.adapters.files.disk import read_chunks
 from contextplane.adapters.files.workspace import FileSources
 from contextplane.app.platform import Platform
-from contextplane.audit.load import LoadedPack, load_pack
 from contextplane.app.references import find_run
+from contextplane.audit.load import LoadedPack, load_pack
 from contextplane.audit.verify import (
     Answer,
     ExpectedOutput,

@@ -21,7 +21,7 @@ from contextplane.adapters.system import SystemClock, SystemIds
 from contextplane.app.platform import Platform, flush_pending_objects, open_platform
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
-from contextplane.handoff.reader import HandoffLimits, HandoffReader
+from contextplane.handoff.reader import HandoffLimits, HandoffReader, SelectedPack, WriteResult, as_id, not_found
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import CatalogReadOnly
@@ -35,7 +35,17 @@ if TYPE_CHECKING:
     from contextplane.ports.catalog import Catalog
     from contextplane.ports.objects import Objects
 
-__all__ = ["HandoffSession", "InMemoryObjects", "ProcessIds", "handoff_paths", "in_memory_catalog", "open_handoffs"]
+__all__ = [
+    "HandoffSession",
+    "InMemoryObjects",
+    "ProcessIds",
+    "SelectedPack",
+    "WriteResult",
+    "as_id",
+    "handoff_paths",
+    "in_memory_catalog",
+    "open_handoffs",
+]
 
 
 def handoff_paths(settings: Settings) -> tuple[str, str]:
@@ -80,6 +90,12 @@ class HandoffSession:
 
     def now(self) -> Timestamp:
         return Timestamp.of(self._clock.now())
+
+    def require_store(self, identity: str) -> Platform:
+        """Return the store that was opened; while there is none, no pack is found."""
+        if self.platform is None:
+            raise not_found(identity)
+        return self.platform
 
     def source_reader(self) -> "SourceReader":
         """Return a reader of the files below the source root, as they are now."""

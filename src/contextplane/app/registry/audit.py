@@ -9,11 +9,20 @@ from contextplane.model.value import Value
 from contextplane.ports.keys import Signer
 from contextplane.registry.audit import AuditResult, Progress, audit
 from contextplane.registry.errors import VersionUnknown
-from contextplane.registry.log import LogEntry, VerifiedCheckpoint, checkpoint_key, entry_body, newest_checkpoint
+from contextplane.registry.log import (
+    CheckpointBeforeRevocation,
+    LogEntry,
+    VerifiedCheckpoint,
+    checkpoint_key,
+    entry_body,
+    newest_checkpoint,
+)
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resign import RegistryEmpty, resign
 from contextplane.registry.streams import LOG, TREE, version_stream
 from contextplane.trust.checkpoint import consistency_text, inclusion_text
+from contextplane.trust.clock import seconds_behind
+from contextplane.trust.dsse import encode_base64
 from contextplane.trust.merkle import (
     StreamTree,
     consistency_proof,
@@ -24,9 +33,15 @@ from contextplane.trust.merkle import (
 )
 
 __all__ = [
+    "AuditResult",
+    "CheckpointBeforeRevocation",
     "ExportedProof",
     "ProofNotWritten",
+    "VerifiedCheckpoint",
     "audit_registry",
+    "clock_lag",
+    "encode_base64",
+    "log_length",
     "prove_consistency",
     "prove_inclusion",
     "renew_checkpoint",
@@ -51,6 +66,17 @@ class ExportedProof(Value, frozen=True):
     vkey: str
     entry: bytes = b""
     old_root: bytes = b""
+
+
+def log_length(session: RegistrySession) -> int:
+    """Return the number of entries of the log, which an audit verifies one by one."""
+    with session.platform.catalog.read() as view:
+        return view.streams.head(LOG)
+
+
+def clock_lag(session: RegistrySession, checkpoint: VerifiedCheckpoint | None) -> int:
+    """Return how many seconds this machine's clock is behind a checkpoint; 0 if it is less than a minute."""
+    return 0 if checkpoint is None else seconds_behind(session.keys.clock, checkpoint.time)
 
 
 def audit_registry(session: RegistrySession, progress: Progress) -> AuditResult:

@@ -1,13 +1,23 @@
-"""Loads the decision catalogs that a pack is judged with: published ones, or those of a version."""
+"""Loads the decision catalogs that a pack is judged with: from a file, published ones, or those of a version."""
 
 from collections.abc import Sequence
 
+from contextplane.app.packs.files import read_author_file
 from contextplane.app.registry.session import RegistrySession
+from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.artifacts import Candidate
+from contextplane.registry.artifacts import Candidate, candidate
 from contextplane.registry.pin import check_usable
 
-__all__ = ["catalogs_on_record", "published_catalogs"]
+__all__ = ["Candidate", "catalog_in_file", "catalogs_on_record", "published_catalogs"]
+
+
+def catalog_in_file(path: str) -> Candidate:
+    """Read the decision catalog in an author's file."""
+    try:
+        return candidate(read_author_file(path).value)
+    except ContextPlaneError as error:
+        raise (error if (error.at or "").startswith(path) else error.under(f"{path}: ")) from None
 
 
 def catalogs_on_record(session: RegistrySession, ref: PackRef) -> tuple[Candidate, ...]:

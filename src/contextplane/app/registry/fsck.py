@@ -12,7 +12,6 @@ from contextplane.app.platform import Platform
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import ROOT
 from contextplane.model.ids import Digest
-from contextplane.model.value import Value
 from contextplane.ports.catalog import View
 from contextplane.ports.keys import SignatureCheck
 from contextplane.store.damage import Comparison, FsckFinding
@@ -22,33 +21,9 @@ if TYPE_CHECKING:
     from contextplane.trust.checkpoint import Checkpoint
     from contextplane.trust.keyring import TrustedKeys
 
-__all__ = ["RegistrySummary", "registry_comparison", "registry_indexing", "registry_retention", "registry_summary"]
+__all__ = ["registry_comparison", "registry_indexing", "registry_retention"]
 
 _KEYRING, _REGISTRY = "trust/keyring", "registry/"
-_LOG, _CHECKPOINTS = "registry/log", "registry/checkpoints"
-
-
-class RegistrySummary(Value, frozen=True):
-    """The number of events of the registry, and the time in its newest checkpoint. Not verified here."""
-
-    events: int
-    checkpoint: str | None
-
-
-def registry_summary(platform: Platform) -> RegistrySummary | None:
-    """Summarize the registry; None if nothing was ever written to it."""
-    with platform.catalog.read() as view:
-        events, head = view.streams.head(_LOG), view.streams.head(_CHECKPOINTS)
-        last = next(view.streams.read(_CHECKPOINTS, after=head - 1), None) if head else None
-    if not events and last is None:
-        return None
-    from contextplane.registry.log import read_note
-
-    try:
-        time = str(read_note(last.body)[1]) if last is not None else None
-    except ContextPlaneError:
-        time = None
-    return RegistrySummary(events=events, checkpoint=time)
 
 
 def registry_indexing(platform: Platform) -> "IndexBuilder":

@@ -33,6 +33,7 @@ from contextplane.registry.version_state import Refresh, VersionState
 from contextplane.registry.writer import PlannedChange
 
 __all__ = [
+    "REQUIRED_ACTIONS",
     "OpenRefreshResult",
     "close_incident",
     "open_incident",

@@ -8,6 +8,7 @@ from contextplane.app.registry.session import RegistrySession, SignedBy
 from contextplane.authoring.artifacts import judge
 from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates.table import Report
+from contextplane.authoring.source_file import NamedFile
 from contextplane.model.artifact import Overlay
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import Json
@@ -15,7 +16,7 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamConflict
 from contextplane.ports.keys import Signer
 from contextplane.registry.artifact_state import ArtifactState, Stage, refuse_transition
-from contextplane.registry.artifacts import Candidate, candidate
+from contextplane.registry.artifacts import ArtifactInvalid, Candidate, candidate
 from contextplane.registry.errors import ArtifactUnknown, VersionUnknown
 from contextplane.registry.events import Deprecated, Drafted, GoldenOutcome, Linted, Review, Revoked, Signed, Verdict
 from contextplane.registry.merge import catalog_references, judge_with_catalogs, refs_of
@@ -37,7 +38,17 @@ from contextplane.registry.writer import AppendResult, PlannedChange
 from contextplane.trust.dsse import IN_TOTO, Envelope, Statement, make_envelope
 from contextplane.trust.keyring import IssuerNotFound
 
-__all__ = ["ActResult", "publish", "record_draft", "review", "run_gates", "sign", "withdraw"]
+__all__ = [
+    "ActResult",
+    "Candidate",
+    "candidate_in",
+    "publish",
+    "record_draft",
+    "review",
+    "run_gates",
+    "sign",
+    "withdraw",
+]
 
 
 class ActResult(Value, frozen=True):
@@ -57,6 +68,16 @@ class ActResult(Value, frozen=True):
     appended: AppendResult | None = None
     golden: GoldenOutcome | None = None
     golden_words: str = ""
+
+
+def candidate_in(file: NamedFile) -> Candidate:
+    """Return the artifact in an author's file. One that has the form of none is refused at its place there."""
+    try:
+        return candidate(file.file.value)
+    except ArtifactInvalid as error:
+        error.at = file.where((error.at or "").removesuffix("/"))
+        error.hint = f"'ctx lint {file.path}' lists all that is wrong with its form"
+        raise
 
 
 def run_gates(

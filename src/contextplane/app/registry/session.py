@@ -21,7 +21,7 @@ from contextplane.registry.streams import origin_of
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter, draft_root
 from contextplane.trust.keyring_stream import follow_keyring
 
-__all__ = ["ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy"]
+__all__ = ["AppendResult", "ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy"]
 
 _DIGEST = "sha256:"
 

@@ -10,8 +10,17 @@ from contextplane.model.value import Value
 from contextplane.registry.artifact_state import ArtifactState, Stage
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.errors import VersionUnknown
-from contextplane.registry.events import CatalogReference, VerifiedEvent
-from contextplane.registry.streams import versions_of
+from contextplane.registry.events import (
+    AliasSet,
+    CatalogReference,
+    IncidentClosed,
+    IncidentOpened,
+    RefreshReported,
+    RefreshRequired,
+    Review,
+    VerifiedEvent,
+)
+from contextplane.registry.streams import PINS, versions_of
 from contextplane.registry.version_state import VersionState
 from contextplane.registry.version_view import (
     GateSummary,
@@ -28,7 +37,17 @@ from contextplane.registry.writer import DRAFTS
 from contextplane.trust.dsse import IN_TOTO, Envelope
 
 __all__ = [
+    "PINS",
+    "AliasSet",
+    "ArtifactState",
+    "IncidentClosed",
+    "IncidentOpened",
+    "RefreshReported",
+    "RefreshRequired",
+    "Review",
+    "VerifiedEvent",
     "VersionDetails",
+    "VersionSummary",
     "find_artifact",
     "list_drafts",
     "list_versions",

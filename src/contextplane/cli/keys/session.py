@@ -1,7 +1,4 @@
-"""The keys of the open store, with the passphrase's source as the command line says it.
-
-What is said of a clock that does not agree with what is on record.
-"""
+"""Opens the keys of a store with the passphrase that the options name, and notes a clock that is behind."""
 
 from argparse import Namespace
 from datetime import timedelta
@@ -21,7 +18,7 @@ def key_store_for(platform: Platform, args: Namespace) -> KeyStore:
 
 
 def note_clock_behind(key_store: KeyStore, output: CommandOutput) -> None:
-    """After an act: that it is on record at a later time than this machine's, when they differ by over a minute."""
+    """Note, after an act, that this machine's clock is over a minute behind the times on record."""
     if key_store.behind:
         behind = timedelta(seconds=key_store.behind)
         output.note(

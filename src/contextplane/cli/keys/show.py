@@ -1,13 +1,10 @@
-"""`ctx keys list`: who is trusted, and which keys are here.
-
-How a key is told to people: the beginning of its id, and what it is called.
-"""
+"""Prints keys: `ctx keys list`, and the label of a key, which is the beginning of its id and its name."""
 
 from collections.abc import Mapping
 
 from contextplane.app.registry.keys import KeyStore
 from contextplane.cli.exit import OK
-from contextplane.cli.output import CommandOutput, clean, quantity, format_second
+from contextplane.cli.output import CommandOutput, clean, format_second, quantity
 from contextplane.model.keys import Issuer, TrustedKey
 from contextplane.model.timestamp import Timestamp
 
@@ -23,7 +20,7 @@ def list_keys(key_store: KeyStore, output: CommandOutput) -> int:
     good = {key.key.key_id for issuer in keyring.issuers for key in issuer.keys if key.state_at(now) == "valid"}
     others = [key_id for key_id in local if key_id not in known]
     if output.quiet:
-        for key_id in (*known, *others):  # one of several issuers is one key
+        for key_id in (*known, *others):  # a key of several issuers is one key
             output.entry(key_id, key_id)
     else:
         widest = max(map(len, names.values()), default=1)
@@ -48,7 +45,7 @@ def list_keys(key_store: KeyStore, output: CommandOutput) -> int:
 
 
 def _threshold_text(issuer: Issuer, now: Timestamp) -> str:
-    """How many must sign, and of how many that could."""
+    """Return how many keys must sign, and of how many that can."""
     good, every = sum(key.state_at(now) == "valid" for key in issuer.keys), len(issuer.keys)
     if good == every:
         return f"{issuer.threshold} of {quantity(every, 'key')} must sign"
@@ -56,13 +53,14 @@ def _threshold_text(issuer: Issuer, now: Timestamp) -> str:
 
 
 def _line(key: TrustedKey, name: str, widest: int, now: Timestamp, output: CommandOutput) -> str:
-    """Which key, whether it is good, from when until when, and what for. Times are told to the second."""
+    """Return the id, the name, the state, the validity and the roles of a key."""
     state = key.state_at(now)
     until = f" until {format_second(key.valid_until)}" if key.valid_until else ""
     why = f"  revoked from {format_second(key.revoked_from)} on: {clean(key.reason)}" if key.revoked_from else ""
     roles = ", ".join(map(clean, key.roles)) or "no role"
     shown = output.paint(_COLOR[state], f"{state.replace('_', ' '):<7}")
-    return f"  {key.key.key_id[:_SHOWN]}  {name:<{widest}}  {shown}  from {format_second(key.valid_from)}{until}  {roles}{why}"
+    validity = f"from {format_second(key.valid_from)}{until}"
+    return f"  {key.key.key_id[:_SHOWN]}  {name:<{widest}}  {shown}  {validity}  {roles}{why}"
 
 
 def _issuer_json(issuer: Issuer, names: dict[str, str], now: Timestamp) -> dict[str, object]:
@@ -87,6 +85,6 @@ def _issuer_json(issuer: Issuer, names: dict[str, str], now: Timestamp) -> dict[
 
 
 def key_label(key_id: str, names: Mapping[str, str]) -> str:
-    """The id decides; the name is what whoever trusted the key wrote down, or what it is called here."""
+    """Return the label of a key. The id identifies it; the name is the one in the keyring, or the local one."""
     name = names.get(key_id)
     return f"{key_id[:_SHOWN]} {clean(name)}" if name else key_id[:_SHOWN]

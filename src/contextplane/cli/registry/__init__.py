@@ -1,1 +1,1 @@
-"""What the verbs of the registry share: who acts and why, what is named, and how it is told."""
+"""What the verbs of the registry share: who signs and why, what is named, and how it is printed."""

@@ -1,22 +1,13 @@
-"""How acts in the registry are told: a line or two for people, the same for machines.
-
-Events of the registry, told; and `ctx log id@X.Y.Z`, which is all of those of one version.
-"""
+"""Prints acts, pins and events of the registry; `ctx log id@X.Y.Z` prints all events of a version."""
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
 from contextplane.app.registry.pins import PinResult, environments_pinning
 from contextplane.app.registry.release import ActResult
-from contextplane.app.registry.session import RegistrySession
-from contextplane.app.registry.view import version_history
-from contextplane.cli.exit import OK
-from contextplane.cli.keys.show import key_label
-from contextplane.cli.output import CommandOutput, clean, quantity, format_second
-from contextplane.cli.pager import page
-from contextplane.cli.registry.act import registry_session
-from contextplane.model.ids import PackRef
-from contextplane.registry.events import (
+from contextplane.app.registry.session import AppendResult, RegistrySession
+from contextplane.app.registry.view import (
+    PINS,
     AliasSet,
     IncidentClosed,
     IncidentOpened,
@@ -24,20 +15,25 @@ from contextplane.registry.events import (
     RefreshRequired,
     Review,
     VerifiedEvent,
+    version_history,
 )
-from contextplane.registry.streams import PINS
-from contextplane.registry.writer import AppendResult
+from contextplane.cli.exit import OK
+from contextplane.cli.keys.show import key_label
+from contextplane.cli.output import CommandOutput, clean, format_second, quantity
+from contextplane.cli.pager import page
+from contextplane.cli.registry.session import registry_session
+from contextplane.model.ids import PackRef
 
 __all__ = [
     "STAGE_COLOR",
+    "appended_json",
+    "event_json",
     "event_lines",
+    "golden_text",
     "log_version",
+    "note_still_pinned",
     "print_act",
     "print_pin",
-    "note_still_pinned",
-    "event_json",
-    "appended_json",
-    "golden_text",
 ]
 
 STAGE_COLOR = {
@@ -51,11 +47,11 @@ STAGE_COLOR = {
 }
 
 _NEXT = {"reviewed": "sign {ref}", "signed": "publish {ref}", "published": "pin ENV {ref}"}
-"""What brings an artifact on; what waits for reviewers says for which."""
+"""The next command for an artifact that waits for no reviewer."""
 
 
 def print_act(result: ActResult, output: CommandOutput) -> None:
-    """Where an artifact stands after an act, and what it waits for."""
+    """Print the stage of an artifact after an act, and what it waits for."""
     output.line(f"{result.ref}  {output.paint(STAGE_COLOR[result.stage], result.stage)}  {result.digest}")
     if result.appended is None:
         output.line("It was so already; nothing changed.")
@@ -86,9 +82,10 @@ def print_act(result: ActResult, output: CommandOutput) -> None:
 
 
 def print_pin(result: PinResult, done: str, output: CommandOutput, *, pinned: bool = True) -> None:
+    """Print a pin after an act; `done` is the verb of the sentence, `pinned` whether it is pinned now."""
     before = f", instead of {result.before}" if result.before is not None and result.before != result.ref else ""
-    borne = f", with {', '.join(map(str, result.overlays))}" if result.overlays and pinned else ""
-    output.line(f"{result.ref} {done} {clean(result.environment)}{before}{borne}.")
+    overlays = f", with {', '.join(map(str, result.overlays))}" if result.overlays and pinned else ""
+    output.line(f"{result.ref} {done} {clean(result.environment)}{before}{overlays}.")
     if result.appended is None:
         output.line("It was so already; nothing changed.")
     for overlay in () if pinned else result.overlays:
@@ -120,18 +117,18 @@ def _golden_line(outcome: str | None, words: str) -> str:
 
 
 def golden_text(outcome: str | None) -> str:
-    """What golden cases came to, in words."""
+    """Return the outcome of golden cases in words."""
     return (outcome or "not_run").replace("_", " ")
 
 
 def note_still_pinned(session: RegistrySession, ref: PackRef, output: CommandOutput) -> None:
-    """Where a version that takes no new traffic any more is still pinned."""
+    """Note the environments that still pin a version which takes no new traffic any more."""
     for environment in environments_pinning(session, ref):
         output.note(f"{clean(environment)} pins {ref}: new runs there are refused until it pins another version")
 
 
 def appended_json(appended: AppendResult | None) -> dict[str, object]:
-    """The events, and the size of the log with them."""
+    """Return the appended events, and the size of the log with them."""
     if appended is None:
         return {"events": [], "log_size": None}
     return {
@@ -151,11 +148,11 @@ def appended_json(appended: AppendResult | None) -> dict[str, object]:
 
 _VERDICT = {"approve": "approved", "reject": "rejected"}
 _KINDS = {"rolled_back": "pinned again", "unpinned": "no longer pinned", "refresh_required": "must be refreshed"}
-"""What is not told by the name of its event. A rollback stands in the history of the version that is gone back to."""
+"""Words for events whose name does not say it. A rollback is in the history of the version that is pinned again."""
 
 
 def log_version(args: Namespace, output: CommandOutput) -> int:
-    """The history of one version: what happened to its bytes before, to it since, and where it was pinned."""
+    """Print the history of a version: of its bytes before it was published, of itself, and of its pins."""
     with registry_session(args, output) as session:
         ref = session.named_version(args.ref)
         events, names = version_history(session, ref), session.keys.names()
@@ -164,15 +161,15 @@ def log_version(args: Namespace, output: CommandOutput) -> int:
             output.entry(_place(event), _place(event))
     else:
         page("\n".join(event_lines(events, names)), output)
-    output.answer({"ref": str(ref), "events": [event_json(one, names) for one in events]})
+    output.answer({"ref": str(ref), "events": [event_json(event, names) for event in events]})
     return OK
 
 
 def event_lines(events: Sequence[VerifiedEvent], names: Mapping[str, str]) -> Iterator[str]:
-    """A line for each: when, by which key, what, and why."""
-    told = [(key_label(one.by.key_id, names), _what(one)) for one in events]
-    wide, wider = (max(map(len, column), default=0) for column in zip(*told, strict=True)) if told else (0, 0)
-    for event, (who, what) in zip(events, told, strict=True):
+    """Yield a line for each event: when, by which key, what, and why."""
+    columns = [(key_label(event.by.key_id, names), _what(event)) for event in events]
+    wide, wider = (max(map(len, column), default=0) for column in zip(*columns, strict=True)) if columns else (0, 0)
+    for event, (who, what) in zip(events, columns, strict=True):
         revoked = "  [this key is revoked from before then on]" if event.by.revoked else ""
         yield f"{format_second(event.at)}  {who:<{wide}}  {what:<{wider}}  {clean(event.event.reason)}{revoked}"
 
@@ -193,7 +190,7 @@ def event_json(event: VerifiedEvent, names: Mapping[str, str]) -> dict[str, obje
 
 
 def _place(event: VerifiedEvent) -> str:
-    """What an event is called, as in refusals: its stream, and its number there."""
+    """Return the name of an event, as errors have it: its stream, and its number there."""
     return f"{event.event.subject}@{event.event.seq}"
 
 

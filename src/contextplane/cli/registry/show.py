@@ -1,4 +1,4 @@
-"""`ctx show id@X.Y.Z`: layers, state, signatures, reviews, gates, pins, history."""
+"""Prints the details of a version, `ctx show id@X.Y.Z`: state, signatures, reviews, gates, pins, history."""
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextplane.app.registry.view import VersionDetails, show_version
 from contextplane.cli.exit import OK
 from contextplane.cli.keys.show import key_label
-from contextplane.cli.output import CommandOutput, clean, quantity, format_second
+from contextplane.cli.output import CommandOutput, clean, format_second, quantity
 from contextplane.cli.pager import page
-from contextplane.cli.registry.act import registry_session
-from contextplane.cli.registry.render import STAGE_COLOR, event_lines, event_json, golden_text
+from contextplane.cli.registry.render import STAGE_COLOR, event_json, event_lines, golden_text
+from contextplane.cli.registry.session import registry_session
 from contextplane.model.timestamp import Timestamp
 
 __all__ = ["show"]
@@ -30,41 +30,42 @@ def show(args: Namespace, output: CommandOutput) -> int:
 
 def _lines(details: VersionDetails, names: Mapping[str, str], output: CommandOutput) -> Iterator[str]:
     version = details.version
-    yield f"{output.paint('bold', str(details.ref))}  {_KIND.get(details.kind, details.kind)} of {clean(details.issuer)}"
+    kind = _KIND.get(details.kind, details.kind)
+    yield f"{output.paint('bold', str(details.ref))}  {kind} of {clean(details.issuer)}"
     yield f"digest      {details.digest}"
     why = f": {clean(version.reason)}" if version is not None and version.reason else ""
     yield f"state       {output.paint(STAGE_COLOR[details.stage], details.stage)}{why}"
     if version is not None and version.published_at is not None:
         doubt = output.paint("red", ", which is revoked from before then on") if version.doubtful else ""
         yield f"published   {format_second(version.published_at)} by {key_label(version.published_by, names)}{doubt}"
-    yield f"signed by   {', '.join(key_label(one, names) for one in details.signed_by) or 'nobody'}"
+    yield f"signed by   {', '.join(key_label(key_id, names) for key_id in details.signed_by) or 'nobody'}"
     wide = max((len(key_label(review.key_id, names)) for review in details.artifact.reviews), default=0)
-    for n, one in enumerate(details.artifact.reviews):
+    for n, review in enumerate(details.artifact.reviews):
         head = "reviews" if n == 0 else ""
-        void = "" if one.counts else output.paint("yellow", "  does not count")
-        who = key_label(one.key_id, names)
-        yield f"{head:<11} {one.role:<13} {one.verdict:<8} {who:<{wide}}  {clean(one.reason)}{void}"
+        void = "" if review.counts else output.paint("yellow", "  does not count")
+        who = key_label(review.key_id, names)
+        yield f"{head:<11} {review.role:<13} {review.verdict:<8} {who:<{wide}}  {clean(review.reason)}{void}"
     if details.artifact.missing and version is None:
         yield f"{'missing':<11} {', '.join(details.artifact.missing)}"
     for n, catalog in enumerate(details.catalogs):
         yield f"{'catalogs' if n == 0 else '':<11} {catalog.id}@{catalog.version}  {catalog.digest}"
-    yield from _gates(details, output)
-    yield from _open(details, output)
-    widest = max((len(clean(where.environment)) for where in details.pins), default=0)
-    for n, where in enumerate(details.pins):
-        since = f"since {format_second(Timestamp.parse(where.at))} by {key_label(where.by, names)}"
-        doubt = output.paint("red", ", which is revoked from before then on") if where.doubtful else ""
-        yield f"{'pinned in' if n == 0 else '':<11} {clean(where.environment):<{widest}}  {since}{doubt}"
+    yield from _gate_lines(details, output)
+    yield from _open_lines(details, output)
+    widest = max((len(clean(pin.environment)) for pin in details.pins), default=0)
+    for n, pin in enumerate(details.pins):
+        since = f"since {format_second(Timestamp.parse(pin.at))} by {key_label(pin.by, names)}"
+        doubt = output.paint("red", ", which is revoked from before then on") if pin.doubtful else ""
+        yield f"{'pinned in' if n == 0 else '':<11} {clean(pin.environment):<{widest}}  {since}{doubt}"
     if details.aliases:
         yield f"{'aliases':<11} {', '.join(map(clean, details.aliases))}"
     parts = "layers" if details.kind == "context_pack" else "parts"
-    for n, (name, told) in enumerate(details.layers):
-        yield f"{parts if n == 0 else '':<11} {clean(name):<18} {clean(told)}".rstrip()
+    for n, (name, summary) in enumerate(details.layers):
+        yield f"{parts if n == 0 else '':<11} {clean(name):<18} {clean(summary)}".rstrip()
     yield "history"
     yield from (f"  {line}" for line in event_lines(details.history, names))
 
 
-def _gates(details: VersionDetails, output: CommandOutput) -> Iterator[str]:
+def _gate_lines(details: VersionDetails, output: CommandOutput) -> Iterator[str]:
     gates = details.gates
     if gates is None:
         return
@@ -74,7 +75,7 @@ def _gates(details: VersionDetails, output: CommandOutput) -> Iterator[str]:
     yield f"gates       {verdict}: {counts}; golden cases: {golden_text(gates.golden)}"
 
 
-def _open(details: VersionDetails, output: CommandOutput) -> Iterator[str]:
+def _open_lines(details: VersionDetails, output: CommandOutput) -> Iterator[str]:
     if details.version is None:
         return
     for refresh in details.version.open_refreshes:

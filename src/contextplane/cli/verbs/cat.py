@@ -51,16 +51,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.execution.load import open_content
     from contextplane.app.references import HandoffTarget, RecordingTarget, RunTarget, VersionTarget, resolve
-    from contextplane.audit.load import load_pack, find_part
     from contextplane.cli.store import open_store
-    from contextplane.model.ids import Digest
-    from contextplane.store.damage import damage_context, short_ref
-    from contextplane.store.find import find_execution_pack
 
     target = resolve(args.ref, hint=_HINT)
     if isinstance(target, HandoffTarget):
         from contextplane.cli.handoff.read import revision_bytes
+        from contextplane.model.ids import Digest
 
         data = revision_bytes(target.ref, output)
         return _write([data], Digest.of(data), args.ref, output)
@@ -68,31 +66,21 @@ def run(args: Namespace, output: CommandOutput) -> int:
         hint = _VERSION if isinstance(target, VersionTarget) else _HINT
         hint = target.hint if isinstance(target, RecordingTarget) else hint
         raise NotAnObject("not an object", at=args.ref, hint=hint)
-    with open_store(output) as platform:
-        digest = target.ref if isinstance(target.ref, Digest) else find_execution_pack(platform.catalog, target.ref)
-        where, what = short_ref(digest), "its manifest"
-        if isinstance(target.ref, Digest):
-            where, what = str(digest), "this object"
-            platform.objects.size(digest)  # an object that no manifest names is not missing: it is not found
-        if target.selector:
-            where, what = short_ref(digest, target.selector), "its content"
-            content = find_part(load_pack(digest, platform.objects), target.selector)
-            if isinstance(content, bytes):
-                return _write([content], Digest.of(content), args.ref, output)
-            digest = content
-        with damage_context(where, what, digest):
-            whole = not output.json and platform.objects.size(digest) <= _CHECKED_AHEAD
-            chunks = [platform.objects.get(digest)] if whole else platform.objects.stream(digest)
-            return _write(chunks, digest, args.ref, output)
+    with (
+        open_store(output) as platform,
+        # With --json nothing is written before all of it is checked, however large it is.
+        open_content(platform, target, checked_ahead=0 if output.json else _CHECKED_AHEAD) as content,
+    ):
+        return _write(content.chunks, content.digest, args.ref, output)
 
 
-def _write(chunks: Iterable[bytes], digest: "Digest", asked: str, output: CommandOutput) -> int:
-    """`asked`: what was typed, which is what whoever typed it is told about."""
+def _write(chunks: Iterable[bytes], digest: "Digest", ref: str, output: CommandOutput) -> int:
+    """Write the bytes to standard output, or their digest and size with --json; `ref` is what was typed."""
     if output.json:
         output.answer({"digest": str(digest), "size": sum(map(len, chunks))})
         return OK
     if output.out.isatty():
-        _show(chunks, asked, output)
+        _show(chunks, ref, output)
         return OK
     for chunk in chunks:
         sys.stdout.buffer.write(chunk)
@@ -100,12 +88,12 @@ def _write(chunks: Iterable[bytes], digest: "Digest", asked: str, output: Comman
     return OK
 
 
-def _show(chunks: Iterable[bytes], asked: str, output: CommandOutput) -> None:
-    """Show a text to somebody: nothing of it speaks to the terminal. Its beginning decides whether it is one."""
+def _show(chunks: Iterable[bytes], ref: str, output: CommandOutput) -> None:
+    """Show a text on a terminal, with its control characters escaped. Its beginning decides whether it is text."""
     following = iter(chunks)
     first = next(following, b"")
     if not _is_text(first):
-        raise NotText("these bytes are no text", at=asked[:200], hint="write them to a file: ctx cat REF > FILE")
+        raise NotText("these bytes are no text", at=ref[:200], hint="write them to a file: ctx cat REF > FILE")
     decoder = getincrementaldecoder("utf-8")("backslashreplace")
     for chunk in chain([first], following):
         output.out.write(clean_lines(decoder.decode(chunk)))

@@ -20,8 +20,7 @@ from contextplane.cli.exit import OK, REFUSED
 from contextplane.cli.output import CommandOutput, clean, shorten
 
 if TYPE_CHECKING:
-    from contextplane.app.compile.check import CheckResult
-    from contextplane.authoring.checklist import Checklist
+    from contextplane.app.compile.check import Checklist, CheckResult
 
 __all__ = ["add_arguments", "run"]
 
@@ -51,19 +50,19 @@ def run(args: Namespace, output: CommandOutput) -> int:
         environment=args.environment,
         catalogs=read_catalogs(args, output),
     )
-    _tell(result, output)
+    _print_checklist(result, output)
     output.answer(_answer(result))
     return OK if result.checklist.outcome == "passed" else REFUSED
 
 
-def _tell(result: "CheckResult", output: CommandOutput) -> None:
-    from contextplane.cli.render.packs import print_comparison
+def _print_checklist(result: "CheckResult", output: CommandOutput) -> None:
+    from contextplane.cli.render.comparison import print_comparison
 
     for line in result.checklist.lines:
         color, verdict = _SHOWN[line.verdict]
-        tell_line = output.line if line.verdict == "passed" else output.failure_line
-        tell_line(f"{line.number}. {output.paint(color, f'{verdict:<14}')}  {line.says}")
-        tell_line(f"{_INDENT}{shorten(clean(line.reason))}")
+        print_line = output.line if line.verdict == "passed" else output.failure_line
+        print_line(f"{line.number}. {output.paint(color, f'{verdict:<14}')}  {line.says}")
+        print_line(f"{_INDENT}{shorten(clean(line.reason))}")
         if line.step == "diff" and result.comparison is not None:
             print_comparison(result.comparison, output, indent=_INDENT * 2, where=result.pack.where)
     outcome = result.checklist.outcome
@@ -77,7 +76,7 @@ def _counts(checklist: "Checklist") -> str:
 
 
 def _answer(result: "CheckResult") -> dict[str, object]:
-    from contextplane.cli.render.packs import comparison_json
+    from contextplane.cli.render.comparison import comparison_json
 
     return {
         "outcome": result.checklist.outcome,

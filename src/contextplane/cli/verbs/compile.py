@@ -17,7 +17,7 @@ that a model is given, --chat a request body.
 
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from contextplane.cli.compile_args import (
     add_pack_arguments,
@@ -30,8 +30,7 @@ from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean_lines
 
 if TYPE_CHECKING:
-    from contextplane.compiler.overrides import Override
-    from contextplane.compiler.source import CompiledCase
+    from contextplane.app.compile.context import CompiledCase, Override
     from contextplane.model.compiled_context import CompiledContext
 
 __all__ = ["add_arguments", "run"]
@@ -46,50 +45,50 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.compiler.source import compile_case
+    from contextplane.app.compile.context import compile_case
 
-    knobs = parse_overrides(args)
+    overrides = parse_overrides(args)
     case = read_request(args)
     source = load_source(args, output, case)
-    compiled = compile_case(source, case, knobs)
+    compiled = compile_case(source, case, overrides)
     if args.prompt:
         _write_prompt(compiled.context, output)
     elif args.chat:
         _write_chat(compiled.context, args.chat, output)
     else:
         if not output.json and not output.quiet:
+            from contextplane.app.compile.context import list_all_items
             from contextplane.cli.render.compiled_context import print_compiled, print_override_effects
-            from contextplane.compiler.source import list_all_items
 
             print_compiled(compiled, list_all_items(source, compiled.context), output)
-            if knobs:
-                print_override_effects(compiled, ", ".join(knob.words for knob in knobs), output)
+            if overrides:
+                print_override_effects(compiled, ", ".join(override.words for override in overrides), output)
         if output.quiet and not output.json:
             output.out.write(f"{compiled.context.context_ledger.compiled_context_hash}\n")
-        output.answer(_answer(compiled, knobs) if knobs else compiled.context)
+        output.answer(_answer(compiled, overrides) if overrides else compiled.context)
     return OK
 
 
-def _answer(compiled: "CompiledCase", knobs: "tuple[Override, ...]") -> dict[str, object]:
-    """The compiled context, and beside its parts what the knobs moved."""
+def _answer(compiled: "CompiledCase", overrides: "tuple[Override, ...]") -> dict[str, object]:
+    """Return the parts of the compiled context, and beside them what the overrides changed."""
     import msgspec
 
     return {
         **msgspec.to_builtins(compiled.context),
-        "knobs": [{"name": knob.name, "at": knob.at, "change": knob.words} for knob in knobs],
+        "knobs": [{"name": override.name, "at": override.at, "change": override.words} for override in overrides],
         "moved": compiled.changes,
         "hash_moved": compiled.hash_changed,
         "refused_before": compiled.refused_before or None,
     }
 
 
-def _write_prompt(compiled: "CompiledContext", output: CommandOutput) -> None:
-    """The text, byte for byte; on a terminal what could speak to it is shown, not sent."""
-    from contextplane.compiler.prompt import prompt_text
+def _write_prompt(context: "CompiledContext", output: CommandOutput) -> None:
+    """Write the text byte for byte; on a terminal its control characters are shown escaped."""
+    from contextplane.app.compile.context import prompt_text
 
-    text = prompt_text(compiled.compiled_prompt)
+    text = prompt_text(context)
     if output.json:
-        output.answer({"prompt": text, "prefix_length": compiled.context_ledger.prefix_length})
+        output.answer({"prompt": text, "prefix_length": context.context_ledger.prefix_length})
     elif output.out.isatty():
         output.out.write(clean_lines(text) + "\n")
     else:
@@ -97,10 +96,10 @@ def _write_prompt(compiled: "CompiledContext", output: CommandOutput) -> None:
         sys.stdout.buffer.flush()
 
 
-def _write_chat(compiled: "CompiledContext", form: str, output: CommandOutput) -> None:
+def _write_chat(context: "CompiledContext", form: Literal["openai", "anthropic"], output: CommandOutput) -> None:
     import msgspec
 
-    from contextplane.compiler.chat import anthropic_chat, openai_chat
+    from contextplane.app.compile.context import chat_body
 
-    chat = openai_chat(compiled) if form == "openai" else anthropic_chat(compiled)
-    output.json_text(msgspec.json.format(msgspec.json.encode(chat), indent=2).decode())
+    body = chat_body(context, form)
+    output.json_text(msgspec.json.format(msgspec.json.encode(body), indent=2).decode())

@@ -1,7 +1,8 @@
-"""Watch the product at work: the refund story, told on a real store in a folder of its own.
+"""Watch the product at work on one refund, with a real store in a folder of its own.
 
-The folder is temporary unless you name one with --keep, which must not exist yet; look around in it
-afterwards with 'ctx log', 'ctx show', 'ctx diff' and 'ctx fsck'.
+A contract, what it compiles to, its release, two runs, a hand-off between two agents, and tampering.
+The folder is temporary unless you name one with --keep, which must not exist yet. It then holds the store
+and every file that the demo names: explore it with 'ctx packs', 'ctx log', 'ctx diff' and 'ctx handoff list'.
 """
 
 import os
@@ -24,7 +25,7 @@ class FolderNotMade(ContextPlaneError):
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    complete_folders(parser.add_argument("--keep", metavar="FOLDER", help="tell it in this new folder, and leave it"))
+    complete_folders(parser.add_argument("--keep", metavar="FOLDER", help="run in this new folder, and keep it"))
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
@@ -32,8 +33,8 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
     if args.keep is None:
         with tempfile.TemporaryDirectory(prefix="ctx-demo-") as folder:
-            status = _tell(folder, output)
-        output.line("\nThat folder is gone again. 'ctx demo --keep FOLDER' leaves one to look around in.")
+            status = _print_chapters(folder, output)
+        output.line("\nIts temporary folder is removed. 'ctx demo --keep FOLDER' keeps one to look around in.")
         return status
     try:
         os.mkdir(args.keep)
@@ -43,13 +44,13 @@ def run(args: Namespace, output: CommandOutput) -> int:
         ) from error
     from contextplane.app.demo.tour import recorded_runs
 
-    status = _tell(os.path.abspath(args.keep), output)
+    status = _print_chapters(os.path.abspath(args.keep), output)
     first, later = (digest.hex[:4] for digest in recorded_runs(os.path.abspath(args.keep)))
     output.line(f"\nLook around: cd {clean(args.keep)}; then ctx log, ctx show {first}, ctx diff {first} {later}")
     return status
 
 
-def _tell(folder: str, output: CommandOutput) -> int:
+def _print_chapters(folder: str, output: CommandOutput) -> int:
     from contextplane.app.demo.tour import tour
 
     chapters = []

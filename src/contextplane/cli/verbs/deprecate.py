@@ -8,7 +8,7 @@ publisher of its issuer does it.
 from argparse import Namespace
 
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.registry.record import add_arguments, withdraw
+from contextplane.cli.registry.lifecycle import add_arguments, withdraw
 
 __all__ = ["add_arguments", "run"]
 

@@ -26,14 +26,16 @@ from contextplane.cli.exit import DRIFT, OK
 from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 
 if TYPE_CHECKING:
+    from contextplane.app.execution.diff import DiffEntry, PackDiff
+    from contextplane.app.packs.diff import Comparison
+    from contextplane.app.packs.files import NamedFile
     from contextplane.app.references import Target
-    from contextplane.audit.diff import PackDiff, DiffEntry
 
 __all__ = ["add_arguments", "run"]
 
 _DIGITS = 12
 _INDENT = " " * 6
-_MOST_ALONE = 10
+_MOST_COMMANDS = 10
 _VALUES = frozenset({"model_drift", "environment_drift"})
 
 
@@ -50,16 +52,14 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
     a, b = resolve(args.a, files=True), resolve(args.b, files=True)
     if isinstance(a, HandoffTarget) and isinstance(b, HandoffTarget):
-        from contextplane.cli.handoff.compare import diff
+        from contextplane.cli.handoff.audit import diff
 
         return diff(a.ref, b.ref, output, exit_code=args.exit_code)
     if isinstance(a, HandoffTarget) or isinstance(b, HandoffTarget):
         raise Usage("a handoff pack is compared with another one only", hint="ctx diff pk_<id>@3 pk_<id>@5")
     if not _are_context_packs(a, b):
-        return _runs(args, output)
-    from contextplane.cli.registry.diff import diff as diff_context_packs
-
-    return diff_context_packs(args, output)
+        return _diff_runs(args, output)
+    return _diff_context_packs(args, output)
 
 
 def _are_context_packs(*targets: "Target") -> bool:
@@ -76,17 +76,13 @@ def _are_context_packs(*targets: "Target") -> bool:
     return all(documents)
 
 
-def _runs(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.references import find_run
-    from contextplane.audit.diff import diff_packs
-    from contextplane.audit.load import load_pack
+def _diff_runs(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.execution.diff import diff_runs
     from contextplane.cli.store import open_store
 
     with open_store(output) as platform:
-        a, b = find_run(args.a, platform), find_run(args.b, platform)
-        loaded = load_pack(a, platform.objects)
-        diff = diff_packs(loaded, loaded if a == b else load_pack(b, platform.objects), platform.objects)
-    _tell(diff, output)
+        diff = diff_runs(platform, args.a, args.b)
+    _print_diff(diff, output)
     output.answer(_answer(diff))
     return DRIFT if args.exit_code and diff.entries else OK
 
@@ -107,14 +103,14 @@ def _answer(diff: "PackDiff") -> dict[str, object]:
     }
 
 
-def _tell(diff: "PackDiff", output: CommandOutput) -> None:
+def _print_diff(diff: "PackDiff", output: CommandOutput) -> None:
     if not diff.entries:
         same = diff.a == diff.b
         why = "It is the same pack." if same else "The packs differ only in what is not compared, such as times."
         output.line(f"No differences found. {why}")
         return
     if output.quiet:
-        _tell_unread(diff, output)
+        _print_unread(diff, output)
         return
     output.line(f"Comparing {diff.a.hex[:_DIGITS]} vs {diff.b.hex[:_DIGITS]}")
     output.line()
@@ -122,14 +118,14 @@ def _tell(diff: "PackDiff", output: CommandOutput) -> None:
     output.line()
     for number, entry in enumerate(diff.entries, 1):
         output.line(f"  {number}. {_line(entry)}")
-        for line in (*_parameters(entry), *_text(entry, output), *_alone(entry, diff)):
+        for line in (*_parameters(entry), *_text(entry, output), *_commands(entry, diff)):
             output.line(_INDENT + line)
     output.line()
     output.line(f"First divergence: {_line(diff.entries[0])}")
 
 
-def _tell_unread(diff: "PackDiff", output: CommandOutput) -> None:
-    """Contents that could not be compared because they are not what they were."""
+def _print_unread(diff: "PackDiff", output: CommandOutput) -> None:
+    """Print the contents that could not be compared because they are damaged."""
     from msgspec import UNSET
 
     for entry in diff.entries:
@@ -138,7 +134,7 @@ def _tell_unread(diff: "PackDiff", output: CommandOutput) -> None:
 
 
 def _line(entry: "DiffEntry") -> str:
-    """What differs, and what each pack has, where that is a value of its own: linux -> darwin."""
+    """Return what differs, and the values of both packs if they are short: `linux -> darwin`."""
     from msgspec import UNSET
 
     a, b = entry.pack_a, entry.pack_b
@@ -146,41 +142,42 @@ def _line(entry: "DiffEntry") -> str:
     if entry.content_a is not UNSET or entry.type == "param_drift":
         return line
     if a is UNSET or b is UNSET:
-        one = b if a is UNSET else a
-        return f"{line}: {_json(one)}" if entry.type in _VALUES else line
-    words = a and b and isinstance(a, str) and isinstance(b, str)
-    return line + (f": {shorten(clean(a))} -> {shorten(clean(b))}" if words else f": {_json(a)} -> {_json(b)}")
+        value = b if a is UNSET else a
+        return f"{line}: {_json(value)}" if entry.type in _VALUES else line
+    are_texts = a and b and isinstance(a, str) and isinstance(b, str)
+    return line + (f": {shorten(clean(a))} -> {shorten(clean(b))}" if are_texts else f": {_json(a)} -> {_json(b)}")
 
 
-def _alone(entry: "DiffEntry", diff: "PackDiff") -> Iterator[str]:
-    """How to read what only one of the packs has."""
+def _commands(entry: "DiffEntry", diff: "PackDiff") -> Iterator[str]:
+    """Yield the commands that read what only one of the packs has."""
     from msgspec import UNSET
 
     if entry.part_a is not UNSET and entry.part_b is not UNSET:
         return
-    pack, part, told = (
+    pack, part, value = (
         (diff.a, entry.part_a, entry.pack_a) if entry.part_b is UNSET else (diff.b, entry.part_b, entry.pack_b)
     )
     if part is UNSET:
         return
     from shlex import quote
 
-    parts = [one.removeprefix("/") for one in told] if isinstance(told, list) else [part]  # of prompts all at once
-    for one in parts[:_MOST_ALONE]:
-        yield f"ctx cat {clean(quote(f'{pack.hex[:_DIGITS]}:{one}'))}"
-    if len(parts) > _MOST_ALONE:
-        yield f"and {len(parts) - _MOST_ALONE:,} more"
+    # Prompts are one entry for all of them.
+    parts = [name.removeprefix("/") for name in value] if isinstance(value, list) else [part]
+    for name in parts[:_MOST_COMMANDS]:
+        yield f"ctx cat {clean(quote(f'{pack.hex[:_DIGITS]}:{name}'))}"
+    if len(parts) > _MOST_COMMANDS:
+        yield f"and {len(parts) - _MOST_COMMANDS:,} more"
 
 
 def _parameters(entry: "DiffEntry") -> Iterator[str]:
-    """The parameters of a call that differ, by name."""
+    """Yield the parameters of a call that differ, by name."""
     if entry.type != "param_drift":
         return
     a, b = entry.pack_a or {}, entry.pack_b or {}
     if not a and not b:
         yield f"{_json(entry.pack_a)} -> {_json(entry.pack_b)}"
     for key in sorted({**a, **b}):
-        ours, theirs = (_json(one[key]) if key in one else "(none)" for one in (a, b))
+        ours, theirs = (_json(side[key]) if key in side else "(none)" for side in (a, b))
         if ours != theirs:
             yield f"{shorten(clean(key))}: {ours} -> {theirs}"
 
@@ -197,3 +194,52 @@ def _json(value: object) -> str:
     from contextplane.model.json.canonical import SORTED
 
     return shorten(clean(SORTED.encode(value).decode()))
+
+
+def _diff_context_packs(args: Namespace, output: CommandOutput) -> int:
+    """Compare two context packs, each a file or a version of the registry; two files without a store."""
+    from contextplane.app.packs.diff import compare_pack_files
+    from contextplane.cli.render.comparison import comparison_json
+
+    old, new = _read_context_packs((args.a, args.b), args, output)
+    comparison = compare_pack_files(old, new)
+    _print_comparison(comparison, old, new, output)
+    output.answer({"file_a": args.a, "file_b": args.b, **comparison_json(comparison)})
+    return DRIFT if args.exit_code and not comparison.same else OK
+
+
+def _read_context_packs(names: tuple[str, str], args: Namespace, output: CommandOutput) -> "list[NamedFile]":
+    from contextplane.app.packs.files import read_pack_file
+    from contextplane.model.reference import names_file
+
+    if all(map(names_file, names)):
+        return [read_pack_file(name) for name in names]
+    from contextplane.app.registry.view import read_version
+    from contextplane.cli.registry.session import registry_session
+
+    with registry_session(args, output) as session:
+        return [read_pack_file(name) if names_file(name) else read_version(session, name) for name in names]
+
+
+def _print_comparison(comparison: "Comparison", old: "NamedFile", new: "NamedFile", output: CommandOutput) -> None:
+    from contextplane.cli.render.comparison import print_comparison
+
+    if comparison.same:
+        output.line(f"No differences found. Both are {comparison.new}, in the same canonical form.")
+        return
+    output.line(f"Comparing {_label(old, str(comparison.old))} vs {_label(new, str(comparison.new))}")
+    output.line()
+    if not comparison.bump.reasons:
+        output.line("Only the order of parts differs.")
+    print_comparison(comparison, output, where=new.where)
+    output.line()
+    changes = quantity(len(comparison.bump.reasons), "change")
+    output.line(f"{changes}. Least version class: {comparison.bump.least}")
+    if comparison.refusal:
+        # A comparison is no refusal: it was made, and the status is that of a comparison.
+        output.line(f"{output.paint('yellow', 'Not ready to publish')}: {clean(comparison.refusal)}")
+
+
+def _label(pack: "NamedFile", ref: str) -> str:
+    """Return the name of a pack, with its path unless that is the same."""
+    return ref if pack.path == ref else f"{ref} ({clean(pack.path)})"

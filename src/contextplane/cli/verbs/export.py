@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import CommandOutput, clean, quantity, human_size
+from contextplane.cli.output import CommandOutput, clean, human_size, quantity
 
 if TYPE_CHECKING:
     from contextplane.app.execution.archive import ArchiveExportResult
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "export", "run"]
 
-_TOLD = 20
+_LISTED = 20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -42,15 +42,15 @@ def run(args: Namespace, output: CommandOutput) -> int:
 def export(packs: list[str], output: CommandOutput, *, handoffs: list[str], path: str) -> int:
     """Write execution packs, and handoff packs, which are named by their ids or their names."""
     if path == "-":
-        _must_be_free(output)
-    _must_be_a_file(path)
-    done = _with_handoffs(packs, handoffs, path, output) if handoffs else _runs(packs, path, output)
-    _tell(done, path, output)
+        _require_free(output)
+    _require_file(path)
+    result = _export_handoffs(packs, handoffs, path, output) if handoffs else _export_runs(packs, path, output)
+    _print_result(result, path, output)
     return OK
 
 
 def _refuse_versions(targets: "list[tuple[str, Target]]") -> None:
-    """A version is nothing without the log that it is in, and that is not carried."""
+    """Refuse versions of the registry: without the log that they are in they cannot be verified."""
     from contextplane.app.references import NotAPack, VersionTarget
 
     for ref, target in targets:
@@ -62,7 +62,7 @@ def _refuse_versions(targets: "list[tuple[str, Target]]") -> None:
             )
 
 
-def _runs(refs: list[str], path: str, output: CommandOutput) -> "ArchiveExportResult":
+def _export_runs(refs: list[str], path: str, output: CommandOutput) -> "ArchiveExportResult":
     from contextplane.app.execution.archive import export_packs
     from contextplane.app.references import find_run
     from contextplane.cli.store import open_store, progress_bar
@@ -71,58 +71,55 @@ def _runs(refs: list[str], path: str, output: CommandOutput) -> "ArchiveExportRe
         return export_packs(platform, [find_run(ref, platform) for ref in refs], path, progress=bar)
 
 
-def _with_handoffs(refs: list[str], handoffs: list[str], path: str, output: CommandOutput) -> "ArchiveExportResult":
+def _export_handoffs(refs: list[str], handoffs: list[str], path: str, output: CommandOutput) -> "ArchiveExportResult":
     from contextplane.app.execution.archive import export_packs
-    from contextplane.app.platform import update_index
+    from contextplane.app.handoff.select import select_revision
+    from contextplane.app.platform import ensure_index_current
     from contextplane.app.references import find_run
-    from contextplane.cli.handoff.read import find_pack, handoff_session
+    from contextplane.cli.handoff.read import handoff_session
     from contextplane.cli.store import progress_bar
-    from contextplane.handoff.reader import not_found
     from contextplane.model.reference import HandoffRef
-    from contextplane.store.find import index_is_current
 
     with handoff_session(output) as session:
-        meant = [find_pack(handoff, session).pack for handoff in handoffs]
-        platform = session.platform
-        if platform is None:
-            raise not_found(handoffs[0])
-        if refs and not index_is_current(platform.catalog, platform.entries):
-            update_index(platform)
+        selected = [select_revision(session, handoff).pack for handoff in handoffs]
+        platform = session.require_store(handoffs[0])
+        if refs:
+            ensure_index_current(platform)
         packs = [find_run(ref, platform) for ref in refs]
-        revisions = [HandoffRef(id=handoff_pack.handoff_id, revision=handoff_pack.revision) for handoff_pack in meant]
+        revisions = [HandoffRef(id=pack.handoff_id, revision=pack.revision) for pack in selected]
         with progress_bar(output) as bar:
             return export_packs(platform, packs, path, handoffs=revisions, progress=bar)
 
 
-def _tell(done: "ArchiveExportResult", path: str, output: CommandOutput) -> None:
-    # The archive may be on standard output: then people read on the other one.
-    tell = output.note if path == "-" else output.line
-    for parent in done.absent:
-        tell(f"parents not included  ctx://{parent.hex}  not in this store")
-    packs = len(done.header.packs) + len(done.header.handoffs)
-    told = f"{quantity(packs, 'pack')}, {quantity(done.objects, 'object')}, {human_size(done.size)}"
+def _print_result(result: "ArchiveExportResult", path: str, output: CommandOutput) -> None:
+    # If the archive is on standard output, lines for people go to the other one.
+    print_line = output.note if path == "-" else output.line
+    for parent in result.absent:
+        print_line(f"parents not included  ctx://{parent.hex}  not in this store")
+    packs = len(result.header.packs) + len(result.header.handoffs)
+    totals = f"{quantity(packs, 'pack')}, {quantity(result.objects, 'object')}, {human_size(result.size)}"
     where = "standard output" if path == "-" else clean(path)
-    tell(f"wrote {told} to {where}" if done.new else f"{where} was there before, with the very same {told}")
-    for parent in done.header.parents[:_TOLD]:
-        tell(f"parents included  ctx://{parent.hex}")
-    if len(done.header.parents) > _TOLD:
-        tell(f"parents included  {len(done.header.parents) - _TOLD:,} more")
+    print_line(f"wrote {totals} to {where}" if result.new else f"{where} was there before, with the very same {totals}")
+    for parent in result.header.parents[:_LISTED]:
+        print_line(f"parents included  ctx://{parent.hex}")
+    if len(result.header.parents) > _LISTED:
+        print_line(f"parents included  {len(result.header.parents) - _LISTED:,} more")
     output.answer(
         {
             "file": path,
-            "handoffs": [f"{handoff.id}@{handoff.last.revision}" for handoff in done.header.handoffs],
-            "roots": [f"ctx://{pack.hex}" for pack in done.header.roots],
-            "parents": [f"ctx://{pack.hex}" for pack in done.header.parents],
-            "parents_not_included": [f"ctx://{pack.hex}" for pack in done.absent],
-            "objects": done.objects,
-            "size": done.size,
-            "new": done.new,
+            "handoffs": [f"{handoff.id}@{handoff.last.revision}" for handoff in result.header.handoffs],
+            "roots": [f"ctx://{pack.hex}" for pack in result.header.roots],
+            "parents": [f"ctx://{pack.hex}" for pack in result.header.parents],
+            "parents_not_included": [f"ctx://{pack.hex}" for pack in result.absent],
+            "objects": result.objects,
+            "size": result.size,
+            "new": result.new,
         }
     )
 
 
-def _must_be_a_file(path: str) -> None:
-    """What ends like a folder, or is one, is not the name of a file."""
+def _require_file(path: str) -> None:
+    """Refuse the path of a folder."""
     import os
 
     from contextplane.cli.parser import Usage
@@ -131,8 +128,8 @@ def _must_be_a_file(path: str) -> None:
         raise Usage(f"-o names a folder, not a file: {path[:200]!r}", hint="ctx export REF -o FOLDER/FILE")
 
 
-def _must_be_free(output: CommandOutput) -> None:
-    """Standard output takes the archive: nothing else may want it, and it is no text to look at."""
+def _require_free(output: CommandOutput) -> None:
+    """Refuse to write the archive to standard output if the answer goes there, or if it is a terminal."""
     from contextplane.cli.parser import Usage
 
     if output.json:

@@ -35,17 +35,20 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.store import open_store
 
-    recording = _recording(args.draft)
+    recording = _recording_id(args.draft)
     with open_store(output) as platform:
-        told = _draft(args.draft, platform, output) if recording is None else _finish(recording, platform, output)
+        if recording is None:
+            answer = _finalize_draft(args.draft, platform, output)
+        else:
+            answer = _finish_recording(recording, platform, output)
     if not output.json:
-        output.out.write(f"{told['ref']}\n")
-    output.answer(told)
+        output.out.write(f"{answer['ref']}\n")
+    output.answer(answer)
     return OK
 
 
-def _recording(text: str) -> "RecordingId | None":
-    """The recording that was named, None for a draft."""
+def _recording_id(text: str) -> "RecordingId | None":
+    """Return the recording that a text names; None if it is the file of a draft."""
     from contextplane.cli.parser import Usage
     from contextplane.model.ids import RecordingId
     from contextplane.model.reference import FORMS, FilePath, InvalidReference, parse_reference
@@ -65,7 +68,7 @@ def _recording(text: str) -> "RecordingId | None":
     raise Usage(f"neither a draft nor a recording: {text[:80]!r}", hint=f"write ./{text[:80]} if it is a file")
 
 
-def _draft(path: str, platform: "Platform", output: CommandOutput) -> dict[str, object]:
+def _finalize_draft(path: str, platform: "Platform", output: CommandOutput) -> dict[str, object]:
     from contextplane.app.execution.fork import finalize
 
     done = finalize(platform, path)
@@ -80,25 +83,22 @@ def _draft(path: str, platform: "Platform", output: CommandOutput) -> dict[str, 
     }
 
 
-def _finish(recording_id: "RecordingId", platform: "Platform", output: CommandOutput) -> dict[str, object]:
-    from contextplane.app.execution.record import recording_context
-    from contextplane.audit.load import load_pack
-    from contextplane.record.recorder import Recording
+def _finish_recording(recording_id: "RecordingId", platform: "Platform", output: CommandOutput) -> dict[str, object]:
+    from contextplane.app.execution.record import finish_recording
 
-    recording = Recording.resume(recording_context(platform), recording_id)
-    new = recording.digest is None
-    manifest = load_pack(recording.finish(), platform.objects).manifest
-    print_suspicions(output, recording.suspects, recording.unsearched)
-    if not new:
+    recording = finish_recording(platform, recording_id)
+    parent, suspects = recording.manifest.parent, recording.suspects
+    print_suspicions(output, suspects or (), recording.unsearched or ())
+    if not recording.new:
         output.note("this recording was finished before; nothing changed")
-    if not recording.remembered:
+    if suspects is None:
         output.note("what in it looks like a secret was told then, and is not known any more")
     return {
-        "ref": recording.reference,
+        "ref": f"ctx://{recording.digest.hex}",
         "recording": recording.id,
-        "parent": f"ctx://{manifest.parent.removeprefix('sha256:')}" if manifest.parent else None,
-        "created": manifest.created,
-        "new": new,
-        "suspects": [{"at": at, "kind": kind} for at, kind in recording.suspects] if recording.remembered else None,
-        "unsearched": recording.unsearched if recording.remembered else None,
+        "parent": f"ctx://{parent.removeprefix('sha256:')}" if parent else None,
+        "created": recording.manifest.created,
+        "new": recording.new,
+        "suspects": [{"at": at, "kind": kind} for at, kind in suspects] if suspects is not None else None,
+        "unsearched": recording.unsearched,
     }

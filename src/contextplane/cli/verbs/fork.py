@@ -19,29 +19,24 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.execution.fork import damaged_parts, fork
-    from contextplane.app.references import find_run
-    from contextplane.audit.load import load_pack
+    from contextplane.app.damage import damage_sentence, short_ref
+    from contextplane.app.execution.fork import fork_run
     from contextplane.cli.store import open_store
-    from contextplane.store.damage import damage_sentence, short_ref
 
     with open_store(output) as platform:
-        digest = find_run(args.ref, platform)
-        damaged = damaged_parts(platform, load_pack(digest, platform.objects).manifest)
-        path = fork(platform, digest)
-    output.entry(clean(path), f"Draft created at {clean(path)}")
-    output.line(f"Edit the draft, then finalize with{_command(path)}")
-    for part, damage in damaged:
-        output.warn(
-            f"{damage_sentence(clean(short_ref(digest, part)), damage)}: a draft that refers to it cannot be finalized"
-        )
-    told = [{"part": part, "damage": damage} for part, damage in damaged]
-    output.answer({"draft": path, "parent": f"ctx://{digest.hex}", "damaged": told})
+        draft = fork_run(platform, args.ref)
+    output.entry(clean(draft.path), f"Draft created at {clean(draft.path)}")
+    output.line(f"Edit the draft, then finalize with{_command(draft.path)}")
+    for part, damage in draft.damaged:
+        name = clean(short_ref(draft.parent, part))
+        output.warn(f"{damage_sentence(name, damage)}: a draft that refers to it cannot be finalized")
+    damaged = [{"part": part, "damage": damage} for part, damage in draft.damaged]
+    output.answer({"draft": draft.path, "parent": f"ctx://{draft.parent.hex}", "damaged": damaged})
     return OK
 
 
 def _command(path: str) -> str:
-    """What to type, as it can be pasted into a shell."""
+    """Return the command as it can be pasted into a shell."""
     import shlex
 
     typed = shlex.quote(path)

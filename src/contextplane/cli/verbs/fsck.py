@@ -17,18 +17,17 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import FAILED, OK
 from contextplane.cli.output import CommandOutput, clean, human_size, quantity
 from contextplane.cli.progress import Bar
-from contextplane.errors import ContextPlaneError
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
     from contextplane.app.repair import RepairedStore
-    from contextplane.store.damage import FsckFinding
+    from contextplane.app.store.fsck import FsckFinding
+    from contextplane.errors import ContextPlaneError
 
 __all__ = ["add_arguments", "run"]
 
@@ -46,7 +45,7 @@ _HEAL = "Packing the log of a run again, or importing the run, puts back what of
 _RESTORE = "What belongs to no run comes back from a copy of the store."
 _READ = "Of what is unreadable, check what lies there, and its permissions."
 _SELDOM = frozenset({"unreadable", "absent"})
-_TOLD = {state: state for state in _COLOR} | {"index": "index mismatches"}
+_LABELS = {state: state for state in _COLOR} | {"index": "index mismatches"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -56,64 +55,49 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, output: CommandOutput) -> int:
     if args.rebuild:
         return _rebuild(output)
+    from contextplane.app.store.fsck import CATALOG_ERRORS
     from contextplane.cli.store import open_store
-    from contextplane.ports.catalog import CatalogCorrupt, CatalogMissing
 
     try:
-        # Not followed: an entry that nobody indexed yet, or that is gone, is a finding here.
+        # The index does not catch up with the entries first: an entry that is not indexed, or is gone, is a finding.
         with open_store(output, following=False) as platform:
             return _check(platform, output, None)
-    except (CatalogMissing, CatalogCorrupt) as error:
-        return _check_blindly(error, output)
+    except CATALOG_ERRORS as error:
+        return _check_objects(error, output)
 
 
 def _rebuild(output: CommandOutput) -> int:
     from contextplane.app.repair import open_repaired
     from contextplane.app.settings import from_environment
 
-    with open_repaired(from_environment()) as done:
-        _tell_rebuild(done, output)
-        status = _check(done.platform, output, done)
-        return FAILED if done.loss else status
+    with open_repaired(from_environment()) as repaired:
+        _print_rebuild(repaired, output)
+        status = _check(repaired.platform, output, repaired)
+        return FAILED if repaired.loss else status
 
 
-def _check(platform: "Platform", output: CommandOutput, done: "RepairedStore | None") -> int:
-    from contextplane.app.execution.record import recording_comparison
-    from contextplane.app.platform import update_index
-    from contextplane.app.registry.fsck import registry_comparison
-    from contextplane.store.fsck import fsck
-    from contextplane.store.status import store_contents
+def _check(platform: "Platform", output: CommandOutput, repaired: "RepairedStore | None") -> int:
+    from contextplane.app.store.fsck import check_store, expected_objects
 
-    if not _any_indexed(platform):
-        update_index(platform)  # adopted just now, or never used: there is nothing to compare
-    bar = Bar(output, store_contents(platform.catalog).objects)
-    # Closed here, while the catalog is open, also when whoever reads us leaves half-way.
-    others = [registry_comparison(platform), recording_comparison(platform)]
-    with closing(fsck(platform.catalog, platform.entries, platform.objects, bar.step, others)) as findings:
-        return _report(findings, bar, output, done)
+    bar = Bar(output, expected_objects(platform))
+    # Closed here, while the catalog is open, also if the reader of the output leaves half-way.
+    with closing(check_store(platform, bar.step)) as findings:
+        return _report(findings, bar, output, repaired)
 
 
-def _any_indexed(platform: "Platform") -> bool:
-    with platform.catalog.read() as view:
-        return next(view.objects.roots(), None) is not None
-
-
-def _check_blindly(error: ContextPlaneError, output: CommandOutput) -> int:
-    """Without a catalog: the objects by themselves."""
-    from contextplane.app.platform import objects_without_catalog
+def _check_objects(error: "ContextPlaneError", output: CommandOutput) -> int:
+    """Check only the objects, because the catalog cannot be used."""
     from contextplane.app.settings import from_environment
-    from contextplane.store.damage import FsckFinding
-    from contextplane.store.fsck import fsck_objects
+    from contextplane.app.store.fsck import check_objects
 
     bar = Bar(output)
-    first = FsckFinding(state="corrupt", what="catalog", why=f"{error.message}; {error.hint}")
-    return _report(
-        chain([first], fsck_objects(objects_without_catalog(from_environment()), bar.step)), bar, output, None
-    )
+    return _report(check_objects(from_environment(), error, bar.step), bar, output, None)
 
 
-def _report(findings: Iterable["FsckFinding"], bar: Bar, output: CommandOutput, done: "RepairedStore | None") -> int:
-    from contextplane.store.damage import DAMAGE
+def _report(
+    findings: Iterable["FsckFinding"], bar: Bar, output: CommandOutput, repaired: "RepairedStore | None"
+) -> int:
+    from contextplane.app.store.fsck import DAMAGE
 
     counts: Counter[str] = Counter()
     listed, ways_out = [], set[str]()
@@ -124,14 +108,16 @@ def _report(findings: Iterable["FsckFinding"], bar: Bar, output: CommandOutput, 
         if output.json:
             listed.append(finding)
         state = output.paint(_COLOR[finding.state], f"{finding.state:<9}")
-        tell = output.failure_line if finding.state in DAMAGE else output.line
-        tell(f"{state} {clean(finding.what)}  {clean(finding.why)}")
+        print_line = output.failure_line if finding.state in DAMAGE else output.line
+        print_line(f"{state} {clean(finding.what)}  {clean(finding.why)}")
         for name in finding.needed_by:
-            tell(f"          needed by {clean(name)}")
+            print_line(f"          needed by {clean(name)}")
     bar.clear()
     damage = any(counts[state] for state in DAMAGE)
-    told = ", ".join(f"{counts[state]:,} {_TOLD[state]}" for state in _COLOR if counts[state] or state not in _SELDOM)
-    output.line(f"{quantity(bar.objects, 'object')}, {human_size(bar.bytes)} checked: {told}")
+    summary = ", ".join(
+        f"{counts[state]:,} {_LABELS[state]}" for state in _COLOR if counts[state] or state not in _SELDOM
+    )
+    output.line(f"{quantity(bar.objects, 'object')}, {human_size(bar.bytes)} checked: {summary}")
     if counts["orphaned"] and not counts["index"]:
         output.line("What is orphaned does no harm: 'ctx gc' removes what is of a known kind, once it is old enough.")
     output.line(_verdict(counts, output))
@@ -144,15 +130,15 @@ def _report(findings: Iterable["FsckFinding"], bar: Bar, output: CommandOutput, 
             "size": bar.bytes,
             "counts": {state: counts[state] for state in _COLOR},
             "findings": listed,
-            "rebuilt": done.rebuilt if done else None,
-            "lost": done.loss if done else None,
+            "rebuilt": repaired.rebuilt if repaired else None,
+            "lost": repaired.loss if repaired else None,
         }
     )
     return FAILED if damage else OK
 
 
 def _ways_out(finding: "FsckFinding") -> set[str]:
-    """How damage is healed, in a line for each way."""
+    """Return how the damage can be healed, a sentence for each way."""
     if finding.state == "index":
         return {_REBUILD}
     if finding.state == "unreadable":
@@ -170,8 +156,8 @@ def _verdict(counts: Counter[str], output: CommandOutput) -> str:
     return output.paint("green", "The store is sound.")
 
 
-def _tell_rebuild(done: "RepairedStore", output: CommandOutput) -> None:
-    loss = done.loss
+def _print_rebuild(repaired: "RepairedStore", output: CommandOutput) -> None:
+    loss = repaired.loss
     if loss is not None:
         output.failure_line(output.paint("yellow", f"The catalog could not be used: {clean(loss.why)}"))
         if loss.moved_to:
@@ -182,7 +168,7 @@ def _tell_rebuild(done: "RepairedStore", output: CommandOutput) -> None:
         output.failure_line("Every other event that it held is lost for ever. Events are in:")
         for line in loss.truth:
             output.failure_line(f"  {clean(line)}")
-    rebuilt = done.rebuilt
+    rebuilt = repaired.rebuilt
     packs, objects = quantity(rebuilt.packs, "execution pack"), quantity(rebuilt.objects, "object")
     handoffs = f"{quantity(rebuilt.handoffs, 'handoff pack')}, " if rebuilt.handoffs else ""
     output.line(f"Index made anew: {packs}, {handoffs}{objects}")

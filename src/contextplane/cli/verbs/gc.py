@@ -14,7 +14,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from datetime import timedelta
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import CommandOutput, quantity, human_size
+from contextplane.cli.output import CommandOutput, human_size, quantity
 
 __all__ = ["add_arguments", "duration", "run"]
 
@@ -24,7 +24,7 @@ _LONGEST = 36_500 * 86_400
 
 
 def duration(text: str) -> timedelta:
-    """A time span as people write it: 90s, 30m, 24h, 14d, 2w."""
+    """Parse a time span: 90s, 30m, 24h, 14d, 2w."""
     number, unit = text[:-1], text[-1:]
     if unit in _UNITS and number.isascii() and number.isdigit() and len(number) <= _DIGITS:
         seconds = int(number) * _UNITS[unit]
@@ -45,55 +45,48 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.execution.record import recording_comparison
-    from contextplane.app.registry.fsck import registry_retention
     from contextplane.app.settings import from_environment
+    from contextplane.app.store.gc import collect_garbage
     from contextplane.cli.store import open_store
-    from contextplane.store.gc import gc
 
     with open_store(output) as platform:
-        limit = platform.clock.now() - args.grace
-        done = gc(
-            platform.catalog,
-            platform.entries,
-            platform.objects,
-            older_than=limit,
-            dry_run=args.dry_run,
-            handoff_grace_seconds=from_environment().handoff.grace_seconds,
-            others=[recording_comparison(platform), registry_retention(platform)],
-        )
+        result = collect_garbage(platform, from_environment(), grace=args.grace, dry_run=args.dry_run)
     verb = "would remove" if args.dry_run else "removed"
-    for digest in done.objects:
+    for digest in result.objects:
         output.entry(str(digest), f"{verb}  {digest}")
-    for pack in done.handoffs:
+    for pack in result.handoffs:
         revisions = quantity(len(pack.revisions), "revision")
         output.entry(str(pack.id), f"{verb}  {pack.id}  a handoff pack with {revisions}, {pack.why}")
-    for name in done.leftovers:
+    for name in result.leftovers:
         output.line(f"{verb}  objects/{name}  left behind by an interrupted write")
-    for digest in done.young:
+    for digest in result.young:
         output.line(f"kept  {digest}  put within the grace time")
-    for name in done.unfinished:
+    for name in result.unfinished:
         output.line(
             f"kept  objects/{name}  a write that was interrupted less than a day before the grace time, or goes on"
         )
-    for digest in done.damaged:
-        output.failure_line(f"kept  {digest}  it is damaged or cannot be read, and may be all that is left of something")
-    handoffs = f" {quantity(len(done.handoffs), 'handoff pack')}" if done.handoffs else ""
+    for digest in result.damaged:
+        output.failure_line(
+            f"kept  {digest}  it is damaged or cannot be read, and may be all that is left of something"
+        )
+    handoffs = f" {quantity(len(result.handoffs), 'handoff pack')}" if result.handoffs else ""
     output.line(
-        f"{verb} {quantity(len(done.objects), 'object')}, {human_size(done.freed)},"
-        f"{handoffs} and {quantity(len(done.leftovers), 'leftover')};"
-        f" kept {len(done.young):,} young, {len(done.damaged):,} damaged"
+        f"{verb} {quantity(len(result.objects), 'object')}, {human_size(result.freed)},"
+        f"{handoffs} and {quantity(len(result.leftovers), 'leftover')};"
+        f" kept {len(result.young):,} young, {len(result.damaged):,} damaged"
     )
     output.answer(
         {
             "dry_run": args.dry_run,
-            "removed": [str(digest) for digest in done.objects],
-            "handoffs": [{"id": pack.id.text, "why": pack.why, "revisions": pack.revisions} for pack in done.handoffs],
-            "size": done.freed,
-            "leftovers": done.leftovers,
-            "kept_young": [str(digest) for digest in done.young],
-            "kept_damaged": [str(digest) for digest in done.damaged],
-            "kept_unfinished": done.unfinished,
+            "removed": [str(digest) for digest in result.objects],
+            "handoffs": [
+                {"id": pack.id.text, "why": pack.why, "revisions": pack.revisions} for pack in result.handoffs
+            ],
+            "size": result.freed,
+            "leftovers": result.leftovers,
+            "kept_young": [str(digest) for digest in result.young],
+            "kept_damaged": [str(digest) for digest in result.damaged],
+            "kept_unfinished": result.unfinished,
         }
     )
     return OK

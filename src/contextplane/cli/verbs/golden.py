@@ -19,7 +19,7 @@ from contextplane.cli.exit import DRIFT, OK
 from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 
 if TYPE_CHECKING:
-    from contextplane.evaluation.golden import CaseResult
+    from contextplane.app.compile.golden import CaseResult
 
 __all__ = ["add_arguments", "run"]
 
@@ -31,28 +31,34 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.compile.golden import golden_files, record_cases
-    from contextplane.evaluation.golden import combined_case, check_cases, requested_version
+    from contextplane.app.compile.golden import (
+        check_cases,
+        combined_case,
+        golden_files,
+        record_cases,
+        requested_version,
+    )
 
     files = golden_files(args.folder, anew=args.action == "record")
     if args.pack is None:
         args.pack = requested_version(files)
     source = load_source(args, output, files[0].file, lambda ref: combined_case(files, str(ref)))
     if args.action == "record":
-        ran = record_cases(source, files)
-        _tell_recorded(ran, output)
-        output.answer({"cases": [_answer(result) for result in ran]})
+        results = record_cases(source, files)
+        _print_recorded(results, output)
+        output.answer({"cases": [_answer(result) for result in results]})
         return OK
-    ran = check_cases(source, files)
-    _tell_checked(ran, output)
-    output.answer({"passed": all(result.passed for result in ran), "cases": [_answer(result) for result in ran]})
-    return OK if all(result.passed for result in ran) else DRIFT
+    results = check_cases(source, files)
+    passed = all(result.passed for result in results)
+    _print_checked(results, output)
+    output.answer({"passed": passed, "cases": [_answer(result) for result in results]})
+    return OK if passed else DRIFT
 
 
-def _tell_recorded(ran: tuple["CaseResult", ...], output: CommandOutput) -> None:
+def _print_recorded(results: tuple["CaseResult", ...], output: CommandOutput) -> None:
     from contextplane.cli.render.compiled_context import print_item_changes
 
-    for result in ran:
+    for result in results:
         refused = f"; it is refused with {result.refused}" if result.refused else ""
         if result.passed:
             output.line(f"{clean(result.name)}: as it was recorded{refused}")
@@ -60,16 +66,16 @@ def _tell_recorded(ran: tuple["CaseResult", ...], output: CommandOutput) -> None
             output.line(f"{clean(result.name)}: recorded{refused}")
         else:
             output.line(
-                f"{clean(result.name)}: recorded anew, otherwise from {result.stage} on{_noted(result)}{refused}"
+                f"{clean(result.name)}: recorded anew, otherwise from {result.stage} on{_notes(result)}{refused}"
             )
             print_item_changes(result.changes, "    ", output)
 
 
-def _tell_checked(ran: tuple["CaseResult", ...], output: CommandOutput) -> None:
-    """Those that hold in a line each, of those that do not also what moved; silence hides only the first."""
+def _print_checked(results: tuple["CaseResult", ...], output: CommandOutput) -> None:
+    """Print a line for each case, and what changed in those that drifted; --quiet hides those that passed."""
     from contextplane.cli.render.compiled_context import print_item_changes
 
-    for result in ran:
+    for result in results:
         name = clean(result.name)
         if result.passed:
             note = ", in another version of the pack" if result.other_version else ""
@@ -77,19 +83,19 @@ def _tell_checked(ran: tuple["CaseResult", ...], output: CommandOutput) -> None:
         elif not result.recorded:
             output.entry(name, f"{output.paint('red', 'not recorded')} {name}: 'ctx golden record' writes it")
         else:
-            output.entry(name, f"{output.paint('red', 'drifted')}      {name}  at {result.stage}{_noted(result)}")
+            output.entry(name, f"{output.paint('red', 'drifted')}      {name}  at {result.stage}{_notes(result)}")
             print_item_changes(result.changes, "    ", output)
-    output.line(f"{quantity(len(ran), 'case')}, {_count(ran)}")
+    output.line(f"{quantity(len(results), 'case')}, {_count(results)}")
 
 
-def _count(ran: tuple["CaseResult", ...]) -> str:
-    missing = sum(not result.recorded for result in ran)
-    drifted = sum(not result.passed for result in ran) - missing
+def _count(results: tuple["CaseResult", ...]) -> str:
+    missing = sum(not result.recorded for result in results)
+    drifted = sum(not result.passed for result in results) - missing
     return f"{drifted} drifted" + (f", {missing} not recorded" if missing else "")
 
 
-def _noted(result: "CaseResult") -> str:
-    """What is wrong beside what moved."""
+def _notes(result: "CaseResult") -> str:
+    """Return what is wrong with a case besides the changed items."""
     return f": {shorten(clean('; '.join(result.notes)))}" if result.notes else ""
 
 

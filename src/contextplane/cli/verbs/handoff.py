@@ -51,13 +51,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, output: CommandOutput) -> int:
     _check(args)
     if args.what == "list":
-        from contextplane.cli.handoff.read import list_packs as list_packs
+        from contextplane.cli.handoff.read import list_packs
 
         return list_packs(args, output)
     if args.what == "read":
-        from contextplane.cli.handoff.read import read_pack as read
+        from contextplane.cli.handoff.read import read_pack
 
-        return read(args, output)
+        return read_pack(args, output)
     if args.what == "show":
         from contextplane.cli.handoff.show import show
 
@@ -72,7 +72,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 
 def _check(args: Namespace) -> None:
-    """Each takes what belongs to it, and nothing else."""
+    """Refuse arguments that belong to another action."""
     from contextplane.cli.parser import Usage
 
     hint = "see 'ctx handoff --help'"

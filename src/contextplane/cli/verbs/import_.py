@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
-from contextplane.cli.output import CommandOutput, quantity, human_size
+from contextplane.cli.output import CommandOutput, human_size, quantity
 
 if TYPE_CHECKING:
     from contextplane.app.execution.archive import ArchiveImportResult
@@ -27,57 +27,57 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.execution.archive import import_archive
-    from contextplane.cli.store import open_store, progress_bar
     from contextplane.cli.render.execution import repair_json, repair_summary
+    from contextplane.cli.store import open_store, progress_bar
 
     with progress_bar(output) as bar:
-        done = import_archive(args.file, lambda header: open_store(output, handoffs=bool(header.handoffs)), bar)
-    for pack in done.header.packs:
-        if output.quiet or pack in done.new_packs:
+        result = import_archive(args.file, lambda header: open_store(output, handoffs=bool(header.handoffs)), bar)
+    for pack in result.header.packs:
+        if output.quiet or pack in result.new_packs:
             output.entry(f"ctx://{pack.hex}", f"new  ctx://{pack.hex}")
-    for parent in done.absent:
+    for parent in result.absent:
         output.line(f"parents not included  ctx://{parent.hex}  not in this store either")
-    for ref in _here(done) if output.quiet else done.new_handoffs:
+    for ref in _revisions_here(result) if output.quiet else result.new_handoffs:
         output.entry(str(ref), f"new  {ref}")
-    for ref in done.older_handoffs:
+    for ref in result.older_handoffs:
         output.failure_line(f"not taken  {ref}  what is here of this pack begins later")
-    packs = len(done.header.packs) + len(done.header.handoffs)
-    whole = f"{quantity(packs, 'pack')}, {quantity(done.objects, 'object')}, {human_size(done.size)}"
-    if done.new_packs or done.new_objects or done.new_handoffs:
-        came = [quantity(len(done.new_packs), "pack")] if done.new_packs or not done.new_handoffs else []
-        came += [quantity(len(done.new_handoffs), "revision")] if done.new_handoffs else []
-        new = f"{', '.join(came)} and {quantity(done.new_objects, 'object')}"
-        healed = f"; {repair_summary(done.put_back)}" if done.put_back else ""
-        output.line(f"verified {whole}; new here: {new}{healed}")
-    elif done.put_back:
-        output.line(f"verified {whole}; nothing new; {repair_summary(done.put_back)}")
+    packs = len(result.header.packs) + len(result.header.handoffs)
+    totals = f"{quantity(packs, 'pack')}, {quantity(result.objects, 'object')}, {human_size(result.size)}"
+    if result.new_packs or result.new_objects or result.new_handoffs:
+        added = [quantity(len(result.new_packs), "pack")] if result.new_packs or not result.new_handoffs else []
+        added += [quantity(len(result.new_handoffs), "revision")] if result.new_handoffs else []
+        new = f"{', '.join(added)} and {quantity(result.new_objects, 'object')}"
+        healed = f"; {repair_summary(result.put_back)}" if result.put_back else ""
+        output.line(f"verified {totals}; new here: {new}{healed}")
+    elif result.put_back:
+        output.line(f"verified {totals}; nothing new; {repair_summary(result.put_back)}")
     else:
-        output.line(f"verified {whole}; nothing new: all of it is here")
+        output.line(f"verified {totals}; nothing new: all of it is here")
     output.answer(
         {
-            "roots": [f"ctx://{pack.hex}" for pack in done.header.roots],
-            "parents": [f"ctx://{pack.hex}" for pack in done.header.parents],
-            "parents_not_included": [f"ctx://{pack.hex}" for pack in done.absent],
-            "handoffs": [f"{handoff.id}@{handoff.last.revision}" for handoff in done.header.handoffs],
-            "new_handoffs": [str(ref) for ref in done.new_handoffs],
-            "handoffs_not_taken": [str(ref) for ref in done.older_handoffs],
-            "new_packs": [f"ctx://{pack.hex}" for pack in done.new_packs],
-            "new_objects": done.new_objects,
-            "put_back": repair_json(done.put_back),
-            "objects": done.objects,
-            "size": done.size,
+            "roots": [f"ctx://{pack.hex}" for pack in result.header.roots],
+            "parents": [f"ctx://{pack.hex}" for pack in result.header.parents],
+            "parents_not_included": [f"ctx://{pack.hex}" for pack in result.absent],
+            "handoffs": [f"{handoff.id}@{handoff.last.revision}" for handoff in result.header.handoffs],
+            "new_handoffs": [str(ref) for ref in result.new_handoffs],
+            "handoffs_not_taken": [str(ref) for ref in result.older_handoffs],
+            "new_packs": [f"ctx://{pack.hex}" for pack in result.new_packs],
+            "new_objects": result.new_objects,
+            "put_back": repair_json(result.put_back),
+            "objects": result.objects,
+            "size": result.size,
         }
     )
     return OK
 
 
-def _here(done: "ArchiveImportResult") -> "list[HandoffRef]":
-    """Every revision of a handoff pack that came and is here now."""
+def _revisions_here(result: "ArchiveImportResult") -> "list[HandoffRef]":
+    """Return every revision of the archive that is in the store now."""
     from contextplane.model.reference import HandoffRef
 
-    came = [
+    revisions = [
         HandoffRef(id=handoff.id, revision=kept.revision)
-        for handoff in done.header.handoffs
+        for handoff in result.header.handoffs
         for kept in handoff.revisions
     ]
-    return [ref for ref in came if ref not in done.older_handoffs]
+    return [ref for ref in revisions if ref not in result.older_handoffs]

@@ -12,7 +12,7 @@ from contextplane.cli.output import CommandOutput, clean
 
 __all__ = ["add_arguments", "run"]
 
-_TOLD = {
+_MESSAGES = {
     "created": "Made a store at {path}",
     "adopted": "Adopted the store at {path}: what was in it is there unchanged",
     "completed": "Completed the unfinished store at {path}",
@@ -32,6 +32,6 @@ def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.settings import from_environment
 
     done = init(from_environment(), args.folder)
-    output.line(_TOLD[done.what].format(path=clean(done.path)))
+    output.line(_MESSAGES[done.what].format(path=clean(done.path)))
     output.answer(done)
     return OK

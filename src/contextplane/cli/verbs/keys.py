@@ -76,7 +76,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 
 def _check(args: Namespace) -> None:
-    """Each takes what belongs to it, and nothing else."""
+    """Refuse arguments that belong to another action."""
     from contextplane.cli.parser import Usage
 
     hint = "see 'ctx keys --help'"

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK, REFUSED
 from contextplane.cli.output import CommandOutput, clean, quantity, shorten
-from contextplane.cli.registry.act import add_signing
+from contextplane.cli.registry.session import add_signing
 from contextplane.cli.render.findings import SEVERITY_COLOR, print_finding
 
 if TYPE_CHECKING:
+    from contextplane.app.packs.diff import Comparison
     from contextplane.app.packs.lint import LintResult, PlacedFinding
-    from contextplane.authoring.version_class import Comparison
 
 __all__ = ["add_arguments", "run"]
 
@@ -53,10 +53,10 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
         raise Usage("no PACK was named", hint="ctx lint PACK, or ctx lint --explain NAME")
     if args.record:
-        from contextplane.cli.registry.record import record_file
+        from contextplane.cli.registry.lifecycle import record_file
 
         return record_file(args, output)
-    from contextplane.app.packs.lint import lint_file
+    from contextplane.app.packs.lint import lint_file, require_version_number
     from contextplane.cli.pack_args import read_catalogs, read_older
 
     before, catalogs = read_older(args, output), read_catalogs(args, output)
@@ -64,55 +64,43 @@ def run(args: Namespace, output: CommandOutput) -> int:
         args.pack, overlays=tuple(args.overlay), environment=args.environment, against=before, catalogs=catalogs
     )
     if args.sarif:
-        _sarif(result, output)
+        _print_sarif(result, output)
     else:
-        _tell(result, output)
+        _print_result(result, output)
         output.answer(_answer(result))
-    # Only now: a number that is too small is no reason to keep the findings back.
-    _refuse_number(result)
+    # Only now: the findings are printed also if the version number is too small.
+    require_version_number(result)
     return OK if result.report.passed else REFUSED
 
 
-def _refuse_number(result: "LintResult") -> None:
-    """A number that will not do is an error of its own, unless the findings refuse the pack anyway."""
-    if (
-        result.comparison is not None
-        and result.comparison.refusal
-        and (result.report.passed or not result.comparison.unsafe)
-    ):
-        from contextplane.authoring.version_class import BumpTooSmall
-
-        raise BumpTooSmall(result.comparison.refusal, at=result.pack.where("/pack_meta/pack_version"))
-
-
-def _tell(result: "LintResult", output: CommandOutput) -> None:
+def _print_result(result: "LintResult", output: CommandOutput) -> None:
     for applied in result.applied:
         change = applied.change
         output.line(
             f"overlay {clean(applied.where)}  {applied.overlay}: {shorten(clean(change.words))} ({change.effect})"
         )
-    whole = [one for one in result.placed if _is_of_the_whole(one)]
-    for finding in result.placed:
-        if finding not in whole:
-            print_finding(finding.finding, finding.where, output)
+    of_the_whole = [placed for placed in result.placed if _is_of_the_whole(placed)]
+    for placed in result.placed:
+        if placed not in of_the_whole:
+            print_finding(placed.finding, placed.where, output)
     if result.comparison is not None:
-        _tell_comparison(result.comparison, output)
+        _print_comparison(result.comparison, output)
     for line in _verdict(result, output):
         output.line(line)
-    for finding in whole:
-        law = f"{finding.finding.gate}/{finding.finding.code}"
+    for placed in of_the_whole:
+        law = f"{placed.finding.gate}/{placed.finding.code}"
         output.line(
-            output.paint("dim", f"not told ({law}): {clean(finding.finding.cause)} -> {clean(finding.finding.cure)}")
+            output.paint("dim", f"not told ({law}): {clean(placed.finding.cause)} -> {clean(placed.finding.cure)}")
         )
 
 
-def _is_of_the_whole(finding: "PlacedFinding") -> bool:
-    """Whether it cannot be told of the whole pack: no line of the file is to blame, so none is shown."""
-    return finding.finding.severity == "unknown" and not finding.finding.at
+def _is_of_the_whole(placed: "PlacedFinding") -> bool:
+    """Whether a check could not run on the whole pack: the finding has no place in the file."""
+    return placed.finding.severity == "unknown" and not placed.finding.at
 
 
-def _tell_comparison(comparison: "Comparison", output: CommandOutput) -> None:
-    from contextplane.cli.render.packs import print_comparison
+def _print_comparison(comparison: "Comparison", output: CommandOutput) -> None:
+    from contextplane.cli.render.comparison import print_comparison
 
     if comparison.same:
         output.line(f"nothing changed since {comparison.old}")
@@ -122,8 +110,8 @@ def _tell_comparison(comparison: "Comparison", output: CommandOutput) -> None:
 
 
 def _verdict(result: "LintResult", output: CommandOutput) -> list[str]:
-    """What it comes to. A verdict is about what was judged; what was not stands on lines of its own."""
-    counts = {kind: sum(finding.finding.severity == kind for finding in result.placed) for kind in SEVERITY_COLOR}
+    """Return the verdict on what was judged, and a line for each kind of thing that was not."""
+    counts = {kind: sum(placed.finding.severity == kind for placed in result.placed) for kind in SEVERITY_COLOR}
     passed = result.report.passed and not (result.comparison is not None and result.comparison.refusal)
     verdict = output.paint("green", "passed") if passed else output.paint("red", "refused")
     lines = [f"{verdict}: {quantity(counts['error'], 'error')}, {quantity(counts['warning'], 'warning')}"]
@@ -131,34 +119,28 @@ def _verdict(result: "LintResult", output: CommandOutput) -> list[str]:
         lines.append(f"not run, because the form is wrong: {', '.join(result.report.not_run)}")
     if result.left_out:
         lines.append("not applied, because the form is wrong: the overlays")
-    placed = sum(finding.finding.severity == "unknown" and not _is_of_the_whole(finding) for finding in result.placed)
-    if placed:
-        lines.append(f"not told: {quantity(placed, 'question')} above that nobody could answer here")
+    unknown = sum(placed.finding.severity == "unknown" and not _is_of_the_whole(placed) for placed in result.placed)
+    if unknown:
+        lines.append(f"not told: {quantity(unknown, 'question')} above that nobody could answer here")
     return lines
 
 
-def _sarif(result: "LintResult", output: CommandOutput) -> None:
+def _print_sarif(result: "LintResult", output: CommandOutput) -> None:
     import msgspec
 
     from contextplane import __version__
-    from contextplane.authoring.artifacts import LAWS_OF
-    from contextplane.authoring.sarif import LocatedFinding, sarif
-    from contextplane.cli.render.packs import file_uri
+    from contextplane.app.packs.sarif import sarif_log
 
-    located = [
-        LocatedFinding(finding=finding.finding, uri=file_uri(finding.path), place=finding.place) for finding in result.placed
-    ]
-    laws = LAWS_OF[result.kind]
-    document = sarif(located, result.value, __version__, laws=laws, not_run=result.report.not_run)
-    output.json_text(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    log = sarif_log(result, __version__)
+    output.json_text(msgspec.json.format(msgspec.json.encode(log), indent=2).decode())
 
 
 def _answer(result: "LintResult") -> dict[str, object]:
-    compared = result.comparison
-    refused = compared is not None and bool(compared.refusal)
+    comparison = result.comparison
+    refused = comparison is not None and bool(comparison.refusal)
     return {
         "passed": result.report.passed and not refused,
-        "findings": [_finding(finding) for finding in result.placed],
+        "findings": [_finding_json(placed) for placed in result.placed],
         "not_run": result.report.not_run,
         "overlays": [
             {
@@ -172,30 +154,30 @@ def _answer(result: "LintResult") -> dict[str, object]:
         ],
         "overlays_left_out": result.left_out,
         "catalogs": result.catalogs,
-        "version_class": None if compared is None or compared.same else compared.bump.least,
-        "version_refused": (compared.refusal or None) if compared is not None else None,
-        "difference": _difference(compared) if compared is not None else None,
+        "version_class": None if comparison is None or comparison.same else comparison.bump.least,
+        "version_refused": (comparison.refusal or None) if comparison is not None else None,
+        "difference": _difference_json(comparison) if comparison is not None else None,
     }
 
 
-def _difference(compared: "Comparison") -> dict[str, object]:
-    # Here, where there is one: a pack that is only judged does not load what compares.
-    from contextplane.cli.render.packs import comparison_json
+def _difference_json(comparison: "Comparison") -> dict[str, object]:
+    # Loaded here: a pack that is only judged does not load what compares.
+    from contextplane.cli.render.comparison import comparison_json
 
-    return comparison_json(compared)
+    return comparison_json(comparison)
 
 
-def _finding(finding: "PlacedFinding") -> dict[str, object]:
-    result = finding.finding
+def _finding_json(placed: "PlacedFinding") -> dict[str, object]:
+    finding = placed.finding
     return {
-        "place": finding.where,
-        "file": finding.path,
-        "line": finding.place.line,
-        "column": finding.place.column,
-        "gate": result.gate,
-        "code": result.code,
-        "severity": result.severity,
-        "at": result.at,
-        "cause": result.cause,
-        "cure": result.cure,
+        "place": placed.where,
+        "file": placed.path,
+        "line": placed.place.line,
+        "column": placed.place.column,
+        "gate": finding.gate,
+        "code": finding.code,
+        "severity": finding.severity,
+        "at": finding.at,
+        "cause": finding.cause,
+        "cure": finding.cure,
     }

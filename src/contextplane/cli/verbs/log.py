@@ -18,11 +18,9 @@ from contextplane.cli.options import LIMIT, NO_LIMIT, limit_of
 from contextplane.cli.output import CommandOutput, clean, quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from contextplane.app.execution.history import ListedRun
     from contextplane.app.platform import Platform
-    from contextplane.model.catalog import ObjectCondition, PackFilter, PackRow
-    from contextplane.model.ids import Digest
+    from contextplane.model.catalog import PackFilter
     from contextplane.model.timestamp import Timestamp
 
 __all__ = ["add_arguments", "run"]
@@ -45,57 +43,56 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.cli.store import open_store
-
     if args.ref is not None:
         return _history(args, output)
     if args.unfinished:
-        return _unfinished(args, output)
+        return _list_recordings(args, output)
+    from contextplane.app.execution.history import list_runs
+    from contextplane.cli.store import open_store
+
+    limit = _limit(args)
     with open_store(output) as platform:
-        limit = NO_LIMIT if args.all else args.limit or LIMIT
-        pack_filter = _filter(args, platform)
-        with platform.catalog.read() as view:
-            rows = view.packs.page(pack_filter, limit + 1)
-            known = len(rows) or sum(1 for _ in view.packs.digests())
-        answer = _list(rows, limit, platform, output)
-    if not rows:
-        output.line(f"None of {quantity(known, 'execution pack')} fits." if known else "No execution packs.")
-    output.answer(answer)
+        page = list_runs(platform, _filter(args, platform), limit)
+    _print_runs(page.runs, limit, output, more=page.more)
+    if not page.runs:
+        output.line(f"None of {quantity(page.known, 'execution pack')} fits." if page.known else "No execution packs.")
+    output.answer({"packs": [_run_json(run) for run in page.runs], "more": page.more})
     return OK
 
 
-def _list(rows: "Sequence[PackRow]", limit: int, platform: "Platform", output: CommandOutput) -> dict[str, object]:
-    """Tell the first packs, and whether there are more; return the answer for machines."""
-    cut, rows = len(rows) > limit, rows[:limit]
-    listed = [(row, platform.objects.check(row.digest)) for row in rows]
-    widest = min(max((len(clean(row.model)) for row in rows), default=0), _WIDEST)
-    for row, condition in listed:
-        problem = clean(_mark(row, condition))
-        output.entry(f"ctx://{row.digest.hex}", _line(row, problem, output, widest), problem)
-    if cut:
+def _limit(args: Namespace) -> int:
+    return NO_LIMIT if args.all else args.limit or LIMIT
+
+
+def _print_runs(runs: "tuple[ListedRun, ...]", limit: int, output: CommandOutput, *, more: bool) -> None:
+    widest = min(max((len(clean(run.row.model)) for run in runs), default=0), _WIDEST)
+    for run in runs:
+        problem = clean(run.problem)
+        output.entry(f"ctx://{run.row.digest.hex}", _line(run, problem, output, widest), problem)
+    if more:
         output.warn(f"{quantity(limit, 'pack')} listed, and there are more: --limit N or --all lists them")
-    return {"packs": [_told(row, found) for row, found in listed], "more": cut}
 
 
-def _line_of_parents(args: Namespace, output: CommandOutput) -> int:
-    """A pack, and what it was forked from, and so on, as far as it is known here."""
-    from contextplane.app.references import find_run
+def _list_parents(args: Namespace, output: CommandOutput) -> int:
+    """List a pack, then the one that it was forked from, and so on, as far as they are known here."""
+    from contextplane.app.damage import short_ref
+    from contextplane.app.execution.history import list_parents
     from contextplane.cli.store import open_store
-    from contextplane.store.damage import short_ref
 
+    limit = _limit(args)
     with open_store(output) as platform:
-        limit = NO_LIMIT if args.all else args.limit or LIMIT
-        rows: list[PackRow] = []
-        following: Digest | None = find_run(args.ref, platform)
-        with platform.catalog.read() as view:
-            while following is not None and len(rows) <= limit and (row := view.packs.row(following)) is not None:
-                rows.append(row)
-                following = row.parent
-        answer = _list(rows, limit, platform, output)
-    absent = following if len(rows) <= limit else None
+        line = list_parents(platform, args.ref, limit)
+    _print_runs(line.runs, limit, output, more=line.more)
+    absent = line.absent
     if absent is not None:
         output.note(f"the line goes on with {short_ref(absent)}, which is not in this store")
-    output.answer({**answer, "absent_parent": f"ctx://{absent.hex}" if absent is not None else None})
+    output.answer(
+        {
+            "packs": [_run_json(run) for run in line.runs],
+            "more": line.more,
+            "absent_parent": f"ctx://{absent.hex}" if absent is not None else None,
+        }
+    )
     return OK
 
 
@@ -113,43 +110,41 @@ def _history(args: Namespace, output: CommandOutput) -> int:
 
         return log_version(args, output)
     if not isinstance(target, HandoffTarget):
-        return _line_of_parents(args, output)
+        return _list_parents(args, output)
     from contextplane.cli.handoff.show import log as handoff_log
 
     return handoff_log(str(target.ref), output)
 
 
-def _unfinished(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.execution.record import recording_context
-    from contextplane.cli.store import open_store
+def _list_recordings(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.execution.record import unfinished_recordings
     from contextplane.cli.output import format_second
     from contextplane.cli.parser import Usage
-    from contextplane.record.recorder import list_unfinished
+    from contextplane.cli.store import open_store
 
     for option in ("since", "model", "tool", "parent"):
         if getattr(args, option) is not None:
             raise Usage(f"argument --unfinished: not allowed with argument --{option}", hint="see 'ctx log --help'")
     with open_store(output, following=False) as platform:
-        recordings = list_unfinished(recording_context(platform))
+        recordings = unfinished_recordings(platform)
     for recording in recordings:
-        told = (
-            f"{recording.id}  {format_second(recording.begun)}  {clean(recording.model)}  {quantity(recording.steps, 'step')}"
-        )
+        begun = format_second(recording.begun)
+        line = f"{recording.id}  {begun}  {clean(recording.model)}  {quantity(recording.steps, 'step')}"
         problem = output.paint("red", f"  [{clean(recording.problem)}]") if recording.problem else ""
-        output.entry(str(recording.id), told + problem, clean(recording.problem))
+        output.entry(str(recording.id), line + problem, clean(recording.problem))
     if not recordings:
         output.line("No unfinished recordings.")
     output.answer(
         {
             "recordings": [
                 {
-                    "id": str(one.id),
-                    "begun": str(one.begun),
-                    "model": one.model,
-                    "steps": one.steps,
-                    "problem": one.problem or None,
+                    "id": str(recording.id),
+                    "begun": str(recording.begun),
+                    "model": recording.model,
+                    "steps": recording.steps,
+                    "problem": recording.problem or None,
                 }
-                for one in recordings
+                for recording in recordings
             ]
         }
     )
@@ -186,26 +181,18 @@ def _since(text: str, platform: "Platform") -> "Timestamp":
         ) from None
 
 
-def _mark(row: "PackRow", found: "ObjectCondition") -> str:
-    """What is wrong with a pack's manifest now: it may have been tampered with since it was indexed."""
-    from contextplane.store.damage import DAMAGE_LABEL, damage_in
-
-    damage = damage_in(found)
-    return row.problem if damage is None else DAMAGE_LABEL[damage]
-
-
-def _line(row: "PackRow", problem: str, output: CommandOutput, widest: int) -> str:
+def _line(run: "ListedRun", problem: str, output: CommandOutput, widest: int) -> str:
     from contextplane.cli.output import format_second
 
+    row = run.row
     parent = f" (forked from {row.parent.hex[:12]})" if row.parent else ""
-    told = f"{row.digest.hex[:12]}  {format_second(row.created)}  {clean(row.model):<{widest}}  {quantity(row.steps, 'step')}"
-    return f"{told}{parent}" + (output.paint("red", f"  [{problem}]") if problem else "")
+    steps = quantity(row.steps, "step")
+    line = f"{row.digest.hex[:12]}  {format_second(row.created)}  {clean(row.model):<{widest}}  {steps}{parent}"
+    return line + (output.paint("red", f"  [{problem}]") if problem else "")
 
 
-def _told(row: "PackRow", found: "ObjectCondition") -> dict[str, object]:
-    from contextplane.store.damage import damage_in
-
-    why = f": {found.why}" if found.why else ""
+def _run_json(run: "ListedRun") -> dict[str, object]:
+    row, why = run.row, f": {run.why}" if run.why else ""
     return {
         "ref": f"ctx://{row.digest.hex}",
         "created": str(row.created),
@@ -213,6 +200,6 @@ def _told(row: "PackRow", found: "ObjectCondition") -> dict[str, object]:
         "steps": row.steps,
         "tools": row.tools,
         "parent": f"ctx://{row.parent.hex}" if row.parent else None,
-        "problem": f"{_mark(row, found)}{why}" or None,
-        "damage": damage_in(found),
+        "problem": f"{run.problem}{why}" or None,
+        "damage": run.damage,
     }

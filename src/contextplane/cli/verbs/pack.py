@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 from contextplane.cli.exit import FAILED, OK
 from contextplane.cli.options import complete_folders, folder
 from contextplane.cli.output import CommandOutput, clean, quantity
-from contextplane.cli.render.execution import print_suspicions
 
 if TYPE_CHECKING:
     from contextplane.app.execution.pack import PackResult
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_TOLD = 20
+_LISTED = 20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -57,82 +56,70 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.documents import open_document
     from contextplane.app.execution.pack import pack_log
-    from contextplane.cli.store import open_store, progress_bar
     from contextplane.cli.output import has_time
-    from contextplane.cli.render.execution import locate_log_errors
+    from contextplane.cli.render.execution import locate_log_errors, print_suspicions, repair_json, repair_summary
+    from contextplane.cli.store import open_store, progress_bar
 
     root = args.root or ("." if args.log == "-" else os.path.dirname(args.log) or ".")
     with open_store(output) as platform, open_document(args.log) as log:
         parent = _parent(args.parent, platform) if args.parent else None
         with locate_log_errors(args.log, root), progress_bar(output) as bar:
             packed = pack_log(platform, log, root=root, parent=parent, progress=bar)
-        beside = _beside(platform, packed, root) if args.sidecars else None
+        sidecars = _write_sidecars(platform, packed, root) if args.sidecars else None
     print_suspicions(output, packed.suspects, packed.unsearched)
     if packed.new and not has_time(packed.manifest.created):
         output.note("the log tells no time (give created, or a timestamp of a step)")
     if not packed.new or packed.put_back:
-        output.note(f"this very run was packed before; {_healed(packed)}")
-    if beside:
-        _tell_sidecars(beside, root, output)
+        repairs = repair_summary(packed.put_back) if packed.put_back else "all of it is here"
+        output.note(f"this very run was packed before; {repairs}")
+    if sidecars:
+        _note_sidecars(sidecars, root, output)
     if not output.json:
         output.out.write(f"ctx://{packed.digest.hex}\n")
     output.answer(
         {
             "ref": f"ctx://{packed.digest.hex}",
             "new": packed.new,
-            "put_back": _put_back(packed) if output.json else (),
+            "put_back": repair_json(packed.put_back),
             "created": packed.manifest.created,
             "tells_time": has_time(packed.manifest.created),
-            "sidecars": beside.written if beside else (),
-            "sidecars_replaced": beside.replaced if beside else (),
-            "sidecars_kept": beside.kept if beside else (),
-            "sidecars_unwritten": beside.unwritten if beside else (),
-            "outputs_absent": beside.absent if beside else (),
+            "sidecars": sidecars.written if sidecars else (),
+            "sidecars_replaced": sidecars.replaced if sidecars else (),
+            "sidecars_kept": sidecars.kept if sidecars else (),
+            "sidecars_unwritten": sidecars.unwritten if sidecars else (),
+            "outputs_absent": sidecars.absent if sidecars else (),
             "suspects": [{"at": at, "kind": kind} for at, kind in packed.suspects],
             "unsearched": packed.unsearched,
         }
     )
-    for error in beside.failed if beside else ():
+    for error in sidecars.failed if sidecars else ():
         output.error(error)
-    return FAILED if beside and beside.failed else OK
+    return FAILED if sidecars and sidecars.failed else OK
 
 
-def _healed(packed: "PackResult") -> str:
-    from contextplane.cli.render.execution import repair_summary
-
-    return repair_summary(packed.put_back) if packed.put_back else "all of it is here"
-
-
-def _put_back(packed: "PackResult") -> list[dict[str, str]]:
-    from contextplane.cli.render.execution import repair_json
-
-    return repair_json(packed.put_back)
-
-
-def _beside(platform: "Platform", packed: "PackResult", root: str) -> "WrittenSidecars":
+def _write_sidecars(platform: "Platform", packed: "PackResult", root: str) -> "WrittenSidecars":
     from contextplane.app.execution.sidecars import write_sidecars
 
     return write_sidecars(platform, packed, root)
 
 
-def _tell_sidecars(beside: "WrittenSidecars", root: str, output: CommandOutput) -> None:
-    """What was written, and what has no file: in few lines, because the JSON lists all."""
-    for path in beside.written[:_TOLD]:
-        replaced = ", where one of another run was" if path in beside.replaced else ""
+def _note_sidecars(sidecars: "WrittenSidecars", root: str, output: CommandOutput) -> None:
+    """Note which sidecars were written, and which outputs have no file; the JSON lists all of them."""
+    for path in sidecars.written[:_LISTED]:
+        replaced = ", where one of another run was" if path in sidecars.replaced else ""
         output.note(f"wrote {clean(path)}{replaced}")
-    if len(beside.written) > _TOLD:
-        output.note(f"wrote {quantity(len(beside.written) - _TOLD, 'more sidecar')}")
-    absent = ", ".join(map(clean, beside.absent[:_TOLD]))
-    more = f" and {len(beside.absent) - _TOLD:,} more" if len(beside.absent) > _TOLD else ""
-    if beside.absent:
+    if len(sidecars.written) > _LISTED:
+        output.note(f"wrote {quantity(len(sidecars.written) - _LISTED, 'more sidecar')}")
+    absent = ", ".join(map(clean, sidecars.absent[:_LISTED]))
+    more = f" and {len(sidecars.absent) - _LISTED:,} more" if len(sidecars.absent) > _LISTED else ""
+    if sidecars.absent:
         output.note(f"no sidecar for what does not lie below {clean(root)}: {absent}{more}")
-    elif not beside.written and not beside.failed:
+    elif not sidecars.written and not sidecars.failed:
         output.note("no sidecar: this run put out no file")
 
 
 def _parent(text: str, platform: "Platform") -> "Digest":
-    """The pack that `text` names, read: a run is not forked from one that is gone or was tampered with."""
-    from contextplane.app.references import find_run
-    from contextplane.audit.load import load_pack
+    """Return the pack that a text names. It is loaded: a run is not forked from one that is damaged."""
+    from contextplane.app.execution.load import load_run
 
-    return load_pack(find_run(text, platform), platform.objects).digest
+    return load_run(platform, text).digest

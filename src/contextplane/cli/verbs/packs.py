@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean
-from contextplane.cli.registry.act import registry_session
+from contextplane.cli.registry.session import registry_session
 
 if TYPE_CHECKING:
-    from contextplane.registry.artifact_state import ArtifactState
-    from contextplane.registry.version_view import VersionSummary
+    from contextplane.app.registry.view import ArtifactState, VersionSummary
 
 __all__ = ["add_arguments", "run"]
 
@@ -31,60 +30,60 @@ def run(args: Namespace, output: CommandOutput) -> int:
     with registry_session(args, output) as session:
         if args.drafts:
             states = [draft for draft in list_drafts(session) if args.id in {"", draft.name.pack_id}]
-            return _drafts(states, output)
-        found = list_versions(session, args.id)
-    widest = max((len(str(one.ref)) for one in found), default=0)
-    for one in found:
-        output.entry(str(one.ref), _line(one, widest, output))
-    if not found:
+            return _list_drafts(states, output)
+        versions = list_versions(session, args.id)
+    widest = max((len(str(version.ref)) for version in versions), default=0)
+    for version in versions:
+        output.entry(str(version.ref), _line(version, widest, output))
+    if not versions:
         of = f" of {clean(args.id)}" if args.id else ""
         output.line(f"No published versions{of}. 'ctx packs --drafts' lists what is on its way.")
-    output.answer({"versions": [_told(one) for one in found]})
+    output.answer({"versions": [_version_json(version) for version in versions]})
     return OK
 
 
-def _line(one: "VersionSummary", widest: int, output: CommandOutput) -> str:
+def _line(version: "VersionSummary", widest: int, output: CommandOutput) -> str:
     from contextplane.cli.registry.render import STAGE_COLOR
 
-    if one.problem or one.stage is None or one.digest is None:
-        return f"{one.ref!s:<{widest}}  " + output.paint("red", f"[{clean(one.problem)}]")
-    stage = output.paint(STAGE_COLOR[one.stage], f"{one.stage:<10}")
-    told = [f"{one.ref!s:<{widest}}", stage, one.digest.hex[:_SHOWN], one.published_at[:10]]
-    if one.pinned_in:
-        told.append(f"pinned in {', '.join(map(clean, one.pinned_in))}")
-    if one.doubtful_in:
-        where = ", ".join(map(clean, one.doubtful_in))
-        told.append(output.paint("red", f"must be pinned anew in {where}: its key is revoked"))
-    if one.aliases:
-        told.append(f"alias {', '.join(map(clean, one.aliases))}")
-    if one.open_refreshes and one.stage == "published":  # what is withdrawn is not newly pinned anyway
-        told.append(output.paint("yellow", "must be refreshed"))
-    return "  ".join(told)
+    if version.problem or version.stage is None or version.digest is None:
+        return f"{version.ref!s:<{widest}}  " + output.paint("red", f"[{clean(version.problem)}]")
+    stage = output.paint(STAGE_COLOR[version.stage], f"{version.stage:<10}")
+    columns = [f"{version.ref!s:<{widest}}", stage, version.digest.hex[:_SHOWN], version.published_at[:10]]
+    if version.pinned_in:
+        columns.append(f"pinned in {', '.join(map(clean, version.pinned_in))}")
+    if version.doubtful_in:
+        where = ", ".join(map(clean, version.doubtful_in))
+        columns.append(output.paint("red", f"must be pinned anew in {where}: its key is revoked"))
+    if version.aliases:
+        columns.append(f"alias {', '.join(map(clean, version.aliases))}")
+    if version.open_refreshes and version.stage == "published":  # what is withdrawn is not newly pinned anyway
+        columns.append(output.paint("yellow", "must be refreshed"))
+    return "  ".join(columns)
 
 
-def _told(one: "VersionSummary") -> dict[str, object]:
+def _version_json(version: "VersionSummary") -> dict[str, object]:
     return {
-        "ref": str(one.ref),
-        "kind": one.kind,
-        "stage": one.stage,
-        "digest": str(one.digest) if one.digest else None,
-        "issuer": one.issuer,
-        "published_at": one.published_at,
-        "pinned_in": one.pinned_in,
-        "doubtful_in": one.doubtful_in,
-        "aliases": one.aliases,
-        "open_refreshes": one.open_refreshes,
-        "problem": one.problem or None,
+        "ref": str(version.ref),
+        "kind": version.kind,
+        "stage": version.stage,
+        "digest": str(version.digest) if version.digest else None,
+        "issuer": version.issuer,
+        "published_at": version.published_at,
+        "pinned_in": version.pinned_in,
+        "doubtful_in": version.doubtful_in,
+        "aliases": version.aliases,
+        "open_refreshes": version.open_refreshes,
+        "problem": version.problem or None,
     }
 
 
-def _drafts(states: "list[ArtifactState]", output: CommandOutput) -> int:
+def _list_drafts(states: "list[ArtifactState]", output: CommandOutput) -> int:
     from contextplane.cli.registry.render import STAGE_COLOR
 
-    widest = max((len(str(artifact_state.name)) for artifact_state in states), default=0)
+    widest = max((len(str(state.name)) for state in states), default=0)
     for state in states:
         stage = output.paint(STAGE_COLOR[state.stage], f"{state.stage:<8}")
-        line = f"{state.name!s:<{widest}}  {stage}  {state.digest}  {_waiting(state, output)}"
+        line = f"{state.name!s:<{widest}}  {stage}  {state.digest}  {_next_step(state, output)}"
         output.entry(str(state.digest), line.rstrip())
     if not states:
         output.line("No drafts. 'ctx lint FILE --record' makes one known.")
@@ -92,30 +91,31 @@ def _drafts(states: "list[ArtifactState]", output: CommandOutput) -> int:
         {
             "drafts": [
                 {
-                    "ref": str(artifact_state.name),
-                    "digest": str(artifact_state.digest),
-                    "kind": artifact_state.kind,
-                    "stage": artifact_state.stage,
-                    "author": artifact_state.author,
-                    "missing": artifact_state.missing,
+                    "ref": str(state.name),
+                    "digest": str(state.digest),
+                    "kind": state.kind,
+                    "stage": state.stage,
+                    "author": state.author,
+                    "missing": state.missing,
                     "rejected_by": [
-                        {"role": r.role, "key_id": r.key_id, "reason": r.reason} for r in artifact_state.rejected
+                        {"role": review.role, "key_id": review.key_id, "reason": review.reason}
+                        for review in state.rejected
                     ],
                 }
-                for artifact_state in states
+                for state in states
             ]
         }
     )
     return OK
 
 
-def _waiting(artifact_state: "ArtifactState", output: CommandOutput) -> str:
-    """What a draft waits for."""
-    if artifact_state.rejected:
-        told = "; ".join(f"rejected as {clean(r.role)}: {clean(r.reason)}" for r in artifact_state.rejected)
-        return output.paint("red", told)
-    if artifact_state.missing:
-        return f"to be approved as {', '.join(artifact_state.missing)}"
+def _next_step(state: "ArtifactState", output: CommandOutput) -> str:
+    """Return what a draft waits for."""
+    if state.rejected:
+        reasons = "; ".join(f"rejected as {clean(review.role)}: {clean(review.reason)}" for review in state.rejected)
+        return output.paint("red", reasons)
+    if state.missing:
+        return f"to be approved as {', '.join(state.missing)}"
     return {"draft": "did not pass its gates", "reviewed": "to be signed", "signed": "to be published"}.get(
-        artifact_state.stage, ""
+        state.stage, ""
     )

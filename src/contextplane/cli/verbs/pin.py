@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean
-from contextplane.cli.registry.act import add_reason, add_signing, registry_session, signed_by
+from contextplane.cli.registry.session import add_reason, add_signing, registry_session, signed_by
 
 if TYPE_CHECKING:
     from contextplane.app.registry.session import RegistrySession
@@ -44,16 +44,16 @@ def run(args: Namespace, output: CommandOutput) -> int:
         raise Usage(wrong, hint="ctx pin ENV VERSION, or ctx pin ENV --open")
     with registry_session(args, output) as session:
         if changing:
-            return _environment(session, args, output)
+            return _set_protection(session, args, output)
         ref = session.named_version(args.version)
         if args.alias:
-            return _alias(session, ref, args, output)
+            return _set_alias(session, ref, args, output)
         result = pin_version(session, args.environment, ref, signed_by(session, args, "pinned"))
     print_pin(result, "is pinned in", output)
     return OK
 
 
-def _alias(session: "RegistrySession", ref: "PackRef", args: Namespace, output: CommandOutput) -> int:
+def _set_alias(session: "RegistrySession", ref: "PackRef", args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.registry.pins import set_alias
 
     set_alias(session, ref, args.environment, signed_by(session, args, "named"))
@@ -62,7 +62,7 @@ def _alias(session: "RegistrySession", ref: "PackRef", args: Namespace, output: 
     return OK
 
 
-def _environment(session: "RegistrySession", args: Namespace, output: CommandOutput) -> int:
+def _set_protection(session: "RegistrySession", args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.registry.pins import set_protection
 
     changed = set_protection(session, args.environment, protected=args.protect, by=signed_by(session, args, "declared"))

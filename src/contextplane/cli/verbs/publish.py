@@ -13,7 +13,14 @@ from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.registry.act import add_reason, add_signing, registry_session, signed_by, environment_description, release_target
+from contextplane.cli.registry.session import (
+    add_reason,
+    add_signing,
+    environment_description,
+    registry_session,
+    release_target,
+    signed_by,
+)
 
 __all__ = ["add_arguments", "run"]
 
@@ -31,6 +38,8 @@ def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.registry.render import print_act
 
     with registry_session(args, output) as session:
-        result = publish(session, release_target(args.target), signed_by(session, args, "published"), environment_description(args))
+        result = publish(
+            session, release_target(args.target), signed_by(session, args, "published"), environment_description(args)
+        )
     print_act(result, output)
     return OK

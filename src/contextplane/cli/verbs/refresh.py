@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK, REFUSED
 from contextplane.cli.output import CommandOutput, clean
-from contextplane.cli.registry.act import add_reason, add_signing, registry_session, signed_by, environment_description
+from contextplane.cli.registry.session import (
+    add_reason,
+    add_signing,
+    environment_description,
+    registry_session,
+    signed_by,
+)
 
 if TYPE_CHECKING:
     from contextplane.app.registry.session import RegistrySession
@@ -51,51 +57,61 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 
 def _open(session: "RegistrySession", args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.registry.refresh import open_refresh
+    from contextplane.app.registry.refresh import REQUIRED_ACTIONS, open_refresh
     from contextplane.cli.parser import Usage
-    from contextplane.registry.refresh import REQUIRED_ACTIONS
 
-    trigger, name = args.names
-    known = next((one for one in REQUIRED_ACTIONS if one == trigger), None)
+    trigger, dependency = args.names
+    known = next((name for name in REQUIRED_ACTIONS if name == trigger), None)
     if known is None:
         raise Usage(f"no trigger is called {trigger[:60]!r}", hint=f"one of {', '.join(REQUIRED_ACTIONS)}")
-    found = open_refresh(session, known, name, signed_by(session, args))
-    for ref in found.opened:
+    result = open_refresh(session, known, dependency, signed_by(session, args))
+    for ref in result.opened:
         output.line(f"{ref}  must be refreshed: {', '.join(REQUIRED_ACTIONS[known])}")
-    for ref in found.before:
+    for ref in result.before:
         output.line(f"{ref}  was so already")
-    for ref in found.left:
+    for ref in result.left:
         output.line(f"{ref}  depends on it, and another issuer's publisher must say so")
-    if not (found.opened or found.before or found.left):
-        output.line(f"No version in use depends on {clean(name)}.")
-    told = {"opened": found.opened, "before": found.before, "left": found.left}
+    if not (result.opened or result.before or result.left):
+        output.line(f"No version in use depends on {clean(dependency)}.")
+    versions = {"opened": result.opened, "before": result.before, "left": result.left}
     output.answer(
-        {"trigger": trigger, "dependency": name, **{key: [str(ref) for ref in refs] for key, refs in told.items()}}
+        {
+            "trigger": trigger,
+            "dependency": dependency,
+            **{key: [str(ref) for ref in refs] for key, refs in versions.items()},
+        }
     )
     return OK
 
 
 def _run(session: "RegistrySession", args: Namespace, output: CommandOutput) -> int:
-    """0 when nothing is open any more."""
+    """Run the refreshes of a version. The status is 0 if none is open any more."""
     from contextplane.app.registry.refresh import run_refresh
 
     ref = session.named_version(args.names[0])
     outcomes = run_refresh(session, ref, signed_by(session, args, "refresh"), environment_description(args))
     state = {True: ("green", "passed"), False: ("red", "failed"), None: ("yellow", "did not run")}
-    widest = max((len(one.trigger) for one in outcomes), default=0)
+    widest = max((len(outcome.trigger) for outcome in outcomes), default=0)
     for outcome in outcomes:
         color, word = state[outcome.passed]
-        tell = output.line if outcome.passed else output.failure_line
-        tell(f"{outcome.trigger:<{widest}}  {outcome.action}: {output.paint(color, word)} ({clean(outcome.words)})")
-    done = all(one.passed for one in outcomes)
+        print_line = output.line if outcome.passed else output.failure_line
+        print_line(
+            f"{outcome.trigger:<{widest}}  {outcome.action}: {output.paint(color, word)} ({clean(outcome.words)})"
+        )
+    done = all(outcome.passed for outcome in outcomes)
     output.line("Nothing is open any more." if done else "It stays open.")
     output.answer(
         {
             "ref": str(ref),
             "closed": done,
             "actions": [
-                {"trigger": one.trigger, "action": one.action, "passed": one.passed, "words": one.words}
-                for one in outcomes
+                {
+                    "trigger": outcome.trigger,
+                    "action": outcome.action,
+                    "passed": outcome.passed,
+                    "words": outcome.words,
+                }
+                for outcome in outcomes
             ],
         }
     )
@@ -137,8 +153,8 @@ def _incident(session: "RegistrySession", args: Namespace, output: CommandOutput
     from contextplane.app.registry.refresh import close_incident, open_incident
 
     ref, incident = session.named_version(args.names[0]), args.names[1]
-    opening = args.what == "incident"
-    (open_incident if opening else close_incident)(session, ref, incident, signed_by(session, args))
-    output.line(f"Incident {clean(incident)} of {ref} is {'open' if opening else 'closed'}.")
-    output.answer({"ref": str(ref), "incident": incident, "open": opening})
+    is_open = args.what == "incident"
+    (open_incident if is_open else close_incident)(session, ref, incident, signed_by(session, args))
+    output.line(f"Incident {clean(incident)} of {ref} is {'open' if is_open else 'closed'}.")
+    output.answer({"ref": str(ref), "incident": incident, "open": is_open})
     return OK

@@ -29,10 +29,9 @@ from contextplane.cli.output import CommandOutput, clean, shorten
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from contextplane.app.execution.replay import Replay
+    from contextplane.app.execution.load import LoadedPack
+    from contextplane.app.execution.replay import Replay, ReplayedPart, RunDrift
     from contextplane.app.platform import Platform
-    from contextplane.audit.load import LoadedPack
-    from contextplane.audit.replay import RunDrift, ReplayedPart
 
 __all__ = ["add_arguments", "host", "module", "run", "seconds"]
 
@@ -54,7 +53,7 @@ _MARK = {
 
 
 def seconds(text: str) -> float:
-    """A time limit: more than nothing, at most a day."""
+    """Parse a time limit: more than nothing, at most a day."""
     try:
         value = float(text)
     except ValueError:
@@ -65,7 +64,7 @@ def seconds(text: str) -> float:
 
 
 def host(text: str) -> str:
-    """The name or the address of a host, without a scheme, a port or a path."""
+    """Parse the name or the address of a host, without a scheme, a port or a path."""
     with_port = text.count(":") == 1  # an IPv6 address has more of them
     if with_port or not text or not text.isascii() or not text.isprintable() or set(text) & set(" ,/@\\[]"):
         raise ArgumentTypeError(f"not a host: {text[:80]!r} (write its name only: example.org)")
@@ -73,7 +72,7 @@ def host(text: str) -> str:
 
 
 def module(text: str) -> str:
-    """The dotted name of a module."""
+    """Parse the dotted name of a module."""
     if not all(part.isidentifier() for part in text.split(".")):
         raise ArgumentTypeError(f"not a module: {text[:80]!r} (write its dotted name: package.module)")
     return text
@@ -112,44 +111,43 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.references import find_run
-    from contextplane.audit.load import load_pack
-    from contextplane.audit.replay import fidelity
+    from contextplane.app.execution.load import load_run
+    from contextplane.app.execution.replay import fidelity
     from contextplane.cli.store import open_store
 
     with open_store(output) as platform:
-        pack = load_pack(find_run(args.ref, platform), platform.objects)
-        with _replay(args, platform, pack) as replay:
+        pack = load_run(platform, args.ref)
+        with _open_replay(args, platform, pack) as replay:
             output.line(f"Replay of ctx://{pack.digest.hex}")
             columns = _columns(pack, recorded=args.recorded)
             parts = []
             for part in replay.parts:
-                _say_part(part, columns, output)
+                _print_part(part, columns, output)
                 parts.append(part)
-    found = fidelity(parts)
+    verdict = fidelity(parts)
     confinement = replay.confinement()
     if confinement is not None:
         output.line(f"tools held by: {confinement}")
     if confinement == "python":
         output.note("no kernel held the tools here, only checks in Python: code that means harm gets around them")
-    _say_drift(replay.drift, output)
+    _print_drift(replay.drift, output)
     counts: Counter[str] = Counter(part.outcome for part in parts)
-    told = ", ".join(f"{counts[outcome]:,} {word}" for outcome, (_, _, word) in _MARK.items() if counts[outcome])
-    output.line(f"{told or 'nothing to run'}; fidelity: {output.paint(_FIDELITY_COLOR[found], found)}")
+    summary = ", ".join(f"{counts[outcome]:,} {word}" for outcome, (_, _, word) in _MARK.items() if counts[outcome])
+    output.line(f"{summary or 'nothing to run'}; fidelity: {output.paint(_FIDELITY_COLOR[verdict], verdict)}")
     output.answer(
         {
             "pack": f"ctx://{pack.digest.hex}",
             "mode": "recorded" if args.recorded else "live",
             "confinement": confinement,
-            "fidelity": found,
+            "fidelity": verdict,
             "parts": parts,
             "drift": replay.drift,
         }
     )
-    return _REFERENCE_EXIT[found] if args.reference_exit else _EXIT[found]
+    return _REFERENCE_EXIT[verdict] if args.reference_exit else _EXIT[verdict]
 
 
-def _replay(args: Namespace, platform: "Platform", pack: "LoadedPack") -> "AbstractContextManager[Replay]":
+def _open_replay(args: Namespace, platform: "Platform", pack: "LoadedPack") -> "AbstractContextManager[Replay]":
     from contextplane.app.execution.replay import ReplayLimits, open_recorded_replay, open_replay
 
     if args.recorded:
@@ -165,20 +163,23 @@ def _replay(args: Namespace, platform: "Platform", pack: "LoadedPack") -> "Abstr
 
 
 def _columns(pack: "LoadedPack", *, recorded: bool) -> tuple[int, int]:
-    """How wide the names of the parts and of the tools are. They are told one by one, and known before."""
+    """Return the widths of the columns of parts and tools, which are printed one by one."""
     steps, outputs = pack.manifest.steps, pack.manifest.outputs if recorded else ()
-    parts = [f"steps/{len(steps) - 1}" if steps else "", *(clean(f"outputs/{recorded_output.name}") for recorded_output in outputs)]
+    parts = [
+        f"steps/{len(steps) - 1}" if steps else "",
+        *(clean(f"outputs/{recorded_output.name}") for recorded_output in outputs),
+    ]
     tools = ["", *(clean(step.tool or step.type) for step in steps)]
     return min(max(map(len, parts)), _WIDEST), min(max(map(len, tools)), _WIDEST)
 
 
-def _say_part(part: "ReplayedPart", columns: tuple[int, int], output: CommandOutput) -> None:
+def _print_part(part: "ReplayedPart", columns: tuple[int, int], output: CommandOutput) -> None:
     mark, color, word = _MARK[part.outcome]
     name = f"{clean(part.part):<{columns[0]}}  {clean(part.tool or part.type):<{columns[1]}}".rstrip()
     name = name.ljust(sum(columns) + 2) if columns[1] else name
     why = f": {clean(part.why)}" if part.why else ""
-    tell = output.failure_line if part.outcome in _WRONG else output.line
-    tell(f"  {output.paint(color, mark)} {shorten(f'{name}  {word}{why}')}")
+    print_line = output.failure_line if part.outcome in _WRONG else output.line
+    print_line(f"  {output.paint(color, mark)} {shorten(f'{name}  {word}{why}')}")
     if part.text:
         from contextplane.cli.render.execution import diff_lines
 
@@ -186,19 +187,19 @@ def _say_part(part: "ReplayedPart", columns: tuple[int, int], output: CommandOut
             output.line(_INDENT + line)
 
 
-def _say_drift(drift: "tuple[RunDrift, ...]", output: CommandOutput) -> None:
+def _print_drift(drift: "tuple[RunDrift, ...]", output: CommandOutput) -> None:
     if drift:
         output.line("Drift:")
-    for one in drift:
-        tell = output.failure_line if one.kind in _LOST else output.line
-        tell(f"  {shorten(clean(_told(one)))}")
+    for change in drift:
+        print_line = output.failure_line if change.kind in _LOST else output.line
+        print_line(f"  {shorten(clean(_drift_text(change)))}")
 
 
-def _told(drift: "RunDrift") -> str:
+def _drift_text(drift: "RunDrift") -> str:
     if drift.kind in _LOST:
         from msgspec import UNSET
 
-        from contextplane.store.damage import damage_sentence
+        from contextplane.app.damage import damage_sentence
 
         what = f"input {drift.what}"
         return f"{what}: {drift.now}" if drift.damage is UNSET else damage_sentence(what, drift.damage)

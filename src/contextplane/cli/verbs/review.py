@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.registry.act import add_reason, add_signing, registry_session, signed_by, release_target
+from contextplane.cli.registry.session import add_reason, add_signing, registry_session, release_target, signed_by
 
 __all__ = ["add_arguments", "run"]
 

@@ -19,10 +19,7 @@ from contextplane.cli.options import LIMIT, NO_LIMIT, limit_of
 from contextplane.cli.output import CommandOutput, clean, quantity
 
 if TYPE_CHECKING:
-    from contextplane.app.platform import Platform
-    from contextplane.model.catalog import SearchHit
-    from contextplane.model.ids import Digest
-    from contextplane.store.damage import Damage
+    from contextplane.app.execution.search import RunHit
 
 __all__ = ["add_arguments", "run"]
 
@@ -37,59 +34,53 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.execution.search import SEARCHED, search_runs
     from contextplane.cli.store import open_store
-    from contextplane.store.index import LEFT_OUT, SEARCHED, UNREAD
 
     limit = NO_LIMIT if args.all else args.limit or LIMIT
     with open_store(output) as platform:
-        with platform.catalog.read() as view:
-            hits = view.texts.search(" ".join(args.text), limit + 1)
-            left_out = view.marks.get(LEFT_OUT) is not None
-            unread = next(view.marks.names(UNREAD), None) is not None
-        cut, hits = len(hits) > limit, hits[:limit]
-        damages = {pack: _damage(pack, platform) for pack in dict.fromkeys(hit.pack for hit in hits)}
-    for hit in hits:
-        problem = _mark(damages[hit.pack])
-        output.entry(f"ctx://{hit.pack.hex}:{clean(hit.part)}", _line(hit, problem, output), problem)
-    if not hits:
+        result = search_runs(platform, " ".join(args.text), limit)
+    for hit in result.hits:
+        problem = _problem(hit)
+        output.entry(f"ctx://{hit.hit.pack.hex}:{clean(hit.hit.part)}", _line(hit, problem, output), problem)
+    if not result.hits:
         output.line("Nothing found.")
-    if cut:
+    if result.more:
         output.warn(f"{quantity(limit, 'place')} listed, and there are more: --limit N or --all lists them")
-    if left_out:
+    if result.left_out:
         output.note("contents that are not text were not searched, and of large ones the first mebibyte only")
-    if unread:
+    if result.unread:
         output.note("contents that were damaged when they were indexed were not searched ('ctx fsck' lists all damage)")
-    told = [_told(hit, damages[hit.pack]) for hit in hits]
-    output.answer({"hits": told, "more": cut, "left_out": left_out or unread, "searched_bytes_of_each": SEARCHED})
+    output.answer(
+        {
+            "hits": [_hit_json(hit) for hit in result.hits],
+            "more": result.more,
+            "left_out": result.left_out or result.unread,
+            "searched_bytes_of_each": SEARCHED,
+        }
+    )
     return OK
 
 
-def _damage(pack: "Digest", platform: "Platform") -> "Damage | None":
-    """What became of a manifest since it was indexed, if it is not what it was."""
-    from contextplane.store.damage import damage_in
+def _problem(hit: "RunHit") -> str:
+    from contextplane.app.damage import DAMAGE_LABEL
 
-    return damage_in(platform.objects.check(pack))
-
-
-def _mark(damage: "Damage | None") -> str:
-    from contextplane.store.damage import DAMAGE_LABEL
-
-    return DAMAGE_LABEL[damage] if damage is not None else ""
+    return DAMAGE_LABEL[hit.damage] if hit.damage is not None else ""
 
 
-def _line(hit: "SearchHit", problem: str, output: CommandOutput) -> str:
-    """A place, and the text around the words, on one line; every other piece of a snippet is one of the words."""
-    pieces = [clean(piece) for piece in _MARKED.split(_SPACE.sub(" ", hit.snippet).strip())]
+def _line(hit: "RunHit", problem: str, output: CommandOutput) -> str:
+    """Return a place and the text around the words. Every second piece of a snippet is one of the words."""
+    pieces = [clean(piece) for piece in _MARKED.split(_SPACE.sub(" ", hit.hit.snippet).strip())]
     snippet = "".join(output.paint("bold", piece) if n % 2 else piece for n, piece in enumerate(pieces))
     mark = output.paint("red", f"  [{problem}]") if problem else ""
-    return f"{hit.pack.hex[:12]}:{clean(hit.part)}{mark}  {snippet}"
+    return f"{hit.hit.pack.hex[:12]}:{clean(hit.hit.part)}{mark}  {snippet}"
 
 
-def _told(hit: "SearchHit", damage: "Damage | None") -> dict[str, object]:
+def _hit_json(hit: "RunHit") -> dict[str, object]:
     return {
-        "ref": f"ctx://{hit.pack.hex}",
-        "part": hit.part,
-        "snippet": _MARKED.sub("", hit.snippet),
-        "problem": _mark(damage) or None,
-        "damage": damage,
+        "ref": f"ctx://{hit.hit.pack.hex}",
+        "part": hit.hit.part,
+        "snippet": _MARKED.sub("", hit.hit.snippet),
+        "problem": _problem(hit) or None,
+        "damage": hit.damage,
     }

@@ -19,11 +19,10 @@ from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean, quantity
 
 if TYPE_CHECKING:
+    from contextplane.app.execution.load import LoadedPack, ParentRun
     from contextplane.app.platform import Platform
-    from contextplane.audit.load import LoadedPack
     from contextplane.cli.render.execution import ContentLines
     from contextplane.model.execution.manifest import Input, Manifest, Output, Step
-    from contextplane.model.ids import Digest
     from contextplane.model.timestamp import Timestamp
 
 __all__ = ["add_arguments", "run"]
@@ -47,11 +46,13 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
     target = resolve(args.ref)
     if isinstance(target, VersionTarget):
-        return _version(args, output)
-    return _handoff(str(target.ref), args, output) if isinstance(target, HandoffTarget) else _run(args, output)
+        return _show_version(args, output)
+    return (
+        _show_handoff(str(target.ref), args, output) if isinstance(target, HandoffTarget) else _show_run(args, output)
+    )
 
 
-def _version(args: Namespace, output: CommandOutput) -> int:
+def _show_version(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.parser import Usage
     from contextplane.cli.registry.show import show
 
@@ -61,7 +62,7 @@ def _version(args: Namespace, output: CommandOutput) -> int:
     return show(args, output)
 
 
-def _handoff(ref: str, args: Namespace, output: CommandOutput) -> int:
+def _show_handoff(ref: str, args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.handoff.show import show
     from contextplane.cli.parser import Usage
 
@@ -71,36 +72,30 @@ def _handoff(ref: str, args: Namespace, output: CommandOutput) -> int:
     return show(ref, output)
 
 
-def _run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.references import find_run
-    from contextplane.audit.load import load_pack
-    from contextplane.cli.store import open_store
+def _show_run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.execution.load import ContentReader, load_run
     from contextplane.cli.pager import page
     from contextplane.cli.parser import Usage
-    from contextplane.cli.render.execution import ContentLines
+    from contextplane.cli.render.execution import ContentLines, bare_lines
+    from contextplane.cli.store import open_store
     from contextplane.model.execution.manifest import fill_in_hash
 
     if output.json and args.content:
         hint = "--json gives the manifest, which names every content; 'ctx cat REF:PART' writes one"
         raise Usage("argument --content: not allowed with argument --json", hint=hint)
     with open_store(output) as platform:
-        pack = load_pack(find_run(args.ref, platform), platform.objects)
+        pack = load_run(platform, args.ref)
         if output.json:
             output.json_text(fill_in_hash(pack.raw, pack.digest).decode())
             return OK
+        contents = ContentLines(ContentReader(platform))
         if output.quiet:
-            return _quietly(pack, ContentLines(platform.objects), args, output)
-        body = _Body(args, ContentLines(platform.objects))
+            for line in bare_lines(pack, contents, shown=args.content):
+                output.entry(line, line)
+            return OK
+        body = _Body(args, contents)
         text = "\n".join([*_head(pack, platform), *body.lines(pack.manifest), *_foot(pack)])
     page(text, output)
-    return OK
-
-
-def _quietly(pack: "LoadedPack", contents: "ContentLines", args: Namespace, output: CommandOutput) -> int:
-    from contextplane.cli.render.execution import bare_lines
-
-    for line in bare_lines(pack, contents, shown=args.content):
-        output.entry(line, line)
     return OK
 
 
@@ -116,64 +111,41 @@ def _head(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
     times = [time for time in map(_moment, manifest.steps) if time]
     if len(times) > 1 and times[0] <= times[-1]:
         yield f"Duration:  {_span(times[0], times[-1])} from the first step to the last"
-    yield f"Signature: {_signature(pack)}"
-
-
-def _signature(pack: "LoadedPack") -> str:  # noqa: ARG001  whoever can sign a pack finds out here who did
-    """Who signed a pack. Nobody can, so far."""
-    return "none"
+    yield "Signature: none"  # an execution pack cannot be signed yet
 
 
 def _parents(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
-    """The line of parents, each forked from the next, on as many lines as it needs."""
+    """Yield the line of parents, each forked from the next, on as many lines as it needs."""
     line = ""
-    for line_of_parent in _line_of_parents(pack, platform):
+    for parent in _parent_names(pack, platform):
         if not line:
-            line = f"Parent:    {line_of_parent}"
-        elif len(more := f"{line}, forked from {line_of_parent}") < _WIDE:
+            line = f"Parent:    {parent}"
+        elif len(more := f"{line}, forked from {parent}") < _WIDE:
             line = more
         else:
             yield f"{line},"
-            line = f"           forked from {line_of_parent}"
+            line = f"           forked from {parent}"
     if line:
         yield line
 
 
-def _line_of_parents(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
-    """Up to the first that is not whole."""
-    from contextplane.audit.load import load_pack
-    from contextplane.errors import ContextPlaneError
-    from contextplane.model.ids import Digest, InvalidId
-    from contextplane.store.damage import DAMAGE_LABEL, damage_by
+def _parent_names(pack: "LoadedPack", platform: "Platform") -> Iterator[str]:
+    from contextplane.app.execution.load import parent_runs
 
-    parent = pack.manifest.parent
-    for _ in range(_CHAIN):
-        if not parent:
+    for n, parent in enumerate(parent_runs(platform, pack)):
+        if n == _CHAIN:
+            yield f"... ('ctx log {pack.digest.hex[:_DIGITS]}' lists them all)"
             return
-        try:
-            loaded = load_pack(Digest.parse(parent), platform.objects)
-        except InvalidId:
-            yield f"{clean(parent)} (not a reference)"
-            return
-        except ContextPlaneError as error:
-            digest, damage = Digest.parse(parent), damage_by(error)
-            mark = DAMAGE_LABEL[damage] if damage else "not a manifest"
-            yield f"{digest.hex[:_DIGITS]} ({mark if _is_known(digest, platform) else 'not in this store'})"
-            return
-        yield loaded.digest.hex[:_DIGITS]
-        parent = loaded.manifest.parent
-    if parent:
-        yield f"... ('ctx log {pack.digest.hex[:_DIGITS]}' lists them all)"
+        yield _parent_name(parent)
 
 
-def _is_known(digest: "Digest", platform: "Platform") -> bool:
-    """Whether this pack was ever here; one that was not is not missing."""
-    with platform.catalog.read() as view:
-        return view.packs.row(digest) is not None
+def _parent_name(parent: "ParentRun") -> str:
+    name = clean(parent.ref) if parent.digest is None else parent.digest.hex[:_DIGITS]
+    return f"{name} ({parent.problem})" if parent.problem else name
 
 
 class _Body:
-    """The lists of a pack, and with --content what each of their contents says."""
+    """The lists of a pack, and with --content the contents."""
 
     def __init__(self, args: Namespace, contents: "ContentLines") -> None:
         self._args = args
@@ -182,17 +154,19 @@ class _Body:
     def lines(self, manifest: "Manifest") -> Iterator[str]:
         yield ""
         size = self._contents.size(manifest.system_prompt)
-        yield from self._told(f"System prompt: {_hash(manifest.system_prompt)} ({size})", manifest.system_prompt)
+        yield from self._with_content(
+            f"System prompt: {_hash(manifest.system_prompt)} ({size})", manifest.system_prompt
+        )
         for n, prompt in enumerate(manifest.prompts):
             size = self._contents.size(prompt.content_ref)
-            yield from self._told(f"Prompt {n} ({clean(prompt.role)}): {size}", prompt.content_ref)
+            yield from self._with_content(f"Prompt {n} ({clean(prompt.role)}): {size}", prompt.content_ref)
         yield from self._files("Inputs", manifest.inputs)
         yield from self._steps(manifest.steps)
         yield from self._files("Outputs", manifest.outputs)
         if self._contents.unchecked and not self._args.content:
             yield from ("", f"Not looked at: {quantity(self._contents.unchecked, 'content')}; 'ctx verify' does it")
 
-    def _told(self, heading: str, ref: str) -> Iterator[str]:
+    def _with_content(self, heading: str, ref: str) -> Iterator[str]:
         yield heading
         if self._args.content and ref:
             yield from self._contents.lines(ref, _INDENT)
@@ -201,7 +175,9 @@ class _Body:
         if files:
             yield from ("", f"{what} ({len(files)}):")
         for file in files:
-            yield from self._told(f"  {clean(file.name)} ({self._contents.size(file.content_ref)})", file.content_ref)
+            yield from self._with_content(
+                f"  {clean(file.name)} ({self._contents.size(file.content_ref)})", file.content_ref
+            )
 
     def _steps(self, steps: "Sequence[Step]") -> Iterator[str]:
         if steps:
@@ -209,7 +185,7 @@ class _Body:
         before = None
         for n, step in enumerate(steps):
             moment = _moment(step)
-            yield from self._told(self._step(n, step, _since(before, moment)), step.output_ref)
+            yield from self._with_content(self._step(n, step, _since(before, moment)), step.output_ref)
             before = moment
 
     def _step(self, n: int, step: "Step", took: str) -> str:
@@ -227,15 +203,15 @@ def _foot(pack: "LoadedPack") -> Iterator[str]:
     environment, parameters = pack.manifest.environment, pack.manifest.model.parameters
     if parameters:
         yield from ("", "Model parameters:")
-        yield from (f"  {clean(name)}: {clean(_json(one))}" for name, one in sorted(parameters.items()))
+        yield from (f"  {clean(name)}: {clean(_json(value))}" for name, value in sorted(parameters.items()))
     yield from ("", f"Environment: {clean(environment.os)} / {clean(environment.runtime)}")
     if environment.tool_versions:
         yield "Tool versions:"
-        yield from (f"  {clean(tool)}: {clean(one)}" for tool, one in sorted(environment.tool_versions.items()))
+        yield from (f"  {clean(tool)}: {clean(version)}" for tool, version in sorted(environment.tool_versions.items()))
 
 
 def _hash(ref: str) -> str:
-    """The first digits of a content's hash; whatever else stands there, as it is."""
+    """Return the first digits of the hash of a content; a text that is no reference stays as it is."""
     return clean(ref.removeprefix("sha256:")[:_DIGITS])
 
 
@@ -246,7 +222,7 @@ def _json(value: object) -> str:
 
 
 def _moment(step: "Step") -> "Timestamp | None":
-    """When a step was, if it tells."""
+    """Return the time of a step, if it has one."""
     from contextplane.errors import ContextPlaneError
     from contextplane.model.timestamp import NO_TIME, Timestamp
 
@@ -262,7 +238,7 @@ def _since(before: "Timestamp | None", moment: "Timestamp | None") -> str:
 
 
 def _span(start: "Timestamp", end: "Timestamp") -> str:
-    """How long, as people read it: 1.500s, 2m 03s, 1h 02m 03s."""
+    """Format a duration: `1.500s`, `2m 03s`, `1h 02m 03s`."""
     nanos = (end.seconds - start.seconds) * _NANO + end.nanos - start.nanos
     if nanos < _MINUTE * _NANO:
         return f"{nanos // 1_000_000 / 1000:.3f}s"

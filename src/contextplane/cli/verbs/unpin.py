@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean
-from contextplane.cli.registry.act import add_reason, add_signing, registry_session, base_id, signed_by
+from contextplane.cli.registry.session import add_reason, add_signing, base_id, registry_session, signed_by
 
 __all__ = ["add_arguments", "run"]
 

@@ -17,14 +17,13 @@ signs a fresh checkpoint. --inclusion and --consistency write a proof that other
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.output import CommandOutput, clean, quantity, human_size
+from contextplane.cli.output import CommandOutput, clean, human_size, quantity
 from contextplane.cli.progress import Bar
 from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF, remedy
 
 if TYPE_CHECKING:
-    from contextplane.app.execution.verify import ArtifactVerdict
+    from contextplane.app.execution.verify import ArtifactVerdict, PackVerdict, VerificationProblem
     from contextplane.app.platform import Platform
-    from contextplane.audit.verify import PackVerdict, VerificationProblem
     from contextplane.model.execution.manifest import Manifest
     from contextplane.model.ids import Digest, PackRef
 
@@ -61,7 +60,7 @@ def _number(text: str) -> int:
 
 
 def _check(args: Namespace) -> None:
-    """Each takes what belongs to it, and nothing else."""
+    """Refuse arguments that belong to another action."""
     from contextplane.cli.parser import Usage
 
     hint = "see 'ctx verify --help'"
@@ -82,48 +81,47 @@ def _check(args: Namespace) -> None:
 def run(args: Namespace, output: CommandOutput) -> int:
     _check(args)
     if args.registry:
-        return _registry(args, output)
+        return _verify_registry(args, output)
     from contextplane.app.references import FileTarget, HandoffTarget, VersionTarget, resolve
     from contextplane.cli.store import open_store
     from contextplane.model.ids import PackRef
 
     target = resolve(args.what, files=True, file=args.file)
     if isinstance(target, HandoffTarget):
-        from contextplane.cli.handoff.compare import verify
+        from contextplane.cli.handoff.audit import verify
 
         return verify(target.ref, output)
     if isinstance(target, VersionTarget):
-        return _version(PackRef.parse(target.name), args, output)
+        return _verify_version(PackRef.parse(target.name), args, output)
     with open_store(output) as platform:
         if isinstance(target, FileTarget):
-            return _file(target.path, platform, output)
-        return _pack(args.what, platform, output)
+            return _verify_file(target.path, platform, output)
+        return _verify_pack(args.what, platform, output)
 
 
-def _version(ref: "PackRef", args: Namespace, output: CommandOutput) -> int:
-    from contextplane.cli.keys.audit import verify_version
+def _verify_version(ref: "PackRef", args: Namespace, output: CommandOutput) -> int:
+    from contextplane.cli.registry.audit import verify_version
     from contextplane.cli.store import open_store
 
     with open_store(output, following=False) as platform:
         return verify_version(platform, ref, args, output)
 
 
-def _registry(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.cli.keys.audit import verify_registry
+def _verify_registry(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.cli.registry.audit import verify_registry
     from contextplane.cli.store import open_store
 
     with open_store(output, following=False) as platform:
         return verify_registry(platform, args, output)
 
 
-def _pack(text: str, platform: "Platform", output: CommandOutput) -> int:
-    from contextplane.app.references import find_run
-    from contextplane.audit.verify import verify_pack
+def _verify_pack(text: str, platform: "Platform", output: CommandOutput) -> int:
+    from contextplane.app.execution.verify import verify_run
 
     bar = Bar(output)
-    verdict = verify_pack(find_run(text, platform), platform.entries, platform.objects, seen=bar.step)
+    verdict = verify_run(platform, text, bar.step)
     bar.clear()
-    _tell_pack(verdict, output)
+    _print_pack(verdict, output)
     output.answer(
         {
             "answer": verdict.answer,
@@ -139,7 +137,7 @@ def _pack(text: str, platform: "Platform", output: CommandOutput) -> int:
     return STATUS_OF[verdict.answer]
 
 
-def _tell_pack(verdict: "PackVerdict", output: CommandOutput) -> None:
+def _print_pack(verdict: "PackVerdict", output: CommandOutput) -> None:
     from contextplane.cli.output import format_created
 
     output.line(f"Pack:      {verdict.digest.hex[:_SHORT]}")
@@ -152,31 +150,31 @@ def _tell_pack(verdict: "PackVerdict", output: CommandOutput) -> None:
         output.line(f"Parents:   {' '.join(parent.hex[:_SHORT] for parent in verdict.parents)}")
     output.line(f"Checked:   {quantity(verdict.objects, 'object')}, {human_size(verdict.size)}")
     output.line(f"Integrity: {output.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}")
-    for trouble in verdict.problems:
-        output.failure_line(f"  {trouble.answer:<9} {clean(_trouble(trouble, verdict.digest))}")
+    for problem in verdict.problems:
+        output.failure_line(f"  {problem.answer:<9} {clean(_problem_text(problem, verdict.digest))}")
 
 
-def _trouble(trouble: "VerificationProblem", pack: "Digest") -> str:
-    """What it is and what is wrong with it; --json has whole digests, and what was found instead."""
+def _problem_text(problem: "VerificationProblem", pack: "Digest") -> str:
+    """Return what is wrong with a part of a pack. With --json there are whole digests, and the actual one."""
     import re
 
     from msgspec import UNSET
 
-    from contextplane.store.damage import damage_sentence, short_ref
+    from contextplane.app.damage import damage_sentence, short_ref
 
-    if trouble.damage is UNSET or trouble.part is UNSET or trouble.digest is UNSET:
-        return re.sub(r"([0-9a-f]{12})[0-9a-f]{52}", r"\1", trouble.what) + f"  {trouble.why}"
-    name = short_ref(pack, trouble.part)
-    if trouble.part in {"manifest", "parent"}:
-        name = f"{trouble.part} ctx://{trouble.digest.removeprefix('sha256:')[:_SHORT]}"
-    return damage_sentence(name, trouble.damage, trouble.why)
+    if problem.damage is UNSET or problem.part is UNSET or problem.digest is UNSET:
+        return re.sub(r"([0-9a-f]{12})[0-9a-f]{52}", r"\1", problem.what) + f"  {problem.why}"
+    name = short_ref(pack, problem.part)
+    if problem.part in {"manifest", "parent"}:
+        name = f"{problem.part} ctx://{problem.digest.removeprefix('sha256:')[:_SHORT]}"
+    return damage_sentence(name, problem.damage, problem.why)
 
 
-def _file(path: str, platform: "Platform", output: CommandOutput) -> int:
+def _verify_file(path: str, platform: "Platform", output: CommandOutput) -> int:
     from contextplane.app.execution.verify import verify_artifact
 
     verdict = verify_artifact(platform, path)
-    _tell_file(path, verdict, output)
+    _print_file(path, verdict, output)
     sidecar, pack, expected = verdict.sidecar, verdict.pack, verdict.expected
     output.answer(
         {
@@ -195,7 +193,7 @@ def _file(path: str, platform: "Platform", output: CommandOutput) -> int:
     return STATUS_OF[verdict.answer]
 
 
-def _tell_file(path: str, verdict: "ArtifactVerdict", output: CommandOutput) -> None:
+def _print_file(path: str, verdict: "ArtifactVerdict", output: CommandOutput) -> None:
     from contextplane.cli.output import format_created
 
     sidecar, pack = verdict.sidecar, verdict.pack

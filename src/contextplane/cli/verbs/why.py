@@ -11,12 +11,18 @@ itself names; so each is verified. When too many would have to be tried, that is
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.compile_args import add_pack_arguments, add_request_arguments, read_request, parse_overrides, load_source
+from contextplane.cli.compile_args import (
+    add_pack_arguments,
+    add_request_arguments,
+    load_source,
+    parse_overrides,
+    read_request,
+)
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 
 if TYPE_CHECKING:
-    from contextplane.audit.why import Explanation
+    from contextplane.app.compile.why import Explanation
 
 __all__ = ["add_arguments", "run"]
 
@@ -29,9 +35,10 @@ _STATES = {
     "requirement": ("satisfied", "not satisfied"),
     "bucket": ("whole", "cut short"),
 }
-"""What it is called when a thing of this kind is in, and when it is out."""
+"""The words for an item of this kind that is in, and for one that is out; of other kinds `in` and `out`."""
 
-_TOLD_BY_REASONS = frozenset({"decision", "gate", "guardrail"})
+_WITHOUT_WORDS = frozenset({"decision", "gate", "guardrail"})
+"""The kinds whose reasons say what their words say."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -41,43 +48,43 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.audit.why import explain
+    from contextplane.app.compile.why import explain
 
-    knobs = parse_overrides(args)
+    overrides = parse_overrides(args)
     case = read_request(args)
-    explanation = explain(load_source(args, output, case), case, args.item, knobs)
-    _tell(explanation, output)
+    explanation = explain(load_source(args, output, case), case, args.item, overrides)
+    _print_explanation(explanation, output)
     output.answer(_answer(explanation))
     return OK
 
 
-def _tell(explanation: "Explanation", output: CommandOutput) -> None:
+def _print_explanation(explanation: "Explanation", output: CommandOutput) -> None:
     from contextplane.cli.render.compiled_context import LineHead, print_wrapped
 
     item = explanation.item
     states = _STATES.get(item.kind, _IN_OUT)
     state = output.paint("green", states[0]) if item.inside else output.paint("red", states[1])
     output.line(f"{item.kind} {clean(item.id)} is {state}, by stage {item.stage}")
-    told = () if item.kind in _TOLD_BY_REASONS or _says_so(explanation) else (item.words,)
-    for reason in (*told, *explanation.reasons):
+    words = () if item.kind in _WITHOUT_WORDS or _reasons_repeat_words(explanation) else (item.words,)
+    for reason in (*words, *explanation.reasons):
         print_wrapped(LineHead("  ", 2, 4), shorten(clean(reason)), output)
-    _tell_flips(explanation, states[1] if item.inside else states[0], output)
+    _print_counterfactuals(explanation, states[1] if item.inside else states[0], output)
 
 
-def _says_so(explanation: "Explanation") -> bool:
-    """Whether the reasons repeat what is said of it: those of a tool that is out do."""
+def _reasons_repeat_words(explanation: "Explanation") -> bool:
+    """Whether the reasons repeat the words of the item: those of a tool that is out do."""
     return explanation.item.kind == "tool" and not explanation.item.inside and explanation.item.stage == "tools"
 
 
-def _tell_flips(explanation: "Explanation", other: str, output: CommandOutput) -> None:
+def _print_counterfactuals(explanation: "Explanation", other: str, output: CommandOutput) -> None:
     from contextplane.cli.render.compiled_context import LineHead, print_wrapped
 
     tried = quantity(explanation.tried, "changed request")
     stays = [after is not None and after.inside is explanation.item.inside for after in explanation.outcomes]
     if explanation.counterfactuals:
         output.line("It would say otherwise with:" if all(stays) else f"It would be {other} with:")
-    for n, (flip, after) in enumerate(zip(explanation.counterfactuals, explanation.outcomes, strict=True)):
-        words = " and ".join(override.words for override in flip)
+    for n, (overrides, after) in enumerate(zip(explanation.counterfactuals, explanation.outcomes, strict=True)):
+        words = " and ".join(override.words for override in overrides)
         then = f": {after.words}" if stays[n] and after is not None else ""
         print_wrapped(LineHead(f"  {'or ' if n else ''}", 5 if n else 2, 6), shorten(clean(f"{words}{then}")), output)
     if explanation.counterfactuals:
@@ -100,8 +107,8 @@ def _answer(explanation: "Explanation") -> dict[str, object]:
         "item": explanation.item,
         "reasons": explanation.reasons,
         "flips": [
-            [{"name": override.name, "at": override.at, "change": override.words} for override in flip]
-            for flip in explanation.counterfactuals
+            [{"name": override.name, "at": override.at, "change": override.words} for override in overrides]
+            for overrides in explanation.counterfactuals
         ],
         "becomes": explanation.outcomes,
         "tried": explanation.tried,

@@ -1,7 +1,7 @@
-"""Commands within the process of the tests: a tenth of the time of a process of their own, and measured by coverage.
+"""Runs commands within the test process: ten times faster than a process, and seen by coverage.
 
-Each has its own folder, environment, arguments and standard streams, which are those of the process for as long as it
-runs. What only a process can show (signals, users, threads, the start of an interpreter) is forked or started instead.
+Each command has its own folder, environment, arguments and standard streams; the process has them while it runs.
+What needs a process of its own (signals, users, threads, interpreter startup) is forked or started instead.
 """
 
 import gc
@@ -15,10 +15,10 @@ from pathlib import Path
 
 from contextplane.cli.main import console
 
-__all__ = ["AT_START", "run_in_process"]
+__all__ = ["STARTUP_VARIABLES", "run_in_process"]
 
-AT_START = ("PYTHON", "LC_", "LANG", "TZ", "COV", "LD_")
-"""What an interpreter looks at when it starts."""
+STARTUP_VARIABLES = ("PYTHON", "LC_", "LANG", "TZ", "COV", "LD_")
+"""Prefixes of the variables that an interpreter reads at its start."""
 
 _STREAMS = ("stdin", "stdout", "stderr")
 
@@ -26,8 +26,8 @@ _STREAMS = ("stdin", "stdout", "stderr")
 def run_in_process(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], data: bytes | None
 ) -> tuple[int, bytes, bytes] | None:
-    """Exit status, output and errors of a command; None where only another process will do."""
-    settings = {key: value for key, value in env.items() if key.startswith(AT_START)}
+    """Run a command; return its status, output and errors, or None if it needs its own process."""
+    settings = {key: value for key, value in env.items() if key.startswith(STARTUP_VARIABLES)}
     if threading.current_thread() is not threading.main_thread() or any(
         os.environ.get(key) != value for key, value in settings.items()
     ):
@@ -84,7 +84,7 @@ def _folder(cwd: Path) -> Iterator[None]:
 
 @contextmanager
 def _streams(files: Sequence[int]) -> Iterator[None]:
-    """Put files in the place of the three standard streams, of the process and of `sys`."""
+    """Replace the three standard streams, of the process and of `sys`, by files."""
     ours = [getattr(sys, name) for name in _STREAMS]
     copies = [os.dup(number) for number in range(len(files))]
     for number, file in enumerate(files):
@@ -110,7 +110,7 @@ def _streams(files: Sequence[int]) -> Iterator[None]:
 
 @contextmanager
 def _interpreter(argv: Sequence[str]) -> Iterator[None]:
-    """Give back what a command changes of the interpreter, which it would take with it otherwise."""
+    """Set `sys.argv`, and restore the interpreter state that a command changes."""
     arguments, threshold, umask = sys.argv, gc.get_threshold(), os.umask(0o022)
     os.umask(umask)
     sys.argv = list(argv)

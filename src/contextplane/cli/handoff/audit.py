@@ -1,18 +1,20 @@
-"""`ctx diff pk_...@3 pk_...@5`: two revisions of handoff packs, in words and as unified diffs.
-
-`ctx verify pk_...[@N]`: every kept revision hashed again, and the history gone through.
-"""
+"""`ctx diff pk_...@3 pk_...@5` and `ctx verify pk_...`: the changes between revisions, and their integrity."""
 
 from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from contextplane.audit.handoff import HandoffChange, diff_handoffs, verify_handoff
+from contextplane.app.handoff.audit import (
+    HandoffChange,
+    SelectedPack,
+    diff_handoffs,
+    select_pair,
+    verify_revisions,
+)
 from contextplane.cli.exit import DRIFT, OK
-from contextplane.cli.handoff.read import find_pack, handoff_session
-from contextplane.cli.output import CommandOutput, clean, quantity, human_size, shorten
+from contextplane.cli.handoff.read import handoff_session
+from contextplane.cli.output import CommandOutput, clean, human_size, quantity, shorten
 from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF, diff_lines
-from contextplane.handoff.reader import SelectedPack, not_found
 from contextplane.model.json.canonical import SORTED
 from contextplane.model.reference import HandoffRef
 
@@ -23,7 +25,7 @@ _INDENT = " " * 6
 
 def diff(a: HandoffRef, b: HandoffRef, output: CommandOutput, *, exit_code: bool) -> int:
     with handoff_session(output) as session:
-        ours, theirs = find_pack(str(a), session), find_pack(str(b), session)
+        ours, theirs = select_pair(session, a, b)
     changes = diff_handoffs(ours.pack, theirs.pack)
     _print_changes(changes, ours, theirs, output)
     output.answer(
@@ -43,7 +45,9 @@ def _name(pack: SelectedPack) -> str:
     return f"{pack.pack.id}@{pack.pack.revision}"
 
 
-def _print_changes(changes: tuple[HandoffChange, ...], ours: SelectedPack, theirs: SelectedPack, output: CommandOutput) -> None:
+def _print_changes(
+    changes: tuple[HandoffChange, ...], ours: SelectedPack, theirs: SelectedPack, output: CommandOutput
+) -> None:
     if not changes:
         same = ours.digest == theirs.digest
         why = "It is the same revision." if same else "The revisions differ only in their number and their times."
@@ -60,13 +64,13 @@ def _print_changes(changes: tuple[HandoffChange, ...], ours: SelectedPack, their
 
 
 def _line(change: HandoffChange) -> str:
-    told = f"[{change.type}] {shorten(clean(change.description))}"
+    line = f"[{change.type}] {shorten(clean(change.description))}"
     values = " -> ".join(_values(change)) if change.text is UNSET else ""
-    return f"{told}: {values}" if values else told
+    return f"{line}: {values}" if values else line
 
 
 def _values(change: HandoffChange) -> Iterator[str]:
-    """What each has, where that is short enough to be told beside the words."""
+    """Yield the values of both sides, as far as there are any."""
     for value in (change.a, change.b):
         if value is UNSET or value is None:
             continue
@@ -75,16 +79,13 @@ def _values(change: HandoffChange) -> Iterator[str]:
 
 def verify(ref: HandoffRef, output: CommandOutput) -> int:
     with handoff_session(output) as session:
-        platform = session.platform
-        if platform is None:
-            raise not_found(str(ref.id))
-        verdict = verify_handoff(ref.id, ref.revision, catalog=platform.catalog, objects=platform.objects)
+        verdict = verify_revisions(session, ref)
     events, revisions = quantity(verdict.events, "event"), quantity(len(verdict.revisions), "revision")
     output.line(f"Handoff:   {ref}")
     output.line(f"Checked:   {events}, {revisions} whole, {human_size(verdict.size)}")
     output.line(f"Integrity: {output.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}")
-    for trouble in verdict.problems:
-        output.failure_line(f"  {trouble.answer:<9} {clean(trouble.what)}  {clean(trouble.why)}")
+    for problem in verdict.problems:
+        output.failure_line(f"  {problem.answer:<9} {clean(problem.what)}  {clean(problem.why)}")
     output.answer(
         {
             "answer": verdict.answer,

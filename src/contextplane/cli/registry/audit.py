@@ -1,12 +1,18 @@
-"""`ctx verify --registry`: all of it verified, signed anew, or a proof of it written to a file."""
+"""`ctx verify --registry` and `ctx verify id@X.Y.Z`: verifies the registry, signs it anew, or writes a proof."""
 
 from argparse import Namespace
 from datetime import timedelta
 
 from contextplane.app.platform import Platform
 from contextplane.app.registry.audit import (
+    AuditResult,
+    CheckpointBeforeRevocation,
     ExportedProof,
+    VerifiedCheckpoint,
     audit_registry,
+    clock_lag,
+    encode_base64,
+    log_length,
     prove_consistency,
     prove_inclusion,
     renew_checkpoint,
@@ -22,11 +28,6 @@ from contextplane.cli.progress import Bar
 from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import Json
-from contextplane.registry.audit import AuditResult
-from contextplane.registry.log import CheckpointBeforeRevocation, VerifiedCheckpoint
-from contextplane.registry.streams import LOG
-from contextplane.trust.clock import seconds_behind
-from contextplane.trust.dsse import encode_base64
 
 __all__ = ["verify_registry", "verify_version"]
 
@@ -41,18 +42,20 @@ def verify_registry(platform: Platform, args: Namespace, output: CommandOutput) 
         return _write_proof(exported, args.output, f"inclusion {args.output} {args.output}.entry", output)
     if args.consistency is not None:
         exported = prove_consistency(session, args.consistency)
-        return _write_proof(exported, args.output, f"consistency {args.output} {encode_base64(exported.old_root)}", output)
+        return _write_proof(
+            exported, args.output, f"consistency {args.output} {encode_base64(exported.old_root)}", output
+        )
     return _verify_all(session, args, output)
 
 
 def verify_version(platform: Platform, ref: PackRef, args: Namespace, output: CommandOutput) -> int:
-    """One version: its bytes, its signatures, its reviews, its place in the log. What is wrong is an error."""
+    """Verify the bytes, signatures and reviews of a version, and its place in the log; a problem is an error."""
     keys = key_store_for(platform, args)
     used = load_for_replay(RegistrySession(keys), ref)
     output.line(f"Version:    {ref}  {used.kind}")
     output.line(f"Bytes:      {used.digest}")
     names = keys.names()
-    output.line(f"Signed by:  {', '.join(key_label(one, names) for one in used.signed_by)}")
+    output.line(f"Signed by:  {', '.join(key_label(key_id, names) for key_id in used.signed_by)}")
     for mark in used.marks:
         output.line(f"Note:       {mark}")
     output.line(f"Integrity:  {output.paint(ANSWER_COLOR['verified'], 'verified')}")
@@ -62,24 +65,23 @@ def verify_version(platform: Platform, ref: PackRef, args: Namespace, output: Co
 
 
 def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput) -> int:
-    with session.platform.catalog.read() as view:
-        bar = Bar(output, view.streams.head(LOG))
-    found = audit_registry(session, bar.step)
+    bar = Bar(output, log_length(session))
+    audit = audit_registry(session, bar.step)
     bar.clear()
     fresh = None
-    if args.sign and (found.sound or found.renewable):
-        fresh = renew_checkpoint(session, found, session.keys.signer(args.key))
-    sound = found.sound or fresh is not None
+    if args.sign and (audit.sound or audit.renewable):
+        fresh = renew_checkpoint(session, audit, session.keys.signer(args.key))
+    sound = audit.sound or fresh is not None
     answer = "verified" if sound else "modified"
-    _print_audit(session, found, fresh, output)
+    _print_audit(session, audit, fresh, output)
     output.line(f"Integrity:  {output.paint(ANSWER_COLOR[answer], answer)}")
-    for trouble in found.problems:
-        output.failure_line(f"  {trouble.code}  {clean(trouble.at)}  {clean(trouble.message)}")
-    if found.problems and sound:
+    for problem in audit.problems:
+        output.failure_line(f"  {problem.code}  {clean(problem.at)}  {clean(problem.message)}")
+    if audit.problems and sound:
         output.line("  The new checkpoint mends this.")
-    elif found.renewable:
+    elif audit.renewable:
         output.line("  Everything else is as it should be: 'ctx verify --registry --sign' signs a fresh checkpoint.")
-        if found.problems[0].code == CheckpointBeforeRevocation.code:
+        if audit.problems[0].code == CheckpointBeforeRevocation.code:
             output.line(
                 "  If that was done since the revocation, this is not that log: restore a copy, and do not sign it."
             )
@@ -87,48 +89,47 @@ def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput
         {
             "answer": answer,
             "registry": session.origin,
-            "entries": found.entries,
-            "subjects": found.subjects,
-            "checkpoints": found.checkpoints,
-            "by_revoked_keys": found.by_revoked,
-            "checkpoint": _checkpoint_json(fresh or found.newest),
+            "entries": audit.entries,
+            "subjects": audit.subjects,
+            "checkpoints": audit.checkpoints,
+            "by_revoked_keys": audit.by_revoked,
+            "checkpoint": _checkpoint_json(fresh or audit.newest),
             "signed": fresh is not None,
-            "clock_behind_seconds": _clock_lag(session, fresh or found.newest),
-            "troubles": found.problems,
+            "clock_behind_seconds": clock_lag(session, fresh or audit.newest),
+            "troubles": audit.problems,
         }
     )
     return STATUS_OF[answer]
 
 
-def _print_audit(session: RegistrySession, found: AuditResult, fresh: VerifiedCheckpoint | None, output: CommandOutput) -> None:
+def _print_audit(
+    session: RegistrySession, audit: AuditResult, fresh: VerifiedCheckpoint | None, output: CommandOutput
+) -> None:
     output.line(f"Registry:   {session.origin}")
-    log = f"{found.entries:,} {'entry' if found.entries == 1 else 'entries'}"
-    output.line(f"Checked:    {log}, {quantity(found.subjects, 'subject')}, {quantity(found.checkpoints, 'checkpoint')}")
-    if found.by_revoked:
-        output.line(f"            {quantity(found.by_revoked, 'event')} by keys that are revoked from before then on")
-    standing = fresh or found.newest
-    if standing is not None:
-        said = f"of {standing.time}" + (", signed now" if fresh is not None else "")
-        output.line(f"Checkpoint: {standing.checkpoint.size:,} {encode_base64(standing.checkpoint.root)} {said}")
-        behind = _clock_lag(session, standing)
+    log = f"{audit.entries:,} {'entry' if audit.entries == 1 else 'entries'}"
+    output.line(
+        f"Checked:    {log}, {quantity(audit.subjects, 'subject')}, {quantity(audit.checkpoints, 'checkpoint')}"
+    )
+    if audit.by_revoked:
+        output.line(f"            {quantity(audit.by_revoked, 'event')} by keys that are revoked from before then on")
+    checkpoint = fresh or audit.newest
+    if checkpoint is not None:
+        when = f"of {checkpoint.time}" + (", signed now" if fresh is not None else "")
+        output.line(f"Checkpoint: {checkpoint.checkpoint.size:,} {encode_base64(checkpoint.checkpoint.root)} {when}")
+        behind = clock_lag(session, checkpoint)
         if behind:
             ahead = f"which is {timedelta(seconds=behind)} ahead of this machine's clock"
             output.line(output.paint("yellow", f"            {ahead}"))
 
 
-def _clock_lag(session: RegistrySession, standing: VerifiedCheckpoint | None) -> int:
-    """How far this machine's clock is behind the newest checkpoint, if more than a minute."""
-    return 0 if standing is None else seconds_behind(session.keys.clock, standing.time)
-
-
-def _checkpoint_json(standing: VerifiedCheckpoint | None) -> Json:
-    if standing is None:
+def _checkpoint_json(checkpoint: VerifiedCheckpoint | None) -> Json:
+    if checkpoint is None:
         return None
     return {
-        "size": standing.checkpoint.size,
-        "root": encode_base64(standing.checkpoint.root),
-        "time": str(standing.time),
-        "note": standing.note.decode(),
+        "size": checkpoint.checkpoint.size,
+        "root": encode_base64(checkpoint.checkpoint.root),
+        "time": str(checkpoint.time),
+        "note": checkpoint.note.decode(),
     }
 
 

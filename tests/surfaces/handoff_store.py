@@ -1,4 +1,4 @@
-"""A store with handoff packs, made without a server: what tests of `ctx handoff` look at."""
+"""A store with handoff packs, made without a server, for tests of `ctx handoff`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,15 +17,15 @@ from contextplane.handoff.writer import HandoffRepository
 from contextplane.model.handoff import HandoffPack
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.store.pending_objects import flush_pending
-from tests.surfaces.running import Result, ctx
+from tests.surfaces.commands import Result, ctx
 
-__all__ = ["CODE", "HandedOn", "document", "json_of"]
+__all__ = ["CODE", "HandoffStore", "document", "json_answer"]
 
 CODE = 'import time\n\n\ndef check(token):\n    # expiry\n    return "ok" if token else None\n'
 
 
 def document(**fields: object) -> dict[str, Any]:
-    """One that can be finalized, with one ref to CODE."""
+    """A handoff document that can be finalized, with one ref to CODE."""
     ref = {"key": "check", "path": "auth.py", "line_start": 4, "line_end": 6, "why": "expiry is ignored"}
     sections = [
         {"key": "scope", "title": "Scope", "description": "The token check."},
@@ -35,13 +35,13 @@ def document(**fields: object) -> dict[str, Any]:
     return {"title": "Login bug", "sections": sections, **fields}
 
 
-def json_of(result: Result, status: int = 0) -> dict[str, Any]:
+def json_answer(result: Result, status: int = 0) -> dict[str, Any]:
     assert (result.status, result.err) == (status, ""), result
     return msgspec.json.decode(result.raw, type=dict[str, Any])
 
 
-class _Stopped:
-    """A clock that shows one time."""
+class _FixedClock:
+    """A clock that always shows the same time."""
 
     def __init__(self, at: datetime) -> None:
         self._at = at
@@ -50,8 +50,8 @@ class _Stopped:
         return self._at
 
 
-class HandedOn:
-    """A folder with a store and the code that packs speak of."""
+class HandoffStore:
+    """A folder with a store and the code that its packs refer to."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,40 +61,40 @@ class HandedOn:
         init(Settings(cwd=str(folder)), ".")
 
     @contextmanager
-    def desk(self) -> Iterator[HandoffSession]:
-        with open_handoffs(Settings(cwd=str(self.folder))) as desk:
-            yield desk
+    def session(self) -> Iterator[HandoffSession]:
+        with open_handoffs(Settings(cwd=str(self.folder))) as session:
+            yield session
 
     def write(self, identity: str | None = None, *, revision: int | None = None, **fields: object) -> HandoffPack:
-        """A new pack, or the next revision of one."""
-        with self.desk() as desk:
+        """Write a new pack, or the next revision of one."""
+        with self.session() as session:
             handoff_document = read_document(document(**fields))
-            return desk.repository.write(handoff_document, identity=identity, expected_revision=revision).pack
+            return session.repository.write(handoff_document, identity=identity, expected_revision=revision).pack
 
     def write_long_ago(self, at: datetime, **fields: object) -> HandoffPack:
-        """A new pack of another time."""
-        with self.desk() as desk:
-            desk.pack_reader  # noqa: B018  it opens the store
-            assert desk.platform is not None
+        """Write a new pack as of another time."""
+        with self.session() as session:
+            session.pack_reader  # noqa: B018  it opens the store
+            assert session.platform is not None
             repository = HandoffRepository(
-                desk.platform.catalog,
-                desk.platform.objects,
-                clock=_Stopped(at),
+                session.platform.catalog,
+                session.platform.objects,
+                clock=_FixedClock(at),
                 ids=SystemIds(),
-                reader_factory=desk.source_reader,
-                limits=desk.limits,
+                reader_factory=session.source_reader,
+                limits=session.limits,
                 flush_pending=flush_pending,
             )
             return repository.write(read_document(document(**fields))).pack
 
     def delete(self, identity: str) -> None:
-        with self.desk() as desk:
-            assert desk.repository.delete(identity).deleted
+        with self.session() as session:
+            assert session.repository.delete(identity).deleted
 
     def object_of(self, pack: HandoffPack) -> Path:
-        """The file that a revision is."""
-        with self.desk() as desk:
-            digest: Digest = desk.pack_reader.get_revision(HandoffId(pack.id), pack.revision).digest
+        """The object file of a revision."""
+        with self.session() as session:
+            digest: Digest = session.pack_reader.get_revision(HandoffId(pack.id), pack.revision).digest
         return self.folder / ".ctx" / "objects" / digest.hex[:2] / digest.hex[2:]
 
     def ctx(self, *args: str, env: dict[str, str] | None = None, input: bytes | None = None) -> Result:  # noqa: A002

@@ -1,0 +1,89 @@
+"""Plans changes of the keyring: trust, rotation and revocation of a key; and the roles that `ctx` itself asks for.
+
+A change is planned before the key that signs it is opened: what is wrong with it is told before a passphrase is asked.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from contextplane.app.registry.keys import KeyStore, keyring_name
+from contextplane.model.keys import OWNER
+from contextplane.model.timestamp import Timestamp
+from contextplane.ports.keys import Signer
+from contextplane.registry.artifact_state import REVIEW_ROLES
+from contextplane.registry.authority import OPERATOR, PUBLISHER
+from contextplane.trust.clock import LAST_MOMENT
+from contextplane.trust.dsse import encode_base64
+from contextplane.trust.keyring import Change, KeyRotation, ThresholdChange, TrustedKeys
+from contextplane.trust.tenancy import tenant_role
+
+__all__ = [
+    "OVERLAP_DAYS",
+    "ROLES",
+    "PlannedKeyChange",
+    "TrustedKeys",
+    "plan_revocation",
+    "plan_rotation",
+    "plan_trust",
+    "tenant_role",
+]
+
+ROLES = (OWNER, PUBLISHER, OPERATOR, *REVIEW_ROLES)
+"""The roles that `ctx` itself asks for. A pack may ask for any other, as the owner_role of a decision."""
+
+OVERLAP_DAYS = 30
+"""How long the old key of a rotation stays valid by default."""
+
+_DAY = 86_400
+
+
+class PlannedKeyChange(NamedTuple):
+    """The key that a change is about, and the function that makes the change."""
+
+    key_id: str
+    apply: Callable[[Signer], TrustedKeys]
+
+
+def plan_trust(  # noqa: PLR0913  the options of a trusted key
+    keys: KeyStore,
+    which: str,
+    issuer_name: str,
+    *,
+    roles: Sequence[str] | None,
+    since: Timestamp | None,
+    until: Timestamp | None,
+    threshold: int | None,
+) -> PlannedKeyChange:
+    """Plan to trust a key for an issuer, or to change its terms. What is None stays as it is."""
+    key, name = keys.public(which), keyring_name(which)
+    issuer = keys.keyring.issuer(issuer_name)
+    known = None if issuer is None else issuer.key(key.key_id)
+    if known is not None:
+        roles, since, until = roles or known.roles, since or known.valid_from, until or known.valid_until
+        name = name or known.name
+    changes: list[Change] = [keys.key_trust(key, issuer_name, roles=roles or (), since=since, until=until, name=name)]
+    if threshold is not None:
+        changes.append(ThresholdChange(issuer=issuer_name, threshold=threshold))
+    return PlannedKeyChange(key.key_id, partial(keys.change, changes))
+
+
+def plan_rotation(keys: KeyStore, old: str, new: str, *, overlap_days: int = OVERLAP_DAYS) -> PlannedKeyChange:
+    """Plan to put a new key in the place of an old one, which stays valid for some days."""
+    old_id, key = keys.trusted_id(old), keys.public(new)
+    now = keys.now
+    until = Timestamp(seconds=now.seconds + overlap_days * _DAY, nanos=now.nanos)
+    rotation = KeyRotation(
+        old=old_id,
+        key=encode_base64(key.raw),
+        valid_from=str(now),
+        old_until=str(min(until, max(now, LAST_MOMENT))),
+        name=keyring_name(new),
+    )
+    return PlannedKeyChange(key.key_id, partial(keys.change, [rotation]))
+
+
+def plan_revocation(keys: KeyStore, which: str, reason: str, *, since: Timestamp | None) -> PlannedKeyChange:
+    """Plan to revoke a key from `since` on; by default from the time of the act."""
+    key_id = keys.trusted_id(which)
+    return PlannedKeyChange(key_id, partial(keys.revoke, key_id, reason, since=since))
