@@ -9,7 +9,7 @@ unexport PYTHONPATH PYTHONHOME
 # The targets share one environment and one report: one at a time, in the order written.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check quick format lint types layers coverage requirements house fix laws bench docs lock clean run-env dev-env
+.PHONY: help demo test check quick format lint types layers coverage requirements house fix laws mutants bench docs lock clean run-env dev-env
 
 # Says nothing when all is well, and everything when it is not.
 quietly = said=$$($(1) 2>&1) || { printf '%s\n' "$$said"; exit 1; }
@@ -87,6 +87,9 @@ fix: dev-env ## format, and repair what can be repaired by rule
 
 laws: dev-env ## the property tests and the port suites, with fifty times the cases (a million policies)
 	@HYPOTHESIS_PROFILE=laws $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal tests/laws tests/ports
+
+mutants: dev-env ## break the laws of the code one at a time, in a copy: a test must notice (ARGS=room for one room)
+	@$(BIN)/python scripts/mutants.py $(ARGS)
 
 bench: dev-env ## measure; the results go to bench/results
 	@$(BIN)/python -m bench.run $(ARGS)

@@ -8,7 +8,9 @@ __all__ = ["EXCEPTIONS"]
 _IN_SCHEMA = "it is the description in a published schema, whose bytes stay"
 
 EXCEPTIONS: dict[str, dict[str, str]] = {
-    "oversized": {},
+    "oversized": {
+        "cli.table::_load": "two lines for each verb: literal imports, which tools can read",
+    },
     "undersized": {
         "adapters.files.syncfs": "loads ctypes; only large batches import it, late",
         "testing.proofs": "the mark `proves`, which every test module may use",

@@ -1,7 +1,7 @@
 """The public Python API: the functions that `import contextplane` offers.
 
-docs/python.md describes them. Every function does what the verb of the same name does, and raises `ContextPlaneError` where the verb would exit with
-an error. Results are the values that the verb prints with `--json`.
+docs/python.md describes them. Every function does what the verb of the same name does, and raises `ContextPlaneError`
+where the verb would exit with an error. Results are the values that the verb prints with `--json`.
 """
 
 import os

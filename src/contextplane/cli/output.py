@@ -80,7 +80,7 @@ class CommandOutput(Value, frozen=True):
             self.json_text(msgspec.json.format(_encode(value), indent=2).decode())
 
     def json_text(self, text: str) -> None:
-        """Print a JSON document. Characters that control a terminal are written as escapes, which mean the same."""
+        """Print a JSON document. Characters that control a terminal become escapes, which mean the same."""
         self.out.write(_escape_controls(text) + "\n")
 
     def error(self, error: ContextPlaneError) -> None:
@@ -181,7 +181,7 @@ def _map_strings(value: object, change: Callable[[str], str]) -> object:
 
 
 def _escape_controls(text: str) -> str:
-    """Escape the characters of a JSON text that control a terminal, or reorder or hide what is beside them."""
+    """Escape the characters of a JSON text that control a terminal, or reorder or hide other ones."""
     if text.isascii() and "\x7f" not in text:
         return text
     import re

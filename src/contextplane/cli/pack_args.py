@@ -1,4 +1,4 @@
-"""The documents that a pack is judged with, in files or in the registry: `--catalog NAME`, `--against OLD`."""
+"""The documents that a pack is judged with, of files or the registry: `--catalog` and `--against`."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING

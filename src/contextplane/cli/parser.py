@@ -1,4 +1,4 @@
-"""What a verb is, and its parser, which is made when the verb runs; all together only for help and completion.
+"""The parsers of verbs: one is made when its verb runs, all together only for help and completion.
 
 A verb is a line in the table, and a module that adds its arguments and runs.
 """

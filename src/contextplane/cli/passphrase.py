@@ -1,4 +1,4 @@
-"""Where a passphrase comes from: a file descriptor, the environment, or a person at a terminal, unechoed."""
+"""Where a passphrase comes from: a file descriptor, the environment, or a terminal, unechoed."""
 
 import os
 import sys

@@ -15,7 +15,7 @@ _TABLE = {
     "Author": {
         "new": "begin a context pack from a small, complete one",
         "lint": "judge a context pack by the eight validation gates",
-        "check": "walk the list that a change of a context pack must pass",
+        "check": "run the release checklist",
     },
     "Compile": {
         "compile": "what a model would see and may do, for a request",
@@ -29,13 +29,13 @@ _TABLE = {
         "review": "approve or reject an artifact, in a role",
         "sign": "attach the issuer's signature to what was reviewed",
         "publish": "publish what was linted, reviewed and signed, for ever",
-        "pin": "pin a version in an environment, or name it for people",
+        "pin": "pin a version, or set an alias",
         "unpin": "take away what an environment pins",
         "promote": "say that what is pinned has proved itself",
         "rollback": "pin again, at once, what was pinned before",
         "deprecate": "let a version serve replay only",
         "revoke": "block a version for new execution",
-        "refresh": "what must be looked at again, and looking at it",
+        "refresh": "manage refresh triggers",
         "packs": "published versions, where they are pinned, and drafts",
     },
     "Record": {
@@ -54,7 +54,7 @@ _TABLE = {
         "replay": "run a recorded run's tools again and compare, step by step",
         "explain": "what an error code, a law or a gate means",
     },
-    "Hand on": {
+    "Handoff": {
         "handoff": "list, read and export handoff packs, and what happened to them",
     },
     "Serve": {

@@ -1,16 +1,19 @@
 """Registered packs as files: who made an entry, and what is healed."""
 
+import errno
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from contextplane.adapters.files.disk import write_atomically
 from contextplane.adapters.files.pack_entries import MAX_ENTRY_BYTES, FileExecutionEntries
 from contextplane.model.execution.manifest import registry_entry
 from contextplane.model.execution.references import MAX_MANIFEST_BYTES
 from contextplane.model.ids import Digest
 from contextplane.ports.objects import StorageFailed
+from contextplane.testing.faults import Faults, FaultyDisk
 
 RAW = b'{"hash":"","steps":[],"version":"1.0"}'
 PACK = Digest.of(RAW)
@@ -45,6 +48,18 @@ def test_of_many_who_add_a_pack_at_once_one_hears_that_it_is_new(entries: FileEx
     assert sorted(results) == [False] * 7 + [True]
     assert entries.read(PACK) == COPY
     assert list((tmp_path / "staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_a_small_file_whose_bytes_cannot_be_synced_never_gets_its_name(tmp_path: Path, *, new: bool) -> None:
+    faults = Faults().at("sync", 1, OSError(errno.EIO, "broken"))
+    target, disk = str(tmp_path / "config.json"), FaultyDisk(faults)
+    with pytest.raises(OSError, match="broken"):
+        write_atomically(target, b"{}", staging=str(tmp_path), disk=disk, new=new)
+    assert list(tmp_path.iterdir()) == []
+    write_atomically(target, b"{}", staging=str(tmp_path), disk=disk, new=new)
+    assert (tmp_path / "config.json").read_bytes() == b"{}"
+    assert (faults.calls("sync"), faults.calls("sync_folder")) == (2, 1)
 
 
 @pytest.mark.parametrize("there", [COPY, str(PACK).encode(), RAW[:10], b""])

@@ -1,4 +1,4 @@
-"""A clock that is behind what is on record is told, and nothing is said of one that is not."""
+"""A clock that is behind the times on record is noted on standard error."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The screen of a compiled context: true in every verdict, and readable in a narrow terminal."""
+"""A printed compiled context: right in every verdict, and readable in a narrow terminal."""
 
 import io
 import re
@@ -33,10 +33,10 @@ def shown(folder: Path, of: dict[str, Any], *knobs: str, out: io.StringIO | None
     out = out or io.StringIO()
     output = CommandOutput(out=out, color=color)
     source = source_of(folder)
-    found = compile_case(source, case_file(folder, of=of), tuple(map(parse_override, knobs)))
-    print_compiled(found, list_all_items(source, found.context), output)
+    compiled = compile_case(source, case_file(folder, of=of), tuple(map(parse_override, knobs)))
+    print_compiled(compiled, list_all_items(source, compiled.context), output)
     if knobs:
-        print_override_effects(found, ", ".join(knobs), output)
+        print_override_effects(compiled, ", ".join(knobs), output)
     return out.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""How far something has come: told to somebody at a terminal, to nobody else, and gone when it is done."""
+"""The progress bar: on a terminal only, and removed when the work is done."""
 
 import json
 from argparse import Namespace
@@ -21,7 +21,7 @@ CLEARED = "\r\x1b[K"
 
 
 class Terminal(StringIO):
-    """Where somebody sits."""
+    """A stream that a person reads."""
 
     def isatty(self) -> bool:
         return True
@@ -29,7 +29,7 @@ class Terminal(StringIO):
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything takes long."""
+    """Draw every step at once."""
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
     monkeypatch.setattr(progress, "_EVERY", 0.0)
 
@@ -38,8 +38,8 @@ def at_terminal() -> CommandOutput:
     return CommandOutput(out=StringIO(), err=Terminal())
 
 
-def told(output: CommandOutput) -> list[str]:
-    """Each state of the line, in turn."""
+def drawn_lines(output: CommandOutput) -> list[str]:
+    """Return each state of the progress line, in turn."""
     assert isinstance(output.err, StringIO)
     return output.err.getvalue().split(CLEARED)[1:]
 
@@ -49,7 +49,7 @@ def test_a_bar_stays_on_its_line_however_narrow_the_terminal_is(monkeypatch: pyt
     monkeypatch.setenv("COLUMNS", "20")
     output = at_terminal()
     Bar(output, 4).step(10, 1)
-    assert told(output) == ["[########----------"]
+    assert drawn_lines(output) == ["[########----------"]
 
 
 @pytest.mark.usefixtures("impatient")
@@ -60,7 +60,7 @@ def test_a_bar_is_measured_by_bytes_then_by_objects_and_pretends_nothing() -> No
     counted.step(10, 1)
     counted.expect(20)
     counted.step(10, 3)
-    assert told(output) == [
+    assert drawn_lines(output) == [
         "1 object, 3.0 MiB",
         "[########----------------------] 1 object, 10 B",
         "[###############---------------] 1 object, 10 B of 20 B",
@@ -74,9 +74,9 @@ def test_what_is_soon_done_shows_no_bar_and_what_is_very_much_shows_it_at_once()
     bar.expect(1 << 20)
     bar.step(1 << 20, 1)
     bar.clear()
-    assert told(output) == []
+    assert drawn_lines(output) == []
     bar.expect(2 << 30)
-    assert told(output) == ["[------------------------------] 1 object, 1.0 MiB of 2.0 GiB"]
+    assert drawn_lines(output) == ["[------------------------------] 1 object, 1.0 MiB of 2.0 GiB"]
 
 
 @pytest.mark.usefixtures("impatient")
@@ -91,7 +91,7 @@ def test_nothing_is_left_of_a_bar_also_when_the_work_fails() -> None:
 
     with pytest.raises(StorageFull):
         work()
-    assert told(output)[-1] == ""
+    assert drawn_lines(output)[-1] == ""
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_nobody_but_people_at_a_terminal_is_told(output: CommandOutput) -> None:
     with progress_bar(output) as bar:
         assert bar is None
     Bar(output).expect(2 << 30)
-    assert told(output) == []
+    assert drawn_lines(output) == []
 
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log whose contents stand in it, one that names a file, and the store of both."""
+    """A log with its contents, a log that names a file, and a store."""
     monkeypatch.chdir(tmp_path)
     init(Settings(cwd=str(tmp_path)), ".")
     log = {"model": {"identifier": "m"}, "system_prompt": "s", "environment": {"os": "l", "runtime": "r"}}
@@ -123,29 +123,29 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ran(run: Callable[[Namespace, CommandOutput], int], **args: object) -> list[str]:
-    """What somebody at a terminal saw pass by."""
+def watch(run: Callable[[Namespace, CommandOutput], int], **args: object) -> list[str]:
+    """Run a verb at a terminal; return the lines that were drawn on standard error."""
     output = at_terminal()
     assert run(Namespace(**args), output) == 0
-    return [line.partition("ctx: ")[0].strip() for line in told(output)]
+    return [line.partition("ctx: ")[0].strip() for line in drawn_lines(output)]
 
 
 @pytest.mark.usefixtures("impatient", "store")
 def test_the_verbs_that_move_much_show_how_far_they_have_come() -> None:
     packing = {"sidecars": False, "parent": None, "root": None}
-    inline = ran(pack.run, log="inline.json", **packing)
+    inline = watch(pack.run, log="inline.json", **packing)
     assert inline[0].endswith(f"0 objects, 0 B of {Path('inline.json').stat().st_size} B")
-    files = ran(pack.run, log="files.json", **packing)
+    files = watch(pack.run, log="files.json", **packing)
     assert "2 objects, 5.0 MiB" in files  # how much it will be is not known, so there is no bar
     (ref,) = [path.name for path in Path(".ctx/packs").iterdir() if b"large" in path.read_bytes()]
-    exported = ran(export.run, refs=[ref], output="runs.tar")
+    exported = watch(export.run, refs=[ref], output="runs.tar")
     assert exported[0] == f"[{'-' * 30}] 0 objects, 0 B of 5.0 MiB"
     assert exported[-2] == f"[{'#' * 30}] 3 objects, 5.0 MiB of 5.0 MiB"
-    imported = ran(import_.run, file="runs.tar")
+    imported = watch(import_.run, file="runs.tar")
     assert imported[0] == f"[{'-' * 30}] 0 objects, 0 B of 5.0 MiB"
     assert imported[-2] == f"[{'#' * 30}] 3 objects, 5.0 MiB of 5.0 MiB"
     others = ("sign", "key", "passphrase_fd", "inclusion", "consistency", "output")
-    checked = ran(verify.run, what=ref, file=False, registry=False, **dict.fromkeys(others))
+    checked = watch(verify.run, what=ref, file=False, registry=False, **dict.fromkeys(others))
     assert checked[-2] == "3 objects, 5.0 MiB"
     for seen in (inline, files, exported, imported, checked):
         assert len(seen) > 2

@@ -1,4 +1,4 @@
-"""What looks like a secret is told, whoever asked for silence; machines read it in the answer."""
+"""A suspected secret is printed also with --quiet; with --json it is in the answer."""
 
 from io import StringIO
 

@@ -89,7 +89,7 @@ def _reject_unsound(result: LintResult) -> None:
 
 
 def read_placed_case(file: NamedFile, value: "Json") -> CompileCase:
-    """Read a compile case from a value; what is wrong with it is placed in the file that the value is from."""
+    """Read a compile case from a value; its errors are placed in the file that the value is from."""
     with place_errors(file):
         return read_case(value)
 

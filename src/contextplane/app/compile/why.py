@@ -1,4 +1,4 @@
-"""Explains why an item is in or out of a compiled context, and which changes of the request would flip it."""
+"""Explains why an item is in or out of a compiled context, and what would flip it."""
 
 from contextplane.audit.why import Explanation, explain
 

@@ -90,7 +90,7 @@ class FinalizeResult(Value, frozen=True):
 
 
 class ForkResult(Value, frozen=True):
-    """The draft of a run. `damaged`: the parts of the run that are not whole; no draft that needs one is finalized."""
+    """The draft of a run. `damaged`: the parts of the run that are not whole, which a pack must not need."""
 
     path: str
     parent: Digest

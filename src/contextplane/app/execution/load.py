@@ -14,11 +14,11 @@ from contextplane.store.damage import damage_context, damage_in, short_ref
 from contextplane.store.find import find_execution_pack
 
 __all__ = [
-    "Content",
     "ContentCheck",
     "ContentHead",
     "ContentReader",
     "LoadedPack",
+    "OpenContent",
     "ParentRun",
     "load_registered",
     "load_run",
@@ -31,14 +31,14 @@ _SHOWN = 80
 
 
 class ParentRun(Value, frozen=True):
-    """A run in the line of parents. `digest` is None if `ref` is no reference; `problem`: why it was not loaded."""
+    """A run in the line of parents. `digest`: None if `ref` is none; `problem`: why it was not loaded."""
 
     ref: str
     digest: Digest | None
     problem: str = ""
 
 
-class Content(Value, frozen=True):
+class OpenContent(Value, frozen=True):
     """The bytes of an object, or of a part of a run, in chunks that are hashed as they are read."""
 
     digest: Digest
@@ -97,7 +97,7 @@ def _is_known(platform: Platform, digest: Digest) -> bool:
 
 
 @contextmanager
-def open_content(platform: Platform, target: RunTarget, *, checked_ahead: int) -> Iterator[Content]:
+def open_content(platform: Platform, target: RunTarget, *, checked_ahead: int) -> Iterator[OpenContent]:
     """Open the bytes that a reference names: an object, the manifest of a run, or a part of a run.
 
     Contents of up to `checked_ahead` bytes are verified before the first chunk. Damage, also if it is found in the
@@ -114,13 +114,13 @@ def open_content(platform: Platform, target: RunTarget, *, checked_ahead: int) -
         where, what = short_ref(digest, target.selector), "its content"
         part = find_part(load_pack(digest, platform.objects), target.selector)
         if isinstance(part, bytes):
-            yield Content(digest=Digest.of(part), chunks=[part])
+            yield OpenContent(digest=Digest.of(part), chunks=[part])
             return
         digest = part
     with damage_context(where, what, digest):
         whole = platform.objects.size(digest) <= checked_ahead
         chunks = [platform.objects.get(digest)] if whole else platform.objects.stream(digest)
-        yield Content(digest=digest, chunks=chunks)
+        yield OpenContent(digest=digest, chunks=chunks)
 
 
 class ContentReader:

@@ -18,7 +18,7 @@ class RunHit(Value, frozen=True):
 
 
 class SearchResult(Value, frozen=True):
-    """The hits of a search. `left_out`: not all contents are text that is indexed; `unread`: some were damaged."""
+    """The hits of a search. `left_out`: not all contents are indexed; `unread`: some were damaged then."""
 
     hits: tuple[RunHit, ...]
     more: bool

@@ -1,4 +1,4 @@
-"""Verifies a run of the store, or a file by its sidecar: whether it is an output of the run that it names."""
+"""Verifies a run; or a file by its sidecar: whether it is an output of the run that the sidecar names."""
 
 import hashlib
 import os

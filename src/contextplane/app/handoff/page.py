@@ -1,4 +1,4 @@
-"""Renders pages of a handoff pack as markdown, and the list of packs; a page token leads to the next page."""
+"""Renders pages of a handoff pack, and the list of packs, as markdown; a token leads to the next page."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Loads the decision catalogs that a pack is judged with: from a file, published ones, or those of a version."""
+"""Loads the decision catalogs that a pack is judged with: of a file, published, or of a version."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Plans changes of the keyring: trust, rotation and revocation of a key; and the roles that `ctx` itself asks for.
+"""Plans changes of the keyring: trust, rotation, revocation; and the roles that `ctx` asks for.
 
 A change is planned before the key that signs it is opened: what is wrong with it is told before a passphrase is asked.
 """

@@ -71,7 +71,7 @@ class ActResult(Value, frozen=True):
 
 
 def candidate_in(file: NamedFile) -> Candidate:
-    """Return the artifact in an author's file. One that has the form of none is refused at its place there."""
+    """Return the artifact in an author's file. One without the form of any is refused at its place there."""
     try:
         return candidate(file.file.value)
     except ArtifactInvalid as error:

@@ -1,4 +1,4 @@
-"""`ctx diff pk_...@3 pk_...@5` and `ctx verify pk_...`: the changes between revisions, and their integrity."""
+"""`ctx diff pk_...@3 pk_...@5` and `ctx verify pk_...`: compares and verifies revisions."""
 
 from collections.abc import Iterator
 

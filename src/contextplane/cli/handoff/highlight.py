@@ -83,7 +83,7 @@ def _comment(language: str) -> str:
 
 
 def _string(language: str) -> str:
-    """Return the pattern of strings, also of several lines if a language has them; Rust's lifetimes are none."""
+    """Return the pattern of strings, of several lines in some languages; Rust's lifetimes are none."""
     double, single = r'"(?:[^"\\\n]|\\.)*"?', r"'(?:[^'\\\n]|\\.)*'"
     kinds = [double] if language == "rust" else [double, single]
     if language == "python":

@@ -1,4 +1,4 @@
-"""`ctx handoff list` and `ctx handoff read`: the packs of a folder, and the page that an agent gets, in colour.
+"""`ctx handoff list` and `ctx handoff read`: the packs, and the page that an agent gets, in colour.
 
 `ctx cat pk_...` writes the bytes of a revision, whose SHA-256 is its digest.
 """

@@ -1,4 +1,4 @@
-"""Opens the keys of a store with the passphrase that the options name, and notes a clock that is behind."""
+"""Opens the keys of a store with the passphrase of the options, and notes a clock that is behind."""
 
 from argparse import Namespace
 from datetime import timedelta

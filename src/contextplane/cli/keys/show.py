@@ -85,6 +85,6 @@ def _issuer_json(issuer: Issuer, names: dict[str, str], now: Timestamp) -> dict[
 
 
 def key_label(key_id: str, names: Mapping[str, str]) -> str:
-    """Return the label of a key. The id identifies it; the name is the one in the keyring, or the local one."""
+    """Return the label of a key: the beginning of its id, and its name in the keyring, or its local name."""
     name = names.get(key_id)
     return f"{key_id[:_SHOWN]} {clean(name)}" if name else key_id[:_SHOWN]

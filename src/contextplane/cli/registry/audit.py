@@ -1,4 +1,4 @@
-"""`ctx verify --registry` and `ctx verify id@X.Y.Z`: verifies the registry, signs it anew, or writes a proof."""
+"""`ctx verify --registry` and `ctx verify id@X.Y.Z`: verifies, signs anew, or writes a proof."""
 
 from argparse import Namespace
 from datetime import timedelta
@@ -49,7 +49,7 @@ def verify_registry(platform: Platform, args: Namespace, output: CommandOutput) 
 
 
 def verify_version(platform: Platform, ref: PackRef, args: Namespace, output: CommandOutput) -> int:
-    """Verify the bytes, signatures and reviews of a version, and its place in the log; a problem is an error."""
+    """Verify a version: bytes, signatures, reviews, its place in the log. A problem is an error."""
     keys = key_store_for(platform, args)
     used = load_for_replay(RegistrySession(keys), ref)
     output.line(f"Version:    {ref}  {used.kind}")

@@ -6,11 +6,11 @@ from typing import Literal
 from contextplane.cli.exit import OK, REFUSED
 from contextplane.cli.output import CommandOutput
 from contextplane.cli.registry.session import (
+    act_signer,
     add_reason,
     add_signing,
     environment_description,
     registry_session,
-    signed_by,
 )
 
 __all__ = ["add_arguments", "record_file", "withdraw"]
@@ -19,7 +19,7 @@ _ALONE = ("overlay", "against", "sarif")
 
 
 def record_file(args: Namespace, output: CommandOutput) -> int:
-    """Record the document in a file as a draft. An overlay or a catalog is judged by the gates of its kind."""
+    """Record the document in a file as a draft. It is judged by the gates of its kind."""
     from contextplane.app.packs.files import read_source_file
     from contextplane.app.registry.release import candidate_in, record_draft
     from contextplane.cli.registry.render import print_act
@@ -70,7 +70,7 @@ def withdraw(args: Namespace, output: CommandOutput, how: Literal["deprecated", 
     from contextplane.cli.registry.render import note_still_pinned, print_act
 
     with registry_session(args, output) as session:
-        result = release.withdraw(session, session.named_version(args.version), how, signed_by(session, args))
+        result = release.withdraw(session, session.named_version(args.version), how, act_signer(session, args))
         note_still_pinned(session, result.ref, output)
     print_act(result, output)
     return OK

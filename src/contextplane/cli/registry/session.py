@@ -1,4 +1,4 @@
-"""What the verbs that act in the registry share: a session, the key that signs, the reason, the target."""
+"""What verbs that act in the registry share: a session, the signer and reason, and the target."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from contextplane.app.registry.session import RegistrySession, SignedBy
 
 __all__ = [
+    "act_signer",
     "add_reason",
     "add_signing",
     "base_id",
     "environment_description",
     "registry_session",
     "release_target",
-    "signed_by",
 ]
 
 _MOST_DIGITS = 4
@@ -63,7 +63,7 @@ def _golden(args: Namespace) -> "FolderCases | None":
     return FolderCases(args.golden)
 
 
-def signed_by(session: "RegistrySession", args: Namespace, otherwise: str = "") -> "SignedBy":
+def act_signer(session: "RegistrySession", args: Namespace, otherwise: str = "") -> "SignedBy":
     """Return the signer of an act and its reason; `otherwise`: the reason if none was typed."""
     from contextplane.app.registry.session import SignedBy
 

@@ -1,4 +1,4 @@
-"""Prints the details of a version, `ctx show id@X.Y.Z`: state, signatures, reviews, gates, pins, history."""
+"""`ctx show id@X.Y.Z`: prints the state, signatures, reviews, gates, pins and history of a version."""
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping

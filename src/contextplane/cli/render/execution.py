@@ -1,4 +1,4 @@
-"""Prints execution packs: contents and their damage, unified diffs, suspected secrets, answers of `ctx verify`."""
+"""Prints parts of execution packs: contents and their damage, diffs, suspected secrets, verdicts."""
 
 import os
 import re
@@ -81,7 +81,7 @@ class ContentLines:
 
 
 def bare_lines(pack: "LoadedPack", contents: ContentLines, *, shown: bool) -> Iterator[str]:
-    """Yield the name of a pack and of each damaged part; `shown`: of each part that has a content, and the content."""
+    """Yield the name of a pack and of its damaged parts; `shown`: of every part, with its content."""
     from contextplane.model.execution.manifest import contents_of
 
     name = f"ctx://{pack.digest.hex}"
@@ -141,7 +141,7 @@ def print_suspicions(output: CommandOutput, suspects: Sequence[tuple[str, str]],
 
 @contextmanager
 def locate_log_errors(log: str, root: str) -> Iterator[None]:
-    """Add the name of the log to its errors, unless it is standard input; and where its paths are looked for."""
+    """Add to the errors of a log its name, unless it is standard input, and the folder of its paths."""
     from contextplane.app.execution.pack import LOG_ERRORS, PATH_ERRORS
 
     try:

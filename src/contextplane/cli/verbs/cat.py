@@ -89,7 +89,7 @@ def _write(chunks: Iterable[bytes], digest: "Digest", ref: str, output: CommandO
 
 
 def _show(chunks: Iterable[bytes], ref: str, output: CommandOutput) -> None:
-    """Show a text on a terminal, with its control characters escaped. Its beginning decides whether it is text."""
+    """Show a text on a terminal, control characters escaped. Its beginning decides whether it is text."""
     following = iter(chunks)
     first = next(following, b"")
     if not _is_text(first):

@@ -1,4 +1,6 @@
-"""Compare two runs: model, environment, prompts, inputs, steps, outputs. Or two handoff packs, or context packs.
+"""Compare two runs, two handoff packs, or two context packs.
+
+Of runs, the model, the environment, prompts, inputs, steps and outputs are compared.
 
 A and B are execution packs: ctx://<hash>, or the first digits of a hash. Differences are listed in the order
 in which a run happens, so that the first one is where the runs part. Steps are aligned: one that was put in

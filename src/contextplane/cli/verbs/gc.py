@@ -3,7 +3,7 @@
 Only objects whose kind is recorded are looked at, along recorded references; an object of unknown kind is
 never collected ('ctx fsck' lists it as orphaned), nor is one that is damaged or cannot be read. While what
 a registered pack refers to is unknown, or the index has forgotten something that must be kept, nothing is
-collected at all; whoever is storing something is waited for, ten seconds at most. Do not run it while
+collected at all. It waits up to ten seconds for other processes that store something. Do not run it while
 another program that knows no locks packs into the same store.
 A handoff pack goes when it was deleted, or could not be had any more, longer than SPAN ago: the longest
 time counts that a server of this store was told to serve expired packs. Each one that goes is named.

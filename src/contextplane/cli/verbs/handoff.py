@@ -7,7 +7,7 @@ that its refs point at. log is everything that happened to it, also when it was 
 'ctx gc' takes it. export writes it with all its revisions up to the named one to FILE, as 'ctx export' does.
 
 PACK is pk_<id>, a revision of it as pk_<id>@3, or a name. A finalized revision is frozen: later writes make
-new revisions, and it stays what its digest says. Nobody can sign one, so far.
+new revisions, and it stays what its digest says. Handoff packs cannot be signed yet.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace

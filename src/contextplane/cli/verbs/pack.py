@@ -18,9 +18,10 @@ The same log gives the same pack; packing it again says so, and puts back what o
 What looks like a secret is stored as it is, and told; of each content the first 256 KiB are searched for
 that, and contents of which there is more are told too.
 --sidecars writes, for every output whose file lies at its name below the same folder with the very bytes of
-the output, FILE.ctx.json, which 'ctx verify FILE' checks it by. One that is of another run is replaced. What
-is no sidecar, what people added something to, and whatever is beside a file of other bytes is left, and a
-file of other bytes gets none. Each such file is named; the pack is stored all the same, and the status is 1.
+the output, FILE.ctx.json, which 'ctx verify FILE' checks it by. The sidecar of another run is replaced. A
+FILE.ctx.json that is no sidecar, or to which people added something, is left alone. A file with other bytes
+gets no sidecar, and keeps the one it has. Each such file is named; the pack is stored all the same, and the
+status is 1.
 """
 
 import os

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean
-from contextplane.cli.registry.session import add_reason, add_signing, registry_session, signed_by
+from contextplane.cli.registry.session import act_signer, add_reason, add_signing, registry_session
 
 if TYPE_CHECKING:
     from contextplane.app.registry.session import RegistrySession
@@ -48,7 +48,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
         ref = session.named_version(args.version)
         if args.alias:
             return _set_alias(session, ref, args, output)
-        result = pin_version(session, args.environment, ref, signed_by(session, args, "pinned"))
+        result = pin_version(session, args.environment, ref, act_signer(session, args, "pinned"))
     print_pin(result, "is pinned in", output)
     return OK
 
@@ -56,7 +56,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
 def _set_alias(session: "RegistrySession", ref: "PackRef", args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.registry.pins import set_alias
 
-    set_alias(session, ref, args.environment, signed_by(session, args, "named"))
+    set_alias(session, ref, args.environment, act_signer(session, args, "named"))
     output.line(f"{ref.pack_id}@{clean(args.environment)} is {ref}.")
     output.answer({"alias": args.environment, "ref": str(ref)})
     return OK
@@ -65,7 +65,9 @@ def _set_alias(session: "RegistrySession", ref: "PackRef", args: Namespace, outp
 def _set_protection(session: "RegistrySession", args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.registry.pins import set_protection
 
-    changed = set_protection(session, args.environment, protected=args.protect, by=signed_by(session, args, "declared"))
+    changed = set_protection(
+        session, args.environment, protected=args.protect, by=act_signer(session, args, "declared")
+    )
     state = "is protected: it takes no version" if args.protect else "is open: it also takes versions"
     output.line(f"{clean(args.environment)} {state} with an open refresh.")
     if not changed:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.registry.session import add_reason, add_signing, base_id, registry_session, signed_by
+from contextplane.cli.registry.session import act_signer, add_reason, add_signing, base_id, registry_session
 
 __all__ = ["add_arguments", "run"]
 
@@ -26,7 +26,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
     with registry_session(args, output) as session:
         result = promote(
-            session, args.environment, base_id(args.pack), signed_by(session, args, "its release gates passed")
+            session, args.environment, base_id(args.pack), act_signer(session, args, "its release gates passed")
         )
     print_pin(result, "is promoted in", output)
     return OK

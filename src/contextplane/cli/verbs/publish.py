@@ -14,12 +14,12 @@ from argparse import ArgumentParser, Namespace
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput
 from contextplane.cli.registry.session import (
+    act_signer,
     add_reason,
     add_signing,
     environment_description,
     registry_session,
     release_target,
-    signed_by,
 )
 
 __all__ = ["add_arguments", "run"]
@@ -39,7 +39,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
     with registry_session(args, output) as session:
         result = publish(
-            session, release_target(args.target), signed_by(session, args, "published"), environment_description(args)
+            session, release_target(args.target), act_signer(session, args, "published"), environment_description(args)
         )
     print_act(result, output)
     return OK

@@ -1,4 +1,4 @@
-"""What must be looked at again: because something changed that packs depend on, or because something went wrong.
+"""Manage refresh triggers and incidents: what to check again, because something changed or failed.
 
 open asks for a refresh of every version in use that depends on what changed. TRIGGER is one of
 POLICY_BUNDLE_UPDATED (a bundle_id), ONTOLOGY_UPDATED (a namespace), ADAPTER_SCHEMA_UPDATED (an adapter_id),
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from contextplane.cli.exit import OK, REFUSED
 from contextplane.cli.output import CommandOutput, clean
 from contextplane.cli.registry.session import (
+    act_signer,
     add_reason,
     add_signing,
     environment_description,
     registry_session,
-    signed_by,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _open(session: "RegistrySession", args: Namespace, output: CommandOutput) ->
     known = next((name for name in REQUIRED_ACTIONS if name == trigger), None)
     if known is None:
         raise Usage(f"no trigger is called {trigger[:60]!r}", hint=f"one of {', '.join(REQUIRED_ACTIONS)}")
-    result = open_refresh(session, known, dependency, signed_by(session, args))
+    result = open_refresh(session, known, dependency, act_signer(session, args))
     for ref in result.opened:
         output.line(f"{ref}  must be refreshed: {', '.join(REQUIRED_ACTIONS[known])}")
     for ref in result.before:
@@ -89,7 +89,7 @@ def _run(session: "RegistrySession", args: Namespace, output: CommandOutput) -> 
     from contextplane.app.registry.refresh import run_refresh
 
     ref = session.named_version(args.names[0])
-    outcomes = run_refresh(session, ref, signed_by(session, args, "refresh"), environment_description(args))
+    outcomes = run_refresh(session, ref, act_signer(session, args, "refresh"), environment_description(args))
     state = {True: ("green", "passed"), False: ("red", "failed"), None: ("yellow", "did not run")}
     widest = max((len(outcome.trigger) for outcome in outcomes), default=0)
     for outcome in outcomes:
@@ -154,7 +154,7 @@ def _incident(session: "RegistrySession", args: Namespace, output: CommandOutput
 
     ref, incident = session.named_version(args.names[0]), args.names[1]
     is_open = args.what == "incident"
-    (open_incident if is_open else close_incident)(session, ref, incident, signed_by(session, args))
+    (open_incident if is_open else close_incident)(session, ref, incident, act_signer(session, args))
     output.line(f"Incident {clean(incident)} of {ref} is {'open' if is_open else 'closed'}.")
     output.answer({"ref": str(ref), "incident": incident, "open": is_open})
     return OK

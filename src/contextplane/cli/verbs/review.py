@@ -2,7 +2,7 @@
 
 TARGET is a file, sha256:<hash>, or id@X.Y.Z when only one draft of it is known; what is reviewed are exactly
 its bytes. A pack needs the roles architecture, security, data and evaluation, each another person's key, none
-of them the author's; an overlay and a decision catalog need architecture and security. Whoever owns a
+of them the author's; an overlay and a decision catalog need architecture and security. The owner of a
 decision that is new, changed or gone (its owner_role) must be among the reviewers. What a reviewer says last
 counts; a rejection stands until its reviewer approves.
 """
@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.registry.session import add_reason, add_signing, registry_session, release_target, signed_by
+from contextplane.cli.registry.session import act_signer, add_reason, add_signing, registry_session, release_target
 
 __all__ = ["add_arguments", "run"]
 
@@ -31,6 +31,6 @@ def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.registry.render import print_act
 
     with registry_session(args, output) as session:
-        result = review(session, release_target(args.target), args.role, args.verdict, signed_by(session, args))
+        result = review(session, release_target(args.target), args.role, args.verdict, act_signer(session, args))
     print_act(result, output)
     return OK

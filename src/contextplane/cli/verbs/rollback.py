@@ -1,7 +1,7 @@
 """Pin again, at once, a version that was pinned in an environment before.
 
-Without VERSION it is the last other one that is not revoked and that nobody rolled back from; so a second
-rollback goes further back, and whoever wants to go forward again names the VERSION or pins it. A deprecated
+Without VERSION it is the last other version that is not revoked and was not rolled back from. So a second
+rollback goes further back; to go forward again, name the VERSION or pin it. A deprecated
 version will do, because it is an emergency, and that is said; a revoked one never. Golden cases run
 behind it: what they say is recorded, with how long the rollback took, and never stops it.
 """
@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.registry.session import add_reason, add_signing, base_id, registry_session, signed_by
+from contextplane.cli.registry.session import act_signer, add_reason, add_signing, base_id, registry_session
 
 __all__ = ["add_arguments", "run"]
 
@@ -28,6 +28,6 @@ def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.registry.render import print_pin
 
     with registry_session(args, output) as session:
-        result = roll_back(session, args.environment, base_id(args.pack), args.version, signed_by(session, args))
+        result = roll_back(session, args.environment, base_id(args.pack), args.version, act_signer(session, args))
     print_pin(result, "is pinned again in", output)
     return OK

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.registry.session import add_reason, add_signing, registry_session, release_target, signed_by
+from contextplane.cli.registry.session import act_signer, add_reason, add_signing, registry_session, release_target
 
 __all__ = ["add_arguments", "run"]
 
@@ -25,6 +25,6 @@ def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.registry.render import print_act
 
     with registry_session(args, output) as session:
-        result = sign(session, release_target(args.target), signed_by(session, args, "signed for its issuer"))
+        result = sign(session, release_target(args.target), act_signer(session, args, "signed for its issuer"))
     print_act(result, output)
     return OK

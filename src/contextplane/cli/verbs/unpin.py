@@ -1,7 +1,7 @@
 """Take away what an environment pins for an id, or a name for people.
 
-PACK is the id of a pack or of a decision catalog. The overlays that are pinned on it stay, for whatever is
-pinned next; --overlay takes away one of them, and leaves the pack. With --alias, ENV is a name that no
+PACK is the id of a pack or of a decision catalog. The overlays that are pinned on it stay, for the version
+that is pinned next; --overlay takes away one of them, and leaves the pack. With --alias, ENV is a name that no
 version of PACK has from now on. The version itself stays what it is.
 """
 
@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean
-from contextplane.cli.registry.session import add_reason, add_signing, base_id, registry_session, signed_by
+from contextplane.cli.registry.session import act_signer, add_reason, add_signing, base_id, registry_session
 
 __all__ = ["add_arguments", "run"]
 
@@ -30,10 +30,10 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
     with registry_session(args, output) as session:
         if args.alias:
-            drop_alias(session, base_id(args.pack), args.environment, by=signed_by(session, args))
+            drop_alias(session, base_id(args.pack), args.environment, by=act_signer(session, args))
             output.line(f"No version of {clean(args.pack)} is called {clean(args.environment)} any more.")
             output.answer({"alias": args.environment, "id": args.pack})
             return OK
-        result = unpin(session, args.environment, base_id(args.pack), args.overlay, signed_by(session, args))
+        result = unpin(session, args.environment, base_id(args.pack), args.overlay, act_signer(session, args))
     print_pin(result, "is no longer pinned in", output, pinned=False)
     return OK

@@ -1,4 +1,4 @@
-"""The references of a manifest to objects, read without its types: all that an index and a collector need."""
+"""The references of a manifest to objects: all that an index and a collector need of it."""
 
 from collections.abc import Iterator, Sequence
 
