@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from contextplane.adapters.ed25519 import PassphraseNeeded
+from contextplane.app.platform import open_platform
+from contextplane.app.registry.keys import KeyStore
+from contextplane.app.settings import Settings
 from tests.patience import PATIENCE
 from tests.surfaces.commands import COMMAND, child_environment, ctx, ctx_as_nobody, is_root, public_folder
 from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, keys, states
@@ -71,6 +75,13 @@ def test_a_wrong_passphrase_opens_nothing(store: Path) -> None:
     ):
         one_error_line(ctx(*REVOKE, cwd=store, env=env), status, code)
     one_error_line(ctx(*REVOKE, "--passphrase-fd", "77", cwd=store), 2, "usage")
+
+
+@pytest.mark.parametrize("passphrase", [None, b""])
+def test_no_key_is_made_without_a_passphrase_nor_with_an_empty_one(store: Path, passphrase: bytes | None) -> None:
+    with open_platform(Settings(cwd=str(store))) as platform, pytest.raises(PassphraseNeeded):
+        KeyStore(platform, lambda: passphrase).create_key("dave", None)
+    assert not (store / ".ctx" / "keys" / "dave.key").exists()
 
 
 def test_a_passphrase_comes_from_a_descriptor(store: Path) -> None:

@@ -108,5 +108,37 @@ def test_no_flag_gets_around_it(tmp_path: Path) -> None:
 
 @proves("handoff-pack:coverage:baseline-is-reviewable-json", "handoff-pack:coverage:baseline-field")
 def test_the_baseline_of_this_repository_is_one_that_the_gate_accepts(tmp_path: Path) -> None:
-    baseline = (ROOT / "coverage-baseline.json").read_text(encoding="utf-8")
-    assert gate(tmp_path, covered=100, baseline=baseline).returncode == 0
+    baseline = json.loads((ROOT / "coverage-baseline.json").read_text(encoding="utf-8"))
+    rooms = baseline.pop("rooms")
+    assert gate(tmp_path, covered=100, baseline=json.dumps(baseline)).returncode == 0
+    assert {(ROOT / "src" / "contextplane" / room).is_dir() for room in rooms} == {True}
+
+
+def report_of(tmp_path: Path, covered: dict[str, int]) -> Path:
+    """Write a report in which each room has ten lines, so many of them covered, in all modules that there are."""
+    summaries = {
+        str(path): {"summary": {"covered_lines": 0, "num_statements": 0}}
+        for path in (ROOT / "src" / "contextplane").rglob("*.py")
+    }
+    for room, lines in covered.items():
+        summaries[f"src/contextplane/{room}/planted.py"] = {"summary": {"covered_lines": lines, "num_statements": 10}}
+    totals = {"covered_lines": sum(covered.values()), "num_statements": 10 * len(covered)}
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps({"totals": totals, "files": summaries}), encoding="utf-8")
+    return report
+
+
+def test_a_room_below_its_own_baseline_fails_however_good_the_whole_is(tmp_path: Path) -> None:
+    baseline = '{"line_coverage_percent": 50, "rationale": "50: a reason", "rooms": {"store": 90, "audit": 90}}'
+    done = run_gate(tmp_path, report_of(tmp_path, {"store": 8, "audit": 9, "model": 10}), baseline)
+    assert (done.returncode, "store: 80" in done.stderr, "audit" in done.stderr) == (1, True, False), done
+    assert run_gate(tmp_path, report_of(tmp_path, {"store": 9, "audit": 9}), baseline).returncode == 0
+
+
+def test_a_module_that_was_never_executed_fails(tmp_path: Path) -> None:
+    report = report_of(tmp_path, {"store": 10})
+    value = json.loads(report.read_text(encoding="utf-8"))
+    del value["files"][str(ROOT / "src" / "contextplane" / "errors.py")]
+    report.write_text(json.dumps(value), encoding="utf-8")
+    done = run_gate(tmp_path, report, at_least("50"))
+    assert (done.returncode, "errors.py: no measured test imports it" in done.stderr) == (1, True), done

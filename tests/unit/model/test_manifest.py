@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from contextplane.model.execution.manifest import (
     Manifest,
     ManifestInvalid,
+    contents_of,
     fill_in_hash,
     manifest_bytes,
     read_manifest,
@@ -55,6 +56,19 @@ def test_a_field_that_is_wrong_is_named_with_what_was_expected_and_what_was_foun
     assert error.at == f"ctx://ab12#{message.partition(': ')[0]}"
     assert str(error).startswith(f"ctx://ab12: not a manifest: {message}")
     assert error.hint
+
+
+def test_the_contents_of_a_manifest_are_all_its_parts_in_the_order_of_a_run() -> None:
+    refs = ["sha256:" + digit * 64 for digit in "012345"]
+    manifest = read(
+        system_prompt=refs[0],
+        prompts=[{"content_ref": refs[1]}],
+        inputs=[{"name": "in.txt", "content_ref": refs[2]}],
+        steps=[{"output_ref": refs[3]}, {}, {"output_ref": refs[4]}],
+        outputs=[{"name": "out.md", "content_ref": refs[5]}],
+    )
+    parts = ("system_prompt", "prompts/0", "inputs/in.txt", "steps/0", "steps/1", "steps/2", "outputs/out.md")
+    assert list(contents_of(manifest)) == list(zip(parts, [*refs[:4], "", *refs[4:]], strict=True))
 
 
 def test_of_very_many_problems_the_first_are_told_and_how_many_more_there_are() -> None:
