@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 import contextplane
+from contextplane.adapters.sqlite.catalog import SqliteCatalog
+from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
@@ -67,3 +69,8 @@ def test_a_closed_store_opens_no_platform(store_settings: Settings) -> None:
         assert store.store_id
     with pytest.raises(RuntimeError, match="the store is closed"):
         _ = store.platform
+
+
+def test_a_catalog_in_memory_is_closed_by_another_thread_too() -> None:
+    catalog, _ = SqliteCatalog.create(MEMORY, "store_0123456789abcdef")
+    run_in_threads(lambda _: catalog.close(), 1)

@@ -87,7 +87,7 @@ def connect(path: str, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connect
     """Open or create a file in write-ahead mode; where it cannot be written, open it read-only."""
     with catalog_errors(path):
         if path == MEMORY:
-            return sqlite3.connect(path, isolation_level=None)
+            return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         if _is_writable(path):
             return _open_writable(path, busy_seconds)
         try:
