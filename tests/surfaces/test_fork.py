@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.execution.fork import finalize, fork
+from contextplane.app.execution.fork import _remove_draft, finalize, fork
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
 from contextplane.app.platform import open_platform
@@ -219,6 +219,17 @@ def test_what_is_wrong_with_the_json_of_a_draft_is_told_with_its_form_and_what_d
     assert caught.value.code == "json_duplicate_key"
     assert [other.at for other in caught.value.others] == ["/hash", "/hash", "/foo", "/system_prompt"]
     assert str(caught.value).startswith(f"{draft}#/model: line 1, column ")
+
+
+def test_a_draft_that_was_edited_while_it_was_finalized_stays(tmp_path: Path, run: str) -> None:
+    draft = forked(tmp_path, run)
+    finalized = draft.read_bytes()
+    draft.write_bytes(finalized + b"\n")
+    with open_platform(Settings(cwd=str(tmp_path))) as platform:
+        assert not _remove_draft(platform, str(draft), finalized)
+        assert draft.exists()
+        assert _remove_draft(platform, str(draft), finalized + b"\n")
+    assert not draft.exists()
 
 
 def test_what_is_no_json_is_refused_with_its_place(tmp_path: Path, run: str) -> None:

@@ -1,8 +1,8 @@
 """Take away what an environment pins for an id, or a name for people.
 
 PACK is the id of a pack or of a decision catalog. The overlays that are pinned on it stay, for the version
-that is pinned next; --overlay takes away one of them, and leaves the pack. With --alias, ENV is a name that no
-version of PACK has from now on. The version itself stays what it is.
+that is pinned next; --overlay takes away one of them, and leaves the pack. With --alias, ENV is a name that
+no version of PACK has from now on. The version itself stays what it is.
 """
 
 from argparse import ArgumentParser, Namespace
