@@ -131,11 +131,11 @@ def _readable_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def run_tests(tests: Sequence[str], sources: Path, seconds: int = SECONDS) -> tuple[int, str]:
+def run_tests(tests: Sequence[str], sources: Path, seconds: int = SECONDS, *, at_once: int = 0) -> tuple[int, str]:
     """Run tests against these sources; returns the exit status of pytest (1 if it never ends) and its output."""
-    base = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    base = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider"]
     with subprocess.Popen(
-        [*base, *tests],
+        [*base, "--numprocesses", str(at_once), "--dist", "worksteal", *tests],
         cwd=ROOT,
         env=environment(sources),
         stdout=subprocess.PIPE,
@@ -188,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"tests would import {package}, not the copy\n")
             return 1
         tests = dict.fromkeys(test for mutant in mutants for test in mutant.tests)
-        status, output = run_tests([*tests], sources, len(tests) * options.seconds)
+        status, output = run_tests([*tests], sources, len(tests) * options.seconds, at_once=AT_ONCE)
         if status != _PASSED:
             # Their failure would be taken for that of every mutant.
             sys.stderr.write(f"the tests fail without any mutant:\n{output}\n")
