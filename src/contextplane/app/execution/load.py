@@ -75,10 +75,11 @@ def parent_runs(platform: Platform, pack: LoadedPack) -> Iterator[ParentRun]:
     while parent:
         try:
             digest = Digest.parse(parent)
-            loaded = load_pack(digest, platform.objects)
         except InvalidId:
             yield ParentRun(ref=parent, digest=None, problem="not a reference")
             return
+        try:
+            loaded = load_pack(digest, platform.objects)
         except ContextPlaneError as error:
             damage = damage_by(error)
             problem = DAMAGE_LABEL[damage] if damage else "not a manifest"
