@@ -32,7 +32,6 @@ from contextplane.model.handoff import HandoffDocument, Section
 from contextplane.model.ids import HandoffId
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog, Transaction
-from contextplane.store.pending_objects import flush_pending
 from contextplane.testing.faults import KILL, Faults, FaultyDisk
 from tests.faults.children import FORKING
 from tests.patience import PATIENCE
@@ -106,7 +105,6 @@ def repository_in(folder: Path, faults: Faults | None = None) -> Iterator[Handof
             ids=SystemIds(),
             reader_factory=lambda: SourceReader(FileSources(str(folder)), 1 << 20),
             limits=HandoffLimits(),
-            flush_pending=flush_pending,
         )
 
 

@@ -16,7 +16,6 @@ from contextplane.handoff.document import read_document
 from contextplane.handoff.writer import HandoffRepository
 from contextplane.model.handoff import HandoffPack
 from contextplane.model.ids import Digest, HandoffId
-from contextplane.store.pending_objects import flush_pending
 from tests.surfaces.commands import Result, ctx
 
 __all__ = ["CODE", "HandoffStore", "document", "json_answer"]
@@ -83,7 +82,6 @@ class HandoffStore:
                 ids=SystemIds(),
                 reader_factory=session.source_reader,
                 limits=session.limits,
-                flush_pending=flush_pending,
             )
             return repository.write(read_document(document(**fields))).pack
 

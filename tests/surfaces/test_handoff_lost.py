@@ -8,16 +8,18 @@ from contextplane.app.handoff.session import open_handoffs
 from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import HandoffSettings, Settings
+from contextplane.model.catalog import Event
 from contextplane.model.handoff import (
     MAX_GRACE_SECONDS,
     HandoffDocument,
     HandoffPack,
     grace_event_body,
-    longest_grace,
     pack_bytes,
+    parse_grace,
 )
 from contextplane.model.ids import HandoffId
 from contextplane.model.timestamp import Timestamp
+from contextplane.store.handoff_stream import longest_grace
 from tests.surfaces.agents import serving
 from tests.surfaces.commands import Result, ctx
 from tests.unit.handoff.reference_root import ReferencePacks
@@ -88,10 +90,19 @@ def test_the_longest_grace_time_that_was_ever_told_counts_and_is_told_once(tmp_p
             assert session.repository.list().total == 0
     with open_platform(Settings(cwd=str(tmp_path))) as platform, platform.catalog.read() as view:
         bodies = [event.body for event in view.streams.read("handoff_grace")]
+        assert longest_grace(view.streams) == MAX_GRACE_SECONDS
     assert [msgspec.json.decode(body)["grace_seconds"] for body in bodies] == [5000, MAX_GRACE_SECONDS]
-    assert longest_grace([]) == 900
-    assert longest_grace([grace_event_body(1000, NOW), grace_event_body(10, NOW)]) == 1000
-    assert longest_grace([b"\xff", b"{}"]) == MAX_GRACE_SECONDS
+
+
+def test_a_grace_time_that_is_not_understood_is_for_ever_and_without_one_it_is_the_default(tmp_path: Path) -> None:
+    init(Settings(cwd=str(tmp_path)), ".")
+    with open_platform(Settings(cwd=str(tmp_path))) as platform, platform.catalog.write() as tx:
+        assert longest_grace(tx.streams) == 900
+        for seq, (seconds, longest) in enumerate([(1000, 1000), (10, 1000)]):
+            tx.streams.append("handoff_grace", seq, [Event(kind="longer", body=grace_event_body(seconds, NOW))])
+            assert longest_grace(tx.streams) == longest
+        tx.streams.append("handoff_grace", 2, [Event(kind="longer", body=b"{}")])
+        assert longest_grace(tx.streams) == parse_grace(b"\xff") == MAX_GRACE_SECONDS
 
 
 # --- a lost catalog ---------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def flush_pending_objects(platform: Platform) -> None:
         with platform.catalog.read() as view:
             pending = view.pending.count()
         if pending:
-            from contextplane.store.pending_objects import flush_pending
+            from contextplane.store.event_stream import flush_pending
 
             flush_pending(platform.catalog, platform.objects)
 

@@ -14,7 +14,7 @@ from contextplane.audit.verify import Answer, VerificationProblem, gravest_answe
 from contextplane.errors import ContextPlaneError
 from contextplane.handoff.errors import HandoffNotFound
 from contextplane.handoff.reader import not_found
-from contextplane.handoff.storage import history_of, revision_bytes
+from contextplane.handoff.storage import revision_bytes
 from contextplane.model.catalog import HandoffRow
 from contextplane.model.handoff import (
     SCHEMA_VERSION,
@@ -35,6 +35,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog
 from contextplane.ports.objects import ObjectCorrupt, Objects
+from contextplane.store.handoff_stream import history_of
 
 __all__ = ["HandoffChange", "HandoffVerdict", "diff_handoffs", "verify_handoff"]
 

@@ -11,7 +11,7 @@ import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.handoff.document import read_document
-from contextplane.handoff.storage import append_revision, ensure_page_key, history_of, record_revision
+from contextplane.handoff.storage import ensure_page_key
 from contextplane.model.archive import ArchivedHandoff, ArchiveInvalid, object_name
 from contextplane.model.handoff import SCHEMA_VERSION, HandoffHistory, HandoffPack, KeptRevision, pack_bytes, read_pack
 from contextplane.model.ids import Digest, HandoffId
@@ -20,6 +20,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.ports.objects import ObjectReader
 from contextplane.ports.world import Ids
+from contextplane.store.handoff_stream import append_revision, history_of, record_revision
 
 __all__ = ["HandoffDiverged", "IncomingHandoffs"]
 

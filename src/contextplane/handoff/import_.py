@@ -4,6 +4,7 @@ A pack keeps its id, its revision and its times. Importing the same packs again 
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from contextplane.handoff.document import read_document
 from contextplane.handoff.errors import HandoffInvalid
 from contextplane.handoff.freshness import is_available
 from contextplane.handoff.reader import HandoffLimits
-from contextplane.handoff.storage import append_revision, ensure_page_key, history_of, record_revision
+from contextplane.handoff.storage import ensure_page_key
 from contextplane.model.handoff import SCHEMA_VERSION, HandoffPack, pack_bytes
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.timestamp import Timestamp
@@ -21,6 +22,8 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.ports.objects import Objects
 from contextplane.ports.world import Ids
+from contextplane.store.event_stream import commit_recorded
+from contextplane.store.handoff_stream import append_revision, history_of, record_revision
 
 __all__ = ["ImportCandidate", "ImportResult", "import_candidates", "read_candidate"]
 
@@ -106,11 +109,7 @@ def import_candidates(
         with objects.batch() as batch:
             for candidate in new:
                 batch.put(candidate.data)
-            # Before anything is visible: what a killed process leaves behind is then known, and can be collected.
-            with catalog.write(survives="crash") as tx:
-                for candidate in new:
-                    record_revision(tx, candidate.digest, len(candidate.data))
-            batch.commit()
+            commit_recorded(batch, catalog, partial(_record_candidates, new))
             # Within the batch: until an event names them, nothing else keeps them from being collected.
             with catalog.write() as tx:
                 for candidate in new:
@@ -122,6 +121,11 @@ def import_candidates(
                         stored.append(candidate.pack.id)
                 ensure_page_key(tx, ids)
     return ImportResult(stored=tuple(stored), refused=refused)
+
+
+def _record_candidates(candidates: Sequence[ImportCandidate], tx: Transaction) -> None:
+    for candidate in candidates:
+        record_revision(tx, candidate.digest, len(candidate.data))
 
 
 def _new_candidates(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from contextplane.handoff.errors import HandoffAmbiguous, HandoffNotFound, HandoffUnreadable
 from contextplane.handoff.freshness import FreshnessState, deadline_range, is_available
-from contextplane.handoff.storage import history_of, page_key, read_revision, revision_bytes
+from contextplane.handoff.storage import page_key, read_revision, revision_bytes
 from contextplane.model.catalog import HandoffFilter, HandoffPage, HandoffRow
 from contextplane.model.handoff import HandoffHistory, HandoffPack, KeptRevision, Status
 from contextplane.model.ids import Digest, HandoffId
@@ -20,6 +20,7 @@ from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.ports.indexes import HandoffIndexView
 from contextplane.ports.objects import Objects
 from contextplane.ports.world import Clock, Ids
+from contextplane.store.handoff_stream import history_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,7 +24,7 @@ from contextplane.handoff.reader import (
     packs_named,
 )
 from contextplane.handoff.source import SourceReader, SourceRefused
-from contextplane.handoff.storage import MAX_PENDING, append_deleted, ensure_page_key, history_of, store_revision
+from contextplane.handoff.storage import ensure_page_key, store_revision
 from contextplane.model.handoff import (
     Anchor,
     HandoffDocument,
@@ -42,6 +42,8 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog, StreamConflict, Transaction, View
 from contextplane.ports.objects import Objects
 from contextplane.ports.world import Clock, Ids
+from contextplane.store.event_stream import flush_pending
+from contextplane.store.handoff_stream import append_deleted, fold_handoff
 
 __all__ = [
     "HandoffRepository",
@@ -212,24 +214,7 @@ _Check = Callable[[Transaction], None]
 
 
 class HandoffRepository(HandoffReader):
-    """Reads and writes handoff packs. Of two writers with the same expected revision exactly one wins.
-
-    `flush_pending` makes files of the small revisions that wait in the catalog: `store.pending.flush_pending`.
-    """
-
-    def __init__(  # noqa: PLR0913  one port each, all by name
-        self,
-        catalog: Catalog,
-        objects: Objects,
-        *,
-        clock: Clock,
-        ids: Ids,
-        reader_factory: Callable[[], SourceReader],
-        limits: HandoffLimits,
-        flush_pending: Callable[[Catalog, Objects], None],
-    ) -> None:
-        super().__init__(catalog, objects, clock=clock, ids=ids, reader_factory=reader_factory, limits=limits)
-        self._flush_pending = flush_pending
+    """Reads and writes handoff packs. Of two writers with the same expected revision exactly one wins."""
 
     def write(
         self,
@@ -278,15 +263,15 @@ class HandoffRepository(HandoffReader):
         with self._catalog.write() as tx:
             handoff_id = as_id(identity) or self._select(tx, identity, now).row.id
             row = tx.handoffs.row(handoff_id)
-            history = history_of(tx.streams, handoff_id)
-            exists = history.alive and (row is None or is_available(row.expires, now, self._limits.grace_seconds))
+            end = fold_handoff(tx.streams, handoff_id)
+            exists = end.state.alive and (row is None or is_available(row.expires, now, self._limits.grace_seconds))
             if exists:
-                append_deleted(tx, handoff_id, revision=history.last, at=now)
+                append_deleted(tx, handoff_id, end, at=now)
         return DeleteResult(id=handoff_id, deleted=exists)
 
     def flush_pending(self) -> None:
         """Make files of the revisions that wait in the catalog."""
-        self._flush_pending(self._catalog, self._objects)
+        flush_pending(self._catalog, self._objects)
 
     def _create(self, document: HandoffDocument, *, validate_only: bool) -> WriteResult:
         reader = self._reader_factory()
@@ -349,9 +334,7 @@ class HandoffRepository(HandoffReader):
             check(tx)
             ensure_page_key(tx, self._ids)
 
-        pending = store_revision(self._catalog, self._objects, pack=checked.pack, kind=kind, prepare=prepare)
-        if pending >= MAX_PENDING:
-            self.flush_pending()
+        store_revision(self._catalog, self._objects, pack=checked.pack, kind=kind, prepare=prepare)
         return msgspec.structs.replace(checked, stored=True)
 
     def _conflict(self, expected: int, current: HandoffPack) -> HandoffRefusal:
@@ -388,15 +371,7 @@ class UninitializedRepository(HandoffRepository):
         limits: HandoffLimits,
         make: Callable[[], HandoffRepository],
     ) -> None:
-        super().__init__(
-            catalog,
-            objects,
-            clock=clock,
-            ids=ids,
-            reader_factory=reader_factory,
-            limits=limits,
-            flush_pending=lambda _catalog, _objects: None,  # nothing is ever stored here
-        )
+        super().__init__(catalog, objects, clock=clock, ids=ids, reader_factory=reader_factory, limits=limits)
         self._make = make
 
     def write(

@@ -36,10 +36,11 @@ __all__ = [
     "Section",
     "Status",
     "end_event_body",
-    "fold_events",
+    "extend_history",
     "grace_event_body",
-    "longest_grace",
     "pack_bytes",
+    "parse_event",
+    "parse_grace",
     "read_pack",
     "revision_event_body",
     "root_name",
@@ -207,11 +208,11 @@ class HandoffHistory(Value, frozen=True):
     `revisions` are those whose objects are kept, ascending; `last` is the number of the newest ever made.
     """
 
-    events: tuple[HandoffEvent, ...]
-    revisions: tuple[KeptRevision, ...]
-    last: int
-    deleted: Timestamp | None
-    collected: bool
+    events: tuple[HandoffEvent, ...] = ()
+    revisions: tuple[KeptRevision, ...] = ()
+    last: int = 0
+    deleted: Timestamp | None = None
+    collected: bool = False
 
     @property
     def newest(self) -> KeptRevision | None:
@@ -263,19 +264,12 @@ def end_event_body(revision: int, at: Timestamp) -> bytes:
     return canonical({"revision": revision, "at": str(at)})
 
 
-def fold_events(stream: str, events: Iterable[tuple[str, bytes]]) -> HandoffHistory:
-    """Fold the (kind, body) events of a stream into its history.
-
-    Revision numbers must rise. An event that is not understood is an error: the state after it would be unknown.
-    """
-    history: list[HandoffEvent] = []
-    revisions: list[KeptRevision] = []
-    last = 0
-    deleted: Timestamp | None = None
-    collected = False
-    for kind, body in events:
-        event = _parse_event(stream, kind, body)
-        history.append(event)
+def extend_history(stream: str, history: HandoffHistory, more: Iterable[HandoffEvent]) -> HandoffHistory:
+    """Return a history after more events of its stream. Revision numbers must rise."""
+    events, revisions = list(history.events), list(history.revisions)
+    last, deleted, collected = history.last, history.deleted, history.collected
+    for event in more:
+        events.append(event)
         if event.digest is not None:
             if event.revision <= last:
                 raise _unreadable(stream, f"revision {event.revision} comes after {last}")
@@ -286,11 +280,12 @@ def fold_events(stream: str, events: Iterable[tuple[str, bytes]]) -> HandoffHist
         else:
             revisions, collected = [], True
     return HandoffHistory(
-        events=tuple(history), revisions=tuple(revisions), last=last, deleted=deleted, collected=collected
+        events=tuple(events), revisions=tuple(revisions), last=last, deleted=deleted, collected=collected
     )
 
 
-def _parse_event(stream: str, kind: str, body: bytes) -> HandoffEvent:
+def parse_event(stream: str, kind: str, body: bytes) -> HandoffEvent:
+    """Read an event. One that is not understood is an error: the state after it would be unknown."""
     try:
         if making := _REVISION_KINDS.get(kind):
             revision_body = _revision_decoder.decode(body)
@@ -339,15 +334,9 @@ def grace_event_body(seconds: int, at: Timestamp) -> bytes:
     return canonical({"at": str(at), "grace_seconds": seconds})
 
 
-def longest_grace(bodies: Iterable[bytes]) -> int:
-    """The longest grace time in the stream, and at least the default.
-
-    A body that is not understood may mean any time, so then nothing ever expires.
-    """
-    longest = DEFAULT_GRACE_SECONDS
-    for body in bodies:
-        try:
-            longest = max(longest, _grace_decoder.decode(body).grace_seconds)
-        except ValueError:  # what msgspec raises
-            return MAX_GRACE_SECONDS
-    return longest
+def parse_grace(body: bytes) -> int:
+    """The grace time of an event. A body that is not understood may mean any time, so then it is for ever."""
+    try:
+        return _grace_decoder.decode(body).grace_seconds
+    except ValueError:  # what msgspec raises
+        return MAX_GRACE_SECONDS

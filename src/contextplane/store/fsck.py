@@ -24,10 +24,10 @@ from contextplane.store.damage import (
     damage_sentence,
     short_ref,
 )
+from contextplane.store.event_stream import pending_bytes
 from contextplane.store.find import PACKS, UNREAD
 from contextplane.store.handoffs import compare_handoffs
 from contextplane.store.index import describe_pack, read_manifest_bytes
-from contextplane.store.pending_objects import pending_bytes
 
 __all__ = [
     "ObjectOwner",

@@ -8,17 +8,13 @@ from datetime import datetime
 from typing import Literal
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.catalog import Event, HandoffRow, IndexedObject
+from contextplane.model.catalog import HandoffRow
 from contextplane.model.handoff import (
-    GRACE_STREAM,
     HANDOFF_REVISION,
     HANDOFFS,
     SCHEMA_VERSION,
     HandoffHistory,
     HandoffPack,
-    end_event_body,
-    fold_events,
-    longest_grace,
     read_pack,
     root_name,
     stream_name,
@@ -29,7 +25,8 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import Transaction, View
 from contextplane.ports.objects import Objects
 from contextplane.store.damage import FsckFinding
-from contextplane.store.pending_objects import pending_bytes
+from contextplane.store.event_stream import Folded, pending_bytes, read_object
+from contextplane.store.handoff_stream import append_collected, fold_handoff, longest_grace, record_revision
 
 __all__ = [
     "ExpiredHandoff",
@@ -46,12 +43,16 @@ __all__ = [
 
 
 class HandoffStream(Value, frozen=True):
-    """The stream of one pack and its history; None when it is not understood, and `why` is the reason."""
+    """The stream of one pack, folded; None when it is not understood, and `why` is the reason."""
 
     name: str
     id: HandoffId | None
-    history: HandoffHistory | None
+    end: Folded[HandoffHistory] | None
     why: str = ""
+
+    @property
+    def history(self) -> HandoffHistory | None:
+        return None if self.end is None else self.end.state
 
 
 def handoff_streams(view: View | Transaction) -> Iterator[HandoffStream]:
@@ -59,11 +60,11 @@ def handoff_streams(view: View | Transaction) -> Iterator[HandoffStream]:
     for name in view.streams.names(HANDOFFS):
         try:
             handoff_id = HandoffId(name.removeprefix(HANDOFFS))
-            history = fold_events(name, ((event.kind, event.body) for event in view.streams.read(name)))
+            end = fold_handoff(view.streams, handoff_id)
         except ContextPlaneError as error:
-            yield HandoffStream(name=name, id=None, history=None, why=error.message)
+            yield HandoffStream(name=name, id=None, end=None, why=error.message)
         else:
-            yield HandoffStream(name=name, id=handoff_id, history=history)
+            yield HandoffStream(name=name, id=handoff_id, end=end)
 
 
 def index_handoffs(tx: Transaction, objects: Objects) -> int:
@@ -138,7 +139,7 @@ def _record(tx: Transaction, digest: Digest, objects: Objects) -> None:
         size = objects.size(digest) if pending is None else len(pending)
     except ContextPlaneError:
         size = recorded.size if recorded is not None else 0
-    tx.objects.record(IndexedObject(digest=digest, kind=HANDOFF_REVISION, size=size, traced=True))
+    record_revision(tx, digest, size)
 
 
 def _row(
@@ -178,11 +179,8 @@ def _row(
 
 
 def _revision_bytes(view: View | Transaction, digest: Digest, objects: Objects) -> bytes | None:
-    pending = pending_bytes(view.pending, digest)
-    if pending is not None:
-        return pending
     try:
-        return objects.get(digest)
+        return read_object(view, objects, digest)
     except ContextPlaneError:
         return None
 
@@ -222,7 +220,7 @@ class ExpiryRule(Value, frozen=True):
 
     @classmethod
     def before(cls, older_than: datetime, grace_seconds: int, view: View | Transaction) -> "ExpiryRule":
-        recorded = longest_grace(event.body for event in view.streams.read(GRACE_STREAM))
+        recorded = longest_grace(view.streams)
         return cls(older_than=Timestamp.of(older_than), grace_seconds=max(grace_seconds, recorded))
 
     def matches(self, history: HandoffHistory, row: HandoffRow | None) -> bool:
@@ -239,21 +237,18 @@ class ExpiryRule(Value, frozen=True):
 def collect_expired(tx: Transaction, rule: ExpiryRule) -> tuple[ExpiredHandoff, ...]:
     """Record each expired pack as collected, and release its revisions."""
     released = list(_expired_streams(tx, rule))
-    for stream, handoff_id, history in released:
+    for handoff_id, end in released:
         # The time of the rule and not of the run: what is collected does not depend on when gc runs.
-        body = end_event_body(history.last, rule.older_than)
-        tx.streams.append(stream, tx.streams.head(stream), [Event(kind="collected", body=body)])
-        for revision in history.revisions:
-            tx.objects.release(root_name(handoff_id, revision.revision))
-        tx.handoffs.remove(handoff_id)
-    return tuple(_expired_handoff(handoff_id, history) for _, handoff_id, history in released)
+        append_collected(tx, handoff_id, end, at=rule.older_than)
+    return tuple(_expired_handoff(handoff_id, end.state) for handoff_id, end in released)
 
 
 def expired_handoffs(view: View, rule: ExpiryRule) -> tuple[tuple[ExpiredHandoff, ...], list[Digest]]:
     """The expired packs, and the objects that nothing else keeps, by pack and ascending revision."""
     packs: list[ExpiredHandoff] = []
     objects: list[Digest] = []
-    for _, handoff_id, history in _expired_streams(view, rule):
+    for handoff_id, end in _expired_streams(view, rule):
+        history = end.state
         packs.append(_expired_handoff(handoff_id, history))
         objects += [
             revision.digest
@@ -283,9 +278,9 @@ def _expired_handoff(handoff_id: HandoffId, history: HandoffHistory) -> ExpiredH
     )
 
 
-def _expired_streams(view: View | Transaction, rule: ExpiryRule) -> Iterator[tuple[str, HandoffId, HandoffHistory]]:
+def _expired_streams(view: View | Transaction, rule: ExpiryRule) -> Iterator[tuple[HandoffId, Folded[HandoffHistory]]]:
     for stream in handoff_streams(view):
-        if stream.id is None or stream.history is None:
+        if stream.id is None or stream.end is None:
             continue
-        if rule.matches(stream.history, view.handoffs.row(stream.id)):
-            yield stream.name, stream.id, stream.history
+        if rule.matches(stream.end.state, view.handoffs.row(stream.id)):
+            yield stream.id, stream.end

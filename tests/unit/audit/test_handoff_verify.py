@@ -7,11 +7,11 @@ import pytest
 
 from contextplane.audit.handoff import HandoffVerdict, verify_handoff
 from contextplane.handoff.errors import HandoffNotFound, HandoffUnreadable
-from contextplane.handoff.storage import history_of
 from contextplane.model.catalog import Event
 from contextplane.model.handoff import HandoffPack, pack_bytes, revision_event_body, root_name, stream_name
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
+from contextplane.store.handoff_stream import history_of
 from tests.surfaces.handoff_store import HandoffStore
 from tests.unit.registry.tampering import Stolen
 

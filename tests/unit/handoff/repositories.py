@@ -18,7 +18,6 @@ from contextplane.model.handoff import HandoffDocument, LineRange, Ref, Section,
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.store.damage import DAMAGE, FsckFinding
 from contextplane.store.fsck import fsck
-from contextplane.store.pending_objects import flush_pending
 
 __all__ = ["START", "Place", "SetClock", "document", "place_in", "section"]
 
@@ -75,7 +74,6 @@ class Place:
             ids=self.ids,
             reader_factory=lambda: Interrupted(sources, self.limits.max_source_bytes),
             limits=self.limits,
-            flush_pending=flush_pending,
         )
 
     def list_ids(self, **filters: object) -> list[str]:

@@ -33,7 +33,7 @@ from contextplane.ports.objects import Batch, ObjectReader, Objects, SourceUnrea
 from contextplane.ports.world import Progress
 from contextplane.store.closure import PackClosure, PackIncomplete, pack_closure
 from contextplane.store.damage import RepairedObject, damage_context, damaged_among, short_ref
-from contextplane.store.pending_objects import pending_bytes
+from contextplane.store.event_stream import pending_bytes
 from contextplane.store.progress import ProgressBatch, report_chunks
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from contextplane.app.handoff.session import handoff_paths
 from contextplane.app.platform import Platform
 from contextplane.app.settings import Settings
 from contextplane.handoff.errors import HandoffNotFound
-from contextplane.handoff.storage import history_of, read_revision
+from contextplane.handoff.storage import read_revision
 from contextplane.model.archive import ArchivedHandoff
 from contextplane.model.ids import HandoffId
 from contextplane.model.reference import HandoffRef
 from contextplane.ports.objects import ObjectReader
+from contextplane.store.handoff_stream import history_of
 from contextplane.store.index import CachedObjectReader
 
 __all__ = ["handoff_store_settings", "objects_with_pending", "revisions_to_export"]

@@ -157,7 +157,7 @@ class HandoffSession:
         self.platform = self._stack.enter_context(open_platform(settings, following=False))
         self._stack.callback(flush_pending_objects, self.platform)
         if self.limits.grace_seconds > HandoffLimits().grace_seconds:
-            from contextplane.handoff.storage import record_grace_time
+            from contextplane.store.handoff_stream import record_grace_time
 
             # If it cannot be stored, it is tried again next time: reading must not fail for it.
             with suppress(ContextPlaneError):
@@ -165,7 +165,6 @@ class HandoffSession:
 
     def _open_repository(self) -> "HandoffRepository":
         from contextplane.handoff.writer import HandoffRepository
-        from contextplane.store.pending_objects import flush_pending
 
         return HandoffRepository(
             self._catalog(),
@@ -174,7 +173,6 @@ class HandoffSession:
             ids=SystemIds(),
             reader_factory=self.source_reader,
             limits=self.limits,
-            flush_pending=flush_pending,
         )
 
     def _catalog(self) -> "Catalog":
