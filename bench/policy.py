@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bench.measure import Row
-from contextplane.model.policy_layer import PolicyLayer
+from contextplane.model.pack_layers import PolicyLayer
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
 from tests.support.oracle_policy import decide

@@ -29,6 +29,6 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         "model.context_pack::PackMeta": _IN_SCHEMA,
         "model.context_pack::TaskStep": _IN_SCHEMA,
         "model.evidence::EvidenceGate": _IN_SCHEMA,
-        "model.policy_layer::Rule": _IN_SCHEMA,
+        "model.pack_layers::Rule": _IN_SCHEMA,
     },
 }

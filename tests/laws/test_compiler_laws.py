@@ -8,9 +8,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.compiler.compile import STAGES
+from contextplane.compiler.compile import STAGES, compiled_context_hash
 from contextplane.compiler.prompt import prompt_text
-from contextplane.compiler.seal import compiled_context_hash
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import BUCKETS, CompiledContext
 from contextplane.testing.strategies import json_values

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contextplane.model.policy_layer import PolicyLayer
+from contextplane.model.pack_layers import PolicyLayer, ToolingLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
-from contextplane.model.tooling_layer import ToolingLayer
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.decision import DenialKind, PolicyDecision
 from contextplane.policy.engine import PolicyProgram

@@ -80,7 +80,7 @@ def test_a_pack_that_nobody_waits_for_at_a_terminal_imports_no_bar(sample: Store
     )
     modules = imported("pack", str(log), cwd=sample.folder)
     assert "contextplane.app.execution.pack" in modules
-    assert "contextplane.cli.progress" not in modules
+    assert "contextplane.cli.terminal" not in modules
 
 
 def test_a_compile_of_json_files_imports_no_store_no_yaml_and_no_validator(tmp_path: Path) -> None:

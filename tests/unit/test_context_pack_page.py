@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from contextplane.authoring.checklist import STEPS
-from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates.table import EVERY_LAW, GATES
 from contextplane.authoring.overlay.resolved_view import resolve_view
+from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.authoring.yaml_reader import read_yaml_file
 from contextplane.model.artifact import Overlay
 from contextplane.model.context_pack import ContextPack

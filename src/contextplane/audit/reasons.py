@@ -21,7 +21,7 @@ from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.evidence import Evidence
 from contextplane.model.json.canonical import Json
-from contextplane.model.policy_layer import Guardrail, Rule
+from contextplane.model.pack_layers import Guardrail, Rule
 from contextplane.model.tokens import APPROX4
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.decision import TriggeredGuardrail, TriggerKind

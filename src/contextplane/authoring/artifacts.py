@@ -7,16 +7,15 @@ what the gates ask of decisions and task templates anywhere, and to two laws abo
 from collections.abc import Iterator
 from typing import Any, ClassVar, assert_never
 
-from contextplane.authoring.diff.change import Change
+from contextplane.authoring.diff.tree import Change
 from contextplane.authoring.diff.walk import compare_packs
-from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates import integrity, misplaced_content, policy, risk, schema, security, tenancy
 from contextplane.authoring.gates.table import EVERY_LAW, GATES, Report, judge_pack, sort_findings
 from contextplane.authoring.law import Finding, Law, Violation
 from contextplane.authoring.overlay import laws
 from contextplane.authoring.overlay.laws import OverlaySubject
 from contextplane.authoring.overlay.resolved_view import OverlayMisplaced
-from contextplane.authoring.subject import CatalogSubject
+from contextplane.authoring.subject import CatalogSubject, EnvironmentDescription
 from contextplane.authoring.texts import Identify
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import ArtifactKind, DecisionCatalog, Overlay

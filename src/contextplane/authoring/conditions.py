@@ -11,7 +11,7 @@ from typing import Literal
 
 from contextplane.authoring.subject import DecisionDocument, Subject
 from contextplane.model.json.canonical import Json, canonical
-from contextplane.model.policy_layer import Guardrail
+from contextplane.model.pack_layers import Guardrail
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
 from contextplane.policy.facts import SCOPE_FACTS

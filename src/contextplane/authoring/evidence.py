@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from contextplane.authoring.conditions import facts_read
 from contextplane.authoring.subject import Subject
+from contextplane.model.pack_layers import Permission
 from contextplane.model.terms import ApprovalMode, at_most
-from contextplane.model.tooling_layer import Permission
 
 __all__ = [
     "ACTING_MODES",

@@ -15,7 +15,7 @@ from contextplane.model.json.pointer import pointer
 from contextplane.policy.detect.invisible_text import normalize
 from contextplane.policy.detect.personal_data import may_hold_number
 from contextplane.policy.detect.secrets import LONG_PIECE
-from contextplane.policy.lazy_regex import LazyPattern
+from contextplane.policy.regex_safety import LazyPattern
 
 __all__ = ["DocumentTexts", "Identify", "lazy_property"]
 

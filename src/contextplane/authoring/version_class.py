@@ -7,7 +7,7 @@ both for two packs.
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
-from contextplane.authoring.diff.change import Change, Effect
+from contextplane.authoring.diff.tree import Change, Effect
 from contextplane.authoring.diff.walk import compare_packs
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.law import Finding

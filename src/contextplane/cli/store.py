@@ -8,7 +8,7 @@ from contextplane.cli.output import CommandOutput, clean
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
-    from contextplane.cli.progress import Bar
+    from contextplane.cli.terminal import Bar
 
 __all__ = ["open_store", "progress_bar"]
 
@@ -36,7 +36,7 @@ def progress_bar(output: CommandOutput) -> Iterator["Bar | None"]:
     if not output.interactive:
         yield None
         return
-    from contextplane.cli.progress import Bar
+    from contextplane.cli.terminal import Bar
 
     bar = Bar(output)
     try:

@@ -20,7 +20,7 @@ from contextplane.compiler.prompt import prompt_prefix, prompt_suffix
 from contextplane.compiler.quotation import quote_json
 from contextplane.compiler.tools import ToolKind, is_required
 from contextplane.model.compiled_context import ArgumentLimit, CompiledContext
-from contextplane.model.policy_layer import ArgConstraint
+from contextplane.model.pack_layers import ArgConstraint
 from contextplane.model.value import Value
 
 __all__ = ["ChatRequest", "anthropic_chat", "copy_schema", "openai_chat", "schema_of_limits"]

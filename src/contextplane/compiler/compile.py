@@ -17,17 +17,20 @@ from contextplane.compiler.inputs import read_inputs
 from contextplane.compiler.memory import recall_memories
 from contextplane.compiler.policy import evaluate_policy
 from contextplane.compiler.scope import resolve_intent, resolve_scope
-from contextplane.compiler.seal import seal
 from contextplane.compiler.tools import surface_tools
 from contextplane.compiler.view import PackView
 from contextplane.errors import ContextPlaneError
-from contextplane.model.compiled_context import CompiledContext, StageRecord
+from contextplane.model.compiled_context import CompiledContext, ContextLedger, LedgerBudget, StageRecord
 from contextplane.model.evidence import EvidenceInput, Memory
 from contextplane.model.invoke import InvokeRequest, RunContext
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.tokens import APPROX4, Tokens
 
-__all__ = ["STAGES", "Stage", "compile_context"]
+__all__ = ["COMPILER_VERSION", "STAGES", "Stage", "compile_context", "compiled_context_hash", "seal"]
+
+
+COMPILER_VERSION = "1.2.0"
+"""Changes whenever the same inputs would compile to other bytes."""
 
 
 class Stage(NamedTuple):
@@ -35,6 +38,48 @@ class Stage(NamedTuple):
 
     name: str
     run: Callable[[Draft], Draft]
+
+
+def seal(draft: Draft) -> Draft:
+    """Add the ledger, with a digest of every input and stage, and the hash of the compiled context."""
+    assembled, report = draft.assemble, draft.budget.report
+    manifests = assembled.manifests
+    ledger = ContextLedger(
+        pack_ref=draft.inputs.view.ref,
+        request_id=draft.inputs.request_id,
+        policy_bundles=tuple(bundle.bundle_id for bundle in manifests.policy_manifest),
+        tools=tuple(
+            f"{adapter.adapter_id}.{name}" for adapter in manifests.tool_manifest for name in adapter.capabilities
+        ),
+        evidence_refs=tuple(entry.evidence_ref for entry in manifests.evidence_manifest),
+        memory_refs=tuple(entry.memory_ref for entry in manifests.memory_manifest),
+        budget=LedgerBudget(
+            tokens_used_at_compile=report.tokens_used_at_compile, truncated_buckets=tuple(report.bucket_truncations)
+        ),
+        compiled_context_hash="",
+        compiler_version=COMPILER_VERSION,
+        token_counter=draft.inputs.tokens.name,
+        fixed_tokens=assembled.fixed_tokens,
+        prefix_hash=assembled.prefix_hash,
+        prefix_length=assembled.prefix_length,
+        lineage=draft.inputs.view.lineage,
+        scope=draft.scope.scope,
+        environment=draft.scope.environment,
+        inputs=draft.inputs.digests,
+        stages=draft.stages,
+    )
+    compiled = CompiledContext(
+        compiled_prompt=draft.prompt,
+        manifests=manifests,
+        runtime_controls=assembled.controls,
+        budget_report=report,
+        context_ledger=ledger,
+        policy_decision=draft.policy.verdict,
+        evidence_gate=assembled.gate,
+    )
+    hash_context = digest_of_plain if draft.inputs.view.is_plain else digest
+    sealed = replace(ledger, compiled_context_hash=hash_context(_without_ids(compiled)))
+    return replace(draft, seal=replace(compiled, context_ledger=sealed))
 
 
 STAGES: tuple[Stage, ...] = (
@@ -82,3 +127,13 @@ def compile_context(  # noqa: PLR0913  the inputs, each of which shapes what is 
             record = StageRecord(stage=stage.name, hash=hash_part(part), notes=part.notes)
             draft = replace(draft, stages=(*draft.stages, record))
     return draft.seal
+
+
+def compiled_context_hash(compiled: CompiledContext) -> str:
+    """Compute the hash of a compiled context. The hash in its ledger and its request id are not covered."""
+    return digest(_without_ids(compiled))
+
+
+def _without_ids(compiled: CompiledContext) -> CompiledContext:
+    ledger = replace(compiled.context_ledger, request_id="", compiled_context_hash="")
+    return replace(compiled, context_ledger=ledger)

@@ -17,7 +17,7 @@ from contextplane.model.invoke import UserClaims
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.parse import parse
 from contextplane.model.json.pointer import pointer
-from contextplane.model.policy_layer import Guardrail
+from contextplane.model.pack_layers import Guardrail
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.value import Value
 from contextplane.policy.facts import SCOPE_FACTS

@@ -11,7 +11,7 @@ from contextplane.compiler.prompt import instruction_block
 from contextplane.compiler.quotation import quote
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import Omission, PolicyManifestEntry, PolicyVerdict
-from contextplane.model.policy_layer import Effect
+from contextplane.model.pack_layers import Effect
 from contextplane.policy.decision import PolicyDecision, RuleEffect, RuleError, RuleIdle
 from contextplane.policy.facts import Facts
 

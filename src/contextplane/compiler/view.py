@@ -16,7 +16,7 @@ from contextplane.compiler.quotation import quote, quote_list
 from contextplane.model.compiled_context import Lineage
 from contextplane.model.context_pack import Audience, BusinessContext, ContextPack, DecisionSpec, ToneAndComms
 from contextplane.model.json.canonical import collect_floats
-from contextplane.model.policy_layer import Rule
+from contextplane.model.pack_layers import Rule
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.tool_surface import ToolProgram
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import field
 
 from contextplane.model.evidence import EvidenceGate, Trust
-from contextplane.model.policy_layer import ArgConstraint
+from contextplane.model.pack_layers import ArgConstraint
 from contextplane.model.terms import ApprovalMode, DataClassification
 from contextplane.model.value import Document
 

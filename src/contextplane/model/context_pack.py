@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from contextplane.model.ids import PackRef
-from contextplane.model.policy_layer import PolicyLayer
+from contextplane.model.pack_layers import PolicyLayer, ToolingLayer
 from contextplane.model.terms import (
     ApprovalMode,
     DataClassification,
@@ -21,7 +21,6 @@ from contextplane.model.terms import (
     Semver,
     Sentence,
 )
-from contextplane.model.tooling_layer import ToolingLayer
 from contextplane.model.value import Document
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from contextplane.model.policy_layer import ApprovalGate
+from contextplane.model.pack_layers import ApprovalGate
 from contextplane.model.value import Value
 from contextplane.policy.decision import PolicyDecision
 from contextplane.policy.engine import PolicyProgram

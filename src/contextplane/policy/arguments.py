@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from contextplane.model.json.canonical import MAX_INTEGER, Json
-from contextplane.model.policy_layer import ArgConstraint
+from contextplane.model.pack_layers import ArgConstraint
 from contextplane.model.value import Value
 from contextplane.policy.decision import ArgumentBound
 from contextplane.policy.regex_safety import pattern_matches

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from contextplane.model.policy_layer import ArgConstraint, Effect
+from contextplane.model.pack_layers import ArgConstraint, Effect
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.value import Value
 

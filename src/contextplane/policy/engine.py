@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json, canonical
-from contextplane.model.policy_layer import ApprovalGate, PolicyLayer
+from contextplane.model.pack_layers import ApprovalGate, PolicyLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.decision import (
     ArgumentBound,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from contextplane.model.json.canonical import Json
-from contextplane.model.policy_layer import Guardrail, Guardrails
+from contextplane.model.pack_layers import Guardrail, Guardrails
 from contextplane.policy.decision import GuardrailKind, GuardrailVerdict, TriggeredGuardrail, TriggerKind
 from contextplane.policy.facts import Facts
 from contextplane.policy.logic.condition import CompiledCondition, ConditionBatch, ConditionFailure

@@ -10,7 +10,8 @@ repetition.
 
 import re
 from collections import defaultdict
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ __all__ = [
     "Automaton",
     "Characters",
     "Fragment",
+    "LazyPattern",
+    "lazy_regex",
     "linear_engine",
     "pattern_matches",
     "pattern_problem",
@@ -352,3 +355,11 @@ def _repeat_bounds(token: re.Match[str]) -> tuple[int, int | None]:
     if token["most"]:
         return least, int(token["most"])
     return least, None if token["comma"] else least
+
+
+LazyPattern = Callable[[], re.Pattern[str]]
+
+
+def lazy_regex(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> LazyPattern:
+    """A function that compiles the pattern on its first call and returns it."""
+    return cache(lambda: re.compile(pattern, flags))

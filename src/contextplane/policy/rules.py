@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from contextplane.model.policy_layer import Effect, PolicyBundle, PolicyLayer, Rule
+from contextplane.model.pack_layers import Effect, PolicyBundle, PolicyLayer, Rule
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.decision import ArgumentBound, IdleKind, MissingFact, RuleEffect, RuleError, RuleIdle
 from contextplane.policy.facts import SCOPE_FACTS, Facts

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, Self
 
 from contextplane.model.json.canonical import canonical
+from contextplane.model.pack_layers import Adapter, Permission, ToolingLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
-from contextplane.model.tooling_layer import Adapter, Permission, ToolingLayer
 from contextplane.model.value import Value
 from contextplane.policy.decision import ArgumentBound, PolicyDecision
 from contextplane.policy.engine import PolicyProgram

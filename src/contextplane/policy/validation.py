@@ -9,7 +9,7 @@ from typing import ClassVar
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
-from contextplane.model.policy_layer import ArgConstraints, PolicyLayer
+from contextplane.model.pack_layers import ArgConstraints, PolicyLayer
 from contextplane.model.value import Value
 from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.guardrails import placed_guardrails

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Literal, cast
 
 import msgspec
 
-from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates.table import Report, judge_pack
 from contextplane.authoring.law import Finding
+from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.authoring.texts import Identify
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import DecisionCatalog, Intent

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from contextplane.app.execution.record import recording_context
+from contextplane.app.maintenance import collect_garbage
 from contextplane.app.settings import Settings
-from contextplane.app.store.gc import collect_garbage
 from contextplane.model.execution.manifest import Environment, Model
 from contextplane.model.ids import Digest, RecordingId
 from contextplane.record.recorder import Recording

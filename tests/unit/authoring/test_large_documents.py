@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates.schema import schema_violations, truncate_document, typed_or_problems
 from contextplane.authoring.law import redact_secrets
 from contextplane.authoring.pointer_position import json_place
 from contextplane.authoring.positions import LineTable, json_offsets
+from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.model.invoke import RunContext
 from contextplane.model.suggestion import did_you_mean
 from tests.unit.compiler.scenario import CASE, put

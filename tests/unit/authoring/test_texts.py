@@ -10,7 +10,7 @@ from contextplane.authoring.gates import misplaced_content, security
 from contextplane.authoring.texts import DocumentTexts
 from contextplane.policy.detect.personal_data import CARD, OFFICIAL
 from contextplane.policy.detect.secrets import labelled_secrets
-from contextplane.policy.lazy_regex import LazyPattern, lazy_regex
+from contextplane.policy.regex_safety import LazyPattern, lazy_regex
 from tests.support.cases import cases
 from tests.unit.authoring.packs import changed, findings
 

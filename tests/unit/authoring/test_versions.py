@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from contextplane.authoring.diff.change import Change
+from contextplane.authoring.diff.tree import Change
 from contextplane.authoring.diff.walk import compare_packs
 from contextplane.authoring.gates.table import judge_pack
 from contextplane.authoring.overlay.resolved_view import OverlayMisplaced, patched_copy

@@ -10,10 +10,10 @@ import pytest
 
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
-from contextplane.cli import progress
+from contextplane.cli import terminal
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.progress import Bar
 from contextplane.cli.store import progress_bar
+from contextplane.cli.terminal import Bar
 from contextplane.cli.verbs import export, import_, pack, verify
 from contextplane.ports.objects import StorageFull
 
@@ -30,8 +30,8 @@ class Terminal(StringIO):
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw every step at once."""
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_EVERY", 0.0)
+    monkeypatch.setattr(terminal, "_PATIENCE", 0.0)
+    monkeypatch.setattr(terminal, "_EVERY", 0.0)
 
 
 def at_terminal() -> CommandOutput:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from contextplane.compiler.seal import compiled_context_hash
+from contextplane.compiler.compile import compiled_context_hash
 from contextplane.model.compiled_context import CompiledContext
 from tests.unit.compiler.scenario import NOW, compile_scenario, evidence
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from contextplane.model.context_pack import ContextPack
-from contextplane.model.policy_layer import PolicyLayer
+from contextplane.model.pack_layers import PolicyLayer
 from contextplane.policy.decision import PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts

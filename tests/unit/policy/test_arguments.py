@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from contextplane.model.policy_layer import ArgConstraint
+from contextplane.model.pack_layers import ArgConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
 from tests.support.cases import cases

@@ -11,8 +11,8 @@ from contextplane.app.packs.lint import LintResult, lint_file
 from contextplane.authoring.checklist import Checklist, ChecklistInput, GoldenCaseResults, exposed_tools, run_checklist
 from contextplane.authoring.source_file import NamedFile
 from contextplane.authoring.version_class import Comparison
+from contextplane.model.pack_layers import Capability
 from contextplane.model.terms import Identifier
-from contextplane.model.tooling_layer import Capability
 from contextplane.model.value import Document, Value
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Lists recorded runs: a page of them, or a run with its line of parents.
+"""Lists and searches recorded runs: pages, lines of parents, and runs with certain words.
 
-The manifest of each listed run is checked now: it may have been damaged since it was indexed.
+The manifest of each run is checked now: it may have been damaged since it was indexed.
 """
 
 from collections.abc import Sequence
@@ -8,17 +8,22 @@ from collections.abc import Sequence
 from contextplane.app.damage import DAMAGE_LABEL, Damage
 from contextplane.app.platform import Platform
 from contextplane.app.references import find_run
-from contextplane.model.catalog import PackFilter, PackRow
+from contextplane.model.catalog import PackFilter, PackRow, SearchHit
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.store.damage import damage_in
+from contextplane.store.find import LEFT_OUT, SEARCHED, UNREAD
 
 __all__ = [
+    "SEARCHED",
     "ListedRun",
+    "RunHit",
     "RunLine",
     "RunPage",
+    "SearchResult",
     "list_parents",
     "list_runs",
+    "search_runs",
 ]
 
 
@@ -76,3 +81,36 @@ def _check_manifests(platform: Platform, rows: Sequence[PackRow]) -> tuple[Liste
         problem = row.problem if damage is None else DAMAGE_LABEL[damage]
         runs.append(ListedRun(row=row, damage=damage, problem=problem, why=condition.why))
     return tuple(runs)
+
+
+class RunHit(Value, frozen=True):
+    """A place in a run that fits a search, and the damage of the run's manifest."""
+
+    hit: SearchHit
+    damage: Damage | None
+
+
+class SearchResult(Value, frozen=True):
+    """The hits of a search. `left_out`: not all contents are indexed; `unread`: some were damaged then."""
+
+    hits: tuple[RunHit, ...]
+    more: bool
+    left_out: bool
+    unread: bool
+
+
+def search_runs(platform: Platform, words: str, limit: int) -> SearchResult:
+    """Find the places that hold these words."""
+    with platform.catalog.read() as view:
+        hits = view.texts.search(words, limit + 1)
+        left_out = view.marks.get(LEFT_OUT) is not None
+        unread = next(view.marks.names(UNREAD), None) is not None
+    more, hits = len(hits) > limit, hits[:limit]
+    packs = dict.fromkeys(hit.pack for hit in hits)
+    damages = {pack: damage_in(platform.objects.check(pack)) for pack in packs}
+    return SearchResult(
+        hits=tuple(RunHit(hit=hit, damage=damages[hit.pack]) for hit in hits),
+        more=more,
+        left_out=left_out,
+        unread=unread,
+    )

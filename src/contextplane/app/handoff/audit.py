@@ -1,6 +1,6 @@
 """Compares and verifies revisions of handoff packs."""
 
-from contextplane.app.handoff.select import select_revision
+from contextplane.app.handoff.revisions import select_revision
 from contextplane.app.handoff.session import HandoffSession
 from contextplane.audit.handoff import HandoffChange, HandoffVerdict, diff_handoffs, verify_handoff
 from contextplane.handoff.reader import SelectedPack

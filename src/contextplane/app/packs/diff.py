@@ -1,7 +1,7 @@
 """Compares two context packs: files of authors, or versions of the registry."""
 
 from contextplane.app.packs.files import official_number
-from contextplane.authoring.diff.change import Effect
+from contextplane.authoring.diff.tree import Effect
 from contextplane.authoring.gates.schema import typed_or_problems
 from contextplane.authoring.gates.table import Report, judge_pack
 from contextplane.authoring.source_file import NamedFile, NotAContextPack

@@ -9,7 +9,6 @@ from typing import ClassVar, TypeVar
 import msgspec
 
 from contextplane.app.documents import open_document
-from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates.schema import typed_or_problems
 from contextplane.authoring.source_file import (
     MAX_BYTES,
@@ -20,6 +19,7 @@ from contextplane.authoring.source_file import (
     read_json_file,
     require_pack,
 )
+from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import Overlay
 from contextplane.model.json.parse import parse

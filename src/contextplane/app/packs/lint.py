@@ -1,19 +1,21 @@
 """Lints a pack in an author's file: reads it with its overlays, runs the gates, places the findings."""
 
+import os
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from contextplane.app.packs.diff import compare_with_previous
 from contextplane.app.packs.files import official_number, read_environment_file, read_overlay_file, read_source_file
-from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates.table import Report, judge_pack
 from contextplane.authoring.law import Finding, redact_secrets
 from contextplane.authoring.source_file import NamedFile, OverlayFile, artifact_kind, require_pack
+from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.errors import ContextPlaneError
 from contextplane.model.value import Value
 
 if TYPE_CHECKING:
-    from contextplane.authoring.diff.change import Change
+    from contextplane.authoring.diff.tree import Change
     from contextplane.authoring.overlay.resolved_view import ResolvedView
     from contextplane.authoring.positions import Place
     from contextplane.authoring.version_class import Comparison
@@ -21,7 +23,17 @@ if TYPE_CHECKING:
     from contextplane.model.json.canonical import Json
     from contextplane.registry.artifacts import Candidate
 
-__all__ = ["Finding", "LintResult", "PlacedChange", "PlacedFinding", "lint", "lint_file", "require_version_number"]
+__all__ = [
+    "Finding",
+    "LintResult",
+    "PlacedChange",
+    "PlacedFinding",
+    "file_uri",
+    "lint",
+    "lint_file",
+    "require_version_number",
+    "sarif_log",
+]
 
 
 class PlacedFinding(Value, frozen=True):
@@ -121,8 +133,6 @@ def lint(
     bare = judge_pack(value, environment, identify=official_number)
     comparison = None
     if before is not None:
-        from contextplane.app.packs.diff import compare_with_previous
-
         # What an overlay removes does not make a pack safe: the version is that of the pack itself.
         comparison = compare_with_previous(before, pack, bare)
     if not overlays or bare.not_run:
@@ -198,3 +208,32 @@ def _apply_overlays(value: "Json", overlays: tuple[OverlayFile, ...]) -> "tuple[
 def _detail_rows(error: ContextPlaneError, name: str) -> list[dict[str, object]]:
     rows = error.details.get(name)
     return rows if isinstance(rows, list) else []
+
+
+def sarif_log(result: LintResult, version: str) -> "Json":
+    """Return the SARIF log of a lint; `version` is that of the program."""
+    from contextplane.authoring.artifacts import LAWS_OF
+    from contextplane.authoring.sarif import LocatedFinding, sarif
+
+    located = [
+        LocatedFinding(finding=placed.finding, uri=file_uri(placed.path), place=placed.place)
+        for placed in result.placed
+    ]
+    return sarif(located, result.value, version, laws=LAWS_OF[result.kind], not_run=result.report.not_run)
+
+
+def file_uri(path: str) -> str:
+    """Return a relative URI reference, with forward slashes; outside of the working folder a `file:` URI."""
+    if path == "-":
+        return "stdin"
+    absolute = os.path.abspath(path)
+    relative = os.path.relpath(absolute)
+    if relative.split(os.sep)[0] == os.pardir:
+        return "file://" + _percent_encode(absolute)
+    return _percent_encode(relative)
+
+
+def _percent_encode(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(os.fsencode(path.replace(os.sep, "/")), safe="/")

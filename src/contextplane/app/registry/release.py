@@ -6,9 +6,9 @@ from contextplane.app.packs.files import official_number
 from contextplane.app.registry.catalogs import published_catalogs
 from contextplane.app.registry.session import RegistrySession, SignedBy
 from contextplane.authoring.artifacts import judge
-from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.source_file import NamedFile
+from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.model.artifact import Overlay
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import Json

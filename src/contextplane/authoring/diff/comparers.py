@@ -6,8 +6,7 @@ A comparer is given a pair of states, None for a part that is absent. A differen
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from contextplane.authoring.diff.change import Effect
-from contextplane.authoring.diff.tree import Tree, plain
+from contextplane.authoring.diff.tree import Effect, Tree, plain
 from contextplane.authoring.law import HIDDEN, looks_secret
 from contextplane.model.json.canonical import canonical
 from contextplane.model.terms import APPROVAL_MODES

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from contextplane.authoring.diff.change import Effect
 from contextplane.authoring.diff.comparers import Comparer, Difference, Pair, flag, format_value, items
 from contextplane.authoring.diff.tree import (
+    Effect,
     Tree,
     decided_intents,
     denies,

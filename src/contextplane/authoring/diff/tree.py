@@ -5,12 +5,15 @@ which branch of a rule is the stricter one.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.terms import APPROVAL_MODES
+from contextplane.model.value import Value
 
 __all__ = [
+    "Change",
+    "Effect",
     "Tree",
     "allows",
     "decided_intents",
@@ -231,3 +234,19 @@ def requires_mode_at_least(effect: Tree, mode: Tree = None) -> bool:
 
 def _entries(side: Tree) -> frozenset[str]:
     return frozenset(map(str, side)) if isinstance(side, list | tuple) else frozenset()
+
+
+Effect = Literal["metadata", "narrows", "wording", "reads_more", "locale", "endpoint", "removes", "changes", "widens"]
+"""The effect of a change. `metadata`: none at run time. `narrows`: less is possible than before. `wording`: the model
+reads another text, and nothing that is enforced changes. `reads_more`: one more read-only source. `locale`, `endpoint`:
+another default, another address. `removes`: a capability is gone. `widens`: more is possible. `changes`: something
+else, or the effect is unknown."""
+
+
+class Change(Value, frozen=True):
+    """One change. `at` is its place, with ids for positions; `words` describe it for a reviewer."""
+
+    layer: str
+    at: str
+    effect: Effect
+    words: str

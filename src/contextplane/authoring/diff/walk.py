@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from contextplane.authoring.diff.change import Change
 from contextplane.authoring.diff.comparers import Comparer, Difference, Pair, always
 from contextplane.authoring.diff.table import OPTIONAL, TABLE, WHOLE, TreePath
-from contextplane.authoring.diff.tree import Tree, index_by_id, plain
+from contextplane.authoring.diff.tree import Change, Tree, index_by_id, plain
 from contextplane.authoring.law import redact_secrets
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.json.pointer import pointer

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
 from contextplane.authoring.texts import DocumentTexts
-from contextplane.policy.lazy_regex import lazy_regex
+from contextplane.policy.regex_safety import lazy_regex
 
 __all__ = ["LAWS", "TEXT_LAWS"]
 

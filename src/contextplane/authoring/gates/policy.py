@@ -24,7 +24,7 @@ from contextplane.authoring.contradictions import UncomparedPairs, applies_withi
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import DecisionDocument, Subject
 from contextplane.model.json.pointer import pointer
-from contextplane.model.policy_layer import Effect
+from contextplane.model.pack_layers import Effect
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.policy.facts import SCOPE_FACTS

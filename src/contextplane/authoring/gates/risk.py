@@ -14,9 +14,9 @@ from contextplane.authoring.tool_arguments import contradiction, refuses_objects
 from contextplane.model.context_pack import TaskStep, TaskTemplate
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
+from contextplane.model.pack_layers import Adapter, Permission
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
-from contextplane.model.tooling_layer import Adapter, Permission
 from contextplane.policy.logic.expression import logic_problems, variables
 from contextplane.policy.regex_safety import pattern_problem
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.law import Finding, Law, Violation, looks_secret
+from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.model.artifact import DecisionCatalog, Overlay
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.context_pack import ContextPack

@@ -6,7 +6,6 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from contextplane.authoring.environment import EnvironmentDescription
 from contextplane.authoring.gates import (
     evaluation,
     guardrails_and_tone,
@@ -19,7 +18,7 @@ from contextplane.authoring.gates import (
     tenancy,
 )
 from contextplane.authoring.law import Finding, Gate, Law, redact_secrets
-from contextplane.authoring.subject import Subject
+from contextplane.authoring.subject import EnvironmentDescription, Subject
 from contextplane.authoring.texts import Identify
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json

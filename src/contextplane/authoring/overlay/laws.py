@@ -8,7 +8,7 @@ from functools import cached_property
 
 from msgspec import UNSET
 
-from contextplane.authoring.diff.change import Change
+from contextplane.authoring.diff.tree import Change
 from contextplane.authoring.diff.walk import compare_packs
 from contextplane.authoring.gates import misplaced_content, security
 from contextplane.authoring.law import Law, Violation

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 
 from contextplane.app.handoff.contract import freshness
 from contextplane.app.handoff.page import PageQuery, render_selected
-from contextplane.app.handoff.select import select_revision
+from contextplane.app.handoff.revisions import select_revision
 from contextplane.app.handoff.session import HandoffSession, open_handoffs
 from contextplane.app.settings import from_environment
 from contextplane.cli.exit import OK
 from contextplane.cli.handoff.highlight import color_code
 from contextplane.cli.options import LIMIT, NO_LIMIT
 from contextplane.cli.output import CommandOutput, clean, clean_tabbed, quantity
-from contextplane.cli.pager import page
+from contextplane.cli.terminal import page
 from contextplane.mcp.tools import row_payload
 from contextplane.model.catalog import HandoffRow
 from contextplane.model.reference import HandoffRef

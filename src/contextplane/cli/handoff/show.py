@@ -5,14 +5,21 @@
 
 from collections.abc import Callable, Iterator
 
-from contextplane.app.handoff.select import handoff_ref, history_named
+from contextplane.app.handoff.revisions import (
+    LISTED,
+    HandoffSummary,
+    LocatedRef,
+    handoff_ref,
+    history_named,
+    summarize,
+    verdict,
+)
 from contextplane.app.handoff.session import HandoffSession
-from contextplane.app.handoff.summary import LISTED, HandoffSummary, LocatedRef, summarize, verdict
 from contextplane.cli.exit import OK
 from contextplane.cli.handoff.read import handoff_session
 from contextplane.cli.output import CommandOutput, clean, format_second, quantity, shorten
-from contextplane.cli.pager import page
 from contextplane.cli.parser import Usage
+from contextplane.cli.terminal import page
 from contextplane.errors import ContextPlaneError
 from contextplane.model.handoff import HandoffEvent, HandoffPack, KeptRevision, Ref, Section
 from contextplane.model.ids import HandoffId

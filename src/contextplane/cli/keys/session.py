@@ -1,15 +1,65 @@
 """Opens the keys of a store with the passphrase of the options, and notes a clock that is behind."""
 
+import os
+import sys
 from argparse import Namespace
 from datetime import timedelta
+from typing import ClassVar
 
 from contextplane.app.platform import Platform
 from contextplane.app.registry.keys import KeyStore
 from contextplane.app.settings import signing_key
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.passphrase import PassphraseSource
+from contextplane.errors import ContextPlaneError, Family
 
-__all__ = ["key_store_for", "note_clock_behind"]
+__all__ = ["PassphraseDiffers", "PassphraseSource", "key_store_for", "note_clock_behind"]
+
+
+_MOST = 1024
+
+
+class PassphraseDiffers(ContextPlaneError):
+    """A new passphrase that was typed differently the second time."""
+
+    code: ClassVar[str] = "key_passphrase_differs"
+    family: ClassVar[Family] = "refused"
+
+
+class PassphraseSource:
+    """Gets the passphrase when a key is opened or made, and only then. `twice`: ask twice, for a new key."""
+
+    def __init__(self, fd: int | None, *, twice: bool) -> None:
+        self._fd = fd
+        self._twice = twice
+
+    def __call__(self) -> bytes | None:
+        """Return the passphrase; None if there is none, and no terminal to ask for it."""
+        if self._fd is not None:
+            return _first_line(self._fd)
+        from contextplane.app.settings import key_passphrase
+
+        data = key_passphrase()
+        return data if data is not None or not sys.stdin.isatty() else self._ask()
+
+    def _ask(self) -> bytes:
+        from getpass import getpass
+
+        passphrase = getpass("Passphrase: ")
+        if self._twice and getpass("Again: ") != passphrase:
+            raise PassphraseDiffers("the two are not the same", hint="try again")
+        return passphrase.encode(errors="surrogateescape")
+
+
+def _first_line(fd: int) -> bytes:
+    try:
+        with os.fdopen(fd, "rb") as file:
+            return file.readline(_MOST).removesuffix(b"\n")
+    except OSError as error:
+        from contextplane.cli.parser import Usage
+
+        raise Usage(
+            f"argument --passphrase-fd: {fd} cannot be read: {error.strerror}", hint="open it for this command"
+        ) from error
 
 
 def key_store_for(platform: Platform, args: Namespace) -> KeyStore:

@@ -24,8 +24,8 @@ from contextplane.cli.exit import OK
 from contextplane.cli.keys.session import key_store_for
 from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, quantity
-from contextplane.cli.progress import Bar
 from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF
+from contextplane.cli.terminal import Bar
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import Json
 

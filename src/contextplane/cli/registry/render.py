@@ -20,8 +20,8 @@ from contextplane.app.registry.view import (
 from contextplane.cli.exit import OK
 from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, format_second, quantity
-from contextplane.cli.pager import page
 from contextplane.cli.registry.session import registry_session
+from contextplane.cli.terminal import page
 from contextplane.model.ids import PackRef
 
 __all__ = [

@@ -43,8 +43,7 @@ def registry_session(args: Namespace, output: CommandOutput) -> Iterator["Regist
     from contextplane.app.registry.keys import KeyStore
     from contextplane.app.registry.session import RegistrySession
     from contextplane.app.settings import signing_key
-    from contextplane.cli.keys.session import note_clock_behind
-    from contextplane.cli.passphrase import PassphraseSource
+    from contextplane.cli.keys.session import PassphraseSource, note_clock_behind
     from contextplane.cli.store import open_store
 
     with open_store(output, following=False) as platform:

@@ -7,9 +7,9 @@ from contextplane.app.registry.view import VersionDetails, show_version
 from contextplane.cli.exit import OK
 from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, format_second, quantity
-from contextplane.cli.pager import page
 from contextplane.cli.registry.render import STAGE_COLOR, event_json, event_lines, golden_text
 from contextplane.cli.registry.session import registry_session
+from contextplane.cli.terminal import page
 from contextplane.model.timestamp import Timestamp
 
 __all__ = ["show"]

@@ -73,7 +73,7 @@ def _export_runs(refs: list[str], path: str, output: CommandOutput) -> "ArchiveE
 
 def _export_handoffs(refs: list[str], handoffs: list[str], path: str, output: CommandOutput) -> "ArchiveExportResult":
     from contextplane.app.execution.archive import export_packs
-    from contextplane.app.handoff.select import select_revision
+    from contextplane.app.handoff.revisions import select_revision
     from contextplane.app.platform import ensure_index_current
     from contextplane.app.references import find_run
     from contextplane.cli.handoff.read import handoff_session

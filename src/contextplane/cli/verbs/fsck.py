@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import FAILED, OK
 from contextplane.cli.output import CommandOutput, clean, human_size, quantity
-from contextplane.cli.progress import Bar
+from contextplane.cli.terminal import Bar
 
 if TYPE_CHECKING:
+    from contextplane.app.maintenance import FsckFinding, RepairedStore
     from contextplane.app.platform import Platform
-    from contextplane.app.repair import RepairedStore
-    from contextplane.app.store.fsck import FsckFinding
     from contextplane.errors import ContextPlaneError
 
 __all__ = ["add_arguments", "run"]
@@ -55,7 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, output: CommandOutput) -> int:
     if args.rebuild:
         return _rebuild(output)
-    from contextplane.app.store.fsck import CATALOG_ERRORS
+    from contextplane.app.maintenance import CATALOG_ERRORS
     from contextplane.cli.store import open_store
 
     try:
@@ -67,7 +66,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 
 def _rebuild(output: CommandOutput) -> int:
-    from contextplane.app.repair import open_repaired
+    from contextplane.app.maintenance import open_repaired
     from contextplane.app.settings import from_environment
 
     with open_repaired(from_environment()) as repaired:
@@ -77,7 +76,7 @@ def _rebuild(output: CommandOutput) -> int:
 
 
 def _check(platform: "Platform", output: CommandOutput, repaired: "RepairedStore | None") -> int:
-    from contextplane.app.store.fsck import check_store, expected_objects
+    from contextplane.app.maintenance import check_store, expected_objects
 
     bar = Bar(output, expected_objects(platform))
     # Closed here, while the catalog is open, also if the reader of the output leaves half-way.
@@ -87,8 +86,8 @@ def _check(platform: "Platform", output: CommandOutput, repaired: "RepairedStore
 
 def _check_objects(error: "ContextPlaneError", output: CommandOutput) -> int:
     """Check only the objects, because the catalog cannot be used."""
+    from contextplane.app.maintenance import check_objects
     from contextplane.app.settings import from_environment
-    from contextplane.app.store.fsck import check_objects
 
     bar = Bar(output)
     return _report(check_objects(from_environment(), error, bar.step), bar, output, None)
@@ -97,7 +96,7 @@ def _check_objects(error: "ContextPlaneError", output: CommandOutput) -> int:
 def _report(
     findings: Iterable["FsckFinding"], bar: Bar, output: CommandOutput, repaired: "RepairedStore | None"
 ) -> int:
-    from contextplane.app.store.fsck import DAMAGE
+    from contextplane.app.maintenance import DAMAGE
 
     counts: Counter[str] = Counter()
     listed, ways_out = [], set[str]()

@@ -45,8 +45,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.maintenance import collect_garbage
     from contextplane.app.settings import from_environment
-    from contextplane.app.store.gc import collect_garbage
     from contextplane.cli.store import open_store
 
     with open_store(output) as platform:

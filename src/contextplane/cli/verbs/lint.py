@@ -129,7 +129,7 @@ def _print_sarif(result: "LintResult", output: CommandOutput) -> None:
     import msgspec
 
     from contextplane import __version__
-    from contextplane.app.packs.sarif import sarif_log
+    from contextplane.app.packs.lint import sarif_log
 
     log = sarif_log(result, __version__)
     output.json_text(msgspec.json.format(msgspec.json.encode(log), indent=2).decode())

@@ -19,7 +19,7 @@ from contextplane.cli.options import LIMIT, NO_LIMIT, limit_of
 from contextplane.cli.output import CommandOutput, clean, quantity
 
 if TYPE_CHECKING:
-    from contextplane.app.execution.search import RunHit
+    from contextplane.app.execution.history import RunHit
 
 __all__ = ["add_arguments", "run"]
 
@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.execution.search import SEARCHED, search_runs
+    from contextplane.app.execution.history import SEARCHED, search_runs
     from contextplane.cli.store import open_store
 
     limit = NO_LIMIT if args.all else args.limit or LIMIT

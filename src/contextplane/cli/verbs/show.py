@@ -74,10 +74,10 @@ def _show_handoff(ref: str, args: Namespace, output: CommandOutput) -> int:
 
 def _show_run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.execution.load import ContentReader, load_run
-    from contextplane.cli.pager import page
     from contextplane.cli.parser import Usage
     from contextplane.cli.render.execution import ContentLines, bare_lines
     from contextplane.cli.store import open_store
+    from contextplane.cli.terminal import page
     from contextplane.model.execution.manifest import fill_in_hash
 
     if output.json and args.content:

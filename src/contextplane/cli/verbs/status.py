@@ -17,7 +17,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.store.status import store_status
+    from contextplane.app.status import store_status
     from contextplane.cli.store import open_store
 
     with open_store(output) as platform:

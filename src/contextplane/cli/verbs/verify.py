@@ -18,8 +18,8 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.output import CommandOutput, clean, human_size, quantity
-from contextplane.cli.progress import Bar
 from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF, remedy
+from contextplane.cli.terminal import Bar
 
 if TYPE_CHECKING:
     from contextplane.app.execution.verify import ArtifactVerdict, PackVerdict, VerificationProblem

@@ -1,7 +1,7 @@
 """Texts that are not what they look like: invisible characters, and words of two scripts."""
 
 from contextplane.model.invisible_characters import CONTROLS, EMOJI_STYLE, FORMATTING, JOINERS, LINE_SEPARATORS
-from contextplane.policy.lazy_regex import lazy_regex
+from contextplane.policy.regex_safety import lazy_regex
 
 __all__ = ["invisible_characters", "mixed_words", "normalize"]
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from contextplane.model.value import Value
-from contextplane.policy.lazy_regex import LazyPattern, lazy_regex
+from contextplane.policy.regex_safety import LazyPattern, lazy_regex
 
 __all__ = [
     "BULK_COUNT",

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
-from contextplane.policy.lazy_regex import lazy_regex
+from contextplane.policy.regex_safety import lazy_regex
 
 __all__ = [
     "HIDDEN",

@@ -1,12 +1,14 @@
-"""Opens a store with a rebuilt index, also if its catalog is missing or damaged.
+"""Maintenance of a store: checks it, repairs it, and collects garbage.
 
-A catalog that cannot be used is replaced by a new one with all that can be read of it. What is lost is reported.
+A store is checked with its registry and its recordings. A repair rebuilds the index, also if the catalog is missing or
+damaged: one that cannot be used is replaced by a new one with all that can be read of it, and the loss is reported.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from itertools import groupby
+from datetime import timedelta
+from itertools import chain, groupby
 
 from contextplane.adapters.files.disk import Disk, hold_lock, staging_name
 from contextplane.adapters.files.store_dir import IN_DATABASE, StoreDirectory, discover_store
@@ -15,21 +17,41 @@ from contextplane.adapters.sqlite.connection import BUSY_SECONDS
 from contextplane.adapters.sqlite.salvage import NEXT, has_unfinished_install, install, salvage_events, salvage_pending
 from contextplane.adapters.system import SystemClock, SystemIds
 from contextplane.app.catalog import open_catalog
-from contextplane.app.execution.record import recording_context
+from contextplane.app.execution.record import recording_comparison, recording_context
 from contextplane.app.init import adopt
-from contextplane.app.platform import Platform, flush_pending_objects
-from contextplane.app.registry.fsck import registry_indexing
+from contextplane.app.platform import Platform, flush_pending_objects, objects_without_catalog, update_index
+from contextplane.app.registry.fsck import registry_comparison, registry_indexing, registry_retention
 from contextplane.app.settings import Settings
+from contextplane.errors import ContextPlaneError
 from contextplane.handoff.storage import ensure_page_key
 from contextplane.model.catalog import Event
 from contextplane.model.json.canonical import canonical
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, CatalogCorrupt, CatalogMissing
 from contextplane.record.recorder import restore_recording_roots
+from contextplane.store.damage import DAMAGE, FsckFinding
+from contextplane.store.fsck import Progress, fsck, fsck_objects
+from contextplane.store.gc import GcResult, gc
 from contextplane.store.rebuild import RebuildResult, rebuild
-from contextplane.store.status import LOST, STORE_STREAM
+from contextplane.store.status import LOST, STORE_STREAM, store_contents
 
-__all__ = ["CatalogLoss", "RepairedStore", "open_repaired"]
+__all__ = [
+    "CATALOG_ERRORS",
+    "DAMAGE",
+    "CatalogLoss",
+    "FsckFinding",
+    "GcResult",
+    "RepairedStore",
+    "check_objects",
+    "check_store",
+    "collect_garbage",
+    "expected_objects",
+    "open_repaired",
+]
+
+
+CATALOG_ERRORS = (CatalogMissing, CatalogCorrupt)
+"""The errors of a store whose catalog cannot be used: only its objects can be checked."""
 
 
 class CatalogLoss(Value, frozen=True):
@@ -146,3 +168,37 @@ def _prepare_replacement(home: StoreDirectory, store_id: str, why: str) -> Catal
     catalog.close()
     os.replace(path, home.catalog + NEXT)
     return CatalogLoss(why=why, moved_to=None, saved_events=events, saved_streams=tuple(sorted(streams)), truth=truth)
+
+
+def expected_objects(platform: Platform) -> int:
+    """Return the number of recorded objects. A store that was never indexed is indexed first."""
+    with platform.catalog.read() as view:
+        is_indexed = next(view.objects.roots(), None) is not None
+    if not is_indexed:
+        update_index(platform)  # adopted just now, or never used: there is nothing to compare
+    return store_contents(platform.catalog).objects
+
+
+def check_store(platform: Platform, seen: Progress) -> Generator[FsckFinding, None, None]:
+    """Check a store. Close the generator while the catalog is open."""
+    others = [registry_comparison(platform), recording_comparison(platform)]
+    return fsck(platform.catalog, platform.entries, platform.objects, seen, others)
+
+
+def check_objects(settings: Settings, error: ContextPlaneError, seen: Progress) -> Iterator[FsckFinding]:
+    """Check the objects alone, because of this error of the catalog, which is the first finding."""
+    first = FsckFinding(state="corrupt", what="catalog", why=f"{error.message}; {error.hint}")
+    return chain([first], fsck_objects(objects_without_catalog(settings), seen))
+
+
+def collect_garbage(platform: Platform, settings: Settings, *, grace: timedelta, dry_run: bool) -> GcResult:
+    """Remove what is older than `grace` and not referred to; `dry_run`: only find it."""
+    return gc(
+        platform.catalog,
+        platform.entries,
+        platform.objects,
+        older_than=platform.clock.now() - grace,
+        dry_run=dry_run,
+        handoff_grace_seconds=settings.handoff.grace_seconds,
+        others=[recording_comparison(platform), registry_retention(platform)],
+    )
