@@ -19,7 +19,7 @@ import contextplane
 from contextplane.authoring.artifacts import LAWS_OF
 from contextplane.authoring.gates.schema import SCHEMAS, schema_of
 from contextplane.authoring.gates.table import EVERY_LAW, GATES
-from contextplane.cli.parser import parser_of, top_help
+from contextplane.cli.help import DEFAULT_WIDTH, top_help, verb_help
 from contextplane.cli.table import VERBS
 from contextplane.errors import ContextPlaneError, Family
 from docs.concepts_picture import draw_concepts
@@ -94,7 +94,7 @@ def command_page() -> str:
         "```",
     ]
     for verb in VERBS:
-        lines += ["", f"## ctx {verb.name}", "", "```", parser_of(verb).format_help().rstrip(), "```"]
+        lines += ["", f"## ctx {verb.name}", "", "```", verb_help(verb, DEFAULT_WIDTH).rstrip(), "```"]
     return "\n".join(lines) + "\n"
 
 

@@ -1,18 +1,28 @@
 """The help of the command, and its answers to mistyped lines."""
 
+import contextlib
+import os
+import pty
+import shlex
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import pytest
 
 from contextplane import __version__
-from contextplane.cli.exit import LEGEND
-from contextplane.cli.parser import top_help
+from contextplane.cli.exit import STATUSES, USAGE
+from contextplane.cli.help import examples_of, top_help, verb_help
+from contextplane.cli.parser import Verb, parser_of
 from contextplane.cli.table import VERBS
 from tests.support.cases import cases
-from tests.surfaces.commands import Result, ctx
+from tests.surfaces.commands import Result, child_environment, ctx
 from tests.surfaces.sample import Store, one_error_line
 
 NAMES = [verb.name for verb in VERBS]
+VERB = {verb.name: verb for verb in VERBS}
+WIDTHS = (60, 80, 120)
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])
@@ -30,11 +40,100 @@ def test_the_help_of_a_verb_tells_its_options_and_its_exit_statuses(tmp_path: Pa
     result = ctx(name, "--help", cwd=tmp_path)
     assert (result.status, result.err) == (0, "")
     assert result.out.startswith(f"usage: ctx {name} ")
-    assert LEGEND in result.out
+    assert STATUSES in " ".join(result.out.split())
     assert all(option in result.out for option in ("--json", "--quiet", "--no-color"))
-    assert max(map(len, result.out.splitlines())) <= 110
     assert ctx("help", name, cwd=tmp_path) == result
-    assert ctx(name, "-h", cwd=tmp_path, env={"COLUMNS": "40"}) == result
+    assert ctx(name, "-h", cwd=tmp_path) == result
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_the_help_of_all_verbs_fits_every_width_and_ends_with_examples(tmp_path: Path, columns: int) -> None:
+    text = ctx("--help", cwd=tmp_path, env={"COLUMNS": str(columns)}).out
+    assert max(map(len, text.splitlines())) <= min(WIDTHS)
+    _, _, examples = text.rpartition("\n\n")
+    heading, *lines = examples.splitlines()
+    assert heading == "examples:"
+    assert [line.split()[:2] for line in lines] == [["ctx", name] for name in ("demo", "new", "pack")]
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("verb", VERBS, ids=NAMES)
+def test_the_help_of_a_verb_fits_the_width_and_ends_with_its_examples(tmp_path: Path, verb: Verb, columns: int) -> None:
+    result = ctx(verb.name, "--help", cwd=tmp_path, env={"COLUMNS": str(columns)})
+    assert result.out == verb_help(verb, columns)
+    assert [line for line in result.out.splitlines() if len(line) > columns or line != line.rstrip()] == []
+    _, _, section = result.out.rpartition("\n\n")
+    heading, *lines = section.splitlines()
+    examples = examples_of(verb)
+    assert heading == "examples:"
+    assert [line.partition("  ")[0] for line in map(str.strip, lines) if line.startswith("ctx ")] == [
+        example.command for example in examples
+    ]
+    assert " ".join(section.split()) == " ".join(["examples:", *(" ".join(example) for example in examples)])
+
+
+def test_help_uses_the_room_that_there_is(tmp_path: Path) -> None:
+    def widest(columns: str) -> int:
+        return max(map(len, ctx("verify", "--help", cwd=tmp_path, env={"COLUMNS": columns}).out.splitlines()))
+
+    assert 50 < widest("60") <= 60 < widest("80") <= 80 < widest("120") <= 120
+    assert widest("500") == widest("120")
+    assert widest("1") == widest("40")
+
+
+@pytest.mark.parametrize("columns", ["", "0", "-5", "wide", "9" * 30])
+def test_help_without_a_terminal_or_a_usable_width_is_that_of_the_docs(tmp_path: Path, columns: str) -> None:
+    assert ctx("verify", "--help", cwd=tmp_path, env={"COLUMNS": columns}).out == verb_help(VERB["verify"], 80)
+
+
+def test_help_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
+    def at(columns: int) -> str:
+        leader, follower = pty.openpty()
+        termios.tcsetwinsize(follower, (50, columns))
+        command = [sys.executable, "-m", "contextplane", "gc", "--help"]
+        subprocess.run(command, cwd=tmp_path, env=child_environment(), stdout=follower, check=True)
+        os.close(follower)
+        text = b""
+        with contextlib.suppress(OSError):  # the end of a terminal is an error
+            while part := os.read(leader, 65536):
+                text += part
+        os.close(leader)
+        return text.decode().replace("\r\n", "\n")
+
+    assert at(70) == verb_help(VERB["gc"], 70)
+    assert at(100) == verb_help(VERB["gc"], 100)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=NAMES)
+def test_the_examples_of_a_verb_are_command_lines_that_it_accepts(tmp_path: Path, verb: Verb) -> None:
+    examples = examples_of(verb)
+    assert examples
+    for command, words in examples:
+        program, name, *arguments = shlex.split(command)
+        assert (program, name) == ("ctx", verb.name)
+        assert words
+        parser_of(verb).parse_args(arguments)
+        if verb.name not in {"mcp", "demo"}:  # which would serve, and take long
+            # Without a store or the files it cannot succeed; that its arguments fit together is checked before.
+            assert ctx(name, *arguments, cwd=tmp_path, input=b"").status != USAGE
+
+
+@pytest.mark.parametrize(
+    ("verb", "action"),
+    [
+        (verb, action)
+        for verb in VERBS
+        for argument in parser_of(verb)._actions[1:2]
+        if argument.choices is not None and not argument.option_strings and verb.name != "completion"
+        for action in argument.choices
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_an_action_of_a_verb_has_its_help_and_an_example(tmp_path: Path, verb: Verb, action: str) -> None:
+    text = ctx(verb.name, action, "--help", cwd=tmp_path).out
+    assert text == verb_help(verb, 80)
+    assert [line for line in text.splitlines() if line.startswith(f"  {action} ")]
+    assert [example for example in examples_of(verb) if example.command.split()[2] == action]
 
 
 @pytest.mark.parametrize(

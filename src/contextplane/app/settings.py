@@ -32,6 +32,7 @@ class Settings(Value, frozen=True):
     no_color: bool = False
     debug: bool = False
     pager: str = ""
+    columns: int | None = None
     registry_max_age: int | None = None
     handoff: HandoffSettings = HandoffSettings()
 
@@ -43,6 +44,7 @@ def from_environment() -> Settings:
     - `CTX_DATABASE_URL`: the PostgreSQL database that holds the catalog, instead of a file in that folder.
     - `CTX_REGISTRY_MAX_AGE`: how many seconds old the registry's newest checkpoint may be for new traffic.
     - `NO_COLOR`: plain output. `CTX_DEBUG`: show where a defect is.
+    - `COLUMNS`: how wide help is; without it, as wide as the terminal.
     - `PAGER`: the program that shows long answers on a terminal; none if empty.
     - `CONTEXT_PACK_*`: settings of handoff packs.
     """
@@ -53,6 +55,7 @@ def from_environment() -> Settings:
         no_color=bool(os.environ.get("NO_COLOR")),
         debug=bool(os.environ.get("CTX_DEBUG")),
         pager=os.environ.get("PAGER", "less -FRX"),
+        columns=_number("COLUMNS", 0) or None,
         registry_max_age=_max_age(),
         handoff=_handoff_settings(),
     )

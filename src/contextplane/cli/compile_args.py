@@ -26,21 +26,27 @@ def add_pack_arguments(parser: ArgumentParser, *, default: str = "") -> None:
         parser.add_argument("pack", metavar="REF|FILE", nargs="?", help=f"{help_text} (default: {default})")
     else:
         parser.add_argument("pack", metavar="REF|FILE", help=help_text)
-    parser.add_argument("--environment", metavar="ENV", help="where the version is pinned; with a REF only")
+    parser.add_argument("--environment", metavar="ENV", help="the environment that pins it; with a REF only")
     parser.add_argument(
         "--overlay", metavar="FILE", action="append", default=[], help="apply this overlay first; with a FILE only"
     )
     parser.add_argument(
-        "--catalog", metavar="CATALOG", action="append", default=[], help="draw on this catalog; with a FILE only"
+        "--catalog", metavar="CATALOG", action="append", default=[], help="use this decision catalog; with a FILE only"
     )
 
 
 def add_request_arguments(parser: ArgumentParser) -> None:
     """Add the request, and the overrides of its values."""
-    parser.add_argument("--request", metavar="FILE", required=True, help="the request and what is compiled with it")
-    knobs = parser.add_argument_group("knobs: change a value of the request")
+    parser.add_argument(
+        "--request", metavar="FILE", required=True, help="the request, with run context and environment"
+    )
+    knobs = parser.add_argument_group("overrides of the request")
     knobs.add_argument(
-        "--set", metavar="PATH=VALUE", action="append", default=[], help="a fact by its name, or a place; JSON"
+        "--set",
+        metavar="PATH=VALUE",
+        action="append",
+        default=[],
+        help="change a fact, or a place in the document; the value is JSON",
     )
     knobs.add_argument("--role", metavar="ROLE", help="the role of the user")
     knobs.add_argument("--safety-mode", metavar="MODE", choices=_MODES, help=f"the ceiling: {', '.join(_MODES)}")

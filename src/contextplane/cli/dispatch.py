@@ -6,7 +6,7 @@ from typing import ClassVar, TextIO
 from contextplane.app.settings import from_environment
 from contextplane.cli.exit import EXIT_OF, FAILED, OK
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.parser import Usage, Verb, parser_of, top_help, whole_parser
+from contextplane.cli.parser import Usage, Verb, parser_of, whole_parser
 from contextplane.cli.table import VERBS
 from contextplane.errors import ContextPlaneError
 
@@ -68,17 +68,18 @@ def _defect(error: Exception, output: CommandOutput) -> int:
 
 def _run(argv: list[str]) -> int:
     name, arguments = _split(argv)
-    if name in {"--help", "-h", "--version", "-V"}:
+    if name in {"--version", "-V"}:
         from contextplane import __version__
 
-        sys.stdout.write(f"ctx {__version__}\n" if name in {"--version", "-V"} else top_help(VERBS))
+        sys.stdout.write(f"ctx {__version__}\n")
+        return OK
+    if name in {"--help", "-h"} or "--help" in arguments or "-h" in arguments:
+        from contextplane.cli.help import help_width, top_help, verb_help
+
+        sys.stdout.write(top_help(VERBS) if name in {"--help", "-h"} else verb_help(_verb(name), help_width()))
         return OK
     verb = _verb(name)
-    parser = parser_of(verb)
-    if "--help" in arguments or "-h" in arguments:
-        sys.stdout.write(parser.format_help())
-        return OK
-    args = parser.parse_args(arguments)
+    args = parser_of(verb).parse_args(arguments)
     args.whole_parser = lambda: whole_parser(VERBS)  # no verb knows the others by itself
     color = not args.json and _has_color(argv, sys.stdout)
     return verb.load().run(args, CommandOutput(json=args.json, quiet=args.quiet, color=color))

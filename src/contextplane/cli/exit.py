@@ -2,7 +2,7 @@
 
 from contextplane.errors import Family
 
-__all__ = ["CONFLICT", "DRIFT", "EXIT_OF", "FAILED", "LEGEND", "NOT_FOUND", "OK", "REFUSED", "UNTRUSTED", "USAGE"]
+__all__ = ["CONFLICT", "DRIFT", "EXIT_OF", "FAILED", "NOT_FOUND", "OK", "REFUSED", "STATUSES", "UNTRUSTED", "USAGE"]
 
 OK, FAILED, USAGE, REFUSED, UNTRUSTED, DRIFT, NOT_FOUND, CONFLICT = 0, 1, 2, 10, 11, 12, 13, 14
 
@@ -16,7 +16,8 @@ EXIT_OF: dict[Family, int] = {
     "conflict": CONFLICT,
 }
 
-LEGEND = """\
-exit status:
-  0 ok, 1 failed, 2 usage, 10 refused, 11 untrusted, 12 drift, 13 not found, 14 conflict,
-  130 interrupted, 141 nobody reads the output. Treat any other as failed."""
+STATUSES = (
+    "0 ok, 1 failed, 2 usage, 10 refused, 11 untrusted, 12 drift, 13 not found, 14 conflict, "
+    "130 interrupted, 141 broken pipe. Treat any other status as failed."
+)
+"""What each status means, for help."""

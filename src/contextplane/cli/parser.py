@@ -8,16 +8,15 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import ClassVar, NoReturn, Protocol
 
-from contextplane.cli.exit import LEGEND
 from contextplane.cli.output import CommandOutput
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.value import Value
 
-__all__ = ["Usage", "Verb", "VerbModule", "parser_of", "top_help", "whole_parser"]
+__all__ = ["Usage", "Verb", "VerbModule", "parser_of", "whole_parser"]
 
 
 class VerbModule(Protocol):
-    """The functions of a module in `cli/verbs/`. Its docstring is the description in its `--help`."""
+    """The functions of a module in `cli/verbs/`. Its docstring is its help: description and examples."""
 
     def add_arguments(self, parser: ArgumentParser, /) -> None: ...
 
@@ -31,9 +30,6 @@ class Verb(Value, frozen=True):
     group: str
     summary: str
     load: Callable[[], VerbModule]
-
-
-_WIDTH = 100
 
 
 class Usage(ContextPlaneError):
@@ -72,39 +68,17 @@ class _Parser(argparse.ArgumentParser):
             raise Usage(f"no such choice: {option}{value[:80]!r}", hint=f"did you mean '{self.prog} {option}{near}'?")
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help of one fixed width, so that it is the same on every machine."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=_WIDTH)
-
-    def _format_action_invocation(self, action: argparse.Action) -> str:
-        """Write `-o, --output FILE`, which Python before 3.13 writes as `-o FILE, --output FILE`."""
-        if action.nargs == 0 or len(action.option_strings) < 2:  # noqa: PLR2004  with one name both are the same
-            return super()._format_action_invocation(action)
-        value = self._format_args(action, self._get_default_metavar_for_optional(action))
-        return f"{', '.join(action.option_strings)} {value}"
-
-
 def add_globals(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="answer with one JSON document")
-    group.add_argument(
-        "--quiet", action="store_true", help="print only identities, contents, failures; the status tells the rest"
-    )
-    group.add_argument("--no-color", action="store_true", help="no colour, also on a terminal")
+    group.add_argument("--quiet", action="store_true", help="print only identities, contents and failures")
+    group.add_argument("--no-color", action="store_true", help="do not use colors")
 
 
 def parser_of(verb: Verb) -> argparse.ArgumentParser:
     """Return the parser of one verb."""
     module = verb.load()
-    parser = _Parser(
-        prog=f"ctx {verb.name}",
-        description=module.__doc__,
-        epilog=LEGEND,
-        formatter_class=_Formatter,
-        allow_abbrev=False,
-    )
+    parser = _Parser(prog=f"ctx {verb.name}", allow_abbrev=False)
     module.add_arguments(parser)
     for action in parser._actions:  # noqa: SLF001  argparse has no other way to ask
         if action.choices and not action.option_strings and action.metavar is None:
@@ -116,26 +90,12 @@ def parser_of(verb: Verb) -> argparse.ArgumentParser:
 
 def whole_parser(verbs: Sequence[Verb]) -> argparse.ArgumentParser:
     """Return one parser of all verbs, for completion."""
-    parser = _Parser(prog="ctx", description="The context plane for AI agents.", formatter_class=_Formatter)
+    parser = _Parser(prog="ctx", description="The context plane for AI agents.")
     parser.add_argument("--version", action="store_true", help="print the version")
     subparsers = parser.add_subparsers(dest="verb")
     for verb in verbs:
         module = verb.load()
-        sub = subparsers.add_parser(
-            verb.name, help=verb.summary, description=module.__doc__, epilog=LEGEND, formatter_class=_Formatter
-        )
+        sub = subparsers.add_parser(verb.name, help=verb.summary, description=(module.__doc__ or "").partition("\n")[0])
         module.add_arguments(sub)
         add_globals(sub)
     return parser
-
-
-def top_help(verbs: Sequence[Verb]) -> str:
-    """Return the text of `ctx --help`. `make docs` keeps it in help.txt."""
-    lines = ["usage: ctx VERB [ARGUMENTS] [--json] [--quiet] [--no-color]", "", "The context plane for AI agents.", ""]
-    for group in dict.fromkeys(verb.group for verb in verbs):
-        lines.append(f"{group}:")
-        lines += [f"  {verb.name:<12}{verb.summary}" for verb in verbs if verb.group == group]
-        lines.append("")
-    lines += ["'ctx VERB --help' tells more. 'ctx --version' prints the version.", ""]
-    lines += ["environment:", "  CTX_DIR     the store's folder; without it, the first .ctx here or above", ""]
-    return "\n".join([*lines, LEGEND, ""])

@@ -8,66 +8,66 @@ __all__ = ["VERBS"]
 
 
 _TABLE = {
-    "Begin": {
-        "init": "make a store here, or adopt the one that is here",
-        "demo": "watch the product at work in a folder of its own",
+    "Start": {
+        "init": "create a store, or adopt an existing one",
+        "demo": "run a guided tour in its own folder",
     },
     "Author": {
-        "new": "begin a context pack from a small, complete one",
-        "lint": "judge a context pack by the eight validation gates",
+        "new": "write a context pack to start from",
+        "lint": "check a context pack against the eight gates",
         "check": "run the release checklist",
     },
     "Compile": {
-        "compile": "what a model would see and may do, for a request",
-        "why": "why something is in or out, and what would flip it",
-        "golden": "record what requests compile to, and check it later",
+        "compile": "compile what a model sees and may do",
+        "why": "explain why an item is in or out",
+        "golden": "record and check golden cases",
     },
     "Trust": {
-        "keys": "make keys, and say who may sign for whom",
+        "keys": "create keys, and manage who may sign",
     },
     "Release": {
         "review": "approve or reject an artifact, in a role",
-        "sign": "attach the issuer's signature to what was reviewed",
-        "publish": "publish what was linted, reviewed and signed, for ever",
+        "sign": "attach the issuer's signature",
+        "publish": "publish a reviewed and signed artifact",
         "pin": "pin a version, or set an alias",
-        "unpin": "take away what an environment pins",
-        "promote": "say that what is pinned has proved itself",
-        "rollback": "pin again, at once, what was pinned before",
-        "deprecate": "let a version serve replay only",
-        "revoke": "block a version for new execution",
-        "refresh": "manage refresh triggers",
-        "packs": "published versions, where they are pinned, and drafts",
+        "unpin": "remove a pin or an alias",
+        "promote": "promote the pinned version",
+        "rollback": "pin the previous version again",
+        "deprecate": "keep a version for replay only",
+        "revoke": "block a version for new runs",
+        "refresh": "manage refresh triggers and incidents",
+        "packs": "list published versions, or drafts",
     },
     "Record": {
         "pack": "store an agent's log as an execution pack",
-        "fork": "begin a draft from a recorded run",
-        "finalize": "make an edited draft or a recording an execution pack",
+        "fork": "create a draft from a recorded run",
+        "finalize": "make a draft or recording an execution pack",
     },
-    "Look": {
-        "show": "what a run, a version or a handoff pack is made of",
-        "log": "runs, newest first; or the history of a version",
-        "search": "find execution packs by the words in them",
-        "status": "what this store holds, how large it is, which schema it has",
+    "Inspect": {
+        "show": "show a run, a version or a handoff pack",
+        "log": "list runs, or the history of one thing",
+        "search": "find execution packs by their words",
+        "status": "show what the store holds, and its size",
         "cat": "write an object's bytes to standard output",
-        "verify": "check a run, a file by its sidecar, or the whole registry",
-        "diff": "compare two runs, two context packs, or two handoff packs",
-        "replay": "run a recorded run's tools again and compare, step by step",
-        "explain": "what an error code, a law or a gate means",
+        "verify": "verify a run, a file or the whole registry",
+        "diff": "compare runs, context packs or handoff packs",
+        "replay": "run a recorded run's tools again, and compare",
+        "explain": "explain an error code, a law or a gate",
     },
     "Handoff": {
-        "handoff": "list, read and export handoff packs, and what happened to them",
+        "handoff": "list, read and export handoff packs",
     },
     "Serve": {
-        "mcp": "serve handoff packs to coding agents, over MCP",
+        "mcp": "serve handoff packs to coding agents over MCP",
     },
-    "Keep": {
-        "fsck": "re-hash every object, resolve every reference",
-        "gc": "remove what nothing refers to and what is old",
-        "export": "write packs and all they reach to one file",
-        "import": "take packs from such a file, verified",
+    "Maintain": {
+        "fsck": "check every object and every reference",
+        "gc": "remove old, unreferenced objects",
+        "export": "write packs and their contents to one file",
+        "import": "import packs from such a file, verified",
     },
     "Shell": {
-        "completion": "print the completion script for bash, zsh or fish",
+        "completion": "print the completion script for a shell",
     },
 }
 

@@ -28,13 +28,19 @@ _DIGEST = "sha256:"
 
 def add_signing(parser: ArgumentParser) -> None:
     """Add the options for the key that signs, as with `ctx keys`."""
-    signing = parser.add_argument_group("who signs")
-    signing.add_argument("--key", metavar="NAME|FILE", help="the key; else CTX_SIGNING_KEY, else the only one here")
-    signing.add_argument("--passphrase-fd", metavar="N", type=_descriptor, help="read its passphrase from there")
+    signing = parser.add_argument_group("signing")
+    signing.add_argument(
+        "--key", metavar="NAME|FILE", help="the key (default: CTX_SIGNING_KEY, else the only key here)"
+    )
+    signing.add_argument(
+        "--passphrase-fd", metavar="N", type=_descriptor, help="read its passphrase from this file descriptor"
+    )
 
 
 def add_reason(parser: ArgumentParser, *, required: bool) -> None:
-    parser.add_argument("--reason", metavar="TEXT", required=required, help="why; it stands in the registry for ever")
+    parser.add_argument(
+        "--reason", metavar="TEXT", required=required, help="the reason; the registry keeps it for ever"
+    )
 
 
 @contextmanager

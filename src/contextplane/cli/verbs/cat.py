@@ -1,14 +1,19 @@
-"""Write an object's bytes to standard output.
+"""Write the bytes of an object to standard output.
 
-REF is sha256:<hash> for any object, or ctx://<hash> or the first digits of a hash for the manifest of an
-execution pack, or one of these with :PART for a part of it: REF:system_prompt, REF:prompts/0,
-REF:inputs/NAME, REF:steps/3 (its output), REF:steps/3/parameters, REF:outputs/NAME. A name may have any
-characters, / and : too; of several of one name the last is meant. pk_<id>@3 is a revision of a handoff pack.
-Up to 8 MiB are checked before anything is written. Larger bytes are hashed as they are written: if they
-turn out not to be what REF names, the command ends with status 11, and what was written must not be used.
-On a terminal the control characters of a text are shown and not sent, and what is no text is refused;
-anywhere else the bytes come out as they are. With --json they are only checked, and their digest and size
-are told.
+REF is one of:
+  - sha256:<hash>, any object
+  - ctx://<hash> or the first digits of a hash, the manifest of an execution pack
+  - pk_<id>@3, a revision of a handoff pack
+  - REF:PART, a part of an execution pack: system_prompt, prompts/0, inputs/NAME, steps/3 (its output),
+    steps/3/parameters or outputs/NAME. If several parts have the same name, the last one is meant.
+
+Up to 8 MiB are verified before anything is written. Larger objects are hashed while they are written: if the bytes are
+not those that REF names, the status is 11, and the output must not be used. On a terminal, control characters are
+escaped and binary contents are refused. --json only verifies, and prints digest and size.
+
+Examples:
+  ctx cat 3fa9                      print a manifest
+  ctx cat 3fa9:outputs/answer.md    print an output
 """
 
 import sys
@@ -47,7 +52,7 @@ class NotText(ContextPlaneError):
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("ref", metavar="REF", help="what to write")
+    parser.add_argument("ref", metavar="REF", help="the object")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

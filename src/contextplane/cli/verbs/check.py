@@ -1,16 +1,21 @@
-"""Check a change of a context pack: the list that every change passes before it is signed.
+"""Run the release checklist on a changed context pack.
 
-Eight lines, in order: schema, internal references, tool surface, golden requests, incidents, evaluators,
-the difference by layer, and whether it may be signed. Each has passed, has failed, or cannot be told, with
-the reason; a line that cannot be told is no pass. The status is 0 when every line has passed, else 10: the
-whole has failed, or is incomplete. Replaying runs and evaluating are not there yet, so no change is
-complete.
+The checklist has eight lines: schema, internal references, tool surface, golden requests, incidents, evaluators, the
+difference by layer, and whether it may be signed. Each line passed, failed, or was skipped, with the reason. A skipped
+line does not count as passed. The status is 0 if every line passed, else 10. Replaying runs and evaluating them are
+not implemented yet, so no change passes completely.
 
---against names the version before, a file or id@X.Y.Z; the lines that need it, or --golden, cannot be told
-without. The golden folder holds cases that 'ctx golden record' made, and it may hold tool_surface.json, the
-tools that the pack is expected to expose, as a tool manifest: [{"adapter_id": "adp_orders", "capabilities":
-["lookup"]}]. --catalog names the decision catalogs that the pack draws on, as with 'ctx lint'. PACK is
-JSON, or YAML by its extension.
+  --against      the previous version, a file or id@X.Y.Z. Lines that compare with it are skipped without it.
+  --golden       a folder of cases that 'ctx golden record' made. It may also hold tool_surface.json, the tools that
+                 the pack is expected to expose: [{"adapter_id": "adp_orders", "capabilities": ["lookup"]}].
+  --catalog      a decision catalog of the pack, as with 'ctx lint'.
+
+PACK is YAML if its name ends in .yaml or .yml, else JSON.
+
+Examples:
+  ctx check refunds.yaml                         run the lines that need no more
+  ctx check refunds.yaml --against old.yaml      compare with the previous version
+  ctx check refunds.yaml --golden golden         compile the golden cases, too
 """
 
 from argparse import ArgumentParser, Namespace
@@ -30,12 +35,14 @@ _INDENT = " " * 3
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("pack", metavar="PACK", help="the author's file, or - for standard input")
-    parser.add_argument("--against", metavar="OLD", help="the version before")
+    parser.add_argument("pack", metavar="PACK", help="the file to check, or - for standard input")
+    parser.add_argument("--against", metavar="OLD", help="the previous version")
     parser.add_argument("--golden", metavar="DIR", help="the folder of golden cases")
     parser.add_argument("--overlay", metavar="FILE", action="append", default=[], help="apply this overlay first")
-    parser.add_argument("--catalog", metavar="CATALOG", action="append", default=[], help="judge it together with this")
-    parser.add_argument("--environment", metavar="FILE", help="what is known of the environment it is meant for")
+    parser.add_argument(
+        "--catalog", metavar="CATALOG", action="append", default=[], help="check it together with this decision catalog"
+    )
+    parser.add_argument("--environment", metavar="FILE", help="a description of the target environment")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

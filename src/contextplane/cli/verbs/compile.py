@@ -1,18 +1,24 @@
-"""Compile a request: what a model would see and may do, what shaped that, and what was kept from it.
+"""Compile a request: what the model sees, what it may do, and why.
 
-Pure and repeatable: the same pack, request, evidence and memories always give the same bytes and the same
-hash. A FILE must pass every gate of 'ctx lint', together with the decision catalogs that --catalog names,
-files or versions of the registry; a REF is verified and resolved as --environment pins it, with the catalogs
-that the request names. --request names one document, a file, JSON or YAML, with request, run_context and
-environment, and with evidence, memories and as_of where there are any; 'ctx new FILE --request' writes one
-to begin with. A request that policy denies compiles as well: the first line says so, and the status is 0.
+The same pack, request, evidence and memories always give the same bytes and the same hash. A FILE must pass every gate
+of 'ctx lint', together with the catalogs that --catalog names. A REF is verified and resolved as --environment pins
+it, with the catalogs that the request names.
 
-Knobs change a value of the request; what moved by them is told. --set takes a fact by the name that rules
-read it under (request.context.refund_amount=4200, user.role='"supervisor"') or a place in the document
-(/run_context/run_budget/total_tokens=900). Its value is JSON, so a text stands in quotes.
+--request names a JSON or YAML file with request, run_context and environment, and optionally evidence, memories and
+as_of. 'ctx new FILE --request' writes one to start from. A denied request compiles as well: the first line says so,
+and the status is 0.
 
---json prints the compiled context, with knobs and what they moved beside its parts; --prompt the exact text
-that a model is given, --chat a request body.
+Overrides change a value of the request, and the answer lists what they changed. --set takes the name of a fact as
+rules read it (request.context.refund_amount=4200, user.role='"supervisor"'), or a place in the document
+(/run_context/run_budget/total_tokens=900). The value is JSON, so a text needs quotes.
+
+--json prints the compiled context, with the overrides and their effects. --prompt prints the exact text for the
+model, --chat a request body.
+
+Examples:
+  ctx compile refunds.yaml --request request.yaml              compile a file
+  ctx compile a@1.0.0 --environment prod --request r.yaml      compile a published version
+  ctx compile refunds.yaml --request r.yaml --role agent       change the role of the user
 """
 
 import sys
@@ -40,7 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_pack_arguments(parser)
     add_request_arguments(parser)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--prompt", action="store_true", help="print the exact text that a model is given")
+    how.add_argument("--prompt", action="store_true", help="print the exact text for the model")
     how.add_argument("--chat", choices=("openai", "anthropic"), help="print the body for a chat API of this form")
 
 

@@ -1,8 +1,11 @@
 """Print the completion script for a shell.
 
-bash   eval "$(ctx completion bash)"                    in ~/.bashrc
-zsh    ctx completion zsh > ~/.zfunc/_ctx               with ~/.zfunc in fpath
-fish   ctx completion fish > ~/.config/fish/completions/ctx.fish
+  bash    put eval "$(ctx completion bash)" into ~/.bashrc
+  zsh     write it to _ctx in a folder of fpath, such as ~/.zfunc
+  fish    write it to ~/.config/fish/completions/ctx.fish
+
+Examples:
+  ctx completion bash    print the script for bash
 """
 
 import sys
@@ -15,7 +18,7 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="which shell")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

@@ -1,8 +1,18 @@
-"""Watch the product at work on one refund, with a real store in a folder of its own.
+"""Run a guided tour of one refund, in a real store in its own folder.
 
-A contract, what it compiles to, its release, two runs, a hand-off between two agents, and tampering.
-The folder is temporary unless you name one with --keep, which must not exist yet. It then holds the store
-and every file that the demo names: explore it with 'ctx packs', 'ctx log', 'ctx diff' and 'ctx handoff list'.
+The tour shows:
+  - a contract, and what it compiles to
+  - its release, with reviews and signatures
+  - two runs, and how they differ
+  - a handoff between two agents
+  - tampering, and how it is detected
+
+The folder is temporary unless --keep names one, which must not exist yet. It then holds the store and every file that
+the tour names. Explore it with 'ctx packs', 'ctx log', 'ctx diff' and 'ctx handoff list'.
+
+Examples:
+  ctx demo                 run it in a temporary folder
+  ctx demo --keep tour     keep the folder to explore it
 """
 
 import os

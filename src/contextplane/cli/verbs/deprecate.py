@@ -1,8 +1,11 @@
-"""Deprecate a published version: it serves replay, and no new traffic.
+"""Deprecate a published version: replay may use it, new runs may not.
 
-VERSION is id@X.Y.Z, or id@NAME for an alias or for what an environment pins. Not a byte of it changes. It
-cannot be undone, and it can no longer be pinned; where it is pinned, new runs are refused from now on. A
-publisher of its issuer does it.
+VERSION is id@X.Y.Z, or id@NAME for an alias or for the version that an environment pins. Its bytes do not change. It
+can no longer be pinned, and where it is pinned new runs are refused. This cannot be undone. A publisher of its issuer
+signs.
+
+Examples:
+  ctx deprecate support@1.0.0 --reason "superseded"    deprecate a version
 """
 
 from argparse import Namespace

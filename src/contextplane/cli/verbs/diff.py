@@ -1,23 +1,23 @@
-"""Compare two runs, two handoff packs, or two context packs.
+"""Compare two runs, two context packs, or two handoff packs.
 
-Of runs, the model, the environment, prompts, inputs, steps and outputs are compared.
+  runs             ctx://<hash> or the first digits of a hash. Differences are listed in the order of the run, so the
+                   first one is where the runs diverge. Steps are aligned: an inserted step is one difference. Texts are
+                   shown as a unified diff, up to 1 MiB and 200 lines each, and 100 texts. Times, recorded indices and
+                   parents are not compared.
+  context packs    a file (with a slash or an extension), id@X.Y.Z or id@NAME. Shows the changes of each layer, their
+                   effect on runs, the smallest version class that they need (patch, minor, major, or reject: it may
+                   not be published), and whether the new number is large enough.
+  handoff packs    pk_<id>@3, or pk_<id> for the newest revision. Metadata is compared, then sections, refs and
+                   diagrams by key: added, removed, changed, reordered.
 
-A and B are execution packs: ctx://<hash>, or the first digits of a hash. Differences are listed in the order
-in which a run happens, so that the first one is where the runs part. Steps are aligned: one that was put in
-between is one difference. Contents that differ are shown as a unified diff where they are text, up to 1 MiB
-each, 200 lines of each and 100 of them. Times, recorded indices and parents are not compared.
+Types of differences between runs: model_drift, environment_drift, prompt_drift, input_drift, tool_drift (another tool
+or type, a step more or less, or deterministic in one run only), param_drift, reasoning_drift (another output of a
+step), output_drift.
 
-Types: model_drift, environment_drift, prompt_drift, input_drift, tool_drift (another tool, another type of
-step, a step more or less, or one that is deterministic in one run only), param_drift, reasoning_drift (a
-step gave another output), output_drift. With --exit-code the status is 12 when there is any, else 0.
-
-Of handoff packs, pk_<id>@3 and pk_<id>@5 (without a number the newest), what they say of themselves is
-compared, then sections, refs and diagrams by their keys: added, removed, changed, reordered.
-
-Of context packs, each a file (what has a slash or an extension is one), id@X.Y.Z, or id@NAME for an alias
-or for what an environment pins: what changed in each layer, what that does to a run, the least class of
-version that it asks for (patch, minor, major, or reject: it may not be published), and whether the new
-number says as much.
+Examples:
+  ctx diff 3fa9 81c2                     compare two runs
+  ctx diff 3fa9 81c2 --exit-code         status 12 if they differ
+  ctx diff support@1.0.0 refunds.yaml    compare a file with a version
 """
 
 from argparse import ArgumentParser, Namespace
@@ -42,10 +42,10 @@ _VALUES = frozenset({"model_drift", "environment_drift"})
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("a", metavar="A", help="the one")
-    parser.add_argument("b", metavar="B", help="the other one")
-    parser.add_argument("--exit-code", action="store_true", help="end with status 12 when they differ")
-    parser.add_argument("--human", action="store_true", help="for people, which is the default")
+    parser.add_argument("a", metavar="A", help="the first")
+    parser.add_argument("b", metavar="B", help="the second")
+    parser.add_argument("--exit-code", action="store_true", help="exit with status 12 if they differ")
+    parser.add_argument("--human", action="store_true", help="print text for people (the default)")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

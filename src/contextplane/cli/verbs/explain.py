@@ -1,9 +1,14 @@
 """Explain an error code, a law or a gate: what it means, and what to do.
 
-CODE is what ctx printed: an error of any command (object_corrupt), a law of 'ctx lint'
-(risk/destructive_without_gate, or only destructive_without_gate), or a gate (policy), which lists its laws.
-An error also has a family and an exit status. Where ctx knows a way out before it happens, it is listed;
-'...' stands for a name that only the message itself knows. Without CODE, every error and law is listed.
+CODE is an error of any command (object_corrupt), a law of 'ctx lint' (risk/destructive_without_gate, or just
+destructive_without_gate), or a gate (policy), which lists its laws. For an error, its family, its exit status and known
+solutions are shown; '...' stands for a name that is known only when it happens. Without CODE, every error and law is
+listed.
+
+Examples:
+  ctx explain object_corrupt              explain an error
+  ctx explain destructive_without_gate    explain a law
+  ctx explain                             list all of them
 """
 
 import textwrap
@@ -23,7 +28,7 @@ _WIDTH = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("code", metavar="CODE", nargs="?", help="an error code, a law or a gate; all, if left out")
+    parser.add_argument("code", metavar="CODE", nargs="?", help="an error code, a law or a gate (default: list all)")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

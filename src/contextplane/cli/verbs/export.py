@@ -1,12 +1,16 @@
-"""Write packs, and all that they reach, to one file.
+"""Write packs, with everything that they refer to, to one file.
 
-REF is ctx://<hash> or the first digits of a hash; or a handoff pack, pk_<id>@3 or pk_<id> for its newest
-revision, which is written with all its revisions up to that one. FILE is a plain tar file: 'tar' lists it
-and takes it apart, 'ctx import' takes it in. It holds the manifests, their contents, and the packs that they
-were forked from; a parent that is not in this store is named. The same packs give the same bytes. A pack of
-which something is missing or damaged is refused, and no file is left. A file of that name is never replaced:
-unless it has those very bytes already, it is a conflict. Versions of the registry stay where their log is:
-copy the whole store to take them along.
+REF is ctx://<hash>, the first digits of a hash, or a handoff pack: pk_<id>@3 with its revisions up to that one, or
+pk_<id> with all. FILE is a plain tar file; 'ctx import' reads it. It holds the manifests, their contents, and the packs
+that they were forked from. Parents that are not in this store are named.
+
+The same packs give the same bytes. A pack with missing or damaged parts is refused, and no file is left. An existing
+file is never replaced: unless it has the same bytes, it is a conflict. Versions of the registry cannot be exported;
+copy the whole store instead.
+
+Examples:
+  ctx export 3fa9 81c2 -o runs.tar            write two runs
+  ctx export pk_abcd2345 -o handoff.tar       write a handoff pack
 """
 
 from argparse import ArgumentParser, Namespace
@@ -25,8 +29,10 @@ _LISTED = 20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("refs", metavar="REF", nargs="+", help="the packs to write")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="where to write, - for standard output")
+    parser.add_argument("refs", metavar="REF", nargs="+", help="a pack to write")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help="the file to write, - for standard output"
+    )
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

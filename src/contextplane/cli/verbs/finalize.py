@@ -1,15 +1,16 @@
-"""Make an edited draft, or an unfinished recording, an execution pack, and print its identity.
+"""Make an edited draft or an unfinished recording an execution pack, and print its identity.
 
-What is wrong with a draft is told together, each with its place: its JSON as far as that can be read, its
-form, and what it refers to, which must be in the store; when some of that was tampered with, the status is
-11, and packing or importing the run heals it. Its parent is kept, its time becomes the time now, the sizes
-of inputs are those of their contents. Something must have been changed. The same draft gives the same pack;
-finalizing it again says so. A draft below .ctx/drafts/ is removed at the end, one that lies elsewhere is
-left.
+A draft must differ from its parent. All its problems are listed together, each with its place. Everything that it
+refers to must be in the store; if some of that was changed, the status is 11, and packing or importing the run again
+restores it. The parent is kept, the time is set to now, and sizes of inputs are computed from their contents. The same
+draft gives the same pack. A draft below .ctx/drafts/ is then removed; any other file is kept.
 
-rec_<id> names a recording ('ctx log --unfinished' lists them): what it recorded so far becomes the pack,
-and a process that still records it is refused from then on. While a content of it is missing or damaged,
-nothing is made and everything is kept. A file is what has a / or an extension in its name.
+A recording is rec_<id>; 'ctx log --unfinished' lists them. What it recorded so far becomes the pack, and a process that
+still writes to it is refused from then on. If a content is missing or damaged, no pack is made and everything is kept.
+
+Examples:
+  ctx finalize .ctx/drafts/3fa9.json      finalize a draft
+  ctx finalize rec_0123456789abcdef       finalize a recording
 """
 
 from argparse import ArgumentParser, Namespace
@@ -27,9 +28,7 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "draft", metavar="DRAFT|RECORDING", help="the edited draft, - for standard input; or an unfinished recording"
-    )
+    parser.add_argument("draft", metavar="DRAFT|RECORDING", help="an edited draft, - for standard input, or rec_<id>")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

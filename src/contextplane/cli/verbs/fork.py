@@ -1,9 +1,13 @@
-"""Begin a draft from a recorded run.
+"""Create a draft from a recorded run.
 
-The draft is a new JSON file below .ctx/drafts/, a copy of the run's manifest with the run as its parent. Edit
-it, then make it a pack with 'ctx finalize'. No draft ever takes the place of another.
-What of the run is not kept whole is told: until it is put back, no draft that refers to it becomes a pack.
-A draft holds digests, no texts: to change a text, write a log and pack it with 'ctx pack LOG --parent REF'.
+The draft is a new JSON file below .ctx/drafts/: a copy of the run's manifest, with the run as its parent. Edit it, then
+make it a pack with 'ctx finalize'. Existing drafts are never replaced. Missing or damaged contents of the run are
+listed: a draft that refers to one cannot be finalized until it is restored.
+
+A draft holds digests, not texts. To change a text, write a log and pack it with 'ctx pack LOG --parent REF'.
+
+Examples:
+  ctx fork 3fa9    draft a variant of run 3fa9
 """
 
 from argparse import ArgumentParser, Namespace
@@ -15,7 +19,7 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("ref", metavar="REF", help="the execution pack to begin from")
+    parser.add_argument("ref", metavar="REF", help="the execution pack to copy")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

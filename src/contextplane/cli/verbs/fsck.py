@@ -1,16 +1,26 @@
-"""Re-hash every object, resolve every reference, compare the index.
+"""Check the whole store: hash every object, resolve every reference, compare the index.
 
-The report tells apart: missing (referred to, not there), corrupt (there, and not what it says), unreadable
-(there, and the system does not hand it out), index (the index says otherwise than the objects), orphaned
-(whole, and nothing refers to it: an act came to nothing, for example; 'ctx gc' removes it in time, unless
-its kind is unknown), foreign (not ours), absent (a run is a fork of it, and was imported without it). The
-first four end with status 1. What is damaged is called by the run and the part that it is, where one is
-known, and the report ends with the way out.
-Nothing is repaired or removed, except that --rebuild makes the index anew, and with it the entries of packs
-that are no copies of their manifests. A catalog that cannot be used is then moved aside and a new one begun
-with what could be saved, and with the handoff packs whose revisions are found among the objects; what is
-lost is named, and that ends with status 1, too. Of the registry, the keyring, the log and the ends of
-streams are compared with what is signed; 'ctx verify --registry' looks at every event.
+Problems are one of:
+  missing       something refers to it, and it is not there
+  corrupt       its bytes do not match its digest
+  unreadable    the system cannot read it
+  index         the index disagrees with the objects
+  orphaned      intact, but unreferenced: left by an unfinished command, for example. 'ctx gc' removes it later, unless
+                its kind is unknown.
+  foreign       not a file of the store
+  absent        the parent of a fork, which was imported without it
+
+The first four end with status 1. Damaged objects are named by run and part if they are known, and the report ends with
+how to repair them. Of the registry, the keyring, the log and the ends of streams are compared with what is signed;
+'ctx verify --registry' checks every event.
+
+Nothing is changed without --rebuild. --rebuild makes the index again, and the entries of packs that are not copies of
+their manifests. A catalog that cannot be used is moved aside, and a new one is made with what can be recovered,
+including handoff packs whose revisions are among the objects. Losses are listed, and end with status 1.
+
+Examples:
+  ctx fsck              check everything
+  ctx fsck --rebuild    make the index again first
 """
 
 from argparse import ArgumentParser, Namespace
@@ -48,7 +58,7 @@ _LABELS = {state: state for state in _COLOR} | {"index": "index mismatches"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--rebuild", action="store_true", help="make the index anew from the objects first")
+    parser.add_argument("--rebuild", action="store_true", help="make the index again from the objects first")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

@@ -1,13 +1,18 @@
-"""Remove what nothing refers to and what is older than a grace time.
+"""Remove unreferenced objects that are older than a grace time.
 
-Only objects whose kind is recorded are looked at, along recorded references; an object of unknown kind is
-never collected ('ctx fsck' lists it as orphaned), nor is one that is damaged or cannot be read. While what
-a registered pack refers to is unknown, or the index has forgotten something that must be kept, nothing is
-collected at all. It waits up to ten seconds for other processes that store something. Do not run it while
-another program that knows no locks packs into the same store.
-A handoff pack goes when it was deleted, or could not be had any more, longer than SPAN ago: the longest
-time counts that a server of this store was told to serve expired packs. Each one that goes is named.
+Only objects of a recorded kind are considered, by recorded references. Objects that are of unknown kind, damaged or
+unreadable are never removed; 'ctx fsck' lists them. If the references of a registered pack are unknown, or the index
+lacks something that must be kept, nothing is removed. The command waits up to ten seconds for other processes that
+write. Do not run it while a program without locks packs into the same store.
+
+A handoff pack is removed if it was deleted, or expired beyond use, longer than SPAN ago. The longest time counts for
+which a server of this store was set to serve expired packs. Each removed pack is named.
+
 SPAN is a number and a unit: 90s, 30m, 24h, 14d, 2w.
+
+Examples:
+  ctx gc --dry-run     list what would be removed
+  ctx gc --grace 2w    keep the last two weeks
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -34,13 +39,13 @@ def duration(text: str) -> timedelta:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="say what would be removed, remove nothing")
+    parser.add_argument("--dry-run", action="store_true", help="list what would be removed, and remove nothing")
     parser.add_argument(
         "--grace",
         type=duration,
         default=timedelta(days=14),
         metavar="SPAN",
-        help="keep what was put within this time (default: 14d)",
+        help="keep objects stored within this time (default: 14d)",
     )
 
 

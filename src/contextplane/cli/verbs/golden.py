@@ -1,14 +1,21 @@
-"""Golden cases: requests together with what they must compile to.
+"""Record golden cases, requests with what they must compile to, and check them later.
 
-DIR holds requests as 'ctx compile --request' takes them, JSON or YAML. 'record' compiles each from the pack
-and writes what came of it into the file, as "expected": manifests, controls, budget, and a hash for each
-stage and for the whole; or the code of the refusal. 'check' compiles them again, and names what drifted and
-the first stage that did (status 12). A request that names another version of the pack is run with this one;
-then every stage must be as recorded, and the hash of the whole, which covers the pack itself, is not
-compared. What another version of the compiler recorded, or what was changed by hand since, does not pass.
+DIR holds requests as 'ctx compile --request' takes them, JSON or YAML.
 
-'ctx check --golden DIR' and 'ctx publish --golden DIR' ask the same; what was published is kept with its
-cases, and a rollback runs them again.
+  record    compile each request and write the result into its file as "expected": manifests, controls, budget, and a
+            hash for each stage and for the whole; or the code of the refusal.
+  check     compile them again, and name what drifted and the first stage that did (status 12).
+
+A request that names another version of the pack runs with this one. Every stage must then be as recorded; the hash of
+the whole, which covers the pack itself, is not compared. Results that another version of the compiler recorded, or that
+were edited by hand, do not pass.
+
+'ctx check --golden DIR' and 'ctx publish --golden DIR' run the same check. A published version keeps its cases, and a
+rollback runs them again.
+
+Examples:
+  ctx golden record golden refunds.yaml    write the expected results
+  ctx golden check golden refunds.yaml     compare with them
 """
 
 from argparse import ArgumentParser, Namespace
@@ -25,7 +32,7 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("action", choices=("record", "check"), help="what to do")
+    parser.add_argument("action", choices=("record", "check"), help="the action")
     parser.add_argument("folder", metavar="DIR", help="the folder of the cases")
     add_pack_arguments(parser, default="the version that the requests name")
 

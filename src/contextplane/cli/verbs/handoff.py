@@ -1,13 +1,20 @@
-"""Look at handoff packs: what agents pass on to each other, anchored to lines of code.
+"""List, read and export handoff packs, which agents pass to each other.
 
-list shows those that can be had, newest first; expired ones only with --freshness expired. read shows one as
-its readers see it, with the code as it is now, in colour on a terminal: as a reviewer, or with --profile as
-another agent. show is a summary: its revisions, what is frozen, its sections, and what became of the lines
-that its refs point at. log is everything that happened to it, also when it was deleted or is expired, until
-'ctx gc' takes it. export writes it with all its revisions up to the named one to FILE, as 'ctx export' does.
+  list      list available packs, newest first; expired ones only with --freshness expired.
+  read      print a pack as its readers see it, with the current code: as a reviewer, or as --profile says.
+  show      summarize a pack: its revisions, what is finalized, its sections, and the state of the code it refers to.
+  log       list everything that happened to a pack, also if it was deleted or has expired, until 'ctx gc' removes it.
+  export    write a pack with its revisions up to the named one to FILE, as 'ctx export' does.
 
-PACK is pk_<id>, a revision of it as pk_<id>@3, or a name. A finalized revision is frozen: later writes make
-new revisions, and it stays what its digest says. Handoff packs cannot be signed yet.
+PACK is pk_<id>, one revision as pk_<id>@3, or a name. A finalized revision never changes: later writes make new
+revisions. Handoff packs cannot be signed yet.
+
+Examples:
+  ctx handoff list                                  list available packs
+  ctx handoff read refund-limit                     print one
+  ctx handoff show pk_abcd2345                      summarize one
+  ctx handoff log pk_abcd2345                       list its events
+  ctx handoff export pk_abcd2345@3 -o handoff.tar   write it to a file
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -31,21 +38,25 @@ _MOST_DIGITS = 9
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", choices=tuple(_TAKES), help="what to do")
-    parser.add_argument("ref", metavar="PACK", nargs="?", help="the pack; list takes none")
+    parser.add_argument("what", choices=tuple(_TAKES), help="the action")
+    parser.add_argument("ref", metavar="PACK", nargs="?", help="the pack; none for list")
     both = parser.add_argument_group("list and read")
     both.add_argument("--limit", type=limit_of, metavar="N", help=f"at most N packs (default: {LIMIT}), or N chunks")
-    both.add_argument("--offset", type=_offset, metavar="N", help="leave out the first N")
+    both.add_argument("--offset", type=_offset, metavar="N", help="skip the first N")
     listing = parser.add_argument_group("list")
-    listing.add_argument("--all", action="store_true", help="all of them")
-    listing.add_argument("--status", choices=("draft", "finalized"), help="of this status")
-    listing.add_argument("--freshness", choices=("fresh", "expiring_soon", "expired"), help="in this state")
-    listing.add_argument("--query", metavar="TEXT", help="with this text in title, name or brief")
+    listing.add_argument("--all", action="store_true", help="list all")
+    listing.add_argument("--status", choices=("draft", "finalized"), help="only packs of this status")
+    listing.add_argument(
+        "--freshness", choices=("fresh", "expiring_soon", "expired"), help="only packs of this freshness"
+    )
+    listing.add_argument("--query", metavar="TEXT", help="only packs with this text in title, name or brief")
     reading = parser.add_argument_group("read")
-    reading.add_argument("--profile", choices=("reviewer", "orchestrator", "executor"), help="as this reader sees it")
-    reading.add_argument("--contains", metavar="TEXT", help="only the chunks that contain this text")
+    reading.add_argument(
+        "--profile", choices=("reviewer", "orchestrator", "executor"), help="as this reader sees it (default: reviewer)"
+    )
+    reading.add_argument("--contains", metavar="TEXT", help="only chunks that contain this text")
     writing = parser.add_argument_group("export")
-    writing.add_argument("-o", "--output", metavar="FILE", help="where to write, - for standard output")
+    writing.add_argument("-o", "--output", metavar="FILE", help="the file to write, - for standard output")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

@@ -1,11 +1,15 @@
-"""Take packs from a file that 'ctx export' wrote, verified.
+"""Import packs from a file that 'ctx export' wrote, after verifying it.
 
-Every object must have the bytes that its name says, every pack must be there with all that it reaches, and
-nothing else may be in the file: otherwise nothing of it is taken. A compressed file is refused: decompress
-it first. Taking the same file again changes nothing and says so, except that it puts back what was missing
-or damaged here, which is told.
-A handoff pack comes with all its revisions, into the store of handoff packs; a revision that is here already
-is known, and when it is another one of the same number the status is 14, and nothing is taken.
+Every object must match its digest, every pack must be complete, and the file may hold nothing else; otherwise nothing
+is imported. A compressed file is refused: decompress it first. Importing a file again changes nothing and says so,
+except that it restores objects that are missing or damaged here, and lists them.
+
+A handoff pack is imported with all its revisions. If another revision with the same number is here, the status is 14
+and nothing is imported.
+
+Examples:
+  ctx import runs.tar    import the packs of a file
+  ctx import -           import from standard input
 """
 
 from argparse import ArgumentParser, Namespace
@@ -22,7 +26,7 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the file to take, - for standard input")
+    parser.add_argument("file", metavar="FILE", help="the file to import, - for standard input")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

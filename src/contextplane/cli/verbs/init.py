@@ -1,7 +1,11 @@
-"""Make a store here, or adopt the one that is here.
+"""Create a store in this folder, or adopt an existing one.
 
-A store that another program made in the same layout is taken over as it is: its objects and packs stay
-where they are, and that program can go on using it. Running this twice does no harm.
+The store is the folder .ctx. A store that another program made in the same layout is adopted unchanged: its objects
+and packs stay where they are, and that program can keep using it. Running 'ctx init' again changes nothing.
+
+Examples:
+  ctx init            create .ctx in this folder
+  ctx init project    create project/.ctx
 """
 
 from argparse import ArgumentParser, Namespace
@@ -21,9 +25,7 @@ _MESSAGES = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    folder = parser.add_argument(
-        "folder", nargs="?", help="the folder that gets a .ctx (default: CTX_DIR, else this one)"
-    )
+    folder = parser.add_argument("folder", nargs="?", help="the folder for .ctx (default: CTX_DIR, else this folder)")
     complete_folders(folder)
 
 

@@ -1,20 +1,28 @@
-"""Make keys, and say who may sign for whom.
+"""Create keys, and manage who may sign for an issuer.
 
-new makes an Ed25519 key and keeps it in .ctx/keys, encrypted under a passphrase; the first key of a store
-owns its keyring and is trusted at once for the --issuer. list shows who is trusted, from when until when,
-in which roles, and which keys are here. trust gives an issuer a key, or changes what is said of one that it
-has: --role names all roles that the key has from then on, what is not named stays; --threshold says how many
-keys must sign. Roles are owner (changes the keyring), publisher, operator, the reviewers' architecture,
-security, data and evaluation, tenant:<tenant_id>, and any other that a pack has as the owner_role of a
-decision. A key is called what it is called here, or what its file is called. rotate puts NEW in the place of
-OLD, and both are good for --overlap days. revoke ends the trust in a key from a time on; what it signed
-before passes only where a trusted time says that it was before. Every change signs the registry anew, where
-there is one: so a revoked key puts no act before its revocation.
+  new KEY           create an Ed25519 key in .ctx/keys, encrypted with a passphrase. The first key of a store owns its
+                    keyring and is trusted at once for --issuer.
+  list              list the trusted keys with their roles and times, and the keys stored here.
+  trust KEY         trust a key for an issuer, or change its roles or times. --role lists all its roles; options that
+                    are left out keep their values. --threshold sets how many keys must sign.
+  rotate OLD NEW    replace OLD by NEW. Both are valid for --overlap days.
+  revoke KEY        end the trust in a key, from --from on. Its earlier signatures stay valid only if a trusted time
+                    shows that they are earlier.
 
-KEY is the name of a key here, a PEM file of a public key, or the beginning of a trusted key's id. Changes
-are signed by an owner's key: --key NAME or FILE, else CTX_SIGNING_KEY (a PEM), else the only key here. Its
-passphrase comes from --passphrase-fd, from CTX_KEY_PASSPHRASE, or is asked for. It is never printed, and no
-private key is.
+Roles are owner (changes the keyring), publisher, operator, the reviewer roles architecture, security, data and
+evaluation, tenant:<tenant_id>, and the owner_role of any decision. Every change signs the registry again, so a revoked
+key cannot backdate an act.
+
+KEY is the name of a key stored here, a PEM file of a public key, or the first digits of a trusted key's id. An owner's
+key signs changes: --key, else CTX_SIGNING_KEY (a PEM), else the only key here. Its passphrase is read from
+--passphrase-fd or CTX_KEY_PASSPHRASE, or asked for. Passphrases and private keys are never printed.
+
+Examples:
+  ctx keys new alice --issuer acme                            create the owner's key
+  ctx keys list                                               show who is trusted
+  ctx keys trust bob --issuer acme --role security            trust another key
+  ctx keys rotate bob carol --overlap 30                      replace a key
+  ctx keys revoke carol --reason "laptop lost"                stop trusting a key
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -39,24 +47,26 @@ _MOST_DAYS, _MOST_KEYS, _DIGITS = 3650, 16, 4
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", choices=tuple(_TAKES), help="what to do")
+    parser.add_argument("what", choices=tuple(_TAKES), help="the action")
     parser.add_argument(
-        "names", metavar="KEY", nargs="*", default=[], help="a key; rotate takes two, OLD and NEW; list none"
+        "names", metavar="KEY", nargs="*", default=[], help="a key; two for rotate, OLD and NEW; none for list"
     )
-    parser.add_argument("--issuer", metavar="ISSUER", help="new, trust: for whom the key signs")
+    parser.add_argument("--issuer", metavar="ISSUER", help="new, trust: the issuer that the key signs for")
+    parser.add_argument("--role", metavar="ROLE", action="append", help="trust: a role of the key; repeatable")
     parser.add_argument(
-        "--role", metavar="ROLE", action="append", help="trust: publisher, security, ...; repeated, all of them"
+        "--from", dest="since", metavar="TIME", type=_moment, help="trust, revoke: the first time it applies"
     )
-    parser.add_argument("--from", dest="since", metavar="TIME", type=_moment, help="trust, revoke: from then on")
-    parser.add_argument("--until", metavar="TIME", type=_moment, help="trust: not from then on")
-    parser.add_argument("--threshold", metavar="N", type=_number_to(_MOST_KEYS), help="trust: so many keys must sign")
+    parser.add_argument("--until", metavar="TIME", type=_moment, help="trust: the time at which it ends")
+    parser.add_argument("--threshold", metavar="N", type=_number_to(_MOST_KEYS), help="trust: how many keys must sign")
     parser.add_argument(
-        "--overlap", metavar="DAYS", type=_number_to(_MOST_DAYS), help="rotate: how long both are good (default: 30)"
+        "--overlap", metavar="DAYS", type=_number_to(_MOST_DAYS), help="rotate: how long both are valid (default: 30)"
     )
-    parser.add_argument("--reason", metavar="TEXT", help="revoke: why")
-    signing = parser.add_argument_group("who signs the change")
+    parser.add_argument("--reason", metavar="TEXT", help="revoke: the reason")
+    signing = parser.add_argument_group("signing")
     signing.add_argument("--key", metavar="NAME|FILE", help="the owner's key")
-    signing.add_argument("--passphrase-fd", metavar="N", type=_number_to(9999), help="read its passphrase from there")
+    signing.add_argument(
+        "--passphrase-fd", metavar="N", type=_number_to(9999), help="read its passphrase from this file descriptor"
+    )
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

@@ -1,19 +1,24 @@
-"""Judge a context pack by the eight validation gates.
+"""Check a context pack against the eight validation gates.
 
-Schema, referential integrity, policy, risk, tenancy, replay, evaluation, security: all findings at once,
-each with its file, its place there, its cause and its cure. An error refuses the pack (status 10), a warning
-does not. What cannot be told here is said, and is no pass: give --environment to tell more. PACK is JSON,
-or YAML by its extension; `-` reads JSON from standard input. An overlay or a decision catalog is judged for
-itself, by the laws of its kind.
+The gates are schema, referential integrity, policy, risk, tenancy, replay, evaluation and security. All findings are
+listed at once, each with its file, place, cause and fix. An error refuses the pack (status 10); a warning does not. A
+check that needs more information is listed as skipped and does not count as passed; --environment provides more.
 
---overlay, as often as there are overlays, judges the pack as it is with them: they are of one environment,
-and may only constrain. --against refuses a version number that promises less change than there is; OLD is
-a file, or a version of the registry: id@X.Y.Z, id@NAME. --catalog, as often as there are some, judges the
-pack together with decision catalogs, files or versions of the registry: its rules may be bound to their
-decisions.
---record makes the file, which may be an overlay or a decision catalog as well, known to the registry; --key
-and --passphrase-fd say who signs that. The catalogs of a pack are published ones then, and on record.
---explain NAME prints what 'ctx explain NAME' prints of a gate, a law or an error.
+PACK is YAML if its name ends in .yaml or .yml, else JSON; - reads JSON from standard input. Overlays and decision
+catalogs are checked by the laws of their kind.
+
+  --overlay      apply an overlay first; repeat it for several. They must be for one environment, and may only add
+                 restrictions.
+  --catalog      check the pack together with a decision catalog, a file or a published version; repeat it for several.
+                 Rules of the pack may be bound to its decisions.
+  --against      refuse a version number that promises less change than there is since OLD: a file, id@X.Y.Z or
+                 id@NAME.
+  --record       record the file in the registry, as a draft that can be reviewed. Its catalogs must be published.
+
+Examples:
+  ctx lint refunds.yaml                          check a file
+  ctx lint refunds.yaml --against old.yaml       check its version number, too
+  ctx lint refunds.yaml --record --key alice     record it as a draft
 """
 
 from argparse import ArgumentParser, Namespace
@@ -32,14 +37,16 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("pack", metavar="PACK", nargs="?", help="the author's file, or - for standard input")
+    parser.add_argument("pack", metavar="PACK", nargs="?", help="the file to check, or - for standard input")
     parser.add_argument("--overlay", metavar="FILE", action="append", default=[], help="apply this overlay first")
-    parser.add_argument("--catalog", metavar="CATALOG", action="append", default=[], help="judge it together with this")
-    parser.add_argument("--environment", metavar="FILE", help="what is known of the environment it is meant for")
-    parser.add_argument("--against", metavar="OLD", help="the version before: is the new number large enough?")
+    parser.add_argument(
+        "--catalog", metavar="CATALOG", action="append", default=[], help="check it together with this decision catalog"
+    )
+    parser.add_argument("--environment", metavar="FILE", help="a description of the target environment")
+    parser.add_argument("--against", metavar="OLD", help="check the version number against the previous version")
     parser.add_argument("--sarif", action="store_true", help="print the findings as SARIF 2.1.0")
-    parser.add_argument("--record", action="store_true", help="make it known to the registry, linted if it passes")
-    parser.add_argument("--explain", metavar="NAME", help="what a gate, a law or an error of this name is")
+    parser.add_argument("--record", action="store_true", help="record it in the registry as a draft")
+    parser.add_argument("--explain", metavar="NAME", help="explain a gate, a law or an error instead")
     add_signing(parser)
 
 

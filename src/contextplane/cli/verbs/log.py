@@ -1,13 +1,20 @@
-"""List execution packs, newest first; with REF, the history of that one thing.
+"""List runs, newest first; or the history of one thing.
 
-By when a run was created, then by when it was packed; times are in UTC. A pack whose manifest was tampered
-with, is missing or is unreadable is listed all the same, and marked. SINCE is a date (2026-05-04), a moment
-(2026-05-04T09:30:00Z) or a time span back from now (36h, 14d); a run that tells no time is older than any.
---unfinished lists recordings that did not become a pack yet, the newest first: 'ctx finalize' makes a pack
-of one. REF is an execution pack: it is listed, then what it was forked from, what that was forked from, and
-so on. Or a handoff pack: every revision of it, also when it was deleted or is expired. Or a version in the
-registry, id@X.Y.Z or id@NAME: everything that happened to it, who did it and why; --quiet prints an event
-of it as its stream and its number there.
+Runs are sorted by the time they were created, then packed. Times are in UTC. A pack whose manifest was changed, is
+missing or cannot be read is listed and marked. SINCE is a date (2026-05-04), a time (2026-05-04T09:30:00Z) or a span
+back from now (36h, 14d); runs without a time are older than any.
+
+--unfinished lists recordings that are not packs yet; 'ctx finalize' makes a pack of one.
+
+With REF, the history of:
+  - an execution pack: the runs that it was forked from
+  - a handoff pack, pk_<id>: every revision, also if it was deleted or has expired
+  - a version, id@X.Y.Z or id@NAME: every event, with who signed it and why. --quiet prints stream and number of each.
+
+Examples:
+  ctx log                            list the newest runs
+  ctx log --since 14d --model m1     runs of a model in two weeks
+  ctx log support@1.0.0              the history of a version
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -29,17 +36,15 @@ _WIDEST = 40
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "ref", metavar="REF", nargs="?", help="the history of ctx://<hash>, pk_<id> or id@X.Y.Z instead"
-    )
+    parser.add_argument("ref", metavar="REF", nargs="?", help="list the history of ctx://<hash>, pk_<id> or id@X.Y.Z")
     how_many = parser.add_mutually_exclusive_group()
     how_many.add_argument("--limit", type=limit_of, metavar="N", help=f"at most N packs (default: {LIMIT})")
-    how_many.add_argument("--all", action="store_true", help="all of them")
-    how_many.add_argument("--unfinished", action="store_true", help="recordings that are no packs yet, all of them")
-    parser.add_argument("--since", metavar="SINCE", help="created at that time or later")
-    parser.add_argument("--model", metavar="ID", help="of this model")
-    parser.add_argument("--tool", metavar="NAME", help="with a step that used this tool")
-    parser.add_argument("--parent", metavar="REF", help="forked from this pack")
+    how_many.add_argument("--all", action="store_true", help="list all")
+    how_many.add_argument("--unfinished", action="store_true", help="list all recordings that are not packs yet")
+    parser.add_argument("--since", metavar="SINCE", help="only runs created at that time or later")
+    parser.add_argument("--model", metavar="ID", help="only runs of this model")
+    parser.add_argument("--tool", metavar="NAME", help="only runs with a step that used this tool")
+    parser.add_argument("--parent", metavar="REF", help="only runs that were forked from this pack")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

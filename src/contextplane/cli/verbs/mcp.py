@@ -1,11 +1,20 @@
-"""Serve handoff packs to coding agents: an MCP server on standard input and output.
+"""Serve handoff packs to coding agents over MCP, on standard input and output.
 
-The tools are input (list, get, write, ttl, delete) and output (list, read); packs and recorded runs can be
-read as resources. It ends when its input ends. A client starts it; 'mcp-context-pack' is the same server.
-CONTEXT_PACK_ROOT names the folder of the packs, CONTEXT_PACK_SOURCE_ROOT the one that their code is in.
-Without the first they are in the store that CTX_DIR names; else in .agents/mcp/context_pack, when there is
-a store already; else in the .ctx found here or above; else a store is made in .agents/mcp/context_pack, for
-this folder alone. Run 'ctx init' in a project first, and all servers below it share its packs.
+The tools are input (list, get, write, ttl, delete) and output (list, read). Packs and recorded runs can also be read
+as resources. An MCP client starts the server, and it ends when its input ends. 'mcp-context-pack' is the same server.
+
+The packs are in the first of these folders:
+  - the one that CONTEXT_PACK_ROOT names
+  - the store that CTX_DIR names
+  - .agents/mcp/context_pack, if it holds a store
+  - the nearest .ctx, here or above
+  - .agents/mcp/context_pack, as a new store for this folder alone
+
+Run 'ctx init' in a project first, and all servers below it share its packs. CONTEXT_PACK_SOURCE_ROOT names the folder
+of the code that packs refer to.
+
+Examples:
+  ctx mcp    serve until the input ends
 """
 
 from argparse import ArgumentParser, Namespace

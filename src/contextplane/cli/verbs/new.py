@@ -1,9 +1,14 @@
-"""Begin a context pack: a small, complete one to edit.
+"""Write a small, complete context pack to start from.
 
-It is the refund workflow of a support team: one intent, one decision, two tools that read and one that writes
-under approval. FILE ending in .yaml or .yml has comments on every layer; any other is JSON. An existing
-file is never replaced. Judge what you made of it with 'ctx lint FILE'. --request writes a request for that
-pack instead, with all that is compiled with it: 'ctx compile PACK --request FILE'.
+It describes the refund workflow of a support team: one intent, one decision, two tools that read, and one tool that
+writes with approval. A FILE that ends in .yaml or .yml gets comments on every layer; any other FILE is JSON. Existing
+files are never replaced. Edit the pack, then check it with 'ctx lint FILE'.
+
+--request writes a request for that pack instead, to compile it with.
+
+Examples:
+  ctx new refunds.yaml              write a commented pack
+  ctx new request.yaml --request    write a request for it
 """
 
 from argparse import ArgumentParser, Namespace
@@ -15,8 +20,8 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="where to write it, such as refunds.yaml")
-    parser.add_argument("--request", action="store_true", help="begin a request to compile the pack with")
+    parser.add_argument("file", metavar="FILE", help="the file to write, such as refunds.yaml")
+    parser.add_argument("--request", action="store_true", help="write a request for the pack instead")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

@@ -1,27 +1,32 @@
 """Store an agent's log as an execution pack, and print its identity.
 
 LOG is a JSON file, or - for standard input:
-  model {identifier, parameters}, system_prompt, prompts [{role, content}],
-  inputs [{name, content | content_base64 | path | handoff}],
-  steps [{index, type, tool, parameters, output, deterministic, timestamp}],
-  outputs [{name, content | content_base64 | path}],
-  environment {os, runtime, tool_versions}, created
-It must tell the model's identifier, the system prompt, the os and the runtime; of a step its type and its
-tool (reasoning has none), of an output its name. Times are as in 2026-05-04T09:31:42Z; created is by
-default the last timestamp of a step.
-A path is read below the folder of the log (or --root), and nowhere else, nor from a store there. A handoff
-is pk_<id>@3, a finalized revision of a handoff pack: its very bytes are the input, and their digest is that
-of the revision.
-What is wrong with a log is told together: its JSON as far as that can be read, its form and its contents;
-of more than ten such places --json lists all.
-The same log gives the same pack; packing it again says so, and puts back what of it was missing or damaged.
-What looks like a secret is stored as it is, and told; of each content the first 256 KiB are searched for
-that, and contents of which there is more are told too.
---sidecars writes, for every output whose file lies at its name below the same folder with the very bytes of
-the output, FILE.ctx.json, which 'ctx verify FILE' checks it by. The sidecar of another run is replaced. A
-FILE.ctx.json that is no sidecar, or to which people added something, is left alone. A file with other bytes
-gets no sidecar, and keeps the one it has. Each such file is named; the pack is stored all the same, and the
-status is 1.
+  model          {identifier, parameters}
+  system_prompt  text
+  prompts        [{role, content}]
+  inputs         [{name, content | content_base64 | path | handoff}]
+  steps          [{index, type, tool, parameters, output, deterministic, timestamp}]
+  outputs        [{name, content | content_base64 | path}]
+  environment    {os, runtime, tool_versions}
+  created        a time such as 2026-05-04T09:31:42Z (default: the last timestamp of a step)
+
+Required are the model's identifier, the system prompt, the os and the runtime; the type and tool of each step
+(reasoning has no tool); and the name of each output. A path is read below the folder of the log, or below --root, and
+never from a store. A handoff is pk_<id>@3, a finalized revision of a handoff pack: its bytes are the input.
+
+All problems of a log are listed together; beyond ten, --json lists the rest. The same log always gives the same pack.
+Packing it again says so, and restores objects that were missing or damaged. Contents that look like secrets are
+stored, with a warning. The first 256 KiB of each content are searched for them; longer contents are named.
+
+--sidecars writes FILE.ctx.json beside each output file that has the recorded bytes; 'ctx verify FILE' checks the file
+by it. It replaces the sidecar of another run. It skips, names, and ends with status 1 for:
+  - a file with other bytes
+  - a FILE.ctx.json that is not a sidecar, or that was edited
+
+Examples:
+  ctx pack run.json                     store a log
+  ctx pack run.json --sidecars          and write sidecars of its outputs
+  ctx pack next.json --parent 3fa9      store a run that was forked from 3fa9
 """
 
 import os
@@ -45,11 +50,11 @@ _LISTED = 20
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("log", metavar="LOG", help="the log to pack, - for standard input")
-    parser.add_argument("--sidecars", action="store_true", help="write FILE.ctx.json beside the outputs that lie there")
+    parser.add_argument("--sidecars", action="store_true", help="write FILE.ctx.json beside each output file")
     parser.add_argument("--parent", metavar="REF", help="the execution pack that this run was forked from")
     complete_folders(
         parser.add_argument(
-            "--root", type=folder, metavar="FOLDER", help="where paths in the log lie (default: beside it)"
+            "--root", type=folder, metavar="FOLDER", help="the folder for paths in the log (default: its own)"
         )
     )
 

@@ -1,7 +1,12 @@
-"""List context packs, overlays and decision catalogs: every published version and where it stands.
+"""List published context packs, overlays and decision catalogs.
 
-ID lists the versions of that one. --drafts lists instead what is on its way and not published: which bytes,
-how far they are, and whose approval is missing.
+Each version is listed with its state, its pins and its aliases. ID lists the versions of one pack. --drafts lists
+unpublished drafts instead: their digests, their states and the approvals that are missing.
+
+Examples:
+  ctx packs             list every published version
+  ctx packs support     list the versions of one pack
+  ctx packs --drafts    list what is not published yet
 """
 
 from argparse import ArgumentParser, Namespace
@@ -20,8 +25,8 @@ _SHOWN = 12
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", nargs="?", default="", help="only versions of this")
-    parser.add_argument("--drafts", action="store_true", help="what is on its way and not published")
+    parser.add_argument("id", metavar="ID", nargs="?", default="", help="list only versions of this pack")
+    parser.add_argument("--drafts", action="store_true", help="list unpublished drafts")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

@@ -1,11 +1,18 @@
-"""Pin a version in an environment, or give it a name for people.
+"""Pin a version in an environment, or set an alias.
 
-ENV is any name: dev, staging, prod. VERSION is id@X.Y.Z, or id@NAME for an alias or for what another
-environment pins. Only what is published, and neither deprecated nor revoked, can be pinned. An overlay is
-pinned onto the pack that it is for, and must apply to the version that is pinned there; a pack must bear the
-overlays that are pinned there. A version with an open refresh is not newly pinned where the environment is
-protected, which every one is until --open says otherwise. With --alias, ENV is a name for people instead,
-which leads to this version and no other; runs are never started by one.
+ENV is any name, such as dev, staging or prod. VERSION is id@X.Y.Z, or id@NAME for an alias or for the version that
+another environment pins. Only a published version that is not deprecated or revoked can be pinned. An overlay is
+pinned onto its pack, and must apply to the version that is pinned there.
+
+Environments are protected: a version with an open refresh cannot be newly pinned in one. --open lifts that for ENV,
+--protect restores it.
+
+With --alias, ENV is the alias. People can name the version by it; runs never start from an alias.
+
+Examples:
+  ctx pin prod support@1.0.0               pin a version
+  ctx pin prod support@staging             pin what staging pins
+  ctx pin stable support@1.0.0 --alias     set an alias
 """
 
 from argparse import ArgumentParser, Namespace
@@ -23,12 +30,12 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("environment", metavar="ENV", help="the environment; with --alias, the name")
+    parser.add_argument("environment", metavar="ENV", help="the environment; with --alias, the alias")
     parser.add_argument("version", metavar="VERSION", nargs="?", help="id@X.Y.Z, or id@NAME")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--alias", action="store_true", help="name the version instead of pinning it")
-    what.add_argument("--open", action="store_true", help="let ENV take versions with an open refresh")
-    what.add_argument("--protect", action="store_true", help="no longer")
+    what.add_argument("--alias", action="store_true", help="set an alias instead of pinning")
+    what.add_argument("--open", action="store_true", help="let ENV pin versions with an open refresh")
+    what.add_argument("--protect", action="store_true", help="undo --open")
     add_reason(parser, required=False)
     add_signing(parser)
 

@@ -1,7 +1,14 @@
-"""Say that the version which an environment pins has proved itself there.
+"""Promote the version that an environment pins.
 
-A run there must have used it, its release gates must have passed, by an evaluation of its runs, and no
-incident of it may be open. Until runs are made and evaluated, every promotion is refused, and says why.
+The promotion needs three things:
+  - a run in ENV that used the version
+  - an evaluation of its runs in which its release gates passed
+  - no open incident
+
+Running and evaluating are not implemented yet, so every promotion is refused, with the reasons.
+
+Examples:
+  ctx promote staging support    promote what staging pins
 """
 
 from argparse import ArgumentParser, Namespace
@@ -14,8 +21,8 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("environment", metavar="ENV", help="where")
-    parser.add_argument("pack", metavar="PACK", help="the id, without a version")
+    parser.add_argument("environment", metavar="ENV", help="the environment")
+    parser.add_argument("pack", metavar="PACK", help="the id of the pack, without a version")
     add_reason(parser, required=False)
     add_signing(parser)
 

@@ -1,12 +1,21 @@
 """Publish an artifact that was linted, reviewed and signed.
 
-TARGET is a file, sha256:<hash>, or id@X.Y.Z when only one draft of it is known. All gates run again over
-the stored bytes, and the report is stored. The reviews must be those that it needs by what changed since
-the version before, the issuer's signature must hold and be for its tenant, and the number must promise as
-much change as there is. What is published never changes: other bytes under its name and number are refused
-for ever, the same bytes again change nothing. A publisher of the artifact's issuer does it. --golden names
-a folder of golden cases ('ctx golden'): one that drifted refuses the publication. They are kept with the
-version; a rollback to it, or a refresh of it, runs them again.
+TARGET is a file, sha256:<hash>, or id@X.Y.Z if there is only one draft of it. A publisher of the artifact's issuer
+signs. Publishing checks, on the stored bytes:
+  - all gates, and the report is stored
+  - the reviews that the changes since the previous version need
+  - the issuer's signature, and that it is for the artifact's tenant
+  - that the version number promises as much change as there is
+
+A published version never changes: other bytes under the same id and number are refused for ever. Publishing the same
+bytes again changes nothing.
+
+--golden names a folder of golden cases ('ctx golden'). A case that drifted refuses the publication. The cases are kept
+with the version; a rollback or a refresh runs them again.
+
+Examples:
+  ctx publish refunds.yaml --key pub             publish a file
+  ctx publish support@1.0.0 --golden golden      require its golden cases
 """
 
 from argparse import ArgumentParser, Namespace
@@ -27,7 +36,7 @@ __all__ = ["add_arguments", "run"]
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="a file, sha256:<hash>, or id@X.Y.Z")
-    parser.add_argument("--environment", metavar="FILE", help="what is known of the environment it is meant for")
+    parser.add_argument("--environment", metavar="FILE", help="a description of the target environment")
     parser.add_argument("--golden", metavar="DIR", help="golden cases that it must pass; they are kept with it")
     add_reason(parser, required=False)
     add_signing(parser)

@@ -1,12 +1,27 @@
-"""Manage refresh triggers and incidents: what to check again, because something changed or failed.
+"""Manage refresh triggers and incidents.
 
-open asks for a refresh of every version in use that depends on what changed. TRIGGER is one of
-POLICY_BUNDLE_UPDATED (a bundle_id), ONTOLOGY_UPDATED (a namespace), ADAPTER_SCHEMA_UPDATED (an adapter_id),
-DECISION_CATALOG_UPDATED (the catalog, id@X.Y.Z), MEMORY_POLICY_UPDATED (a tenant), EVALUATOR_UPDATED (a
-metric), MODEL_CONFIG_UPDATED (a tenant); NAME is what is in brackets, or * for every pack. run runs the
-actions that the open refreshes of a version ask for and stores their reports; what cannot run stays open.
-list shows what is open. incident notes that something went wrong with a version, so that it is not promoted;
-settle closes that incident.
+  open TRIGGER NAME          ask for a refresh of every version in use that depends on NAME; * stands for every pack.
+  run VERSION                run the actions of its open refreshes and store their reports. An action that cannot run
+                             stays open.
+  list                       list the open refreshes and incidents.
+  incident VERSION INCIDENT  record that something went wrong with a version. It is not promoted until that is settled.
+  settle VERSION INCIDENT    close an incident.
+
+Triggers, and what NAME is for each:
+  POLICY_BUNDLE_UPDATED      a bundle_id
+  ONTOLOGY_UPDATED           a namespace
+  ADAPTER_SCHEMA_UPDATED     an adapter_id
+  DECISION_CATALOG_UPDATED   the catalog, id@X.Y.Z
+  MEMORY_POLICY_UPDATED      a tenant
+  EVALUATOR_UPDATED          a metric
+  MODEL_CONFIG_UPDATED       a tenant
+
+Examples:
+  ctx refresh open EVALUATOR_UPDATED accuracy --reason "v2"    ask for refreshes
+  ctx refresh run support@1.0.0                                run what is open
+  ctx refresh list                                             list what is open
+  ctx refresh incident a@1.0.0 INC-7 --reason "wrong sum"      record an incident
+  ctx refresh settle a@1.0.0 INC-7 --reason "rule fixed"       close it
 """
 
 from argparse import ArgumentParser, Namespace
@@ -33,9 +48,9 @@ _NEEDS_REASON = frozenset({"open", "incident", "settle"})
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", choices=tuple(_NAMES), help="what to do")
+    parser.add_argument("what", choices=tuple(_NAMES), help="the action")
     parser.add_argument("names", metavar="NAME", nargs="*", help="TRIGGER NAME; VERSION; or VERSION INCIDENT")
-    parser.add_argument("--environment", metavar="FILE", help="run: what is known of the environment")
+    parser.add_argument("--environment", metavar="FILE", help="run: a description of the environment")
     add_reason(parser, required=False)
     add_signing(parser)
 

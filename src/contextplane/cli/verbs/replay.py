@@ -1,21 +1,29 @@
-"""Run a recorded run's tools again and compare, step by step.
+"""Run the tools of a recorded run again, and compare step by step.
 
-Every step but reasoning is called again with its recorded parameters, and what it gives is compared with
-what was recorded: matched, diverged, diverged as expected (the step says it is not deterministic), or
-failed (no such tool, refused, timed out, an error, or a recorded output that is not whole). Fidelity is
-exact, degraded (a deterministic step diverged; status 12) or failed (a step could not be run; status 1).
-What has changed around the run is listed as drift and changes neither.
+Every step except reasoning is called again with its recorded parameters. Its result is one of:
+  matched                 the same output
+  diverged                another output
+  diverged as expected    another output, and the step is not deterministic
+  failed                  no such tool, refused, timed out, an error, or a damaged recorded output
 
-Tools: read_file, list_files, search, http_get, python, and plug-ins (entry points in contextplane.tools).
-They read files below the workspace only (not the store), reach no network and no Python module but what is
-allowed, begin no process, and get nothing of the environment but language, time zone and PYTHONPATH. Code
-of others (python, plug-ins) gets a process of its own for every step and writes into a temporary folder
-only, which HOME and TMPDIR name. On Linux 6.2 and newer the kernel holds all that (Landlock, seccomp), but
-for two things: once a host is allowed, code that means harm reaches others too, and it may read stores in
-folders further down. Elsewhere only Python looks at what tools do, which such code gets around: there code
-of others is refused unless --trust-tools says that you trust it. The answer says who held the tools. Of a
-step that diverged it shows how, as 'ctx diff' does. docs/replay.md lists the parameters of each tool.
-With --recorded no tool runs: every output is read back from the pack and verified.
+Fidelity is exact, degraded (a deterministic step diverged; status 12) or failed (a step failed; status 1). Changes of
+the environment are listed as drift, and do not affect it. With --recorded no tool runs: every output is read from the
+pack and verified.
+
+Tools are read_file, list_files, search, http_get, python, and plug-ins (entry points in contextplane.tools). They read
+only files below the workspace, and not the store. They reach no network host and no Python module unless you allow it,
+start no process, and see only language, time zone and PYTHONPATH of the environment. Foreign code (python, plug-ins)
+runs in its own process for every step, and writes only to a temporary folder.
+
+On Linux 6.2 and newer the kernel enforces this (Landlock, seccomp), with two exceptions: once a host is allowed,
+malicious code can reach others, and it can read stores in subfolders. On other systems only Python enforces it, which
+malicious code can bypass; foreign code is therefore refused unless --trust-tools is given. The output names what was
+enforced. docs/replay.md lists the parameters of each tool.
+
+Examples:
+  ctx replay 3fa9                                  run its tools again
+  ctx replay 3fa9 --recorded                       only verify the recorded outputs
+  ctx replay 3fa9 --allow-host api.example.com     allow one network host
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -80,14 +88,19 @@ def module(text: str) -> str:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("ref", metavar="REF", help="the execution pack: ctx://<hash>, or the first digits of it")
-    parser.add_argument("--recorded", action="store_true", help="run no tool, read every recorded output back")
+    parser.add_argument("--recorded", action="store_true", help="run no tool; verify every recorded output")
     complete_folders(
         parser.add_argument(
             "--root", type=folder, metavar="FOLDER", help="the workspace (default: the folder that holds the store)"
         )
     )
     parser.add_argument(
-        "--allow-host", type=host, action="append", default=[], metavar="HOST", help="let http_get reach this host"
+        "--allow-host",
+        type=host,
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="allow http_get to reach this host; repeatable",
     )
     parser.add_argument(
         "--allow-python",
@@ -95,19 +108,21 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MODULE",
-        help="let python call functions that this module defines",
+        help="allow python to call functions of this module; repeatable",
     )
     parser.add_argument(
         "--timeout",
         type=seconds,
         default=10.0,
         metavar="SECONDS",
-        help="the longest that a step may take (default: 10)",
+        help="the time limit of a step (default: 10)",
     )
     parser.add_argument(
-        "--trust-tools", action="store_true", help="call python and plug-ins also where no kernel holds them"
+        "--trust-tools", action="store_true", help="run foreign code even where the kernel enforces no limits"
     )
-    parser.add_argument("--reference-exit", action="store_true", help="exit with 0 exact, 1 degraded, 2 failed instead")
+    parser.add_argument(
+        "--reference-exit", action="store_true", help="exit with 0 (exact), 1 (degraded) or 2 (failed) instead"
+    )
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

@@ -1,10 +1,17 @@
 """Approve or reject an artifact, in a role.
 
-TARGET is a file, sha256:<hash>, or id@X.Y.Z when only one draft of it is known; what is reviewed are exactly
-its bytes. A pack needs the roles architecture, security, data and evaluation, each another person's key, none
-of them the author's; an overlay and a decision catalog need architecture and security. The owner of a
-decision that is new, changed or gone (its owner_role) must be among the reviewers. What a reviewer says last
-counts; a rejection stands until its reviewer approves.
+TARGET is a file, sha256:<hash>, or id@X.Y.Z if there is only one draft of it. A review is for exactly these bytes.
+
+  - A pack needs the roles architecture, security, data and evaluation.
+  - An overlay or a decision catalog needs architecture and security.
+  - If a decision is added, changed or removed, its owner (owner_role) must also review.
+
+Each role needs the key of another person, and none may be the author's. The last verdict of a reviewer counts. A
+rejection stands until its reviewer approves.
+
+Examples:
+  ctx review a.yaml --role data --approve --reason "ok"        approve a file
+  ctx review a@1.2.0 --role data --reject --reason "leak"      reject a draft
 """
 
 from argparse import ArgumentParser, Namespace
@@ -18,10 +25,12 @@ __all__ = ["add_arguments", "run"]
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="a file, sha256:<hash>, or id@X.Y.Z")
-    parser.add_argument("--role", metavar="ROLE", required=True, help="architecture, security, data, evaluation, ...")
+    parser.add_argument(
+        "--role", metavar="ROLE", required=True, help="the role: architecture, security, data, evaluation, ..."
+    )
     verdict = parser.add_mutually_exclusive_group(required=True)
-    verdict.add_argument("--approve", dest="verdict", action="store_const", const="approve", help="it may go on")
-    verdict.add_argument("--reject", dest="verdict", action="store_const", const="reject", help="it may not")
+    verdict.add_argument("--approve", dest="verdict", action="store_const", const="approve", help="approve it")
+    verdict.add_argument("--reject", dest="verdict", action="store_const", const="reject", help="reject it")
     add_reason(parser, required=True)
     add_signing(parser)
 

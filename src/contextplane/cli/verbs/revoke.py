@@ -1,8 +1,11 @@
-"""Revoke a published version: it is blocked for new execution, and kept for audit with the reason.
+"""Revoke a published version: new runs are blocked, and it is kept for audit.
 
-VERSION is id@X.Y.Z, or id@NAME for an alias or for what an environment pins. Replay may still use it, and is
-told so. It cannot be undone; no other bytes can ever be published under its name and number. A publisher of
-its issuer does it.
+VERSION is id@X.Y.Z, or id@NAME for an alias or for the version that an environment pins. Replay may still use it, with
+a warning. This cannot be undone, and no other bytes can ever be published under its id and number. A publisher of its
+issuer signs.
+
+Examples:
+  ctx revoke support@1.0.0 --reason "leaks order ids"    revoke a version
 """
 
 from argparse import Namespace

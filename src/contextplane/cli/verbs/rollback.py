@@ -1,9 +1,14 @@
-"""Pin again, at once, a version that was pinned in an environment before.
+"""Pin an earlier version again, at once.
 
-Without VERSION it is the last other version that is not revoked and was not rolled back from. So a second
-rollback goes further back; to go forward again, name the VERSION or pin it. A deprecated
-version will do, because it is an emergency, and that is said; a revoked one never. Golden cases run
-behind it: what they say is recorded, with how long the rollback took, and never stops it.
+Without VERSION it is the version that was pinned before, skipping revoked versions and those that were rolled back. A
+second rollback therefore goes further back. To go forward again, name VERSION or use 'ctx pin'.
+
+A rollback may go to a deprecated version, and says so; never to a revoked one. The golden cases of the version run
+afterwards. Their result and the duration of the rollback are recorded, and never stop it.
+
+Examples:
+  ctx rollback prod support --reason "wrong refunds"        go back one version
+  ctx rollback prod support 1.0.0 --reason "known good"     go back to a version
 """
 
 from argparse import ArgumentParser, Namespace
@@ -16,9 +21,9 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("environment", metavar="ENV", help="where")
-    parser.add_argument("pack", metavar="PACK", help="the id, without a version")
-    parser.add_argument("version", metavar="VERSION", nargs="?", help="X.Y.Z; else the one before")
+    parser.add_argument("environment", metavar="ENV", help="the environment")
+    parser.add_argument("pack", metavar="PACK", help="the id of the pack, without a version")
+    parser.add_argument("version", metavar="VERSION", nargs="?", help="X.Y.Z (default: the version pinned before)")
     add_reason(parser, required=True)
     add_signing(parser)
 

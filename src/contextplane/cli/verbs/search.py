@@ -1,13 +1,19 @@
-"""Find execution packs by the words in them.
+"""Find execution packs by their words.
 
-All words must stand in one place, within 16 KiB of it: a prompt, the parameters or the output of a step, an
-output, or the metadata (model, tools, names, environment). Words in quotes must follow each other
-('"refund the order"'), and a * stands for the rest of a word (refun*). Case and accents do not count, and
-nothing else has a meaning of its own.
-Searched is text, the first mebibyte of each content; what is not text is not, nor are inputs, nor what was
-damaged when it was indexed, until packing or importing the run puts it back. The pack that was indexed last
-comes first. 'ctx cat REF:PART' reads the place, 'ctx show REF' the metadata. A pack whose manifest was
-tampered with since, is missing or is unreadable is marked.
+All words must occur in one place, within 16 KiB: a prompt, the parameters or output of a step, an output, or the
+metadata (model, tools, names, environment).
+
+  "two words"    words in quotes must follow each other
+  refun*         a * stands for the rest of a word
+
+Case and accents are ignored, and no other character is special. The first MiB of each text is searched. Binary
+contents and inputs are not searched, nor contents that were damaged when they were indexed, until the run is packed or
+imported again. The pack that was indexed last comes first. 'ctx cat REF:PART' prints the place, 'ctx show REF' the
+metadata.
+
+Examples:
+  ctx search refund limit              both words in one place
+  ctx search '"refund the order"'      a phrase
 """
 
 import re
@@ -30,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="+", help="the words to find")
     how_many = parser.add_mutually_exclusive_group()
     how_many.add_argument("--limit", type=limit_of, metavar="N", help=f"at most N places (default: {LIMIT})")
-    how_many.add_argument("--all", action="store_true", help="all of them")
+    how_many.add_argument("--all", action="store_true", help="list all")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

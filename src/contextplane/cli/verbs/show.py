@@ -1,14 +1,23 @@
-"""Show an execution pack: what the agent saw, what it did, what came of it.
+"""Show a run, a published version or a handoff pack.
 
-Without an option a summary; --steps adds when each step was and its parameters; --content the contents,
-each up to 4,000 characters ('ctx cat REF:PART' gives all of one). A content that was tampered with, is
-missing or is unreadable is marked; without --content those of up to 8 MiB are looked at, 64 MiB of them in
-all ('ctx verify' looks at everything). A step is called by its place in the list; the index that its log
-gave it is told where it is another. A time behind a + is that since the step before. --json gives the
-manifest with its hash filled in, and takes no --content. On a terminal long answers go through PAGER. Of a
-handoff pack, pk_<id> or one revision of it as pk_<id>@3, it is what 'ctx handoff show' tells. Of a version
-in the registry, id@X.Y.Z, or id@NAME for an alias or for what an environment pins: layers, state,
-signatures, reviews, catalogs, gates, pins, history.
+REF is one of:
+  - an execution pack, ctx://<hash> or the first digits of the hash: what the agent saw, did and produced
+  - a handoff pack, pk_<id> or pk_<id>@3: as 'ctx handoff show'
+  - a version in the registry, id@X.Y.Z, or id@NAME for an alias or an environment: layers, state, signatures, reviews,
+    catalogs, gates, pins and history
+
+--steps adds the time and parameters of each step. --content adds the contents, up to 4,000 characters each; 'ctx cat
+REF:PART' prints all of one. Contents that were changed, are missing or cannot be read are marked. Without --content
+only those of up to 8 MiB are checked, 64 MiB in all; 'ctx verify' checks everything.
+
+A step is numbered by its place in the list; the index in its log is shown if it differs. A time after a + is counted
+from the previous step. --json prints the manifest with its hash, and excludes --content. On a terminal, long output
+goes through PAGER.
+
+Examples:
+  ctx show 3fa9              summarize a run
+  ctx show 3fa9 --content    with prompts and outputs
+  ctx show support@1.0.0     show a published version
 """
 
 from argparse import ArgumentParser, Namespace
@@ -37,8 +46,8 @@ _MINUTE = 60
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("ref", metavar="REF", help="ctx://<hash>, or the first digits of it; pk_<id>; or id@X.Y.Z")
-    parser.add_argument("--steps", action="store_true", help="with the time and the parameters of each step")
-    parser.add_argument("--content", action="store_true", help="with prompts, inputs, step outputs and outputs")
+    parser.add_argument("--steps", action="store_true", help="add the time and parameters of each step")
+    parser.add_argument("--content", action="store_true", help="add prompts, inputs, step outputs and outputs")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

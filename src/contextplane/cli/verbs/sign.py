@@ -1,8 +1,12 @@
-"""Attach the issuer's signature to an artifact that was reviewed.
+"""Attach the issuer's signature to a reviewed artifact.
 
-TARGET is a file, sha256:<hash>, or id@X.Y.Z when only one draft of it is known. What is signed is an in-toto
-statement about exactly these bytes, their name and their kind, in a DSSE envelope. Keys of the artifact's
-issuer sign; where it asks for several, each signs once. When enough did, it is signed and can be published.
+TARGET is a file, sha256:<hash>, or id@X.Y.Z if there is only one draft of it. The signature covers an in-toto statement
+about exactly these bytes, their name and their kind, in a DSSE envelope. Keys of the artifact's issuer sign. If the
+issuer requires several signatures, each key signs once, and the artifact can be published when there are enough.
+
+Examples:
+  ctx sign refunds.yaml --key pub    sign a file
+  ctx sign support@1.0.0             sign a draft with the only key here
 """
 
 from argparse import ArgumentParser, Namespace

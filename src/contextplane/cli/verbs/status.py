@@ -1,7 +1,11 @@
-"""What this store holds, how large it is, which schema it has.
+"""Show what this store holds, its size and its schema.
 
-The figures come from the catalog, so they cost the same however much is stored. They count what was
-recorded; 'ctx fsck' looks at every file.
+The figures come from the catalog, so the command is fast for a store of any size. 'ctx fsck' checks the files
+themselves.
+
+Examples:
+  ctx status             count the contents of the store
+  ctx status --tables    list the tables of the catalog, too
 """
 
 from argparse import ArgumentParser, Namespace
@@ -13,7 +17,7 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--tables", action="store_true", help="list the catalog's tables: truth, or index")
+    parser.add_argument("--tables", action="store_true", help="list the tables of the catalog, too")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

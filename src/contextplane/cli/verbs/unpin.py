@@ -1,8 +1,12 @@
-"""Take away what an environment pins for an id, or a name for people.
+"""Remove a pin of an environment, or an alias.
 
-PACK is the id of a pack or of a decision catalog. The overlays that are pinned on it stay, for the version
-that is pinned next; --overlay takes away one of them, and leaves the pack. With --alias, ENV is a name that
-no version of PACK has from now on. The version itself stays what it is.
+PACK is the id of a pack or a decision catalog. Overlays that are pinned on it stay, for the version that is pinned
+next; --overlay removes one of them and keeps the pack. With --alias, ENV is the alias to remove. The version itself
+does not change.
+
+Examples:
+  ctx unpin staging support --reason "moved"              remove a pin
+  ctx unpin stable support --alias --reason "unused"      remove an alias
 """
 
 from argparse import ArgumentParser, Namespace
@@ -15,11 +19,11 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("environment", metavar="ENV", help="the environment; with --alias, the name")
-    parser.add_argument("pack", metavar="PACK", help="the id, without a version")
+    parser.add_argument("environment", metavar="ENV", help="the environment; with --alias, the alias")
+    parser.add_argument("pack", metavar="PACK", help="the id of the pack, without a version")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--overlay", metavar="ID", help="only this overlay")
-    what.add_argument("--alias", action="store_true", help="take away the name")
+    what.add_argument("--overlay", metavar="ID", help="remove only this overlay")
+    what.add_argument("--alias", action="store_true", help="remove the alias ENV")
     add_reason(parser, required=True)
     add_signing(parser)
 

@@ -1,17 +1,26 @@
-"""Check a pack, or a file by its sidecar, against the store; or the whole registry.
+"""Verify a run, a file, a handoff pack, a published version, or the whole registry.
 
-A pack: its manifest, its entry, every blob that it refers to and every manifest in its line of parents
-are hashed again. A file: its sidecar FILE.ctx.json names the pack it came from, and its bytes are compared
-with those of the output that the sidecar names, or where it names none of the only one of the same base
-name. A file that was renamed is unchecked, and so is one that lies where another output belongs.
-A handoff pack, pk_<id> or one revision of it as pk_<id>@3: every kept revision is hashed again and must be
-what its event says, and no event may be missing from its history.
-A published version, id@X.Y.Z: its bytes, its signatures, the reviews before it, and their place in the log.
-The answer is one of: verified (status 0), modified (11), unchecked (10: something could not be checked),
-unknown (13: no sidecar, or its pack is not in the store).
---registry: every event of the registry, its log, both trees and every checkpoint, and that nothing was
-rewritten, truncated, forked or rolled back since the highest checkpoint that was seen from here. --sign then
-signs a fresh checkpoint. --inclusion and --consistency write a proof that others can check without a store.
+  an execution pack    its manifest, its entry, all its contents and the manifests of its parents are hashed again
+  a file               its bytes are compared with the output that its sidecar FILE.ctx.json names. If it names none,
+                       with the only output of the same base name. A renamed or moved file is unchecked.
+  a handoff pack       pk_<id> or pk_<id>@3: every stored revision is hashed again and compared with its event, and the
+                       history must be complete
+  a version            id@X.Y.Z: its bytes, signatures and reviews, and their place in the log
+
+The result is one of:
+  verified     status 0
+  modified     status 11
+  unchecked    status 10: something could not be checked
+  unknown      status 13: no sidecar, or its pack is not in the store
+
+--registry verifies every event, the log, both trees and every checkpoint; and that nothing was rewritten, truncated,
+forked or rolled back since the highest checkpoint seen from here. --sign then signs a fresh checkpoint. --inclusion and
+--consistency write a proof that can be checked without a store.
+
+Examples:
+  ctx verify 3fa9          verify a run
+  ctx verify answer.md     verify a file by its sidecar
+  ctx verify --registry    verify the whole registry
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -38,19 +47,24 @@ def add_arguments(parser: ArgumentParser) -> None:
         "what",
         metavar="REF|FILE",
         nargs="?",
-        help="an execution or handoff pack, a published version, or a file that a run put out",
+        help="an execution or handoff pack, a published version, or an output file",
     )
-    parser.add_argument("--file", action="store_true", help="it is a file, whatever it looks like")
-    registry = parser.add_argument_group("the registry")
-    registry.add_argument("--registry", action="store_true", help="verify all of the registry")
-    registry.add_argument("--sign", action="store_true", help="and sign a fresh checkpoint, if nothing is wrong")
-    registry.add_argument("--key", metavar="NAME|FILE", help="--sign: the key that signs")
-    registry.add_argument("--passphrase-fd", metavar="N", type=_number, help="read its passphrase from there")
-    registry.add_argument("--inclusion", metavar="REF", help="only prove that this version was published: id@X.Y.Z")
+    parser.add_argument("--file", action="store_true", help="treat the argument as a file")
+    registry = parser.add_argument_group("registry")
+    registry.add_argument("--registry", action="store_true", help="verify the whole registry")
+    registry.add_argument("--sign", action="store_true", help="then sign a fresh checkpoint, if nothing is wrong")
+    registry.add_argument("--key", metavar="NAME|FILE", help="the key that signs, with --sign")
     registry.add_argument(
-        "--consistency", metavar="SIZE", type=_number, help="only prove that its first SIZE entries are what they were"
+        "--passphrase-fd", metavar="N", type=_number, help="read its passphrase from this file descriptor"
     )
-    registry.add_argument("-o", "--output", metavar="FILE", help="where to write a proof")
+    registry.add_argument("--inclusion", metavar="REF", help="only write a proof that id@X.Y.Z was published")
+    registry.add_argument(
+        "--consistency",
+        metavar="SIZE",
+        type=_number,
+        help="only write a proof that the first SIZE entries are unchanged",
+    )
+    registry.add_argument("-o", "--output", metavar="FILE", help="the file for the proof")
 
 
 def _number(text: str) -> int:

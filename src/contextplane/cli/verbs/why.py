@@ -1,11 +1,16 @@
-"""Why something is in or out of a compiled context, and what would flip it.
+"""Explain why an item is in or out of a compiled context, and what would change that.
 
-ITEM is a tool (adp_payments.issue_refund), a rule, a gate, a guardrail, a piece of evidence, a memory, a
-name of required evidence, a block or a bucket, by its id; KIND/ID where several have the same. 'request'
-asks why the request is allowed or denied. The answer tells what had a say in it, with the facts that were
-read, and the fewest changes of the request that turn it round, each as --set takes it; null takes a fact
-away. They are found by compiling changed requests, small sets of changes first, with values that the pack
-itself names; so each is verified. When too many would have to be tried, that is said.
+ITEM is the id of a tool (adp_payments.issue_refund), a rule, a gate, a guardrail, a piece of evidence, a memory, a
+name of required evidence, a block or a bucket. Write KIND/ID if several items have the same id. 'request' asks why the
+request is allowed or denied.
+
+The answer lists what contributed, with the facts that were read, and the smallest changes of the request that would
+reverse the result. Each change is written as --set takes it; null removes a fact. The changes are found by compiling
+changed requests with values that the pack names, so each is verified. If there are too many to try, the answer says so.
+
+Examples:
+  ctx why refunds.yaml request --request request.yaml          why is it allowed or denied
+  ctx why refunds.yaml adp_orders.lookup --request r.yaml      why is a tool in or out
 """
 
 from argparse import ArgumentParser, Namespace
@@ -43,7 +48,7 @@ _WITHOUT_WORDS = frozenset({"decision", "gate", "guardrail"})
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_pack_arguments(parser)
-    parser.add_argument("item", metavar="ITEM", help="what is asked about")
+    parser.add_argument("item", metavar="ITEM", help="the item to explain")
     add_request_arguments(parser)
 
 
