@@ -14,6 +14,7 @@ __all__ = ["Proof", "Scan", "scan"]
 LAWS = "contextplane.testing.laws"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _NEVER_RUN = frozenset({"skip", "xfail"})
+_DATA_DRIVEN = frozenset({"cases", "parametrize"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -119,6 +120,8 @@ class _Module:
             ids += texts
         if not node.name.startswith("test_"):
             self.mistake(node, f"{node.name} is not named test_*, and is never run")
+        elif _data_driven_above(node, calls[-1]):
+            self.mistake(node, f"proves stands below the cases of {node.name}, and does not see them")
         elif skipped or _is_marked_never_run(node):
             self.mistake(node, f"{node.name} is skipped or expected to fail, and proves nothing")
         elif all(isinstance(line, ast.Pass) or _is_constant(line) for line in node.body):
@@ -226,6 +229,12 @@ def _is_case(keyword: ast.keyword) -> bool:
 
 def _proves_calls(node: ast.ClassDef | _Function) -> list[ast.Call]:
     return [d for d in node.decorator_list if isinstance(d, ast.Call) and _last_name(d.func) == "proves"]
+
+
+def _data_driven_above(node: _Function, call: ast.Call) -> bool:
+    """Whether `cases` or `parametrize` stands above a decorator, which then runs before there are any cases."""
+    above = node.decorator_list[: node.decorator_list.index(call)]
+    return any(isinstance(d, ast.Call) and _last_name(d.func) in _DATA_DRIVEN for d in above)
 
 
 def _last_name(node: ast.expr) -> str:

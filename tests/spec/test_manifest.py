@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
+from types import FunctionType
 
 import pytest
 
@@ -12,6 +14,7 @@ from tests.spec.manifest import ROOT, ManifestRefused, load
 from tests.spec.proofs import Proof, scan
 from tests.support.cases import cases
 
+MARK = vars(proofs)["proves"]  # not by its name: the scan would take it for a claim
 GOOD = '["doc:part:one"]\nsource = "Part"\nlaw = "It holds."\n'
 
 
@@ -69,28 +72,58 @@ def test_the_mark_changes_nothing_about_the_test() -> None:
     def test() -> str:
         return "ran"
 
-    mark = vars(proofs)["proves"]  # not by its name: the scan would take it for a claim
-    assert mark("a:b:c")(mark("d:e:f")(test)) is test
+    assert MARK("a:b:c")(MARK("d:e:f")(test)) is test
     assert (test(), vars(test)) == ("ran", {"__proves__": ("a:b:c", "d:e:f")})
 
 
-def test_a_claim_on_a_case_that_is_not_there_is_refused_when_the_test_is_made() -> None:
+def data_driven() -> list[Callable[..., None]]:
+    """The same two cases, in each of the forms that a data-driven test has."""
+
     def test(n: str) -> None:
-        assert n
+        assert n != "y"
 
-    def other(n: str) -> None:
-        assert n
+    def copy() -> Callable[..., None]:
+        return FunctionType(test.__code__, test.__globals__)
 
-    mark = vars(proofs)["proves"]
-    tests = [
-        cases("n", ["x", "y"], ids=["a case", "another"])(test),
-        pytest.mark.parametrize("n", ["a case", "another"])(test),
-        pytest.mark.parametrize("n", ["x", "y"], ids=["a case", "another"])(other),
+    return [
+        cases("n", ["x", "y"], ids=["a case", "another"])(copy()),
+        pytest.mark.parametrize("n", ["a case", "another"])(copy()),
+        pytest.mark.parametrize("n", ["x", "y"], ids=["a case", "another"])(copy()),
+        pytest.mark.parametrize("n", ["x", "y"], ids={"x": "a case", "y": "another"}.get)(copy()),
+        pytest.mark.parametrize("n", [pytest.param("x", id="a case"), pytest.param("y", id="another")])(copy()),
+        pytest.mark.parametrize(("n", "m"), [("a", "case"), ("y", "z")], ids=["a case", "another"])(copy()),
     ]
-    for data_driven in tests:
-        assert mark("a:b:c", case="a case")(data_driven) is data_driven
-        with pytest.raises(ValueError, match="no case 'a third'"):
-            mark("a:b:c", case="a third")(data_driven)
+
+
+def test_a_claim_on_a_case_that_is_not_there_is_refused_when_the_test_is_made() -> None:
+    for test in data_driven():
+        assert MARK("a:b:c", case="a case")(test) is test
+        assert MARK("a:b:d", "a:b:e", case="*")(test) is test
+        with pytest.raises(ValueError, match="no case 'a third', which is to prove d:e:f"):
+            MARK("d:e:f", case="a third")(test)
+    for case in ("a case", "*"):
+        with pytest.raises(ValueError, match="no case"):
+            MARK("a:b:c", case=case)(lambda: None)
+
+
+def test_a_data_driven_test_that_claims_several_ids_names_the_case_of_each() -> None:
+    for test in data_driven():
+        with pytest.raises(ValueError, match="2 cases are to prove a:b:c, d:e:f"):
+            MARK("a:b:c", "d:e:f")(test)
+    for test in data_driven():
+        assert MARK("a:b:c")(test) is test, "a single claim rests on all cases together"
+        with pytest.raises(ValueError, match="2 cases are to prove d:e:f, a:b:c"):
+            MARK("d:e:f")(test)
+    assert MARK("a:b:c", "d:e:f")(scan) is scan, "it has no cases"
+
+
+def test_a_case_that_fails_names_the_requirements_that_rest_on_it_and_no_other() -> None:
+    test = data_driven()[0]
+    MARK("d:s:every", case="*")(MARK("d:s:good", case="a case")(MARK("d:s:bad", case="another")(test)))
+    with pytest.raises(ExceptionGroup) as failed:
+        test()
+    (error,) = failed.value.exceptions
+    assert error.__notes__ == ["case another, which is to prove d:s:bad, d:s:every"]
 
 
 def suite(tmp_path: Path, **files: str) -> Path:
@@ -151,6 +184,8 @@ CLAIM = '@proves("d:s:one")\n'
         (CLAIM + "@pytest.mark.xfail\ndef test_it(): assert True", "is skipped"),
         ("pytestmark = [pytest.mark.skip]\n" + CLAIM + "def test_it(): assert True", "is skipped"),
         ("@pytest.mark.skip\nclass TestA:\n    @proves('d:s:one')\n    def test_it(self): assert True", "is skipped"),
+        ("@cases('n', [1])\n" + CLAIM + "def test_it(n): assert n", "does not see them"),
+        ("@pytest.mark.parametrize('n', [1])\n" + CLAIM + "def test_it(n): assert n", "does not see them"),
         ("class A:\n    @proves('d:s:one')\n    def test_it(self): assert True", "not a class that pytest collects"),
         (
             "class TestA:\n    __test__ = False\n    @proves('d:s:one')\n    def test_it(self): assert 1",

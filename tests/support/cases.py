@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from contextplane.testing.proofs import EVERY_CASE
+
 __all__ = ["cases"]
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -16,7 +18,7 @@ def cases(names: str | Iterable[str], values: Iterable[Any], *, ids: Any = None)
     """Run a test for every case, like `pytest.mark.parametrize`, but as one test.
 
     It is for functions that take a moment and need no fixture of their own for each case: a test each would cost more
-    than the case. All failures are reported, each with its case.
+    than the case. All failures are reported, each with its case and the requirements that it is to prove.
     """
     parameters = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     rows = [_row(value, parameters) for value in values]
@@ -30,7 +32,7 @@ def cases(names: str | Iterable[str], values: Iterable[Any], *, ids: Any = None)
                 try:
                     test(*args, **fixtures, **dict(zip(parameters, row, strict=True)))
                 except Exception as error:  # noqa: BLE001  every case is told
-                    error.add_note(f"case {label}")
+                    error.add_note(f"case {label}" + _claim(run, label))
                     failures.append(error)
             if failures:
                 raise ExceptionGroup(f"{len(failures)} of {len(rows)} cases failed", failures)
@@ -52,7 +54,13 @@ def _row(value: Any, parameters: list[str]) -> tuple[Any, ...]:  # noqa: ANN401
     return (value,) if len(parameters) == 1 else tuple(value)
 
 
+def _claim(test: Callable[..., None], label: str) -> str:
+    claims = getattr(test, "__claims__", {})
+    ids = (*claims.get(label, ()), *claims.get(EVERY_CASE, ()))
+    return f", which is to prove {', '.join(ids)}" if ids else ""
+
+
 def _label(row: tuple[Any, ...], n: int, ids: Any) -> str:  # noqa: ANN401
     if callable(ids):
-        return "-".join(str(ids(value)) for value in row)
+        return "-".join(str(label) for label in map(ids, row) if label is not None)
     return str(list(ids)[n]) if ids is not None else f"{n}: {', '.join(map(repr, row))[:200]}"

@@ -127,6 +127,7 @@ def test_packs_that_the_reference_adds_and_removes_are_followed(other: Reference
     "execution-pack:store:objects-directory",
     "execution-pack:store:path-derives-from-hash",
     "execution-pack:inspect:blob-is-raw-bytes-on-disk",
+    case="*",
 )
 @pytest.mark.parametrize("data", [b"", REPORT, bytes(range(256)) * 5000], ids=["empty", "small", "large"])
 def test_a_blob_lies_under_its_hash_as_its_own_bytes(tmp_path: Path, data: bytes) -> None:

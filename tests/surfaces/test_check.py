@@ -157,11 +157,11 @@ def test_an_overlay_does_not_make_an_unsafe_pack_safe(tmp_path: Path) -> None:
     assert checklist["diff"] == ("failed", refused)
 
 
+@proves("context-pack:versioning:constrained-is-minor")
 @pytest.mark.parametrize(
     ("version", "verdict"),
     [("1.0.1", "failed"), ("1.1.0", "passed"), ("2.0.0", "passed"), ("1.0.0", "failed"), ("0.9.0", "failed")],
 )
-@proves("context-pack:versioning:constrained-is-minor")
 def test_the_number_must_say_as_much_as_the_change(tmp_path: Path, version: str, verdict: str) -> None:
     checklist = lines(tmp_path, numbered(tmp_path, version, REDACTION), "--against", example(tmp_path))
     assert checklist["diff"][0] == verdict, checklist["diff"]

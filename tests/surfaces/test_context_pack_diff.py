@@ -109,12 +109,10 @@ def test_a_target_for_an_intent_that_had_none_is_minor(tmp_path: Path) -> None:
     assert "new evaluator target for support.exchange" in [entry["description"] for entry in diff["entries"]]
 
 
-@proves(
-    "context-pack:versioning:unsafe-is-rejected",
-    "context-pack:versioning:permission-without-adapter-rejected",
-    "context-pack:versioning:binding-without-spec-rejected",
-    "context-pack:versioning:ungated-destructive-rejected",
-)
+@proves("context-pack:versioning:unsafe-is-rejected")
+@proves("context-pack:versioning:permission-without-adapter-rejected", case="a removed adapter")
+@proves("context-pack:versioning:binding-without-spec-rejected", case="a binding to nothing")
+@proves("context-pack:versioning:ungated-destructive-rejected", case="a removed gate")
 @pytest.mark.parametrize("version", NUMBERS.values())
 @pytest.mark.parametrize(
     ("change", "code"),
@@ -123,7 +121,7 @@ def test_a_target_for_an_intent_that_had_none_is_minor(tmp_path: Path) -> None:
         (setting(f"{RULES}/0/decision_binding", "support.refund.exec"), "decision_binding_unknown"),
         ({"at": f"{PERMISSIONS}/2/requires_approval_gate"}, "destructive_without_gate"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=["a removed adapter", "a binding to nothing", "a removed gate"],
 )
 def test_an_unsafe_change_is_rejected_under_any_number(
     tmp_path: Path, change: Mapping[str, Any], code: str, version: str

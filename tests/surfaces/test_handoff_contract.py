@@ -152,9 +152,12 @@ def test_delete_removes_a_pack_by_id_or_by_name(agent: Agent) -> None:
         assert agent.does("delete", id=pack) == {"id": pack, "deleted": False}
 
 
-@proves("handoff-pack:tool:input-actions-are-closed", "handoff-pack:tool:output-actions-are-closed")
+@proves("handoff-pack:tool:input-actions-are-closed", case="input")
+@proves("handoff-pack:tool:output-actions-are-closed", case="output")
 @pytest.mark.parametrize(
-    ("tool", "actions"), [("input", ["list", "get", "write", "ttl", "delete"]), ("output", ["list", "read"])]
+    ("tool", "actions"),
+    [("input", ["list", "get", "write", "ttl", "delete"]), ("output", ["list", "read"])],
+    ids=["input", "output"],
 )
 def test_any_other_action_is_refused_with_those_that_there_are(agent: Agent, tool: str, actions: list[str]) -> None:
     others: tuple[object, ...] = ("purge", "LIST", "", "render", 7, [])
@@ -220,7 +223,8 @@ def test_read_takes_profile_limit_offset_token_and_contains(agent: Agent) -> Non
     assert error["details"]["allowed"] == ["orchestrator", "executor", "reviewer"]
 
 
-@proves("handoff-pack:tool:orchestrator-is-compact-handoff-first", "handoff-pack:tool:executor-is-actionable-compact")
+@proves("handoff-pack:tool:orchestrator-is-compact-handoff-first", case="orchestrator-6")
+@proves("handoff-pack:tool:executor-is-actionable-compact", case="executor-12")
 @pytest.mark.parametrize(("profile", "bound"), [("orchestrator", 6), ("executor", 12)])
 def test_the_compact_profiles_begin_with_the_summary_and_show_no_code(agent: Agent, profile: str, bound: int) -> None:
     pack = agent.does("write", document=whole(refs=20))["id"]

@@ -172,7 +172,8 @@ def test_the_whole_legacy_call_is_answered_with_its_new_form_and_that_one_works(
     assert (legend(page)["profile"], legend(page)["contains"], legend(page)["offset"]) == ("reviewer", "TODO", "4")
 
 
-@proves("handoff-pack:migration-compact:get-becomes-read", "handoff-pack:migration-compact:mode-full-becomes-reviewer")
+@proves("handoff-pack:migration-compact:get-becomes-read", case="get")
+@proves("handoff-pack:migration-compact:mode-full-becomes-reviewer", case="full")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -191,6 +192,7 @@ def test_the_whole_legacy_call_is_answered_with_its_new_form_and_that_one_works(
             '{"action":"read", "id":"pk_abcd2345", "contains":"TODO"}',
         ),
     ],
+    ids=["get", "full", "name", "compact", "match"],
 )
 def test_an_old_read_is_answered_with_the_call_that_replaces_it(agent: Agent, old: str, new: str) -> None:
     error = agent.fails("output", **arguments(old))

@@ -102,12 +102,13 @@ def test_what_is_about_to_expire_is_warned_of_in_both_lists_and_pages(place: Pla
 EARLY, LATE = "2026-05-04T09:00:00Z", "2026-05-04T09:00:01Z"
 
 
+@proves("handoff-pack:tool:name-resolution-prefers-finalized", case="finalized")
+@proves("handoff-pack:tool:name-resolution-latest-updated-at", case="later of finalized")
+@proves("handoff-pack:tool:name-resolution-highest-revision", case="revision")
 @proves(
-    "handoff-pack:tool:name-resolution-prefers-finalized",
-    "handoff-pack:tool:name-resolution-latest-updated-at",
-    "handoff-pack:tool:name-resolution-highest-revision",
     "handoff-pack:migration-name-resolution:deterministic-priority",
     "handoff-pack:migration-name-resolution:success-legend",
+    case="*",
 )
 @pytest.mark.parametrize(
     ("meant", "other", "tier"),

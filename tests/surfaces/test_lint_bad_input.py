@@ -61,8 +61,9 @@ def test_what_cannot_be_read_is_refused_with_its_place_and_no_traceback(tmp_path
     assert json.loads(result.err or result.out)
 
 
-@proves("context-pack:definition:json-document", "context-pack:gates:schema-layers-present")
-@pytest.mark.parametrize("value", [[], "text", 3, None, True, {}])
+@proves("context-pack:definition:json-document", case="[]")
+@proves("context-pack:gates:schema-layers-present", case="{}")
+@pytest.mark.parametrize("value", [[], "text", 3, None, True, {}], ids=repr)
 def test_a_document_that_is_no_pack_is_a_finding(tmp_path: Path, value: object) -> None:
     result = lint(tmp_path, value)
     assert result.status == REFUSED
@@ -115,6 +116,7 @@ def test_a_condition_that_never_ends_or_that_nobody_knows_is_told_in_time(tmp_pa
     assert any(code in result.out for code in codes)
 
 
+@proves("context-pack:gates:security-no-pii-dumps")
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
@@ -126,7 +128,6 @@ def test_a_condition_that_never_ends_or_that_nobody_knows_is_told_in_time(tmp_pa
         ("GB82 WEST 1234 5698 7654 32", "bank account number"),
     ],
 )
-@proves("context-pack:gates:security-no-pii-dumps")
 def test_numbers_of_cards_accounts_and_people_are_found_and_not_repeated(tmp_path: Path, text: str, kind: str) -> None:
     result = lint(tmp_path, changed("/tone_and_comms/do/0", f"remember {text}, please"))
     assert result.status == REFUSED

@@ -220,7 +220,7 @@ def test_what_is_not_ready_is_not_finalized(tmp_path: Path) -> None:
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-@proves("handoff-pack:error:normalized-and-stable", "handoff-pack:error:kind", "handoff-pack:error:code")
+@proves("handoff-pack:error:normalized-and-stable", "handoff-pack:error:kind", "handoff-pack:error:code", case="*")
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
@@ -266,7 +266,8 @@ def test_null_counts_as_left_out(tmp_path: Path) -> None:
         assert agent.does("list", **nothing)["count"] == 0
 
 
-@proves("handoff-pack:error:delete-names-identifier-keys", "handoff-pack:error:details-required-inputs")
+@proves("handoff-pack:error:details-required-inputs")
+@proves("handoff-pack:error:delete-names-identifier-keys", case="delete")
 @pytest.mark.parametrize("action", ["get", "ttl", "delete"])
 def test_a_missing_identity_is_told_by_both_names(tmp_path: Path, action: str) -> None:
     with serving(tmp_path) as agent:

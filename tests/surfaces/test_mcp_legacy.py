@@ -26,6 +26,7 @@ EDITS = [
     "handoff-pack:error:legacy-input-action",
     "handoff-pack:error:details-allowed-sets",
     "handoff-pack:tool:input-actions-are-closed",
+    case="*",
 )
 @pytest.mark.parametrize("action", [*EDITS, "delete_diagram", "touch_ttl", "delete_pack"])
 def test_a_legacy_input_action_is_told_its_new_form(tmp_path: Path, action: str) -> None:
@@ -42,10 +43,10 @@ def test_a_legacy_input_action_is_told_its_new_form(tmp_path: Path, action: str)
             assert details["legacy_mapping"] == WRITE
 
 
+@proves("handoff-pack:tool:output-actions-are-closed", case="output-write-None")
 @pytest.mark.parametrize(
     ("tool", "action", "near"), [("input", "wrtie", "write"), ("output", "raed", "read"), ("output", "write", None)]
 )
-@proves("handoff-pack:tool:output-actions-are-closed")
 def test_an_unknown_action_is_told_those_that_there_are(
     tmp_path: Path, tool: str, action: str, near: str | None
 ) -> None:
@@ -73,6 +74,7 @@ def test_an_op_is_told_that_none_is_left(tmp_path: Path, op: object) -> None:
     "handoff-pack:tool:write-rejects-granular-fields",
     "handoff-pack:error:legacy-field",
     "handoff-pack:error:details-requested-fields",
+    case="*",
 )
 @pytest.mark.parametrize(
     "field",
@@ -92,14 +94,10 @@ def test_a_field_that_changed_one_thing_is_told_where_that_stands_now(tmp_path: 
         assert agent.does("list")["total"] == 0
 
 
-@proves(
-    "handoff-pack:error:legacy-output-action",
-    "handoff-pack:example:legacy-get-maps-to-read",
-    "handoff-pack:migration-compact:get-becomes-read",
-    "handoff-pack:migration-compact:mode-full-becomes-reviewer",
-    "handoff-pack:migration-profiles:full-legacy-call",
-    "handoff-pack:error:message",
-)
+@proves("handoff-pack:error:legacy-output-action", "handoff-pack:error:message", case="*")
+@proves("handoff-pack:example:legacy-get-maps-to-read", "handoff-pack:migration-compact:get-becomes-read", case="get")
+@proves("handoff-pack:migration-compact:mode-full-becomes-reviewer", case="full")
+@proves("handoff-pack:migration-profiles:full-legacy-call", case="everything")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -111,6 +109,7 @@ def test_a_field_that_changed_one_thing_is_told_where_that_stands_now(tmp_path: 
             {"profile": "reviewer", "page_token": "<next_page_token of the LEGEND>", "contains": "TODO"},
         ),
     ],
+    ids=["get", "full", "compact", "everything"],
 )
 def test_the_old_way_to_read_is_told_its_new_form(tmp_path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     with serving(tmp_path) as agent:

@@ -36,7 +36,8 @@ def at_least(percent: str) -> str:
     return f'{{"line_coverage_percent": {percent}, "rationale": "{percent.strip(QUOTE)}: a reason"}}'
 
 
-@proves("handoff-pack:coverage:fails-only-below-baseline", "handoff-pack:coverage:threshold-accepts-range")
+@proves("handoff-pack:coverage:fails-only-below-baseline")
+@proves("handoff-pack:coverage:threshold-accepts-range", case="100-1")
 @pytest.mark.parametrize(("percent", "status"), [("90.01", 1), ("90.0", 0), ("90", 0), ("89.99", 0), ("100", 1)])
 def test_the_run_passes_at_the_baseline_and_above_and_fails_below(tmp_path: Path, percent: str, status: int) -> None:
     done = gate(tmp_path, baseline=at_least(percent))
@@ -47,11 +48,9 @@ def test_a_miss_by_less_than_any_rounding_is_a_miss(tmp_path: Path) -> None:
     assert gate(tmp_path, covered=899_999, statements=1_000_000, baseline=at_least("90")).returncode == 1
 
 
-@proves(
-    "handoff-pack:coverage:threshold-rejects-negative",
-    "handoff-pack:coverage:threshold-rejects-zero",
-    "handoff-pack:coverage:threshold-rejects-above-100",
-)
+@proves("handoff-pack:coverage:threshold-rejects-negative", case="-1")
+@proves("handoff-pack:coverage:threshold-rejects-zero", case="0")
+@proves("handoff-pack:coverage:threshold-rejects-above-100", case="100.0001")
 @pytest.mark.parametrize(
     "percent", ["0", "-1", "101", "100.0001", "NaN", "Infinity", '"90"', "true", "null", "[90]", "1" + "0" * 400]
 )

@@ -40,6 +40,7 @@ DEFINITIONS = [
 ]
 
 
+@proves("context-pack:full-example:bindings-resolve")
 def test_the_example_with_a_plan_keeps_every_law() -> None:
     assert findings(WHOLE) == []
 
@@ -52,12 +53,12 @@ def test_all_kinds_of_edges_are_generated() -> None:
     }
 
 
+@proves("context-pack:binding-graph:connected")
 @proves(
-    "context-pack:binding-graph:connected",
-    "context-pack:full-example:bindings-resolve",
     "context-pack:failures:decision-binding-missing",
-    "context-pack:failures:permission-target-missing",
+    case="/policy_layer/policy_bundles/0/policy_dsl/rules/0/decision_binding",
 )
+@proves("context-pack:failures:permission-target-missing", case="/tooling_layer/permissions/0/adapter_id")
 @cases(("at", "name"), NAMES, ids=[at for at, _ in NAMES])
 @cases("other", ["{}_x", "x{}", "{}x"])
 def test_a_name_that_is_changed_on_one_end_of_an_edge_is_found(at: str, name: str, other: str) -> None:
@@ -79,6 +80,7 @@ PERMISSIONS = "/tooling_layer/permissions"
     "context-pack:policy-layer:decision-binding-resolves",
     "context-pack:binding-graph:rule-to-decision",
     "context-pack:gates:integrity-decision-bindings",
+    case="*",
 )
 @pytest.mark.parametrize("n", [0, 1])
 def test_a_decision_binding_leads_to_a_decision(n: int) -> None:
@@ -88,18 +90,16 @@ def test_a_decision_binding_leads_to_a_decision(n: int) -> None:
     )
 
 
-@proves(
-    "context-pack:policy-layer:approval-gate-resolves",
-    "context-pack:binding-graph:rule-to-gate",
-    "context-pack:gates:integrity-approval-gates",
-    "context-pack:tooling-layer:permission-gate-resolves",
-)
+@proves("context-pack:gates:integrity-approval-gates")
+@proves("context-pack:policy-layer:approval-gate-resolves", "context-pack:binding-graph:rule-to-gate", case="rule")
+@proves("context-pack:tooling-layer:permission-gate-resolves", case="permission")
 @pytest.mark.parametrize(
     ("at", "code"),
     [
         (f"{RULES}/1/then/requires_approval_gate", "rule_gate_unknown"),
         (f"{PERMISSIONS}/2/requires_approval_gate", "permission_gate_unknown"),
     ],
+    ids=["rule", "permission"],
 )
 def test_a_required_gate_leads_to_a_gate(at: str, code: str) -> None:
     assert code_at(changed(at, "GATE_LEGAL")) == (code, at)
@@ -108,6 +108,7 @@ def test_a_required_gate_leads_to_a_gate(at: str, code: str) -> None:
 @proves(
     "context-pack:binding-graph:permission-to-adapter",
     "context-pack:gates:integrity-adapters",
+    case="*",
 )
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_a_permission_is_for_an_adapter(n: int) -> None:
@@ -118,6 +119,7 @@ def test_a_permission_is_for_an_adapter(n: int) -> None:
 @proves(
     "context-pack:binding-graph:permission-to-capability",
     "context-pack:gates:integrity-capabilities",
+    case="*",
 )
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_a_permission_is_for_a_capability_of_its_adapter(n: int) -> None:
@@ -129,6 +131,7 @@ def test_a_permission_is_for_a_capability_of_its_adapter(n: int) -> None:
     "context-pack:binding-graph:evidence-to-source",
     "context-pack:decision-layer:evidence-satisfiable",
     "context-pack:gates:integrity-evidence-names",
+    case="*",
 )
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_required_evidence_has_a_source(n: int) -> None:

@@ -18,9 +18,9 @@ CLAIM = CASE["run_context"]["agent"]["identity_claim"]
 
 @proves(
     "context-pack:intelligence-refs:ontology-version-exists",
-    "context-pack:structure:pack-meta",
-    "context-pack:resolution:resolve-intelligence",
+    case="compile_ontology_missing-scope-pack#/intelligence_refs/ontology",
 )
+@proves("context-pack:structure:pack-meta", case="compile_tenant_mismatch-scope-run_context#/tenant_id")
 @cases(
     ("changes", "code", "stage", "at"),
     [

@@ -104,10 +104,9 @@ def test_evidence_that_does_not_age_stays_current() -> None:
     assert gate_of(compile_evidence(evidence(freshness={"observed_at": "2020-01-01T00:00:00Z"}))).commit_allowed
 
 
+@proves("context-pack:controls:intelligence-refs", case="namespace")
 @proves(
-    "context-pack:controls:intelligence-refs",
-    "context-pack:structure:intelligence-refs",
-    "context-pack:intelligence-refs:pins-meaning",
+    "context-pack:structure:intelligence-refs", "context-pack:intelligence-refs:pins-meaning", case="another snapshot"
 )
 @pytest.mark.parametrize(
     ("changes", "reason"),
@@ -120,6 +119,7 @@ def test_evidence_that_does_not_age_stays_current() -> None:
         ({"evidence_ref": "kg:order:ord_881#snapshot_kg_2026_05_02_T0930"}, "other_snapshot"),
         ({"evidence_ref": "kg:order:ord_881"}, "other_snapshot"),
     ],
+    ids=["stale", "later", "altered", "classified", "namespace", "another snapshot", "no snapshot"],
 )
 def test_what_is_not_admitted_says_why_and_closes_nothing(changes: dict[str, Any], reason: str) -> None:
     context = compile_evidence(evidence(**changes))

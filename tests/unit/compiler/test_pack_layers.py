@@ -213,6 +213,7 @@ def test_the_lineage_names_everything_the_view_was_made_from_in_its_order() -> N
     assert swapped.compiled_context_hash != ledger.compiled_context_hash
 
 
+@proves("context-pack:resolution:resolve-intelligence")
 def test_the_ledger_says_what_gave_things_their_meaning() -> None:
     scope = compile_scenario().context_ledger.scope
     assert scope is not None

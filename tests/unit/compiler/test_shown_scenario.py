@@ -155,7 +155,8 @@ def test_an_identity_that_is_not_verified_flips_the_guard_rule_and_blocks_the_re
     assert tools_of(after) == {"adp_orders.lookup", "adp_policy.eval"}
 
 
-@proves("context-pack:playground:gate-activates-above-3000", "context-pack:playground:gate-carries-destructive-mode")
+@proves("context-pack:playground:gate-activates-above-3000")
+@proves("context-pack:playground:gate-carries-destructive-mode", case="3001-True")
 @pytest.mark.parametrize(("amount", "is_active"), [(2999, False), (3000, False), (3001, True), (4200, True)])
 def test_above_3000_the_gate_is_active_and_the_mode_destructive(amount: int, *, is_active: bool) -> None:
     context = compile_scenario(request={"/input/context/refund_amount": amount})
@@ -168,6 +169,7 @@ def test_above_3000_the_gate_is_active_and_the_mode_destructive(amount: int, *, 
     "context-pack:playground:read-only-drops-refund",
     "context-pack:tooling-layer:filtered-by-safety-mode",
     "context-pack:mvp:read-tool",
+    case="*",
 )
 @pytest.mark.parametrize("mode", ["read_only", "local_write", "network", "delegated"])
 def test_below_destructive_the_refund_is_not_in_the_surface_and_says_why(mode: str) -> None:

@@ -283,7 +283,8 @@ def test_the_checklist_compiles_the_golden_requests(tmp_path: Path) -> None:
     assert "shown drifted at policy" in reason
 
 
-@proves("context-pack:gates:replay-stable-manifests", "context-pack:gates:replay-stable-budget-reports")
+@proves("context-pack:gates:replay-stable-manifests", case="another manifest")
+@proves("context-pack:gates:replay-stable-budget-reports", case="another budget report")
 @pytest.mark.parametrize("changes", [THRESHOLD, SUMMARY], ids=["another manifest", "another budget report"])
 def test_a_pack_whose_cases_compile_to_something_else_is_failed(tmp_path: Path, changes: dict[str, Any]) -> None:
     recorded(tmp_path)

@@ -24,12 +24,10 @@ def test_a_pack_that_has_everything_passes() -> None:
     assert check_finalizable(a_pack(SCOPE, FINDINGS, QA), as_it_was) == ()
 
 
-@proves(
-    "handoff-pack:finalize:scope-exists",
-    "handoff-pack:finalize:findings-exists",
-    "handoff-pack:finalize:qa-exists",
-    "handoff-pack:finalize:missing-sections",
-)
+@proves("handoff-pack:finalize:missing-sections")
+@proves("handoff-pack:finalize:scope-exists", case="scope")
+@proves("handoff-pack:finalize:findings-exists", case="findings")
+@proves("handoff-pack:finalize:qa-exists", case="qa")
 @pytest.mark.parametrize("absent", ["scope", "findings", "qa"])
 def test_each_of_the_three_sections_is_needed(absent: str) -> None:
     sections = [section for section in (SCOPE, FINDINGS, QA) if section.key != absent]
@@ -38,11 +36,9 @@ def test_each_of_the_three_sections_is_needed(absent: str) -> None:
     assert absent in error.message
 
 
-@proves(
-    "handoff-pack:finalize:scope-has-substance",
-    "handoff-pack:finalize:findings-has-substance",
-    "handoff-pack:finalize:missing-fields",
-)
+@proves("handoff-pack:finalize:missing-fields")
+@proves("handoff-pack:finalize:scope-has-substance", case="scope")
+@proves("handoff-pack:finalize:findings-has-substance", case="findings")
 @pytest.mark.parametrize("key", ["scope", "findings"])
 @pytest.mark.parametrize("description", [None, "", " \n\t"])
 def test_scope_and_findings_need_something_in_them(key: str, description: str | None) -> None:
@@ -62,7 +58,7 @@ def test_qa_needs_a_verdict(description: str | None) -> None:
     assert error.details["missing_fields"] == ["qa.verdict"]
 
 
-@proves("handoff-pack:finalize:refs-are-resolvable", "handoff-pack:finalize:invalid-refs")
+@proves("handoff-pack:finalize:refs-are-resolvable", "handoff-pack:finalize:invalid-refs", case="*")
 @pytest.mark.parametrize("state", ["changed", "gone", "unreadable"])
 def test_a_stale_ref_is_named_with_its_place_its_reason_and_its_state(state: str) -> None:
     stale = LocatedRef(state=state, lines=None, why="the file is missing")  # type: ignore[arg-type]

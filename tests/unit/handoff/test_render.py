@@ -197,6 +197,7 @@ def test_the_reviewer_gets_everything_in_this_layout() -> None:
     "handoff-pack:tool:compact-keeps-ref-metadata",
     "handoff-pack:tool:compact-omits-code-fences",
     "handoff-pack:migration-compact:compact-contents",
+    case="*",
 )
 @pytest.mark.parametrize("profile", ["orchestrator", "executor"])
 def test_the_compact_profiles_begin_with_the_summary_in_this_layout(profile: str) -> None:

@@ -46,14 +46,15 @@ def test_a_section_with_a_title_only_is_shown() -> None:
     assert page(a_pack(a_section("later", title="Later"))).text.endswith("\n## Later [later]\n")
 
 
+@proves("handoff-pack:paging:legend-warning", case="expired")
 @proves(
     "handoff-pack:paging:legend-freshness",
-    "handoff-pack:paging:legend-warning",
     "handoff-pack:paging:legend-profile",
     "handoff-pack:paging:legend-selected-revision-and-status",
     "handoff-pack:tool:legend-selected-by",
     "handoff-pack:tool:legend-selected-revision",
     "handoff-pack:tool:legend-selected-status",
+    case="*",
 )
 @pytest.mark.parametrize(
     ("expires_at", "remaining", "state", "warning"),
@@ -62,6 +63,7 @@ def test_a_section_with_a_title_only_is_shown() -> None:
         ("2026-05-04T09:05:00Z", "5m", "expiring_soon", "expiring soon \u2014 refresh or extend ttl"),
         ("2026-05-04T08:59:00.25Z", "expired", "expired", "expired \u2014 treat as stale evidence"),
     ],
+    ids=["fresh", "expiring soon", "expired"],
 )
 def test_the_legend_says_how_fresh_the_pack_is_and_how_it_was_chosen(
     expires_at: str, remaining: str, state: str, warning: str | None

@@ -29,27 +29,25 @@ REF = PackRef.parse(PACK)
 EXAMPLE_SPEC = version("1.0.0")["decision_layer"]["decision_specs"][0]
 
 
-@proves(
-    "context-pack:refresh:policy-bundle-updated",
-    "context-pack:refresh:ontology-updated",
-    "context-pack:refresh:adapter-schema-updated",
-    "context-pack:refresh:decision-catalog-updated",
-    "context-pack:refresh:memory-policy-updated",
-    "context-pack:refresh:evaluator-updated",
-    "context-pack:refresh:model-config-updated",
-)
-@pytest.mark.parametrize(
-    ("trigger", "dependency", "actions"),
-    [
-        ("POLICY_BUNDLE_UPDATED", "POLICY_RETURNS_V4", ["policy_lint", "golden_replay", "approval_gate_checks"]),
-        ("ONTOLOGY_UPDATED", "ont.support", ["entity_types", "relationships", "ceid_namespaces", "evidence_mappings"]),
-        ("ADAPTER_SCHEMA_UPDATED", "adp_orders", ["tool_schema_validation", "arg_constraint_tests"]),
-        ("DECISION_CATALOG_UPDATED", "*", ["bindings", "outcomes", "required_evidence"]),
-        ("MEMORY_POLICY_UPDATED", ISSUER, ["recall_and_write_back", "consent_checks"]),
-        ("EVALUATOR_UPDATED", "safety", ["golden_replay", "score_deltas"]),
-        ("MODEL_CONFIG_UPDATED", "*", ["representative_replay"]),
-    ],
-)
+TRIGGERS = [
+    ("POLICY_BUNDLE_UPDATED", "POLICY_RETURNS_V4", ["policy_lint", "golden_replay", "approval_gate_checks"]),
+    ("ONTOLOGY_UPDATED", "ont.support", ["entity_types", "relationships", "ceid_namespaces", "evidence_mappings"]),
+    ("ADAPTER_SCHEMA_UPDATED", "adp_orders", ["tool_schema_validation", "arg_constraint_tests"]),
+    ("DECISION_CATALOG_UPDATED", "*", ["bindings", "outcomes", "required_evidence"]),
+    ("MEMORY_POLICY_UPDATED", ISSUER, ["recall_and_write_back", "consent_checks"]),
+    ("EVALUATOR_UPDATED", "safety", ["golden_replay", "score_deltas"]),
+    ("MODEL_CONFIG_UPDATED", "*", ["representative_replay"]),
+]
+
+
+@proves("context-pack:refresh:policy-bundle-updated", case="POLICY_BUNDLE_UPDATED")
+@proves("context-pack:refresh:ontology-updated", case="ONTOLOGY_UPDATED")
+@proves("context-pack:refresh:adapter-schema-updated", case="ADAPTER_SCHEMA_UPDATED")
+@proves("context-pack:refresh:decision-catalog-updated", case="DECISION_CATALOG_UPDATED")
+@proves("context-pack:refresh:memory-policy-updated", case="MEMORY_POLICY_UPDATED")
+@proves("context-pack:refresh:evaluator-updated", case="EVALUATOR_UPDATED")
+@proves("context-pack:refresh:model-config-updated", case="MODEL_CONFIG_UPDATED")
+@pytest.mark.parametrize(("trigger", "dependency", "actions"), TRIGGERS, ids=[trigger for trigger, _, _ in TRIGGERS])
 def test_a_trigger_opens_the_actions_of_the_contract_for_the_packs_concerned(
     here: Office, trigger: Trigger, dependency: str, actions: list[str]
 ) -> None:

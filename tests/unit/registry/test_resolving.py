@@ -296,9 +296,8 @@ def test_what_a_key_published_that_was_not_to_be_trusted_takes_no_new_traffic_an
 # --- (9) what it requires ---------------------------------------------------------------------------------------------
 
 
-@proves(
-    "context-pack:contract-meta:old-runtime-fails-closed", "context-pack:versioning-guidelines:runtime-compatibility"
-)
+@proves("context-pack:versioning-guidelines:runtime-compatibility")
+@proves("context-pack:contract-meta:old-runtime-fails-closed", case="an older runtime")
 @pytest.mark.parametrize(
     ("capabilities", "expected"),
     [
@@ -307,6 +306,7 @@ def test_what_a_key_published_that_was_not_to_be_trusted_takes_no_new_traffic_an
         (RuntimeCapabilities(ontologies=("ont.support@1.0.1",)), "ontology_missing"),
         (msgspec.structs.replace(HERE, runtime="0.9.0"), "runtime_too_old"),
     ],
+    ids=["all of it", "no ontology", "another ontology", "an older runtime"],
 )
 def test_a_runtime_without_what_the_pack_requires_gets_nothing(
     capabilities: RuntimeCapabilities, expected: str

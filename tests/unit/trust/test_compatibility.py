@@ -42,28 +42,30 @@ def test_the_full_example_runs_on_this_contract() -> None:
     assert code(msgspec.convert(EXAMPLE, ContextPack)) == "ok"
 
 
-@proves(
-    "context-pack:contract-meta:old-runtime-fails-closed",
-    "context-pack:versioning-guidelines:runtime-compatibility",
-    "context-pack:contract-meta:artifact-compatibility",
-)
+RANGES = [
+    (">=1.0.0", ">=1.0.0", "ok"),
+    ("^1.0.0", "~1.0.0", "ok"),
+    (">=1.0.1", ">=1.0.0", "runtime_too_old"),
+    (">=2.0.0", ">=1.0.0", "runtime_too_old"),
+    ("<0.9.0 || >=1.1.0", ">=1.0.0", "runtime_too_old"),
+    ("<1.0.0", ">=1.0.0", "runtime_too_new"),
+    (">=1.0.0", ">=2.0.0", "ontology_incompatible"),
+    (">=1.0.0", "<1.0.0", "ontology_incompatible"),
+    ("", ">=1.0.0", "version_range_invalid"),
+    ("*", ">=1.0.0", "version_range_invalid"),
+    ("latest", ">=1.0.0", "version_range_invalid"),
+    (">=1.0.0", ">=1.0.0-beta", "version_range_invalid"),
+    (">=2.0.0 <1.0.0", ">=1.0.0", "version_range_invalid"),
+]
+
+
+@proves("context-pack:versioning-guidelines:runtime-compatibility")
+@proves("context-pack:contract-meta:old-runtime-fails-closed", case=">=1.0.1 and >=1.0.0")
+@proves("context-pack:contract-meta:artifact-compatibility", case=">=1.0.0 and >=2.0.0")
 @cases(
     ("runtime", "ontology", "expected"),
-    [
-        (">=1.0.0", ">=1.0.0", "ok"),
-        ("^1.0.0", "~1.0.0", "ok"),
-        (">=1.0.1", ">=1.0.0", "runtime_too_old"),
-        (">=2.0.0", ">=1.0.0", "runtime_too_old"),
-        ("<0.9.0 || >=1.1.0", ">=1.0.0", "runtime_too_old"),
-        ("<1.0.0", ">=1.0.0", "runtime_too_new"),
-        (">=1.0.0", ">=2.0.0", "ontology_incompatible"),
-        (">=1.0.0", "<1.0.0", "ontology_incompatible"),
-        ("", ">=1.0.0", "version_range_invalid"),
-        ("*", ">=1.0.0", "version_range_invalid"),
-        ("latest", ">=1.0.0", "version_range_invalid"),
-        (">=1.0.0", ">=1.0.0-beta", "version_range_invalid"),
-        (">=2.0.0 <1.0.0", ">=1.0.0", "version_range_invalid"),
-    ],
+    RANGES,
+    ids=[f"{runtime} and {ontology}" for runtime, ontology, _ in RANGES],
 )
 def test_what_is_required_is_here_or_the_pack_is_refused(runtime: str, ontology: str, expected: str) -> None:
     # An empty text has not the form of a range, so it can only come from elsewhere than a parsed document.
