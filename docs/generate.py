@@ -134,7 +134,10 @@ PAGES: tuple[Page, ...] = (
     Page("concepts.svg", draw_concepts),
     Page("../src/contextplane/cli/help.txt", lambda: top_help(VERBS)),
     Page("../src/contextplane/app/explanations.json", lambda: explanations_file(error_classes())),
-    *(Page(f"../schemas/{name}", partial(schema_page, document)) for name, document in SCHEMAS.items()),
+    *(
+        Page(f"../src/contextplane/schemas/{name}", partial(schema_page, document))
+        for name, document in SCHEMAS.items()
+    ),
 )
 
 

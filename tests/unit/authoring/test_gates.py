@@ -2,6 +2,7 @@
 
 import copy
 import json
+from importlib.resources import files
 from typing import Any
 
 import jsonschema_rs
@@ -16,7 +17,7 @@ from contextplane.authoring.overlay.resolved_view import OverlayUnsafe, resolve_
 from contextplane.authoring.subject import Subject
 from contextplane.model.artifact import Overlay
 from contextplane.model.context_pack import ContextPack
-from tests.spec.manifest import ROOT, proves
+from tests.spec.manifest import proves
 from tests.support.cases import cases
 from tests.unit.authoring.changes import NARROWING, overlay
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, changed, findings, leaves, part, with_changes
@@ -147,7 +148,7 @@ def test_types_and_schema_accept_the_same_overlays(value: Any) -> None:  # noqa:
 
 @proves("context-pack:references:pack-schema", "context-pack:gates:schema-valid", "context-pack:full-example:validates")
 def test_the_schemas_that_are_checked_in_are_those_of_the_types_and_the_example_is_valid() -> None:
-    folder = ROOT / "schemas"
+    folder = files("contextplane").joinpath("schemas")
     assert {path.name for path in folder.iterdir()} == set(SCHEMAS)
     for name, document in SCHEMAS.items():
         written = json.loads((folder / name).read_text(encoding="utf-8"))

@@ -9,11 +9,15 @@ from contextplane.adapters.files.disk import Disk, storage_errors, write_atomica
 from contextplane.app.packs.files import is_yaml
 from contextplane.errors import ContextPlaneError, Family
 
-__all__ = ["PackFileExists", "template_text", "write_request_template", "write_template"]
+__all__ = ["SCHEMA_PATH", "PackFileExists", "template_text", "write_request_template", "write_template"]
 
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "starting_points")
 _PACK, _REQUEST = "support_refund.yaml", "support_refund_request.yaml"
+_SCHEMA = "context-pack.v2.schema.json"
+
+SCHEMA_PATH = f".ctx-schemas/{_SCHEMA}"
+"""The JSON Schema of packs, beside a YAML template: its first line names it, for editors."""
 
 
 class PackFileExists(ContextPlaneError):
@@ -37,26 +41,51 @@ def template_text(*, as_yaml: bool, name: str = _PACK) -> bytes:
 def write_template(path: str) -> bool:
     """Write the template pack to a file, YAML or JSON by its extension; return whether the file is new.
 
-    A file with any other text is never replaced.
+    A file with any other text is never replaced. The copy of the schema beside a YAML file is: it is ours.
     """
-    return _write(path, _PACK)
+    text = template_text(as_yaml=is_yaml(path))
+    new = _is_new(path, text)
+    if is_yaml(path):
+        _write_schema(path)
+    return _write(path, text, new=new)
 
 
 def write_request_template(path: str) -> bool:
     """Write a request to compile the template pack with; return whether the file is new."""
-    return _write(path, _REQUEST)
+    text = template_text(as_yaml=is_yaml(path), name=_REQUEST)
+    return _write(path, text, new=_is_new(path, text))
 
 
-def _write(path: str, name: str) -> bool:
-    text = template_text(as_yaml=is_yaml(path), name=name)
-    if os.path.lexists(path):
-        if _has_text(path, text):
-            return False
+def _is_new(path: str, text: bytes) -> bool:
+    """Whether there is no such file; one with other text is refused."""
+    if not os.path.lexists(path):
+        return True
+    if not _has_text(path, text):
         raise PackFileExists("there is something else already", at=path, hint="name another file")
-    folder = os.path.dirname(os.path.abspath(path))
-    with storage_errors(path):
-        write_atomically(os.path.abspath(path), text, staging=folder, disk=Disk())
-    return True
+    return False
+
+
+def _write(path: str, text: bytes, *, new: bool) -> bool:
+    if new:
+        folder = os.path.dirname(os.path.abspath(path))
+        with storage_errors(path):
+            write_atomically(os.path.abspath(path), text, staging=folder, disk=Disk())
+    return new
+
+
+def _write_schema(path: str) -> None:
+    """Write the schema of packs into the folder that the first line of the template at `path` names."""
+    from importlib.resources import files
+
+    text = files("contextplane").joinpath("schemas", _SCHEMA).read_bytes()
+    schema = os.path.join(os.path.dirname(os.path.abspath(path)), SCHEMA_PATH)
+    if _has_text(schema, text):
+        return
+    folder = os.path.dirname(schema)
+    with storage_errors(schema):
+        if not os.path.isdir(folder):
+            os.mkdir(folder)
+        write_atomically(schema, text, staging=folder, disk=Disk())
 
 
 def _has_text(path: str, text: bytes) -> bool:

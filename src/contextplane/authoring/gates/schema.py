@@ -4,7 +4,7 @@ The types decide whether a document has the form; they accept what its JSON Sche
 they refuse is the validator of the schema loaded, to say why. Of a large document only the first parts are validated:
 validating is slow, and an author does not mend thousands of problems at a time.
 
-The JSON Schemas are made from the types. The files under `schemas/` must be the same.
+The JSON Schemas are made from the types. The files in `contextplane/schemas/`, which the wheel ships, must be the same.
 """
 
 import inspect

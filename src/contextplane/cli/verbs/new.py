@@ -4,6 +4,9 @@ It describes the refund workflow of a support team: one intent, one decision, tw
 writes with approval. A FILE that ends in .yaml or .yml gets comments on every layer; any other FILE is JSON. Existing
 files are never replaced. Edit the pack, then check it with 'ctx lint FILE'.
 
+The first line of a YAML pack names its JSON Schema, which editors read to complete and check the file. A copy of the
+schema is written beside the pack, to .ctx-schemas/context-pack.v2.schema.json; only 'ctx new' updates it.
+
 --request writes a request for that pack instead, to compile it with.
 
 Examples:
@@ -11,6 +14,7 @@ Examples:
   ctx new request.yaml --request    write a request for it
 """
 
+import os
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
@@ -25,7 +29,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.packs.template import write_request_template, write_template
+    from contextplane.app.packs.files import is_yaml
+    from contextplane.app.packs.template import SCHEMA_PATH, write_request_template, write_template
 
     if args.file == "-":
         # To every other verb it is standard input: a file of that name could never be read again.
@@ -33,7 +38,9 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
         raise Usage("- names no file", hint="ctx new refunds.yaml")
     new = write_request_template(args.file) if args.request else write_template(args.file)
-    then = "ctx compile PACK --request" if args.request else "ctx lint"
-    output.line(f"{'Wrote' if new else 'It is there:'} {clean(args.file)}. Edit it, then: {then} {clean(args.file)}")
+    done, then = "Wrote" if new else "Already there:", "ctx compile PACK --request" if args.request else "ctx lint"
+    output.line(f"{done} {clean(args.file)}. Edit it, then: {then} {clean(args.file)}")
+    if is_yaml(args.file) and not args.request:
+        output.line(f"Editors check it against {clean(os.path.join(os.path.dirname(args.file), SCHEMA_PATH))}")
     output.answer({"file": args.file, "new": new})
     return OK
