@@ -11,7 +11,7 @@ from tests.support.cases import cases
 EVERY = load_mutants()
 ROOMS = (
     *("model", "policy", "authoring", "trust", "registry", "compiler", "record", "store", "handoff", "audit"),
-    *("evaluation", "adapters", "app", "cli", "mcp"),
+    *("runtime", "evaluation", "adapters", "app", "cli", "mcp"),
 )
 TEST = "tests/unit/test_mutants.py"
 EXAMPLE = Mutant(
