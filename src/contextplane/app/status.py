@@ -48,10 +48,10 @@ def registry_summary(platform: Platform) -> RegistrySummary | None:
         last = next(view.streams.read(_CHECKPOINTS, after=head - 1), None) if head else None
     if not events and last is None:
         return None
-    from contextplane.registry.log import read_note
+    from contextplane.registry.log import REGISTRY_LOG
 
     try:
-        time = str(read_note(last.body)[1]) if last is not None else None
+        time = str(REGISTRY_LOG.read_note(last.body)[1]) if last is not None else None
     except ContextPlaneError:
         time = None
     return RegistrySummary(events=events, checkpoint=time)

@@ -41,18 +41,10 @@ from contextplane.registry.events import (
     VerifiedEvent,
     kind_of,
 )
-from contextplane.registry.log import (
-    CheckpointBeforeRevocation,
-    CheckpointMissing,
-    LogEntry,
-    VerifiedCheckpoint,
-    check_revocations,
-    entry_body,
-    read_note,
-)
+from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.open import check_continuity
 from contextplane.registry.reader import RegistryReader, SubjectState, initial_state
-from contextplane.registry.stream_heads import HeadsDamaged, MemoryHeadNodes, StreamCut, StreamHead, put_heads
+from contextplane.registry.stream_heads import HeadsDamaged, MemoryHeadNodes, StreamCut, put_heads
 from contextplane.registry.streams import (
     CHECKPOINTS,
     LOG,
@@ -64,6 +56,7 @@ from contextplane.registry.streams import (
     version_stream,
 )
 from contextplane.registry.version_state import VersionState
+from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import (
     Checkpoint,
     CheckpointInvalid,
@@ -77,6 +70,13 @@ from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, follow_keyring
 from contextplane.trust.merkle import EMPTY_ROOT, Frontier, TreeDamaged, leaf_hash, level_name, levels_of
+from contextplane.trust.merkle_log import (
+    CheckpointBeforeRevocation,
+    CheckpointMissing,
+    LogEntry,
+    VerifiedCheckpoint,
+    entry_body,
+)
 
 __all__ = [
     "AuditProblem",
@@ -228,7 +228,7 @@ class CheckpointAudit:
             self._problems.add(NoteUnsigned.code, _place(seq), "who signed the newest checkpoint is revoked since")
             return None, True
         try:
-            check_revocations(newest, self._keyrings.now)
+            REGISTRY_LOG.check_revocations(newest, self._keyrings.now)
         except CheckpointBeforeRevocation as error:
             self._problems.add(error.code, _place(seq), error.message)
             return newest, True
@@ -239,7 +239,7 @@ class CheckpointAudit:
         with self._problems.collect(_place(stored.seq)):
             if stored.kind != "checkpoint":
                 raise CheckpointInvalid(f"of the kind {stored.kind[:40]!r}")
-            note, claimed = read_note(stored.body)
+            note, claimed = REGISTRY_LOG.read_note(stored.body)
             keys = self._keyrings.trusted_keys_then(claimed)
             checkpoint = open_checkpoint(note, origin=self._origin, keys=keys, check=self._check)
             return VerifiedCheckpoint(checkpoint=checkpoint, note=note)

@@ -11,13 +11,14 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView, Transaction, View
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.authority import KeyringHistory
-from contextplane.registry.log import VerifiedCheckpoint, check_revocations, verify_checkpoint
+from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.stream_heads import StreamHeads
 from contextplane.registry.streams import LOG, TREE
 from contextplane.trust.checkpoint import Checkpoint, LogRolledBack, advance_checkpoint
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT, StreamTree, consistency_proof
+from contextplane.trust.merkle_log import VerifiedCheckpoint
 
 __all__ = ["OpenRegistry", "check_continuity", "open_registry"]
 
@@ -38,9 +39,9 @@ def open_registry(
     """
     keyrings = KeyringHistory.of(view.streams, keys)
     # (1) signed, (2) and it matches the log
-    newest = verify_checkpoint(view.streams, keyrings, check, origin)
+    newest = REGISTRY_LOG.verify_checkpoint(view.streams, keyrings, check, origin)
     # (3) not older than a revocation
-    check_revocations(newest, keys)
+    REGISTRY_LOG.check_revocations(newest, keys)
     # (4) it continues what the client saw
     check_continuity(view.streams, newest, seen)
     # (5) the reader compares every stream with these

@@ -13,21 +13,21 @@ An event whose key was revoked later, from a time before the event, is still rea
 fold decides what it is still good for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Protocol, Self, TypeVar
 
-from contextplane.model.catalog import StoredEvent
+from contextplane.model.catalog import Event, StoredEvent
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import InvalidTimestamp, Timestamp
-from contextplane.ports.catalog import StreamsView
+from contextplane.ports.catalog import Streams, StreamsView
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.artifact_state import ArtifactState
 from contextplane.registry.authority import KeyringHistory, authorise
 from contextplane.registry.errors import RegistryUntrusted
 from contextplane.registry.events import Change, EventInvalid, VerifiedEvent, kind_of, read_event
 from contextplane.registry.pin_state import AliasState, EnvironmentState, PinState
-from contextplane.registry.stream_heads import StreamHead, StreamHeads
+from contextplane.registry.stream_heads import StreamHeads
 from contextplane.registry.streams import (
     ALIASES,
     ARTIFACTS,
@@ -41,6 +41,7 @@ from contextplane.registry.streams import (
     version_stream,
 )
 from contextplane.registry.version_state import VersionState
+from contextplane.store.event_stream import Chain, EventStream, Folded, StreamHead, last_event
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.errors import ClockWentBackwards
 
@@ -131,13 +132,16 @@ class RegistryReader:
 
     def history(self, stream: str) -> Iterator[VerifiedEvent]:
         """Every event of a stream, verified and folded while iterating."""
-        for verified, _ in self._steps(stream, initial_state(stream)):
+        state = initial_state(stream)
+        events = self._describe(stream, state).follow(_end_of(state), self.streams.read(stream))
+        for verified, after in self._steps(state, events):
+            state = after
             yield verified
+        self._check_end(stream, StreamHead(seq=state.seq, digest=state.head) if state.seq else None)
 
     def last(self, stream: str) -> VerifiedEvent | None:
         """The last event of a stream, verified except for its predecessors; None if there is none."""
-        head = self.streams.head(stream)
-        stored = next(iter(self.streams.read(stream, after=head - 1)), None) if head else None
+        stored = last_event(self.streams, stream)
         self._check_end(
             stream, None if stored is None else StreamHead(seq=stored.seq, digest=Digest.of(stored.body).hex)
         )
@@ -160,27 +164,40 @@ class RegistryReader:
 
     def check_event(self, stored: StoredEvent, state: StreamState) -> VerifiedEvent:
         """Verify steps 1 to 6 for an event that follows a state of its stream."""
-        verified = self._verify_event(stored)
-        if verified.event.previous != state.head or stored.seq != state.seq + 1:
-            raise _misplaced_error(stored, f"it does not follow event {state.seq}")
+        (verified,) = self._describe(stored.stream, state).follow(_end_of(state), [stored])
         authorise(verified.change, verified.by, state.issuer_of(verified.change))
         return verified
 
-    def _fold(self, stream: str, state: S) -> S:
-        for _, after in self._steps(stream, state):
+    def append(self, streams: Streams, stream: str, state: S, event: Event) -> tuple[VerifiedEvent, S]:
+        """Append an event that passes steps 1 to 7; return it verified, and the state after it."""
+        (verified,), end = self._describe(stream, state).append(streams, _end_of(state), [event])
+        return verified, end.state
+
+    def _describe(self, stream: str, initial: S) -> EventStream[VerifiedEvent, S]:
+        return EventStream(name=stream, initial=initial, decode=self._verify_event, evolve=self._evolve, chain=_CHAIN)
+
+    def _fold(self, stream: str, initial: S) -> S:
+        end = self._describe(stream, initial).fold(self.streams)
+        self._check_end(stream, StreamHead(seq=end.seq, digest=end.digest) if end.seq else None)
+        return end.state
+
+    def _evolve(self, state: S, events: Iterable[VerifiedEvent]) -> S:
+        for _, after in self._steps(state, events):
             state = after
         return state
 
-    def _steps(self, stream: str, state: S) -> Iterator[tuple[VerifiedEvent, S]]:
+    def _steps(self, state: S, events: Iterable[VerifiedEvent]) -> Iterator[tuple[VerifiedEvent, S]]:
         before: Timestamp | None = None
-        for stored in self.streams.read(stream):
-            verified = self.check_event(stored, state)
+        for verified in events:
+            # (6) by an actor with the right
+            authorise(verified.change, verified.by, state.issuer_of(verified.change))
             # (4) times do not go back
             if before is not None and verified.at < before:
-                raise ClockWentBackwards(f"an event at {verified.at}, after one at {before}", at=_place(stored))
+                at = f"{verified.event.subject}@{verified.event.seq}"
+                raise ClockWentBackwards(f"an event at {verified.at}, after one at {before}", at=at)
+            # (7) allowed by the state
             state, before = state.after_event(verified), verified.at
             yield verified, state
-        self._check_end(stream, StreamHead(seq=state.seq, digest=state.head) if state.seq else None)
 
     def _check_end(self, stream: str, head: StreamHead | None) -> None:
         # (8) it ends where the checkpoint says
@@ -224,3 +241,10 @@ def _place(stored: StoredEvent) -> str:
 
 def _misplaced_error(stored: StoredEvent, why: str) -> EventInvalid:
     return EventInvalid(f"not the event that belongs there: {why}", at=_place(stored), hint=_HINT)
+
+
+_CHAIN: Chain[VerifiedEvent] = Chain(previous=lambda verified: verified.event.previous, misplaced=_misplaced_error)
+
+
+def _end_of(state: S) -> Folded[S]:
+    return Folded(state=state, seq=state.seq, digest=state.head)

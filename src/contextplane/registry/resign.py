@@ -25,13 +25,14 @@ from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.registry.audit import AuditResult
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.errors import RegistryUntrusted
-from contextplane.registry.log import VerifiedCheckpoint, append_entries, check_revocations, verify_checkpoint
+from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.open import check_continuity
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.clock import next_event_time
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import follow_keyring
+from contextplane.trust.merkle_log import VerifiedCheckpoint
 
 __all__ = ["RegistryEmpty", "RegistryUnsound", "refuse_untrusted", "resign", "resign_after_keyring_change"]
 
@@ -76,7 +77,7 @@ def resign(  # noqa: PLR0913  what an act consists of
     keyrings = KeyringHistory.of(tx.streams, follow_keyring(tx.streams, known, check))
     at = next_event_time(now, max(result.as_of, keyrings.now.as_of))
     refuse_untrusted(signer, keyrings, at)
-    return append_entries(tx.streams, [], heads=result.heads, signer=signer, at=at, origin=origin)
+    return REGISTRY_LOG.append_entries(tx.streams, [], heads=result.heads, signer=signer, at=at, origin=origin)
 
 
 def refuse_untrusted(signer: Signer, keyrings: KeyringHistory, at: Timestamp) -> None:
@@ -104,14 +105,14 @@ def resign_after_keyring_change(  # noqa: PLR0913  what an act consists of
     """
     keyrings = KeyringHistory.of(tx.streams, after)
     # (1) the log matches its newest checkpoint
-    newest = verify_checkpoint(tx.streams, keyrings, check, origin)
+    newest = REGISTRY_LOG.verify_checkpoint(tx.streams, keyrings, check, origin)
     if newest is None:
         return None
     # (2) by a key that was not revoked before
-    check_revocations(newest, before)
+    REGISTRY_LOG.check_revocations(newest, before)
     # (3) it continues what the client saw
     check_continuity(tx.streams, newest, seen)
     # (4) signed by the signer of the change, if that key is still valid
     at = next_event_time(now, max(after.as_of, newest.time))
     refuse_untrusted(signer, keyrings, at)
-    return append_entries(tx.streams, [], heads=newest.heads, signer=signer, at=at, origin=origin)
+    return REGISTRY_LOG.append_entries(tx.streams, [], heads=newest.heads, signer=signer, at=at, origin=origin)

@@ -26,7 +26,6 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import Keyring
 from contextplane.registry.events import VerifiedEvent
-from contextplane.registry.log import VerifiedCheckpoint
 from contextplane.registry.merge import MergedPart
 from contextplane.registry.open import OpenRegistry
 from contextplane.registry.streams import LOG, TREE
@@ -34,6 +33,7 @@ from contextplane.registry.version_state import Use
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring_stream import STREAM
 from contextplane.trust.merkle import StreamTree, consistency_proof, inclusion_proof
+from contextplane.trust.merkle_log import VerifiedCheckpoint
 
 __all__ = [
     "CatalogSnapshot",

@@ -24,7 +24,6 @@ from contextplane.model.value import Value
 from contextplane.registry.admit import AdmittedDocument, ArtifactMismatch, admit
 from contextplane.registry.errors import WrongKind
 from contextplane.registry.events import Pin, VerifiedEvent
-from contextplane.registry.log import CheckpointMissing, LogEntry, VerifiedCheckpoint, entry_body
 from contextplane.registry.merge import MergeInput, merge_documents
 from contextplane.registry.pin_state import PinState, is_doubtful, ref_of
 from contextplane.registry.resolution import EventProof, Proof, RegistrySnapshot, Resolution, ResolveRequest
@@ -34,6 +33,7 @@ from contextplane.trust.clock import seconds_behind
 from contextplane.trust.compatibility import RuntimeCapabilities, check_compatibility
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.merkle import InclusionRefuted, leaf_hash, verify_inclusion
+from contextplane.trust.merkle_log import CheckpointMissing, LogEntry, VerifiedCheckpoint, entry_body
 from contextplane.trust.tenancy import IssuerNotForTenant, check_issuer, check_tenant
 from contextplane.trust.verify import TrustContext
 

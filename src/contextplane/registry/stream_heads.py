@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Protocol
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.ids import Digest
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.registry.streams import SUBJECTS
+from contextplane.store.event_stream import StreamHead, stream_head
 from contextplane.trust.dsse import decode_base64, encode_base64
 from contextplane.trust.merkle import EMPTY_ROOT
 
@@ -30,9 +30,7 @@ __all__ = [
     "HeadsDamaged",
     "MemoryHeadNodes",
     "StreamCut",
-    "StreamHead",
     "StreamHeads",
-    "head_of",
     "heads_of",
     "node_name",
     "put_heads",
@@ -58,13 +56,6 @@ class HeadsDamaged(ContextPlaneError):
 
     code: ClassVar[str] = "registry_heads_damaged"
     family: ClassVar[Family] = "untrusted"
-
-
-class StreamHead(Value, frozen=True):
-    """The end of a stream: the number of its last event, and the SHA-256 of that event's body."""
-
-    seq: int
-    digest: str
 
 
 class HeadNodesView(Protocol):
@@ -127,17 +118,10 @@ class StreamHeads:
             )
 
 
-def head_of(streams: StreamsView, stream: str) -> StreamHead | None:
-    """The end of a stream, read from the stream itself."""
-    seq = streams.head(stream)
-    last = next(iter(streams.read(stream, after=seq - 1)), None) if seq else None
-    return None if last is None else StreamHead(seq=last.seq, digest=Digest.of(last.body).hex)
-
-
 def heads_of(streams: StreamsView) -> dict[str, StreamHead]:
     """The ends of all streams, read from the streams themselves."""
     names = (name for prefix in SUBJECTS for name in streams.names(prefix))
-    heads = ((name, head_of(streams, name)) for name in names)
+    heads = ((name, stream_head(streams, name)) for name in names)
     return {name: head for name, head in heads if head is not None}
 
 

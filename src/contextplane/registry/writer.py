@@ -15,7 +15,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError
-from contextplane.model.catalog import Event, IndexedObject, StoredEvent
+from contextplane.model.catalog import Event, IndexedObject
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
@@ -38,22 +38,23 @@ from contextplane.registry.events import (
     read_event,
     sign_event,
 )
-from contextplane.registry.log import LogEntry, VerifiedCheckpoint, append_entries, check_revocations, verify_checkpoint
+from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.pin_state import PinState, pins_after
 from contextplane.registry.reader import RegistryReader, SubjectState
 from contextplane.registry.stream_heads import (
     HeadsDamaged,
     MemoryHeadNodes,
     StreamCut,
-    StreamHead,
     StreamHeads,
     heads_of,
     put_heads,
 )
 from contextplane.registry.streams import CHECKPOINTS, LOG, PINS, REGISTRY, SUBJECTS
+from contextplane.store.event_stream import StreamHead
 from contextplane.trust.clock import next_event_time, seconds_behind
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT
+from contextplane.trust.merkle_log import LogEntry, VerifiedCheckpoint
 
 __all__ = [
     "DRAFTS",
@@ -126,9 +127,9 @@ class RegistryWriter:
         self.tx = tx
         # A log that does not match its newest checkpoint is refused before anything is read from it.
         keyrings = KeyringHistory.of(tx.streams, keys)
-        self.newest = verify_checkpoint(tx.streams, keyrings, check, origin)
+        self.newest = REGISTRY_LOG.verify_checkpoint(tx.streams, keyrings, check, origin)
         """The newest checkpoint: before `append` the one that was there, after it the one that it signed."""
-        check_revocations(self.newest, keys)
+        REGISTRY_LOG.check_revocations(self.newest, keys)
         last = keys.as_of if self.newest is None else max(keys.as_of, self.newest.time)
         self.now = next_event_time(now, last)
         """The time of the events that are appended."""
@@ -163,7 +164,7 @@ class RegistryWriter:
         # (4) their entries, the tree, the ends of their streams, the checkpoint
         entries = [LogEntry(event=event.digest, seq=event.event.seq, stream=event.event.subject) for event in events]
         ends = {entry.stream: StreamHead(seq=entry.seq, digest=entry.event) for entry in entries}
-        self.newest = append_entries(
+        self.newest = REGISTRY_LOG.append_entries(
             self.tx.streams,
             entries,
             heads=put_heads(self.tx.marks, self._root, ends),
@@ -195,12 +196,8 @@ class RegistryWriter:
             reason=planned.reason,
             change=change,
         )
-        body, kind = sign_event(event, self._signer), kind_of(change)
-        stored = StoredEvent(stream=planned.stream, seq=event.seq, kind=kind, body=body)
-        verified = self.reader.check_event(stored, state)
-        after = state.after_event(verified)
-        self.tx.streams.append(planned.stream, state.seq, [Event(kind=kind, body=body)])
-        return verified, after
+        signed = Event(kind=kind_of(change), body=sign_event(event, self._signer))
+        return self.reader.append(self.tx.streams, planned.stream, state, signed)
 
     def _keep(self, events: Sequence[VerifiedEvent], objects: Sequence[IndexedObject]) -> None:
         for object_ in objects:

@@ -13,7 +13,7 @@ This module knows no kind of event. Every kind is described by the package that 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ from contextplane.ports.objects import Batch, ObjectReader, Objects
 
 __all__ = [
     "MAX_PENDING",
+    "Appended",
     "Chain",
     "EventStream",
     "Folded",
@@ -87,6 +88,13 @@ class Folded(Value, Generic[S], frozen=True):
     digest: str = ""
 
 
+class Appended(NamedTuple, Generic[E, S]):
+    """Events as a reader decodes them, and the fold that includes them."""
+
+    events: tuple[E, ...]
+    end: Folded[S]
+
+
 class Chain(Value, Generic[E], frozen=True):
     """The link between events: each names the digest of the one before it, the first one names "".
 
@@ -111,29 +119,51 @@ class EventStream(Value, Generic[E, S], frozen=True):
     evolve: Callable[[S, Iterable[E]], S]
     chain: Chain[E] | None = None
 
-    def events(self, streams: StreamsView, start: Folded[S] | None = None) -> Iterator[E]:
-        """Yield the events after a fold, decoded and linked; all of them without one."""
-        after = start or Folded(state=self.initial)
-        return self._read(streams.read(self.name, after=after.seq), after)
-
     def fold(self, streams: StreamsView, start: Folded[S] | None = None) -> Folded[S]:
         """Fold the stream; with `start`, only the events after that."""
-        after = start or Folded(state=self.initial)
-        return self._advance(streams.read(self.name, after=after.seq), after)
+        end = start or Folded(state=self.initial)
+        return self.advance(end, streams.read(self.name, after=end.seq))
 
-    def append(self, streams: Streams, end: Folded[S], events: Sequence[Event]) -> Folded[S]:
-        """Append events to the stream that was folded, and return the fold that includes them.
+    def advance(self, end: Folded[S], stored: Iterable[StoredEvent]) -> Folded[S]:
+        """Fold events that the caller has read, and that follow a fold."""
+        last: StoredEvent | None = None
+
+        def remember() -> Iterator[StoredEvent]:
+            nonlocal last
+            for item in stored:
+                last = item
+                yield item
+
+        state = self.evolve(end.state, self.follow(end, remember()))
+        return end if last is None else Folded(state=state, seq=last.seq, digest=Digest.of(last.body).hex)
+
+    def follow(self, end: Folded[S], stored: Iterable[StoredEvent]) -> Iterator[E]:
+        """Yield events that follow a fold, decoded and linked. Nothing is folded."""
+        if self.chain is None:
+            yield from map(self.decode, stored)
+            return
+        seq, digest = end.seq, end.digest
+        for item in stored:
+            event = self.decode(item)
+            if item.seq != seq + 1 or self.chain.previous(event) != digest:
+                raise self.chain.misplaced(item, f"it does not follow event {seq}")
+            yield event
+            seq, digest = item.seq, Digest.of(item.body).hex
+
+    def append(self, streams: Streams, end: Folded[S], events: Sequence[Event]) -> Appended[E, S]:
+        """Append one event or more to the stream that was folded.
 
         They are read as a reader would first: an event that a reader refuses is never written. `StreamConflict` if the
         stream does not end there any more.
         """
-        numbered = (
+        numbered = [
             StoredEvent(stream=self.name, seq=seq, kind=event.kind, body=event.body)
             for seq, event in enumerate(events, end.seq + 1)
-        )
-        after = self._advance(numbered, end)
-        streams.append(self.name, end.seq, events)
-        return after
+        ]
+        decoded = tuple(self.follow(end, numbered))
+        state = self.evolve(end.state, decoded)
+        seq = streams.append(self.name, end.seq, events)
+        return Appended(decoded, Folded(state=state, seq=seq, digest=Digest.of(events[-1].body).hex))
 
     def update(self, catalog: Catalog, decide: Callable[[S], Sequence[Event]]) -> Folded[S]:
         """Append the events that `decide` makes of the state, none or more, and return the fold after them.
@@ -150,35 +180,11 @@ class EventStream(Value, Generic[E, S], frozen=True):
                 return end
             try:
                 with catalog.write() as tx:
-                    return self.append(tx.streams, end, events)
+                    return self.append(tx.streams, end, events).end
             except StreamConflict:
                 tries -= 1
                 if not tries:
                     raise
-
-    def _advance(self, stored: Iterable[StoredEvent], after: Folded[S]) -> Folded[S]:
-        last: StoredEvent | None = None
-
-        def remember() -> Iterator[StoredEvent]:
-            nonlocal last
-            for item in stored:
-                last = item
-                yield item
-
-        state = self.evolve(after.state, self._read(remember(), after))
-        return after if last is None else Folded(state=state, seq=last.seq, digest=Digest.of(last.body).hex)
-
-    def _read(self, stored: Iterable[StoredEvent], after: Folded[S]) -> Iterator[E]:
-        if self.chain is None:
-            yield from map(self.decode, stored)
-            return
-        seq, digest = after.seq, after.digest
-        for item in stored:
-            event = self.decode(item)
-            if item.seq != seq + 1 or self.chain.previous(event) != digest:
-                raise self.chain.misplaced(item, f"it does not follow event {seq}")
-            yield event
-            seq, digest = item.seq, Digest.of(item.body).hex
 
 
 # --- large bodies -----------------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from contextplane.registry.events import (
     Signed,
     VerifiedEvent,
 )
-from contextplane.registry.log import VerifiedCheckpoint
 from contextplane.registry.open import open_registry
 from contextplane.registry.resolution import CatalogSnapshot, RegistrySnapshot, Resolution, ResolveRequest
 from contextplane.registry.resolve import ResolveContext, resolve
@@ -40,6 +39,7 @@ from contextplane.trust.compatibility import RuntimeCapabilities
 from contextplane.trust.dsse import Statement
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import follow_keyring
+from contextplane.trust.merkle_log import VerifiedCheckpoint
 from contextplane.trust.verify import TrustContext, sign
 from tests.unit.authoring.changes import NARROWING, overlay
 from tests.unit.authoring.packs import CASES, EXAMPLE

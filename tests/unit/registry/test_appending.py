@@ -9,10 +9,11 @@ from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
 from contextplane.registry.errors import RegistryUntrusted
 from contextplane.registry.events import Deprecated, Published, Revoked
-from contextplane.registry.log import LogEntry, newest_checkpoint, verify_checkpoint
+from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, artifact_stream, version_stream
 from contextplane.trust.checkpoint import NoteUnsigned, signed_checkpoint
 from contextplane.trust.merkle import StreamTree, inclusion_proof, leaf_hash, verify_inclusion
+from contextplane.trust.merkle_log import LogEntry
 from tests.unit.registry.world import ORIGIN, Registry
 from tests.unit.trust.world import CHECK, key_of, revoke
 
@@ -41,7 +42,7 @@ def test_every_event_has_its_entry_in_the_log_and_a_proof_of_it_under_the_newest
     registry = Registry()
     registry.publish(PACK)
     with registry.reading() as reader:
-        shown = verify_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        shown = REGISTRY_LOG.verify_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
         assert shown is not None
         tree, size = StreamTree(reader.streams, TREE), shown.checkpoint.size
         assert size == reader.streams.head(LOG) == 8
@@ -168,7 +169,7 @@ def test_a_checkpoint_is_believed_while_its_signer_is_not_revoked_from_before_it
     at = registry.now
     registry.keyring_change(revoke(key_of("pub"), at))
     with registry.reading() as reader, pytest.raises(NoteUnsigned, match="is revoked from before then on") as refused:
-        newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert refused.value.at == "registry/checkpoints@8"
     assert "'ctx verify --registry --sign --key KEY'" in str(refused.value.hint)
     assert code(lambda: registry.draft(b"another")) == "note_unsigned"
@@ -179,7 +180,7 @@ def test_nobody_is_told_to_sign_what_no_key_that_was_ever_trusted_has_signed() -
     last = registry.publish(PACK).newest.checkpoint
     registry.tamper(CHECKPOINTS, 8, canonical(signed_checkpoint(last, key_of("mallory")).decode()))
     with registry.reading() as reader, pytest.raises(NoteUnsigned, match="no key that was trusted then") as refused:
-        newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert refused.value.at == "registry/checkpoints@8"
     assert "--sign" not in str(refused.value.hint)
     assert "restore the catalog from a copy" in str(refused.value.hint)

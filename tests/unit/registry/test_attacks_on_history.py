@@ -8,7 +8,7 @@ import pytest
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
 from contextplane.registry.events import Published, Revoked
-from contextplane.registry.log import newest_checkpoint
+from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.keyring import TrustedKeys
@@ -40,7 +40,7 @@ class Past:
         with registry.catalog.read() as view:
             self.known = follow_keyring(view.streams, TrustedKeys(), CHECK)
         with registry.reading() as reader:
-            status = newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
+            status = REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
         assert status is not None
         self.seen = status.checkpoint
         registry.catalog.close()

@@ -11,11 +11,11 @@ from contextplane.registry.stream_heads import (
     HeadsDamaged,
     MemoryHeadNodes,
     StreamCut,
-    StreamHead,
     StreamHeads,
     node_name,
     put_heads,
 )
+from contextplane.store.event_stream import StreamHead
 from contextplane.trust.merkle import EMPTY_ROOT
 from tests.support.cases import cases
 

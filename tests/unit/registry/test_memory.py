@@ -22,7 +22,7 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.ports.catalog import Catalog, View
 from contextplane.registry.events import EnvironmentOpened
-from contextplane.registry.log import newest_checkpoint
+from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.resolution import ResolveRequest
 from contextplane.registry.streams import CHECKPOINTS, environment_stream
 from contextplane.registry.version_state import Use
@@ -185,7 +185,7 @@ def test_who_looks_at_the_keyring_while_another_changes_it_forgets_nothing(clien
 
 def test_a_lower_checkpoint_than_the_one_that_is_kept_changes_nothing(client: Client) -> None:
     with client.here() as here, here.desk.read() as reader:
-        earlier = newest_checkpoint(reader.streams, reader.keyrings, reader.check, here.desk.origin)
+        earlier = REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, reader.check, here.desk.origin)
         client.open_environment("test")
         here.desk.memory.save(earlier)
         here.desk.memory.save(None)

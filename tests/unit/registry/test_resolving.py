@@ -11,12 +11,12 @@ from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.registry.events import Deprecated, Drafted, Revoked
-from contextplane.registry.log import LogEntry, entry_body
 from contextplane.registry.streams import artifact_stream
 from contextplane.registry.writer import PlannedChange
 from contextplane.trust.compatibility import RuntimeCapabilities
 from contextplane.trust.dsse import IN_TOTO, Statement, make_envelope
 from contextplane.trust.merkle import leaf_hash, verify_inclusion
+from contextplane.trust.merkle_log import LogEntry, entry_body
 from contextplane.trust.tenancy import tenant_role
 from contextplane.trust.verify import sign
 from tests.spec.manifest import proves

@@ -9,10 +9,10 @@ import pytest
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.registry.events import Deprecated, Pins, Revoked, Unpinned
-from contextplane.registry.log import VerifiedCheckpoint
 from contextplane.registry.streams import pins_stream
 from contextplane.registry.writer import PlannedChange
 from contextplane.trust.checkpoint import Checkpoint
+from contextplane.trust.merkle_log import VerifiedCheckpoint
 from tests.spec.manifest import proves
 from tests.unit.authoring.changes import WIDENING, overlay
 from tests.unit.authoring.packs import EXAMPLE, with_changes

@@ -23,8 +23,8 @@ from contextplane.registry.events import (
     kind_of,
     sign_event,
 )
-from contextplane.registry.log import LogEntry, append_entries, newest_checkpoint
-from contextplane.registry.stream_heads import StreamHead, head_of, heads_of, put_heads
+from contextplane.registry.log import REGISTRY_LOG
+from contextplane.registry.stream_heads import heads_of, put_heads
 from contextplane.registry.streams import (
     CHECKPOINTS,
     LOG,
@@ -34,9 +34,11 @@ from contextplane.registry.streams import (
     version_stream,
 )
 from contextplane.registry.writer import compare_objects, rebuild_index
+from contextplane.store.event_stream import StreamHead, stream_head
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT
+from contextplane.trust.merkle_log import LogEntry
 from tests.support.cases import cases
 from tests.unit.registry.world import ISSUER, ORIGIN, Registry
 from tests.unit.trust.world import CHECK, key_of
@@ -60,7 +62,7 @@ def rogue(registry: Registry, by: str, stream: str, change: Change, odd: Odd = E
     registry.seconds += 1
     signer = key_of(by)
     with registry.catalog.write() as tx:
-        before = head_of(tx.streams, stream)
+        before = stream_head(tx.streams, stream)
         at = Timestamp(seconds=registry.now.seconds + odd.seconds, nanos=0)
         event = RegistryEvent(
             subject=stream,
@@ -76,7 +78,7 @@ def rogue(registry: Registry, by: str, stream: str, change: Change, odd: Odd = E
         tx.streams.append(stream, event.seq - 1, [Event(kind=kind_of(change), body=body)])
         root = put_heads(tx.marks, EMPTY_ROOT, heads_of(tx.streams))
         entry = LogEntry(event=Digest.of(body).hex, seq=event.seq, stream=stream)
-        append_entries(tx.streams, [entry], heads=root, signer=signer, at=registry.now, origin=ORIGIN)
+        REGISTRY_LOG.append_entries(tx.streams, [entry], heads=root, signer=signer, at=registry.now, origin=ORIGIN)
 
 
 def problems(registry: Registry) -> list[tuple[str, str]]:
@@ -211,7 +213,7 @@ def test_what_is_in_order_is_in_order_whatever_program_wrote_it() -> None:
 def checkpoint(registry: Registry, size: int, seconds: int) -> None:
     """A checkpoint of so many more entries than the newest one, so many seconds later."""
     with registry.reading() as reader:
-        status = newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        status = REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert status is not None
     last = status.checkpoint
     time = Timestamp(seconds=status.time.seconds + seconds, nanos=0)
@@ -243,7 +245,7 @@ def test_ends_of_streams_that_were_signed_wrongly_are_told_although_the_index_ag
     with registry.catalog.write() as tx:
         ends = heads_of(tx.streams) | {VERSION: StreamHead(seq=1, digest="0" * 64)}
         root = put_heads(tx.marks, EMPTY_ROOT, ends)
-        append_entries(tx.streams, [], heads=root, signer=key_of("pub"), at=registry.now, origin=ORIGIN)
+        REGISTRY_LOG.append_entries(tx.streams, [], heads=root, signer=key_of("pub"), at=registry.now, origin=ORIGIN)
     assert {code for code, _ in problems(registry)} == {"log_rewritten", "registry_heads_damaged"}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from contextplane.model.ids import PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.log import newest_checkpoint
+from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.resign import resign_after_keyring_change
 from contextplane.registry.streams import CHECKPOINTS
 from contextplane.trust.checkpoint import Checkpoint
@@ -194,7 +194,7 @@ def test_a_role_that_was_taken_away_is_used_no_more_without_being_told(tmp_path:
     registry.seconds += QUIET
     registry.keyring_change(trust(key_of("ops"), ISSUER))
     with registry.reading() as reader:
-        seen = newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        seen = REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert seen is not None
     registry.seconds += 1
     backdated(registry.catalog, earlier, keyring=keyring_before(registry.catalog), until=registry.now)
@@ -212,7 +212,7 @@ def test_a_role_that_was_taken_away_is_used_no_more_without_being_told(tmp_path:
 
 def test_nobody_signs_an_older_copy_of_what_he_saw(theft: Theft, tmp_path: Path) -> None:
     with stolen(theft.now, tmp_path).registry(theft.seconds) as registry, registry.reading() as reader:
-        newest_seen = newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
+        newest_seen = REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert newest_seen is not None
     (tmp_path / "older").mkdir()
     with stolen(theft.early, tmp_path / "older").registry(theft.seconds) as registry, registry.catalog.write() as tx:

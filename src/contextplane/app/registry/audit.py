@@ -9,14 +9,7 @@ from contextplane.model.value import Value
 from contextplane.ports.keys import Signer
 from contextplane.registry.audit import AuditResult, Progress, audit
 from contextplane.registry.errors import VersionUnknown
-from contextplane.registry.log import (
-    CheckpointBeforeRevocation,
-    LogEntry,
-    VerifiedCheckpoint,
-    checkpoint_key,
-    entry_body,
-    newest_checkpoint,
-)
+from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resign import RegistryEmpty, resign
 from contextplane.registry.streams import LOG, TREE, version_stream
@@ -30,6 +23,12 @@ from contextplane.trust.merkle import (
     leaf_hash,
     root_of,
     verify_inclusion,
+)
+from contextplane.trust.merkle_log import (
+    CheckpointBeforeRevocation,
+    LogEntry,
+    VerifiedCheckpoint,
+    entry_body,
 )
 
 __all__ = [
@@ -120,7 +119,7 @@ def prove_inclusion(session: RegistrySession, ref: PackRef) -> ExportedProof:
         verify_inclusion(leaf_hash(entry), index, checkpoint.size, root=checkpoint.root, proof=path)
         return ExportedProof(
             proof=inclusion_text(index, path, newest.note),
-            vkey=str(checkpoint_key(newest, reader.keyrings, session.keys.check)),
+            vkey=str(REGISTRY_LOG.checkpoint_key(newest, reader.keyrings, session.keys.check)),
             entry=entry,
         )
 
@@ -132,7 +131,7 @@ def prove_consistency(session: RegistrySession, old: int) -> ExportedProof:
         path = consistency_proof(tree, old, newest.checkpoint.size)
         return ExportedProof(
             proof=consistency_text(old, path, newest.note),
-            vkey=str(checkpoint_key(newest, reader.keyrings, session.keys.check)),
+            vkey=str(REGISTRY_LOG.checkpoint_key(newest, reader.keyrings, session.keys.check)),
             old_root=root_of(tree, 0, old),
         )
 
@@ -149,7 +148,7 @@ def write_proof(exported: ExportedProof, path: str) -> None:
 
 
 def _newest_checkpoint(session: RegistrySession, reader: RegistryReader) -> VerifiedCheckpoint:
-    status = newest_checkpoint(reader.streams, reader.keyrings, reader.check, session.origin)
+    status = REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, reader.check, session.origin)
     if status is None:
         raise RegistryEmpty("nothing was ever written to it", at=LOG)
     return status

@@ -278,10 +278,11 @@ class KeyStore:
             return keys.as_of
         # Loaded only where there is a registry.
         from contextplane.registry.authority import KeyringHistory
-        from contextplane.registry.log import latest_time
+        from contextplane.registry.log import REGISTRY_LOG
         from contextplane.registry.streams import origin_of
 
-        return latest_time(streams, KeyringHistory.of(streams, keys), self.check, origin_of(self.platform.store_id))
+        origin = origin_of(self.platform.store_id)
+        return REGISTRY_LOG.latest_time(streams, KeyringHistory.of(streams, keys), self.check, origin)
 
     def signer(self, which: str | None = None) -> Ed25519Signer:
         """Return the signer: the named key, else the one of the environment, else the only one of the store."""

@@ -18,11 +18,11 @@ from contextplane.model.value import Document
 from contextplane.ports.catalog import Transaction
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.ports.objects import StorageFull, StorageReadOnly
-from contextplane.registry.log import VerifiedCheckpoint
 from contextplane.registry.resign import resign_after_keyring_change
 from contextplane.registry.streams import origin_of
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.merkle_log import VerifiedCheckpoint
 
 __all__ = ["RegistryMemory", "RegistryMemoryInvalid", "RegistryResigner"]
 
