@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.app.maintenance import open_repaired
 from contextplane.app.platform import open_platform
+from contextplane.app.repair import open_repaired
 from contextplane.app.settings import Settings
 from contextplane.model.catalog import Event
 from contextplane.ports.catalog import CatalogBusy

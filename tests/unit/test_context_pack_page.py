@@ -9,9 +9,8 @@ import msgspec
 from contextplane.authoring.checklist import STEPS
 from contextplane.authoring.gates.table import EVERY_LAW, GATES
 from contextplane.authoring.overlay.resolved_view import resolve_view
-from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.authoring.yaml_reader import read_yaml_file
-from contextplane.model.artifact import Overlay
+from contextplane.model.artifact import EnvironmentDescription, Overlay
 from contextplane.model.context_pack import ContextPack
 from tests.support.cases import cases
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, findings

@@ -15,10 +15,10 @@ from contextplane.authoring.law import Finding, Law, Violation
 from contextplane.authoring.overlay import laws
 from contextplane.authoring.overlay.laws import OverlaySubject
 from contextplane.authoring.overlay.resolved_view import OverlayMisplaced
-from contextplane.authoring.subject import CatalogSubject, EnvironmentDescription
+from contextplane.authoring.subject import CatalogSubject
 from contextplane.authoring.texts import Identify
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.artifact import ArtifactKind, DecisionCatalog, Overlay
+from contextplane.model.artifact import ArtifactKind, DecisionCatalog, EnvironmentDescription, Overlay
 from contextplane.model.json.canonical import Json
 from contextplane.model.suggestion import did_you_mean
 

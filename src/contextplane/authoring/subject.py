@@ -10,17 +10,15 @@ from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 
 from contextplane.authoring.texts import DocumentTexts, Identify, lazy_property
-from contextplane.model.artifact import DecisionCatalog, Intent
+from contextplane.model.artifact import DecisionCatalog, EnvironmentDescription, Intent
 from contextplane.model.context_pack import ContextPack, DecisionSpec, TaskTemplate, Tenant
 from contextplane.model.json.canonical import Json
 from contextplane.model.pack_layers import Effect, PolicyBundle, Rule
-from contextplane.model.terms import ApprovalMode
-from contextplane.model.value import Document, Value
+from contextplane.model.value import Value
 
 __all__ = [
     "CatalogSubject",
     "DecisionDocument",
-    "EnvironmentDescription",
     "IdList",
     "PlacedEffect",
     "PlacedRule",
@@ -39,22 +37,6 @@ IdList = tuple[Sequence[Any], str | Sequence[str], str]
 
 Without a field, a part is its own id, or has it in `id`; the place of the id is then that of the part.
 """
-
-
-class EnvironmentDescription(Document, frozen=True):
-    """An environment as its operators describe it. A field that is None is not described.
-
-    `endpoints` are the entries of the endpoint registry, `roles` the roles that are assigned, `ontologies` the versions
-    that are present (`ont.support@1.0.0`), `snapshots` the aliases and snapshots of the graph that the tenant may read
-    (`alias:prod`), `approval_ceiling` the highest approval mode of any tool there.
-    """
-
-    endpoints: tuple[str, ...] | None = None
-    roles: tuple[str, ...] | None = None
-    ontologies: tuple[str, ...] | None = None
-    snapshots: tuple[str, ...] | None = None
-    tenants: tuple[str, ...] | None = None
-    approval_ceiling: ApprovalMode | None = None
 
 
 _UNKNOWN_ENVIRONMENT = EnvironmentDescription()

@@ -68,6 +68,11 @@ class _Parser(argparse.ArgumentParser):
             raise Usage(f"no such choice: {option}{value[:80]!r}", hint=f"did you mean '{self.prog} {option}{near}'?")
 
 
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Return a formatter of fixed width: argparse makes one for each argument, and would load `shutil`."""
+    return argparse.HelpFormatter(prog, width=80)
+
+
 def add_globals(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="answer with one JSON document")
@@ -78,7 +83,7 @@ def add_globals(parser: argparse.ArgumentParser) -> None:
 def parser_of(verb: Verb) -> argparse.ArgumentParser:
     """Return the parser of one verb."""
     module = verb.load()
-    parser = _Parser(prog=f"ctx {verb.name}", allow_abbrev=False)
+    parser = _Parser(prog=f"ctx {verb.name}", allow_abbrev=False, formatter_class=_formatter)
     module.add_arguments(parser)
     for action in parser._actions:  # noqa: SLF001  argparse has no other way to ask
         if action.choices and not action.option_strings and action.metavar is None:

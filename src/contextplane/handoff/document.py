@@ -9,27 +9,18 @@ import re
 from typing import Protocol, TypeVar
 
 from contextplane.handoff.errors import HandoffInvalid
+from contextplane.handoff.freshness import MAX_TTL_MINUTES
 from contextplane.model.handoff import Diagram, HandoffDocument, LineRange, Ref, Section, Status
 from contextplane.model.ids import HandoffId
 from contextplane.model.json.canonical import Json
 from contextplane.model.problems import Problem, ProblemCollector
 from contextplane.model.suggestion import most_alike_name
 
-__all__ = [
-    "MAX_SPAN",
-    "MAX_TTL_MINUTES",
-    "NAME_BYTES",
-    "PATH_BYTES",
-    "READ_ONLY",
-    "HandoffInputReader",
-    "quote_short",
-    "read_document",
-]
+__all__ = ["MAX_SPAN", "NAME_BYTES", "PATH_BYTES", "READ_ONLY", "HandoffInputReader", "quote_short", "read_document"]
 
 NAME_BYTES = (3, 120)
 PATH_BYTES = 1024
 MAX_SPAN = 2000
-MAX_TTL_MINUTES = 5 * 365 * 24 * 60
 
 READ_ONLY = (
     "schema_version",

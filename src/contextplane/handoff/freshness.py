@@ -5,13 +5,14 @@ A pack is fresh, expires soon, or has expired. After its deadline it can still b
 
 from typing import Literal
 
-from contextplane.handoff.document import MAX_TTL_MINUTES
 from contextplane.handoff.errors import HandoffInvalid
+from contextplane.model.catalog import HandoffRow
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 
 __all__ = [
     "DEFAULT_TTL_MINUTES",
+    "MAX_TTL_MINUTES",
     "SOON",
     "FreshnessState",
     "PackFreshness",
@@ -19,8 +20,12 @@ __all__ = [
     "deadline_range",
     "freshness",
     "is_available",
+    "lifetime_payload",
     "moved_deadline",
+    "row_payload",
 ]
+
+MAX_TTL_MINUTES = 5 * 365 * 24 * 60
 
 DEFAULT_TTL_MINUTES = 24 * 60
 
@@ -148,3 +153,28 @@ def moved_deadline(
             "provided_fields": provided,
         },
     )
+
+
+def row_payload(row: HandoffRow, now: Timestamp) -> dict[str, object]:
+    """Return the JSON of a pack in a list, as both tools and `ctx handoff list` print it."""
+    return {
+        "id": row.id.text,
+        "name": row.name,
+        "title": row.title,
+        "status": row.status,
+        "revision": row.revision,
+        "updated_at": str(row.updated),
+        "expires_at": str(row.expires),
+        **lifetime_payload(row.expires, now),
+    }
+
+
+def lifetime_payload(expires: Timestamp, now: Timestamp) -> dict[str, object]:
+    """Return the fields that say how long a pack is still fresh."""
+    state = freshness(expires, now)
+    return {
+        "ttl_remaining_seconds": state.seconds,
+        "ttl_remaining_human": state.human,
+        "ttl_remaining": state.human,
+        "freshness_state": state.state,
+    }

@@ -18,11 +18,11 @@ from contextplane.app.handoff.contract import (
     freshness,
     read_document,
 )
+from contextplane.app.handoff.session import lifetime_payload, row_payload
 from contextplane.errors import ContextPlaneError
 from contextplane.mcp.arguments import read_arguments
 from contextplane.mcp.protocol import INVALID_PARAMS, Request, RequestRefused
 from contextplane.mcp.results import Answer, error_answer, json_answer, markdown_answer, to_result
-from contextplane.model.catalog import HandoffRow
 from contextplane.model.handoff import HandoffPack
 from contextplane.model.json.canonical import Json
 from contextplane.model.timestamp import Timestamp
@@ -34,42 +34,10 @@ if TYPE_CHECKING:
     from contextplane.app.handoff.session import HandoffSession, WriteResult
     from contextplane.mcp.arguments import Arguments
 
-__all__ = [
-    "call",
-    "call_input",
-    "call_output",
-    "lifetime_payload",
-    "require_freshness",
-    "row_payload",
-]
+__all__ = ["call", "call_input", "call_output", "require_freshness"]
 
 
 # --- payloads of both tools -------------------------------------------------------------------------------------------
-
-
-def row_payload(row: HandoffRow, now: Timestamp) -> dict[str, object]:
-    """A pack in a list, as both tools return it."""
-    return {
-        "id": row.id.text,
-        "name": row.name,
-        "title": row.title,
-        "status": row.status,
-        "revision": row.revision,
-        "updated_at": str(row.updated),
-        "expires_at": str(row.expires),
-        **lifetime_payload(row.expires, now),
-    }
-
-
-def lifetime_payload(expires: Timestamp, now: Timestamp) -> dict[str, object]:
-    """The fields that say how long a pack is still fresh."""
-    state = freshness(expires, now)
-    return {
-        "ttl_remaining_seconds": state.seconds,
-        "ttl_remaining_human": state.human,
-        "ttl_remaining": state.human,
-        "freshness_state": state.state,
-    }
 
 
 def require_freshness(pack: HandoffPack, expected: FreshnessState | None, now: Timestamp) -> None:

@@ -1,7 +1,8 @@
 """The artifacts that are signed, published and pinned, each named `id@X.Y.Z`.
 
 Three kinds: the ContextPack; the Overlay, declared changes to a pack for one environment, which may only constrain; and
-the DecisionCatalog, intents, plans and typed decisions that several packs share.
+the DecisionCatalog, intents, plans and typed decisions that several packs share. Beside them stands the description of
+the environment that they are judged for.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,17 @@ from contextplane.model.ids import PackRef
 from contextplane.model.terms import ApprovalMode, Identifier, Names, Semver, Sentence
 from contextplane.model.value import Document
 
-__all__ = ["FORMS", "Artifact", "ArtifactKind", "DecisionCatalog", "Intent", "Overlay", "OverlayChange", "issuer_of"]
+__all__ = [
+    "FORMS",
+    "Artifact",
+    "ArtifactKind",
+    "DecisionCatalog",
+    "EnvironmentDescription",
+    "Intent",
+    "Overlay",
+    "OverlayChange",
+    "issuer_of",
+]
 
 
 class OverlayChange(Document, frozen=True, omit_defaults=True):
@@ -92,3 +103,19 @@ FORMS: Mapping[ArtifactKind, type[Artifact]] = MappingProxyType(
 def issuer_of(artifact: Artifact) -> str:
     """The issuer, who answers for the artifact."""
     return artifact.contract_meta.issuer if isinstance(artifact, ContextPack) else artifact.issuer
+
+
+class EnvironmentDescription(Document, frozen=True):
+    """An environment as its operators describe it. A field that is None is not described.
+
+    `endpoints` are the entries of the endpoint registry, `roles` the roles that are assigned, `ontologies` the versions
+    that are present (`ont.support@1.0.0`), `snapshots` the aliases and snapshots of the graph that the tenant may read
+    (`alias:prod`), `approval_ceiling` the highest approval mode of any tool there.
+    """
+
+    endpoints: tuple[str, ...] | None = None
+    roles: tuple[str, ...] | None = None
+    ontologies: tuple[str, ...] | None = None
+    snapshots: tuple[str, ...] | None = None
+    tenants: tuple[str, ...] | None = None
+    approval_ceiling: ApprovalMode | None = None

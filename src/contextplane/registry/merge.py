@@ -18,10 +18,9 @@ import msgspec
 
 from contextplane.authoring.gates.table import Report, judge_pack
 from contextplane.authoring.law import Finding
-from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.authoring.texts import Identify
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.artifact import DecisionCatalog, Intent
+from contextplane.model.artifact import DecisionCatalog, EnvironmentDescription, Intent
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import Json, canonical

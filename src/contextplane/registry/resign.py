@@ -16,13 +16,12 @@ An owner who ends their own key cannot sign it. Then, and where steps 1 to 3 ref
 is not signed. After a revocation it stays closed until another key has signed it with `resign`.
 """
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import StreamConflict, Transaction
 from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.registry.audit import AuditResult
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.errors import RegistryUntrusted
 from contextplane.registry.log import REGISTRY_LOG
@@ -33,6 +32,9 @@ from contextplane.trust.clock import next_event_time
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import follow_keyring
 from contextplane.trust.merkle_log import VerifiedCheckpoint
+
+if TYPE_CHECKING:
+    from contextplane.registry.audit import AuditResult
 
 __all__ = ["RegistryEmpty", "RegistryUnsound", "refuse_untrusted", "resign", "resign_after_keyring_change"]
 
@@ -53,7 +55,7 @@ class RegistryUnsound(ContextPlaneError):
 
 def resign(  # noqa: PLR0913  what an act consists of
     tx: Transaction,
-    result: AuditResult,
+    result: "AuditResult",
     *,
     known: TrustedKeys,
     check: SignatureCheck,

@@ -9,7 +9,7 @@ from typing import Any
 from contextplane.authoring.artifacts import find_law
 from contextplane.authoring.gates.table import judge_pack
 from contextplane.authoring.law import Finding
-from contextplane.authoring.subject import EnvironmentDescription
+from contextplane.model.artifact import EnvironmentDescription
 
 __all__ = ["CASES", "ENVIRONMENT", "EXAMPLE", "changed", "findings", "leaves", "part", "with_changes"]
 

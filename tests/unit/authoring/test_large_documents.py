@@ -11,7 +11,7 @@ from contextplane.authoring.gates.schema import schema_violations, truncate_docu
 from contextplane.authoring.law import redact_secrets
 from contextplane.authoring.pointer_position import json_place
 from contextplane.authoring.positions import LineTable, json_offsets
-from contextplane.authoring.subject import EnvironmentDescription
+from contextplane.model.artifact import EnvironmentDescription
 from contextplane.model.invoke import RunContext
 from contextplane.model.suggestion import did_you_mean
 from tests.unit.compiler.scenario import CASE, put

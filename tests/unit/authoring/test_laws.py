@@ -8,7 +8,7 @@ import pytest
 
 from contextplane.authoring.artifacts import LawUnknown, find_law
 from contextplane.authoring.gates.table import EVERY_LAW, GATES, judge_pack
-from contextplane.authoring.subject import EnvironmentDescription
+from contextplane.model.artifact import EnvironmentDescription
 from tests.spec.manifest import proves
 from tests.support.cases import cases
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, findings, with_changes

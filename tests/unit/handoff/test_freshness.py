@@ -4,9 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.document import MAX_TTL_MINUTES
 from contextplane.handoff.errors import HandoffInvalid
-from contextplane.handoff.freshness import FreshnessState, deadline, deadline_range, freshness, is_available
+from contextplane.handoff.freshness import (
+    MAX_TTL_MINUTES,
+    FreshnessState,
+    deadline,
+    deadline_range,
+    freshness,
+    is_available,
+)
 from contextplane.model.timestamp import Timestamp
 from tests.support.cases import cases
 

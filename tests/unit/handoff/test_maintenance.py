@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.maintenance import open_repaired
 from contextplane.app.platform import open_platform
+from contextplane.app.repair import open_repaired
 from contextplane.app.settings import Settings
 from contextplane.handoff.errors import HandoffNotFound, HandoffUnreadable
 from contextplane.model.catalog import Event, IndexedObject

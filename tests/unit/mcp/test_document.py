@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.document import MAX_SPAN, MAX_TTL_MINUTES, READ_ONLY, read_document
+from contextplane.handoff.document import MAX_SPAN, READ_ONLY, read_document
 from contextplane.handoff.errors import HandoffInvalid
+from contextplane.handoff.freshness import MAX_TTL_MINUTES
 from contextplane.mcp.schemas import DOCUMENT
 from contextplane.model.handoff import HandoffPack, LineRange
 from tests.support.cases import cases

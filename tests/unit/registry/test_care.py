@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.app.maintenance import open_repaired
 from contextplane.app.registry.audit import audit_registry
 from contextplane.app.registry.fsck import registry_comparison, registry_indexing, registry_retention
+from contextplane.app.repair import open_repaired
 from contextplane.app.settings import Settings
 from contextplane.app.status import registry_summary
 from contextplane.model.catalog import IndexedObject

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from contextplane.app.registry.release import publish, run_gates, withdraw
-from contextplane.authoring.subject import EnvironmentDescription
+from contextplane.model.artifact import EnvironmentDescription
 from contextplane.model.ids import Digest, PackRef
 from contextplane.registry.artifact_state import REVIEW_ROLES
 from contextplane.registry.events import Published, Signed

@@ -14,12 +14,12 @@ import os
 import platform as machine
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from contextplane.adapters.files.workspace import FileSources
 from contextplane.adapters.system import SystemIds
-from contextplane.app.execution.pack import register_in_transaction
 from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings, from_environment
 from contextplane.audit.load import load_pack
@@ -29,7 +29,7 @@ from contextplane.model.json.canonical import Json
 from contextplane.model.problems import Problem
 from contextplane.model.reference import FORMS, ExecutionPrefix, InvalidReference, Reference, parse_reference
 from contextplane.model.value import Value
-from contextplane.ports.catalog import View
+from contextplane.ports.catalog import Transaction, View
 from contextplane.record.events import ContentLike, RecordingRefused
 from contextplane.record.journal import RecordingContext, RecordingFinished
 from contextplane.record.recorder import Recording, UnfinishedRecording, find_unrooted, list_unfinished
@@ -129,8 +129,14 @@ def recording_context(platform: Platform) -> RecordingContext:
         catalog=platform.catalog,
         clock=platform.clock,
         sources=FileSources(os.sep, excluded_store=platform.home.path),
-        register=lambda tx, digest, raw: register_in_transaction(platform, tx, digest, raw),
+        register=partial(_register, platform),
     )
+
+
+def _register(platform: Platform, tx: Transaction, digest: Digest, raw: bytes) -> bool:
+    from contextplane.app.execution.pack import register_in_transaction
+
+    return register_in_transaction(platform, tx, digest, raw)
 
 
 def finish_recording(platform: Platform, recording_id: RecordingId) -> FinishedRecording:

@@ -5,7 +5,6 @@ It loads nothing of a store: a surface can describe and refuse a call before one
 
 from contextplane.handoff.document import (
     MAX_SPAN,
-    MAX_TTL_MINUTES,
     NAME_BYTES,
     PATH_BYTES,
     READ_ONLY,
@@ -14,7 +13,7 @@ from contextplane.handoff.document import (
     read_document,
 )
 from contextplane.handoff.errors import HandoffInvalid, HandoffNotFound, HandoffRefusal, HandoffStateMismatch
-from contextplane.handoff.freshness import FreshnessState, PackFreshness, freshness
+from contextplane.handoff.freshness import MAX_TTL_MINUTES, FreshnessState, PackFreshness, freshness
 
 __all__ = [
     "MAX_SPAN",

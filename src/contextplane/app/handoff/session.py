@@ -21,6 +21,7 @@ from contextplane.adapters.system import SystemClock, SystemIds
 from contextplane.app.platform import Platform, flush_pending_objects, open_platform
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
+from contextplane.handoff.freshness import freshness, lifetime_payload, row_payload
 from contextplane.handoff.reader import HandoffLimits, HandoffReader, SelectedPack, WriteResult, as_id, not_found
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
@@ -42,9 +43,12 @@ __all__ = [
     "SelectedPack",
     "WriteResult",
     "as_id",
+    "freshness",
     "handoff_paths",
     "in_memory_catalog",
+    "lifetime_payload",
     "open_handoffs",
+    "row_payload",
 ]
 
 

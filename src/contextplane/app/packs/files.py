@@ -19,9 +19,8 @@ from contextplane.authoring.source_file import (
     read_json_file,
     require_pack,
 )
-from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.artifact import Overlay
+from contextplane.model.artifact import EnvironmentDescription, Overlay
 from contextplane.model.json.parse import parse
 
 __all__ = [

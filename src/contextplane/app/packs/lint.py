@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from contextplane.app.packs.diff import compare_with_previous
 from contextplane.app.packs.files import official_number, read_environment_file, read_overlay_file, read_source_file
 from contextplane.authoring.gates.table import Report, judge_pack
 from contextplane.authoring.law import Finding, redact_secrets
 from contextplane.authoring.source_file import NamedFile, OverlayFile, artifact_kind, require_pack
-from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.errors import ContextPlaneError
+from contextplane.model.artifact import EnvironmentDescription
 from contextplane.model.value import Value
 
 if TYPE_CHECKING:
@@ -133,6 +132,8 @@ def lint(
     bare = judge_pack(value, environment, identify=official_number)
     comparison = None
     if before is not None:
+        from contextplane.app.packs.diff import compare_with_previous
+
         # What an overlay removes does not make a pack safe: the version is that of the pack itself.
         comparison = compare_with_previous(before, pack, bare)
     if not overlays or bare.not_run:

@@ -5,9 +5,8 @@ from contextplane.app.registry.catalogs import catalogs_on_record
 from contextplane.app.registry.session import RegistrySession, SignedBy
 from contextplane.authoring.artifacts import judge
 from contextplane.authoring.gates.table import Report
-from contextplane.authoring.subject import EnvironmentDescription
 from contextplane.errors import ContextPlaneError
-from contextplane.model.artifact import DecisionCatalog
+from contextplane.model.artifact import DecisionCatalog, EnvironmentDescription
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.value import Value

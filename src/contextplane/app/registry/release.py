@@ -8,8 +8,7 @@ from contextplane.app.registry.session import RegistrySession, SignedBy
 from contextplane.authoring.artifacts import judge
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.source_file import NamedFile
-from contextplane.authoring.subject import EnvironmentDescription
-from contextplane.model.artifact import Overlay
+from contextplane.model.artifact import EnvironmentDescription, Overlay
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value

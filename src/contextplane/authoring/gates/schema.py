@@ -7,18 +7,17 @@ validating is slow, and an author does not mend thousands of problems at a time.
 The JSON Schemas are made from the types. The files in `contextplane/schemas/`, which the wheel ships, must be the same.
 """
 
-import inspect
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from itertools import islice
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from contextplane.authoring.law import Finding, Law, Violation, looks_secret
-from contextplane.authoring.subject import EnvironmentDescription
-from contextplane.model.artifact import DecisionCatalog, Overlay
+from contextplane.model.artifact import DecisionCatalog, EnvironmentDescription, Overlay
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
@@ -76,7 +75,8 @@ def schema_of(document: type[msgspec.Struct]) -> dict[str, Any]:
     for definition in made.get("$defs", {}).values():
         if "description" in definition:
             # A docstring. Python 3.13 takes away its indentation, which is in the published schemas.
-            first, *lines = inspect.cleandoc(definition["description"]).split("\n")
+            first, _, others = definition["description"].strip().partition("\n")
+            lines = dedent(others).split("\n") if others else []
             definition["description"] = "\n".join([first, *(f"    {line}" if line else "" for line in lines)])
     # The end of a text is `\\Z` to Python and `$` to a JSON Schema, where it does not stand before a line break.
     text = msgspec.json.encode(made).replace(rb"\\Z", b"$")

@@ -18,8 +18,9 @@ from contextplane.authoring.gates import (
     tenancy,
 )
 from contextplane.authoring.law import Finding, Gate, Law, redact_secrets
-from contextplane.authoring.subject import EnvironmentDescription, Subject
+from contextplane.authoring.subject import Subject
 from contextplane.authoring.texts import Identify
+from contextplane.model.artifact import EnvironmentDescription
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value

@@ -12,7 +12,7 @@ from contextplane.app.handoff.audit import (
     verify_revisions,
 )
 from contextplane.cli.exit import DRIFT, OK
-from contextplane.cli.handoff.read import handoff_session
+from contextplane.cli.handoff.packs import handoff_session
 from contextplane.cli.output import CommandOutput, clean, human_size, quantity, shorten
 from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF, diff_lines
 from contextplane.model.json.canonical import SORTED

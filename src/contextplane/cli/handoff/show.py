@@ -16,7 +16,7 @@ from contextplane.app.handoff.revisions import (
 )
 from contextplane.app.handoff.session import HandoffSession
 from contextplane.cli.exit import OK
-from contextplane.cli.handoff.read import handoff_session
+from contextplane.cli.handoff.packs import handoff_session
 from contextplane.cli.output import CommandOutput, clean, format_second, quantity, shorten
 from contextplane.cli.parser import Usage
 from contextplane.cli.terminal import page

@@ -62,7 +62,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
     target = resolve(args.ref, hint=_HINT)
     if isinstance(target, HandoffTarget):
-        from contextplane.cli.handoff.read import revision_bytes
+        from contextplane.cli.handoff.packs import revision_bytes
         from contextplane.model.ids import Digest
 
         data = revision_bytes(target.ref, output)

@@ -82,7 +82,7 @@ def _export_handoffs(refs: list[str], handoffs: list[str], path: str, output: Co
     from contextplane.app.handoff.revisions import select_revision
     from contextplane.app.platform import ensure_index_current
     from contextplane.app.references import find_run
-    from contextplane.cli.handoff.read import handoff_session
+    from contextplane.cli.handoff.packs import handoff_session
     from contextplane.cli.store import progress_bar
     from contextplane.model.reference import HandoffRef
 

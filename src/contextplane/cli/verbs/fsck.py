@@ -34,8 +34,9 @@ from contextplane.cli.output import CommandOutput, clean, human_size, quantity
 from contextplane.cli.terminal import Bar
 
 if TYPE_CHECKING:
-    from contextplane.app.maintenance import FsckFinding, RepairedStore
+    from contextplane.app.maintenance import FsckFinding
     from contextplane.app.platform import Platform
+    from contextplane.app.repair import RepairedStore
     from contextplane.errors import ContextPlaneError
 
 __all__ = ["add_arguments", "run"]
@@ -76,7 +77,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 
 def _rebuild(output: CommandOutput) -> int:
-    from contextplane.app.maintenance import open_repaired
+    from contextplane.app.repair import open_repaired
     from contextplane.app.settings import from_environment
 
     with open_repaired(from_environment()) as repaired:

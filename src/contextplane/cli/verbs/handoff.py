@@ -62,7 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, output: CommandOutput) -> int:
     _check(args)
     if args.what == "list":
-        from contextplane.cli.handoff.read import list_packs
+        from contextplane.cli.handoff.packs import list_packs
 
         return list_packs(args, output)
     if args.what == "read":
