@@ -12,6 +12,10 @@ from contextplane.cli.output import CommandOutput
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.value import Value
 
+# argparse looks its few words up in catalogs of translations, for each parser: `locale` and the file system. Ours are
+# English in any case.
+setattr(argparse, "_", str)  # noqa: B010  it is private, and no longer there if Python changes
+
 __all__ = ["Usage", "Verb", "VerbModule", "parser_of", "whole_parser"]
 
 

@@ -331,7 +331,7 @@ def _by_reference(items: Iterable[EvidenceInput]) -> tuple[dict[str, Evidence], 
 def _own_rejection(evidence: EvidenceInput, draft: Draft) -> str | None:
     """Why a piece is not shown, regardless of the other pieces; None if it may be."""
     scope = draft.scope.scope
-    if EvidenceRef.PATTERN.fullmatch(_ref(evidence)) is None:
+    if not EvidenceRef.has_form(_ref(evidence)):
         return "not_a_reference"
     if isinstance(evidence, Evidence):
         ceiling = draft.inputs.view.pack.pack_meta.data_classification

@@ -245,7 +245,7 @@ class _Reader(HandoffInputReader):
         low, high = NAME_BYTES
         if not low <= len(name.encode()) <= high:
             self.note("document.name", f"must have {low} to {high} bytes", minimum=low, maximum=high)
-        elif HandoffId.PATTERN.fullmatch(name):
+        elif HandoffId.has_form(name):
             self.note("document.name", "must not look like a pack id", not_pattern=HandoffId.FORM)
         return name
 

@@ -98,7 +98,7 @@ class Selection(Value, frozen=True):
 
 def as_id(identity: str) -> HandoffId | None:
     """The id that a text is; None when it is a name. A text of the form of an id is never a name."""
-    return HandoffId(identity) if HandoffId.PATTERN.fullmatch(identity) else None
+    return HandoffId(identity) if HandoffId.has_form(identity) else None
 
 
 def packs_named(index: HandoffIndexView, name: str, now: Timestamp, *, grace_seconds: int) -> tuple[HandoffRow, ...]:

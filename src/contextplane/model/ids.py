@@ -22,6 +22,7 @@ __all__ = [
     "RecordingId",
     "RunId",
     "UnpinnedRef",
+    "is_sha256",
 ]
 
 
@@ -39,8 +40,9 @@ class UnpinnedRef(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-_HEX = re.compile(r"[0-9a-f]{64}")
-_VERSIONED = re.compile(r"(?P<id>[A-Za-z0-9_.:-]+)@(?P<version>(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2})")
+# Patterns are texts, compiled by `re` on first use: most commands need none of them.
+_HEX_DIGITS, _HEX_LENGTH = "0123456789abcdef", 64
+_VERSIONED = r"(?P<id>[A-Za-z0-9_.:-]+)@(?P<version>(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2})"
 _SHOWN = 80
 
 
@@ -50,13 +52,18 @@ def _refuse(what: str, text: object, form: str) -> InvalidId:
     return InvalidId(f"not {what}: {shown}", hint=f"the form is {form}")
 
 
+def is_sha256(text: str) -> bool:
+    """Whether a text is a SHA-256 in lower-case hexadecimal digits."""
+    return len(text) == _HEX_LENGTH and not text.strip(_HEX_DIGITS)
+
+
 class Digest(msgspec.Struct, frozen=True, order=True):
     """The SHA-256 of some bytes. Written `sha256:<64 lower-case hex>`."""
 
     hex: str
 
     def __post_init__(self) -> None:
-        if type(self.hex) is not str or _HEX.fullmatch(self.hex) is None:
+        if type(self.hex) is not str or not is_sha256(self.hex):
             raise _refuse("a SHA-256", self.hex, "64 lower-case hexadecimal digits")
 
     @classmethod
@@ -89,7 +96,7 @@ class ExecutionRef(msgspec.Struct, frozen=True, order=True):
     @classmethod
     def parse(cls, text: str) -> Self:
         scheme, sep, digits = text.partition("://")
-        if scheme != "ctx" or not sep or _HEX.fullmatch(digits) is None:
+        if scheme != "ctx" or not sep or not is_sha256(digits):
             raise _refuse("an execution pack", text, "ctx://<64 lower-case hex>")
         return cls(Digest(digits))
 
@@ -108,7 +115,7 @@ class PackRef(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         text = f"{self.pack_id}@{self.version}"
-        match = _VERSIONED.fullmatch(text)
+        match = re.fullmatch(_VERSIONED, text)
         texts = type(self.pack_id) is str and type(self.version) is str
         if not texts or match is None or match["id"] != self.pack_id:
             raise UnpinnedRef(
@@ -142,11 +149,15 @@ class _Patterned(msgspec.Struct, frozen=True, order=True):
 
     WHAT: ClassVar[str] = ""
     FORM: ClassVar[str] = ""
-    PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
+    PATTERN: ClassVar[str] = r"(?!)"
 
     def __post_init__(self) -> None:
-        if type(self.text) is not str or self.PATTERN.fullmatch(self.text) is None:
+        if type(self.text) is not str or not self.has_form(self.text):
             raise _refuse(self.WHAT, self.text, self.FORM)
+
+    @classmethod
+    def has_form(cls, text: str) -> bool:
+        return re.fullmatch(cls.PATTERN, text) is not None
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -161,7 +172,7 @@ class HandoffId(_Patterned, frozen=True, order=True):
 
     WHAT: ClassVar[str] = "a handoff pack"
     FORM: ClassVar[str] = "pk_[a-z2-7]{8}"
-    PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"pk_[a-z2-7]{8}")
+    PATTERN: ClassVar[str] = r"pk_[a-z2-7]{8}"
 
 
 class RunId(_Patterned, frozen=True, order=True):
@@ -169,7 +180,7 @@ class RunId(_Patterned, frozen=True, order=True):
 
     WHAT: ClassVar[str] = "a run"
     FORM: ClassVar[str] = "run_[0-9a-f]{16}"
-    PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"run_[0-9a-f]{16}")
+    PATTERN: ClassVar[str] = r"run_[0-9a-f]{16}"
 
 
 class RecordingId(_Patterned, frozen=True, order=True):
@@ -177,7 +188,7 @@ class RecordingId(_Patterned, frozen=True, order=True):
 
     WHAT: ClassVar[str] = "a recording"
     FORM: ClassVar[str] = "rec_[0-9a-f]{16}"
-    PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"rec_[0-9a-f]{16}")
+    PATTERN: ClassVar[str] = r"rec_[0-9a-f]{16}"
 
 
 class DecisionRecordId(_Patterned, frozen=True, order=True):
@@ -185,7 +196,7 @@ class DecisionRecordId(_Patterned, frozen=True, order=True):
 
     WHAT: ClassVar[str] = "a decision record"
     FORM: ClassVar[str] = "dr_[a-z0-9_]{1,96}"
-    PATTERN: ClassVar[re.Pattern[str]] = re.compile(r"dr_[a-z0-9_]{1,96}")
+    PATTERN: ClassVar[str] = r"dr_[a-z0-9_]{1,96}"
 
 
 class EvidenceRef(_Patterned, frozen=True, order=True):
@@ -196,9 +207,7 @@ class EvidenceRef(_Patterned, frozen=True, order=True):
 
     WHAT: ClassVar[str] = "an evidence reference"
     FORM: ClassVar[str] = "kg:|tool:|policy:|session:<id>[#<part>], without white space"
-    PATTERN: ClassVar[re.Pattern[str]] = re.compile(
-        r"(?:kg|tool|policy|session):[!-\"$-~]{1,512}(?:#[!-\"$-~]{1,256})?"
-    )
+    PATTERN: ClassVar[str] = r"(?:kg|tool|policy|session):[!-\"$-~]{1,512}(?:#[!-\"$-~]{1,256})?"
 
     @property
     def source(self) -> str:

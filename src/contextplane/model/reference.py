@@ -35,14 +35,13 @@ __all__ = [
     "parse_reference",
 ]
 
-_HEX = re.compile(r"[0-9a-fA-F]+")
+# Texts, compiled by `re` on first use.
+_HEX = r"[0-9a-fA-F]+"
 _FULL, _SHORTEST = 64, 4
-_EXTENSION = re.compile(r"[^/]*\.[A-Za-z0-9_-]{1,16}")
-_UNPINNED = re.compile(r"[A-Za-z0-9_.:-]+@[\^~<>=vV]*[0-9*xX]+(?:\.[0-9*xX]+)*(?:[-+][0-9A-Za-z.+-]*)?")
-_WHOLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*@[0-9]+\.[0-9]+\.[0-9]+")
-_VERSION_NAME = re.compile(
-    r"(?!pk_|(?:kg|ctx|sha256|[0-9a-fA-F]+):)[A-Za-z0-9][A-Za-z0-9_.:-]*@[A-Za-z0-9][A-Za-z0-9_.-]*"
-)
+_EXTENSION = r"[^/]*\.[A-Za-z0-9_-]{1,16}"
+_UNPINNED = r"[A-Za-z0-9_.:-]+@[\^~<>=vV]*[0-9*xX]+(?:\.[0-9*xX]+)*(?:[-+][0-9A-Za-z.+-]*)?"
+_WHOLE = r"[A-Za-z0-9][A-Za-z0-9_.:-]*@[0-9]+\.[0-9]+\.[0-9]+"
+_VERSION_NAME = r"(?!pk_|(?:kg|ctx|sha256|[0-9a-fA-F]+):)[A-Za-z0-9][A-Za-z0-9_.:-]*@[A-Za-z0-9][A-Za-z0-9_.-]*"
 """A version by an alias or an environment. An id that begins like a handoff pack, evidence or a run is excluded."""
 
 _AUTHOR_EXTENSIONS = (".yaml", ".yml", ".json")
@@ -142,7 +141,7 @@ def names_version(text: str) -> bool:
 
     It does not check that the version exists.
     """
-    return _WHOLE.fullmatch(text) is not None or _VERSION_NAME.fullmatch(text) is not None
+    return re.fullmatch(_WHOLE, text) is not None or re.fullmatch(_VERSION_NAME, text) is not None
 
 
 def names_file(text: str) -> bool:
@@ -158,7 +157,7 @@ FORMS = (
 
 def _parse_version(text: str) -> Reference | None:
     """A text that ends in a version, tried first: an id may begin like any other kind of reference."""
-    return Reference(target=PackRef.parse(text)) if _WHOLE.fullmatch(text) else None
+    return Reference(target=PackRef.parse(text)) if re.fullmatch(_WHOLE, text) else None
 
 
 def _parse_prefixed(text: str) -> Reference | None:
@@ -180,17 +179,17 @@ def _parse_version_part(text: str) -> Reference | None:
 
 def _parse_hex(text: str) -> Reference | None:
     digits, selector = _split(text)
-    return Reference(target=_parse_execution(digits), selector=selector) if _HEX.fullmatch(digits) else None
+    return Reference(target=_parse_execution(digits), selector=selector) if re.fullmatch(_HEX, digits) else None
 
 
 def _parse_file(text: str) -> Reference | None:
-    if _UNPINNED.fullmatch(text):
+    if re.fullmatch(_UNPINNED, text):
         raise UnpinnedRef(f"not a pinned reference: {text[:_SHOWN]!r}", hint="write id@X.Y.Z: no range, no pre-release")
     return Reference(target=FilePath(path=text)) if _looks_like_file(text) else None
 
 
 def _looks_like_file(text: str) -> bool:
-    return "/" in text or text in {".", ".."} or _EXTENSION.fullmatch(text) is not None
+    return "/" in text or text in {".", ".."} or re.fullmatch(_EXTENSION, text) is not None
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -200,13 +199,13 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _parse_execution(digits: str) -> ExecutionRef | ExecutionPrefix:
-    if len(digits) == _FULL and _HEX.fullmatch(digits):
+    if len(digits) == _FULL and re.fullmatch(_HEX, digits):
         return ExecutionRef(Digest(digits.lower()))
     return ExecutionPrefix(digits=digits.lower())
 
 
 def _parse_digest(digits: str) -> Digest:
-    if len(digits) < _FULL and (not digits or _HEX.fullmatch(digits)):
+    if len(digits) < _FULL and (not digits or re.fullmatch(_HEX, digits)):
         raise InvalidReference(
             f"not a whole hash: {digits!r}", hint=f"sha256: takes {_FULL} digits; the first digits alone find a pack"
         )

@@ -9,7 +9,7 @@ from contextplane.model.value import Value
 
 __all__ = ["NO_TIME", "InvalidTimestamp", "Timestamp"]
 
-_FORM = re.compile(
+_FORM = (
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})"
     r"(?:\.(?P<fraction>[0-9]{1,64}))?(?P<zone>Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
@@ -32,7 +32,7 @@ class Timestamp(Value, frozen=True, order=True):
 
     @classmethod
     def parse(cls, text: str) -> "Timestamp":
-        match = _FORM.fullmatch(text)
+        match = re.fullmatch(_FORM, text)
         if match is None:
             raise _invalid_timestamp(text)
         try:

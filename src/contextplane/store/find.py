@@ -3,13 +3,15 @@
 It imports little, because every verb begins with it.
 """
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest, ExecutionRef
-from contextplane.model.reference import ExecutionPrefix
 from contextplane.ports.catalog import Catalog
 from contextplane.ports.pack_entries import ExecutionEntries
+
+if TYPE_CHECKING:
+    from contextplane.model.reference import ExecutionPrefix
 
 __all__ = [
     "INDEXED_MARK",
@@ -54,7 +56,7 @@ def index_is_current(catalog: Catalog, entries: ExecutionEntries) -> bool:
         return state is not None and view.marks.get(INDEXED_MARK) == state
 
 
-def find_execution_pack(catalog: Catalog, ref: ExecutionRef | ExecutionPrefix) -> Digest:
+def find_execution_pack(catalog: Catalog, ref: "ExecutionRef | ExecutionPrefix") -> Digest:
     """The registered pack that `ref` names. A prefix must fit exactly one."""
     digits = ref.digest.hex if isinstance(ref, ExecutionRef) else ref.digits
     with catalog.read() as view:

@@ -85,7 +85,7 @@ def _candidate(digest: Digest, objects: Objects) -> bytes | None:
 
 
 def _is_valid(pack: HandoffPack) -> bool:
-    return HandoffId.PATTERN.fullmatch(pack.id) is not None and 1 <= pack.revision < _MOST_REVISION
+    return HandoffId.has_form(pack.id) and 1 <= pack.revision < _MOST_REVISION
 
 
 # --- the whole index --------------------------------------------------------------------------------------------------

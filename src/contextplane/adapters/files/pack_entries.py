@@ -4,7 +4,6 @@ Only the name of an entry is relied upon, because other programs write here too.
 """
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from contextplane.adapters.files.disk import (
     write_atomically,
 )
 from contextplane.model.execution.references import MAX_MANIFEST_BYTES, is_entry_of
-from contextplane.model.ids import Digest
+from contextplane.model.ids import Digest, is_sha256
 from contextplane.ports.objects import ObjectObstructed, StorageFailed
 from contextplane.ports.world import Clock
 
@@ -26,7 +25,6 @@ __all__ = ["MAX_ENTRY_BYTES", "FileExecutionEntries"]
 MAX_ENTRY_BYTES = MAX_MANIFEST_BYTES + len(',"hash":"sha256:"') + 64
 """The size limit of an entry: a manifest with its own hash filled in."""
 
-_NAME = re.compile(r"[0-9a-f]{64}")
 _SETTLE_SECONDS = 2.0
 
 
@@ -70,7 +68,7 @@ class FileExecutionEntries:
 
     def names(self) -> Iterator[Digest]:
         for name in self._list_names():
-            if _NAME.fullmatch(name):
+            if is_sha256(name):
                 yield Digest(name)
 
     def registration_time(self, digest: Digest) -> datetime:
@@ -81,7 +79,7 @@ class FileExecutionEntries:
 
     def strays(self) -> Iterator[str]:
         for name in self._list_names():
-            if not _NAME.fullmatch(name):
+            if not is_sha256(name):
                 yield name
 
     def read(self, digest: Digest) -> bytes | None:

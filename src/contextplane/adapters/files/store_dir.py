@@ -4,7 +4,6 @@ It does not open the catalog or read objects. The names and modes are those of t
 """
 
 import os
-import re
 from typing import ClassVar, Final, Literal
 
 import msgspec
@@ -45,8 +44,14 @@ _FOLDERS = {
     "drafts": 0o777,
     "keys": 0o700,
 }
-_STORE_ID = re.compile(r"(?:store_[0-9a-f]{16})?")
+_HEX = "0123456789abcdef"
+_STORE_ID_PREFIX, _STORE_ID_LENGTH = "store_", 22
 _MAX_CONFIG_BYTES = 64 * 1024
+
+
+def _is_store_id(text: str) -> bool:
+    digits = text.removeprefix(_STORE_ID_PREFIX)
+    return len(text) == _STORE_ID_LENGTH and len(digits) == len(text) - len(_STORE_ID_PREFIX) and not digits.strip(_HEX)
 
 
 class StoreNotFound(ContextPlaneError):
@@ -142,7 +147,7 @@ class StoreDirectory(Value, frozen=True):
             raise StoreConfigInvalid(
                 f"unknown store version {config.version!r}", at=path, hint=f"this one knows {_VERSION!r}"
             )
-        if _STORE_ID.fullmatch(config.store_id) is None:
+        if config.store_id and not _is_store_id(config.store_id):
             raise StoreConfigInvalid("the store id is not one of ours", at=path, hint="restore it from a copy")
         return config
 

@@ -7,7 +7,6 @@
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -27,7 +26,6 @@ __all__ = [
     "stored_digest",
 ]
 
-_MIGRATION_FILE = re.compile(r"(?P<number>[0-9]{4})_(?P<name>[a-z_]+)\.sql")
 _AFTER_ANY_TEXT = "\U0010ffff"
 
 
@@ -81,10 +79,12 @@ class Migration(Value, frozen=True):
 
 def list_migrations(folder: str) -> tuple[Migration, ...]:
     """List the migrations in a folder, in order. Their numbers are 1, 2, 3 and so on."""
-    matches = filter(None, map(_MIGRATION_FILE.fullmatch, sorted(os.listdir(folder))))
+    # `0001_objects.sql`. Without a regular expression: every command lists them, and compiling one takes longer.
+    parts = [(file, *file.removesuffix(".sql").partition("_")) for file in sorted(os.listdir(folder))]
     return tuple(
-        Migration(number=int(match["number"]), name=match["name"], path=os.path.join(folder, match[0]))
-        for match in matches
+        Migration(number=int(number), name=name, path=os.path.join(folder, file))
+        for file, number, _, name in parts
+        if file.endswith(".sql") and number.isdecimal()
     )
 
 

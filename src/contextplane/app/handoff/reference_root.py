@@ -147,7 +147,7 @@ class ReferenceRoot:
 
     def _read_candidate(self, name: str, now: Timestamp) -> ImportCandidate:
         stem = name.removesuffix(_SUFFIX)
-        if HandoffId.PATTERN.fullmatch(stem) is None:
+        if not HandoffId.has_form(stem):
             raise HandoffInvalid("not named as a handoff pack is")
         path = os.path.join(self._folder, name)
         with storage_errors(path, reading=True), open(open_regular_file(path), "rb") as file:
