@@ -4,7 +4,8 @@ SHELL := /bin/sh
 BIN := .venv/bin
 PYTHON ?=
 export PYTHON
-unexport PYTHONPATH PYTHONHOME
+# Without its bytecode every process of a test would compile all of the package anew.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 # The targets share one environment and one report: one at a time, in the order written.
 .NOTPARALLEL:
@@ -85,8 +86,11 @@ fix: dev-env ## format, and repair what can be repaired by rule
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-laws: dev-env ## the property tests and the port suites, with fifty times the cases (a million policies)
-	@HYPOTHESIS_PROFILE=laws $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal tests/laws tests/ports
+# The files whose property tests take their number of cases from tests/support/samples.py.
+SAMPLED = $$(grep -rl 'import sample$$' tests/unit)
+
+laws: dev-env ## the property tests and the port suites, with a hundred times the cases (a million policies)
+	@HYPOTHESIS_PROFILE=laws $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal tests/laws tests/ports $(SAMPLED)
 
 mutants: dev-env ## break the laws of the code one at a time, in a copy: a test must notice (ARGS=room for one room)
 	@$(BIN)/python scripts/mutants.py $(ARGS)

@@ -1,6 +1,7 @@
 """Settings for every test: profiles of hypothesis, and readable failures inside the law suites.
 
-`HYPOTHESIS_PROFILE` chooses: `ci` is the same on every run, `laws` (`make laws`) draws fifty times as many new cases.
+`HYPOTHESIS_PROFILE` chooses: `ci` is the same on every run, `laws` (`make laws`) draws a hundred times as many cases,
+each time new ones.
 """
 
 import os
@@ -8,15 +9,17 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.samples import PROFILE
+
 pytest.register_assert_rewrite("contextplane.testing")
 os.umask(0o022)  # some tests play somebody else, who may read what they write
 
-_CASES = 50
+_CASES = 25
 # A law runs for many adapters by inheritance, and a busy machine is no defect of the code.
 _SUPPRESSED = (HealthCheck.differing_executors, HealthCheck.too_slow)
 
 settings.register_profile("ci", max_examples=_CASES, deadline=None, derandomize=True, suppress_health_check=_SUPPRESSED)
 settings.register_profile(
-    "laws", max_examples=50 * _CASES, deadline=None, print_blob=True, suppress_health_check=_SUPPRESSED
+    "laws", max_examples=100 * _CASES, deadline=None, print_blob=True, suppress_health_check=_SUPPRESSED
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(PROFILE)

@@ -78,7 +78,6 @@ class _Module:
                     self.proofs += [Proof(key, f"{self.place}::{node.name}") for key in ids]
             elif isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith(LAWS):
                 self.imported.update({alias.asname or alias.name: alias.name for alias in node.names})
-        self._stray(tree)
 
     def _class(self, node: ast.ClassDef, *, inside: str, collected: bool, skipped: bool) -> None:
         name = f"{inside}::{node.name}" if inside else node.name
@@ -130,7 +129,7 @@ class _Module:
             return tuple(ids)
         return ()
 
-    def _stray(self, tree: ast.Module) -> None:
+    def report_strays(self, tree: ast.Module) -> None:
         """Report uses of `proves` under another name, or other than as a decorator of a test."""
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
@@ -166,7 +165,11 @@ def scan(root: Path) -> Scan:
 
 def _read(root: Path, path: Path, *, suite: bool) -> _Module:
     module = _Module(path.relative_to(root).as_posix(), suite)
-    module.read(ast.parse(path.read_text(encoding="utf-8"), filename=str(path)))
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text, filename=str(path))
+    module.read(tree)
+    if "proves" in text:  # most files do not mention it, and every node of them would be looked at
+        module.report_strays(tree)
     return module
 
 

@@ -1,11 +1,21 @@
 """Both directions: every requirement is proved or deferred, and every proof is of a requirement."""
 
+from functools import cache
+
 from tests.spec.manifest import ROOT, load
-from tests.spec.proofs import scan
+from tests.spec.proofs import Scan, scan
 
 REQUIREMENTS = load()
-SCAN = scan(ROOT)
-PROVED = {proof.key for proof in SCAN.proofs}
+
+
+@cache
+def proofs() -> Scan:
+    """Return the proofs of all tests, read when the first test asks and not by every worker that collects."""
+    return scan(ROOT)
+
+
+def proved_keys() -> set[str]:
+    return {proof.key for proof in proofs().proofs}
 
 
 def test_there_are_requirements_of_every_document() -> None:
@@ -14,16 +24,18 @@ def test_there_are_requirements_of_every_document() -> None:
 
 
 def test_every_claim_of_a_proof_is_a_test_that_runs() -> None:
-    assert SCAN.mistakes == ()
+    assert proofs().mistakes == ()
 
 
 def test_every_requirement_is_proved_or_deferred() -> None:
-    assert [key for key, row in REQUIREMENTS.items() if key not in PROVED and row.deferred is None] == []
+    keys = proved_keys()
+    assert [key for key, row in REQUIREMENTS.items() if key not in keys and row.deferred is None] == []
 
 
 def test_no_requirement_is_both_proved_and_deferred() -> None:
-    assert [key for key, row in REQUIREMENTS.items() if key in PROVED and row.deferred is not None] == []
+    keys = proved_keys()
+    assert [key for key, row in REQUIREMENTS.items() if key in keys and row.deferred is not None] == []
 
 
 def test_every_proof_is_of_a_requirement_that_exists() -> None:
-    assert [proof for proof in SCAN.proofs if proof.key not in REQUIREMENTS] == []
+    assert [proof for proof in proofs().proofs if proof.key not in REQUIREMENTS] == []

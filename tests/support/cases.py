@@ -22,7 +22,8 @@ def cases(names: str | Iterable[str], values: Iterable[Any], *, ids: Any = None)
     """
     parameters = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     rows = [_row(value, parameters) for value in values]
-    labels = [_label(row, n, ids) for n, row in enumerate(rows)]
+    names_of_cases = ids if ids is None or callable(ids) else list(ids)
+    labels = [_label(row, n, names_of_cases) for n, row in enumerate(rows)]
 
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
@@ -63,4 +64,4 @@ def _claim(test: Callable[..., None], label: str) -> str:
 def _label(row: tuple[Any, ...], n: int, ids: Any) -> str:  # noqa: ANN401
     if callable(ids):
         return "-".join(str(label) for label in map(ids, row) if label is not None)
-    return str(list(ids)[n]) if ids is not None else f"{n}: {', '.join(map(repr, row))[:200]}"
+    return str(ids[n]) if ids is not None else f"{n}: {', '.join(map(repr, row))[:200]}"

@@ -11,6 +11,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
+from tests.support.cases import cases
 from tests.surfaces.commands import ctx
 
 NAMES = [
@@ -52,20 +53,20 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         return folder, pack_log(platform, json.dumps(LOG).encode(), root=str(folder)).digest.hex
 
 
-@pytest.mark.parametrize("n", range(len(NAMES)), ids=map(repr, NAMES))
+@cases("n", range(len(NAMES)), ids=map(repr, NAMES))
 def test_inputs_and_outputs_are_found_by_any_name(packed: tuple[Path, str], n: int) -> None:
     folder, digits = packed
     assert ctx("cat", f"{digits[:8]}:inputs/{NAMES[n]}", cwd=folder).raw == f"input {n}".encode()
     assert ctx("cat", f"sha256:{digits}:outputs/{NAMES[n]}", cwd=folder).raw == f"output {n}".encode()
 
 
-@pytest.mark.parametrize("form", ["{}", "ctx://{}", "ctx://sha256:{}", "sha256:{}", "ctx://{:.9}"])
+@cases("form", ["{}", "ctx://{}", "ctx://sha256:{}", "sha256:{}", "ctx://{:.9}"])
 def test_a_pack_may_be_named_in_any_of_its_forms(packed: tuple[Path, str], form: str) -> None:
     folder, digits = packed
     assert ctx("cat", f"{form.format(digits)}:inputs/C:\\a:b", cwd=folder).raw == b"input 2"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("part", "content"),
     [
         ("system_prompt", b"You are careful."),
@@ -82,7 +83,7 @@ def test_every_other_part_is_found_where_it_stands(packed: tuple[Path, str], par
     assert answer == {"digest": str(Digest.of(content)), "size": len(content)}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("part", "message"),
     [
         ("outputs/none", "no such part (it has outputs/a b.txt, outputs/dir/sub/a.txt, "),

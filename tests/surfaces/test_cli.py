@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from contextplane.cli.table import VERBS
+from tests.support.cases import cases
 from tests.surfaces.commands import ctx, ctx_subprocess
 from tests.surfaces.registries import prepared
 from tests.surfaces.sample import REPORT, Store, one_error_line
@@ -126,7 +127,7 @@ def test_every_verb_answers_with_one_json_document_wherever_the_option_stands(us
     assert b"\x1b" not in after.raw
 
 
-@pytest.mark.parametrize("name", ANSWERING)
+@cases("name", ANSWERING)
 def test_every_verb_prints_plain_text_in_a_pipe(used: Store, name: str) -> None:
     result = ctx(*line_of(used, name), cwd=used.folder)
     assert (result.status, result.err) == (STATUS.get(name, 0), SAID_AGAIN.get(name, ""))
@@ -134,7 +135,7 @@ def test_every_verb_prints_plain_text_in_a_pipe(used: Store, name: str) -> None:
     assert b"\x1b" not in result.raw or name == "completion"
 
 
-@pytest.mark.parametrize("name", ENDING)
+@cases("name", ENDING)
 def test_a_quiet_verb_prints_only_what_was_asked_for(used: Store, name: str) -> None:
     result = ctx("--quiet", *line_of(used, name), cwd=used.folder)
     assert (result.status, result.err) == (STATUS.get(name, 0), "")
@@ -183,7 +184,7 @@ def test_an_error_is_one_json_document_when_a_machine_reads(
         assert (error["code"], bool(error["hint"])) == (code, True)
 
 
-@pytest.mark.parametrize(
+@cases(
     "args",
     [
         ["pack", "log.json", "--parent", ""],
@@ -201,7 +202,7 @@ def test_an_option_with_an_empty_value_is_not_taken_for_one_that_was_left_out(sa
     assert "its value is empty" in one_error_line(ctx(*args, cwd=sample.folder), 2, "usage")
 
 
-@pytest.mark.parametrize("args", [["log", "--model"], ["log", "--tool"], ["search"], ["handoff", "read"]], ids=" ".join)
+@cases("args", [["log", "--model"], ["log", "--tool"], ["search"], ["handoff", "read"]], ids=" ".join)
 def test_a_text_that_is_not_utf_8_is_refused_in_one_line(sample: Store, args: list[str]) -> None:
     assert "not UTF-8" in one_error_line(ctx(*args, "a\udcff", cwd=sample.folder), 2, "usage")
 

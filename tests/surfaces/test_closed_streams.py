@@ -3,8 +3,7 @@
 import subprocess
 from pathlib import Path
 
-import pytest
-
+from tests.support.cases import cases
 from tests.surfaces.commands import COMMAND, child_environment
 from tests.surfaces.sample import REPORT, Store
 
@@ -17,10 +16,8 @@ def closed(which: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[byt
     )
 
 
-@pytest.mark.parametrize(
-    "args", [["export", "PACK", "-o", "-"], ["cat", "REPORT"], ["show", "PACK"], ["log", "--json"]], ids=" ".join
-)
-@pytest.mark.parametrize("which", [">&-", "<&- >&-"])
+@cases("args", [["export", "PACK", "-o", "-"], ["cat", "REPORT"], ["show", "PACK"], ["log", "--json"]], ids=" ".join)
+@cases("which", [">&-", "<&- >&-"])
 def test_what_cannot_be_written_is_told_and_is_no_success(sample: Store, which: str, args: list[str]) -> None:
     words = [{"PACK": sample.pack, "REPORT": sample.report}.get(arg, arg) for arg in args]
     result = closed(which, *words, cwd=sample.folder)
@@ -32,8 +29,8 @@ def test_where_nothing_is_to_be_written_a_closed_output_is_no_failure(sample: St
     assert (result.returncode, result.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("verb", ["pack", "finalize", "import"])
-@pytest.mark.parametrize("which", ["<&-", "<&- >&-"])
+@cases("verb", ["pack", "finalize", "import"])
+@cases("which", ["<&-", "<&- >&-"])
 def test_a_closed_input_cannot_be_read_and_no_file_of_the_store_stands_in_for_it(
     sample: Store, which: str, verb: str
 ) -> None:

@@ -11,6 +11,7 @@ from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.archive import ArchiveTooLarge
 from contextplane.model.ids import Digest
+from tests.support.cases import cases
 from tests.surfaces.archives import Pair, contents, json_answer, refused
 from tests.surfaces.commands import COMMAND, child_environment, ctx
 
@@ -57,7 +58,7 @@ def test_a_parent_that_was_here_and_is_lost_is_not_left_out_as_if_it_had_never_b
     assert not (pair.here / "x.tar").exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("args", "status"),
     [
         (["0123456789", "-o", "x.tar"], 13),

@@ -119,7 +119,7 @@ def test_a_pack_is_whole_when_the_store_has_what_the_archive_has_not(pair: Pair)
     assert place.read_bytes() == b"prompt"
 
 
-@pytest.mark.parametrize("name", ["../../escaped", "/escaped", "objects/../../../escaped", "objects/aa/" + "b" * 63])
+@cases("name", ["../../escaped", "/escaped", "objects/../../../escaped", "objects/aa/" + "b" * 63])
 def test_no_name_in_an_archive_leads_anywhere(pair_once: Pair, name: str) -> None:
     first = member(HEADER_NAME, header_bytes(_header(LONE)))
     refused(pair_once.take(first + member(name, b"x") + bytes(1024)), 10, "archive_invalid")

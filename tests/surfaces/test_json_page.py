@@ -11,6 +11,7 @@ import pytest
 
 from tests.spec.manifest import ROOT
 from tests.story.pages import fits, steps_of
+from tests.support.cases import cases
 from tests.surfaces.commands import ctx
 from tests.surfaces.json_answers import answers, members
 
@@ -70,7 +71,7 @@ def test_there_is_a_table_for_every_verb_of_execution_packs_and_the_store(verb_a
     assert {title.split()[0] for title in SECTIONS} == {*runs, "export", "import", "status", "fsck", "gc", "errors"}
 
 
-@pytest.mark.parametrize("title", SECTIONS)
+@cases("title", SECTIONS)
 def test_a_table_lists_exactly_the_members_that_are_answered(verb_answers: dict[str, list[Any]], title: str) -> None:
     table = SECTIONS[title]
     free = frozenset(name for name, types in table.items() if set(types) & set(FREE))

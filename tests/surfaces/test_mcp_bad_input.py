@@ -285,7 +285,7 @@ _NAMES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     tool=st.sampled_from([INPUT, OUTPUT]),
     arguments=st.dictionaries(_NAMES, _JSON | st.sampled_from(["list", "get", "write", "read"]), max_size=5),

@@ -12,6 +12,7 @@ import pytest
 
 from contextplane.app.init import init
 from contextplane.app.settings import Settings
+from tests.support.cases import cases
 from tests.surfaces.commands import COMMAND, child_environment, ctx
 from tests.surfaces.sample import LARGE, Store
 
@@ -166,9 +167,7 @@ def test_an_output_that_is_full_is_told_in_one_line(sample: Store, args: list[st
     assert result.stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize(
-    "args", [["--version"], ["status"], ["status", "--json"], ["status", "--help"], ["cat", "REPORT"]], ids=" ".join
-)
+@cases("args", [["--version"], ["status"], ["status", "--json"], ["status", "--help"], ["cat", "REPORT"]], ids=" ".join)
 def test_an_output_that_is_closed_is_no_accident(sample: Store, args: list[str]) -> None:
     words = [sample.report if arg == "REPORT" else arg for arg in args]
     command = ["sh", "-c", 'exec "$@" >&-', "sh", COMMAND, *words]

@@ -16,6 +16,7 @@ from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
 from contextplane.cli.exit import EXIT_OF
 from contextplane.errors import ContextPlaneError
+from tests.support.cases import cases
 from tests.surfaces.commands import ctx
 
 FOLDER = Path(__file__).parents[1] / "cases" / "execution"
@@ -101,7 +102,7 @@ def places(error: ContextPlaneError) -> list[str]:
     return [error.at] if error.at else []
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@cases("case", REFUSED)
 def test_a_log_that_cannot_be_packed_is_refused_with_its_places(platform: Platform, case: dict[str, Any]) -> None:
     data = case["text"].encode("latin-1") if "text" in case else json.dumps(case["log"]).encode()
     for text in (data, data + SPACE):
@@ -136,7 +137,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("place", "value"), WRONG)
+@cases(("place", "value"), WRONG)
 def test_a_value_of_another_type_is_refused_at_its_place_and_only_there(
     platform: Platform, place: str, value: object
 ) -> None:

@@ -14,6 +14,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
+from tests.support.cases import cases
 from tests.surfaces.commands import Result, ctx
 from tests.surfaces.handoff_store import HandoffStore
 from tests.surfaces.runs import LOG, packed, place
@@ -92,7 +93,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(folder, whole, hurt, gone, tampered, str(stray))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("args", "status", "out", "err"),
     [
         (["show", "WHOLE"], 0, r"ctx://WHOLE\n", ""),

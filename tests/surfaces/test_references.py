@@ -33,7 +33,7 @@ def test_a_blob_is_not_found_by_the_beginning_of_its_hash(sample: Store) -> None
     assert ctx("cat", f"sha256:{digits.upper()}", cwd=sample.folder).raw == REPORT
 
 
-@pytest.mark.parametrize("ref", ["run_0123456789abcdef", "a@1.2.3", "./a", "kg:a"])
+@cases("ref", ["run_0123456789abcdef", "a@1.2.3", "./a", "kg:a"])
 def test_what_has_no_bytes_of_its_own_is_told_so(sample: Store, ref: str) -> None:
     one_error_line(ctx("cat", ref, cwd=sample.folder), 2, "reference_not_an_object")
 
@@ -63,7 +63,7 @@ def test_every_form_names_the_same_pack(sample: Store, form: str) -> None:
     assert (result.status, msgspec.json.decode(result.raw)["hash"]) == (0, f"sha256:{sample.pack}")
 
 
-@pytest.mark.parametrize("verb", ["show", "cat", "log --parent", "verify", "replay --recorded", "diff PACK"])
+@cases("verb", ["show", "cat", "log --parent", "verify", "replay --recorded", "diff PACK"])
 def test_every_verb_understands_them(sample: Store, verb: str) -> None:
     words = verb.replace("PACK", sample.pack).split()
     usual = ctx(*words, sample.pack, "--json", cwd=sample.folder)

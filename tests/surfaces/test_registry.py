@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from contextplane.trust.keyring import KeyRevocation
+from tests.support.cases import cases
 from tests.surfaces.commands import Result, ctx
 from tests.surfaces.registries import at_office, pack_file, prepared
 from tests.surfaces.sample import one_error_line
@@ -215,7 +216,7 @@ def test_a_rollback_stands_in_the_history_of_the_version_that_is_pinned_again(st
     assert "pinned again" not in ctx("log", f"{SUPPORT}@1.1.0", cwd=store).out
 
 
-@pytest.mark.parametrize(
+@cases(
     ("args", "by", "status", "code"),
     [
         (["review", f"{SUPPORT}@3.0.0", "--role", "security", "--approve", *WHY], "author", 10, "reviewer_is_author"),

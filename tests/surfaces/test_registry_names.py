@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from contextplane.app.registry.keys import keyring_name
+from tests.support.cases import cases
 from tests.surfaces.commands import ctx
 from tests.surfaces.registries import at_office, key_file, pack_file, prepared
 from tests.surfaces.sample import one_error_line
@@ -92,7 +93,7 @@ def test_a_quiet_history_is_one_event_a_line_by_its_place(store: Path) -> None:
     assert ctx("show", ref, "--quiet", cwd=store).out == f"{ref}\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("which", "name"),
     [
         ("bob", "bob"),

@@ -8,6 +8,7 @@ import pytest
 from contextplane.app.execution.archive import export_packs
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
+from tests.support.cases import cases
 from tests.surfaces.artifacts import MODIFIED, UNCHECKED, damage, log, packed, place, put_out, sidecars
 from tests.surfaces.commands import ctx
 
@@ -37,7 +38,7 @@ def tampered(tmp_path_factory: pytest.TempPathFactory) -> Tampered:
     return Tampered(tmp_path_factory.mktemp("tampered"))
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
     [
         "show PACK",

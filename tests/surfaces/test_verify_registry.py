@@ -13,6 +13,7 @@ from contextplane.app.init import init
 from contextplane.app.settings import Settings
 from contextplane.model.keys import OWNER
 from contextplane.testing import standalone_verifier
+from tests.support.cases import cases
 from tests.surfaces.commands import Result, ctx
 from tests.surfaces.registries import at_office, key_file
 from tests.surfaces.sample import one_error_line
@@ -129,7 +130,7 @@ def test_a_proof_says_how_it_is_checked_and_never_replaces_a_file(store: Path) -
     one_error_line(verify(store, "--inclusion", PACK, "-o", "proof"), 14, "proof_not_written")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("args", "status", "code"),
     [
         (["--registry", "PACK"], 2, "usage"),

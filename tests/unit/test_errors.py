@@ -5,10 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from contextplane.errors import ContextPlaneError
 from docs.generate import FAMILIES, error_classes
+from tests.support.cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = error_classes()
@@ -34,26 +33,36 @@ def test_no_two_errors_share_a_code() -> None:
     assert ContextPlaneError.code not in codes
 
 
-@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__qualname__)
-class TestEach:
-    def test_has_a_code_of_its_own_in_snake_case(self, cls: type[ContextPlaneError]) -> None:
-        assert "code" in vars(cls), "an inherited code names two things"
-        assert _CODE.fullmatch(cls.code)
+each_class = cases("cls", CLASSES, ids=lambda cls: cls.__qualname__)
 
-    def test_belongs_to_a_known_family(self, cls: type[ContextPlaneError]) -> None:
-        assert cls.family in FAMILIES
 
-    def test_says_what_happened_in_its_docstring(self, cls: type[ContextPlaneError]) -> None:
-        assert len((vars(cls).get("__doc__") or "").strip()) >= 12
+@each_class
+def test_an_error_has_a_code_of_its_own_in_snake_case(cls: type[ContextPlaneError]) -> None:
+    assert "code" in vars(cls), "an inherited code names two things"
+    assert _CODE.fullmatch(cls.code)
 
-    def test_stands_beside_the_code_that_raises_it(self, cls: type[ContextPlaneError]) -> None:
-        assert cls.__module__ != ContextPlaneError.__module__
 
-    def test_shows_its_place_and_its_way_out_and_survives_a_walk_outwards(self, cls: type[ContextPlaneError]) -> None:
-        error = ContextPlaneError.__new__(cls)
-        ContextPlaneError.__init__(error, "it is so", at="[1]", hint="do this", details={"n": 1})
-        assert str(error.under("refs")) == "refs[1]: it is so (do this)"
-        assert error.details == {"n": 1}
+@each_class
+def test_an_error_belongs_to_a_known_family(cls: type[ContextPlaneError]) -> None:
+    assert cls.family in FAMILIES
+
+
+@each_class
+def test_an_error_says_what_happened_in_its_docstring(cls: type[ContextPlaneError]) -> None:
+    assert len((vars(cls).get("__doc__") or "").strip()) >= 12
+
+
+@each_class
+def test_an_error_stands_beside_the_code_that_raises_it(cls: type[ContextPlaneError]) -> None:
+    assert cls.__module__ != ContextPlaneError.__module__
+
+
+@each_class
+def test_an_error_shows_its_place_and_its_way_out_and_survives_a_walk_outwards(cls: type[ContextPlaneError]) -> None:
+    error = ContextPlaneError.__new__(cls)
+    ContextPlaneError.__init__(error, "it is so", at="[1]", hint="do this", details={"n": 1})
+    assert str(error.under("refs")) == "refs[1]: it is so (do this)"
+    assert error.details == {"n": 1}
 
 
 def test_an_error_without_place_and_hint_is_its_message() -> None:

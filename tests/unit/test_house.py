@@ -12,13 +12,12 @@ import msgspec
 import pytest
 
 from docs.generate import import_everything
-from tests.house import RULES, SOURCES, violations
+from tests.house import PACKAGE, RULES, SOURCES, Module, modules, violations
 from tests.house_exceptions import EXCEPTIONS
 from tests.support.cases import cases
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = SOURCES / "contextplane"
 ROOMS = [
     *("model", "ports", "policy", "authoring", "trust", "registry", "knowledge", "memory", "compiler", "gateway"),
     *(
@@ -42,12 +41,12 @@ EMPTY = "Nothing lives here yet."
 MUTABLE: dict[str, str] = {}
 
 
-@pytest.mark.parametrize("rule", RULES)
+@cases("rule", RULES)
 def test_the_house_keeps_its_rules(rule: str) -> None:
     assert [str(violation) for violation in violations(rule) if violation.key not in EXCEPTIONS[rule]] == []
 
 
-@pytest.mark.parametrize("rule", RULES)
+@cases("rule", RULES)
 def test_every_exception_from_a_rule_is_needed_and_has_a_reason(rule: str) -> None:
     assert EXCEPTIONS[rule].keys() <= {violation.key for violation in violations(rule)}
     assert all(reason.strip() for reason in EXCEPTIONS[rule].values())
@@ -84,18 +83,20 @@ def test_a_room_says_what_it_is_and_that_it_is_empty_when_it_is(room: str) -> No
     assert (EMPTY in sign) == (not others), "the sign and the room do not agree"
 
 
-@cases("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(SOURCES).as_posix())
-def test_a_module_says_what_it_is_and_imports_no_test(path: Path) -> None:
-    assert docstring(path).strip()
-    assert not {name for name in imported(path) if name.partition(".")[0] in {"tests", "docs", "scripts", "bench"}}
+@cases("module", modules(), ids=lambda module: module.path.relative_to(SOURCES).as_posix())
+def test_a_module_says_what_it_is_and_imports_no_test(module: Module) -> None:
+    assert (ast.get_docstring(module.tree) or "").strip()
+    assert not {
+        name for name in imported(module.tree) if name.partition(".")[0] in {"tests", "docs", "scripts", "bench"}
+    }
 
 
 def docstring(path: Path) -> str:
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
-def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -133,7 +134,7 @@ def test_no_file_names_a_place_or_a_thing_that_is_not_part_of_the_product() -> N
     assert matches == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "what"),
     [
         ("--index" + "-url https://example.org", "a package index"),
@@ -146,7 +147,7 @@ def test_the_search_finds_what_it_looks_for(text: str, what: str) -> None:
     assert [name for name, pattern in FOREIGN.items() if re.search(pattern, text)] == [what]
 
 
-@pytest.mark.parametrize("text", ["--no-emit-index-url", "docs/home/page.md", "the roots of a tree", "work/list"])
+@cases("text", ["--no-emit-index-url", "docs/home/page.md", "the roots of a tree", "work/list"])
 def test_the_search_leaves_the_rest_alone(text: str) -> None:
     assert not [name for name, pattern in FOREIGN.items() if re.search(pattern, text)]
 
@@ -156,7 +157,7 @@ def test_a_package_has_one_version_in_all_locks(name: str) -> None:
     assert pinned(name) <= pinned("all")
 
 
-@pytest.mark.parametrize("name", ["run", "dev", "build", "all"])
+@cases("name", ["run", "dev", "build", "all"])
 def test_a_lock_pins_by_hash_for_more_than_one_platform(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
     packages = re.split(r"(?m)^(?=[a-z])", text)[1:]

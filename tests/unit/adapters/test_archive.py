@@ -176,8 +176,8 @@ def test_an_archive_in_any_other_order_is_refused(data: bytes) -> None:
         read(data)
 
 
-@pytest.mark.parametrize("magic", [b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"])
-@pytest.mark.parametrize("length", [0, 5000])
+@cases("magic", [b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"])
+@cases("length", [0, 5000])
 def test_a_compressed_file_is_refused_and_told_so(magic: bytes, length: int) -> None:
     with pytest.raises(ArchiveInvalid, match="compressed"):
         read(magic + bytes(length))

@@ -81,7 +81,7 @@ def test_a_header_with_handoff_packs_is_read_as_it_was_written(packs: dict[Hando
 ONE = {"digest": str(PACK), "revision": 1}
 
 
-@pytest.mark.parametrize(
+@cases(
     "handoffs",
     [
         [],

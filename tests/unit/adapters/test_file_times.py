@@ -3,12 +3,11 @@
 import os
 from datetime import UTC, datetime
 
-import pytest
-
 from contextplane.adapters.files.disk import modification_time
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("seconds", "moment"),
     [
         (0.0, datetime(1970, 1, 1, tzinfo=UTC)),

@@ -13,11 +13,12 @@ from contextplane.adapters.tools.sandbox import Workspace
 from contextplane.adapters.tools.wire import MAX_OUTPUT_BYTES, ToolRequest
 from contextplane.adapters.tools.worker import run_tool
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools
+from tests.support.cases import cases
 from tests.unit.adapters.tool_workspace import SECRET, ToolWorkspace
 
 
-@pytest.mark.parametrize("name", ["path", "file_path"])
-@pytest.mark.parametrize("path", ["a.txt", "./sub/../a.txt", "link_in"])
+@cases("name", ["path", "file_path"])
+@cases("path", ["a.txt", "./sub/../a.txt", "link_in"])
 def test_a_file_of_the_workspace_is_read_by_either_name_of_the_parameter(tools: Tools, name: str, path: str) -> None:
     assert tools.call("read_file", {name: path}) == b"alpha\nbeta 881\n"
 
@@ -31,7 +32,7 @@ def test_files_are_listed_at_any_depth_in_order_without_links_pipes_and_the_stor
     assert tools.call("list_files", {}) == b"a.txt\nsub/b.txt\nsub/binary\nworkmodule.py\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("parameters", "lines"),
     [
         ({"path": "sub"}, b"sub/b.txt:1:881 first\nsub/b.txt:3:881\n"),
@@ -67,8 +68,8 @@ def test_a_pattern_is_text_and_no_expression(tools: Tools) -> None:
     assert tools.call("search", {"pattern": "8.1"}) == b""
 
 
-@pytest.mark.parametrize("tool", ["read_file", "list_files", "search"])
-@pytest.mark.parametrize(
+@cases("tool", ["read_file", "list_files", "search"])
+@cases(
     "path",
     [
         *("/etc/passwd", "/dev/zero", "/", "..", "../secret", "sub/../../secret", "link_out", "link_folder/secret"),
@@ -87,7 +88,7 @@ def test_whatever_leads_out_of_the_workspace_or_into_the_store_is_refused(tools:
         tools.call(tool, {"path": path, "pattern": "881"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tool", "parameters"),
     [
         ("read_file", {}),

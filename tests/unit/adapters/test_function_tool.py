@@ -4,10 +4,11 @@ import pytest
 
 from contextplane.adapters.tools.process import ProcessTools
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools
+from tests.support.cases import cases
 from tests.unit.adapters.tool_workspace import ToolWorkspace, python
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "arguments", "output"),
     [("double", {"n": 3}, b'{"twice":6}'), ("text", {}, "tëxt".encode()), ("raw", {}, b"\x00\xff")],
 )
@@ -17,7 +18,7 @@ def test_what_a_function_returns_is_the_output_and_what_it_prints_is_not(
     assert python(tools, function, **arguments) == output
 
 
-@pytest.mark.parametrize(
+@cases(
     "function",
     ["os:system", "workmodule:os", "workmodule:join", "workmodule:_hidden", "workmodule:missing", "workmodule", ":x"],
 )
@@ -31,7 +32,7 @@ def test_no_module_is_allowed_or_imported_unless_it_is_named(place: ToolWorkspac
         python(tools, "text")
 
 
-@pytest.mark.parametrize("function", ["odd", "broken", "leave", "double"])
+@cases("function", ["odd", "broken", "leave", "double"])
 def test_whatever_happens_in_a_function_is_a_failure_of_that_call_alone(tools: Tools, function: str) -> None:
     with pytest.raises(ToolFailed):
         python(tools, function)

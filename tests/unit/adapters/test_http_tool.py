@@ -8,6 +8,7 @@ import pytest
 
 from contextplane.adapters.tools.wire import MAX_OUTPUT_BYTES
 from contextplane.ports.tools import ToolFailed, ToolRefused, Tools
+from tests.support.cases import cases
 
 
 class Site(BaseHTTPRequestHandler):
@@ -40,14 +41,14 @@ def port() -> Iterator[int]:
         thread.join()
 
 
-@pytest.mark.parametrize("path", ["page", "near"])
+@cases("path", ["page", "near"])
 def test_a_page_of_an_allowed_host_is_fetched_also_behind_its_own_redirection(
     tools: Tools, port: int, path: str
 ) -> None:
     assert tools.call("http_get", {"url": f"http://127.0.0.1:{port}/{path}"}) == b"hello"
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         *("http://localhost:{}/page", "http://127.0.0.1:{}/away", "file:///etc/passwd"),
@@ -59,7 +60,7 @@ def test_every_other_host_and_scheme_is_refused(tools: Tools, port: int, url: st
         tools.call("http_get", {"url": url.format(port)})
 
 
-@pytest.mark.parametrize(
+@cases(
     "url", ["http://127.0.0.1:{}/none", "http://127.0.0.1:{}/large", "http://127.0.0.1:{}/file", "http://127.0.0.1:x/"]
 )
 def test_an_answer_that_is_no_success_or_too_large_is_a_failure(tools: Tools, port: int, url: str) -> None:

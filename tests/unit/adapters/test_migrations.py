@@ -23,6 +23,7 @@ from contextplane.app.settings import Settings
 from contextplane.model.catalog import BLOB, Event, IndexedObject, StoredEvent, Tally
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import CatalogReadOnly, SchemaTooNew
+from tests.support.cases import cases
 from tests.support.reference_store import ReferenceStore
 
 STORE_ID = "store_0123456789abcdef"
@@ -88,7 +89,7 @@ def test_the_steps_are_numbered_from_one_without_gaps() -> None:
     ]
 
 
-@pytest.mark.parametrize("step", migrations(), ids=lambda step: step.name)
+@cases("step", migrations(), ids=lambda step: step.name)
 def test_every_line_of_a_step_is_run(step: Migration) -> None:
     script = Path(step.path).read_text(encoding="utf-8")
     assert "".join(_split_statements(script)).strip() == script.strip()

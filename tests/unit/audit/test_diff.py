@@ -24,6 +24,7 @@ from contextplane.model.execution.manifest import (
 )
 from contextplane.model.ids import Digest
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 
 
 def ref(text: str) -> str:
@@ -288,7 +289,7 @@ def test_reasoning_is_called_by_its_type() -> None:
     assert drift_lines(with_steps(*RUN.steps, thought)) == [("tool_drift", "Step 3: reasoning added in pack B")]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("a", "b", "same"),
     [
         ({"n": 1}, {"n": 1.0}, True),

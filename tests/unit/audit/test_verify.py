@@ -20,6 +20,7 @@ from contextplane.audit.verify import (
 )
 from contextplane.model.execution.manifest import Environment, Manifest, Model, Output, manifest_bytes
 from contextplane.model.ids import Digest
+from tests.support.cases import cases
 from tests.unit.store.world import World, passing_world, world_in
 
 
@@ -254,7 +255,7 @@ def of(*outputs: tuple[str, Digest | str]) -> Manifest:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("manifest", "path", "expected"),
     [
         # The log's folder may not have been the workspace, so a path alone does not decide between two.
@@ -281,7 +282,7 @@ def test_a_manifest_of_ours_is_verified_as_well(world: World) -> None:
     assert verdict(world, digest).answer == "verified"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "named"),
     [("a/x.md", "b/x.md"), ("sub/a/x.md", "b/x.md"), ("a/x.md", "x.md"), ("sub/b/x.md", "./x.md"), ("x.md", "a/x.md")],
 )

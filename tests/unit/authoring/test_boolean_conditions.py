@@ -1,7 +1,7 @@
 """Conditions come to true or false, and what the form says of that is what the engine says."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.authoring.conditions import returns_boolean
@@ -9,6 +9,7 @@ from contextplane.model.json.canonical import Json
 from contextplane.policy.facts import Facts
 from contextplane.policy.logic.condition import CompiledCondition, ConditionFailure
 from contextplane.policy.logic.expression import logic_problems
+from tests.support.samples import sample
 
 FACT: Json = {"var": "request.context.a"}
 LEAVES = st.one_of(
@@ -45,7 +46,7 @@ def facts(value: Json) -> Facts:
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=400)
+@sample(100)
 def test_what_is_said_always_to_answer_answers_and_what_never_does_does_not(expression: Json) -> None:
     answer = returns_boolean(expression)
     if logic_problems(expression) or answer == "unknown":

@@ -19,6 +19,7 @@ from contextplane.authoring.overlay.resolved_view import (
 )
 from contextplane.model.artifact import OverlayChange
 from contextplane.model.json.canonical import canonical
+from tests.support.cases import cases
 from tests.unit.authoring.changes import AMOUNT, GATE, HIGH, RULES, STAFF, VAR, Step, agent_above, overlay
 from tests.unit.authoring.packs import EXAMPLE, leaves, with_changes
 
@@ -38,7 +39,7 @@ def differences(*changes: dict[str, Any]) -> list[tuple[str, str]]:
     return [(change.effect, change.words) for change in compare_packs(EXAMPLE, with_changes(list(changes)))]
 
 
-@pytest.mark.parametrize(
+@cases(
     "condition",
     [
         {"and": [VERIFIED, REGION]},
@@ -53,7 +54,7 @@ def test_an_overlay_may_add_a_condition_to_a_rule_that_allows_and_otherwise_deni
     assert effects(((f"{IDV}/if", condition),)) == {"narrows"}
 
 
-@pytest.mark.parametrize(
+@cases(
     "condition",
     [True, {"or": [VERIFIED, REGION]}, {"!!": [{"var": "request.context.identity_verified"}]}, REGION],
     ids=str,
@@ -146,7 +147,7 @@ def test_a_new_rule_that_allows_is_no_narrowing_where_nothing_else_allows() -> N
         effects(((f"{RULES}/R_ASKS", rule),), with_changes([{"at": ALLOWING}]))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "effect", "words"),
     [
         ([{"at": f"{ASKING}/then/allow"}], "narrows", "no longer says that it allows"),
@@ -169,7 +170,7 @@ def test_to_say_that_it_allows_is_major_and_to_say_it_no_longer_is_seen() -> Non
     assert (change.effect, change.at.rpartition("/")[2]) == ("widens", "allow")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("at", "value", "words"),
     [
         ("max", 60000, "argument amount_inr may now be up to 60000 (was 50000)"),
@@ -188,7 +189,7 @@ def test_a_bound_is_told_with_its_permission_and_its_argument(at: str, value: ob
     assert actual == f"permission adp_payments.issue_refund: {words}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("at", "value", "words"),
     [
         ("/policy_layer/approval_gates/0/ttl_seconds", 60, "approval gate GATE_FINANCE_APPROVAL: "),

@@ -4,8 +4,7 @@ import itertools
 from typing import Any
 
 import msgspec
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.authoring.contradictions import Contradiction, find_contradictions
@@ -14,6 +13,7 @@ from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
 from contextplane.policy.logic.expression import Expression, LogicFailed, compile_expression
 from tests.support.cases import cases
+from tests.support.samples import sample
 from tests.unit.authoring.packs import ENVIRONMENT, with_changes
 
 BUNDLES = "/policy_layer/policy_bundles"
@@ -83,7 +83,7 @@ def outcome(condition: Expression, facts: dict[str, Any]) -> bool | None:
 
 
 @given(CONDITIONS, CONDITIONS, PRIORITIES, PRIORITIES, st.sampled_from(["then", "else"]))
-@settings(max_examples=200)
+@sample(60)
 def test_a_rule_that_is_said_to_allow_nothing_allows_nothing_of_all_that_is_tried(
     allows: Json, denies: Json, allow_priority: int, deny_priority: int, branch: str
 ) -> None:
@@ -118,7 +118,7 @@ def test_a_rule_that_denies_in_any_case_leaves_no_other_anything_to_allow(deny: 
     assert pairs((5, [allow]), (priority, [deny])) == {("ALLOW", "DENY", True)}
 
 
-@pytest.mark.parametrize(
+@cases(
     "deny",
     [
         rule("DENY", {"==": [ROLE, "a"]}, {"allow": False}),

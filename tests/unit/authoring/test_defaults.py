@@ -54,7 +54,7 @@ def test_what_no_runtime_knows_is_refused_by_lint_and_by_the_runtime(name: str) 
         check_compatibility(msgspec.convert(changed(at, ">=1.0.0"), ContextPack), HERE)
 
 
-@pytest.mark.parametrize(
+@cases(
     "zone", ["UTC", "Etc/GMT+5", "Asia/Kolkata", "Asia/Calcutta", "America/Argentina/Buenos_Aires", "America/Coyhaique"]
 )
 def test_a_timezone_of_the_list_is_known(zone: str) -> None:
@@ -71,7 +71,7 @@ def test_a_misspelled_timezone_is_warned_of_with_the_one_that_was_meant(zone: st
     ]
 
 
-@pytest.mark.parametrize("zone", ["IST", "GMT+5", "localtime", "posix/UTC", "Mars/Olympus"])
+@cases("zone", ["IST", "GMT+5", "localtime", "posix/UTC", "Mars/Olympus"])
 def test_what_is_no_timezone_of_iana_is_warned_of(zone: str) -> None:
     assert [code for code, _, _ in codes_and_cures(f"{DEFAULTS}/timezone", zone)] == ["environment_default_unknown"]
 
@@ -86,7 +86,7 @@ def test_the_lists_are_whole_and_every_name_has_the_form_of_its_field() -> None:
     assert all(re.fullmatch("[A-Z]{3}", currency) for currency in currencies())
 
 
-@pytest.mark.parametrize("currency", ["EUE", "INT", "BTC", "ABC"])
+@cases("currency", ["EUE", "INT", "BTC", "ABC"])
 def test_what_is_no_currency_is_warned_of(currency: str) -> None:
     assert [(code, severity) for code, severity, _ in codes_and_cures(f"{DEFAULTS}/currency", currency)] == [
         ("environment_default_unknown", "warning"),
@@ -129,7 +129,7 @@ def test_what_is_no_language_of_bcp_47_is_refused(language: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("region", ["ap-south-1", "IN", "westeurope", "eu"])
+@cases("region", ["ap-south-1", "IN", "westeurope", "eu"])
 def test_a_region_is_a_country_or_a_place_of_a_provider(region: str) -> None:
     assert codes_and_cures(f"{DEFAULTS}/region", region) == []
 
@@ -137,7 +137,7 @@ def test_a_region_is_a_country_or_a_place_of_a_provider(region: str) -> None:
 RULE = "/policy_layer/policy_bundles/0/policy_dsl/rules/0"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("then", "otherwise", "warned"),
     [
         ({"allow": True}, {"allow": True}, True),

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from contextplane.authoring.positions import LineTable, json_offsets
 from contextplane.model.artifact import EnvironmentDescription
 from contextplane.model.invoke import RunContext
 from contextplane.model.suggestion import did_you_mean
+from tests.support.cases import cases
 from tests.unit.compiler.scenario import CASE, put
 
 NAMES = st.text('ab/~"\\é0', max_size=3)
@@ -73,7 +73,7 @@ def test_that_only_the_first_parts_were_looked_through_is_told_beside_what_is_wr
     assert violations[-1].cause == "this is so large that only its first parts were looked through"
 
 
-@pytest.mark.parametrize("count", [10, 5_000, 30_000, 60_000])
+@cases("count", [10, 5_000, 30_000, 60_000])
 def test_what_is_wrong_behind_the_parts_that_are_looked_through_is_told_with_its_place(count: int) -> None:
     findings = typed_or_problems({"endpoints": ["internal://x"] * count + [7]}, EnvironmentDescription)
     assert isinstance(findings, tuple)

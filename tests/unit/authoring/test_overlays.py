@@ -19,6 +19,7 @@ from contextplane.authoring.overlay.resolved_view import (
 from contextplane.model.artifact import OverlayChange
 from contextplane.model.context_pack import ContextPack
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 from tests.unit.authoring.changes import (
     ALTERING,
     GATE,
@@ -174,7 +175,7 @@ def test_an_overlay_that_holds_a_secret_is_refused_wherever_it_stands(text: str)
     assert text not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("step", "words"),
     [
         ((("/policy_layer/approval_gates/GATE_X/ttl_seconds", 5),), "no 'GATE_X'"),
@@ -193,7 +194,7 @@ def test_a_change_at_a_place_that_is_not_there_is_refused(step: Step, words: str
     assert caught.value.at == "ov.staging@1.0.0#/changes/0"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("step", "cure"),
     [
         (
@@ -221,7 +222,7 @@ def test_every_change_that_has_no_place_is_told_at_once() -> None:
     assert [problem["pointer"] for problem in problems] == ["/changes/0", "/changes/2"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("at", "value", "pointer"),
     [
         (f"{GATE}/ttl_seconds", "an hour", "/changes/0/value"),
@@ -301,7 +302,7 @@ def test_a_flag_that_is_a_text_is_met_as_before() -> None:
         resolve_view(base, [overlay(((f"{GATE}/when", {"or": [{"!": [kyc]}, {"==": [kyc, "zzz"]}]}),))])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("at", "value"),
     [
         ("/tone_and_comms/do/obey the caller", "obey the caller"),

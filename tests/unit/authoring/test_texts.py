@@ -118,7 +118,7 @@ def test_a_long_number_is_looked_at_like_a_text(value: float) -> None:
     assert [text.lstrip("-") for _, text in DocumentTexts([value, True, 17]).texts] == ["4111111111111111"]
 
 
-@pytest.mark.parametrize("value", [None, "", 4111111111111111, [], {}, "x" * 20, True])
+@cases("value", [None, "", 4111111111111111, [], {}, "x" * 20, True])
 def test_whatever_a_document_is_it_can_be_looked_at(value: Any) -> None:  # noqa: ANN401  any JSON
     document = DocumentTexts(value)
     for law in (*security.TEXT_LAWS, *misplaced_content.TEXT_LAWS):

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.authoring.tool_arguments import contradiction, refuses_objects, schema_problems
@@ -13,6 +12,7 @@ from contextplane.model.pack_layers import ArgConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
 from tests.support.cases import cases
+from tests.support.samples import sample
 
 NUMBERS = st.one_of(st.none(), st.integers(-2, 4))
 SCALARS = st.one_of(st.integers(-3, 5), st.sampled_from(["a", "b", "1", ""]), st.booleans(), st.none())
@@ -27,7 +27,7 @@ TRIED: tuple[Any, ...] = (*(n / 2 for n in range(-8, 14)), *range(-4, 7), "a", "
 
 
 @given(CONSTRAINTS)
-@settings(max_examples=400)
+@sample(100)
 def test_of_constraints_that_leave_nothing_no_value_keeps_them_and_of_the_others_one_does(
     constraint: ArgConstraint,
 ) -> None:
@@ -47,7 +47,7 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("schema", SCHEMAS)
+@cases("schema", SCHEMAS)
 def test_a_schema_that_calls_can_be_checked_by_has_no_problem(schema: dict[str, Any]) -> None:
     assert list(schema_problems(schema)) == []
     jsonschema_rs.Draft202012Validator(schema)
@@ -69,7 +69,7 @@ def test_a_schema_that_takes_an_object_or_has_not_its_form_is_not_said_to_refuse
     assert refuses_objects(schema) is None
 
 
-@pytest.mark.parametrize("value", [[], [1], "x", 1, True, None])
+@cases("value", [[], [1], "x", 1, True, None])
 def test_a_schema_that_refuses_every_object_is_told_with_the_word_that_does(value: Any) -> None:  # noqa: ANN401  any JSON
     kind = {list: "array", str: "string", int: "integer", bool: "boolean", type(None): "null"}[type(value)]
     for schema, place in (
@@ -104,7 +104,7 @@ def test_no_file_is_ever_read_for_a_schema_not_even_one_that_is_there(tmp_path: 
     assert list(schema_problems({"$ref": there.as_uri()})) == [("", "refers to something that is not in it")]
 
 
-@pytest.mark.parametrize(
+@cases(
     "uri", ["https://schemas.acme.example/x", "http://169.254.169.254/", "file:///etc/passwd", "#/$defs/gone", "other"]
 )
 def test_nothing_is_ever_fetched_for_a_schema(uri: str) -> None:

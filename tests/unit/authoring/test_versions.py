@@ -13,6 +13,7 @@ from contextplane.authoring.overlay.resolved_view import OverlayMisplaced, patch
 from contextplane.authoring.version_class import CLASSES, BumpTooSmall, VersionClass, check_bump, required_bump
 from contextplane.model.ids import PackRef
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 from tests.unit.authoring.changes import ALTERING, GATE, NARROWING, SPEC, VAR, WIDENING, Step, overlay
 from tests.unit.authoring.packs import EXAMPLE, changed, part, with_changes
 
@@ -30,7 +31,7 @@ def version_class(*changes: tuple[str, Any]) -> VersionClass:
 
 
 @proves("context-pack:versioning:metadata-is-patch")
-@pytest.mark.parametrize(
+@cases(
     ("at", "value"),
     [
         ("/pack_meta/tenant/name", "Acme Support, Pune"),
@@ -43,7 +44,7 @@ def test_what_changes_nothing_at_run_time_is_a_patch(at: str, value: object) -> 
     assert version_class((at, value)) == "patch"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("at", "value"),
     [
         ("/business_context/summary/what_we_do", "Customer support after the purchase"),
@@ -59,7 +60,7 @@ def test_what_the_model_reads_is_no_patch(at: str, value: object) -> None:
     assert version_class((at, value)) == "minor"
 
 
-@pytest.mark.parametrize(
+@cases(
     "at",
     [
         "/decision_layer/decision_specs/0/required_evidence",

@@ -7,6 +7,7 @@ import pytest
 from contextplane.compiler.prompt import prompt_text
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 from tests.unit.compiler.prompt_reader import HOSTILE, parse_prompt
 from tests.unit.compiler.scenario import CASE, compile_scenario
 
@@ -59,7 +60,7 @@ def test_the_model_is_told_what_is_attached_as_data_and_never_where_it_lies() ->
     assert "signature" not in prompt_text(context.compiled_prompt)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("items", "left_out"),
     [
         ([attachment(sha256="2f9cc0...")], [("not_a_digest", 0)]),

@@ -1,10 +1,9 @@
 """Blocks are kept whole or not at all, by bucket and then within the total; what is dropped is told."""
 
-import pytest
-
 from contextplane.model.compiled_context import BUCKETS
 from contextplane.model.tokens import APPROX4
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 from tests.unit.compiler.scenario import compile_scenario, evidence
 
 TOKENS = "/run_budget/bucket_tokens"
@@ -19,8 +18,8 @@ class Words:
         return len(text.split())
 
 
-@pytest.mark.parametrize("total", [0, 1, 12000])
-@pytest.mark.parametrize("each", [0, 1, 5])
+@cases("total", [0, 1, 12000])
+@cases("each", [0, 1, 5])
 def test_budgets_smaller_than_every_block_drop_all_but_the_non_negotiables(total: int, each: int) -> None:
     run = {TOKENS: dict.fromkeys(BUCKETS, each), "/run_budget/total_tokens": total}
     context = compile_scenario(run=run)
@@ -71,7 +70,7 @@ def test_beyond_the_total_the_last_of_the_lowest_priority_go_first() -> None:
 
 
 @proves("context-pack:resolution:allocate-budgets")
-@pytest.mark.parametrize("bucket", BUCKETS[1:])
+@cases("bucket", BUCKETS[1:])
 def test_a_bucket_one_token_short_loses_its_last_block_and_the_report_counts_what_is_in_the_prompt(bucket: str) -> None:
     whole = compile_scenario()
     used = whole.budget_report.tokens_used_by_bucket
@@ -111,6 +110,6 @@ def test_another_counter_counts_otherwise_and_is_named() -> None:
     assert context.budget_report.tokens_used_at_compile != compile_scenario().budget_report.tokens_used_at_compile
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("\U0001f600" * 5, 2)])
+@cases(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("\U0001f600" * 5, 2)])
 def test_a_token_is_four_characters_begun_ones_included(text: str, tokens: int) -> None:
     assert APPROX4.count(text) == tokens

@@ -83,7 +83,7 @@ def test_of_very_many_unknown_members_the_first_are_named_and_the_rest_is_counte
     assert problems[-1]["message"] == "9950 more are no part of a compile case"
 
 
-@pytest.mark.parametrize("document", [[], "text", 7, None])
+@cases("document", [[], "text", 7, None])
 def test_what_is_no_object_is_no_case(document: object) -> None:
     with pytest.raises(ContextPlaneError) as refused:
         read_case(document)  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ def refund(context: CompiledContext) -> dict[str, Any]:
     return dict(tool_schema)
 
 
-@pytest.mark.parametrize(
+@cases(
     "schema",
     [
         {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}},

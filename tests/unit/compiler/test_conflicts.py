@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from tests.support.cases import cases
 from tests.unit.compiler.scenario import evidence
 from tests.unit.compiler.test_evidence import FIRST, SECOND, compile_evidence, gate_of, reasons
 
@@ -25,7 +24,7 @@ def test_a_name_whose_evidence_is_in_an_open_conflict_says_so() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("resolution", "back"),
     [
         ({}, None),

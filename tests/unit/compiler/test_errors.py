@@ -129,7 +129,7 @@ def test_a_refusal_names_its_stage_and_its_place(changes: dict[str, Any], code: 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"run": {f"{TOKENS}/{SECRET}": 1}},
@@ -154,7 +154,7 @@ def test_an_unknown_intent_is_told_the_nearest() -> None:
         compile_scenario(request={"/input/intent": "support.refnud"}, run={"/intent": "support.refnud"})
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"/policy_layer/policy_bundles/0/policy_dsl/rules/0/applies_to/intent": "support.known"},
@@ -212,7 +212,7 @@ def test_a_safety_mode_that_nobody_read_is_refused_all_the_same() -> None:
     assert refused.value.details["stage"] == "policy"
 
 
-@pytest.mark.parametrize("value", [{1}, b"x", object(), float("nan"), {"a": {2: 3}}], ids=lambda v: type(v).__name__)
+@cases("value", [{1}, b"x", object(), float("nan"), {"a": {2: 3}}], ids=lambda v: type(v).__name__)
 def test_what_is_no_json_is_refused_and_not_made_into_some(value: object) -> None:
     plain_inputs = inputs()
     request = read_request(plain_inputs["request"])

@@ -163,7 +163,7 @@ def test_evidence_that_says_nothing_is_not_admitted_and_closes_nothing(content: 
     assert not gate.commit_allowed
 
 
-@pytest.mark.parametrize("content", SOMETHING, ids=ascii)
+@cases("content", SOMETHING, ids=ascii)
 def test_what_says_little_says_something(content: str) -> None:
     assert gate_of(compile_evidence(evidence(content=content))).commit_allowed
 

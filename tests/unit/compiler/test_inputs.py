@@ -94,9 +94,7 @@ def test_what_is_not_of_its_form_is_refused_with_its_place(at: str, value: objec
     assert refused.value.hint
 
 
-@pytest.mark.parametrize(
-    "at", ["run_context#/safety_mode", "run_context#/run_budget/total_tokens", "request#/mode", "evidence#/0/trust"]
-)
+@cases("at", ["run_context#/safety_mode", "run_context#/run_budget/total_tokens", "request#/mode", "evidence#/0/trust"])
 def test_half_of_a_character_is_refused_wherever_it_stands(at: str) -> None:
     name, _, place = at.partition("#")
     documents = {**CASE, "evidence": [evidence()]}
@@ -171,7 +169,7 @@ def test_all_that_is_wrong_is_told_together_and_of_very_much_the_first() -> None
     assert "and at least 50 more" in many.value.message
 
 
-@pytest.mark.parametrize("odd", [{1: 2}, {"a": {1}}, {"a": "\ud800"}, {"a": float("nan")}], ids=ascii)
+@cases("odd", [{1: 2}, {"a": {1}}, {"a": "\ud800"}, {"a": float("nan")}], ids=ascii)
 def test_what_no_schema_can_look_at_is_refused_all_the_same(odd: object) -> None:
     with pytest.raises(InputInvalid) as refused:
         read_run_context({**CASE["run_context"], "metadata": odd, "safety_mode": "my pin is 4711"})

@@ -50,7 +50,7 @@ def test_a_fact_is_found_where_a_case_has_it(name: str, place: str) -> None:
     assert fact_pointer(name) == place
 
 
-@pytest.mark.parametrize("text", ["", "x", "=1", "nothing.there=1", "user..role=1", "requests.context=1"])
+@cases("text", ["", "x", "=1", "nothing.there=1", "user..role=1", "requests.context=1"])
 def test_what_names_nothing_is_refused(text: str) -> None:
     with pytest.raises(ContextPlaneError) as refused:
         parse_override(text)
@@ -58,7 +58,7 @@ def test_what_names_nothing_is_refused(text: str) -> None:
     assert refused.value.hint
 
 
-@pytest.mark.parametrize("text", ["user.role=supervisor", "intent=", "intent={", "intent=01", "intent='x'"])
+@cases("text", ["user.role=supervisor", "intent=", "intent={", "intent=01", "intent='x'"])
 def test_a_value_that_is_no_json_is_refused_and_told_how_to_write_it(text: str) -> None:
     with pytest.raises(ContextPlaneError) as refused:
         parse_override(text)
@@ -66,9 +66,7 @@ def test_a_value_that_is_no_json_is_refused_and_told_how_to_write_it(text: str) 
     assert "quotes" in (refused.value.hint or "")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("intent=7", 7), ('intent="7"', "7"), ("intent=true", True), ('intent=["a=b"]', ["a=b"])]
-)
+@cases(("text", "value"), [("intent=7", 7), ('intent="7"', "7"), ("intent=true", True), ('intent=["a=b"]', ["a=b"])])
 def test_a_value_keeps_its_type(text: str, value: object) -> None:
     override = parse_override(text)
     assert override.value == value
@@ -76,7 +74,7 @@ def test_a_value_keeps_its_type(text: str, value: object) -> None:
     assert override.words == text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "words", "absent"),
     [
         ("1e400", "1e400 is beyond a double", "no JSON"),
@@ -114,7 +112,7 @@ def test_what_a_case_says_twice_is_changed_in_both_places() -> None:
     assert (after["request"]["user"]["user_id"], after["run_context"]["user"]["user_id"]) == ("usr_1",) * 2
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "request.context.fraud_signal_high=true",
@@ -130,7 +128,7 @@ def test_a_new_member_is_taken_where_the_pack_looks_at_it(text: str) -> None:
     assert value_at(apply_overrides(SHOWN, [override], KNOWN), override.at) == override.value
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "meant"),
     [
         ("request.context.refund_amuont=1", "refund_amount"),
@@ -166,7 +164,7 @@ def test_what_is_put_at_a_place_is_what_stands_there(document: Any, way: list[st
     assert document == before
 
 
-@pytest.mark.parametrize("place", ["9" * 5000, "\u0663", "-1", "1.0", "", "99"])
+@cases("place", ["9" * 5000, "\u0663", "-1", "1.0", "", "99"])
 def test_what_numbers_no_element_of_a_list_is_refused(place: str) -> None:
     at = f"/evidence/{place}"
     assert value_at(SHOWN, at) is ABSENT

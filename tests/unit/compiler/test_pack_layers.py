@@ -7,6 +7,7 @@ import pytest
 
 from contextplane.compiler.compile import STAGES
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 from tests.unit.compiler.scenario import CASE, PACK, compile_scenario, inputs, plain, view_of
 
 
@@ -42,7 +43,7 @@ def test_what_the_request_says_comes_before_the_run_and_the_pack() -> None:
     }
 
 
-@pytest.mark.parametrize("value", [7, "", None, ["EUR"]])
+@cases("value", [7, "", None, ["EUR"]])
 def test_what_is_no_text_leaves_the_default(value: object) -> None:
     assert environment(request={"/input/context/currency": value})["currency"] == ("INR", "pack")
 
@@ -234,7 +235,7 @@ def test_every_stage_leaves_a_hash_in_the_order_of_the_table() -> None:
     assert len({record.hash for record in records}) == len(records)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "first"),
     [
         ({"snapshot": "kg_1", "evidence": []}, "scope"),

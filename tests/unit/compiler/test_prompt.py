@@ -3,8 +3,6 @@
 import hashlib
 from typing import Any
 
-import pytest
-
 from contextplane.compiler.prompt import prompt_prefix, prompt_suffix, prompt_text, render_block
 from contextplane.compiler.quotation import fence, quote, quote_json
 from contextplane.model.compiled_context import CompiledContext, ContextBlock
@@ -109,7 +107,7 @@ def test_a_block_without_a_hash_is_fenced_all_the_same() -> None:
     assert render_block(block) == f"<<data evidence {code}>>\nc\n<<end {code}>>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "written"),
     [
         ("a", '"a"'),
@@ -157,7 +155,7 @@ def test_the_order_of_tools_in_the_pack_does_not_move_the_prefix() -> None:
     assert first.context_ledger.compiled_context_hash != second.context_ledger.compiled_context_hash
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"as_of": "2030-01-01T00:00:00Z"},
@@ -172,7 +170,7 @@ def test_what_moves_within_a_run_does_not_move_the_prefix(changes: dict[str, Any
     assert prefix_hash(**changes) == prefix_hash()
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"pack": {"/business_context/non_negotiables/0": "never"}},

@@ -1,14 +1,14 @@
 """The seal: what the hash of a compiled context covers."""
 
-import pytest
 from msgspec.structs import replace
 
 from contextplane.compiler.compile import compiled_context_hash
 from contextplane.model.compiled_context import CompiledContext
+from tests.support.cases import cases
 from tests.unit.compiler.scenario import NOW, compile_scenario, evidence
 
 
-@pytest.mark.parametrize("name", CompiledContext.__struct_fields__)
+@cases("name", CompiledContext.__struct_fields__)
 def test_a_context_with_a_part_of_another_does_not_have_its_hash(name: str) -> None:
     sealed = compile_scenario()
     other = compile_scenario(request={"/input/context/refund_amount": 5}, evidence=[evidence()], as_of=NOW)

@@ -6,6 +6,7 @@ import pytest
 from contextplane.authoring.gates.schema import typed_or_problems
 from contextplane.model.compiled_context import BUCKETS, PRIORITIES, CompiledContext
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 from tests.unit.compiler.scenario import CASE, CASES, compile_scenario, evidence, plain
 
 SHOWN = CASE["shown"]
@@ -209,7 +210,7 @@ def test_the_worked_compiled_output_is_accepted() -> None:
 
 
 @proves("context-pack:references:compiled-context-schema")
-@pytest.mark.parametrize(
+@cases(
     "context",
     [
         compile_scenario(),

@@ -3,10 +3,9 @@
 from itertools import permutations
 from typing import Any
 
-import pytest
-
 from contextplane.compiler.chat import anthropic_chat
 from contextplane.model.compiled_context import CompiledContext
+from tests.support.cases import cases
 from tests.unit.compiler.scenario import PACK, compile_scenario
 
 RULE = "/policy_layer/policy_bundles/0/policy_dsl/rules/0/then/arg_constraints"
@@ -49,7 +48,7 @@ def test_bounds_stand_by_argument_and_gates_as_the_pack_has_them() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("constraint", "read", "write"),
     [
         ({"required": True}, "read, read_only; gives order_lookup", "reason required"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from contextplane.handoff.anchors import BlockLocation, locate_block, make_anchor
 from contextplane.model.handoff import Anchor, LineRange, Ref
+from tests.support.cases import cases
 
 Span = tuple[int, int]
 
@@ -179,7 +180,7 @@ def test_the_digest_is_what_sha256sum_says_of_the_lines() -> None:
     assert anchor.digest == "sha256:" + hashlib.sha256("é\nc\n".encode()).hexdigest()
 
 
-@pytest.mark.parametrize("broken", [{"probe": ""}, {"probe": "no hex"}, {"before": "?"}, {"probe_at": -99}])
+@cases("broken", [{"probe": ""}, {"probe": "no hex"}, {"before": "?"}, {"probe_at": -99}])
 def test_an_anchor_that_makes_no_sense_finds_nothing_and_breaks_nothing(broken: dict[str, str | int]) -> None:
     lines = ["a", "b", "c", "d"]
     whole: dict[str, str | int] = {"digest": "none", "before": "", "after": "", "probe": "00000000", "probe_at": 0}

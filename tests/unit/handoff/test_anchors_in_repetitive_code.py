@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from contextplane.handoff.anchors import AROUND, BlockLocation, locate_block, make_anchor
 from contextplane.model.handoff import LineRange, Ref
+from tests.support.cases import cases
 
 RETURN = "    return make_session(user, permanent=True)"
 DISTINCTIVE = "    token = load_token(user.identifier_value)"
@@ -40,7 +41,7 @@ THE_RETURN_OF_F5 = ref_to(functions(*TEN), 23, 23)
 WITHOUT_ITS_CHECK = tuple(line for line in functions(*TEN) if line != "    check_f5(user)")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("later", "expected"),
     [
         (functions("new", *TEN), ("moved", 27)),

@@ -7,6 +7,7 @@ from contextplane.handoff.finalize import MovedRef, check_finalizable
 from contextplane.handoff.source import LocatedRef
 from contextplane.model.handoff import HandoffPack, LineRange, Ref, Section
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 from tests.unit.handoff.builders import a_diagram, a_pack, a_ref, a_section, as_it_was
 
 SCOPE = a_section("scope", "the refund flow")
@@ -52,7 +53,7 @@ def test_a_ref_or_a_diagram_is_something(section: Section) -> None:
 
 
 @proves("handoff-pack:finalize:qa-has-verdict")
-@pytest.mark.parametrize("description", [None, "all is well", "no verdict yet", "verdict: tbd"])
+@cases("description", [None, "all is well", "no verdict yet", "verdict: tbd"])
 def test_qa_needs_a_verdict(description: str | None) -> None:
     error = refusal(a_pack(SCOPE, FINDINGS, a_section("qa", description)))
     assert error.details["missing_fields"] == ["qa.verdict"]

@@ -68,7 +68,7 @@ def test_a_token_of_another_revision_is_refused_and_tells_both() -> None:
 
 
 @proves("handoff-pack:paging:page-token-mismatch")
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "named"),
     [
         (PageArguments(profile="reviewer"), "profile"),

@@ -10,6 +10,7 @@ from contextplane.handoff.render import RenderedPage, chunks
 from contextplane.handoff.source import LocatedRef
 from contextplane.model.handoff import HandoffPack, LineRange, Ref
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 from tests.unit.handoff.builders import KEY, a_diagram, a_pack, a_ref, a_section, legend, page
 
 words = st.sampled_from(["todo", "Maß", "alpha", "src", "a.*b", "(x", ""])
@@ -130,7 +131,7 @@ def test_a_blank_word_searches_for_nothing(word: str | None) -> None:
     assert first_page(PageArguments(contains=f" {word or ''}x ")).contains == "x"
 
 
-@pytest.mark.parametrize(
+@cases(
     "word",
     [
         "findings [findings]\n\n### group: un",

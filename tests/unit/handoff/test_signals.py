@@ -1,7 +1,5 @@
 """Risks and gaps are what a pack says they are."""
 
-import pytest
-
 from contextplane.handoff.summary import signals
 from tests.support.cases import cases
 from tests.unit.handoff.builders import a_diagram, a_pack, a_ref, a_section
@@ -14,7 +12,7 @@ def signals_in(
     return result.risks, result.gaps
 
 
-@pytest.mark.parametrize(
+@cases(
     ("description", "risk"),
     [
         ("Risk: the table is locked\nfor minutes", "Risk: the table is locked for minutes"),
@@ -30,7 +28,7 @@ def test_a_marker_makes_a_risk(description: str, risk: str) -> None:
     assert signals_in(description) == ((risk,), ())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("description", "gap"),
     [
         ("TODO write tests", "TODO write tests"),
@@ -68,9 +66,7 @@ def test_these_are_no_signals(description: str) -> None:
     assert signals_in(description) == ((), ())
 
 
-@pytest.mark.parametrize(
-    ("key", "title"), [("risks", "R"), ("xx", "Open Risks & Blockers"), ("known-risks", "K"), ("xx", "Warnings")]
-)
+@cases(("key", "title"), [("risks", "R"), ("xx", "Open Risks & Blockers"), ("known-risks", "K"), ("xx", "Warnings")])
 def test_what_stands_in_a_section_of_that_name_is_a_risk(key: str, title: str) -> None:
     text = "- one\n- two\n  goes on\n- None\n\na paragraph\nof two lines\n\nno known risks"
     assert signals_in(text, key=key, title=title) == (("one", "two goes on", "a paragraph of two lines"), ())
@@ -112,6 +108,6 @@ def test_each_is_told_once_on_one_short_line() -> None:
     assert risks == ("risk: the same", "risk: " + "x" * 133 + "\u2026", "risk: a\\x1b[31m")
 
 
-@pytest.mark.parametrize("text", ["a\n" * 100_000, "known " * 50_000, "risk " * 50_000, "- no known " * 20_000])
+@cases("text", ["a\n" * 100_000, "known " * 50_000, "risk " * 50_000, "- no known " * 20_000])
 def test_a_long_text_costs_no_more_than_its_length(text: str) -> None:
     signals_in(f"{text}!", key="risks", title=text)

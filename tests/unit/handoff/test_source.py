@@ -205,7 +205,7 @@ def test_a_file_that_fails_half_way_is_a_reason_too() -> None:
     assert "Input/output error" in located.why
 
 
-@pytest.mark.parametrize("state", ["current", "moved", "unanchored", "changed", "gone"])
+@cases("state", ["current", "moved", "unanchored", "changed", "gone"])
 def test_only_what_changed_or_is_gone_is_stale(state: str) -> None:
     lines = ["0", "1", "2", "3", "4", "5"]
     later = {

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -42,7 +41,7 @@ def test_one_line_is_one_line_for_every_reader(text: str) -> None:
     assert not set(line) & set(UNSEEN)
 
 
-@pytest.mark.parametrize("unseen", UNSEEN)
+@cases("unseen", UNSEEN)
 def test_what_nobody_sees_is_shown_escaped_everywhere(unseen: str) -> None:
     text, escaped = f"a{unseen}b", "a" + ascii(unseen)[1:-1] + "b"
     assert one_line(text) == block(text) == shorten(text) == escaped

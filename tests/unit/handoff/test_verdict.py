@@ -1,7 +1,5 @@
 """A verdict is a field of the qa section, and not the mere word."""
 
-import pytest
-
 from contextplane.handoff.finalize import verdict
 from tests.support.cases import cases
 from tests.unit.handoff.builders import a_diagram, a_pack, a_ref, a_section
@@ -93,7 +91,7 @@ def test_nowhere_else() -> None:
     assert verdict(a_pack(a_section("findings", "verdict: pass"), drawing)) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "text", ["* " * 50_000, "#" * 100_000, "a " * 50_000, "verdict|" * 20_000, "verdict\n" * 20_000, "<!--" * 50_000]
 )
 def test_a_long_text_costs_no_more_than_its_length(text: str) -> None:

@@ -15,6 +15,7 @@ from contextplane.mcp.arguments import FIELDS
 from contextplane.mcp.protocol import Request
 from contextplane.mcp.schemas import TOOLS
 from contextplane.mcp.tools import call
+from tests.support.cases import cases
 
 SCHEMA = {tool["name"]: jsonschema_rs.validator_for(tool["inputSchema"]) for tool in TOOLS}
 PROPERTIES = [(tool["name"], name) for tool in TOOLS for name in tool["inputSchema"]["properties"]]
@@ -40,7 +41,7 @@ def refusal(handoffs: HandoffSession, tool: str, arguments: dict[str, Any]) -> d
 # --- null -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("tool", "name"), PROPERTIES)
+@cases(("tool", "name"), PROPERTIES)
 def test_null_is_left_out_for_every_argument_of_the_schema_but_one(
     handoffs: HandoffSession, tool: str, name: str
 ) -> None:
@@ -58,7 +59,7 @@ def test_a_call_without_an_action_is_a_call(handoffs: HandoffSession, tool: str)
         assert refusal(handoffs, tool, arguments) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tool", "action", "name", "instead"),
     [
         ("input", "write", "title", "document"),

@@ -191,15 +191,13 @@ def test_a_path_that_can_lead_out_is_refused(path: str) -> None:
     assert problem["path"] == "document.sections[0].refs[0].path"
 
 
-@pytest.mark.parametrize(
-    ("path", "read"), [("./x", "./x"), ("a\\b", "a/b"), (" a ", "a"), ("a..b", "a..b"), ("...", "...")]
-)
+@cases(("path", "read"), [("./x", "./x"), ("a\\b", "a/b"), (" a ", "a"), ("a..b", "a..b"), ("...", "...")])
 def test_a_path_below_the_root_is_taken(path: str, read: str) -> None:
     document = read_document({"sections": [{**SECTION, "refs": [{**REF, "path": path}]}]})
     assert document.sections[0].refs[0].path == read
 
 
-@pytest.mark.parametrize(
+@cases(
     ("start", "end", "fine"),
     [
         (1, 1, True),
@@ -225,7 +223,7 @@ def test_lines_count_from_one_and_span_no_more_than_allowed(start: object, end: 
             assert problems(document)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("minutes", "fine"),
     [(1, True), (MAX_TTL_MINUTES, True), (0, False), (MAX_TTL_MINUTES + 1, False), (True, False), ("5", False)],
 )

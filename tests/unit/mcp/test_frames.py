@@ -1,6 +1,5 @@
 """Bytes to messages: whatever comes, what is a message is found, and what is none is told and left behind."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,7 +78,7 @@ def test_a_broken_block_of_headers_is_told_once_and_the_next_line_is_read(block:
     assert frames[0] != AFTER
 
 
-@pytest.mark.parametrize(
+@cases(
     "cut",
     [b"Content-Length: 7", b"Content-Length: 7\r\n", b"Content-Length: 7\r\n\r\n{", b"Content-Length: 7\r\n\r\n"],
 )
@@ -124,7 +123,7 @@ def test_lines_like_headers_before_one_that_is_too_long_are_told_before_it() -> 
     assert frames == [b"one: 1", "the input ended in the middle of a message"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "headers"),
     [
         (LINE + b"\n" + headed(LINE), False),

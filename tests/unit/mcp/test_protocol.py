@@ -10,6 +10,7 @@ from mcp_types import version
 
 from contextplane import __version__
 from contextplane.mcp.protocol import HANDSHAKE_VERSIONS, MODERN_VERSIONS, Request, Session, unreadable
+from tests.support.cases import cases
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -33,7 +34,7 @@ def code(answer: dict[str, Any]) -> int:
     return int(answer["error"]["code"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("asked_for", "version"),
     [(version, version) for version in HANDSHAKE_VERSIONS]
     + [(None, "2025-11-25"), ("1999-01-01", "2025-11-25"), ("2026-07-28", "2025-11-25"), ("", "2025-11-25")],
@@ -52,15 +53,13 @@ def test_the_versions_are_those_of_the_official_kit() -> None:
     assert version.MODERN_PROTOCOL_VERSIONS == MODERN_VERSIONS
 
 
-@pytest.mark.parametrize(
-    "ident", [b"1", b"-7", b"1.50", b"1e3", b'"a"', '"\u00e9\\n"'.encode(), b"123456789012345678901", b'""']
-)
+@cases("ident", [b"1", b"-7", b"1.50", b"1e3", b'"a"', '"\u00e9\\n"'.encode(), b"123456789012345678901", b'""'])
 def test_an_id_comes_back_as_it_was_sent(ident: bytes) -> None:
     answer = session().answer(b'{"id":%b,"method":"ping"}' % ident)
     assert answer == b'{"jsonrpc":"2.0","id":%b,"result":{}}' % ident
 
 
-@pytest.mark.parametrize("ident", [b"true", b"[1]", b'{"a":1}', b'"\xff"'])
+@cases("ident", [b"true", b"[1]", b'{"a":1}', b'"\xff"'])
 def test_an_id_of_another_kind_is_refused(ident: bytes) -> None:
     answer = ask(b'{"id":%b,"method":"ping"}' % ident)
     assert (code(answer), answer["id"]) == (-32600, None)
@@ -71,7 +70,7 @@ def test_a_notification_is_never_answered(data: bytes) -> None:
     assert session().answer(data) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         b"x",
@@ -96,7 +95,7 @@ def test_batches_are_refused_politely(data: bytes) -> None:
     assert "batches" in answer["error"]["message"]
 
 
-@pytest.mark.parametrize("data", [b"1", b"null", b'"text"', b"{}", b'{"method":7}', b'{"params":{}}'])
+@cases("data", [b"1", b"null", b'"text"', b"{}", b'{"method":7}', b'{"params":{}}'])
 def test_json_that_is_no_request_is_refused(data: bytes) -> None:
     assert code(ask(data)) == -32600
 
@@ -110,7 +109,7 @@ def test_an_answer_that_nobody_asked_for_is_left_alone() -> None:
     assert session().answer(b'{"id":1,"error":{"code":1,"message":""}}') is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("params", "number"),
     [
         (b"[]", -32602),
@@ -125,8 +124,8 @@ def test_params_of_the_wrong_kind_are_refused(params: bytes, number: int) -> Non
     assert (code(answer), answer["id"]) == (number, 1)
 
 
-@pytest.mark.parametrize("depth", [257, 900, 1100, 100_000])
-@pytest.mark.parametrize("opening", [b"[", b'{"a\\"]":'])
+@cases("depth", [257, 900, 1100, 100_000])
+@cases("opening", [b"[", b'{"a\\"]":'])
 def test_whoever_nests_too_deep_gets_the_id_back_and_nothing_is_done(depth: int, opening: bytes) -> None:
     closing = b"]" if opening == b"[" else b"}"
     params = b'{"x":' + opening * depth + b'"]}"' + closing * depth + b"}"
@@ -145,9 +144,7 @@ def test_what_is_too_deep_and_beside_the_call_is_ignored_as_anything_there() -> 
     assert code(ask(b'{"id":7,"method":%b}' % deep)) == -32600
 
 
-@pytest.mark.parametrize(
-    "end", [b"", b"]" * 4999 + b"}", b'"', b'"\\"', b'"\\', b"]" * 6000 + b"}", b"]" * 5000 + b"}}"]
-)
+@cases("end", [b"", b"]" * 4999 + b"}", b'"', b'"\\"', b'"\\', b"]" * 6000 + b"}", b"]" * 5000 + b"}}"])
 def test_what_is_too_deep_and_broken_is_a_parse_error(end: bytes) -> None:
     answer = ask(b'{"id":7,"method":"ping","params":' + b"[" * 5000 + end)
     assert (code(answer), answer["id"]) == (-32700, None)
@@ -205,7 +202,7 @@ def test_exit_needs_no_shutdown_and_no_id() -> None:
     assert ours.ended
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "begun"),
     [
         ({"id": 1, "method": "initialize"}, True),

@@ -151,6 +151,6 @@ def test_a_pack_knows_its_reference_and_modes_are_ordered() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["\u0430dp", "adp orders", "", "a" * 129, ".x", "a\n", "a/b", "\uff41"])
+@cases("text", ["\u0430dp", "adp orders", "", "a" * 129, ".x", "a\n", "a/b", "\uff41"])
 def test_an_id_that_looks_like_another_is_refused(text: str) -> None:
     assert refused(changed("/tooling_layer/permissions/0/permission_id", text))

@@ -11,6 +11,7 @@ from contextplane.compiler.errors import InputInvalid
 from contextplane.compiler.inputs import read_request, read_run_context
 from contextplane.model.compiled_context import BUCKETS
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 
 CASES = Path(__file__).resolve().parents[2] / "cases" / "envelopes"
 
@@ -102,14 +103,14 @@ def test_the_built_request_is_read_whole() -> None:
 REQUIRED = ["request_id", "tenant_id", "user", "agent", "context_pack_refs", "input", "mode", "runtime", "trace"]
 
 
-@pytest.mark.parametrize("field", REQUIRED)
+@cases("field", REQUIRED)
 def test_a_request_without_a_required_field_is_refused(field: str) -> None:
     document = {key: value for key, value in case("request").items() if key != field}
     with pytest.raises(InputInvalid, match=field):
         read_request(document)
 
 
-@pytest.mark.parametrize("field", ["run_id", "trace_id", "tenant_id", "user", "agent", "safety_mode", "run_budget"])
+@cases("field", ["run_id", "trace_id", "tenant_id", "user", "agent", "safety_mode", "run_budget"])
 def test_a_run_context_without_a_required_field_is_refused(field: str) -> None:
     document = {key: value for key, value in case("run_context").items() if key != field}
     with pytest.raises(InputInvalid, match=field):

@@ -60,7 +60,7 @@ def test_a_digest_in_capitals_names_the_same_bytes() -> None:
     assert read(system_prompt=f"sha256:{digest(1).hex.upper()}").objects == (("system_prompt", digest(1)),)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "sha256:",
@@ -96,12 +96,12 @@ def test_a_list_of_another_shape_is_unreadable_and_the_rest_is_found(field: str,
     assert [role for role, _ in refs.unreadable] == [field]
 
 
-@pytest.mark.parametrize("field", ["prompts", "inputs", "steps", "outputs"])
+@cases("field", ["prompts", "inputs", "steps", "outputs"])
 def test_a_list_that_is_not_there_is_empty(field: str) -> None:
     assert read(**{field: None}) == ManifestRefs(objects=(), mentions=(), unreadable=())
 
 
-@pytest.mark.parametrize("version", ["0.2", "", 0.1, None, [], {"a": 1}])
+@cases("version", ["0.2", "", 0.1, None, [], {"a": 1}])
 def test_a_manifest_of_another_version_is_not_wholly_known(version: object) -> None:
     refs = read(version=version, system_prompt=ref(1))
     assert refs.objects == (("system_prompt", digest(1)),)
@@ -162,7 +162,7 @@ ORIGINAL = manifest(hash="", system_prompt=ref(1))
 NAME = Digest.of(ORIGINAL)
 
 
-@pytest.mark.parametrize(
+@cases(
     "entry",
     [
         str(NAME).encode(),
@@ -196,7 +196,7 @@ def test_any_other_entry_is_no_copy(entry: bytes) -> None:
     assert not is_entry_of(entry, ORIGINAL, NAME)
 
 
-@pytest.mark.parametrize("original", [b"", b"[]", b"7", b"\xff"])
+@cases("original", [b"", b"[]", b"7", b"\xff"])
 def test_of_what_is_no_manifest_there_is_no_copy(original: bytes) -> None:
     value: Any = {"hash": str(Digest.of(original))}
     assert not is_entry_of(msgspec.json.encode(value), original, Digest.of(original))

@@ -99,7 +99,7 @@ def test_a_constructor_refuses_what_parse_refuses(kind: Callable[..., Identity],
         kind(wrong)
 
 
-@pytest.mark.parametrize("wrong", [None, 7, HEX, f"sha256:{HEX}", f"ctx://{HEX}", b"", object()])
+@cases("wrong", [None, 7, HEX, f"sha256:{HEX}", f"ctx://{HEX}", b"", object()])
 def test_an_execution_pack_is_named_by_a_digest_and_nothing_else(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidId):
         ExecutionRef(wrong)
@@ -166,7 +166,7 @@ def test_an_identity_never_changes(kind: type[Identity]) -> None:
     assert str(identity) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "text"),
     [
         (Digest, b'{"hex": "zz"}'),
@@ -204,7 +204,7 @@ def test_releases_sort_as_numbers() -> None:
     assert sorted(refs, key=lambda ref: ref.release) == sorted(refs)
 
 
-@pytest.mark.parametrize("source", ["kg", "tool", "policy", "session"])
+@cases("source", ["kg", "tool", "policy", "session"])
 def test_evidence_tells_its_kind_of_source(source: str) -> None:
     assert EvidenceRef(f"{source}:order:ord_881#snapshot_1").source == source
 

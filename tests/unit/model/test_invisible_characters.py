@@ -10,7 +10,7 @@ from contextplane.handoff.markdown import block, code_block, one_line
 from contextplane.model.invisible_characters import CONTROLS, EMOJI_STYLE, FORMATTING, JOINERS, LINE_SEPARATORS
 from contextplane.policy.detect.invisible_text import invisible_characters, normalize
 
-EVERY_CHARACTER = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+EVERY_CHARACTER = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
 
 
 def members(character_class: str) -> str:

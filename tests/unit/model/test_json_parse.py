@@ -121,7 +121,7 @@ def test_a_depth_of_256_is_read() -> None:
     assert parse(b"[" * 256 + b"]" * 256).canonical == b"[" * 256 + b"]" * 256
 
 
-@pytest.mark.parametrize("depth", [1, 2, 254, 255])
+@cases("depth", [1, 2, 254, 255])
 def test_many_brackets_side_by_side_or_in_strings_are_not_deep(depth: int) -> None:
     text = b"[" * depth + b'"[[{{",' * 300 + b"[]" + b"]" * (depth - 1) + b",{}" * 300 + b"]"
     assert parse(text).canonical == text

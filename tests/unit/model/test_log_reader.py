@@ -76,12 +76,12 @@ def test_a_problem_is_told_with_its_place(fields: dict[str, object], at: str) ->
     assert at in places(log(**fields))
 
 
-@pytest.mark.parametrize("data", [b"[]", b"7", b"null", b'"log"'])
+@cases("data", [b"[]", b"7", b"null", b'"log"'])
 def test_what_is_no_object_is_no_log(data: bytes) -> None:
     assert places(data)[0] == "/"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "code"),
     [
         (b"", "json_empty"),
@@ -148,7 +148,7 @@ def test_a_long_key_is_a_key_like_any_other(space: str) -> None:
     assert refused.value.code == "json_duplicate_key"
 
 
-@pytest.mark.parametrize("mark", [r"\ufdd0cut:0", r"\ufdd0\u0063ut:0", r"\uFDD0cut:7", r"\ufdd0cut:zz", "\ufdd0cut:0"])
+@cases("mark", [r"\ufdd0cut:0", r"\ufdd0\u0063ut:0", r"\uFDD0cut:7", r"\ufdd0cut:zz", "\ufdd0cut:0"])
 def test_no_text_can_pass_for_another(mark: str) -> None:
     data = log(outputs=[{"name": "o", "content": LONG}], prompts=[{"role": "user", "content": "MARK"}])
     read = read_log(data.replace(b"MARK", mark.encode()))
@@ -229,7 +229,7 @@ def test_a_long_text_read_in_pieces_is_the_same_text(text: str, ascii_only: bool
     assert max(map(len, chunks)) <= piece
 
 
-@pytest.mark.parametrize(
+@cases(
     ("broken", "code"),
     [
         (b"\xff", "json_utf8_invalid"),
@@ -243,7 +243,7 @@ def test_a_long_text_read_in_pieces_is_the_same_text(text: str, ascii_only: bool
         (rb"\u12g4", "json_malformed"),
     ],
 )
-@pytest.mark.parametrize("before", range(14))
+@cases("before", range(14))
 def test_a_long_text_that_is_broken_is_refused_as_such_wherever_a_piece_ends(
     broken: bytes, code: str, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

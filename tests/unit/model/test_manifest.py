@@ -88,7 +88,7 @@ def test_everything_that_is_wrong_is_told() -> None:
     ]
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"{", b"[" * 100_000, b'"\xff"'])
+@cases("data", [b"", b"\xff", b"{", b"[" * 100_000, b'"\xff"'])
 def test_bytes_that_are_no_json_are_told_as_such(data: bytes) -> None:
     with pytest.raises(ManifestInvalid, match="its bytes are not JSON"):
         read_manifest(data)
@@ -141,7 +141,7 @@ def test_a_hash_is_filled_in_also_where_there_is_no_canonical_form() -> None:
     assert fill_in_hash(b"[]", Digest.of(b"[]")) == b"[]"
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw",
     [
         b'{"created":"","hash":"","steps":[]}',
@@ -157,7 +157,7 @@ def test_an_entry_is_the_manifest_with_its_own_hash_and_nothing_else_changed(raw
     assert json.loads(registry_entry(raw, digest)) == {**json.loads(raw), "hash": str(digest)}
 
 
-@pytest.mark.parametrize("raw", [b"[]", b"\xff", b'{"hash":""', b""])
+@cases("raw", [b"[]", b"\xff", b'{"hash":""', b""])
 def test_what_is_no_manifest_has_no_hash_to_fill_in(raw: bytes) -> None:
     with pytest.raises(msgspec.DecodeError) if raw != b"[]" else nullcontext():
         assert registry_entry(raw, Digest.of(raw)) == raw

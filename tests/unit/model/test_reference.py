@@ -171,7 +171,7 @@ def test_a_reference_is_refused(text: str, error: type[ContextPlaneError]) -> No
     assert refused.value.hint
 
 
-@pytest.mark.parametrize("text", ["cafe", HEX, f"ctx://{HEX}", "pk_abcd2345", "refunds@1.2.3", "x", "--file", " "])
+@cases("text", ["cafe", HEX, f"ctx://{HEX}", "pk_abcd2345", "refunds@1.2.3", "x", "--file", " "])
 def test_whatever_it_looks_like_it_is_a_file_when_that_is_said(text: str) -> None:
     assert parse_reference(text, file=True) == Reference(target=path(text))
 
@@ -203,7 +203,7 @@ def test_what_was_read_names_the_same_when_written_and_read_again(row: tuple[str
     assert parse_reference(str(row[1])).target == row[1]
 
 
-@pytest.mark.parametrize("digits", ["", "abc", "ABCD", "wxyz", HEX, "abcd\n", "ab cd"])
+@cases("digits", ["", "abc", "ABCD", "wxyz", HEX, "abcd\n", "ab cd"])
 def test_the_beginning_of_a_hash_is_four_to_63_lower_case_digits(digits: str) -> None:
     with pytest.raises(InvalidReference):
         ExecutionPrefix(digits=digits)

@@ -3,9 +3,10 @@
 import pytest
 
 from contextplane.model.execution.sidecar import Sidecar, SidecarInvalid, read_sidecar
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "message"),
     [
         (b"", "its bytes are not JSON"),

@@ -1,15 +1,12 @@
 """The name that was probably meant: the same for every caller, none for a name that is far from all."""
 
-import pytest
-
 from contextplane.model.suggestion import closest_name, did_you_mean, most_alike_name
+from tests.support.cases import cases
 
 FIELDS = ("name", "ttl_minutes", "line_start", "line_end", "sections")
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"), [("nmae", "name"), ("ttl_minute", "ttl_minutes"), ("line_edn", "line_end"), ("zzz", None)]
-)
+@cases(("name", "expected"), [("nmae", "name"), ("ttl_minute", "ttl_minutes"), ("line_edn", "line_end"), ("zzz", None)])
 def test_both_measures_name_the_neighbour_of_a_slip(name: str, expected: str | None) -> None:
     assert closest_name(name, FIELDS) == expected
     assert most_alike_name(name, FIELDS) == expected

@@ -21,7 +21,7 @@ GOOD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "written"), GOOD)
+@cases(("text", "written"), GOOD)
 def test_a_moment_is_written_in_utc_without_trailing_zeros(text: str, written: str) -> None:
     assert str(Timestamp.parse(text)) == written
 

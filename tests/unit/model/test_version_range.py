@@ -77,6 +77,6 @@ def test_blanks_after_an_operator_are_read_as_people_mean_them() -> None:
     assert VersionRange.parse(">= 1.0.0  < 2.0.0") == VersionRange.parse(">=1.0.0 <2.0.0")
 
 
-@pytest.mark.parametrize("text", [">0.0.0", ">=0.0.1", "<1 || >1.0.0", "<1.0.0 || >=1.0.1", "<=1 || >=3", "^0"])
+@cases("text", [">0.0.0", ">=0.0.1", "<1 || >1.0.0", "<1.0.0 || >=1.0.1", "<=1 || >=3", "^0"])
 def test_a_range_that_leaves_out_one_version_says_something(text: str) -> None:
     assert VersionRange.parse(text).intervals

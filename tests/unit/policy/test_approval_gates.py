@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from contextplane.policy.approval_gates import GateVerdict, active_gates
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, PERMISSIONS, TOOLS, facts, program, rule, tools
 
 FINANCE = "GATE_FINANCE_APPROVAL"
@@ -32,7 +31,7 @@ def test_a_gate_says_which_rules_and_tools_ask_for_it() -> None:
 
 
 @proves("context-pack:policy-layer:gate-when")
-@pytest.mark.parametrize(
+@cases(
     ("values", "because"),
     [
         ({"role": "manager", "refund_amount": 3001}, ("tool:adp_payments.issue_refund",)),

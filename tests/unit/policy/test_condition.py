@@ -57,7 +57,7 @@ def test_a_failure_beside_it_does_not_change_an_answer() -> None:
     assert (list(judged.answers), list(judged.failures)) == ([True, False, True], [1])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("expression", "budget"),
     [
         (True, 18),

@@ -6,6 +6,7 @@ import pytest
 
 from contextplane.policy.engine import PolicyProgram
 from contextplane.testing.proofs import proves
+from tests.support.cases import cases
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, bundle, decide, facts, policy, program, rule
 
 DENY = {"allow": False}
@@ -74,7 +75,7 @@ def test_a_rule_for_another_intent_has_no_effect(intent: str | list[str]) -> Non
     assert "support.lookup" in idle.why
 
 
-@pytest.mark.parametrize(
+@cases(
     ("scope", "values", "applies"),
     [
         ({}, {}, True),
@@ -170,7 +171,7 @@ def test_an_intent_that_no_rule_in_effect_allows_is_denied(only: dict[str, Any])
     assert [denial.kind for denial in decision.denials] == ["nothing_allows"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("when", "kind", "words"),
     [
         ({">": [{"var": "user.role"}, 1]}, "failed", "cannot be evaluated: > cannot"),

@@ -64,7 +64,7 @@ def test_what_is_no_fact_of_a_run_is_refused_with_its_place(change: dict[str, An
     assert at is None or refused.value.at == at
 
 
-@pytest.mark.parametrize("mode", APPROVAL_MODES)
+@cases("mode", APPROVAL_MODES)
 def test_every_step_of_the_ladder_is_a_safety_mode(mode: str) -> None:
     assert parse_safety_mode(mode) == mode
     assert Facts.of(**{**WHOLE, "safety_mode": mode}).safety_mode == mode

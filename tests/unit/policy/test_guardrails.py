@@ -34,7 +34,7 @@ def test_a_signal_or_a_true_label_of_the_context_triggers_a_guardrail(
     assert [guardrail.by for guardrail in verdict.triggered] == [by]
 
 
-@pytest.mark.parametrize("value", [True, "true", "false", "no", "", 1, 0, [], ["x"], {}, {"sure": False}])
+@cases("value", [True, "true", "false", "no", "", 1, 0, [], ["x"], {}, {"sure": False}])
 def test_a_label_that_is_given_as_anything_but_false_triggers_a_guardrail(value: object) -> None:
     decision = EXAMPLE_PROGRAM.decide(facts(fraud_signal_high=value))
     assert [(guardrail.id, guardrail.by) for guardrail in decision.guardrails.triggered] == [
@@ -43,9 +43,7 @@ def test_a_label_that_is_given_as_anything_but_false_triggers_a_guardrail(value:
     assert not decision.allowed
 
 
-@pytest.mark.parametrize(
-    "values", [{"fraud_signal_high": False}, {"fraud_signal_high": None}, {"signals": ["fraud"]}, {"signals": []}]
-)
+@cases("values", [{"fraud_signal_high": False}, {"fraud_signal_high": None}, {"signals": ["fraud"]}, {"signals": []}])
 def test_a_label_that_is_false_or_null_and_a_signal_of_another_name_trigger_nothing(values: dict[str, Any]) -> None:
     assert EXAMPLE_PROGRAM.decide(facts(**values)).guardrails.triggered == ()
 
@@ -107,7 +105,7 @@ def test_the_message_of_a_guardrail_is_told_with_what_is_missing() -> None:
     assert decision.reason == "Too much. (request.context.refund_amount is missing)"
 
 
-@pytest.mark.parametrize(
+@cases(
     "when",
     [
         {"==": [{"var": ["request.context.fraud_score", "low"]}, "high"]},

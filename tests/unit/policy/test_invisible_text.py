@@ -1,6 +1,5 @@
 """Characters that nobody sees, words of two scripts, and texts as a reader takes them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,7 +38,7 @@ def test_what_people_write_is_seen(text: str) -> None:
     assert invisible_characters(text) == ()
 
 
-@pytest.mark.parametrize(
+@cases(
     "word", ["p\u0430y", "\u0440ay", "\u03bfrder", "p\uff41y", "\U0001d429ay", "R_REFUND_\u0410PPROVED", "\u0581rder"]
 )
 def test_a_word_of_two_scripts_that_look_alike_is_told_in_ascii(word: str) -> None:
@@ -71,7 +70,7 @@ def test_a_plain_text_is_plain_and_nothing_in_it_is_unseen(text: str) -> None:
     assert invisible_characters(once) == ()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "read"),
     [
         ("4111\u00a01111\u20091111\u202f1111", "4111 1111 1111 1111"),

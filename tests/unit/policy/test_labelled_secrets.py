@@ -1,7 +1,5 @@
 """Secrets that are told by what stands beside them, and all that may be said of secrets without giving one away."""
 
-import pytest
-
 from contextplane.policy.detect.secrets import is_secret_value, labelled_secrets
 from tests.support.cases import cases
 
@@ -32,7 +30,7 @@ def test_who_speaks_of_secrets_gives_none_away(text: str) -> None:
     assert list(labelled_secrets(text)) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "kind"),
     [
         ("Authorization: Bearer abcdef123456", "authorization header"),
@@ -50,7 +48,7 @@ def test_a_name_within_what_follows_a_name_is_looked_at_too() -> None:
     assert list(labelled_secrets('token="Password = s3cr3t-enough"')) == ["password"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "value", "expected"),
     [
         ("api_key", "Zx81kLm2Qw", True),
@@ -65,6 +63,6 @@ def test_a_field_holds_a_secret_by_its_name_and_its_value(name: str, value: str,
     assert is_secret_value(name, value) is expected
 
 
-@pytest.mark.parametrize("unit", ["password", "password is ", "token=", "a://", "bearer ", "authorization: ", "pwd:= "])
+@cases("unit", ["password", "password is ", "token=", "a://", "bearer ", "authorization: ", "pwd:= "])
 def test_no_text_takes_more_time_than_its_size_is_worth(unit: str) -> None:
     assert len(list(labelled_secrets(unit * (200_000 // len(unit))))) <= 3

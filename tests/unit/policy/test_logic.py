@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.json.canonical import Json
@@ -19,6 +19,7 @@ from contextplane.policy.logic.expression import (
 )
 from contextplane.policy.logic.solver import Outcome, TryBudget, can_be, implies, solve, solve_outcomes
 from tests.support.cases import cases
+from tests.support.samples import sample
 
 A: Json = {"var": "request.context.a"}
 B: Json = {"var": "user.b"}
@@ -54,7 +55,7 @@ def test_what_is_not_the_same_everywhere_is_a_problem_with_its_place(expression:
         compile_expression(expression)
 
 
-@pytest.mark.parametrize("number", [2**53 - 1, -(2**53) + 1, 1e15, 0.1, 1e-30])
+@cases("number", [2**53 - 1, -(2**53) + 1, 1e15, 0.1, 1e-30])
 def test_a_number_that_is_exact_is_no_problem(number: float) -> None:
     assert logic_problems({"==": [A, number]}) == ()
 
@@ -110,7 +111,7 @@ OUTCOMES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(EXPRESSIONS, st.booleans()), min_size=1, max_size=3))
-@settings(max_examples=300)
+@sample(80)
 def test_a_solution_is_one_and_a_no_is_a_proof(goals: list[tuple[Json, bool]]) -> None:
     solution = solve(goals)
     rules = [(compile_expression(expression), holds) for expression, holds in goals]
@@ -124,7 +125,7 @@ def test_a_solution_is_one_and_a_no_is_a_proof(goals: list[tuple[Json, bool]]) -
 
 
 @given(st.lists(st.tuples(EXPRESSIONS, OUTCOMES), min_size=1, max_size=2))
-@settings(max_examples=300)
+@sample(80)
 def test_a_no_is_a_proof_when_what_cannot_be_evaluated_counts_as_neither(
     demands: list[tuple[Json, frozenset[Outcome]]],
 ) -> None:
@@ -140,7 +141,7 @@ def test_a_no_is_a_proof_when_what_cannot_be_evaluated_counts_as_neither(
 
 
 @given(EXPRESSIONS, EXPRESSIONS)
-@settings(max_examples=300)
+@sample(80)
 def test_what_follows_holds_wherever_the_other_does_and_never_fails_there(premise: Json, conclusion: Json) -> None:
     if not implies((premise, True), (conclusion, True)):
         return
@@ -159,7 +160,7 @@ LOOSER: Any = (
 )
 
 
-@pytest.mark.parametrize(("premise", "conclusion"), LOOSER)
+@cases(("premise", "conclusion"), LOOSER)
 def test_what_misses_texts_that_spell_a_value_or_cannot_be_evaluated_does_not_follow(
     premise: Json, conclusion: Json
 ) -> None:
@@ -176,13 +177,13 @@ def test_a_missing_fact_is_the_one_that_is_read_elsewhere() -> None:
 
 
 @given(EXPRESSIONS, st.booleans())
-@settings(max_examples=300)
+@sample(80)
 def test_what_is_told_by_form_alone_is_what_solving_says(expression: Json, holds: bool) -> None:  # noqa: FBT001
     assert can_be(expression, holds) == solve([(expression, holds)]).answer
 
 
-@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
-@pytest.mark.parametrize("constant", [True, False])
+@cases("operator", ["<", "<=", ">", ">="])
+@cases("constant", [True, False])
 def test_what_orders_true_and_false_is_never_true_and_never_false(operator: str, constant: bool) -> None:  # noqa: FBT001
     ordered: Json = {operator: [A, constant]}
     assert [can_be(ordered, holds) for holds in (True, False)] == ["no", "no"]
@@ -225,7 +226,7 @@ KINDS: Any = (
 )
 
 
-@pytest.mark.parametrize("expression", KINDS)
+@cases("expression", KINDS)
 def test_values_of_every_kind_are_tried(expression: Json) -> None:
     assert solve([(expression, True)]).answer == "yes"
 
@@ -240,7 +241,7 @@ UNTOLD: Any = (
 )
 
 
-@pytest.mark.parametrize("expression", UNTOLD)
+@cases("expression", UNTOLD)
 def test_where_not_every_case_is_tried_a_no_is_never_said(expression: Json) -> None:
     assert solve([(expression, True)]).answer != "no"
 

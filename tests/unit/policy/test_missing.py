@@ -35,7 +35,7 @@ def test_a_missing_fact_that_is_not_reached_is_not_read() -> None:
     assert decision.missing_facts == ()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("when", "then", "otherwise", "denies"),
     [
         ({"==": [{"var": "run.x"}, 1]}, {"allow": True}, None, False),
@@ -172,8 +172,8 @@ DEAR = {">": [{"var": "amount"}, 3000]}
 OF_ITEM = "request.context.items[]"
 
 
-@pytest.mark.parametrize("value", [12, "x", "", True, False, {}, {"amount": 4200}])
-@pytest.mark.parametrize(
+@cases("value", [12, "x", "", True, False, {}, {"amount": 4200}])
+@cases(
     "when",
     [
         {"some": [ITEMS, DEAR]},
@@ -238,7 +238,7 @@ def test_what_an_element_lacks_is_missing_and_denies_as_a_missing_fact_does(
     assert harmless.allowed
 
 
-@pytest.mark.parametrize(
+@cases(
     ("when", "items"),
     [
         ({"some": [ITEMS, DEAR]}, [{"amount": 4200}, {}]),
@@ -252,8 +252,8 @@ def test_what_is_not_read_of_an_element_is_not_missed(when: dict[str, Any], item
     assert decide(rule(), rule("R_READS", when=when, then=DENY), by=facts(items=items)).missing_facts == ()
 
 
-@pytest.mark.parametrize("value", [True, False])
-@pytest.mark.parametrize(
+@cases("value", [True, False])
+@cases(
     "when",
     [
         {">": [AMOUNT, 3000]},
@@ -284,7 +284,7 @@ def test_what_an_element_has_of_another_kind_is_an_error() -> None:
     assert [error.why for error in decision.errors] == ["cannot be evaluated: > cannot take what it is given"]
 
 
-@pytest.mark.parametrize("tags", [{}, {"restricted": 1}, 5, True])
+@cases("tags", [{}, {"restricted": 1}, 5, True])
 def test_nobody_escapes_a_restriction_by_giving_what_cannot_be_searched(tags: object) -> None:
     denying = rule("R_TAGGED", when={"in": ["restricted", {"var": "request.context.tags"}]}, then=DENY)
     decision = decide(rule(), denying, by=facts(tags=tags))
@@ -292,7 +292,7 @@ def test_nobody_escapes_a_restriction_by_giving_what_cannot_be_searched(tags: ob
     assert "neither a list nor a text" in decision.reason
 
 
-@pytest.mark.parametrize(("tags", "allowed"), [([], True), ("", True), (["restricted"], False), ("restricted", False)])
+@cases(("tags", "allowed"), [([], True), ("", True), (["restricted"], False), ("restricted", False)])
 def test_a_list_and_a_text_are_searched(tags: object, allowed: bool) -> None:  # noqa: FBT001
     denying = rule("R_TAGGED", when={"in": ["restricted", {"var": "request.context.tags"}]}, then=DENY)
     assert decide(rule(), denying, by=facts(tags=tags)).allowed is allowed

@@ -1,6 +1,5 @@
 """Numbers of persons of a few countries: with their check digits, and beside their names where digits say little."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stdnum.br import cpf
@@ -93,7 +92,7 @@ def test_what_is_no_such_number_or_stands_far_from_its_name_is_left_alone(text: 
     assert list(national_numbers(text)) == []
 
 
-@pytest.mark.parametrize(("name", "kinds"), [("bsn", [BSN]), ("customer_bsn", [BSN]), ("customer", []), ("0", [])])
+@cases(("name", "kinds"), [("bsn", [BSN]), ("customer_bsn", [BSN]), ("customer", []), ("0", [])])
 def test_the_name_of_a_field_is_the_name_of_its_number(name: str, kinds: list[str]) -> None:
     assert list(national_numbers("111222333", name=name)) == kinds
 

@@ -3,7 +3,6 @@
 import base64
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +29,7 @@ def kinds(text: str) -> list[str | None]:
     return list(official_numbers(text, lambda number: "asked" if number else None))
 
 
-@pytest.mark.parametrize(
+@cases(
     "card",
     [
         *("4111111111111111", "4111 1111 1111 1111", "5555-5555-5555-4444", "378282246310005", "3782 822463 10005"),
@@ -61,7 +60,7 @@ def test_dates_amounts_and_names_are_no_personal_data(text: str) -> None:
     assert kinds(text) == []
 
 
-@pytest.mark.parametrize("text", ["2341 2341 2346", "ABCPE1234F", "536-22-8726", "DE89 3704 0044 0532 0130 00"])
+@cases("text", ["2341 2341 2346", "ABCPE1234F", "536-22-8726", "DE89 3704 0044 0532 0130 00"])
 def test_other_numbers_are_asked_about_and_when_nobody_knows_it_is_said(text: str) -> None:
     assert kinds(f"x {text}.") == ["asked"]
     assert list(official_numbers(text, None)) == [None]
@@ -71,7 +70,7 @@ def test_addresses_are_counted_once_each() -> None:
     assert emails("a@x.example, b@x.example; a@x.example and not@an-address") == {"a@x.example", "b@x.example"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "digits"),
     [
         ("+91 98765 43210", "919876543210"),

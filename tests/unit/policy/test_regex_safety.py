@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from contextplane.policy.regex_safety import MAX_PATTERN_LENGTH, pattern_matches, pattern_problem
 from tests.support.cases import cases
+from tests.support.samples import sample
 
 TAKEN = (
     *(r"^ik_[a-z0-9]{16}$", r"^[A-Z]{3}$", r"INR|USD", r"^(?:INR|USD)$", r"^[0-9]{4}(-[0-9]{2}){2}$", r"\d+\.\d+"),
@@ -156,7 +157,7 @@ def ways(body: str, text: str) -> int:
 
 
 @given(SEQUENCES, st.text(alphabet="ab-.", min_size=1, max_size=7))
-@settings(max_examples=500)
+@sample(100)
 def test_of_what_is_repeated_and_taken_no_text_is_matched_in_two_ways(body: str, text: str) -> None:
     assert pattern_problem(f"({body})+") is not None or ways(body, text) <= 1
 
@@ -166,7 +167,7 @@ BRANCHES = st.lists(FIXED.map("".join), min_size=2, max_size=3)
 
 
 @given(BRANCHES, st.text(alphabet="abc-.", min_size=1, max_size=7))
-@settings(max_examples=500)
+@sample(100)
 def test_of_branches_that_are_repeated_and_taken_no_text_is_matched_in_two_ways(branches: list[str], text: str) -> None:
     counts = [1, *([0] * len(text))]
     for end in range(1, len(text) + 1):
@@ -222,13 +223,13 @@ TREES = st.recursive(
 
 
 @given(TREES, st.text(alphabet="ab", min_size=1, max_size=6))
-@settings(max_examples=500)
+@sample(100)
 def test_whatever_is_repeated_and_taken_there_is_one_way_at_most_to_match_a_text(tree: Tree, text: str) -> None:
     assume(pattern_problem(f"(?:{tree.pattern})+") is None)
     assert repeated(tree, "+").ends(text, 0).count(len(text)) <= 1
 
 
-@pytest.mark.parametrize("pattern", [r"([[a]+-)*", r"([a&&b]+-)*", r"(\p{L}+-)*", r"([^-]+-)*", r"(\S+\n)*"])
+@cases("pattern", [r"([[a]+-)*", r"([a&&b]+-)*", r"(\p{L}+-)*", r"([^-]+-)*", r"(\S+\n)*"])
 def test_whatever_stands_in_brackets_is_read_as_the_engine_reads_it(pattern: str) -> None:
     # Python would warn of some of them, which is an error here.
     pattern_problem(pattern)

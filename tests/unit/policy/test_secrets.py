@@ -154,7 +154,7 @@ def test_no_content_takes_more_time_than_its_size_is_worth(unit: str) -> None:
     secret_shapes(unit.encode() * (400_000 // len(unit)))
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
     [
         {"headers": [{"Authorization": f"Bearer {PLANTED[-1][1]}"}]},
@@ -192,7 +192,7 @@ def test_what_is_known_of_the_pieces_of_a_content_changes_nothing_that_is_found(
 BLOCK = f"-----BEGIN RSA {'PRIVATE'} KEY-----"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("not a digest: 'use key AKIAABCDEFGHIJKLMNOP now'", f"not a digest: 'use key {HIDDEN} now'"),

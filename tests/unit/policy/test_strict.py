@@ -4,7 +4,6 @@ from typing import Any
 
 import datalogic_py
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +34,7 @@ def test_a_strict_form_comes_to_the_same_or_fails(dice: Dice) -> None:
             assert isinstance(checked, datalogic_py.DataLogicError) or checked == raw
 
 
-@pytest.mark.parametrize(
+@cases(
     "expression",
     [
         {"==": [A, True]},
@@ -66,6 +65,6 @@ def test_whatever_is_no_list_cannot_be_gone_through(operator: str, source: Json)
     assert isinstance(value_of(strict_form({operator: [source, True]}), {"a": {"k": 1}}), datalogic_py.DataLogicError)
 
 
-@pytest.mark.parametrize("source", [None, [], A, {"var": "b"}, {"var": ["b", []]}, {"merge": [1]}, {"if": [False, A]}])
+@cases("source", [None, [], A, {"var": "b"}, {"var": ["b", []]}, {"merge": [1]}, {"if": [False, A]}])
 def test_a_list_can_be_gone_through_and_so_can_nothing(source: Json) -> None:
     assert value_of(strict_form({"some": [source, False]}), {"a": [1]}) is False

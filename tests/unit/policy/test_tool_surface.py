@@ -3,8 +3,6 @@
 import itertools
 from typing import Any
 
-import pytest
-
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.tool_surface import Surface
 from contextplane.testing.proofs import proves
@@ -46,7 +44,7 @@ def test_the_example_surfaces_all_of_its_tools_in_the_order_of_the_document() ->
 
 
 @proves("context-pack:tooling-layer:filtered-by-safety-mode")
-@pytest.mark.parametrize(("ceiling", "kept"), list(zip(APPROVAL_MODES, (2, 2, 2, 2, 3), strict=True)))
+@cases(("ceiling", "kept"), list(zip(APPROVAL_MODES, (2, 2, 2, 2, 3), strict=True)))
 def test_a_tool_above_the_ceiling_is_left_out(ceiling: ApprovalMode, kept: int) -> None:
     result = surface(ceiling)
     assert len(result.tools) == kept

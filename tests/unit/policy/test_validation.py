@@ -169,12 +169,12 @@ def test_what_could_not_be_held_to_is_refused_with_its_place(make: Callable[[], 
     assert refused.value.hint
 
 
-@pytest.mark.parametrize("name", ["", None, [], "x", ["x"], ["x", {"cat": ["a", "b"]}], 0, [0]])
+@cases("name", ["", None, [], "x", ["x"], ["x", {"cat": ["a", "b"]}], 0, [0]])
 def test_what_is_read_by_a_name_that_stands_there_is_no_problem(name: Json) -> None:
     assert program(rule(when={"!": [{"var": name}]})).knows("support.refund")
 
 
-@pytest.mark.parametrize("operator", ["type", "throw", "try", "exists", "switch", "??"])
+@cases("operator", ["type", "throw", "try", "exists", "switch", "??"])
 def test_no_pack_uses_the_operators_of_strict_forms(operator: str) -> None:
     with pytest.raises(ContextPlaneError, match="no operator"):
         program(rule(when={"!": [{operator: [1, 2]}]}))

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -21,6 +21,8 @@ from contextplane.record.draft import (
     is_same_run,
     read_draft,
 )
+from tests.support.cases import cases
+from tests.support.samples import sample
 
 PARENT = Digest.of(b"parent")
 ORDER = ["version", "hash", "created", "model", "system_prompt", "prompts"]
@@ -84,7 +86,7 @@ def problems(value: object) -> list[str]:
     return [problem.at for problem in caught.value.problems]
 
 
-@settings(max_examples=150, deadline=None)
+@sample(50)
 @given(manifests)
 def test_a_draft_that_nobody_edited_is_the_same_run_with_the_run_as_its_parent(run: Manifest) -> None:
     text = draft_text(run, PARENT)
@@ -127,7 +129,7 @@ EDITS: dict[str, Manifest] = {
 }
 
 
-@pytest.mark.parametrize("edited", EDITS.values(), ids=EDITS.keys())
+@cases("edited", EDITS.values(), ids=EDITS.keys())
 def test_any_edit_that_means_something_makes_another_run(edited: Manifest) -> None:
     assert not is_same_run(edited, RUN)
 
@@ -169,12 +171,12 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     )
 
 
-@pytest.mark.parametrize("value", [None, [], "draft", 1, True], ids=repr)
+@cases("value", [None, [], "draft", 1, True], ids=repr)
 def test_what_is_no_object_is_no_draft(value: object) -> None:
     assert problems(value)[0] == "/"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [b"", b"{", b'{"version":"0.1","version":"0.1"}', b'{"a":\xff}', b"{} {}", b'{"a":9007199254740993}'],
     ids=["empty", "cut", "duplicate", "not-utf-8", "trailing", "integer"],
@@ -184,7 +186,7 @@ def test_what_two_readers_could_understand_differently_is_refused(text: bytes) -
         read_draft(text)
 
 
-@settings(max_examples=150, deadline=None)
+@sample(50)
 @given(field=st.sampled_from(ORDER), value=values)
 def test_whatever_stands_in_a_field_it_is_read_or_refused(field: str, value: object) -> None:
     try:
@@ -195,7 +197,7 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused(field: str, value: obj
         assert read_draft(draft_text(draft.manifest, draft.parent)).manifest == draft.manifest
 
 
-@settings(max_examples=100, deadline=None)
+@sample(40)
 @given(manifests, manifests, st.binary(max_size=1), st.binary(max_size=1))
 def test_a_fork_is_known_by_what_it_says_and_whose_it_is(
     manifest: Manifest, other: Manifest, a: bytes, b: bytes

@@ -13,6 +13,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.registry.events import Revoked
 from contextplane.registry.resolution import Resolution, ResolutionCache, ResolveRequest, StateNumber, state_number
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import PACK, TENANT, Releases
 from tests.unit.trust.world import key_of, trust
@@ -43,7 +44,7 @@ def refusing() -> tuple[Resolution, StateNumber]:
 
 
 @proves("context-pack:pack-meta:ttl-is-cache-freshness")
-@pytest.mark.parametrize(
+@cases(
     ("later", "times"),
     [(at(0), 1), (at(1), 1), (at(TTL - 1, 999_999_999), 1), (at(TTL), 2), (at(10 * TTL), 2), (at(-1), 2)],
 )
@@ -142,7 +143,7 @@ DIFFERENT: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", DIFFERENT, ids=lambda change: next(iter(change)))
+@cases("change", DIFFERENT, ids=lambda change: next(iter(change)))
 def test_an_answer_is_kept_for_exactly_its_question(change: dict[str, Any]) -> None:
     cache = ResolutionCache()
     cache.get_or_resolve(ASKED, at(0), Counting())

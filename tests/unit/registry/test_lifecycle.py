@@ -3,7 +3,6 @@
 import typing
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +28,7 @@ from contextplane.registry.events import (
 )
 from contextplane.registry.streams import artifact_stream, version_stream
 from contextplane.registry.writer import PlannedChange
+from tests.support.cases import cases
 from tests.unit.registry.world import ISSUER, PEOPLE, Registry
 
 DATA = b'{"pack":1}'
@@ -164,6 +164,6 @@ def test_the_tables_name_every_change_and_no_other() -> None:
     assert set(ALLOWED_STAGES) <= kinds
 
 
-@pytest.mark.parametrize("stage", ["draft", "linted", "reviewed", "unknown"])
+@cases("stage", ["draft", "linted", "reviewed", "unknown"])
 def test_nothing_is_published_before_it_is_signed(stage: str) -> None:
     assert stage not in ALLOWED_STAGES["published"]

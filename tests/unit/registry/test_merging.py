@@ -22,6 +22,7 @@ from contextplane.registry.merge import (
     merge_documents,
 )
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 from tests.unit.authoring.packs import CASES, ENVIRONMENT, EXAMPLE, with_changes
 
 CATALOG: dict[str, Any] = json.loads((CASES.parent / "decision_catalog" / "support.json").read_text(encoding="utf-8"))
@@ -84,7 +85,7 @@ def test_a_pack_may_say_the_same_as_a_catalog() -> None:
     assert own.origins == ("ctxpack.support@1.0.0", "decision-catalog.support@2.1.0")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("documents", "origins", "key"),
     [
         (
@@ -162,7 +163,7 @@ OTHER = with_changes([{"at": "/pack_meta/pack_id", "value": "ctxpack.other"}])
 NEWER = with_changes([{"at": "/pack_meta/pack_version", "value": "2.0.0"}])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("documents", "code"),
     [
         ([], "context_pack_missing"),

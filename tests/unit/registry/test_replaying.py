@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-import pytest
-
 from contextplane.model.timestamp import Timestamp
 from contextplane.trust.tenancy import tenant_role
+from tests.support.cases import cases
 from tests.unit.authoring.packs import with_changes
 from tests.unit.registry.releases import PACK, TENANT, Envelope, Releases, Walk, envelope_of
 from tests.unit.trust.world import day, key_of, revoke, threshold, trust
@@ -46,7 +45,7 @@ SINCE: dict[str, tuple[tuple[str, ...], Callable[[Releases], None], str, tuple[s
 }
 
 
-@pytest.mark.parametrize("what", SINCE)
+@cases("what", SINCE)
 def test_what_happened_to_keys_since_stops_new_traffic_and_is_told_to_a_replay(what: str) -> None:
     signers, change, code, marks = SINCE[what]
     registry = Releases()
@@ -69,7 +68,7 @@ NEVER: dict[str, tuple[Callable[[Releases], None], Envelope, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", NEVER)
+@cases("what", NEVER)
 def test_what_was_never_good_is_not_replayed_either(what: str) -> None:
     before, envelope, code = NEVER[what]
     registry = Releases()

@@ -20,6 +20,7 @@ from contextplane.trust.merkle_log import LogEntry, entry_body
 from contextplane.trust.tenancy import tenant_role
 from contextplane.trust.verify import sign
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 from tests.unit.authoring.changes import NARROWING, overlay
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import CATALOG, HERE, OVERLAY, PACK, TENANT, Bent, Envelope, Releases, envelope_of
@@ -105,7 +106,7 @@ def spoiled(statement: Statement) -> bytes:
 
 
 @proves("context-pack:definition:signed")
-@pytest.mark.parametrize(
+@cases(
     ("envelope", "expected"),
     [
         (lambda _: b"{}", "envelope_invalid"),
@@ -180,7 +181,7 @@ def test_the_registry_has_the_issuer_on_record_and_a_pack_without_one_is_none() 
     assert registry.ends(bend=bend) == "artifact_mismatch"
 
 
-@pytest.mark.parametrize(
+@cases(
     "release",
     [
         lambda r: r.release(ref=OTHER),

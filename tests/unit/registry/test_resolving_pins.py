@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-import pytest
 
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
@@ -14,6 +13,7 @@ from contextplane.registry.writer import PlannedChange
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.merkle_log import VerifiedCheckpoint
 from tests.spec.manifest import proves
+from tests.support.cases import cases
 from tests.unit.authoring.changes import WIDENING, overlay
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import CATALOG, OVERLAY, PACK, Bent, Releases, envelope_of
@@ -91,7 +91,7 @@ def changing(at: str, value: object, **fields: object) -> dict[str, Any]:
     return {**OVERLAY, "changes": [{"at": at, "value": value}], **fields}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "expected"),
     [
         (OVERLAY, "ok"),
@@ -111,7 +111,7 @@ def test_an_overlay_is_admitted_like_a_pack_and_may_only_constrain(value: dict[s
     assert registry.ends() == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spoil", "expected"),
     [
         (lambda registry, ref: registry.on_version("pub", str(ref), Revoked()), "version_revoked"),
@@ -197,7 +197,7 @@ def shorter(newest: VerifiedCheckpoint) -> VerifiedCheckpoint:
     return msgspec.structs.replace(newest, checkpoint=msgspec.structs.replace(newest.checkpoint, size=1))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answers", "expected"),
     [
         ({"inclusion": lambda path: path[1:]}, "inclusion_not_proved"),
@@ -223,7 +223,7 @@ def test_a_log_that_goes_on_is_followed_and_the_checkpoint_is_there_to_be_rememb
     assert registry.resolve(seen=after).proof.checkpoint == after
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "expected"),
     [
         (lambda seen: {"size": seen.size + 1}, "log_rolled_back"),

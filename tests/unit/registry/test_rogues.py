@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import pytest
-
 from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
@@ -223,7 +221,7 @@ def checkpoint(registry: Registry, size: int, seconds: int) -> None:
         tx.streams.append(CHECKPOINTS, tx.streams.head(CHECKPOINTS), [Event(kind="checkpoint", body=body)])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("size", "seconds", "code"),
     [(0, 1, ""), (-1, 1, "log_rolled_back"), (1, 1, "log_truncated"), (0, -1, "clock_went_backwards")],
 )

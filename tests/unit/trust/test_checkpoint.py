@@ -95,9 +95,7 @@ def test_what_is_no_checkpoint_of_this_log_is_refused(note: bytes, error: type[C
         open_checkpoint(note, origin=ORIGIN, keys=KEYS, check=CHECK)
 
 
-@pytest.mark.parametrize(
-    ("text", "name"), [("no end", "n"), ("a\n", ""), ("a\n", "a b"), ("a\n", "a+b"), ("\x07\n", "n")]
-)
+@cases(("text", "name"), [("no end", "n"), ("a\n", ""), ("a\n", "a b"), ("a\n", "a+b"), ("\x07\n", "n")])
 def test_what_could_not_be_read_again_is_not_signed(text: str, name: str) -> None:
     with pytest.raises(NoteInvalid):
         signed_note(text, name, LOG)

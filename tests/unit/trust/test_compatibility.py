@@ -76,7 +76,7 @@ def test_what_is_required_is_here_or_the_pack_is_refused(runtime: str, ontology:
     assert code(msgspec.structs.replace(pack, contract_meta=meta)) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("requires", "expected"),
     [
         ({"runtime": ">=1.0.0"}, "requirement_unstated"),

@@ -27,7 +27,7 @@ TIMED = replace(PLAIN, time=day(2))
 FULL = replace(TIMED, heads=bytes(range(32)))
 
 
-@pytest.mark.parametrize("checkpoint", [PLAIN, TIMED, FULL, replace(PLAIN, heads=bytes(32))])
+@cases("checkpoint", [PLAIN, TIMED, FULL, replace(PLAIN, heads=bytes(32))])
 def test_it_is_read_again_as_it_was_signed_and_a_verifier_of_others_takes_it(checkpoint: Checkpoint) -> None:
     note = signed_checkpoint(checkpoint, LOG)
     origin = checkpoint.origin
@@ -56,7 +56,7 @@ def test_each_extension_stands_there_once_in_its_one_form_and_place(lines: str) 
         Checkpoint.parse(f"example.com/registry\n5\n{ROOT}\n{lines}")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shown", "expected"),
     [
         (FULL, "ok"),

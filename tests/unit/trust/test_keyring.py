@@ -215,7 +215,7 @@ def test_a_client_notices_a_past_that_is_gone_or_another(events: list[bytes], co
     assert error.value.code == code
 
 
-@pytest.mark.parametrize(
+@cases(
     "events",
     [
         [EVENTS[0], EVENTS[2], EVENTS[1], EVENTS[3]],

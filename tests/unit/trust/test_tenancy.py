@@ -8,6 +8,7 @@ from contextplane.ports.keys import Signer
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.tenancy import TenantMismatch, check_issuer, check_tenant, tenant_role
 from contextplane.trust.verify import sign, verify
+from tests.support.cases import cases
 from tests.unit.trust.world import PACK, day, key_of, keyring, statement, threshold, trust, trust_context
 
 ALICE, BOB, CAROL = map(key_of, ("alice", "bob", "carol"))
@@ -34,7 +35,7 @@ def test_an_issuer_publishes_for_itself() -> None:
     assert code("acme", ALICE) == code("acme", BOB) == code("acme", ALICE, BOB, keys=TWO) == "ok"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("tenant", "signers", "expected"),
     [
         ("tenant_a", [ALICE], "ok"),
@@ -67,7 +68,7 @@ def test_an_owner_is_not_granted_every_tenant() -> None:
     assert code("tenant_a", BOB) == "issuer_not_for_tenant"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("asked", "passes"),
     [("tenant_a", True), ("tenant_b", True), ("tenant_c", False), ("tenant", False), ("TENANT_A", False), ("", False)],
 )

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from contextplane.model.timestamp import Timestamp
 from contextplane.trust.clock import LAST_MOMENT, next_event_time, seconds_behind
+from tests.support.cases import cases
 
 NOON = Timestamp.parse("2030-01-01T12:00:00Z")
 moments = st.builds(
@@ -36,6 +37,6 @@ def test_after_the_last_moment_that_can_be_written_acts_share_it(last: str) -> N
     assert str(next_event_time(NOON, Timestamp.parse(last))) == last
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(-5, 0), (0, 0), (60, 0), (61, 61), (86_400, 86_400)])
+@cases(("seconds", "expected"), [(-5, 0), (0, 0), (60, 0), (61, 61), (86_400, 86_400)])
 def test_clocks_may_differ_by_a_minute_before_anybody_is_told(seconds: int, expected: int) -> None:
     assert seconds_behind(NOON, Timestamp(seconds=NOON.seconds + seconds, nanos=0)) == expected

@@ -58,7 +58,7 @@ def test_what_its_issuer_signed_comes_out() -> None:
     assert verified.signed_by == (ALICE.public_key.key_id,)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("envelope", "expected"),
     [
         (sign(statement()), "signature_missing"),
@@ -118,7 +118,7 @@ def test_an_issuer_without_any_key_signs_nothing() -> None:
     assert refused.value.code == "signature_key_unknown"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("now", "expected"),
     [
         (1, "signature_key_not_yet_valid"),
