@@ -45,8 +45,8 @@ layers: dev-env
 	@echo "== layers"
 	@$(call quietly,$(BIN)/lint-imports --no-logo)
 
-# Twice as many at once as there are cores: many of them wait for a disk, or for the processes that they start.
-AT_ONCE = --numprocesses $$((2 * $$(getconf _NPROCESSORS_ONLN || echo 2))) --maxprocesses 8 --dist worksteal
+# One more at once than there are cores, for some wait for a disk or a process. Each worker imports every test file first.
+AT_ONCE = --numprocesses $$((1 + $$(getconf _NPROCESSORS_ONLN || echo 2))) --maxprocesses 8 --dist worksteal
 MEASURED = tests/unit tests/surfaces tests/spec
 UNMEASURED = tests/story tests/ports tests/faults tests/laws
 
@@ -86,8 +86,8 @@ fix: dev-env ## format, and repair what can be repaired by rule
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-# The files whose property tests take their number of cases from tests/support/samples.py.
-SAMPLED = $$(grep -rl 'import sample$$' tests/unit)
+# The tests that take a sample in every other run (tests/support/samples.py).
+SAMPLED = $$(grep -rlE '@sample\(|some_of_each_form' tests/unit --include='test_*.py')
 
 laws: dev-env ## the property tests and the port suites, with a hundred times the cases (a million policies)
 	@HYPOTHESIS_PROFILE=laws $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal tests/laws tests/ports $(SAMPLED)

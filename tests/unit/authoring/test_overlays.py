@@ -34,6 +34,7 @@ from tests.unit.authoring.changes import (
     agent_above,
     deny,
     overlay,
+    some_of_each_form,
 )
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 
@@ -45,7 +46,7 @@ def test_there_are_at_least_five_hundred_of_each() -> None:
 
 @proves("context-pack:overlays:constrain-only")
 def test_every_narrowing_overlay_is_accepted_and_each_of_its_changes_is_listed_with_its_origin() -> None:
-    for step in NARROWING:
+    for step in some_of_each_form(NARROWING):
         view = resolve_view(EXAMPLE, [overlay(step)])
         msgspec.convert(view.value, type=ContextPack)
         assert view.applied, step
@@ -56,7 +57,7 @@ def test_every_narrowing_overlay_is_accepted_and_each_of_its_changes_is_listed_w
 
 @proves("context-pack:overlays:constrain-only")
 def test_every_widening_overlay_is_refused_and_the_widening_is_named() -> None:
-    for step in (*WIDENING, *ALTERING):
+    for step in some_of_each_form((*WIDENING, *ALTERING)):
         with pytest.raises(OverlayWidens) as caught:
             resolve_view(EXAMPLE, [overlay(step)])
         named = caught.value.details["widenings"]
