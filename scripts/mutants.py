@@ -12,6 +12,7 @@ A mutant is killed when its tests fail, or never end. A survivor is a law that n
 import argparse
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,7 @@ SECONDS = 180
 _FIELDS = frozenset({"law", "path", "find", "replace", "tests", "explained"})
 _PASSED, _FAILED = 0, 1
 _TAIL = 12
+_FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _IMPORTED = "import contextplane, sys; sys.stdout.write(contextplane.__file__)"
 
 
@@ -62,6 +64,12 @@ class Outcome:
     @property
     def is_accepted(self) -> bool:
         return self.verdict == "killed" or (self.verdict == "survived" and bool(self.mutant.explained))
+
+    @property
+    def failed_test(self) -> str:
+        """The first test that failed; empty if none did, or if the tests never ended."""
+        failure = _FAILURE.search(self.output)
+        return failure[1] if failure else ""
 
 
 def load_mutants(rooms: Sequence[str] = (), folder: Path = MUTANTS) -> tuple[Mutant, ...]:
@@ -173,7 +181,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("rooms", nargs="*", help="rooms (trust) or ids (trust/expired-key); all if none is named")
     parser.add_argument("--seconds", type=int, default=SECONDS, help="how long the tests of one mutant may take")
-    parser.add_argument("--show", action="store_true", help="print what the tests of survivors printed")
+    parser.add_argument(
+        "--show", action="store_true", help="print what the tests of survivors printed, and what noticed others"
+    )
     options = parser.parse_args(arguments)
     mutants = load_mutants(options.rooms)
     if not mutants:
@@ -213,6 +223,8 @@ def _printed(outcomes: Iterator[Outcome], show: bool) -> Iterator[Outcome]:  # n
         sys.stdout.write(f"{outcome.verdict:<15}{outcome.seconds:6.1f}s  {mutant.id}  {mutant.law}\n")
         if outcome.verdict == "survived" and mutant.explained:
             sys.stdout.write(f"{'':24}explained: {mutant.explained}\n")
+        elif show and outcome.verdict == "killed":
+            sys.stdout.write(f"{'':24}noticed by: {outcome.failed_test or outcome.output}\n")
         elif not outcome.is_accepted and (show or outcome.verdict != "survived"):
             sys.stdout.write("".join(f"{'':24}{line}\n" for line in outcome.output.splitlines()[-_TAIL:]))
         sys.stdout.flush()

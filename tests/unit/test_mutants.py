@@ -89,3 +89,9 @@ def test_a_survivor_is_accepted_only_if_it_is_explained() -> None:
 def test_a_room_and_an_id_select_mutants() -> None:
     assert {mutant.id.partition("/")[0] for mutant in load_mutants(["trust", "store"])} == {"trust", "store"}
     assert [mutant.id for mutant in load_mutants([EVERY[0].id])] == [EVERY[0].id]
+
+
+def test_the_test_that_noticed_a_mutant_is_known_by_its_id() -> None:
+    output = "F\n=== short test summary info ===\nFAILED tests/a.py::test_it[one-2] - assert 1 == 2\n1 failed in 1s\n"
+    outcomes = [Outcome(mutant=EXAMPLE, verdict="killed", output=text) for text in (output, "did not end within 3 s")]
+    assert [outcome.failed_test for outcome in outcomes] == ["tests/a.py::test_it[one-2]", ""]
