@@ -37,7 +37,8 @@ __all__ = [
     "RecordingRefused",
     "RecordingStarted",
     "RecordingState",
-    "fold_events",
+    "extend_recording",
+    "not_begun_error",
     "put_content",
     "size_in_manifest",
 ]
@@ -127,52 +128,59 @@ class RecordingState(Value, frozen=True):
 class _ManifestLists:
     """The four lists of a manifest while events are folded, and the findings of the secret search."""
 
-    def __init__(self) -> None:
-        self.of: dict[str, list[Any]] = {"prompts": [], "inputs": [], "steps": [], "outputs": []}
-        self.suspects: list[tuple[str, str]] = []
-        self.unsearched: list[str] = []
+    def __init__(self, state: RecordingState | None) -> None:
+        self.of: dict[str, list[Any]] = {
+            name: list(getattr(state.manifest, name)) if state else []
+            for name in ("prompts", "inputs", "steps", "outputs")
+        }
+        self.suspects = list(state.suspects) if state else []
+        self.unsearched = list(state.unsearched) if state else []
 
     def add(self, event: ItemRecorded) -> None:
         for name, item in event.items():
-            at = f"/{name}/{len(self.of[name])}"
-            self.suspects += [(f"{at}/{field}", kind) for field, kind in event.suspects]
-            self.unsearched += [f"{at}/{field}" for field in event.unsearched]
-            self.of[name].append(item)
+            number = len(self.of[name])
+            self.add_findings(f"/{name}/{number}", event)
+            self.of[name].append(msgspec.structs.replace(item, index=number) if isinstance(item, Step) else item)
+
+    def add_findings(self, at: str, event: RecordingStarted | ItemRecorded) -> None:
+        self.suspects += [(f"{at}/{field}", kind) for field, kind in event.suspects]
+        self.unsearched += [f"{at}/{field}" for field in event.unsearched]
 
 
-def fold_events(events: Iterable[RecordingEvent]) -> RecordingState:
-    """Fold the events of a recording into its state.
+def extend_recording(state: RecordingState | None, events: Iterable[RecordingEvent]) -> RecordingState | None:
+    """Fold more events into the state of a recording, which is None before its first event.
 
     The run's `created` is the time of its newest step, or the time it began if it has no step.
     """
-    started: RecordingStarted | None = None
-    closed_as: Digest | None = None
-    lists = _ManifestLists()
+    started = _started_event(state) if state else None
+    closed_as = state.closed_as if state else None
+    lists, is_changed = _ManifestLists(state), False
     for event in events:
+        is_changed = True
         match event:
             case RecordingStarted():
                 started = event
-                lists.suspects += [(f"/{field}", kind) for field, kind in event.suspects]
-                lists.unsearched += [f"/{field}" for field in event.unsearched]
+                lists.add_findings("", event)
             case ItemRecorded():
                 lists.add(event)
             case RecordingClosed():
                 closed_as = Digest.parse(event.digest)
             case unreachable:
                 assert_never(unreachable)
+    if not is_changed:
+        return state
     if started is None:
-        raise RecordingBroken("it does not begin", hint="it was not written by a recorder")
+        raise not_begun_error()
     begun = Timestamp.parse(started.begun) if started.begun else NO_TIME
-    steps = lists.of["steps"]
     manifest = Manifest(
-        created=str(max((Timestamp.parse(step.timestamp) for step in steps), default=begun)),
+        created=str(max((Timestamp.parse(step.timestamp) for step in lists.of["steps"]), default=begun)),
         model=started.model,
         system_prompt=started.system_prompt,
         environment=started.environment,
         parent=started.parent,
         prompts=tuple(lists.of["prompts"]),
         inputs=tuple(lists.of["inputs"]),
-        steps=tuple(msgspec.structs.replace(step, index=n) for n, step in enumerate(steps)),
+        steps=tuple(lists.of["steps"]),
         outputs=tuple(lists.of["outputs"]),
     )
     return RecordingState(
@@ -181,6 +189,23 @@ def fold_events(events: Iterable[RecordingEvent]) -> RecordingState:
         suspects=tuple(lists.suspects),
         unsearched=tuple(lists.unsearched),
         closed_as=closed_as,
+    )
+
+
+def not_begun_error() -> RecordingBroken:
+    """The error for a stream without a first event."""
+    return RecordingBroken("it does not begin", hint="it was not written by a recorder")
+
+
+def _started_event(state: RecordingState) -> RecordingStarted:
+    """The first event of a recording, as far as its state depends on it."""
+    manifest = state.manifest
+    return RecordingStarted(
+        model=manifest.model,
+        system_prompt=manifest.system_prompt,
+        environment=manifest.environment,
+        parent=manifest.parent,
+        begun=str(state.begun),
     )
 
 

@@ -13,7 +13,6 @@ import msgspec
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import (
     BLOB,
-    MAX_INLINE,
     Event,
     IndexedObject,
     ObjectCondition,
@@ -38,11 +37,21 @@ from contextplane.record.events import (
     RecordingRefused,
     RecordingStarted,
     RecordingState,
-    fold_events,
+    extend_recording,
+    not_begun_error,
     put_content,
     size_in_manifest,
 )
 from contextplane.record.pack_log import StoredContent
+from contextplane.store.event_stream import (
+    EventStream,
+    Folded,
+    commit_recorded,
+    external_digest,
+    last_event,
+    put_large_body,
+    read_body,
+)
 
 __all__ = [
     "RECORDINGS",
@@ -177,13 +186,23 @@ class Journal:
         self._size = 0  # of the manifest so far, at least
         self._inherited: tuple[RunPart, ...] = ()  # what another process put, or this one long ago
         self._stream = f"{RECORDINGS}{recording_id}"
+        self._events: EventStream[RecordingEvent, RecordingState | None] = EventStream(
+            name=self._stream, initial=None, decode=self._event, evolve=extend_recording
+        )
 
     def read(self, view: View | Transaction) -> RecordingState:
         """Read the events, and fold them into the state of the recording."""
+        return self._fold(view)[0]
+
+    def _fold(self, view: View | Transaction) -> tuple[RecordingState, Folded[RecordingState | None]]:
+        """Fold the events: the state, and the end of the stream to append to."""
         try:
-            return fold_events(map(self._event, view.streams.read(self._stream)))
+            end = self._events.fold(view.streams)
+            if end.state is None:
+                raise not_begun_error()
         except RecordingBroken as error:
             raise error.under(str(self.id)) from None
+        return end.state, end
 
     def resume(self) -> RecordingState | None:
         """Read the state and continue appending after it; None if the recording was never begun."""
@@ -212,7 +231,7 @@ class Journal:
             if self._closing_digest(view) is None or self.rooted_objects(view):
                 raise
             return ()  # it was a pack, which is not registered any more: its events were collected before that
-        external = (_external_digest(stored.body) for stored in view.streams.read(self._stream))
+        external = (external_digest(stored.body) for stored in view.streams.read(self._stream))
         return tuple(dict.fromkeys([*parts, *(digest for digest in external if digest)]))
 
     def rooted_objects(self, view: View | Transaction) -> frozenset[Digest]:
@@ -244,15 +263,12 @@ class Journal:
             raise RecordingRefused(
                 (Problem(at=at, message=f"its manifest would have more than {MAX_MANIFEST_BYTES:,} bytes"),)
             )
-        body = canonical(msgspec.to_builtins(event))
-        if len(body) > MAX_INLINE:
-            external = StoredObject(digest=batch.put(body), size=len(body))
-            body, contents = canonical({"ref": str(external.digest)}), (*contents, external)
+        body, external = put_large_body(canonical(msgspec.to_builtins(event)), batch)
+        if external is not None:
+            contents = (*contents, external)
         if contents:
-            # Before it is visible: what a killed process leaves behind is then known, and can be collected.
-            with self.context.catalog.write(survives="crash") as tx:
-                tx.objects.record_blobs((content.digest, content.size) for content in contents)
-            batch.commit()
+            blobs = [(content.digest, content.size) for content in contents]
+            commit_recorded(batch, self.context.catalog, lambda tx: tx.objects.record_blobs(blobs))
         try:
             with self.context.catalog.write() as tx:
                 seq = tx.streams.append(self._stream, self._seq, [Event(kind="recorded", body=body)])
@@ -277,13 +293,13 @@ class Journal:
         pack = self._pack(tx)
         if pack is not None:
             return ClosedRecording(digest=pack, raw=None)
-        state = self.read(tx)
+        state, end = self._fold(tx)
         self._require(run_parts(state.manifest), self._presence)
         raw = manifest_bytes(state.manifest)
         digest = Digest.of(raw)
         if state.closed_as is None:
             body = canonical(msgspec.to_builtins(RecordingClosed(digest=str(digest))))
-            tx.streams.append(self._stream, tx.streams.head(self._stream), [Event(kind="recorded", body=body)])
+            self._events.append(tx.streams, end, [Event(kind="recorded", body=body)])
         elif state.closed_as != digest:
             raise RecordingBroken("it is not what it was closed as", at=str(self.id), hint=_FOREIGN)
         return ClosedRecording(digest=digest, raw=raw)
@@ -333,12 +349,11 @@ class Journal:
 
     def _closing_digest(self, view: View | Transaction) -> Digest | None:
         """The digest in the closing event, which is the last one and small; None if the recording is open."""
-        # A list, so that the query is read to its end: each of very many recordings would leave one open.
-        last = list(view.streams.read(self._stream, after=view.streams.head(self._stream) - 1))
-        if not last:
+        last = last_event(view.streams, self._stream)
+        if last is None:
             return None
         try:
-            event = None if _external_digest(last[0].body) else self._event(last[0])
+            event = None if _is_external(last.body) else self._event(last)
         except RecordingBroken as error:
             raise error.under(str(self.id)) from None
         return Digest.parse(event.digest) if isinstance(event, RecordingClosed) else None
@@ -351,12 +366,12 @@ class Journal:
         return RecordingTaken("another process records under this id", at=str(self.id), hint="begin another recording")
 
     def _event(self, stored: StoredEvent) -> RecordingEvent:
-        external = _external_digest(stored.body)
         try:
-            return _decoder.decode(self.context.objects.get(external) if external else stored.body)
-        except msgspec.DecodeError as error:
+            return _decoder.decode(read_body(stored.body, self.context.objects))
+        except (msgspec.DecodeError, InvalidId) as error:
             raise RecordingBroken(str(error), hint=_FOREIGN) from error
         except (ObjectNotFound, ObjectCorrupt, ObjectObstructed):
+            external = external_digest(stored.body)
             if external is not None:
                 self._require([(f"events/{stored.seq}", external)], self.context.objects.check)
             raise  # it is whole by now
@@ -391,10 +406,8 @@ def _manifest_size(state: RecordingState) -> int:
         return MAX_MANIFEST_BYTES
 
 
-def _external_digest(body: bytes) -> Digest | None:
-    """The object that holds an event too large for the catalog; None if `body` is the event itself."""
+def _is_external(body: bytes) -> bool:
     try:
-        fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-        return Digest.parse(msgspec.json.decode(fields["ref"], type=str)) if set(fields) == {"ref"} else None
+        return external_digest(body) is not None
     except (msgspec.DecodeError, InvalidId) as error:
         raise RecordingBroken(str(error), hint=_FOREIGN) from error

@@ -1,11 +1,17 @@
-"""The size that each event adds to a manifest is known before it is written."""
+"""The size that each event adds to a manifest is known before it is written, and a fold can be continued."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.execution.manifest import Environment, Input, Model, Output, Prompt, Step, manifest_bytes
 from contextplane.model.json.canonical import Json
-from contextplane.record.events import ItemRecorded, RecordingStarted, fold_events, size_in_manifest
+from contextplane.record.events import (
+    ItemRecorded,
+    RecordingClosed,
+    RecordingStarted,
+    extend_recording,
+    size_in_manifest,
+)
 
 REF = "sha256:" + "0" * 64
 AT = "2026-05-04T09:31:42.123456789Z"
@@ -39,6 +45,18 @@ items = st.one_of(
 def test_the_events_of_a_recording_take_as_much_as_its_manifest_and_hardly_more(
     started: RecordingStarted, following: list[ItemRecorded]
 ) -> None:
-    size = len(manifest_bytes(fold_events([started, *following]).manifest))
+    state = extend_recording(None, [started, *following])
+    assert state is not None
+    size = len(manifest_bytes(state.manifest))
     expected = size_in_manifest(started) + sum(map(size_in_manifest, following))
     assert size <= expected <= size + 200 + 10 * len(following)
+
+
+@given(started=starts, following=st.lists(items, max_size=8), cut=st.integers(0, 8))
+def test_a_fold_that_is_continued_equals_the_fold_of_all_events(
+    started: RecordingStarted, following: list[ItemRecorded], cut: int
+) -> None:
+    closed = RecordingClosed(digest=REF)
+    first = extend_recording(None, [started, *following[:cut]])
+    assert extend_recording(first, [*following[cut:], closed]) == extend_recording(None, [started, *following, closed])
+    assert extend_recording(first, []) is first
