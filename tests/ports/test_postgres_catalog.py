@@ -11,6 +11,7 @@ from contextplane.adapters.postgres.catalog import PostgresCatalog
 from contextplane.adapters.postgres.connection import connect
 from contextplane.ports.catalog import Catalog
 from contextplane.testing.laws.catalog import CatalogLaw
+from tests.ports.event_stream_laws import EventStreamLaw
 from tests.postgres import a_store_id, shared_url
 
 _NEVER_EMPTIED = ("schema_version", "catalog_table", "identity")
@@ -28,7 +29,7 @@ def _shared_catalog() -> tuple[str, str]:
     return store_id, f"BEGIN; SET LOCAL session_replication_role = replica; {deletes} COMMIT"
 
 
-class TestPostgresCatalog(CatalogLaw):
+class TestPostgresCatalog(CatalogLaw, EventStreamLaw):
     """Each catalog is that of this process, emptied."""
 
     @pytest.fixture(autouse=True)

@@ -10,9 +10,10 @@ import pytest
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.ports.catalog import Catalog
 from contextplane.testing.laws.catalog import CatalogLaw
+from tests.ports.event_stream_laws import EventStreamLaw
 
 
-class TestSqliteCatalog(CatalogLaw):
+class TestSqliteCatalog(CatalogLaw, EventStreamLaw):
     """Each catalog is a file of its own, below a folder that goes away with the test."""
 
     @pytest.fixture(autouse=True)

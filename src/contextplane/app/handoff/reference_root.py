@@ -22,6 +22,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog, CatalogReadOnly, StreamsView
 from contextplane.ports.objects import Objects
 from contextplane.ports.world import Clock, Ids
+from contextplane.store.event_stream import last_event
 
 __all__ = ["IMPORTS", "ReferenceRoot"]
 
@@ -212,7 +213,6 @@ def _as_text(text: str) -> str:
 
 def _last_refused(streams: StreamsView, stream: str) -> dict[str, str]:
     """Return the refusals of the last event of a stream."""
-    for event in streams.read(stream, after=max(0, streams.head(stream) - 1)):
-        refused: dict[str, str] = msgspec.json.decode(event.body)["refused"]
-        return refused
-    return {}
+    last = last_event(streams, stream)
+    refused: dict[str, str] = {} if last is None else msgspec.json.decode(last.body)["refused"]
+    return refused

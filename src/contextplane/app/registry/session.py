@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from contextplane.app.registry.keys import KeyStore
@@ -10,6 +11,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest, PackRef, UnpinnedRef
 from contextplane.model.json.canonical import Json
+from contextplane.ports.catalog import Transaction
 from contextplane.ports.keys import Signer
 from contextplane.registry.artifacts import Candidate, read_artifact
 from contextplane.registry.errors import ArtifactUnknown
@@ -19,6 +21,7 @@ from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import EvaluationReport, GoldenCases, GoldenResult, ReleaseGates
 from contextplane.registry.streams import origin_of
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter, draft_root
+from contextplane.store.event_stream import commit_recorded
 from contextplane.trust.keyring_stream import follow_keyring
 
 __all__ = ["AppendResult", "ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy"]
@@ -58,6 +61,11 @@ class _StoredGoldenCases:
 class _NoEvaluations:
     def evaluate(self, ref: PackRef, environment: str) -> EvaluationReport | None:  # noqa: ARG002  there are no evaluations yet
         return None
+
+
+def _record_objects(objects: Sequence[IndexedObject], tx: Transaction) -> None:
+    for indexed in objects:
+        tx.objects.record(indexed)
 
 
 class SignedBy(NamedTuple):
@@ -113,11 +121,7 @@ class RegistrySession:
                 IndexedObject(digest=batch.put(data), kind="blob", size=len(data), traced=True) for data in stored
             ]
             if recorded:
-                # Recorded before they are visible: what a killed process leaves behind can be collected.
-                with self.platform.catalog.write(survives="crash") as tx:
-                    for stored_object in recorded:
-                        tx.objects.record(stored_object)
-                batch.commit()
+                commit_recorded(batch, self.platform.catalog, partial(_record_objects, recorded))
             with self.platform.catalog.write() as tx:
                 keys = follow_keyring(tx.streams, known, self.keys.check)
                 writer = RegistryWriter(
