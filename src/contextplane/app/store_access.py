@@ -19,7 +19,7 @@ class Store(AbstractContextManager["Store"]):
     """An open store. Any number of threads of one process may use it until it is closed."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._threads = threading.local()
         self._lock = threading.Lock()
         self._platforms = ExitStack()
@@ -44,7 +44,7 @@ class Store(AbstractContextManager["Store"]):
             if self._closed:
                 raise RuntimeError("the store is closed")
             if platform is None:
-                platform = self._platforms.enter_context(open_platform(self._settings))
+                platform = self._platforms.enter_context(open_platform(self.settings))
                 self._threads.platform = platform
         return platform
 

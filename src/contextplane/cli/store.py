@@ -8,15 +8,29 @@ from contextplane.cli.output import CommandOutput, clean
 
 if TYPE_CHECKING:
     from contextplane.app.platform import Platform
+    from contextplane.app.session import LocalPrincipal, PrincipalSession
     from contextplane.cli.terminal import Bar
 
-__all__ = ["open_store", "progress_bar"]
+__all__ = ["note_adopted", "open_store", "progress_bar", "store_session"]
 
 
 @contextmanager
 def open_store(output: CommandOutput, *, following: bool = True, handoffs: bool = False) -> Iterator["Platform"]:
     """Open the current store; `handoffs`: the store of handoff packs, which may be another."""
-    from contextplane.app.platform import open_platform
+    with store_session(output, following=following, handoffs=handoffs) as session:
+        yield session.platform
+
+
+@contextmanager
+def store_session(
+    output: CommandOutput,
+    principal: "LocalPrincipal | None" = None,
+    *,
+    following: bool = True,
+    handoffs: bool = False,
+) -> Iterator["PrincipalSession"]:
+    """Open a session with the current store; without a principal it has no key to act with."""
+    from contextplane.app.session import open_session
     from contextplane.app.settings import from_environment
 
     settings = from_environment()
@@ -24,10 +38,15 @@ def open_store(output: CommandOutput, *, following: bool = True, handoffs: bool 
         from contextplane.app.handoff.archive import handoff_store_settings
 
         settings = handoff_store_settings(settings)
-    with open_platform(settings, following=following) as platform:
-        if platform.adopted:
-            output.note(f"adopted the store at {clean(platform.home.path)}: what was in it is there unchanged")
-        yield platform
+    with open_session(settings, principal, following=following) as session:
+        note_adopted(session.platform, output)
+        yield session
+
+
+def note_adopted(platform: "Platform", output: CommandOutput) -> None:
+    """Note that the store belonged to another program until now."""
+    if platform.adopted:
+        output.note(f"adopted the store at {clean(platform.home.path)}: what was in it is there unchanged")
 
 
 @contextmanager

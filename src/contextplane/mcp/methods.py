@@ -42,9 +42,9 @@ class Methods:
     def handoffs(self) -> "HandoffSession":
         """The handoff packs, whose store is opened now if need be."""
         if self._handoffs is None:
-            from contextplane.app.handoff.session import open_handoffs
+            from contextplane.app.session import open_session
 
-            self._handoffs = self._stack.enter_context(open_handoffs(self._settings))
+            self._handoffs = self._stack.enter_context(open_session(self._settings)).handoffs
         return self._handoffs
 
     def close_store(self) -> None:

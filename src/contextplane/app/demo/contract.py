@@ -15,13 +15,12 @@ from contextplane.app.compile.sources import source_from_file
 from contextplane.app.packs.files import read_case_file, read_pack_file
 from contextplane.app.packs.lint import lint
 from contextplane.app.packs.template import write_request_template, write_template
-from contextplane.app.platform import open_platform
 from contextplane.app.registry.audit import audit_registry
-from contextplane.app.registry.keys import KeyStore
 from contextplane.app.registry.pins import pin_version
 from contextplane.app.registry.release import publish, record_draft, review, sign
 from contextplane.app.registry.resolve import resolve_request
 from contextplane.app.registry.session import RegistrySession, SignedBy
+from contextplane.app.session import LocalPrincipal, open_session
 from contextplane.app.settings import Settings
 from contextplane.authoring.gates.table import GATES, judge_pack
 from contextplane.compiler.case import read_case
@@ -178,8 +177,8 @@ def _tool_names(context: CompiledContext) -> list[str]:
 
 @contextmanager
 def _session(settings: Settings) -> Iterator[RegistrySession]:
-    with open_platform(settings) as platform:
-        yield RegistrySession(KeyStore(platform, lambda: _PASSPHRASE))
+    with open_session(settings, LocalPrincipal(passphrase=lambda: _PASSPHRASE)) as session:
+        yield session.registry()
 
 
 def _people(session: RegistrySession) -> tuple[Ed25519Signer, dict[str, Ed25519Signer]]:

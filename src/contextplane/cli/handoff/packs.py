@@ -4,11 +4,13 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from contextplane.app.handoff.session import HandoffSession, freshness, open_handoffs, row_payload
+from contextplane.app.handoff.session import HandoffSession, freshness, row_payload
+from contextplane.app.session import open_session
 from contextplane.app.settings import from_environment
 from contextplane.cli.exit import OK
 from contextplane.cli.options import LIMIT, NO_LIMIT
 from contextplane.cli.output import CommandOutput, clean, quantity
+from contextplane.cli.store import note_adopted
 from contextplane.model.catalog import HandoffRow
 from contextplane.model.reference import HandoffRef
 from contextplane.model.timestamp import Timestamp
@@ -23,11 +25,12 @@ _FRESHNESS_COLOR = {"fresh": "green", "expiring_soon": "yellow", "expired": "red
 @contextmanager
 def handoff_session(output: CommandOutput) -> Iterator[HandoffSession]:
     """Open the handoff packs of the current folder. New packs of a reference server there are imported."""
-    with open_handoffs(from_environment()) as session:
-        session.pack_reader  # noqa: B018  it opens the store, if there is one
-        if session.platform is not None and session.platform.adopted:
-            output.note(f"adopted the store at {clean(session.platform.home.path)}: what was in it is there unchanged")
-        yield session
+    with open_session(from_environment()) as session:
+        handoffs = session.handoffs
+        handoffs.pack_reader  # noqa: B018  it opens the store, if there is one
+        if handoffs.platform is not None:
+            note_adopted(handoffs.platform, output)
+        yield handoffs
 
 
 def revision_bytes(ref: HandoffRef, output: CommandOutput) -> bytes:

@@ -1,4 +1,4 @@
-"""Opens the keys of a store with the passphrase of the options, and notes a clock that is behind."""
+"""The principal of a command, by the options for its key; and the note that a clock is behind."""
 
 import os
 import sys
@@ -6,13 +6,13 @@ from argparse import Namespace
 from datetime import timedelta
 from typing import ClassVar
 
-from contextplane.app.platform import Platform
 from contextplane.app.registry.keys import KeyStore
+from contextplane.app.session import LocalPrincipal
 from contextplane.app.settings import signing_key
 from contextplane.cli.output import CommandOutput
 from contextplane.errors import ContextPlaneError, Family
 
-__all__ = ["PassphraseDiffers", "PassphraseSource", "key_store_for", "note_clock_behind"]
+__all__ = ["PassphraseDiffers", "PassphraseSource", "local_principal", "note_clock_behind"]
 
 
 _MOST = 1024
@@ -62,9 +62,10 @@ def _first_line(fd: int) -> bytes:
         ) from error
 
 
-def key_store_for(platform: Platform, args: Namespace) -> KeyStore:
-    passphrase = PassphraseSource(args.passphrase_fd, twice=args.what == "new")
-    return KeyStore(platform, passphrase, signing_key())
+def local_principal(args: Namespace, *, new_key: bool = False) -> LocalPrincipal:
+    """Return the principal of a command: the options say how its key is opened. Not every verb has them."""
+    passphrase = PassphraseSource(getattr(args, "passphrase_fd", None), twice=new_key)
+    return LocalPrincipal(passphrase=passphrase, signing_key=signing_key())
 
 
 def note_clock_behind(key_store: KeyStore, output: CommandOutput) -> None:

@@ -3,7 +3,6 @@
 from argparse import Namespace
 from datetime import timedelta
 
-from contextplane.app.platform import Platform
 from contextplane.app.registry.audit import (
     AuditResult,
     CheckpointBeforeRevocation,
@@ -21,7 +20,6 @@ from contextplane.app.registry.audit import (
 from contextplane.app.registry.resolve import load_for_replay
 from contextplane.app.registry.session import RegistrySession
 from contextplane.cli.exit import OK
-from contextplane.cli.keys.session import key_store_for
 from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, quantity
 from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF
@@ -34,8 +32,7 @@ __all__ = ["verify_registry", "verify_version"]
 _PROGRAM = "python -m contextplane.testing.standalone_verifier"
 
 
-def verify_registry(platform: Platform, args: Namespace, output: CommandOutput) -> int:
-    session = RegistrySession(key_store_for(platform, args))
+def verify_registry(session: RegistrySession, args: Namespace, output: CommandOutput) -> int:
     if args.inclusion is not None:
         ref = PackRef.parse(args.inclusion)
         exported = prove_inclusion(session, ref)
@@ -48,13 +45,12 @@ def verify_registry(platform: Platform, args: Namespace, output: CommandOutput) 
     return _verify_all(session, args, output)
 
 
-def verify_version(platform: Platform, ref: PackRef, args: Namespace, output: CommandOutput) -> int:
+def verify_version(session: RegistrySession, ref: PackRef, output: CommandOutput) -> int:
     """Verify a version: bytes, signatures, reviews, its place in the log. A problem is an error."""
-    keys = key_store_for(platform, args)
-    used = load_for_replay(RegistrySession(keys), ref)
+    used = load_for_replay(session, ref)
     output.line(f"Version:    {ref}  {used.kind}")
     output.line(f"Bytes:      {used.digest}")
-    names = keys.names()
+    names = session.keys.names()
     output.line(f"Signed by:  {', '.join(key_label(key_id, names) for key_id in used.signed_by)}")
     for mark in used.marks:
         output.line(f"Note:       {mark}")

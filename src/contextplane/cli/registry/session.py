@@ -46,17 +46,12 @@ def add_reason(parser: ArgumentParser, *, required: bool) -> None:
 @contextmanager
 def registry_session(args: Namespace, output: CommandOutput) -> Iterator["RegistrySession"]:
     """Open the registry of the current store. Verbs that only read have no options for a key."""
-    from contextplane.app.registry.keys import KeyStore
-    from contextplane.app.registry.session import RegistrySession
-    from contextplane.app.settings import signing_key
-    from contextplane.cli.keys.session import PassphraseSource, note_clock_behind
-    from contextplane.cli.store import open_store
+    from contextplane.cli.keys.session import local_principal, note_clock_behind
+    from contextplane.cli.store import store_session
 
-    with open_store(output, following=False) as platform:
-        passphrase = PassphraseSource(getattr(args, "passphrase_fd", None), twice=False)
-        keys = KeyStore(platform, passphrase, signing_key())
-        yield RegistrySession(keys, _golden(args))
-        note_clock_behind(keys, output)
+    with store_session(output, local_principal(args), following=False) as session:
+        yield session.registry(_golden(args))
+        note_clock_behind(session.keys, output)
 
 
 def _golden(args: Namespace) -> "FolderCases | None":

@@ -72,12 +72,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, output: CommandOutput) -> int:
     _check(args)
     from contextplane.cli.keys.change import change_keys, make_key
-    from contextplane.cli.keys.session import key_store_for, note_clock_behind
+    from contextplane.cli.keys.session import local_principal, note_clock_behind
     from contextplane.cli.keys.show import list_keys
-    from contextplane.cli.store import open_store
+    from contextplane.cli.store import store_session
 
-    with open_store(output, following=False) as platform:
-        key_store = key_store_for(platform, args)
+    with store_session(output, local_principal(args, new_key=args.what == "new"), following=False) as session:
+        key_store = session.keys
         if args.what == "list":
             return list_keys(key_store, output)
         status = make_key(key_store, args, output) if args.what == "new" else change_keys(key_store, args, output)

@@ -114,19 +114,21 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 
 def _verify_version(ref: "PackRef", args: Namespace, output: CommandOutput) -> int:
+    from contextplane.cli.keys.session import local_principal
     from contextplane.cli.registry.audit import verify_version
-    from contextplane.cli.store import open_store
+    from contextplane.cli.store import store_session
 
-    with open_store(output, following=False) as platform:
-        return verify_version(platform, ref, args, output)
+    with store_session(output, local_principal(args), following=False) as session:
+        return verify_version(session.registry(), ref, output)
 
 
 def _verify_registry(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.cli.keys.session import local_principal
     from contextplane.cli.registry.audit import verify_registry
-    from contextplane.cli.store import open_store
+    from contextplane.cli.store import store_session
 
-    with open_store(output, following=False) as platform:
-        return verify_registry(platform, args, output)
+    with store_session(output, local_principal(args), following=False) as session:
+        return verify_registry(session.registry(), args, output)
 
 
 def _verify_pack(text: str, platform: "Platform", output: CommandOutput) -> int:
