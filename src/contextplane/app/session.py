@@ -35,6 +35,10 @@ class LocalPrincipal(Value, frozen=True):
     passphrase: Callable[[], bytes | None] = lambda: None
     signing_key: bytes | None = None
 
+    def __repr__(self) -> str:
+        """Hide the key."""
+        return "LocalPrincipal()"
+
 
 class PrincipalSession:
     """A principal's session with one store, and with the handoff packs of the same folder. For one thread."""

@@ -14,7 +14,7 @@ from contextplane.model.handoff import Diagram, HandoffDocument, LineRange, Ref,
 from contextplane.model.ids import HandoffId
 from contextplane.model.json.canonical import Json
 from contextplane.model.problems import Problem, ProblemCollector
-from contextplane.model.suggestion import most_alike_name
+from contextplane.model.suggestion import closest_name
 
 __all__ = ["MAX_SPAN", "NAME_BYTES", "PATH_BYTES", "READ_ONLY", "HandoffInputReader", "quote_short", "read_document"]
 
@@ -94,7 +94,7 @@ class HandoffInputReader(ProblemCollector):
         """The members of an object, each unknown one noted as a problem; None when it is no object."""
         entry = self.of_type(value, dict, place)
         for name in sorted(entry.keys() - {*known, *ignored}) if entry else ():
-            near = most_alike_name(name, known) if len(self.problems) < _LISTED else None
+            near = closest_name(name, known) if len(self.problems) < _LISTED else None
             meant = f"; did you mean {near}?" if near else f" (known: {', '.join(known)})"
             guidance: dict[str, object] = {"supported_field": near} if near else {}
             self.note(f"{place}.{name[:_SHOWN]}", f"is not known{meant}", unsupported_field=name[:_SHOWN], **guidance)

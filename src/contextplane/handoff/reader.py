@@ -13,7 +13,7 @@ from contextplane.handoff.storage import page_key, read_revision, revision_bytes
 from contextplane.model.catalog import HandoffFilter, HandoffPage, HandoffRow
 from contextplane.model.handoff import HandoffHistory, HandoffPack, KeptRevision, Status
 from contextplane.model.ids import Digest, HandoffId
-from contextplane.model.suggestion import most_alike_name
+from contextplane.model.suggestion import closest_name
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Catalog, Transaction, View
@@ -133,7 +133,7 @@ def not_found_by_name(index: HandoffIndexView, name: str, now: Timestamp, *, gra
     after, until = deadline_range(None, now, grace_seconds)
     latest = index.page(HandoffFilter(after=after, until=until), limit=_COMPARED).rows
     known = tuple(row.name for row in latest if row.name)
-    return not_found(name, near=most_alike_name(name, known) if known else None)
+    return not_found(name, near=closest_name(name, known) if known else None)
 
 
 def not_found(identity: str, *, near: str | None = None) -> HandoffNotFound:

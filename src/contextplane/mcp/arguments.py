@@ -13,7 +13,7 @@ from contextplane.app.handoff.contract import FreshnessState, HandoffInputReader
 from contextplane.mcp.schemas import FRESHNESS, STATUS
 from contextplane.model.handoff import Status
 from contextplane.model.json.canonical import Json
-from contextplane.model.suggestion import most_alike_name
+from contextplane.model.suggestion import closest_name
 
 __all__ = ["FIELDS", "INPUT_ACTIONS", "OUTPUT_ACTIONS", "Arguments", "read_arguments", "refuse_legacy"]
 
@@ -93,7 +93,7 @@ def refuse_legacy(tool: str, action: str, arguments: Mapping[str, Json]) -> None
 
 def _no_action(tool: str, action: str, actions: tuple[str, ...], arguments: Mapping[str, Json]) -> HandoffInvalid:
     instead = _MAPPING[tool].get(action)
-    near = most_alike_name(action, actions)
+    near = closest_name(action, actions)
     details: dict[str, object] = {"requested_action": action[:60], "allowed_actions": list(actions), **_ops(arguments)}
     if instead is None:
         meant = f"; did you mean {near!r}?" if near else f"; use one of {', '.join(actions)}"
@@ -234,7 +234,7 @@ class Arguments(HandoffInputReader):
         for name in sorted(self._values.keys() - {*allowed, *((_ALIAS,) if self.action == "write" else ())}):
             if name in elsewhere and name != _DECIDING and self._values[name] is None:
                 continue
-            near = most_alike_name(name, allowed)
+            near = closest_name(name, allowed)
             what = f"is no argument of action {self.action!r}" if name in elsewhere else "is not known"
             guidance: dict[str, object] = {"supported_field": near} if near and name not in elsewhere else {}
             meant = f"; did you mean {near}?" if guidance else f" (allowed: {', '.join(allowed)})"

@@ -1,20 +1,19 @@
 """The name that was probably meant: the same for every caller, none for a name that is far from all."""
 
-from contextplane.model.suggestion import closest_name, did_you_mean, most_alike_name
+from contextplane.model.suggestion import closest_name, did_you_mean
 from tests.support.cases import cases
 
 FIELDS = ("name", "ttl_minutes", "line_start", "line_end", "sections")
 
 
 @cases(("name", "expected"), [("nmae", "name"), ("ttl_minute", "ttl_minutes"), ("line_edn", "line_end"), ("zzz", None)])
-def test_both_measures_name_the_neighbour_of_a_slip(name: str, expected: str | None) -> None:
+def test_a_slip_names_its_neighbour(name: str, expected: str | None) -> None:
     assert closest_name(name, FIELDS) == expected
-    assert most_alike_name(name, FIELDS) == expected
 
 
-def test_letters_and_pairs_ignore_capitals_and_sequences_do_not() -> None:
-    assert most_alike_name("LINEEND", FIELDS) == "line_end"
-    assert closest_name("LINEEND", FIELDS) is None
+def test_capitals_do_not_hide_the_neighbour() -> None:
+    assert closest_name("LINEEND", FIELDS) == "line_end"
+    assert closest_name("Ab", ["Abc", "abx"]) == "Abc"
 
 
 def test_a_higher_cutoff_suggests_less() -> None:
