@@ -28,6 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src"
 MUTANTS = ROOT / "tests" / "mutants"
+LAWS = SOURCES / "contextplane" / "testing" / "laws"
 AT_ONCE = 2
 SECONDS = 180
 """How long the tests of one mutant may take."""
@@ -103,8 +104,18 @@ def problems(mutant: Mutant, sources: Path = SOURCES) -> Iterator[str]:
         file = ROOT / name
         if not file.exists():
             yield f"there is no {name}"
-        elif function and f"def {function.rpartition('::')[2]}(" not in file.read_text(encoding="utf-8"):
+        elif function and not _has_test(file, *function.split("::")):
             yield f"there is no {test}"
+
+
+def _has_test(file: Path, *names: str) -> bool:
+    """Whether a file has a test: a function, or a method that one of its classes has or inherits from a law suite."""
+    text = file.read_text(encoding="utf-8")
+    *classes, function = (re.compile(rf"^ *(?:class|def|async def) {name}\b", re.MULTILINE) for name in names)
+    if not all(pattern.search(text) for pattern in classes):
+        return False
+    texts = [text, *(path.read_text(encoding="utf-8") for path in LAWS.glob("*.py") if classes)]
+    return any(function.search(other) for other in texts)
 
 
 def _is_python(text: str) -> bool:

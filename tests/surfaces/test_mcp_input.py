@@ -64,6 +64,7 @@ def test_an_update_replaces_the_whole_pack_and_needs_its_identity_and_revision(t
         assert alias["revision"] == 4
         error = agent.fails("input", action="write", id=pack["id"], document={"sections": []})
         assert error["details"]["required_fields"] == ["expected_revision"]
+        assert error["details"]["guidance"][-1].startswith("for a new pack leave out id and name")
         error = agent.fails("input", action="write", expected_revision=1, document={"sections": []})
         assert error["details"]["required_fields"] == ["id", "name"]
         assert error["details"]["unsupported_field"] == "expected_revision"

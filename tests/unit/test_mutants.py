@@ -14,6 +14,7 @@ ROOMS = (
     *("runtime", "evaluation", "adapters", "app", "cli", "mcp"),
 )
 TEST = "tests/unit/test_mutants.py"
+INHERITED = "tests/ports/test_ed25519.py::TestEd25519::test_it_holds_for_no_other_message"
 EXAMPLE = Mutant(
     id="model/example",
     law="A limit holds.",
@@ -60,6 +61,13 @@ def sources(tmp_path: Path, text: str) -> Path:
         ("if size > LIMIT:\n    pass\n", {"tests": ()}, "no test is named"),
         ("if size > LIMIT:\n    pass\n", {"tests": ("tests/gone.py",)}, "there is no tests/gone.py"),
         ("if size > LIMIT:\n    pass\n", {"tests": (f"{TEST}::gone",)}, f"there is no {TEST}::gone"),
+        ("if size > LIMIT:\n    pass\n", {"tests": (INHERITED,)}, ""),
+        ("if size > LIMIT:\n    pass\n", {"tests": (INHERITED + "_x",)}, f"there is no {INHERITED}_x"),
+        (
+            "if size > LIMIT:\n    pass\n",
+            {"tests": (f"{TEST}::TestGone::test_it",)},
+            f"there is no {TEST}::TestGone::test_it",
+        ),
     ],
 )
 def test_a_mutant_that_cannot_be_run_says_why(
