@@ -11,6 +11,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 from contextplane import __version__
+from tests.patience import PATIENCE
 from tests.surfaces.agents import DOCUMENT, SERVER, environment, sources
 
 MODES = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
@@ -29,7 +30,7 @@ def with_client(folder: Path, mode: str, act: Callable[[Client], Awaitable[None]
 @asynccontextmanager
 async def connected(folder: Path, mode: str) -> AsyncIterator[Client]:
     server = StdioServerParameters(command=SERVER, cwd=folder, env=environment())
-    async with Client(server, mode=mode, read_timeout_seconds=30) as client:
+    async with Client(server, mode=mode, read_timeout_seconds=PATIENCE) as client:
         yield client
 
 

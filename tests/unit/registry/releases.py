@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -92,9 +93,11 @@ REVIEWERS = {"architecture": "arch", "security": "sec", "data": "dat", "evaluati
 class Releases(Registry):
     """The registry of `tenant_acme_prod`. What is released is published, and `pin_here` pins it in `prod`."""
 
-    def __init__(self, path: str = MEMORY) -> None:
-        super().__init__(path=path)
+    def __init__(self, path: str = MEMORY, *, template: bool = False) -> None:
+        super().__init__(path=path, template=template)
         self.kept: dict[Digest, bytes] = {}
+        if self.copied:
+            return
         for name, roles in (("pub", ("publisher",)), ("signer", ()), ("short", ()), ("root", ("owner",))):
             until = Timestamp.parse("2030-02-01T01:00:00Z") if name == "short" else None
             self.keyring_change(trust(key_of(name), TENANT, *roles, until=until))
@@ -203,7 +206,12 @@ class Releases(Registry):
         self.act(by, PlannedChange(stream=stream, change=change, reason="go"))
 
     def with_example(self) -> "Releases":
-        self.pin_here(self.release())
+        if type(self) is Releases and self.copied and self.seconds == self.began:  # nothing happened yet
+            example = _example()
+            self.take(example)
+            self.kept |= example.kept
+        else:
+            self.pin_here(self.release())
         return self
 
     def with_catalog(self, value: dict[str, Any] = CATALOG) -> PackRef:
@@ -293,3 +301,11 @@ class Bent:
     def consistency(self, old: int, size: int) -> tuple[bytes, ...]:
         path = self._snapshot.consistency(old, size)
         return self._answers["consistency"](path) if "consistency" in self._answers else path
+
+
+@cache
+def _example() -> Releases:
+    """Return a registry in which the example is published and pinned, made once and copied by others."""
+    releases = Releases()
+    releases.pin_here(releases.release())
+    return releases

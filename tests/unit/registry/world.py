@@ -27,6 +27,9 @@ from tests.unit.trust.world import CHECK, key_of, trust
 
 __all__ = ["ISSUER", "ORIGIN", "PEOPLE", "STORE", "Registry", "recorded"]
 
+_TEMPLATES: dict[type["Registry"], "Registry"] = {}
+"""Registries in which nothing happened yet, by class: to sign and check it all takes longer than a copy."""
+
 ISSUER = "acme"
 STORE = "0123456789abcdef"
 ORIGIN = origin_of(STORE)
@@ -47,15 +50,38 @@ def recorded(data: bytes) -> IndexedObject:
 
 
 class Registry:
-    """One registry. Time passes a second with every act. A catalog that it makes itself is closed along with it."""
+    """One registry. Time passes a second with every act. A catalog that it makes itself is closed along with it.
 
-    def __init__(self, catalog: Catalog | None = None, *, path: str = MEMORY) -> None:
-        self.catalog = catalog or SqliteCatalog.create(path, STORE)[0]
+    `template`: make it from nothing. Other registries in memory begin as copies of the template of their class.
+    """
+
+    catalog: Catalog
+
+    def __init__(self, catalog: Catalog | None = None, *, path: str = MEMORY, template: bool = False) -> None:
         self.seconds = 0
-        if catalog is None:
-            weakref.finalize(self, self.catalog.close)
+        self.copied = catalog is None and path == MEMORY and not template
+        if self.copied:
+            kind = type(self)
+            if kind not in _TEMPLATES:
+                _TEMPLATES[kind] = kind(template=True)
+            self.take(_TEMPLATES[kind])
+        elif catalog is None:
+            self._own(SqliteCatalog.create(path, STORE)[0])
             for name, roles in PEOPLE.items():
                 self.keyring_change(trust(key_of(name), ISSUER, *roles))
+        else:
+            self.catalog = catalog
+        self.began = self.seconds
+
+    def take(self, other: "Registry") -> None:
+        """Become as another one is, with a catalog of its own."""
+        assert isinstance(other.catalog, SqliteCatalog)
+        self._own(other.catalog.copy())
+        self.seconds = other.seconds
+
+    def _own(self, catalog: SqliteCatalog) -> None:
+        self.catalog = catalog
+        weakref.finalize(self, catalog.close)
 
     @property
     def now(self) -> Timestamp:
