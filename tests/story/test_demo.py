@@ -45,7 +45,7 @@ def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> No
     lines = [line for chapter in chapters for line in chapter["lines"]]
     run = "e283d9edc4bda6076179269bc99c33cff9e3aba32ec5f2ee867bccd309eb9e72"
     assert f"ctx pack refund.json: ctx://{run}" in lines
-    context_hash = "sha256:efa9e71be62c41535d97ba575492f4491bdd44331d44b315638b6d61ec6e9c74"
+    context_hash = "sha256:a4374f964ee6cfdd9d737030d4411453e99f91c03c87d5e9f259ae1cda401d00"
     assert f"  hash   {context_hash}" in lines
 
 

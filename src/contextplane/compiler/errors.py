@@ -26,6 +26,7 @@ __all__ = [
     "CompileTenantMismatch",
     "DocumentNotGiven",
     "EvidenceOfAnotherTenant",
+    "IdentityUnfit",
     "InputInvalid",
     "InputProblem",
     "IntentMismatch",
@@ -95,6 +96,17 @@ class PrincipalMismatch(CompileRefused):
     """The request names another user or agent than those that were authenticated for the run."""
 
     code: ClassVar[str] = "compile_principal_mismatch"
+    stage: ClassVar[str] = "scope"
+
+
+class IdentityUnfit(CompileRefused):
+    """The agent or the user may not act as the run says.
+
+    The agent is not active; its claim is of another agent or run, is expired, or has too few scopes; or a run with the
+    ceiling `delegated` or `destructive` has no delegation.
+    """
+
+    code: ClassVar[str] = "compile_identity_unfit"
     stage: ClassVar[str] = "scope"
 
 

@@ -15,6 +15,7 @@ from contextplane.compiler.digests import (
 )
 from contextplane.compiler.draft import Inputs
 from contextplane.compiler.errors import InputInvalid, InputProblem, find_problems, input_error, type_problem
+from contextplane.compiler.identity import check_claim_window
 from contextplane.compiler.view import PackView
 from contextplane.model.evidence import Evidence, EvidenceInput, Memory
 from contextplane.model.invoke import CLAIMS, InvokeRequest, RunContext, UserClaims, lift_claims
@@ -39,6 +40,7 @@ def read_inputs(  # noqa: PLR0913  the inputs
 
     Past this point every text can be encoded.
     """
+    check_claim_window(run_context, request, as_of)
     run, stripped_request = strip_correlation_ids(run_context), strip_correlation_ids(request)
     _reject_repeated_claims(run.user, "run_context")
     _reject_repeated_claims(stripped_request.user, "request")

@@ -18,6 +18,7 @@ from contextplane.compiler.errors import (
     PackNotRequested,
     PrincipalMismatch,
 )
+from contextplane.compiler.identity import check_identity
 from contextplane.model.compiled_context import EnvironmentValue, IntelligenceScope
 from contextplane.model.ids import PackRef, UnpinnedRef
 from contextplane.model.suggestion import did_you_mean
@@ -32,6 +33,7 @@ def resolve_scope(draft: Draft) -> Draft:
     inputs = draft.inputs
     _refuse_other_tenants(inputs)
     _refuse_other_principals(inputs)
+    check_identity(inputs.run_context, inputs.request)
     _refuse_other_documents(inputs)
     refs = inputs.view.pack.intelligence_refs
     ontology = f"{refs.ontology.namespace}@{refs.ontology.version}"
@@ -73,14 +75,6 @@ def _refuse_other_tenants(inputs: Inputs) -> None:
             at="run_context#/tenant_id",
             hint="use a pack of this tenant",
         )
-    for name, agent in (("request", request.agent), ("run_context", run.agent)):
-        claim = agent.identity_claim
-        if claim is not None and claim.tenant_id != run.tenant_id:
-            raise CompileTenantMismatch(
-                f"the agent's identity claim is of {claim.tenant_id}, the run of {run.tenant_id}",
-                at=f"{name}#/agent/identity_claim/tenant_id",
-                hint="act under a claim for the tenant of the run",
-            )
 
 
 def _refuse_other_principals(inputs: Inputs) -> None:

@@ -14,6 +14,9 @@ _FORM = (
     r"(?:\.(?P<fraction>[0-9]{1,64}))?(?P<zone>Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
 _NANO_DIGITS = 9
+_UNIX_EPOCH = 62_135_596_800
+"""The seconds from 0001-01-01T00:00:00Z to 1970-01-01T00:00:00Z."""
+
 _SHOWN = 60
 
 
@@ -54,6 +57,11 @@ class Timestamp(Value, frozen=True, order=True):
         day = date.fromordinal(1 + self.seconds // 86_400)
         minutes, seconds = divmod(self.seconds % 86_400, 60)
         return f"{day.isoformat()}T{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}{fraction}Z"
+
+    @property
+    def unix_seconds(self) -> int:
+        """The whole seconds since 1970-01-01T00:00:00Z, as claims and tokens count them."""
+        return self.seconds - _UNIX_EPOCH
 
     @property
     def date(self) -> datetime:
