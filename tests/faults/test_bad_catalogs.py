@@ -152,14 +152,14 @@ def test_events_that_can_still_be_read_are_saved_and_counted(eventful: Path) -> 
     assert len(STREAMS) - len(after) <= 6
     human = ctx("fsck", "--rebuild", cwd=eventful.parent)
     assert human.status == 0
-    assert "Index made anew: 1 execution pack, 5 objects" in human.out
+    assert "Index rebuilt: 1 execution pack, 5 objects" in human.out
 
 
 def test_people_are_told_what_is_lost(eventful: Path) -> None:
     delete(eventful / "catalog.db")
     output = ctx("fsck", "--rebuild", cwd=eventful.parent).out
     assert "The catalog could not be used" in output
-    assert "Saved from it: 0 events of 0 streams" in output
+    assert "Recovered: 0 events of 0 streams" in output
     assert "lost for ever" in output
     assert "event: Append-only event streams" in output
 

@@ -405,6 +405,6 @@ def test_junk_is_reported_as_foreign_and_left_alone(store: Path) -> None:
     assert check.status == 0
     for path in junk[:-1]:
         assert f"foreign   {path.relative_to(store)}" in check.out
-    assert "The store is sound." in check.out
+    assert "The store is intact." in check.out
     assert ctx("gc", "--grace", "52w", cwd=store.parent).status == 0
     assert [path.read_bytes() for path in junk] == [b"junk"] * len(junk)

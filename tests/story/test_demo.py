@@ -12,12 +12,12 @@ def test_the_demo_shows_a_contract_a_release_runs_a_handoff_and_tampering(tmp_pa
     assert result.status == 0, result.err
     lines = result.out.splitlines()
     headings = [line.partition(". ")[2].split(":")[0] for line in lines if line[:1].isdigit()]
-    assert headings == ["A contract", "Compile", "Release", "Runs", "Hand-off", "Tampering is found"]
+    assert headings == ["A contract", "Compile", "Release", "Runs", "Handoff", "Tampering is found"]
     for outcome in (
         "requires_approval_gate: GATE_FINANCE_APPROVAL",
         "refused by risk/destructive_without_gate",
         "gates  GATE_FINANCE_APPROVAL",
-        "adp_payments.issue_refund is left out (above_ceiling)",
+        "adp_payments.issue_refund is omitted (above_ceiling)",
         "identity_verified=false: denied. Identity not verified; refund path blocked",
         "ctx review by its author: refused, reviewer_is_author",
         "Another contract under the same version: refused, version_taken",

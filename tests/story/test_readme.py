@@ -61,7 +61,7 @@ def test_the_python_of_a_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert ctx("pack", "run.json", cwd=tmp_path).status == 0
     for block in blocks:
         exec(compile(block, RUNS.name, "exec"), {})  # noqa: S102  our own page
-    assert ctx("fsck", cwd=tmp_path).out.endswith("The store is sound.\n")
+    assert ctx("fsck", cwd=tmp_path).out.endswith("The store is intact.\n")
     fork, recorded, _ = json.loads(ctx("log", "--json", cwd=tmp_path).out)["packs"]
     assert (fork["parent"][:10], recorded["steps"]) == ("ctx://b192", 2)
 

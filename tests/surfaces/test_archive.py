@@ -83,7 +83,7 @@ def test_a_parent_that_is_not_here_is_said_on_both_sides(tmp_path: Path) -> None
         checked = ctx(*args, cwd=tmp_path / "there")
         assert (checked.status, checked.err) == (0, "")
         assert f"absent    {ABSENT}  a run is a fork of it, and came here without it" in checked.out
-        assert checked.out.endswith("1 absent\nThe store is sound.\n")
+        assert checked.out.endswith("1 absent\nThe store is intact.\n")
 
 
 def test_a_pack_of_the_reference_program_arrives_byte_for_byte(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_what_needs_cases_runs_or_evaluators_says_so_and_does_not_pass(tmp_path:
     assert checklist["golden"] == ("unknown", "the golden folder holds no case: 'ctx golden record' makes them")
     assert checklist["incidents"] == ("unknown", "needs recorded runs")
     assert checklist["evaluators"] == ("unknown", "needs the evaluators")
-    assert checklist["sign"][1].startswith("cannot be told above: 3, 4, 5, 6, 7; ")
+    assert checklist["sign"][1].startswith("skipped above: 3, 4, 5, 6, 7; ")
 
 
 @proves("context-pack:ci:parse-and-schema")
@@ -114,7 +114,7 @@ def test_what_the_pack_exposes_is_held_against_the_expected_surface(
 def test_a_golden_folder_that_expects_nothing_tells_nothing_of_the_surface(tmp_path: Path) -> None:
     (tmp_path / "golden").mkdir()
     line = lines(tmp_path, example(tmp_path), "--golden", "golden")["tool_surface"]
-    assert line == ("unknown", "what a request is given of them needs golden cases")
+    assert line == ("unknown", "golden cases are needed for the tools of each request (--golden)")
 
 
 def test_a_permission_that_allows_nothing_is_no_part_of_the_surface(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_an_overlay_does_not_make_an_unsafe_pack_safe(tmp_path: Path) -> None:
     new = numbered(tmp_path, "2.0.0", {"at": f"{PERMISSIONS}/2/requires_approval_gate"})
     off = {"at": "/tooling_layer/permissions/adp_payments.issue_refund/allow", "value": False}
     checklist = lines(tmp_path, new, "--against", example(tmp_path), "--overlay", overlay(tmp_path, off))
-    refused = "ctxpack.support@2.0.0 may not be published under any number: the gates find errors in it"
+    refused = "ctxpack.support@2.0.0 may not be published under any number: the gates report errors in it"
     assert checklist["diff"] == ("failed", refused)
 
 
@@ -176,7 +176,7 @@ def test_the_difference_is_listed_by_layer_below_its_line(tmp_path: Path) -> Non
     assert "\n        minor  new redaction aadhaar (less is possible)\n" in screen
     void = "new write capability adp_payments.void for support.refund (more is possible)"
     assert f"\n        major  {void}\n8. " in screen
-    assert screen.endswith("\nincomplete: 3 passed, 0 failed, 5 cannot be told\n")
+    assert screen.endswith("\nincomplete: 3 passed, 0 failed, 5 skipped\n")
 
 
 def test_the_same_pack_twice_is_no_change(tmp_path: Path) -> None:

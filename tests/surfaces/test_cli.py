@@ -40,8 +40,8 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 # What a verb may say beside its answer when it is tried for the second time.
 SAID_AGAIN = {
-    "pack": "ctx: this very run was packed before; all of it is here\n",
-    "finalize": "ctx: this very draft was finalized before; nothing changed\n",
+    "pack": "ctx: already packed, complete\n",
+    "finalize": "ctx: already finalized; nothing changed\n",
 }
 
 # How a verb ends that does not end well with what it is given here: what cannot be told is no pass.
@@ -56,7 +56,7 @@ QUIETLY = {
     "log": r"(ctx://[0-9a-f]{64}\n){3}",
     "show": r"ctx://[0-9a-f]{64}\n",
     "import": r"ctx://[0-9a-f]{64}\n",
-    "check": r"([2-8]\. (failed|cannot be told) .*\n   .*\n)+",
+    "check": r"([2-8]\. (failed|skipped) .*\n   .*\n)+",
     "search": r"(ctx://[0-9a-f]{64}:\S+\n)+",
     "keys": r"([0-9a-f]{64}\n){8}",
     "packs": r"(ctxpack\.support@1\.[0-3]\.0\n){4}(ctxpack\.support@5\.0\.0\n)?",

@@ -130,7 +130,7 @@ def test_an_unsafe_change_is_rejected_under_any_number(
     assert diff["version_class"] == "reject"
     assert code in [finding["code"] for finding in diff["unsafe"]]
     assert diff["version_refused"] == (
-        f"ctxpack.support@{version} may not be published under any number: the gates find errors in it"
+        f"ctxpack.support@{version} may not be published under any number: the gates report errors in it"
     )
 
 
@@ -162,9 +162,9 @@ def test_an_unsafe_pack_is_told_with_the_law_and_the_place(tmp_path: Path) -> No
     rows = (tmp_path / new).read_text(encoding="utf-8").splitlines()
     line = rows.index('        "permission_id": "p_issue_refund",')
     assert (
-        "\nreject: under any number, because the gates find 1 error\n"
+        "\nreject: under any number, because the gates report 1 error\n"
         f"  new.json:{line}:7  risk/destructive_without_gate  {PERMISSIONS}/2\n"
-        "      adp_payments.issue_refund is destructive and nobody has to approve it\n"
+        "      adp_payments.issue_refund is destructive and needs no approval\n"
         "      -> name an approval gate in requires_approval_gate\n"
     ) in screen
     assert "Least version class: reject\nNot ready to publish: " in screen

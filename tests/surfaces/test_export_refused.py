@@ -110,12 +110,12 @@ def test_a_file_that_is_there_is_never_replaced(pair: Pair) -> None:
     target = pair.here / "x.tar"
     target.write_bytes(b"dear to somebody")
     error = refused(ctx("export", pair.pack.hex, "-o", "x.tar", cwd=pair.here), 14, "archive_target_exists")
-    assert "x.tar: a file of this name is there" in error
+    assert "x.tar: a file of this name exists" in error
     assert target.read_bytes() == b"dear to somebody"
     target.unlink()
     first, again = (json_answer(ctx("export", pair.pack.hex, "-o", "x.tar", "--json", cwd=pair.here)) for _ in range(2))
     assert (first["new"], again) == (True, first | {"new": False})
-    assert "x.tar was there before" in ctx("export", pair.pack.hex, "-o", "x.tar", cwd=pair.here).out
+    assert "x.tar already exists" in ctx("export", pair.pack.hex, "-o", "x.tar", cwd=pair.here).out
     assert ctx("export", pair.parent.hex, "-o", "x.tar", cwd=pair.here).status == 14
     assert target.read_bytes() == pair.data
 

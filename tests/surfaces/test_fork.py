@@ -333,7 +333,7 @@ def test_several_who_finalize_one_draft_at_once_make_one_pack(tmp_path: Path, ru
     assert len(outputs) == 1
     # A process that comes after the draft is gone gets an error; all others get the pack.
     late = [err for _, err, status in ended if status != 0]
-    assert [err for err in late if "a draft goes away when it is finalized" not in err] == []
+    assert [err for err in late if "a finalized draft is removed" not in err] == []
     assert not late or ours
     assert sorted(packs(tmp_path)) == sorted([f"ctx://{run}", *(out.strip() for out in outputs)])
     assert ctx("fsck", cwd=tmp_path).status == 0
@@ -348,7 +348,7 @@ def test_finalizing_the_same_draft_again_gives_the_same_pack_and_says_so(tmp_pat
     # What it says counts, not how it is written, nor the time that stands in it.
     edit(draft, lambda value: value.update(created="2027-01-01T00:00:00Z", hash=""))
     again = ctx("finalize", "mine.json", cwd=tmp_path)
-    assert (again.out.strip(), "finalized before" in again.err) == (first["ref"], True)
+    assert (again.out.strip(), "already finalized" in again.err) == (first["ref"], True)
     assert len(packs(tmp_path)) == 2
 
 

@@ -11,9 +11,9 @@ from contextplane.model.ids import Digest
 from tests.surfaces.artifacts import damage, packed, place
 from tests.surfaces.commands import ctx
 
-HEAL = "Packing the log of a run again, or importing the run, puts back what of it was tampered with or is missing."
-REBUILD = "'ctx fsck --rebuild' makes the index anew."
-RESTORE = "What belongs to no run comes back from a copy of the store."
+HEAL = "To restore changed or missing parts of a run, pack its log again, or import the run."
+REBUILD = "'ctx fsck --rebuild' makes the index again."
+RESTORE = "Restore objects that belong to no run from a copy of the store."
 PROMPT = Digest.of(b"You are careful.")
 
 
@@ -51,7 +51,7 @@ def nothing(_folder: Path, _run: Digest) -> None:
         (an_entry, HEAL),
         (the_index, REBUILD),
         (of_no_run, RESTORE),
-        (nothing, "The store is sound."),
+        (nothing, "The store is intact."),
     ],
 )
 def test_the_report_ends_with_the_way_out(tmp_path: Path, harm: Callable[[Path, Digest], None], last: str) -> None:

@@ -32,7 +32,7 @@ def test_what_is_recorded_is_checked_and_a_drift_is_named(tmp_path: Path) -> Non
     answer = json.loads(ctx("golden", "check", "golden", other, "--json", cwd=tmp_path).out)
     assert (answer["passed"], answer["cases"][0]["stage"]) == (False, "tools")
     result = ctx("golden", "record", "golden", other, cwd=tmp_path)
-    assert "refund: recorded anew, otherwise from tools on\n    - tool adp_payments.issue_refund: " in result.out
+    assert "refund: recorded again, different from tools on\n    - tool adp_payments.issue_refund: " in result.out
     write_json(tmp_path / "golden", "other.json", put(SHOWN, {"/request/context_pack_refs/0": "ctxpack.other@1.0.0"}))
     # A case of another pack tries nothing of this one.
     for verb in ("record", "check"):

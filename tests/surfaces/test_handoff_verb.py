@@ -48,7 +48,7 @@ def test_a_quiet_list_is_what_the_packs_are_called_and_does_not_hide_that_there_
     first, second = place.write(title="The first"), place.write(title="Second")
     assert place.ctx("handoff", "list", "--quiet").out == f"{second.id}\n{first.id}\n"
     cut = place.ctx("handoff", "list", "--limit", "1", "--quiet")
-    assert (cut.out, cut.err) == (f"{second.id}\n", "ctx: 1 pack more; --limit N or --all shows them\n")
+    assert (cut.out, cut.err) == (f"{second.id}\n", "ctx: 1 pack more: use --limit N or --all\n")
     place.write(second.id, revision=1, title="Again")
     assert place.ctx("handoff", "log", second.id, "--quiet").out == f"{second.id}@1\n{second.id}@2\n"
     assert place.ctx("handoff", "read", first.id, "--quiet").out == place.ctx("handoff", "read", first.id).out
@@ -104,7 +104,7 @@ def test_what_lies_in_a_reference_root_and_cannot_be_taken_in_is_told(place: Han
     (packs / "pk_abcd2345.json").write_bytes(b"{")
     result = place.ctx("handoff", "list")
     assert (result.status, result.out) == (0, "No handoff packs.\n")
-    assert result.err.startswith("ctx: not taken in, and left as it is: pk_abcd2345.json: ")
+    assert result.err.startswith("ctx: not imported, left unchanged: pk_abcd2345.json: ")
     assert (packs / "pk_abcd2345.json").read_bytes() == b"{"
 
 
@@ -206,7 +206,7 @@ def test_an_expired_pack_is_hidden_and_after_its_grace_time_not_found(place: Han
     assert "- warning: expired" in place.ctx("handoff", "read", pack.id, env=endless).out
     assert json_answer(place.ctx("handoff", "list", "--freshness", "expired", "--json"))["packs"] == []
     line = one_error_line(place.ctx("handoff", "read", pack.id), 13, "handoff_not_found")
-    assert "its time is over" in line
+    assert "it has expired" in line
     assert json_answer(place.ctx("handoff", "log", pack.id, "--json"))["events"][0]["kind"] == "written"
     assert "(expired)" in place.ctx("show", f"{pack.id}@1").out
 
@@ -225,7 +225,7 @@ def test_no_title_speaks_to_the_terminal_or_breaks_its_line(place: HandoffStore)
 
 def test_where_there_is_no_store_there_are_no_packs_and_none_is_made(tmp_path: Path) -> None:
     result = ctx("handoff", "list", cwd=tmp_path)
-    assert (result.status, result.out) == (0, "No handoff packs, and no store that could hold any.\n")
+    assert (result.status, result.out) == (0, "No handoff packs, and no store.\n")
     for line in (["handoff", "read"], ["handoff", "log"], ["show"], ["cat"], ["verify"], ["log"]):
         one_error_line(ctx(*line, "pk_abcd2345", cwd=tmp_path), 13, "handoff_not_found")
     one_error_line(ctx("handoff", "export", "pk_abcd2345", "-o", "x.tar", cwd=tmp_path), 13, "handoff_not_found")

@@ -29,8 +29,8 @@ def test_the_full_example_passes_and_what_cannot_be_told_is_said(tmp_path: Path)
     assert lint_result.status == 0, lint_result.err
     verdict, *left = lint_result.out.splitlines()
     assert verdict == "passed: 0 errors, 0 warnings"
-    assert left[0].startswith("not told (tenancy/environment_undescribed): cannot tell whether it fits its environment")
-    assert left[1].startswith("not told (replay/golden_cases_unstable): golden cases are not compiled here")
+    assert left[0].startswith("skipped (tenancy/environment_undescribed): no environment description")
+    assert left[1].startswith("skipped (replay/golden_cases_unstable): golden cases are not compiled here")
     result = lint(tmp_path, EXAMPLE, "--environment", described(tmp_path))
     assert result.out.splitlines() == [verdict, left[1]]
 
@@ -95,7 +95,7 @@ def test_sarif_is_what_code_hosts_read(tmp_path: Path) -> None:
     assert where["artifactLocation"]["uri"] == "pack.json"
     assert where["region"]["startLine"] > 1
     (note,) = run["invocations"][0]["toolExecutionNotifications"]
-    assert note["message"]["text"].startswith("not run, because the form is wrong: integrity")
+    assert note["message"]["text"].startswith("not run, because the schema is violated: integrity")
 
 
 def test_sarif_names_a_file_as_other_tools_take_it(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_an_overlay_is_not_applied_to_a_pack_that_has_no_form_and_that_is_said(t
     in_yaml(tmp_path, "a.yaml", msgspec.to_builtins(overlay(NARROWING[0])))
     result = lint(tmp_path, changed("/pack_meta/ttl_seconds", "long"), "--overlay", "a.yaml")
     assert result.status == REFUSED
-    assert "not applied, because the form is wrong: the overlays" in result.out
+    assert "overlays not applied, because the schema is violated" in result.out
 
 
 def test_an_overlay_and_a_catalog_are_judged_for_themselves(tmp_path: Path) -> None:

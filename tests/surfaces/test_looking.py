@@ -166,12 +166,10 @@ def test_a_list_says_how_much_of_it_is_listed_and_when_nothing_fits(store: Path)
     packed(store)
     packed(store, system_prompt="You are bold.")
     for option in (("--model", "none"), ("--tool", "none"), ("--since", "2030-01-01")):
-        assert ctx("log", *option, cwd=store).out == "None of 2 execution packs fits.\n"
-    assert ctx("log", "--limit", "1", cwd=store).err == (
-        "ctx: 1 pack listed, and there are more: --limit N or --all lists them\n"
-    )
+        assert ctx("log", *option, cwd=store).out == "None of 2 execution packs matches.\n"
+    assert ctx("log", "--limit", "1", cwd=store).err == ("ctx: 1 pack listed, there are more: use --limit N or --all\n")
     assert ctx("search", "--limit", "1", "Refund", cwd=store).err == (
-        "ctx: 1 place listed, and there are more: --limit N or --all lists them\n"
+        "ctx: 1 place listed, there are more: use --limit N or --all\n"
     )
 
 
@@ -209,7 +207,7 @@ def test_a_line_of_forks_that_leads_out_of_the_store_says_where_it_goes_on(tmp_p
     assert ctx("init", cwd=tmp_path).status == 0
     result = ctx("log", pack, cwd=tmp_path)
     assert result.out.startswith(pack[:12])
-    assert result.err == f"ctx: the line goes on with ctx://{absent[:12]}, which is not in this store\n"
+    assert result.err == f"ctx: the history continues with ctx://{absent[:12]}, which is not in this store\n"
     answer = json.loads(ctx("log", pack, "--json", cwd=tmp_path).out)
     assert (answer["absent_parent"], answer["more"]) == (f"ctx://{absent}", False)
 

@@ -163,7 +163,7 @@ def test_a_file_that_is_no_pack_is_reported_and_kept(place: Path) -> None:
         agent.send(b'{"method":"exit"}\n')
         assert agent.process.stderr is not None
         messages = agent.process.stderr.read().decode()
-        assert "warn: not taken in, and left as it is: " in messages
+        assert "warn: not imported, left unchanged: " in messages
         assert "pk_zzzzzzzz" in messages
         assert "secret" not in messages
     assert bad.read_bytes() == b'{"id": secret'

@@ -80,7 +80,7 @@ def test_cat_does_not_send_to_a_terminal_what_is_no_text(tmp_path: Path, sample:
 
 
 def test_colour_is_for_a_terminal_and_for_those_who_want_it(sample: Store) -> None:
-    assert "\x1b[32mThe store is sound.\x1b[0m" in on_a_terminal("fsck", cwd=sample.folder)
+    assert "\x1b[32mThe store is intact.\x1b[0m" in on_a_terminal("fsck", cwd=sample.folder)
     assert "\x1b" not in on_a_terminal("fsck", "--no-color", cwd=sample.folder)
     assert "\x1b" not in on_a_terminal("--no-color", "fsck", cwd=sample.folder)
     assert "\x1b" not in on_a_terminal("fsck", cwd=sample.folder, env={"NO_COLOR": "1"})

@@ -45,7 +45,7 @@ def test_the_same_log_gives_the_same_pack_and_says_so(store: Path) -> None:
     first = packed(store)
     again = ctx("pack", "-", cwd=store, input=json.dumps(dict(reversed(LOG.items())), indent=3).encode())
     assert (again.status, again.out) == (0, f"ctx://{first}\n")
-    assert "packed before" in again.err
+    assert "already packed" in again.err
     assert ctx("log", cwd=store).out.count("\n") == 1
 
 
@@ -190,7 +190,7 @@ def test_what_looks_like_a_secret_is_told_and_not_repeated(store: Path) -> None:
     secret = "ghp_" + "a1" * 18
     result = ctx("pack", "-", cwd=store, input=json.dumps({**LOG, "system_prompt": f"use {secret}"}).encode())
     assert result.status == 0
-    assert "/system_prompt looks like it holds a secret (GitHub token)" in result.err
+    assert "/system_prompt may contain a secret (GitHub token)" in result.err
     assert secret not in result.err + result.out
 
 

@@ -15,14 +15,14 @@ def test_people_and_machines_are_told_what_was_put_back(tmp_path: Path) -> None:
     run = packed(tmp_path, "report.md").digest
     (tmp_path / "log.json").write_bytes(log("report.md"))
     assert ctx("export", run.hex, "-o", "run.tar", cwd=tmp_path).status == 0
-    summary = "put back 1 object that was tampered with, 1 object that was missing"
+    summary = "restored 1 object that was tampered with, 1 object that was missing"
     for args in (("pack", "log.json"), ("import", "run.tar")):
         place(tmp_path, run).unlink()
         damage(place(tmp_path, PROMPT))
         healing = ctx(*args, cwd=tmp_path)
-        assert (healing.status, f"; {summary}\n" in healing.err + healing.out) == (0, True)
+        assert (healing.status, f" {summary}\n" in healing.err + healing.out) == (0, True)
         again = ctx(*args, cwd=tmp_path)
-        assert "; all of it is here\n" in again.err or "; nothing new: all of it is here\n" in again.out
+        assert ", complete\n" in again.err or "; nothing new, complete\n" in again.out
         damage(place(tmp_path, PROMPT))
         answer = msgspec.json.decode(ctx(*args, "--json", cwd=tmp_path).raw)
         assert answer["put_back"] == [{"digest": str(PROMPT), "damage": "tampered"}]

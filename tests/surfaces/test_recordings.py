@@ -78,7 +78,7 @@ def test_finalizing_a_recording_again_gives_the_same_pack_and_says_so(tmp_path: 
     first = json_answer(ctx("finalize", recording, "--json", cwd=tmp_path))
     assert (first["recording"], first["parent"], first["new"], first["suspects"]) == (recording, parent, True, [])
     assert json_answer(ctx("finalize", recording, "--json", cwd=tmp_path)) == first | {"new": False}
-    assert "finished before" in ctx("finalize", recording, cwd=tmp_path).err
+    assert "already finalized" in ctx("finalize", recording, cwd=tmp_path).err
     assert len(json_answer(ctx("log", "--json", cwd=tmp_path))["packs"]) == 2
 
 
@@ -109,7 +109,7 @@ def test_finalizing_again_after_its_large_events_were_collected_says_what_is_not
     assert ctx("gc", "--grace", "0s", cwd=tmp_path).out.count("removed  sha256:") == 1
     result = ctx("finalize", run.id, cwd=tmp_path)
     assert (result.status, result.out) == (0, f"{run.reference}\n")
-    assert "was told then, and is not known any more" in result.err
+    assert "were shown then, and are not repeated" in result.err
     answer = msgspec.json.decode(ctx("finalize", run.id, "--json", cwd=tmp_path).raw)
     assert (answer["new"], answer["suspects"], answer["unsearched"]) == (False, None, None)
 
@@ -132,7 +132,7 @@ def test_secrets_that_a_recording_holds_are_told(tmp_path: Path, settings: Setti
     with pytest.raises(RuntimeError), Recorder(model="m", system_prompt=KEY, settings=settings) as run:
         raise RuntimeError
     result = ctx("finalize", run.id, cwd=tmp_path)
-    assert "/system_prompt looks like it holds a secret (AWS access key)" in result.err
+    assert "/system_prompt may contain a secret (AWS access key)" in result.err
     suspects = json_answer(ctx("finalize", run.id, "--json", cwd=tmp_path))["suspects"]
     assert suspects == [{"at": "/system_prompt", "kind": "AWS access key"}]
 

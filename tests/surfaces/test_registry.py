@@ -88,7 +88,7 @@ def test_what_is_listed_shown_and_told_of_the_past(store: Path) -> None:
         result = ctx(*args, cwd=store)
         assert (result.status, result.err) == (0, "")
         assert SUPPORT in result.out or "drafted" in result.out
-    assert "to be approved as" in ctx("packs", "--drafts", cwd=store).out
+    assert "missing approvals:" in ctx("packs", "--drafts", cwd=store).out
 
 
 def test_a_name_is_for_people_and_leads_to_one_version(store: Path) -> None:
@@ -113,7 +113,7 @@ def test_an_overlay_goes_the_same_way(store: Path) -> None:
     again = acted("pin", "staging", f"{SUPPORT}@1.1.0", cwd=store, by="ops")
     assert again.out.endswith(f"instead of {SUPPORT}@1.0.0, with ovl.staging@1.0.0.\n")
     away = acted("unpin", "staging", SUPPORT, *WHY, cwd=store, by="ops").out
-    assert "ovl.staging@1.0.0 stays, for whatever is pinned there next" in away
+    assert "ovl.staging@1.0.0 stays for the version that is pinned next" in away
     assert f"ctx unpin staging {SUPPORT} --overlay ovl.staging" in away
     json_answer("unpin", "staging", SUPPORT, "--overlay", "ovl.staging", *WHY, cwd=store, by="ops")
     assert json_answer("packs", "ovl.staging", cwd=store)["versions"][0]["pinned_in"] == []
@@ -206,8 +206,8 @@ def test_a_pin_by_a_key_that_is_revoked_from_before_then_on_is_marked(store: Pat
     with at_office(store) as here:
         here.change_keys(lost)
     assert json_answer("packs", cwd=store)["versions"][1]["doubtful_in"] == ["prod"]
-    assert "must be pinned anew in prod" in ctx("packs", cwd=store).out
-    assert "which is revoked from before then on" in ctx("show", f"{SUPPORT}@prod", cwd=store).out
+    assert "must be pinned again in prod" in ctx("packs", cwd=store).out
+    assert "which is revoked from before that time" in ctx("show", f"{SUPPORT}@prod", cwd=store).out
 
 
 def test_a_rollback_stands_in_the_history_of_the_version_that_is_pinned_again(store: Path) -> None:

@@ -113,7 +113,7 @@ def test_whoever_revokes_a_key_signs_the_registry_anew_and_is_told_so(store: Pat
     before = json.loads(ctx("verify", "--registry", "--json", cwd=store).raw)
     result = ctx("keys", "revoke", ops, "--reason", "lost", "--key", "./root.pem", cwd=store)
     assert (result.status, result.err) == (0, "")
-    assert "The registry is signed anew: nothing that this key signs from now on passes for an older act." in result.out
+    assert "The registry is signed again: this key can no longer backdate an act." in result.out
     after = json.loads(ctx("verify", "--registry", "--json", cwd=store).raw)
     assert (after["answer"], after["entries"]) == ("verified", before["entries"])
     assert after["checkpoints"] == before["checkpoints"] + 1
@@ -129,7 +129,7 @@ def test_who_revokes_his_own_key_is_told_that_another_must_sign_the_registry(sto
     assert "ctx verify --registry --sign" in message
     modified = ctx("verify", "--registry", cwd=store)
     assert modified.status == 11
-    assert "Everything else is as it should be" in modified.out
+    assert "Everything else is in order" in modified.out
     assert "restore a copy, and do not sign it" in modified.out
     assert ctx("verify", "--registry", "--sign", "--key", "./pub.pem", cwd=store).status == 0
     assert ctx("packs", cwd=store).status == 0
@@ -141,7 +141,7 @@ def test_what_came_to_nothing_is_orphaned_and_is_said_to_do_no_harm(store: Path)
     checked = ctx("fsck", cwd=store)
     assert checked.status == 0
     assert "2 orphaned" in checked.out
-    assert "What is orphaned does no harm: 'ctx gc' removes" in checked.out
+    assert "Orphaned objects do no harm: 'ctx gc' removes" in checked.out
     assert ctx("gc", "--grace", "0s", cwd=store).status == 0
     clean = ctx("fsck", cwd=store).out
     assert "0 orphaned" in clean

@@ -102,11 +102,11 @@ def test_a_run_is_replayed_line_by_line_for_people(folder: Path) -> None:
     ]
     assert lines[9].startswith("  ✗ steps/4  bash\\x1b[2J  failed: no tool ")
     assert lines[10].startswith("  ✗ steps/5  read_file    failed: ../../secret: leads out of its folder")
-    assert lines[11] in {"tools held by: kernel", "tools held by: python"}
+    assert lines[11] in {"sandbox: kernel", "sandbox: python"}
     assert [lines[12], lines[13], lines[15]] == [
         "Drift:",
         f"  os was plan9, is {sys.platform}",
-        "  version of claude-code was 1.0.16, is not known here",
+        "  version of claude-code was 1.0.16, is unknown",
     ]
     assert lines[-1].endswith("2 failed, 1 skipped; fidelity: failed")
 

@@ -124,7 +124,7 @@ def test_where_no_kernel_holds_them_code_of_others_is_refused_unless_it_is_trust
     assert "tool_refused" not in outcomes(trusted)[1]
     result = without_wall("replay", packed(folder, READ), cwd=folder)
     assert (result.status, result.err.count("\n")) == (0, 1)
-    assert "no kernel held the tools here" in result.err
+    assert "the kernel did not confine the tools" in result.err
 
 
 def test_it_is_said_who_held_the_tools_when_there_were_any(folder: Path) -> None:

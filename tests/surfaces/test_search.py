@@ -96,7 +96,7 @@ def test_a_long_answer_is_cut_and_says_so(folder: Path, pack: Pack) -> None:
     assert (len(newest["hits"]), newest["more"]) == (3, False)
     cut = ctx("search", "careful", "--limit", "2", cwd=folder)
     assert cut.out.count("\n") == 2
-    assert cut.err == "ctx: 2 places listed, and there are more: --limit N or --all lists them\n"
+    assert cut.err == "ctx: 2 places listed, there are more: use --limit N or --all\n"
     assert ctx("search", "careful", "--limit", "2", "--quiet", cwd=folder).err == cut.err
     less = answer("careful", "--limit", "2", folder=folder)
     assert (less["hits"], less["more"]) == (newest["hits"][:2], True)
@@ -138,7 +138,7 @@ def test_what_was_not_searched_is_said(folder: Path, pack: Pack, content: dict[s
     results = answer("careful", folder=folder)
     assert results["left_out"] is True
     assert [hit["part"] for hit in results["hits"]].count("outputs/o") == ("content" in content)
-    warning = "ctx: contents that are not text were not searched, and of large ones the first mebibyte only\n"
+    warning = "ctx: binary contents were not searched, and large texts only up to the first MiB\n"
     assert ctx("search", "careful", cwd=folder).err == warning
     assert ctx("fsck", "--rebuild", cwd=folder).status == 0
     assert answer("careful", folder=folder)["left_out"] is True

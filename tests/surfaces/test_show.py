@@ -245,7 +245,7 @@ def test_a_large_content_is_looked_at_when_it_is_shown(store: Path) -> None:
     digits = packed(store, outputs=[{"name": "large.txt", "path": "large.txt"}])
     tamper(place(store, data))
     place(store, data).write_bytes(b"l1ne\n" * (2 << 20))
-    assert shown(store, digits)[-4:-2] == ["", "Not looked at: 1 content; 'ctx verify' does it"]
+    assert shown(store, digits)[-4:-2] == ["", "Not checked: 1 content; 'ctx verify' checks everything"]
     assert "      [tampered with]" in shown(store, digits, "--content")
 
 

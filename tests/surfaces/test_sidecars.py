@@ -60,9 +60,9 @@ LEFT: dict[str, tuple[dict[str, object] | bytes, bytes, str]] = {
     "no-json": (b"own", REPORT, "is no sidecar"),
     "no-sidecar": ({"pack": 1}, REPORT, "is no sidecar"),
     "no-run": ({"context_pack": "report.md"}, REPORT, "is no sidecar"),
-    "notes": ({"context_pack": "0" * 64, "notes": "mine"}, REPORT, "another run, and somebody added notes"),
-    "more": ({"context_pack": "0" * 64, "x": 1, "confidence": "low"}, REPORT, "somebody added confidence, x"),
-    "other-bytes": ({"context_pack": "0" * 64}, b"edited", "not those that this run put out"),
+    "notes": ({"context_pack": "0" * 64, "notes": "mine"}, REPORT, "another run, and was edited: it has notes"),
+    "more": ({"context_pack": "0" * 64, "x": 1, "confidence": "low"}, REPORT, "was edited: it has confidence, x"),
+    "other-bytes": ({"context_pack": "0" * 64}, b"edited", "not the output of this run"),
 }
 
 
@@ -104,7 +104,7 @@ def test_a_link_in_the_place_of_a_sidecar_is_left_and_so_is_what_it_leads_to(tmp
     result = sidecars(tmp_path, run)
     assert (result.kept, [not_written.message for not_written in result.failed]) == (
         (str(tmp_path / "a.md.ctx.json"),),
-        ["is a link; it was left as it is"],
+        ["is a link; it was left unchanged"],
     )
     assert (tmp_path / "b.md").read_bytes() == REPORT
 
@@ -124,7 +124,7 @@ def test_a_sidecar_never_takes_the_place_of_another_output(tmp_path: Path) -> No
     put_out(tmp_path, "x")
     (tmp_path / "x.ctx.json").write_bytes(other)
     result = sidecars(tmp_path, run)
-    assert result.failed[0].message == "is itself an output of this run; it was left as it is"
+    assert result.failed[0].message == "is itself an output of this run; it was left unchanged"
     assert (tmp_path / "x.ctx.json").read_bytes() == other
 
 
@@ -176,7 +176,7 @@ def test_the_second_run_over_the_same_file_is_told_and_verified_by_its_own_sidec
     path = tmp_path / "a.md.ctx.json"
     assert f"ctx: wrote {path}\n" in pack(tmp_path, "a.md").err
     result = pack(tmp_path, "a.md", "b.md")
-    assert (result.status, f"ctx: wrote {path}, where one of another run was\n" in result.err) == (0, True)
+    assert (result.status, f"ctx: wrote {path}, replacing the sidecar of another run\n" in result.err) == (0, True)
     assert result.out.strip() in path.read_text()
     assert ctx("verify", "a.md", cwd=tmp_path).status == VERIFIED
     put_out(tmp_path, "a.md", b"edited")
@@ -192,8 +192,8 @@ def test_that_no_sidecar_was_written_is_told_with_the_outputs_that_have_no_file(
     (tmp_path / "log.json").write_bytes(log(*(f"{n:02}.md" for n in range(21))))
     result = ctx("pack", "log.json", "--sidecars", cwd=tmp_path)
     names = ", ".join(f"{n:02}.md" for n in range(20))
-    assert (result.status, result.err) == (0, f"ctx: no sidecar for what does not lie below .: {names} and 1 more\n")
+    assert (result.status, result.err) == (0, f"ctx: no sidecar for outputs that are not below .: {names} and 1 more\n")
     answer = msgspec.json.decode(ctx("pack", "log.json", "--sidecars", "--json", cwd=tmp_path).raw)
     assert len(answer["outputs_absent"]) == 21
     (tmp_path / "log.json").write_bytes(log())
-    assert ctx("pack", "log.json", "--sidecars", cwd=tmp_path).err == "ctx: no sidecar: this run put out no file\n"
+    assert ctx("pack", "log.json", "--sidecars", cwd=tmp_path).err == "ctx: no sidecar: this run has no output files\n"

@@ -70,7 +70,7 @@ def test_what_cannot_be_read_is_kept_by_a_collector_and_named(store: Path) -> No
     close(store, first_output(store, pack))
     result = ctx_as_nobody("gc", "--grace", "0s", "--dry-run", cwd=store)
     assert result.status == 0
-    says_neither(result, but="cannot be read")
+    says_neither(result, but="unreadable")
 
 
 def first_output(store: Path, pack: str) -> str:

@@ -129,8 +129,8 @@ def test_an_artifact_is_verified_until_it_is_changed(tmp_path: Path) -> None:
     assert f"Integrity: modified (expected {expected.hex[:12]}, actual {actual.hex[:12]})" in result.out
     answer = json_answer(ctx("verify", str(path), "--json", cwd=tmp_path), MODIFIED)
     assert (answer["expected"], answer["actual"]) == (str(expected), str(actual))
-    own = f"'ctx cat {short}:outputs/out/report.md' gives what the run put out; if a later run put it out anew"
-    assert f"\nWay out:   {own}, 'ctx pack LOG --sidecars' with that run's log replaces the sidecar\n" in result.out
+    own = f"'ctx cat {short}:outputs/out/report.md' prints the recorded output; if a later run wrote it again"
+    assert f"\nSolution:  {own}, 'ctx pack LOG --sidecars' with that run's log replaces the sidecar\n" in result.out
     assert str(answer["hint"]).startswith(own)
 
 
@@ -159,8 +159,8 @@ def test_a_sidecar_that_is_of_no_use_is_unchecked_with_the_reason(tmp_path: Path
         assert (answer[0], why in answer[1]) == ("unchecked", True), sidecar
     machine = json_answer(ctx("verify", "report.md", "--json", cwd=tmp_path), UNCHECKED)
     assert machine["answer"] == "unchecked"
-    anew = "move the sidecar away, and 'ctx pack LOG --sidecars' writes it anew"
-    assert machine["hint"] == f"{anew}; if the pack cannot be read, 'ctx fsck' tells why"
+    anew = "move the sidecar away, and 'ctx pack LOG --sidecars' writes it again"
+    assert machine["hint"] == f"{anew}; if the pack cannot be read, see 'ctx fsck'"
     put_out(tmp_path, "report.md.ctx.json", b"{")
     assert json_answer(ctx("verify", "report.md", "--json", cwd=tmp_path), UNCHECKED)["hint"] == anew
 
@@ -194,11 +194,11 @@ def test_no_sidecar_and_no_such_pack_are_unknown(tmp_path: Path) -> None:
     path = put_out(tmp_path, "report.md")
     answer = json_answer(ctx("verify", "report.md", "--json", cwd=tmp_path), UNKNOWN)
     assert (answer["answer"], answer["why"]) == ("unknown", "it has no sidecar report.md.ctx.json")
-    assert answer["hint"] == "if a run put it out, 'ctx pack LOG --sidecars' with the log of that run writes one"
+    assert answer["hint"] == "if a run wrote it, 'ctx pack LOG --sidecars' with the log of that run writes one"
     claim(path, context_pack="ctx://" + "0" * 64)
     answer = json_answer(ctx("verify", "report.md", "--json", cwd=tmp_path), UNKNOWN)
     assert "its pack is not in this store" in str(answer["why"])
-    assert answer["hint"] == "'ctx import' brings that run from an archive, 'ctx pack' from its log"
+    assert answer["hint"] == "'ctx import' imports that run from an archive, 'ctx pack' packs its log"
 
 
 def test_a_file_of_a_pack_whose_manifest_is_missing_is_told_that(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_of_a_renamed_file_it_is_told_what_its_sidecar_calls_it(tmp_path: Path) 
     assert result.status == UNCHECKED
     reason = "the pack has no output named renamed.md; its sidecar calls it out/report.md: was it renamed?"
     assert (
-        f"Integrity: unchecked ({reason})\nWay out:   'ctx show {run.digest.hex[:12]}' lists the outputs" in result.out
+        f"Integrity: unchecked ({reason})\nSolution:  'ctx show {run.digest.hex[:12]}' lists the outputs" in result.out
     )
 
 

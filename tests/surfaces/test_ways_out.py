@@ -37,7 +37,7 @@ def test_a_file_whose_name_looks_like_none_is_recognized_where_files_are_taken(s
     ("line", "hint"),
     [
         (["cat", "zzzz"], "(write sha256:<hash> for any object; "),
-        (["cat", "refunds@1.2.3"], "('ctx show' tells the digest of a version; "),
+        (["cat", "refunds@1.2.3"], "('ctx show' prints the digest of a version; "),
         (["finalize", "zzzz"], "(write ./zzzz if it is a file; 'ctx log --unfinished' lists recordings)"),
         (
             ["review", "zzzz", "--role", "data", "--approve", "--reason", "x"],
@@ -64,7 +64,7 @@ def test_a_time_that_is_none_is_told_as_it_was_typed(store: Path) -> None:
 def test_a_log_without_any_time_is_told_and_is_of_no_year(store: Path) -> None:
     timeless = {**LOG, "steps": []}
     result = ctx("pack", "-", cwd=store, input=json.dumps(timeless).encode())
-    assert result.err == "ctx: the log tells no time (give created, or a timestamp of a step)\n"
+    assert result.err == "ctx: the log has no time (add created, or the timestamp of a step)\n"
     digits = result.out.strip().removeprefix("ctx://")
     machine = json.loads(ctx("pack", "-", "--json", cwd=store, input=json.dumps(timeless).encode()).out)
     assert (machine["created"], machine["tells_time"]) == ("0001-01-01T00:00:00Z", False)
@@ -109,7 +109,7 @@ def test_of_a_path_in_a_log_it_is_told_where_it_is_looked_for(store: Path, log: 
     (store / "logs").mkdir()
     (store / "logs" / "run.json").write_text(json.dumps(log))
     message = one_error_line(ctx("pack", "logs/run.json", cwd=store), status, code)
-    assert f"a path is looked for below {store.resolve()}/logs; --root FOLDER names another)" in message
+    assert f"paths are read below {store.resolve()}/logs; --root FOLDER names another)" in message
 
 
 def test_where_paths_are_looked_for_is_told_only_where_one_is_wrong(store: Path) -> None:
@@ -206,7 +206,7 @@ def test_whoever_still_records_what_another_finished_is_told_how_to_find_the_pac
     with pytest.raises(RecordingFinished) as caught, Recorder(model="m", system_prompt="s", settings=settings) as run:
         assert ctx("finalize", run.id, cwd=store).status == 0
         run.prompt("user", "too late")
-    assert caught.value.__notes__ == [f"'ctx finalize {run.id}' tells the pack that it became"]
+    assert caught.value.__notes__ == [f"'ctx finalize {run.id}' prints its pack"]
 
 
 def test_only_so_many_outputs_of_a_replay_are_compared_as_text(store: Path) -> None:

@@ -46,7 +46,7 @@ def test_it_is_told_for_people_and_for_machines(tmp_path: Path) -> None:
         (
             "R_REFUND_REQUIRES_IDV",
             "rule POLICY_RETURNS_V4#R_REFUND_REQUIRES_IDV is in effect, by stage policy",
-            "It would say otherwise with:",
+            "It would be reversed with:",
         ),
         ("biz_summary", "block biz_summary is in, by stage budget", "No change of a request makes it out."),
     ],

@@ -30,7 +30,7 @@ class CatalogElsewhere(ContextPlaneError):
 
 
 class DatabaseDriverMissing(ContextPlaneError):
-    """A database is named, and what is needed to speak to it is not installed."""
+    """CTX_DATABASE_URL names a database, and its driver is not installed."""
 
     code: ClassVar[str] = "database_driver_missing"
     family: ClassVar[Family] = "failed"

@@ -61,7 +61,7 @@ def path_in_folder(folder: str, name: str) -> str:
     """Return the path of a file in a folder. A link that leads out of the folder is refused."""
     path, root = os.path.join(folder, name), os.path.realpath(folder)
     if os.path.commonpath((os.path.realpath(path), root)) != root:
-        raise DocumentUnreadable("is a link that leads out of its folder", at=path, hint="put the file itself there")
+        raise DocumentUnreadable("is a link out of its folder", at=path, hint="put the file itself there")
     return path
 
 

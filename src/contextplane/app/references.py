@@ -50,9 +50,9 @@ __all__ = [
 
 _HINT = "write ctx://<hash> or its first digits; 'ctx log' lists them"
 _ID = "write ctx://<hash>, or id@X.Y.Z for a version; 'ctx log' lists runs, 'ctx packs' versions"
-_VERSION = "it is a version: 'ctx show', 'ctx log' and 'ctx diff' tell of it, 'ctx verify --registry' verifies them all"
+_VERSION = "it is a version: use 'ctx show', 'ctx log' or 'ctx diff'; 'ctx verify --registry' verifies all versions"
 _NO_PARTS = "a version has no parts: leave out what follows the colon"
-_RECORDING = "it is not a pack yet: 'ctx finalize %s' makes one of it, 'ctx log --unfinished' lists those there are"
+_RECORDING = "it is not a pack yet: 'ctx finalize %s' makes one of it, 'ctx log --unfinished' lists them"
 _EVIDENCE = "it is evidence; a version whose id begins like that is written id@X.Y.Z, and 'ctx packs' lists them"
 _SHOWN = 200
 

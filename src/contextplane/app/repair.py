@@ -110,7 +110,7 @@ def _require_sound(catalog: Catalog) -> Catalog:
     """Refuse a damaged database catalog. It is never replaced: a database has backups of its own."""
     for problem in catalog.problems():
         catalog.close()
-        raise CatalogCorrupt(problem, hint="restore this database from a backup: only its index can be made anew here")
+        raise CatalogCorrupt(problem, hint="restore this database from a backup: only its index can be made again here")
     return catalog
 
 

@@ -233,12 +233,12 @@ def _check_listing(
         yield VerificationProblem(answer="modified", what=f"history of {handoff_id}", why="its last events are missing")
     elif (row and (row.revision, row.digest)) != (newest and (newest.revision, newest.digest)):
         yield VerificationProblem(
-            answer="unchecked", what=str(handoff_id), why="it is listed otherwise than its history says: see 'ctx fsck'"
+            answer="unchecked", what=str(handoff_id), why="the list does not match its history: see 'ctx fsck'"
         )
 
 
 def _gap(event: HandoffEvent, last: int) -> str:
-    return f"revision {event.revision} was written after {last}: what is between them is missing"
+    return f"revision {event.revision} was written after {last}: the revisions between them are missing"
 
 
 class _HandoffCheck:

@@ -72,7 +72,7 @@ def _evidence_reasons(case: CompileCase, compiled: CompiledContext, ref: str) ->
 def _describe_age(evidence: Evidence, case: CompileCase) -> str:
     judged = f"judged at {case.as_of}" if case.as_of is not None else "and no as_of to judge that by"
     if evidence.freshness is None:
-        return f"nobody says when it was observed; {judged}"
+        return f"it has no time of observation; {judged}"
     until = f"holds until {evidence.freshness.expires_at}" if evidence.freshness.expires_at else "does not age"
     return f"observed at {evidence.freshness.observed_at}, {until}; {judged}"
 

@@ -169,12 +169,12 @@ def manifest_contradictions(raw: bytes, sizes: Mapping[Digest, int]) -> Iterator
     """Yield the claims of a manifest that contradict the stored objects. `sizes`: those of whole contents."""
     value = msgspec.json.decode(raw)
     if has_duplicate_key(raw, value):
-        yield "a key", "it stands twice in one object, and readers differ in which value they keep"
+        yield "a key", "it occurs twice in one object, and readers differ in which value they use"
     for number, entry in enumerate(_entries(value, "inputs")):
         size = entry.get("size")
         for digest in digests_in(entry.get("content_ref")):
             if size is not None and digest in sizes and size != sizes[digest]:
-                yield f"inputs/{number} {digest}", f"its size is said to be {size!r:.20}, and it is {sizes[digest]}"
+                yield f"inputs/{number} {digest}", f"its recorded size is {size!r:.20}, and it is {sizes[digest]}"
 
 
 def unknown_refs(raw: bytes) -> tuple[Digest, ...]:

@@ -33,7 +33,7 @@ Outcome = Literal["passed", "failed", "incomplete"]
 _NAMED = 3
 _NO_PASS: tuple[Verdict, ...] = ("failed", "unknown")
 _SEVERITY: dict[Verdict, Severity] = {"failed": "error", "unknown": "unknown"}
-_WORDS: dict[Verdict, str] = {"failed": "failed", "unknown": "cannot be told"}
+_WORDS: dict[Verdict, str] = {"failed": "failed", "unknown": "skipped"}
 
 
 class GoldenCaseResults(Value, frozen=True):
@@ -95,18 +95,18 @@ class Checklist(Value, frozen=True):
 
 def the_form_is_right(inputs: ChecklistInput) -> ChecklistVerdict:
     """The file is parsed, and valid against the JSON Schema."""
-    return _gate_verdict(inputs, "schema", "every layer and every field has its form")
+    return _gate_verdict(inputs, "schema", "every layer and every field is valid")
 
 
 def the_references_resolve(inputs: ChecklistInput) -> ChecklistVerdict:
     """Every internal reference resolves."""
-    return _gate_verdict(inputs, "integrity", "every name that a part uses is declared")
+    return _gate_verdict(inputs, "integrity", "every name that is used is declared")
 
 
 def the_surface_is_minimal(inputs: ChecklistInput) -> ChecklistVerdict:
     """The tool manifest is the expected minimal surface."""
     if inputs.surface is None:
-        return ChecklistVerdict(verdict="unknown", reason="the form is wrong, so there is no surface")
+        return ChecklistVerdict(verdict="unknown", reason="the schema is violated, so there is no tool surface")
     beyond, absent = _surface_difference(inputs.surface, inputs.expected)
     if beyond or absent:
         parts = (("not expected", beyond), ("expected and not exposed", absent))
@@ -118,10 +118,12 @@ def the_surface_is_minimal(inputs: ChecklistInput) -> ChecklistVerdict:
         )
     if inputs.cases is None or not inputs.cases.count:
         known = f"the pack exposes the {len(inputs.surface)} expected tools and no other; " if inputs.expected else ""
-        return ChecklistVerdict(verdict="unknown", reason=f"{known}what a request is given of them needs golden cases")
+        return ChecklistVerdict(
+            verdict="unknown", reason=f"{known}golden cases are needed for the tools of each request (--golden)"
+        )
     if inputs.cases.unrecorded:
         return ChecklistVerdict(
-            verdict="unknown", reason=f"nothing is recorded of {', '.join(inputs.cases.unrecorded[:_NAMED])}"
+            verdict="unknown", reason=f"no tools are recorded for {', '.join(inputs.cases.unrecorded[:_NAMED])}"
         )
     return ChecklistVerdict(verdict="passed", reason=f"as recorded in all golden requests: {inputs.cases.count}")
 
@@ -152,10 +154,10 @@ def evaluators_agree(_: ChecklistInput) -> ChecklistVerdict:
 
 
 def the_difference_is_shown(inputs: ChecklistInput) -> ChecklistVerdict:
-    """The difference to the version before is shown by layer, and the new number says as much."""
+    """The differences from the previous version are listed by layer, and its version number covers them."""
     comparison = inputs.comparison
     if comparison is None:
-        missing = "the form is wrong" if inputs.surface is None else "give the version before with --against"
+        missing = "the schema is violated" if inputs.surface is None else "name the previous version with --against"
         return ChecklistVerdict(verdict="unknown", reason=missing)
     if comparison.refusal:
         return ChecklistVerdict(verdict="failed", reason=comparison.refusal)
@@ -179,7 +181,7 @@ STEPS: tuple[tuple[str, Callable[[ChecklistInput], ChecklistVerdict]], ...] = (
 """All steps but the last, which judges these."""
 
 _LEFT_TO_CASES = "golden_cases_unstable"
-_NO_GOLDEN = "give the folder of the golden cases with --golden"
+_NO_GOLDEN = "name the folder of golden cases with --golden"
 _SIGN = "It may be signed and published: every gate, and every line above, has passed."
 
 
@@ -197,7 +199,7 @@ def _may_be_signed(inputs: ChecklistInput, lines: list[ChecklistLine]) -> Checkl
         reasons += _reasons(_open_findings(inputs), verdict)
         if reasons:
             return ChecklistVerdict(verdict=verdict, reason="; ".join(reasons))
-    return ChecklistVerdict(verdict="passed", reason="nothing stands against it")
+    return ChecklistVerdict(verdict="passed", reason="nothing prevents it")
 
 
 def _open_findings(inputs: ChecklistInput) -> list[Finding]:
@@ -216,7 +218,7 @@ def _surface_difference(
 def _gate_verdict(inputs: ChecklistInput, gate: Gate, good: str) -> ChecklistVerdict:
     """Return the verdict that follows from the findings of one gate."""
     if gate in inputs.report.not_run:
-        return ChecklistVerdict(verdict="unknown", reason="the form is wrong, so this gate could not look")
+        return ChecklistVerdict(verdict="unknown", reason="the schema is violated, so this gate did not run")
     findings = [finding for finding in inputs.report.findings if finding.gate == gate]
     for verdict in _NO_PASS:
         for reason in _reasons(findings, verdict):

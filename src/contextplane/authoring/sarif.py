@@ -59,7 +59,7 @@ def sarif(
     # Columns count characters, not bytes and not UTF-16 units.
     run: dict[str, Json] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     if not_run:
-        text = f"not run, because the form is wrong: {', '.join(not_run)}"
+        text = f"not run, because the schema is violated: {', '.join(not_run)}"
         notes: list[Json] = [{"level": "warning", "message": {"text": text}}]
         run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": notes}]
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}

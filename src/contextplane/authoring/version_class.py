@@ -131,7 +131,7 @@ def _refusal(old: PackRef, new: PackRef, bump: Bump, unsafe: tuple[Finding, ...]
     if old.pack_id != new.pack_id:
         return f"{old.pack_id} and {new.pack_id} are two packs, not two versions of one"
     if unsafe:
-        return f"{new} may not be published under any number: the gates find errors in it"
+        return f"{new} may not be published under any number: the gates report errors in it"
     try:
         check_bump(old, new, bump)
     except BumpTooSmall as error:

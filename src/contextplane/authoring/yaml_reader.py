@@ -61,10 +61,10 @@ def read_yaml_file(data: bytes) -> AuthorFile:
         raise _refusal("not UTF-8", Place(line=line, column=1), "save it as UTF-8") from error
     except yaml.MarkedYAMLError as error:
         place = _at(error.problem_mark or error.context_mark)
-        raise _refusal(error.problem or "not YAML", place, "mend the text there") from error
+        raise _refusal(error.problem or "not YAML", place, "fix the text there") from error
     except yaml.YAMLError as error:
         raise _refusal(
-            "not YAML: a character that may not stand there", Place(line=1, column=1), "remove it"
+            "not YAML: a character that is not allowed there", Place(line=1, column=1), "remove it"
         ) from error
     if not reader.documents:
         raise _refusal("the file is empty", Place(line=1, column=1), "write one document")
@@ -100,7 +100,7 @@ class _Reader:
             if self.documents > 1:
                 raise _refusal("a second document begins here", place, "keep one document per file")
         elif isinstance(event, yaml.AliasEvent):
-            raise _refusal("an alias stands here", place, "write the value out")
+            raise _refusal("aliases are not allowed", place, "write the value out")
         elif isinstance(event, yaml.NodeEvent):
             self._node(event, place)
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -109,7 +109,7 @@ class _Reader:
 
     def _node(self, event: yaml.NodeEvent, place: Place) -> None:
         if event.anchor is not None:
-            raise _refusal("an anchor stands here", place, "write the value out where it is used")
+            raise _refusal("anchors are not allowed", place, "write the value out where it is used")
         tag = event.tag if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) else None
         if tag is not None:
             raise _refusal(f"the tag {tag[:40]!r} stands here", place, "plain data needs no tag")

@@ -46,7 +46,7 @@ def store_session(
 def note_adopted(platform: "Platform", output: CommandOutput) -> None:
     """Note that the store belonged to another program until now."""
     if platform.adopted:
-        output.note(f"adopted the store at {clean(platform.home.path)}: what was in it is there unchanged")
+        output.note(f"adopted the store at {clean(platform.home.path)}, unchanged")
 
 
 @contextmanager

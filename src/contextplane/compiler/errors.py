@@ -211,7 +211,7 @@ def input_error(problems: Iterable[InputProblem], name: str) -> InputInvalid:
     if len(listed) > _LISTED_PROBLEMS:
         listed = (
             *listed[:_LISTED_PROBLEMS],
-            InputProblem(at="", message="and more than these", hint="mend these first"),
+            InputProblem(at="", message="and more than these", hint="fix these first"),
         )
         count = f"; and at least {_LISTED_PROBLEMS} more"
     return InputInvalid(first.message + count, at=f"{name}#{first.at}", hint=first.hint, problems=listed)

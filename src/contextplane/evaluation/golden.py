@@ -43,7 +43,7 @@ SURFACE = "tool_surface.json"
 
 _NEVER = "nothing is recorded of it: 'ctx golden record' writes it"
 _STAGE = "it is refused by another stage than before"
-_BY_HAND = "the case, or what is expected of it, was changed since it was recorded"
+_BY_HAND = "the case or its expected result was edited after it was recorded"
 
 
 class GoldenCaseInvalid(ContextPlaneError):
@@ -124,8 +124,8 @@ def read_golden(name: str, value: Json, file: NamedFile | None = None, *, anew: 
         expected = read_outcome(value["expected"]) if "expected" in value else None
     except msgspec.ValidationError as error:
         if not anew:
-            words = "what is expected has not its form, or was recorded by an older compiler"
-            raise GoldenCaseInvalid(words, at=where, hint="'ctx golden record' writes it anew") from error
+            words = "the expected result is malformed, or was recorded by an older compiler"
+            raise GoldenCaseInvalid(words, at=where, hint="'ctx golden record' writes it again") from error
         expected = None
     return GoldenFile(name=name, file=file or _document_file(name, value), case=case, expected=expected)
 
@@ -175,7 +175,7 @@ def requested_version(files: Sequence[GoldenFile]) -> str:
     version = versions.pop() if len(versions) == 1 else ""
     if not version:
         raise GoldenCaseInvalid(
-            "the cases do not all name one version", at=files[0].file.path, hint="say which pack: REF or FILE"
+            "the cases do not all name one version", at=files[0].file.path, hint="name the pack: REF or FILE"
         )
     return version
 

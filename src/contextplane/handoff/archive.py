@@ -25,7 +25,7 @@ from contextplane.store.handoff_stream import append_revision, history_of, recor
 __all__ = ["HandoffDiverged", "IncomingHandoffs"]
 
 
-_NOTHING = "nothing of this archive was taken"
+_NOTHING = "nothing was imported"
 
 
 class HandoffDiverged(ContextPlaneError):
@@ -134,7 +134,7 @@ def _reject_gap(pack: ArchivedHandoff, history: HandoffHistory) -> None:
 
 def _divergence(handoff_id: HandoffId, why: str) -> HandoffDiverged:
     return HandoffDiverged(
-        why, at=str(handoff_id), hint=f"{_NOTHING}; 'ctx handoff log {handoff_id}' tells what is here"
+        why, at=str(handoff_id), hint=f"{_NOTHING}; 'ctx handoff log {handoff_id}' lists what is here"
     )
 
 

@@ -84,7 +84,7 @@ class HandoffInputReader(ProblemCollector):
         raise HandoffInvalid(
             f"{first.message}{also}",
             at=first.at,
-            hint="mend what details.problems lists",
+            hint="fix what details.problems lists",
             details={**details, "problems": listed, "problems_total": len(self.problems)},
         )
 

@@ -153,7 +153,7 @@ def check_finalizable(pack: HandoffPack, locate: Callable[[Ref], LocatedRef]) ->
         raise FinalizeRefused(
             _refusal_message(missing_sections, missing_fields, invalid),
             at=pack.id if pack.revision > 1 else None,  # a new pack has an id when it is stored
-            hint="mend what is named, or write it as a draft",
+            hint="fix the problems that are named, or write it as a draft",
             details={
                 "missing_sections": missing_sections,
                 "missing_fields": missing_fields,

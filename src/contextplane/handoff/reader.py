@@ -247,7 +247,7 @@ class HandoffReader:
             raise HandoffUnreadable(
                 "this pack is in the store and not in its index: none of its revisions could be read",
                 at=handoff_id.text,
-                hint="'ctx fsck' tells what is damaged; when that is mended, 'ctx fsck --rebuild'",
+                hint="'ctx fsck' lists the damage; repair it, then run 'ctx fsck --rebuild'",
                 details={"id": handoff_id.text},
             )
         if row is None or not is_available(row.expires, now, self._limits.grace_seconds):

@@ -56,7 +56,7 @@ class Methods:
         if result is not None and result.refused != self._reported:
             self._reported = result.refused
             for name, why in sorted(result.refused.items()):
-                self._log("warn", f"not taken in, and left as it is: {name}: {why}")
+                self._log("warn", f"not imported, left unchanged: {name}: {why}")
 
     def _list_tools(self, _request: Request) -> object:
         from contextplane.mcp.schemas import TOOLS

@@ -138,7 +138,7 @@ class _StandardStreams:
             except BlockingIOError:
                 continue
             except ConnectionError as error:
-                raise ClientGone(f"nobody reads the output: {error.strerror}") from error
+                raise ClientGone(f"broken pipe: {error.strerror}") from error
             except OSError as error:
                 raise OutputLost(f"the output cannot be written: {error.strerror}") from error
         self._writing = False

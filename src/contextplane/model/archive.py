@@ -64,7 +64,7 @@ class ArchiveInvalid(ContextPlaneError):
 
 
 class ArchiveCorrupt(ContextPlaneError):
-    """An object in an archive does not have the bytes that its name says. Nothing of the archive is taken."""
+    """An object in an archive does not match its digest. Nothing is imported."""
 
     code: ClassVar[str] = "archive_corrupt"
     family: ClassVar[Family] = "untrusted"
@@ -184,7 +184,7 @@ def parse_member_name(name: str) -> tuple[MemberKind, Digest]:
     match = _ENTRY.fullmatch(name)
     if match:
         return "entry", Digest(match[1])
-    raise ArchiveInvalid(f"a member of another name: {name[:_SHOWN]!r}", hint="nothing of this archive was taken")
+    raise ArchiveInvalid(f"a member of another name: {name[:_SHOWN]!r}", hint="nothing was imported")
 
 
 def _reference_texts(packs: tuple[Digest, ...]) -> tuple[str, ...]:

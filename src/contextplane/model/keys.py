@@ -43,7 +43,7 @@ class PublicKey(msgspec.Struct, frozen=True, order=True):
             raise PublicKeyInvalid("not an Ed25519 public key", hint=f"its raw form has {_SIZE} bytes")
         y = int.from_bytes(self.raw, "little") & (1 << 255) - 1
         if y >= _P or y in _WEAK:
-            raise PublicKeyInvalid("a weak key, or a second spelling of a key", hint="nobody makes one by chance")
+            raise PublicKeyInvalid("a weak key, or a second spelling of a key", hint="it is not random")
 
     @property
     def spki(self) -> bytes:

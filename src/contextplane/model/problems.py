@@ -49,7 +49,7 @@ class DocumentInvalid(ContextPlaneError):
 
     code: ClassVar[str] = "document_invalid"
     family: ClassVar[Family] = "refused"
-    way_out: ClassVar[str] = "mend what is named"
+    way_out: ClassVar[str] = "fix the problems that are named"
     whole_list: ClassVar[str] = "--json lists them all"
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:

@@ -23,7 +23,7 @@ _MOST_DIGITS = 9
 
 
 class RangeInvalid(ContextPlaneError):
-    """A text that is no range of versions, or one that no version or every version is in."""
+    """A text that is not a range of versions, or a range of no version or every version."""
 
     code: ClassVar[str] = "version_range_invalid"
     family: ClassVar[Family] = "refused"

@@ -43,7 +43,7 @@ class ObjectCorrupt(ContextPlaneError):
 
 
 class ObjectObstructed(ContextPlaneError):
-    """Something that is not a readable file stands where this object belongs."""
+    """Something that is not a readable file is in the place of this object."""
 
     code: ClassVar[str] = "object_obstructed"
     family: ClassVar[Family] = "failed"

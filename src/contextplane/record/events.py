@@ -231,7 +231,7 @@ class RecordingRefused(DocumentInvalid):
     """Something that no execution pack can hold was about to be recorded: a step without a tool, say."""
 
     code: ClassVar[str] = "recording_refused"
-    way_out: ClassVar[str] = "nothing of this call was recorded; mend what is named"
+    way_out: ClassVar[str] = "nothing of this call was recorded; fix the problems that are named"
     whole_list: ClassVar[str] = "its `problems` lists them all"
 
 

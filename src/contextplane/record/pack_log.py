@@ -64,7 +64,7 @@ Item = TypeVar("Item")
 
 
 class InvalidBase64(ContextPlaneError):
-    """A content that is said to be base64 and is not."""
+    """A content that should be base64 and is not."""
 
     code: ClassVar[str] = "content_base64_invalid"
     family: ClassVar[Family] = "refused"

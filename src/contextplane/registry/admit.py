@@ -92,7 +92,7 @@ def check_provenance(
     # (a) recorded as what it was published as
     if (state.ref, state.kind, state.issuer) != (version.ref, published.kind, published.issuer):
         raise _unreviewed_error(
-            version, f"before that, nobody recorded it as this {published.kind} of {published.issuer}"
+            version, f"before that, it is not recorded as this {published.kind} of {published.issuer}"
         )
     # (b) compared with a version that was there
     compared, before = _compared_version(version, snapshot)
@@ -161,7 +161,7 @@ def _unreviewed_error(version: VersionState, why: str) -> PublicationUnreviewed:
     return PublicationUnreviewed(
         f"it was published without having come that far: {why}",
         at=str(version.ref),
-        hint="a publisher went round the reviews; 'ctx verify --registry' tells more",
+        hint="a publisher bypassed the reviews; see 'ctx verify --registry'",
     )
 
 
@@ -289,7 +289,7 @@ def _parse_document(ref: PackRef, published: Published, verified: VerifiedArtifa
     identity = (str(document.ref), verified.statement.name, verified.statement.kind, issuer_of(document))
     if identity != (str(ref), str(ref), published.kind, published.issuer):
         raise ArtifactMismatch(
-            f"it says of itself: {document.ref} of {issuer_of(document)}; its envelope: "
+            f"its contents: {document.ref} of {issuer_of(document)}; its envelope: "
             f"{verified.statement.name[:80]}, a {verified.statement.kind[:40]}",
             at=str(ref),
             hint="it was published under a name that is not its own",

@@ -149,7 +149,7 @@ class ArtifactState(Value, frozen=True):
     def name(self) -> PackRef:
         """The reference under which its author recorded it."""
         if self.ref is None:
-            raise ArtifactUnknown("nobody recorded it", at=str(self.digest), hint="'ctx lint FILE --record' does")
+            raise ArtifactUnknown("it is not recorded", at=str(self.digest), hint="'ctx lint FILE --record' records it")
         return self.ref
 
     @property

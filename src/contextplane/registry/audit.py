@@ -328,7 +328,7 @@ class EventAudit:
 
     def _check_position(self, verified: VerifiedEvent, index: int) -> None:
         if verified.event.entry != index:
-            raise EventInvalid(f"it says that it is entry {verified.event.entry} of the log, and is entry {index}")
+            raise EventInvalid(f"it claims to be entry {verified.event.entry} of the log, and is entry {index}")
         self.times[index] = verified.at
         latest, self._latest = self._latest, verified.at
         if latest is not None and verified.at < latest:
@@ -469,7 +469,7 @@ def _verify_keyring(
     with problems.collect(STREAM):
         keys = follow_keyring(view.streams, known, check)
         if keys != follow_keyring(view.streams, TrustedKeys(), check):
-            raise KeyringRewritten("from its beginning it does not lead to what is known")
+            raise KeyringRewritten("its history does not match what is known")
         return keys
     return None
 

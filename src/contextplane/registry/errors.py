@@ -70,7 +70,7 @@ class VersionDeprecated(ContextPlaneError):
 
 
 class VersionRevoked(ContextPlaneError):
-    """A revoked version where it would be executed anew."""
+    """A revoked version in a new execution."""
 
     code: ClassVar[str] = "version_revoked"
     family: ClassVar[Family] = "refused"

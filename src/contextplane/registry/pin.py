@@ -83,7 +83,7 @@ def check_usable(version: VersionState, *, deprecated: bool = False) -> None:
     `deprecated`: a deprecated version is accepted, for an emergency rollback.
     """
     if not version.is_published:
-        raise VersionUnknown("it was never published", at=str(version.ref), hint="'ctx packs' lists what was")
+        raise VersionUnknown("it was never published", at=str(version.ref), hint="'ctx packs' lists published versions")
     if version.stage == "revoked":
         raise VersionRevoked(f"it is revoked: {version.reason}", at=str(version.ref), hint="use another version")
     if version.stage == "deprecated" and not deprecated:
@@ -92,7 +92,7 @@ def check_usable(version: VersionState, *, deprecated: bool = False) -> None:
         )
     if version.doubtful:
         raise KeyRevoked(
-            f"the key that published it, {version.published_by[:16]}, is revoked from before then on",
+            f"the key that published it, {version.published_by[:16]}, is revoked from before that time",
             at=str(version.ref),
             hint="publish a new version with another key",
         )
@@ -131,7 +131,7 @@ def find_pin(state: PinState, base_id: str) -> Pin:
     pin = next((pin for pin in pins if pin.id == base_id), None)
     if pin is None:
         raise PinNotFound(
-            f"no version of {base_id} is pinned in {state.environment}", at=base_id, hint="'ctx packs' shows what is"
+            f"no version of {base_id} is pinned in {state.environment}", at=base_id, hint="'ctx packs' lists the pins"
         )
     return pin
 

@@ -151,7 +151,7 @@ def _without(pins: Pins, ref: PackRef) -> Pins:
         return replace(pins, base=None)
     others = tuple(overlay for overlay in pins.overlays if ref_of(overlay) != ref)
     if len(others) == len(pins.overlays):
-        raise PinNotFound(f"{ref} is not pinned there", at=str(ref), hint="'ctx packs' shows what is")
+        raise PinNotFound(f"{ref} is not pinned there", at=str(ref), hint="'ctx packs' lists the pins")
     return replace(pins, overlays=others)
 
 

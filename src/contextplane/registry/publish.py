@@ -219,7 +219,7 @@ SENSITIVE_FINDINGS = frozenset(
 class ArtifactNotKept(ContextPlaneError):
     """A document that holds a secret or data of people.
 
-    What is recorded is kept for ever, and this must not be.
+    The registry keeps everything for ever, and this must not be kept.
     """
 
     code: ClassVar[str] = "artifact_not_kept"
@@ -231,7 +231,7 @@ def reject_sensitive(report: Report, *, at: str) -> None:
     for finding in report.findings:
         if finding.code in SENSITIVE_FINDINGS:
             raise ArtifactNotKept(
-                f"{finding.at}: {finding.cause}, and what is recorded is kept for ever",
+                f"{finding.at}: {finding.cause}, and the registry keeps everything for ever",
                 at=at,
                 hint=finding.cure,
                 details={

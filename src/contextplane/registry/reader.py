@@ -47,7 +47,7 @@ from contextplane.trust.errors import ClockWentBackwards
 
 __all__ = ["RegistryReader", "SubjectState", "initial_state"]
 
-_HINT = "somebody changed the catalog; 'ctx verify --registry' tells more"
+_HINT = "the catalog was changed; see 'ctx verify --registry'"
 S = TypeVar("S", bound="StreamState")
 
 SubjectState = ArtifactState | VersionState | PinState | AliasState | EnvironmentState

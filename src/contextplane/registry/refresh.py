@@ -137,7 +137,7 @@ def action_result(action: str, report: Report, golden: GoldenResult | None = Non
     if definition.absent:
         return None
     if report.not_run:
-        return ActionResult(passed=False, words="the form is wrong", findings=report.findings)
+        return ActionResult(passed=False, words="the schema is violated", findings=report.findings)
     findings = tuple(
         finding for finding in report.findings if finding.code in definition.laws or finding.gate == definition.gate
     )

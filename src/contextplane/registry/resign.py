@@ -74,7 +74,7 @@ def resign(  # noqa: PLR0913  what an act consists of
         raise RegistryEmpty("nothing was ever written to it", at=LOG, hint="'ctx lint FILE --record' begins it")
     # (2) nothing was written since
     if (tx.streams.head(LOG), tx.streams.head(CHECKPOINTS)) != (result.entries, result.checkpoints):
-        raise StreamConflict("somebody wrote to the registry meanwhile", at=LOG, hint="do it again")
+        raise StreamConflict("another process wrote to the registry meanwhile", at=LOG, hint="do it again")
     # (3) the key is valid now
     keyrings = KeyringHistory.of(tx.streams, follow_keyring(tx.streams, known, check))
     at = next_event_time(now, max(result.as_of, keyrings.now.as_of))

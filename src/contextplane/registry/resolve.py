@@ -50,7 +50,7 @@ __all__ = [
 
 
 class NotPinned(ContextPlaneError):
-    """A version that this environment does not pin: only what is pinned takes new traffic."""
+    """A version that this environment does not pin. New runs use pinned versions only."""
 
     code: ClassVar[str] = "not_pinned"
     family: ClassVar[Family] = "refused"
@@ -201,7 +201,7 @@ class _Resolver(Value, frozen=True):
     def _refuse_doubtful(self, pin: Pin, event: VerifiedEvent) -> None:
         if is_doubtful(pin, event, self.context.trust_context.keyring.issuers):
             raise PinDoubtful(
-                f"{ref_of(pin)} was pinned by a key that is revoked", at=event.event.subject, hint="pin it anew"
+                f"{ref_of(pin)} was pinned by a key that is revoked", at=event.event.subject, hint="pin it again"
             )
 
     def _overlay(self, ref: PackRef, digest: str | None, base: AdmittedDocument) -> AdmittedDocument:
@@ -242,7 +242,7 @@ class _Resolver(Value, frozen=True):
             return
         if seconds_behind(now, newest.time):
             raise ClockWentBackwards(
-                f"the clock shows {now}, and {newest.time} is on record: how old that is cannot be told",
+                f"the clock shows {now}, and the registry has {newest.time}: its age is unknown",
                 at=CHECKPOINTS,
                 hint="set the clock; if it is right, another was ahead: docs/registry.md, 'When a clock was wrong'",
             )
@@ -265,7 +265,7 @@ def _refuse_other_digest(admitted: AdmittedDocument, pinned: str) -> None:
         raise ArtifactMismatch(
             f"{pinned} is pinned under this name, and {admitted.resolved.digest} was published",
             at=str(admitted.resolved.ref),
-            hint="'ctx verify --registry' tells more",
+            hint="see 'ctx verify --registry'",
         )
 
 

@@ -85,24 +85,26 @@ def check_recorded(state: ArtifactState, artifact: Candidate) -> None:
         raise RecordedOtherwise(
             f"recorded by {state.author[:16]} as {state.ref}, a {state.kind} of {state.issuer}",
             at=f"{artifact.ref}, a {artifact.kind} of {artifact.issuer}",
-            hint="ask who has that key; other bytes, another number for example, can be recorded anew",
+            hint="ask the owner of that key; other bytes, such as another version, can be recorded again",
         )
 
 
 def check_reviewer(state: ArtifactState, keys: frozenset[str], role: str) -> None:
     """Refuse a review in this role by a person with these keys."""
     if state.author in keys:
-        raise ReviewerIsAuthor("nobody reviews his own work", at=str(state.ref), hint="somebody else reviews it")
+        raise ReviewerIsAuthor(
+            "an author cannot review the same artifact", at=str(state.ref), hint="ask another reviewer"
+        )
     if state.needed and role not in state.needed:
         raise ReviewRoleUnneeded(
-            f"nobody asked for a review as {role}", at=str(state.ref), hint=f"needed: {', '.join(state.needed)}"
+            f"no review is needed as {role}", at=str(state.ref), hint=f"needed: {', '.join(state.needed)}"
         )
     other = next((review.role for review in state.reviews if review.key_id in keys and review.role != role), None)
     if other is not None:
         raise ReviewerHasRole(
             f"this reviewer spoke as {other}, and counts once",
             at=str(state.ref),
-            hint=f"somebody else reviews as {role}",
+            hint=f"ask another reviewer to review as {role}",
         )
 
 

@@ -114,7 +114,7 @@ class StreamHeads:
             raise StreamCut(
                 f"it {_describe_head(actual)}, and what is signed {_describe_head(signed)}",
                 at=stream,
-                hint="somebody changed the catalog; 'ctx verify --registry' tells more",
+                hint="the catalog was changed; see 'ctx verify --registry'",
             )
 
 

@@ -212,7 +212,7 @@ class RegistryWriter:
             revoked = keyrings.is_revoked(self.key_id, self.now)
             raise RegistryUntrusted(
                 f"key {self.key_id[:16]} is {'revoked, and ' if revoked else ''}not trusted at {self.now}",
-                hint="that is for good: act with another key, 'ctx keys list' tells which are valid"
+                hint="this cannot be undone: use another key; 'ctx keys list' lists valid ones"
                 if revoked
                 else "see 'ctx keys list'; 'ctx keys trust' changes it",
             )
@@ -251,7 +251,7 @@ def compare_ends(view: View, newest: VerifiedCheckpoint | None) -> Iterator[Audi
     nodes = MemoryHeadNodes()
     root = put_heads(nodes, EMPTY_ROOT, heads_of(view.streams))
     if root != (EMPTY_ROOT if newest is None else newest.heads):
-        why = "streams do not end where the newest checkpoint says: 'ctx verify --registry' tells which"
+        why = "streams do not end where the newest checkpoint says: 'ctx verify --registry' lists them"
         yield AuditProblem(code=StreamCut.code, at=CHECKPOINTS, message=why)
     for name, text in nodes.texts.items():
         if view.marks.get(name) != text:

@@ -48,12 +48,12 @@ _HEALS = "packing the same log again or importing the run heals it; 'ctx fsck' l
 WAY_OUT: dict[Damage, str] = {
     "tampered": _HEALS,
     "missing": _HEALS,
-    "unreadable": "check what lies there, and its permissions; 'ctx fsck' lists all damage",
+    "unreadable": "check the file and its permissions; 'ctx fsck' lists all damage",
 }
 
 
 _OBSTRUCTED = (
-    "move aside what stands in its place, then pack the same log again or import the run; 'ctx fsck' lists all damage"
+    "move the file in its place away, then pack the same log again or import the run; 'ctx fsck' lists all damage"
 )
 
 

@@ -142,7 +142,7 @@ def _compare_pack(view: View, digest: Digest, entries: ExecutionEntries, objects
         yield FsckFinding(state="corrupt", what=PACKS + digest.hex, why=why, ref=f"ctx://{digest.hex}")
     row = view.packs.row(digest)
     if row is not None and _row_facts(row) != _row_facts(describe_pack(digest, manifest, row.packed)[0]):
-        yield FsckFinding(state="index", what=PACKS + digest.hex, why="the list says otherwise than its manifest")
+        yield FsckFinding(state="index", what=PACKS + digest.hex, why="the list does not match its manifest")
 
 
 def _row_facts(row: PackRow) -> tuple[object, ...]:

@@ -72,7 +72,7 @@ def check_index_before_gc(
     if forgotten:
         raise GcBlocked(
             f"the index has lost what keeps something alive: {name_first(forgotten)}",
-            hint="'ctx fsck' tells more, 'ctx fsck --rebuild' makes the index anew",
+            hint="'ctx fsck' tells more, 'ctx fsck --rebuild' makes the index again",
             details={"forgotten": forgotten},
         )
     return list(left)

@@ -108,7 +108,7 @@ def open_note(note: bytes, keys: Sequence[NoteKey], check: SignatureCheck) -> st
             raise NoteUnsigned(f"the signature of {name} does not hold", hint="the note was changed")
         is_signed = True
     if not is_signed:
-        raise NoteUnsigned("signed by nobody whom we trust for it", hint="see whose key signs here")
+        raise NoteUnsigned("no trusted key signed it", hint="see whose key signs here")
     return text
 
 

@@ -90,7 +90,7 @@ def _refusals(pack: ContextPack, capabilities: RuntimeCapabilities) -> Iterator[
     requires = pack.contract_meta.compatibility.requires
     for name in ("runtime", "ontology"):
         if name not in requires:
-            yield RequirementUnstated(f"nothing is required of the {name}", at=_REQUIRES, hint="say which versions")
+            yield RequirementUnstated(f"nothing is required of the {name}", at=_REQUIRES, hint="name the versions")
     for name, text in requires.items():
         at = f"{_REQUIRES}/{name}"
         try:

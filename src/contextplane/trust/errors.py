@@ -65,7 +65,7 @@ class KeyExpired(Untrusted):
 
 
 class KeyRevoked(Untrusted):
-    """A good signature by a revoked key, and no time that we trust says that it was made before."""
+    """A valid signature by a revoked key, and no trusted time shows that it is older than the revocation."""
 
     code: ClassVar[str] = "signature_key_revoked"
 

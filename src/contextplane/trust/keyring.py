@@ -263,7 +263,7 @@ def _apply_revocation(issuers: Issuers, change: KeyRevocation) -> Issuers:
 def _apply_threshold(issuers: Issuers, change: ThresholdChange, at: Timestamp) -> Issuers:
     issuer = next((issuer for issuer in issuers if issuer.name == change.issuer), None)
     if issuer is None:
-        raise IssuerNotFound(f"{change.issuer} has no key", hint="'ctx keys trust' gives it one")
+        raise IssuerNotFound(f"{change.issuer} has no key", hint="'ctx keys trust' adds one")
     able = sum(key.state_at(at) in ("valid", "not_yet_valid") for key in issuer.keys)
     if not 1 <= change.threshold <= min(able, MAX_SIGNATURES):
         raise ThresholdUnreachable(

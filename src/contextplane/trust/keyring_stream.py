@@ -20,7 +20,7 @@ __all__ = ["STREAM", "KeyringRewritten", "KeyringRolledBack", "append_change", "
 
 STREAM = "trust/keyring"
 _KIND = "keyring_changed"
-_HINT = "somebody exchanged the catalog; restore it from a copy"
+_HINT = "the catalog was replaced; restore it from a copy"
 
 
 class KeyringRolledBack(ContextPlaneError):

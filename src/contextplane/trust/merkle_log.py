@@ -82,14 +82,14 @@ class VerifiedCheckpoint(Value, frozen=True):
     @property
     def time(self) -> Timestamp:
         if self.checkpoint.time is None:
-            raise CheckpointInvalid("it says no time", at=self.checkpoint.origin)
+            raise CheckpointInvalid("it has no time", at=self.checkpoint.origin)
         return self.checkpoint.time
 
     @property
     def heads(self) -> bytes:
         """The root over the ends of all streams."""
         if self.checkpoint.heads is None:
-            raise CheckpointInvalid("it says nothing of the ends of streams", at=self.checkpoint.origin)
+            raise CheckpointInvalid("it has no ends of streams", at=self.checkpoint.origin)
         return self.checkpoint.heads
 
 
@@ -207,7 +207,7 @@ class MerkleLog(Value, frozen=True):
         claimed = Checkpoint.parse(note.decode().rpartition("\n\n")[0] + "\n")
         if claimed.time is None or claimed.heads is None:
             raise CheckpointInvalid(
-                "it says no time, or nothing of the ends of streams", at=self.checkpoints, hint=self.restore_hint
+                "it has no time, or no ends of streams", at=self.checkpoints, hint=self.restore_hint
             )
         return note, claimed.time
 
@@ -246,7 +246,7 @@ class MerkleLog(Value, frozen=True):
             except NoteUnsigned:
                 continue
             return note_key
-        raise NoteUnsigned("signed by nobody whom we trust for it", at=self.entries)
+        raise NoteUnsigned("no trusted key signed it", at=self.entries)
 
     def _unsigned_error(
         self, note: bytes, seq: int, origin: str, trusted_keys_then: tuple[PublicKey, ...], check: SignatureCheck
@@ -262,5 +262,5 @@ class MerkleLog(Value, frozen=True):
             return NoteUnsigned(
                 "no key that was trusted then signed the newest checkpoint", at=place, hint=self.restore_hint
             )
-        why = "the key that signed the newest checkpoint is revoked from before then on"
+        why = "the key that signed the newest checkpoint is revoked from before that time"
         return NoteUnsigned(why, at=place, hint=self.renew_hint, details=_RENEWABLE)

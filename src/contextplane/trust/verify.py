@@ -106,12 +106,10 @@ def trusted_signers(envelope: Envelope, issuer: str, trust_context: TrustContext
     """
     moment = trust_context.moment
     if not envelope.signatures:
-        raise SignatureMissing("nobody signed it", at="/signatures", hint=_ASK)
+        raise SignatureMissing("it is not signed", at="/signatures", hint=_ASK)
     known = trust_context.keyring.issuer(issuer)
     if known is None:
-        raise KeyUnknown(
-            f"no key of {issuer!r} is trusted", at="/signatures", hint="'ctx keys trust' says who may sign for it"
-        )
+        raise KeyUnknown(f"no key of {issuer!r} is trusted", at="/signatures", hint="'ctx keys trust' adds keys for it")
     good: dict[str, TrustedKey] = {}
     refused: list[tuple[int, Untrusted]] = []
     for n, signature in enumerate(envelope.signatures):

@@ -74,7 +74,7 @@ def test_a_gap_and_a_step_back_in_time_are_modified(place: HandoffStore) -> None
     verdict = verified(place, pack, 1)
     assert verdict.answer == "modified"
     assert [problem.why for problem in verdict.problems][:2] == [
-        "revision 3 was written after 1: what is between them is missing",
+        "revision 3 was written after 1: the revisions between them are missing",
         "it is older than the one before",
     ]
 

@@ -20,4 +20,4 @@ def test_how_far_a_clock_is_behind_is_told_on_standard_error(tmp_path: Path) -> 
         assert stderr.getvalue() == ""
         key_store.behind = 90_061
         note_clock_behind(key_store, CommandOutput(err=stderr))
-    assert stderr.getvalue().startswith("ctx: this machine's clock is 1 day, 1:01:01 behind what is on record, ")
+    assert stderr.getvalue().startswith("ctx: this machine's clock is 1 day, 1:01:01 behind the registry, ")

@@ -60,7 +60,7 @@ def shown(folder: Path, of: dict[str, Any], *knobs: str, out: io.StringIO | None
         ),
         (
             put(SHOWN, {"/run_context/user/role": None}),
-            "request   support.refund by somebody without a role; the run's ceiling is destructive",
+            "request   support.refund by a user without a role; the run's ceiling is destructive",
         ),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from contextplane.cli.output import CommandOutput
 from contextplane.cli.render.execution import print_suspicions
 
-SUSPECT = "ctx: /steps/0/output looks like it holds a secret (AWS access key); it was stored as it is\n"
+SUSPECT = "ctx: /steps/0/output may contain a secret (AWS access key); it was stored unchanged\n"
 LONG = "ctx: only the first 256 KiB of /inputs/0/content were searched for secrets\n"
 
 

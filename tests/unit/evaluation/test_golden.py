@@ -86,7 +86,7 @@ def test_a_case_that_is_refused_is_not_changed_by_hand_either(tmp_path: Path) ->
     (cases / "unknown.json").write_text(json.dumps(case))
     ran = run(str(cases), source_of(tmp_path))["unknown"]
     assert (ran.passed, ran.stage) == (False, "record")
-    assert "was changed since it was recorded" in ran.words
+    assert "was edited after it was recorded" in ran.words
 
 
 def test_a_case_of_which_nothing_is_recorded_does_not_pass(tmp_path: Path) -> None:
@@ -146,12 +146,12 @@ def recorded_again(document: dict[str, Any]) -> dict[str, Any]:
     ("changes", "stage", "words"),
     [
         ({"/expected/compiler_version": "0.9.0"}, "seal", "compiler 0.9.0 recorded it, and this is"),
-        ({"/expected/lineage/0/ref": "ctxpack.support@9.0.0"}, "record", "was changed since it was recorded"),
-        ({"/expected/lineage/0/digest": "sha256:" + "0" * 64}, "record", "was changed since it was recorded"),
-        ({"/expected/compiled_context_hash": "sha256:" + "0" * 64}, "record", "was changed since it was recorded"),
-        ({"/request/context_pack_refs/0": "ctxpack.support@9.0.0"}, "record", "was changed since it was recorded"),
-        ({"/run_context/run_budget/max_tool_calls": 1}, "record", "was changed since it was recorded"),
-        ({"/expected/recorded": ""}, "record", "was changed since it was recorded"),
+        ({"/expected/lineage/0/ref": "ctxpack.support@9.0.0"}, "record", "was edited after it was recorded"),
+        ({"/expected/lineage/0/digest": "sha256:" + "0" * 64}, "record", "was edited after it was recorded"),
+        ({"/expected/compiled_context_hash": "sha256:" + "0" * 64}, "record", "was edited after it was recorded"),
+        ({"/request/context_pack_refs/0": "ctxpack.support@9.0.0"}, "record", "was edited after it was recorded"),
+        ({"/run_context/run_budget/max_tool_calls": 1}, "record", "was edited after it was recorded"),
+        ({"/expected/recorded": ""}, "record", "was edited after it was recorded"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
@@ -173,7 +173,7 @@ def test_a_change_by_hand_is_told_also_where_it_moved_something(tmp_path: Path) 
     drifted = run(str(cases), source_of(tmp_path))["shown"]
     assert (drifted.stage, drifted.notes) == (
         "policy",
-        ("the case, or what is expected of it, was changed since it was recorded",),
+        ("the case or its expected result was edited after it was recorded",),
     )
     assert ("gate", "GATE_FINANCE_APPROVAL") in {(difference.kind, difference.id) for difference in drifted.changes}
 
@@ -191,7 +191,7 @@ def test_a_case_that_comes_to_the_same_by_other_rules_tells_what_is_not_as_recor
 def test_what_has_not_its_form_any_more_is_recorded_anew(tmp_path: Path) -> None:
     cases = folder(tmp_path)
     write_json(Path(cases), "shown.json", {**SHOWN, "expected": {"hash": 1}})
-    with pytest.raises(ContextPlaneError, match="'ctx golden record' writes it anew"):
+    with pytest.raises(ContextPlaneError, match="'ctx golden record' writes it again"):
         golden_files(cases)
     record_cases(source_of(tmp_path), golden_files(cases, anew=True))
     assert all(result.passed for result in run(cases, source_of(tmp_path)).values())
@@ -294,7 +294,7 @@ def test_a_pack_whose_cases_compile_to_something_else_is_failed(tmp_path: Path, 
 
 def test_tools_are_as_recorded_only_where_something_is_recorded_and_it_compiles(tmp_path: Path) -> None:
     cases = folder(tmp_path)
-    assert line(tmp_path, "tool_surface") == ("unknown", "nothing is recorded of closing, shown, unknown")
+    assert line(tmp_path, "tool_surface") == ("unknown", "no tools are recorded for closing, shown, unknown")
     record_cases(source_of(tmp_path), golden_files(cases))
     assert line(tmp_path, "tool_surface") == ("passed", "as recorded in all golden requests: 3")
     for name in ("shown.json", "unknown.json"):

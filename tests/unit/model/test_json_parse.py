@@ -200,7 +200,7 @@ def test_everything_from_which_a_text_can_be_read_on_is_told_at_its_place(parts:
     for (number, _), entry in zip(wrong, reported, strict=False):
         assert (str(entry.at).split("/")[1], entry.details["line"]) == (str(number), number + 1)
     if len(reported) > 1:
-        assert problem.hint == "mend what is named" + "; --json lists them all" * (len(reported) > 10)
+        assert problem.hint == "fix the problems that are named" + "; --json lists them all" * (len(reported) > 10)
         assert problem.message.count("; ") == min(len(reported) - 1, 9) + (len(reported) > 10)
         listed = problem.details["problems"]
         assert isinstance(listed, list)

@@ -151,7 +151,7 @@ def test_several_texts_that_are_broken_are_all_named_with_their_lines(tmp_path: 
         stage_log(read_log(broken), None, batch, FileSources(str(tmp_path)))
     assert [(problem.at, problem.message) for problem in refused.value.problems] == [
         ("/outputs/0/content", "line 2, column 2: not UTF-8"),
-        ("/outputs/2/content", "line 3, column 2: U+000A stands unescaped in a string"),
+        ("/outputs/2/content", "line 3, column 2: U+000A is unescaped in a string"),
     ]
 
 

@@ -69,11 +69,11 @@ def test_whose_key_is_revoked_is_told_to_act_with_another_for_it_is_never_truste
     registry = Registry()
     registry.publish(PACK)
     registry.keyring_change(revoke(key_of("ops"), registry.now))
-    for by, hint in (("ops", "act with another key"), ("mallory", "'ctx keys trust' changes it")):
+    for by, hint in (("ops", "use another key"), ("mallory", "'ctx keys trust' changes it")):
         with pytest.raises(RegistryUntrusted) as refused:
             registry.on_version(by, "refunds@1.0.0", Revoked())
         assert hint in str(refused.value)
-        assert ("for good" in str(refused.value), "is revoked" in str(refused.value)) == (by == "ops",) * 2
+        assert ("cannot be undone" in str(refused.value), "is revoked" in str(refused.value)) == (by == "ops",) * 2
 
 
 def test_an_act_by_a_clock_behind_the_newest_checkpoint_or_keyring_comes_right_after_them() -> None:
@@ -168,7 +168,7 @@ def test_a_checkpoint_is_believed_while_its_signer_is_not_revoked_from_before_it
     registry.publish(PACK)
     at = registry.now
     registry.keyring_change(revoke(key_of("pub"), at))
-    with registry.reading() as reader, pytest.raises(NoteUnsigned, match="is revoked from before then on") as refused:
+    with registry.reading() as reader, pytest.raises(NoteUnsigned, match="is revoked from before that time") as refused:
         REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
     assert refused.value.at == "registry/checkpoints@8"
     assert "'ctx verify --registry --sign --key KEY'" in str(refused.value.hint)

@@ -25,7 +25,7 @@ def doubted(here: Office) -> list[str]:
 
 @pytest.fixture
 def revoked(here: Office) -> Office:
-    """The pack was pinned by somebody whose key is revoked from before then on; the overlay is another's."""
+    """The pack was pinned by somebody whose key is revoked from before that time; the overlay is another's."""
     here.trust("other", "operator")
     here.release()
     here.release(OVERLAY)

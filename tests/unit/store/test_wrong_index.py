@@ -161,7 +161,7 @@ def test_rows_of_packs_that_are_gone_from_the_list_are_an_unsound_catalog_until_
     harm(world, "DELETE FROM pack")
     with pytest.raises(CatalogCorrupt) as caught:
         world.catch_up()
-    assert caught.value.hint == "'ctx fsck --rebuild' makes the index anew"
+    assert caught.value.hint == "'ctx fsck --rebuild' makes the index again"
     world.rebuild()
     assert {finding.state for finding in world.findings()} == {"orphaned"}
     with world.platform.catalog.read() as view:

@@ -253,7 +253,7 @@ def _verifying_writer(target: str, path: str) -> Iterator[ArchiveWriter]:
 
 def _target_exists(path: str) -> ArchiveTargetExists:
     return ArchiveTargetExists(
-        "a file of this name is there, and holds something else",
+        "a file of this name exists, with other contents",
         at=path,
         hint="name another file, or remove this one first",
     )

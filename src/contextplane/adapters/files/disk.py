@@ -206,7 +206,7 @@ def _storage_error(error: OSError, place: str, *, reading: bool) -> ContextPlane
     at = str(error.filename or place)
     reason = error.strerror or str(error)
     if reading:
-        return StorageFailed(f"cannot be read: {reason}", at=at, hint="check what lies there, and its permissions")
+        return StorageFailed(f"cannot be read: {reason}", at=at, hint="check the file and its permissions")
     if error.errno in _DISK_FULL:
         return StorageFull(
             f"no room to write: {reason}", at=at, hint="free some space, then run the same command again"
@@ -215,11 +215,11 @@ def _storage_error(error: OSError, place: str, *, reading: bool) -> ContextPlane
         return StorageReadOnly(
             f"not writable: {reason}", at=at, hint="check the mount and the permissions of the folder"
         )
-    return StorageFailed(f"cannot be written: {reason}", at=at, hint="check what lies there")
+    return StorageFailed(f"cannot be written: {reason}", at=at, hint="check the file there")
 
 
 def _obstruction(path: str) -> ObjectObstructed:
-    return ObjectObstructed("something that is not a file stands in this place", at=path, hint="move it aside")
+    return ObjectObstructed("there is something here that is not a file", at=path, hint="move it aside")
 
 
 @contextmanager

@@ -160,7 +160,7 @@ def _check_owner(status: os.stat_result, path: str, mode: int) -> None:
         raise KeyExposed(
             f"others can reach it (mode {stat.S_IMODE(status.st_mode):o})",
             at=path,
-            hint=f"chmod {mode:o}; if somebody may have read it, revoke the key",
+            hint=f"chmod {mode:o}; if others may have read it, revoke the key",
         )
     if status.st_uid != os.geteuid():
-        raise KeyExposed("it belongs to somebody else", at=path, hint="use a key of your own")
+        raise KeyExposed("it belongs to another user", at=path, hint="use a key of your own")

@@ -203,7 +203,7 @@ class FileObjects:
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise _not_found(digest) from error
         if not stat.S_ISREG(status.st_mode):
-            raise ObjectObstructed("something that is not a file stands where an object belongs", at=path)
+            raise ObjectObstructed("something that is not a file is in the place of an object", at=path)
         return status
 
     def _open(self, digest: Digest, path: str) -> int:
@@ -215,5 +215,5 @@ class FileObjects:
 
 def _not_found(digest: Digest) -> ObjectNotFound:
     return ObjectNotFound(
-        "no such object in this store", at=str(digest), hint="check the digits; 'ctx fsck' lists what is missing"
+        "no such object in this store", at=str(digest), hint="check the digits; 'ctx fsck' lists missing objects"
     )

@@ -153,7 +153,7 @@ class StagingArea:
                 self._disk.replace(staged.path, target)
         except IsADirectoryError as error:
             raise ObjectObstructed(
-                "something that is not a file stands where an object belongs", at=target, hint="move it aside"
+                "something that is not a file is in the place of an object", at=target, hint="move it aside"
             ) from error
         return folder
 

@@ -62,7 +62,7 @@ class StoreNotFound(ContextPlaneError):
 
 
 class StoreExists(ContextPlaneError):
-    """A store, or something else named `.ctx`, stands where a new store should be made."""
+    """A store, or something else named `.ctx`, is in the place of the new store."""
 
     code: ClassVar[str] = "store_exists"
     family: ClassVar[Family] = "conflict"
@@ -128,7 +128,7 @@ class StoreDirectory(Value, frozen=True):
                 data = file.read(_MAX_CONFIG_BYTES)
         except ContextPlaneError as error:
             absent = not os.path.lexists(path)
-            hint = "'ctx init' completes a store without one" if absent else "check what lies there"
+            hint = "'ctx init' completes a store without one" if absent else "check the file there"
             raise StoreConfigInvalid(error.message, at=path, hint=hint) from error
         try:
             # The format first, and alone: a newer one may have unknown fields.

@@ -13,7 +13,7 @@ from contextplane.ports.world import InsideStore, OutsideRoot
 
 __all__ = ["FileSources", "is_below", "is_in_store"]
 
-_HINT = "name a file that is there and may be read"
+_HINT = "name a file that exists and can be read"
 _STORE = ".ctx"
 
 
@@ -66,7 +66,7 @@ class FileSources:
         if self._excluded_store is not None and is_in_store(real, root=self._root, store=self._excluded_store):
             raise InsideStore("leads into the store", at=path, hint="name a file of the workspace")
         if not is_below(self._root, real):
-            raise OutsideRoot("leads out of its folder", at=path, hint=f"it must lie below {self._root}")
+            raise OutsideRoot("leads out of its folder", at=path, hint=f"it must be below {self._root}")
 
 
 def _resolve(path: str) -> str:

@@ -299,7 +299,7 @@ class PostgresCatalog:
             self._db = connect(self._url)
         if self._db.info.transaction_status != TransactionStatus.IDLE:
             # The server would continue the open transaction, and its end would end both.
-            raise CatalogFailed("begun within another transaction", hint="this is a defect of the caller")
+            raise CatalogFailed("started within another transaction", hint="this is a defect of the caller")
         try:
             self._db.execute(statements.encode())
         except psycopg.Error as error:
@@ -322,7 +322,7 @@ class PostgresCatalog:
             raise CatalogFailed(
                 "the database went out of reach while it committed: whether that happened is not known",
                 at=self._place,
-                hint="look at what is there before you do it again",
+                hint="check the current state before you try again",
             ) from error
 
     def _roll_back(self) -> None:

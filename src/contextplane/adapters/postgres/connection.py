@@ -58,7 +58,7 @@ _FULL = frozenset({"53100"})
 # catalog.
 _CORRUPT = frozenset({"42P01", "42703", "42883", "3F000", "XX001", "XX002"})
 _CONSTRAINT = "23"
-_REINDEX_HINT = f"'ctx fsck --rebuild' makes the index anew; where that does not help, {RESTORE_HINT}"
+_REINDEX_HINT = f"'ctx fsck --rebuild' makes the index again; where that does not help, {RESTORE_HINT}"
 _LOST = frozenset({"57P01", "57P02", "57P03", "25P03"})
 
 
@@ -223,7 +223,7 @@ def _catalog_error(error: psycopg.Error, at: str) -> ContextPlaneError:
     if state in _CORRUPT or state.startswith(_CONSTRAINT):
         hint = _REINDEX_HINT if state.startswith(_CONSTRAINT) else RESTORE_HINT
         return CatalogCorrupt(f"not a sound catalog: {message}", at=at, hint=hint)
-    return CatalogFailed(message, at=at, hint="the log of the database says more")
+    return CatalogFailed(message, at=at, hint="see the log of the database")
 
 
 def _server_message(error: psycopg.Error) -> str:

@@ -165,7 +165,7 @@ class SqlStreams:
             raise StreamConflict(
                 f"expected {expected_seq} events, found {head}",
                 at=stream,
-                hint="read the stream again and decide anew",
+                hint="read the stream again and try again",
                 details={"expected_seq": expected_seq, "head": head},
             )
         for event in events:

@@ -144,7 +144,7 @@ class SqlObjectIndex:
                 raise KindConflict(
                     f"recorded as {before.kind!r} before, now as {entry.kind!r}",
                     at=str(entry.digest),
-                    hint="'ctx fsck --rebuild' makes the index anew",
+                    hint="'ctx fsck --rebuild' makes the index again",
                 )
             self._db.execute("DELETE FROM object WHERE digest = ?", (entry.digest.hex,))
         self._db.execute(

@@ -38,7 +38,7 @@ _WAL = "PRAGMA journal_mode = WAL"
 _EXCLUSIVE = "PRAGMA locking_mode = EXCLUSIVE"
 _QUERY_ONLY = "PRAGMA query_only = ON"
 _REBUILD_HINT = "'ctx fsck --rebuild' saves what can be read"
-_REINDEX_HINT = "'ctx fsck --rebuild' makes the index anew"
+_REINDEX_HINT = "'ctx fsck --rebuild' makes the index again"
 # A missing table, for example, or a row that breaks a constraint: no statement of this program causes these in a sound
 # catalog.
 _CORRUPT_CODES = frozenset(
@@ -173,7 +173,7 @@ def _catalog_error(error: sqlite3.Error, path: str) -> ContextPlaneError:
             f"no room to write: {error}", at=path, hint="free some space, then run the same command again"
         )
     if primary == sqlite3.SQLITE_CANTOPEN and os.path.isdir(path):
-        return CatalogCorrupt("a folder stands in its place", at=path, hint=_REBUILD_HINT)
+        return CatalogCorrupt("a folder is in its place", at=path, hint=_REBUILD_HINT)
     return CatalogFailed(f"{error}", at=path, hint="check the disk, and the permissions of this file and its folder")
 
 

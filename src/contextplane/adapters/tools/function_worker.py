@@ -61,7 +61,7 @@ def output_bytes(value: object) -> bytes:
         try:
             output.add(canonical(cast("Json", value)))  # raises for values that are not JSON
         except ContextPlaneError as error:
-            raise ToolFailed(f"returned what is neither bytes, text nor JSON: {error.message}") from None
+            raise ToolFailed(f"returned neither bytes, text nor JSON: {error.message}") from None
     return output.to_bytes()
 
 

@@ -190,7 +190,7 @@ class ProcessTools:
         try:
             request = encode_message(ToolRequest(tool=name, parameters=dict(parameters)))
         except (RecursionError, UnicodeEncodeError):
-            raise ToolFailed("the parameters are too deep, or hold what is no text") from None
+            raise ToolFailed("the parameters are too deep, or contain something that is not text") from None
         response = self._call_own(request) if name in OWN_TOOLS else self._call_foreign(name, request)
         if response.ended != "output":
             raise _ERRORS[response.ended](response.message)

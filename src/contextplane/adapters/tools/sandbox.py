@@ -46,7 +46,7 @@ class Workspace:
         if self.is_store(real):
             raise ToolRefused("leads into the store, which is no part of the workspace", at=path)
         if not is_below(self.root, real):
-            raise OutsideRoot("leads out of its folder", at=path, hint=f"it must lie below {self.root}")
+            raise OutsideRoot("leads out of its folder", at=path, hint=f"it must be below {self.root}")
         return real
 
     def contains(self, real: str) -> bool:
@@ -209,7 +209,7 @@ class AuditHook:
         # Check the entry and its target: a link may be removed, or be written through.
         for real in (os.path.realpath(text), os.path.join(os.path.realpath(folder), name)):
             if real != os.devnull and not (self._scratch and is_below(self._scratch, real)):
-                raise PermissionError(f"{real} is not to be written")
+                raise PermissionError(f"{real} must not be written")
 
     def _check_lookup(self, args: _Args) -> None:
         host = args[0].decode(errors="replace") if isinstance(args[0], bytes) else args[0]

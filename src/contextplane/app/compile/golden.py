@@ -141,7 +141,7 @@ def _recorded_text(case: GoldenFile, outcome: GoldenContext | GoldenRefusal) -> 
     text = text_with_expected(case.file, case.case, msgspec.to_builtins(outcome))
     if text is None:
         raise GoldenCaseInvalid(
-            "what came of it cannot be put into YAML of this form", at=case.file.path, hint="write the case as JSON"
+            "the result cannot be written into YAML of this form", at=case.file.path, hint="write the case as JSON"
         )
     return text
 
@@ -165,7 +165,7 @@ class FolderCases:
                 raise GoldenCaseInvalid(
                     "holds something that looks like a secret, and would be kept for ever",
                     at=file.file.path,
-                    hint="take it out; a case needs no real one",
+                    hint="remove it; a case needs no real secret",
                 )
 
     def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> GoldenResult:

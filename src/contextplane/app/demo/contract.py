@@ -103,7 +103,7 @@ def compile_chapter(settings: Settings) -> Iterator[str]:
     yield require(same, f"  hash   {context_hash}")
     read_only = _compile_file(settings, safety_mode="read_only")
     (omission,) = [omission for omission in read_only.manifests.omission_manifest if omission.kind == "tool"]
-    yield f"--safety-mode read_only: {omission.id} is left out ({omission.reason})"
+    yield f"--safety-mode read_only: {omission.id} is omitted ({omission.reason})"
     verdict = _compile_file(settings, identity_verified=False).policy_decision
     denied = verdict is not None and not verdict.allowed
     reason = (verdict.reason or "").rstrip(".") if verdict is not None else ""

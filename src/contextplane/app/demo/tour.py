@@ -198,7 +198,7 @@ def _tampering_chapter(settings: Settings) -> Iterator[str]:
         yield f"ctx fsck: {damage.state} {damage.what[:19]}..., needed by {damage.needed_by[0][:19]}..."
         pack_log(platform, canonical(refund_log()), root=settings.cwd)
         answer = _verdict(platform, run).answer
-        yield require(answer == "verified", f"ctx pack refund.json puts the bytes back; ctx verify {name}: verified")
+        yield require(answer == "verified", f"ctx pack refund.json restores the bytes; ctx verify {name}: verified")
 
 
 def _range(lines: LineRange) -> str:
@@ -237,6 +237,6 @@ CHAPTERS: tuple[tuple[str, Callable[[Settings], Iterator[str]]], ...] = (
     ("Compile: what a model gets for one request", compile_chapter),
     ("Release: it takes several people", release_chapter),
     ("Runs: stored and compared", _runs_chapter),
-    ("Hand-off: one agent continues from another", _handoff_chapter),
+    ("Handoff: one agent continues from another", _handoff_chapter),
     ("Tampering is found", _tampering_chapter),
 )

@@ -49,7 +49,7 @@ __all__ = [
     "import_packs",
 ]
 
-_NOTHING = "nothing of this archive was taken"
+_NOTHING = "nothing was imported"
 
 
 class TargetInside(ContextPlaneError):
@@ -153,7 +153,7 @@ def _reject_lost_parents(platform: Platform, closure: PackClosure) -> None:
         raise PackIncomplete(
             f"its parent {short_ref(lost[0])} is registered here, and its manifest is missing",
             at=f"ctx://{child.hex}",
-            hint="packing the log of the parent again, or importing it from where it is whole, brings it back",
+            hint="pack the log of the parent again, or import it",
             details={
                 "missing": [{"ref": f"ctx://{digest.hex}", "digest": str(digest)} for digest in lost],
                 "more": False,

@@ -69,7 +69,7 @@ def _finalized_bytes(reference: str, session: HandoffSession) -> bytes:
         raise EvidenceNotFrozen(f"not a revision of a handoff pack: {reference[:_SHOWN]!r}", hint="write pk_<id>@3")
     pack = session.pack_reader.get_revision(ref.id, ref.revision)
     if pack.pack.status != "finalized":
-        raise EvidenceNotFrozen(f"{ref} is a draft, and only what is finalized is evidence", hint="finalize it first")
+        raise EvidenceNotFrozen(f"{ref} is a draft; only a finalized revision is evidence", hint="finalize it first")
     return session.pack_reader.bytes_of(pack)
 
 

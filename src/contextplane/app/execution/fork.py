@@ -168,7 +168,7 @@ def _read_file(platform: Platform, path: str) -> bytes:
 
 def _drafts_hint(platform: Platform, path: str) -> str:
     if _is_in_drafts_folder(platform, path):
-        return "a draft goes away when it is finalized: 'ctx log' lists the pack it became"
+        return "a finalized draft is removed: 'ctx log' lists its pack"
     folder = platform.home.inside("drafts")
     suggestion = os.path.join(folder, os.path.basename(path))
     return f"did you mean {suggestion}?" if os.path.lexists(suggestion) else f"'ctx fork' writes drafts below {folder}"

@@ -176,7 +176,7 @@ def _recording_note(recording: Recording, error: BaseException) -> str:
     if recording.reference is not None:
         return f"the recording {recording.id} is finished: {recording.reference}"
     if isinstance(error, RecordingFinished):
-        return f"'ctx finalize {recording.id}' tells the pack that it became"
+        return f"'ctx finalize {recording.id}' prints its pack"
     return f"recorded so far: {recording.id}; 'ctx finalize {recording.id}' makes a pack of it"
 
 
@@ -211,7 +211,7 @@ def recording_comparison(platform: Platform) -> Comparison:
             if recording.lost is None:
                 yield FsckFinding(state="corrupt", what=recording.stream, why=recording.problem)
             else:
-                why = f"it needs {recording.lost}, and nothing keeps that"
+                why = f"it needs {recording.lost}, which is not stored"
                 yield FsckFinding(state="index", what=recording.stream, why=why)
 
     return compare

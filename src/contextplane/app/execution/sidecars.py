@@ -103,7 +103,7 @@ class _SidecarWriter:
         except SidecarNotWritten as error:
             self._note(error, path)
         except SidecarInvalid as error:
-            message = f"{error.message}; it was left as it is"
+            message = f"{error.message}; it was left unchanged"
             self._note(SidecarNotWritten(message, at=path, hint=f"{self._stored}; {error.hint}"), path)
         except ContextPlaneError as error:
             self._note(SidecarNotWritten(error.message, at=error.at or path, hint=self._stored), path)
@@ -118,7 +118,7 @@ class _SidecarWriter:
         before = _ExistingSidecar.at(path, self._platform)
         if before.added and before.pack != self._digest:
             raise SidecarInvalid(
-                f"is of another run, and somebody added {', '.join(sorted(before.added))}",
+                f"is of another run, and was edited: it has {', '.join(sorted(before.added))}",
                 hint="remove what was added, or the file, then pack again",
             )
         return before
@@ -129,9 +129,9 @@ class _SidecarWriter:
 
     def _differs(self, name: str, place: str) -> SidecarNotWritten:
         return SidecarNotWritten(
-            "its bytes are not those that this run put out: no sidecar was written",
+            "its bytes are not the output of this run: no sidecar was written",
             at=place,
-            hint=f"{self._stored}; 'ctx cat {self._digest.hex[:12]}:outputs/{name}' gives its own",
+            hint=f"{self._stored}; 'ctx cat {self._digest.hex[:12]}:outputs/{name}' prints the recorded one",
         )
 
     def _note(self, error: SidecarNotWritten, path: str) -> None:

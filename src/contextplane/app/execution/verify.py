@@ -91,7 +91,7 @@ def _check_claim(platform: Platform, path: str) -> ArtifactVerdict:
     try:
         sidecar = read_sidecar_at(path + SUFFIX)
     except ContextPlaneError as error:
-        return ArtifactVerdict(answer="unchecked", why=f"its sidecar is of no use: {error.message}")
+        return ArtifactVerdict(answer="unchecked", why=f"its sidecar cannot be used: {error.message}")
     if sidecar is None:
         return ArtifactVerdict(answer="unknown", why=f"it has no sidecar {os.path.basename(path)}{SUFFIX}")
     verdict = ArtifactVerdict(answer="unchecked", sidecar=sidecar)
@@ -104,7 +104,7 @@ def _check_claim(platform: Platform, path: str) -> ArtifactVerdict:
         absent = f"its pack is not in this store: {sidecar.context_pack[:_SHOWN]}"
         return replace(verdict, answer="unknown", why=f"{error.at}: {error.message}" if registered else absent)
     except ContextPlaneError as error:
-        return replace(verdict, why=f"its pack cannot be told or read: {error.message}")
+        return replace(verdict, why=f"its pack is unknown or cannot be read: {error.message}")
     expected = expected_output(pack.manifest, _workspace_path(platform, path), sidecar.output)
     if isinstance(expected, str):
         return replace(verdict, pack=pack, why=expected)

@@ -74,7 +74,7 @@ class ReferenceRoot:
 
     def import_failure(self, error: ContextPlaneError) -> ImportResult:
         """Return the result of an import that failed for this reason. Packs imported before can still be read."""
-        return ImportResult(refused={_FOLDER: _as_text(f"what is new there is not taken in: {error.message}")})
+        return ImportResult(refused={_FOLDER: _as_text(f"new packs there are not imported: {error.message}")})
 
     def is_unchanged(self, clock: Clock) -> bool:
         """Whether nothing has changed since the last import, judged without reading a file."""

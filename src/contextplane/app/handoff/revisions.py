@@ -65,7 +65,7 @@ def _explain_absence(error: HandoffNotFound, ref: HandoffRef | None, session: Ha
         history = session.pack_reader.history(ref.id)
     except ContextPlaneError:
         return error
-    why = f"it was deleted at {history.deleted}" if history.deleted else "its time is over"
+    why = f"it was deleted at {history.deleted}" if history.deleted else "it has expired"
     newest = history.newest
     hint = (
         f"its revisions can be read until they are collected: ctx show {ref.id}@{newest.revision}" if newest else None
@@ -73,7 +73,7 @@ def _explain_absence(error: HandoffNotFound, ref: HandoffRef | None, session: Ha
     return HandoffNotFound(
         why if newest else f"{why}, and it was collected",
         at=str(ref.id),
-        hint=hint or f"'ctx handoff log {ref.id}' tells what happened to it",
+        hint=hint or f"'ctx handoff log {ref.id}' lists what happened to it",
         details=error.details,
     )
 

@@ -32,5 +32,5 @@ def _pack_side(source: NamedFile) -> ComparedPack:
     raise NotAContextPack(
         f"not a context pack: {typed[0].cause}",
         at=source.where(typed[0].at),
-        hint=f"'ctx lint {source.path}' lists everything that is wrong with its form",
+        hint=f"'ctx lint {source.path}' lists every problem",
     )

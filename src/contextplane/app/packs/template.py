@@ -61,7 +61,7 @@ def _is_new(path: str, text: bytes) -> bool:
     if not os.path.lexists(path):
         return True
     if not _has_text(path, text):
-        raise PackFileExists("there is something else already", at=path, hint="name another file")
+        raise PackFileExists("the file exists, with other contents", at=path, hint="name another file")
     return False
 
 

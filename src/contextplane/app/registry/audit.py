@@ -110,7 +110,7 @@ def prove_inclusion(session: RegistrySession, ref: PackRef) -> ExportedProof:
     with session.read() as reader:
         version = reader.version(ref)
         if not version.is_published:
-            raise VersionUnknown("it was never published", at=str(ref), hint="'ctx packs' lists what was")
+            raise VersionUnknown("it was never published", at=str(ref), hint="'ctx packs' lists published versions")
         newest = _newest_checkpoint(session, reader)
         index, checkpoint = version.entry, newest.checkpoint
         path = inclusion_proof(StreamTree(reader.streams, TREE), index, checkpoint.size)

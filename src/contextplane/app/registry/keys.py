@@ -63,14 +63,14 @@ Passphrase = Callable[[], bytes | None]
 
 
 class SigningKeyUnclear(ContextPlaneError):
-    """It was not said which key signs, and there is not exactly one."""
+    """No key was named, and there is not exactly one here."""
 
     code: ClassVar[str] = "signing_key_unclear"
     family: ClassVar[Family] = "usage"
 
 
 class FirstKeyNeedsIssuer(ContextPlaneError):
-    """The first key of a store owns its keyring and is trusted at once: it must be said for whom it signs."""
+    """The first key of a store owns its keyring and is trusted at once, so its issuer must be named."""
 
     code: ClassVar[str] = "first_key_needs_issuer"
     family: ClassVar[Family] = "usage"
@@ -117,9 +117,9 @@ class KeyringMemory:
         # Nothing is written here before there is an event: a file without one was tampered with.
         if not known.seq:
             raise KeyringMemoryInvalid(
-                "not what was written here",
+                "it was changed",
                 at=self._files.memory_path(_KEYRING_MEMORY),
-                hint="remove it to believe the catalog as it is",
+                hint="remove it to trust the catalog as it is",
             )
         return known
 
@@ -192,7 +192,7 @@ class KeyStore:
         first = self.keyring.seq == 0
         if first and issuer is None:
             raise FirstKeyNeedsIssuer(
-                "the first key owns the keyring", hint="say for whom it signs: --issuer, as contract_meta.issuer has it"
+                "the first key owns the keyring", hint="name the issuer with --issuer, as in contract_meta.issuer"
             )
         if not first and issuer is not None:
             raise SigningKeyUnclear(
@@ -329,12 +329,12 @@ class KeyStore:
         ids = {key.key.key_id for issuer in self.keyring.issuers for key in issuer.keys}
         matches = sorted(identity for identity in ids if len(which) >= _MIN_PREFIX and identity.startswith(which))
         if len(matches) > 1:
-            raise KeyAmbiguous(f"{len(matches)} keys begin with {which}", hint="write more of it")
+            raise KeyAmbiguous(f"{len(matches)} keys start with {which}", hint="write more of it")
         if not matches:
             raise KeyNotTrusted(
-                "no key here has this name, and no trusted one an id that begins so",
+                "no key here has this name, and no trusted key has an id that starts with it",
                 at=which[:80],
-                hint="'ctx keys list' tells the ids; names there are for people",
+                hint="'ctx keys list' prints the ids",
             )
         return matches[0]
 

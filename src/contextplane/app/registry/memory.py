@@ -58,9 +58,9 @@ class RegistryMemory:
             return Checkpoint.parse(note.rpartition("\n\n")[0] + "\n")
         except (msgspec.DecodeError, ContextPlaneError, UnicodeError, RecursionError) as error:
             raise RegistryMemoryInvalid(
-                "not what was written here",
+                "it was changed",
                 at=self._files.memory_path(_MEMORY),
-                hint="remove it to believe the catalog as it is",
+                hint="remove it to trust the catalog as it is",
             ) from error
 
     def save(self, verified: VerifiedCheckpoint | None) -> None:

@@ -198,7 +198,7 @@ def environments_pinning(session: RegistrySession, ref: PackRef) -> tuple[str, .
 def set_alias(session: RegistrySession, ref: PackRef, alias: str, by: SignedBy) -> None:
     """Set an alias of a version, a name for people. It names one version at a time."""
     if not alias[:1].isalpha():
-        raise NameInvalid(f"not a name for people: {alias[:80]!r}", hint="it begins with a letter, and is no version")
+        raise NameInvalid(f"not an alias: {alias[:80]!r}", hint="it must start with a letter, and not be a version")
     with session.write(by.signer) as writer:
         check_usable(writer.reader.version(ref), deprecated=True)
         if writer.reader.aliases(ref.pack_id).lookup(alias) != ref:

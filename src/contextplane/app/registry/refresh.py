@@ -90,7 +90,7 @@ def run_refresh(
         version = reader.version(ref)
     check_usable(version, deprecated=True)
     if not version.open_refreshes:
-        raise RefreshNotFound("no refresh of it is open", at=str(ref), hint="'ctx refresh list' tells which are")
+        raise RefreshNotFound("no refresh of it is open", at=str(ref), hint="'ctx refresh list' lists them")
     artifact = session.artifact(version.digest)
     outcomes: list[ActionOutcome] = []
     planned: list[PlannedChange] = []

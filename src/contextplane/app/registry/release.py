@@ -75,7 +75,7 @@ def candidate_in(file: NamedFile) -> Candidate:
         return candidate(file.file.value)
     except ArtifactInvalid as error:
         error.at = file.where((error.at or "").removesuffix("/"))
-        error.hint = f"'ctx lint {file.path}' lists all that is wrong with its form"
+        error.hint = f"'ctx lint {file.path}' lists every problem"
         raise
 
 
@@ -169,7 +169,7 @@ def sign(session: RegistrySession, target: str, by: SignedBy) -> ActResult:
     check_rejections(before)
     refuse_transition("signed", before.stage, at=str(before.ref), hint=next_step(before))
     if issuer is None:
-        raise IssuerNotFound(f"no key of {before.issuer} is trusted", hint="'ctx keys trust' gives it one")
+        raise IssuerNotFound(f"no key of {before.issuer} is trusted", hint="'ctx keys trust' adds one")
     statement = Statement(name=str(before.ref), kind=before.kind, issuer=before.issuer, digest=digest)
     envelope = make_envelope(IN_TOTO, statement.to_bytes())
     if before.envelope:
@@ -177,9 +177,9 @@ def sign(session: RegistrySession, target: str, by: SignedBy) -> ActResult:
         # A signer states what is signed. The envelope that others signed before may be about something else.
         if existing.payload != envelope.payload:
             raise StatementOfOther(
-                "what was signed so far says something else",
+                "an earlier signature is for another statement",
                 at=str(before.ref),
-                hint="a reviewer who rejects it voids these signatures; then it is approved and signed anew",
+                hint="have a reviewer reject it, which voids these signatures; then approve and sign it again",
             )
         envelope = existing
     data = envelope.with_signature(by.signer).to_bytes()
@@ -187,7 +187,7 @@ def sign(session: RegistrySession, target: str, by: SignedBy) -> ActResult:
     with session.write(by.signer, [data]) as writer:
         # Another key may have signed meanwhile: its signature must not be lost.
         if writer.reader.artifact(digest).head != before.head:
-            raise StreamConflict("somebody else was faster", at=str(before.ref), hint="sign again")
+            raise StreamConflict("another process was faster", at=str(before.ref), hint="sign again")
         appended = writer.append([PlannedChange(stream=artifact_stream(digest), change=change, reason=by.reason)])
         return _act_result(writer.reader.artifact(digest), appended)
 
@@ -201,7 +201,7 @@ def publish(
     with session.read() as reader:
         state = reader.artifact(digest)
         if state.stage == "unknown":
-            raise ArtifactUnknown("nobody recorded it", at=str(digest), hint="'ctx lint FILE --record' does")
+            raise ArtifactUnknown("it is not recorded", at=str(digest), hint="'ctx lint FILE --record' records it")
         artifact = session.artifact(digest)
         check_recorded(state, artifact)
         version = reader.version(artifact.ref)
@@ -238,7 +238,7 @@ def withdraw(session: RegistrySession, ref: PackRef, how: Stage, by: SignedBy) -
     with session.write(by.signer) as writer:
         version = writer.reader.version(ref)
         if not version.is_published:
-            raise VersionUnknown("it was never published", at=str(ref), hint="'ctx packs' lists what was")
+            raise VersionUnknown("it was never published", at=str(ref), hint="'ctx packs' lists published versions")
         appended = None
         if version.stage != how:
             change = Deprecated() if how == "deprecated" else Revoked()

@@ -30,7 +30,7 @@ _DIGEST = "sha256:"
 
 
 class ArtifactAmbiguous(ContextPlaneError):
-    """Several drafts of one version are known, and it was not said which bytes are meant."""
+    """There are several drafts of one version, and the command does not name one of them."""
 
     code: ClassVar[str] = "artifact_ambiguous"
     family: ClassVar[Family] = "usage"
@@ -150,7 +150,7 @@ class RegistrySession:
         with self.platform.catalog.read() as view:
             digests = [digest for _, digest in view.objects.roots(draft_root(ref))]
         if not digests:
-            raise ArtifactUnknown("nobody recorded it", at=target, hint="'ctx lint FILE --record' does")
+            raise ArtifactUnknown("it is not recorded", at=target, hint="'ctx lint FILE --record' records it")
         if len(digests) > 1:
             raise ArtifactAmbiguous(
                 f"{len(digests)} different drafts of it are known",
@@ -182,7 +182,7 @@ class RegistrySession:
             raise AliasNotFound(
                 f"a key that is revoked called {base_id} {name!r}",
                 at=text,
-                hint=f"'ctx pin {name} VERSION --alias' names it anew",
+                hint=f"'ctx pin {name} VERSION --alias' sets it again",
             )
         if ref is None:
             raise AliasNotFound(

@@ -153,7 +153,7 @@ def _draft_digest(session: RegistrySession, ref: PackRef) -> Digest:
         raise VersionUnknown(
             "it was never published",
             at=str(ref),
-            hint="'ctx packs' lists what was, 'ctx packs --drafts' what is on its way",
+            hint="'ctx packs' lists published versions, 'ctx packs --drafts' drafts",
         ) from error
 
 

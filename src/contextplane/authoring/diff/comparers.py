@@ -174,9 +174,9 @@ def branch_allows(pair: Pair) -> Iterator[Difference]:
     elif pair.old is False:
         yield Difference(effect="widens", words=f"no longer denies{' and allows now' if pair.new is True else ''}")
     elif pair.new is True:
-        yield Difference(effect="widens", words="allows now (said nothing of it)")
+        yield Difference(effect="widens", words="allows now (did not before)")
     else:
-        yield Difference(effect="narrows", words="no longer says that it allows")
+        yield Difference(effect="narrows", words="no longer allows")
 
 
 def added_or_removed(added: Callable[[Pair], Difference], removed: Callable[[Pair], Difference]) -> Comparer:

@@ -211,7 +211,7 @@ def _condition_difference(
     if is_in_force is not None and moves.keys() <= stricter:
         omitted = restriction_escape(plain(states[0]), plain(states[1]), is_in_force, pair.tries)
         if omitted:
-            words = f"its condition no longer restricts whoever leaves out {omitted}"
+            words = f"its condition no longer restricts requests without {omitted}"
             return Difference(effect="changes", words=words)
     if not moves or moves.keys() <= stricter & looser:
         return Difference(effect="metadata", words="its condition is written in another way")

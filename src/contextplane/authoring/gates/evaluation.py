@@ -34,7 +34,7 @@ def every_target_is_served(subject: Subject) -> Iterator[Violation]:
             yield Violation(
                 at=f"/evaluation_layer/eval_targets/{n}/intent",
                 cause=f"no rule and no task template serves the intent {target.intent!r}",
-                cure="write a rule that applies to it, or take the target out",
+                cure="write a rule that applies to it, or remove the target",
             )
 
 

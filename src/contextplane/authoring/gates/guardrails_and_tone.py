@@ -28,7 +28,7 @@ def guardrails_say_one_thing(subject: Subject) -> Iterator[Violation]:
         if name in refused:
             yield Violation(
                 at=f"{_GUARDRAILS_AT}/must_escalate/{n}",
-                cause=f"{name} is in must_refuse as well, so nobody would ever be asked",
+                cause=f"{name} is in must_refuse as well, so the gate is never reached",
                 cure="keep it in one of the two",
             )
 
@@ -81,8 +81,8 @@ _TELLS = rf"\b(?:mention|say|admit|explain|tell|disclose|reveal|show).{{0,60}}{_
 def tone_is_below_policy(subject: Subject) -> Iterator[Violation]:
     """No communication rule says to pass over policy, approvals or guardrails."""
     for at in _matching_places(_OVERRIDES, _PASSING_OVER, subject.pack.tone_and_comms, "do"):
-        cause = "this tells a run to pass over what the policy decides"
-        yield Violation(at=at, cause=cause, cure="change the policy, or say how its verdict is put into words")
+        cause = "this tells a run to ignore the policy"
+        yield Violation(at=at, cause=cause, cure="change the policy, or describe how to phrase its verdict")
 
 
 def tone_shows_where_a_run_stands(subject: Subject) -> Iterator[Violation]:
@@ -120,8 +120,8 @@ def customers_are_told_nothing_internal(subject: Subject) -> Iterator[Violation]
     }
     for at, text in texts:
         for name in sorted(internal.intersection(re.findall(r"[A-Za-z0-9_.:-]+", text))):
-            cause = f"customers would be told of {name}, which is internal"
-            yield Violation(at=at, cause=cause, cure="say it in their words, or move it to operator_facing")
+            cause = f"customers would read about {name}, which is internal"
+            yield Violation(at=at, cause=cause, cure="use their words, or move it to operator_facing")
 
 
 def _tone_texts(tone: ToneAndComms, field: str, *, all_audiences: bool = True) -> Iterator[tuple[str, str]]:

@@ -110,7 +110,7 @@ def _unobtainable_evidence(subject: Subject, at: str, name: str, spec: DecisionS
     if spec is None or tool[1] not in ACTING_MODES or not at_most(spec.approval_mode, tool[1]):
         return None
     cause = f"only {tool[0]} gives {name!r}, and that is called when the decision has been made, which authorises it"
-    return Violation(at=at, cause=cause, cure="let a tool that reads produce it, or have the request say it")
+    return Violation(at=at, cause=cause, cure="let a tool that reads produce it, or put it into the request")
 
 
 def rule_requirements_can_be_had(subject: Subject) -> Iterator[Violation]:
@@ -230,7 +230,7 @@ def no_list_repeats_a_name(subject: Subject) -> Iterator[Violation]:
                 first = seen.setdefault(name, n)
                 if first != n:
                     cause = f"{name!r} is already at {at}/{field}/{first}"
-                    yield Violation(at=f"{at}/{field}/{n}", cause=cause, cure="take it out, or write what was meant")
+                    yield Violation(at=f"{at}/{field}/{n}", cause=cause, cure="remove it, or correct it")
 
 
 def _name_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:

@@ -171,7 +171,7 @@ def business_context_repeats_no_policy(subject: Subject) -> Iterator[Violation]:
                 yield Violation(
                     at=f"/business_context/non_negotiables/{n}",
                     cause=f"this says what the rule {rule_id} decides",
-                    cure="leave it to the policy, or say why it matters",
+                    cure="leave it to the policy, or give the reason",
                 )
                 break
 

@@ -80,7 +80,7 @@ def conditions_read_known_facts(subject: DecisionDocument) -> Iterator[Violation
     """Every fact that a condition reads is named outright, and one that a run has: others are missing."""
     for condition in subject.compute_once(conditions):
         for place in computed_names(condition.expression) if not condition.plain and not condition.problems else ():
-            cause = f"the condition of {condition.name} computes which fact it reads, so nobody sees when it is missing"
+            cause = f"the condition of {condition.name} computes which fact it reads, so a missing fact goes unnoticed"
             yield Violation(
                 at=condition.at + place, cause=cause, cure='name it: {"var": "request.context.refund_amount"}'
             )
@@ -132,7 +132,7 @@ def critical_rules_are_reachable(subject: Subject) -> Iterator[Violation]:
                 at=placed.at,
                 cause=f"{name} can never take effect: where it applies, its condition is "
                 f"{'never' if placed.branch else 'always'} true",
-                cure="mend the condition, or take the branch out",
+                cure="fix the condition, or remove the branch",
             )
         else:
             yield _cannot_tell(placed.at, f"{name} can ever take effect")
@@ -143,7 +143,7 @@ def gates_can_become_active(subject: Subject) -> Iterator[Violation]:
     tries = TryBudget(_TRIES)
     for condition in _sound_conditions(subject, "gate"):
         within = {} if _SERVED_FACTS.isdisjoint(condition.reads) else _served_scope(subject)
-        yield from _can_hold(condition, "so nobody would ever be asked", tries, within)
+        yield from _can_hold(condition, "so the gate is never reached", tries, within)
 
 
 def guardrails_can_be_triggered(subject: Subject) -> Iterator[Violation]:
@@ -164,7 +164,7 @@ def guardrails_let_something_pass(subject: Subject) -> Iterator[Violation]:
             cause = f"the condition of {condition.name} is true or misses a fact in every run, so every run ends there"
         else:
             continue
-        cure = "mend the condition; without one, a signal of the request triggers it"
+        cure = "fix the condition; without one, a signal of the request triggers it"
         yield Violation(at=condition.at, cause=cause, cure=cure)
 
 
@@ -206,7 +206,7 @@ def _can_hold(condition: PlacedCondition, consequence: str, tries: TryBudget, wi
     answer = can_take_effect(condition, within, tries)
     if answer == "no":
         cause = f"the condition of {condition.name} is never true, {consequence}"
-        yield Violation(at=condition.at, cause=cause, cure="mend the condition")
+        yield Violation(at=condition.at, cause=cause, cure="fix the condition")
     elif answer == "unknown":
         yield _cannot_tell(condition.at, f"the condition of {condition.name} can ever hold")
 
@@ -240,7 +240,7 @@ def rules_do_not_contradict(subject: Subject) -> Iterator[Violation]:
         yield Violation(
             at=contradiction.allows.at,
             cause=f"{allows} allows only what is denied by {denies}, so it never takes effect",
-            cure="narrow one of them, or take one out: no priority lets a rule allow what another denies",
+            cure="narrow one of them, or remove one: no priority lets a rule allow what another denies",
         )
 
 
@@ -256,14 +256,14 @@ def every_gate_is_used(subject: Subject) -> Iterator[Violation]:
     used |= {permission.requires_approval_gate for _, permission in subject.permissions}
     for name, (at, _) in subject.gates.items():
         if name not in used:
-            yield Violation(at=at, cause=f"nothing names the approval gate {name}", cure="name it, or take it out")
+            yield Violation(at=at, cause=f"nothing names the approval gate {name}", cure="name it, or remove it")
 
 
 def rules_have_a_rationale(subject: Subject) -> Iterator[Violation]:
     """Every rule says why it is there."""
     for placed in subject.rules:
         if placed.rule.rationale is None:
-            yield Violation(at=placed.at, cause=f"{placed.rule.rule_id} has no rationale", cure="say why it is there")
+            yield Violation(at=placed.at, cause=f"{placed.rule.rule_id} has no rationale", cure="give its purpose")
 
 
 def rules_turn_on_their_condition(subject: Subject) -> Iterator[Violation]:
@@ -344,7 +344,7 @@ def every_decision_is_led_to(subject: Subject) -> Iterator[Violation]:
     for key, (at, _) in subject.decisions.items():
         if key not in led_to:
             cause = f"no rule and no task template leads to {key}, so it is never made"
-            yield Violation(at=f"{at}/decision_key", cause=cause, cure="bind a rule to it, or take it out")
+            yield Violation(at=f"{at}/decision_key", cause=cause, cure="bind a rule to it, or remove it")
 
 
 def every_plan_has_a_rule(subject: Subject) -> Iterator[Violation]:
@@ -380,7 +380,7 @@ def some_rule_allows_every_intent(subject: Subject) -> Iterator[Violation]:
             if intent not in allowed:
                 allowed.add(intent)
                 cause = f"no rule of the intent {intent!r} says allow: true, so it is always denied"
-                yield Violation(at=placed.at, cause=cause, cure="say where it is allowed, or take the intent out")
+                yield Violation(at=placed.at, cause=cause, cure="write where it is allowed, or remove the intent")
 
 
 def decisions_are_eligible_where_allowed(subject: Subject) -> Iterator[Violation]:

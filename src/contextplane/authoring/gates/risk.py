@@ -42,7 +42,7 @@ def tools_are_below_the_ceiling(subject: Subject) -> Iterator[Violation]:
             yield Violation(
                 at=f"{at}/capability",
                 cause=f"{adapter.adapter_id}.{permission.capability} is {adapter.approval_mode}, above {ceiling}",
-                cure="take the permission out, or ask for a higher ceiling",
+                cure="remove the permission, or request a higher ceiling",
             )
 
 
@@ -52,7 +52,7 @@ def destructive_tools_have_a_gate(subject: Subject) -> Iterator[Violation]:
         if adapter.approval_mode == "destructive" and permission.requires_approval_gate is None:
             yield Violation(
                 at=at,
-                cause=f"{adapter.adapter_id}.{permission.capability} is destructive and nobody has to approve it",
+                cause=f"{adapter.adapter_id}.{permission.capability} is destructive and needs no approval",
                 cure="name an approval gate in requires_approval_gate",
             )
 
@@ -91,7 +91,7 @@ def decisions_cover_their_tools(subject: Subject) -> Iterator[Violation]:
             yield Violation(
                 at=f"{at}/approval_mode",
                 cause=f"{spec.approval_mode} is below {tool}, which is {mode}",
-                cure=f"raise it to {mode}, or take the tool out",
+                cure=f"raise it to {mode}, or remove the tool",
             )
 
 
@@ -175,7 +175,7 @@ def destructive_decisions_rest_on_evidence(subject: Subject) -> Iterator[Violati
         if not any(effect.effect.requires for effect in subject.effects if effect.of.rule.decision_binding == key):
             yield Violation(
                 at=f"{at}/required_evidence",
-                cause=f"{key} is destructive and rests on nothing: whoever approves it would be shown no evidence",
+                cause=f"{key} is destructive and requires no evidence: its approver would see none",
                 cure="name what must be known before, such as policy_eval",
             )
 
@@ -188,7 +188,7 @@ def destructive_capabilities_can_be_undone(subject: Subject) -> Iterator[Violati
                 yield Violation(
                     at=f"{at}/capability_specs/{name}",
                     cause=f"{adapter.adapter_id}.{name} is destructive and names no reversal_op",
-                    cure="name the capability that reverses it, or say in the runbook that none does",
+                    cure="name the capability that reverses it, or write in the runbook that none does",
                 )
 
 
@@ -231,7 +231,7 @@ def schemas_can_be_used(subject: Subject) -> Iterator[Violation]:
                     yield Violation(
                         at=f"{at}/capability_specs/{name}/{field}{place}",
                         cause=f"the {field} of {adapter.adapter_id}.{name} {problem}",
-                        cure="mend it: no call could be checked by it",
+                        cure="fix it: it cannot check any call",
                     )
 
 
@@ -309,7 +309,7 @@ def _parameter_violations(at: str, template: TaskTemplate) -> Iterator[Violation
             problems = logic_problems(expression)
             for problem in problems:
                 cause = f"the parameter of the step {step.id} {problem.message}"
-                yield Violation(at=place + problem.at, cause=cause, cure="an object with one key is JSONLogic: mend it")
+                yield Violation(at=place + problem.at, cause=cause, cure="an object with one key is JSONLogic: fix it")
             for path in () if problems else sorted(variables(expression)):
                 yield from _path_violations(place, path, step)
 

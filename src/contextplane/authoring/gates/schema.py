@@ -113,7 +113,7 @@ _WORDS = {
     "maxLength": ("this is longer than {value} characters", "shorten it"),
     "minimum": ("{shown} is too small", "write {value} or more"),
     "maximum": ("{shown} is too large", "write {value} or less"),
-    "propertyNames": ("a name in here has the wrong form", "begin with a letter or a digit; no blanks"),
+    "propertyNames": ("a name in here has the wrong form", "start with a letter or a digit; no spaces"),
 }
 _MAX_PROBLEMS = 200
 _MAX_LENGTH = 40
@@ -199,10 +199,10 @@ def schema_violations(
     yield from problems[:_MAX_PROBLEMS]
     if len(problems) > _MAX_PROBLEMS:
         cause = f"there are more than {_MAX_PROBLEMS} problems; the rest is not listed"
-        yield "schema_value_wrong", Violation(at="", cause=cause, cure="mend these first")
+        yield "schema_value_wrong", Violation(at="", cause=cause, cure="fix these first")
     elif problems and not is_whole:
         cause = "this is so large that only its first parts were looked through"
-        yield "schema_value_wrong", Violation(at="", cause=cause, cure="mend these first")
+        yield "schema_value_wrong", Violation(at="", cause=cause, cure="fix these first")
 
 
 def _violations_with_code(value: Json, code: str) -> Iterator[Violation]:

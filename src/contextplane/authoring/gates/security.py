@@ -96,8 +96,8 @@ def no_character_is_unseen(document: DocumentTexts) -> Iterator[Violation]:
         if characters := invisible_characters(text):
             yield Violation(
                 at=at,
-                cause=f"this holds characters that nobody sees: {', '.join(characters[:5])}",
-                cure="take them out; they can turn the direction of a text, or hide one in it",
+                cause=f"this contains invisible characters: {', '.join(characters[:5])}",
+                cure="remove them; they can reverse a text, or hide one",
             )
 
 
@@ -204,7 +204,7 @@ def no_large_adapter_is_wholly_exposed(subject: Subject) -> Iterator[Violation]:
             yield Violation(
                 at=f"{at}/capabilities",
                 cause=f"all {len(adapter.capabilities)} capabilities of {adapter.adapter_id} are exposed",
-                cure="take out the permissions that this workflow does not need",
+                cure="remove the permissions that this workflow does not need",
             )
 
 

@@ -26,8 +26,8 @@ def the_environment_is_described(subject: DecisionDocument) -> Iterator[Violatio
     if missing:
         yield Violation(
             at="",
-            cause=f"cannot tell whether it fits its environment: nothing is said of {', '.join(missing)}",
-            cure="describe the environment in a file, and give it with --environment",
+            cause=f"no environment description of {', '.join(missing)}",
+            cure="describe the environment in a file, and pass it with --environment",
             unknown=True,
         )
 
@@ -118,7 +118,7 @@ def owners_exist(subject: DecisionDocument) -> Iterator[Violation]:
     roles = subject.environment.roles
     for at, role in subject.roles if roles is not None else ():
         if roles is not None and role not in roles:
-            yield Violation(at=at, cause=f"nobody holds the role {role!r}", cure="assign it, or name another role")
+            yield Violation(at=at, cause=f"no user has the role {role!r}", cure="assign it, or name another role")
 
 
 def longer_tiers_live_longer(subject: Subject) -> Iterator[Violation]:
@@ -217,7 +217,7 @@ def memories_are_promoted_when_likely(subject: Subject) -> Iterator[Violation]:
     if least < _EVEN:
         yield Violation(
             at="/memory_layer/promotion_thresholds/auto_promote_confidence",
-            cause=f"from a confidence of {least:g} on, memories are believed that nobody has looked at",
+            cause=f"from a confidence of {least:g} on, memories are trusted without review",
             cure="raise it, to 0.95 or so",
         )
 

@@ -53,10 +53,10 @@ def list_packs(args: Namespace, output: CommandOutput) -> int:
     for row in page.rows:
         output.entry(str(row.id), _line(row, now, wide, output))
     if not page.rows:
-        output.line("No handoff packs." if session.platform else "No handoff packs, and no store that could hold any.")
+        output.line("No handoff packs." if session.platform else "No handoff packs, and no store.")
     more = page.total - len(page.rows) - (args.offset or 0)
     if more > 0 and page.rows:
-        output.warn(f"{quantity(more, 'pack')} more; --limit N or --all shows them")
+        output.warn(f"{quantity(more, 'pack')} more: use --limit N or --all")
     output.answer(
         {
             "packs": [{**row_payload(row, now), "digest": str(row.digest)} for row in page.rows],
@@ -80,4 +80,4 @@ def _line(row: HandoffRow, now: Timestamp, wide: int, output: CommandOutput) -> 
 def _note_refused(session: HandoffSession, output: CommandOutput) -> None:
     """Note the packs of a reference server that could not be imported."""
     for name, why in sorted(session.import_result.refused.items()) if session.import_result else ():
-        output.note(f"not taken in, and left as it is: {clean(name)}: {clean(why)}")
+        output.note(f"not imported, left unchanged: {clean(name)}: {clean(why)}")

@@ -162,7 +162,7 @@ def log(text: str, output: CommandOutput) -> int:
     """Print the events of a pack, also of one that is no longer available."""
     ref = handoff_ref(text)
     if ref is not None and ref.revision is not None:
-        raise Usage("a history is that of the whole pack", hint=f"ctx log {ref.id}")
+        raise Usage("a history covers the whole pack", hint=f"ctx log {ref.id}")
     with handoff_session(output) as session:
         handoff_id, history = history_named(session, text)
         kept = {revision.revision: revision for revision in history.revisions}

@@ -52,14 +52,13 @@ def _owner_role_notes(roles: Iterable[str]) -> Iterator[str]:
 
 def make_key(key_store: KeyStore, args: Namespace, output: CommandOutput) -> int:
     made = key_store.create_key(args.names[0], args.issuer)
-    line = f"Made key {made.key_id[:_SHOWN]}. Its public half, to be handed on: {clean(made.public)}"
+    line = f"Made key {made.key_id[:_SHOWN]}. Public key: {clean(made.public)}"
     output.entry(made.key_id, line)
     if made.trusted:
         output.line(f"It owns this keyring, and signs for {clean(args.issuer)}.")
     else:
-        output.line(
-            f"Nobody trusts it yet. An owner does: ctx keys trust {made.name} --issuer ISSUER --role ROLE --key OWNER"
-        )
+        trust = f"ctx keys trust {made.name} --issuer ISSUER --role ROLE --key OWNER"
+        output.line(f"It is not trusted yet. An owner trusts it with: {trust}")
     output.answer(made)
     return OK
 
@@ -76,18 +75,18 @@ def change_keys(key_store: KeyStore, args: Namespace, output: CommandOutput) -> 
         output.line(line)
     if args.what == "trust":
         for other in _namesakes(key_id, names):
-            output.note(f"key {key_label(other, names)} has the same name; ids tell them apart")
+            output.note(f"key {key_label(other, names)} has the same name; use the ids")
     later = args.what == "revoke" and args.since is not None and args.since > keyring.as_of
     if later:
         output.warn(
-            "until then the key signs; after it, until the keyring is changed once more, it can put an act before it"
+            "until then the key can sign; after that, it can still backdate an act until the keyring changes again"
             " (revoke it without --from to end it at once)"
         )
     _print_resigning(key_store, output, ended=args.what == "revoke" and not later)
     for issuer in keyring.issuers:
         able = sum(key.state_at(keyring.as_of) == "valid" for key in issuer.keys)
         if able < issuer.threshold:
-            output.note(f"{clean(issuer.name)} needs {issuer.threshold} signatures and has {able} good keys now")
+            output.note(f"{clean(issuer.name)} needs {issuer.threshold} signatures and has {able} valid keys now")
     answer = {"key_id": key_id, "signed_by": signer.public_key.key_id, "events": keyring.seq}
     signed = None if key_store.resigner is None else key_store.resigner.refusal is None
     output.answer({**answer, "owner_roles": _owner_roles(args.role or ()), "registry_signed": signed})
@@ -107,7 +106,7 @@ def _change_lines(args: Namespace, who: str, key_id: str, keyring: TrustedKeys) 
         )
         changes = {
             "trust": f"is trusted for {clean(issuer.name)} {clean(roles)}",
-            "rotate": f"takes the place of {clean(args.names[0])} for {clean(issuer.name)} {clean(roles)}",
+            "rotate": f"replaces {clean(args.names[0])} for {clean(issuer.name)} {clean(roles)}",
             "revoke": f"is revoked for {clean(issuer.name)} from {key.revoked_from} on",
         }
         yield f"Key {who} {changes[args.what]}"
@@ -125,11 +124,11 @@ def _print_resigning(key_store: KeyStore, output: CommandOutput, *, ended: bool)
     refusal = key_store.resigner.refusal
     if refusal is None:
         if ended:
-            output.line("The registry is signed anew: nothing that this key signs from now on passes for an older act.")
+            output.line("The registry is signed again: this key can no longer backdate an act.")
         return
     output.warn(
-        f"the registry could not be signed anew ({refusal.code}: {clean(refusal.message)}):"
-        " 'ctx verify --registry' tells how it stands, and with --sign a trusted key signs it"
+        f"the registry could not be signed again ({refusal.code}: {clean(refusal.message)}):"
+        " 'ctx verify --registry' shows its state, and with --sign a trusted key signs it"
     )
 
 

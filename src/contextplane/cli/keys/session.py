@@ -46,7 +46,7 @@ class PassphraseSource:
 
         passphrase = getpass("Passphrase: ")
         if self._twice and getpass("Again: ") != passphrase:
-            raise PassphraseDiffers("the two are not the same", hint="try again")
+            raise PassphraseDiffers("the passphrases differ", hint="try again")
         return passphrase.encode(errors="surrogateescape")
 
 
@@ -73,6 +73,6 @@ def note_clock_behind(key_store: KeyStore, output: CommandOutput) -> None:
     if key_store.behind:
         behind = timedelta(seconds=key_store.behind)
         output.note(
-            f"this machine's clock is {behind} behind what is on record, and the act stands right after that;"
-            " docs/registry.md, 'When a clock was wrong', tells what it means"
+            f"this machine's clock is {behind} behind the registry, so the act is dated right after its newest entry;"
+            " see 'When a clock was wrong' in docs/registry.md"
         )

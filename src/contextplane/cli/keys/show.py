@@ -29,7 +29,7 @@ def list_keys(key_store: KeyStore, output: CommandOutput) -> int:
             for key in issuer.keys:
                 output.line(_line(key, clean(names.get(key.key.key_id, "-")), widest, now, output))
         if others:
-            output.line("here, and trusted by nobody:")
+            output.line("stored here, not trusted:")
         for key_id in others:
             output.line(f"  {key_id[:_SHOWN]}  {local[key_id]}")
         if not (keyring.issuers or others):

@@ -74,12 +74,12 @@ def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput
     for problem in audit.problems:
         output.failure_line(f"  {problem.code}  {clean(problem.at)}  {clean(problem.message)}")
     if audit.problems and sound:
-        output.line("  The new checkpoint mends this.")
+        output.line("  The new checkpoint fixes this.")
     elif audit.renewable:
-        output.line("  Everything else is as it should be: 'ctx verify --registry --sign' signs a fresh checkpoint.")
+        output.line("  Everything else is in order: 'ctx verify --registry --sign' signs a fresh checkpoint.")
         if audit.problems[0].code == CheckpointBeforeRevocation.code:
             output.line(
-                "  If that was done since the revocation, this is not that log: restore a copy, and do not sign it."
+                "  If you did that after the revocation, this log was replaced: restore a copy, and do not sign it."
             )
     output.answer(
         {
@@ -107,7 +107,7 @@ def _print_audit(
         f"Checked:    {log}, {quantity(audit.subjects, 'subject')}, {quantity(audit.checkpoints, 'checkpoint')}"
     )
     if audit.by_revoked:
-        output.line(f"            {quantity(audit.by_revoked, 'event')} by keys that are revoked from before then on")
+        output.line(f"            {quantity(audit.by_revoked, 'event')} by keys that are revoked from before that time")
     checkpoint = fresh or audit.newest
     if checkpoint is not None:
         when = f"of {checkpoint.time}" + (", signed now" if fresh is not None else "")

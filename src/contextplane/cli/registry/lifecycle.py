@@ -37,7 +37,7 @@ def record_file(args: Namespace, output: CommandOutput) -> int:
         print_finding(finding, file.where(finding.at), output)
     print_act(result, output)
     if result.stage == "draft":
-        output.line("It is recorded, and did not pass its gates: mend it, and record it again.")
+        output.line("Recorded, but it did not pass its gates: fix it, and record it again.")
     return REFUSED if any(finding.severity == "error" for finding in findings) else OK
 
 

@@ -54,11 +54,11 @@ def print_act(result: ActResult, output: CommandOutput) -> None:
     """Print the stage of an artifact after an act, and what it waits for."""
     output.line(f"{result.ref}  {output.paint(STAGE_COLOR[result.stage], result.stage)}  {result.digest}")
     if result.appended is None:
-        output.line("It was so already; nothing changed.")
+        output.line("Already done; nothing changed.")
     if result.rejected:
         output.line(f"{output.paint('red', 'Rejected')} as: {', '.join(result.rejected)}")
     if result.missing:
-        output.line(f"To be approved as: {', '.join(result.missing)}")
+        output.line(f"Missing approvals: {', '.join(result.missing)}")
     if result.golden is not None:
         output.line(_golden_line(result.golden, result.golden_words))
     signed, needed = result.signatures
@@ -87,12 +87,12 @@ def print_pin(result: PinResult, done: str, output: CommandOutput, *, pinned: bo
     overlays = f", with {', '.join(map(str, result.overlays))}" if result.overlays and pinned else ""
     output.line(f"{result.ref} {done} {clean(result.environment)}{before}{overlays}.")
     if result.appended is None:
-        output.line("It was so already; nothing changed.")
+        output.line("Already done; nothing changed.")
     for overlay in () if pinned else result.overlays:
         away = f"ctx unpin {clean(result.environment)} {result.ref.pack_id} --overlay {overlay.pack_id}"
-        output.line(f"{overlay} stays, for whatever is pinned there next. To take it away, too: {away}")
+        output.line(f"{overlay} stays for the version that is pinned next. To remove it, too: {away}")
     if result.deprecated:
-        output.note(f"{result.ref} is deprecated: pin a newer one as soon as there is one")
+        output.note(f"{result.ref} is deprecated: pin a newer version soon")
     if result.milliseconds is not None:
         output.line(f"It took {result.milliseconds} ms. {_golden_line(result.golden, result.golden_words)}")
     output.answer(
@@ -170,7 +170,7 @@ def event_lines(events: Sequence[VerifiedEvent], names: Mapping[str, str]) -> It
     columns = [(key_label(event.by.key_id, names), _what(event)) for event in events]
     wide, wider = (max(map(len, column), default=0) for column in zip(*columns, strict=True)) if columns else (0, 0)
     for event, (who, what) in zip(events, columns, strict=True):
-        revoked = "  [this key is revoked from before then on]" if event.by.revoked else ""
+        revoked = "  [this key is revoked from before that time]" if event.by.revoked else ""
         yield f"{format_second(event.at)}  {who:<{wide}}  {what:<{wider}}  {clean(event.event.reason)}{revoked}"
 
 

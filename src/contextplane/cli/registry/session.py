@@ -76,7 +76,7 @@ def base_id(text: str) -> str:
     if version:
         from contextplane.cli.parser import Usage
 
-        raise Usage("an id is asked for, without a version", at=text[:80], hint=f"write {name[:80]}")
+        raise Usage("write an id, without a version", at=text[:80], hint=f"write {name[:80]}")
     return text
 
 
@@ -108,4 +108,4 @@ def environment_description(args: Namespace) -> "EnvironmentDescription | None":
 def _descriptor(text: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS:
         return int(text)
-    raise ArgumentTypeError(f"not a number of a descriptor: {text[:20]!r}")
+    raise ArgumentTypeError(f"not a file descriptor: {text[:20]!r}")

@@ -36,7 +36,7 @@ def _lines(details: VersionDetails, names: Mapping[str, str], output: CommandOut
     why = f": {clean(version.reason)}" if version is not None and version.reason else ""
     yield f"state       {output.paint(STAGE_COLOR[details.stage], details.stage)}{why}"
     if version is not None and version.published_at is not None:
-        doubt = output.paint("red", ", which is revoked from before then on") if version.doubtful else ""
+        doubt = output.paint("red", ", which is revoked from before that time") if version.doubtful else ""
         yield f"published   {format_second(version.published_at)} by {key_label(version.published_by, names)}{doubt}"
     yield f"signed by   {', '.join(key_label(key_id, names) for key_id in details.signed_by) or 'nobody'}"
     wide = max((len(key_label(review.key_id, names)) for review in details.artifact.reviews), default=0)
@@ -54,7 +54,7 @@ def _lines(details: VersionDetails, names: Mapping[str, str], output: CommandOut
     widest = max((len(clean(pin.environment)) for pin in details.pins), default=0)
     for n, pin in enumerate(details.pins):
         since = f"since {format_second(Timestamp.parse(pin.at))} by {key_label(pin.by, names)}"
-        doubt = output.paint("red", ", which is revoked from before then on") if pin.doubtful else ""
+        doubt = output.paint("red", ", which is revoked from before that time") if pin.doubtful else ""
         yield f"{'pinned in' if n == 0 else '':<11} {clean(pin.environment):<{widest}}  {since}{doubt}"
     if details.aliases:
         yield f"{'aliases':<11} {', '.join(map(clean, details.aliases))}"
@@ -71,7 +71,7 @@ def _gate_lines(details: VersionDetails, output: CommandOutput) -> Iterator[str]
         return
     verdict = output.paint("green", "passed") if gates.passed else output.paint("red", "refused")
     counts = f"{quantity(gates.errors, 'error')}, {quantity(gates.warnings, 'warning')}"
-    counts += f", {gates.unknown} that could not be told" if gates.unknown else ""
+    counts += f", {gates.unknown} skipped" if gates.unknown else ""
     yield f"gates       {verdict}: {counts}; golden cases: {golden_text(gates.golden)}"
 
 

@@ -37,7 +37,7 @@ def print_comparison(
     if comparison.unsafe:
         reject = output.paint(_COLOR["reject"], "reject")
         output.line(
-            f"{indent}{reject}: under any number, because the gates find {quantity(len(comparison.unsafe), 'error')}"
+            f"{indent}{reject}: under any number, because the gates report {quantity(len(comparison.unsafe), 'error')}"
         )
     for finding in comparison.unsafe if where is not None else ():
         output.line(

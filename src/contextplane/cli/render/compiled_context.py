@@ -78,7 +78,7 @@ def print_override_effects(case: CompiledCase, overrides: str, output: CommandOu
     changes = case.changes
     print_item_changes(changes, "  ", output)
     if case.refused_before:
-        output.line(f"  everything: without that, it is refused with {case.refused_before}")
+        output.line(f"  everything: without it, the request is refused with {case.refused_before}")
     elif not changes:
         output.line("  nothing but the hash" if case.hash_changed else "  nothing")
 
@@ -141,7 +141,7 @@ def print_compiled(case: CompiledCase, items: Iterable[ContextItem], output: Com
 def _request_line(case: CompiledCase) -> str:
     """Return the intent, the role of the user, and what the run may do at most."""
     role = value_at(case.value, "/run_context/user/role")
-    who = f"by {role}" if isinstance(role, str) else "by somebody without a role"
+    who = f"by {role}" if isinstance(role, str) else "by a user without a role"
     ceiling = value_at(case.value, "/run_context/safety_mode")
     return f"{value_at(case.value, '/request/input/intent')} {who}; the run's ceiling is {ceiling}"
 

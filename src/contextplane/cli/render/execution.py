@@ -115,7 +115,7 @@ def repair_summary(repaired: "Sequence[RepairedObject]") -> str:
 
     counts = Counter(entry.damage for entry in repaired)
     parts = (f"{_objects(counts[damage])} {label}" for damage, label in DAMAGE_LABEL.items() if counts[damage])
-    return f"put back {', '.join(parts)}"
+    return f"restored {', '.join(parts)}"
 
 
 def _objects(count: int) -> str:
@@ -129,7 +129,7 @@ def repair_json(repaired: "Sequence[RepairedObject]") -> list[dict[str, str]]:
 def print_suspicions(output: CommandOutput, suspects: Sequence[tuple[str, str]], unsearched: Sequence[str]) -> None:
     """Warn of what looks like a secret, also with --quiet: what was stored may have to be removed."""
     for at, kind in suspects:
-        output.warn(f"{clean(at)} looks like it holds a secret ({kind}); it was stored as it is")
+        output.warn(f"{clean(at)} may contain a secret ({kind}); it was stored unchanged")
     if unsearched:
         some = (
             f"{clean(unsearched[0])} and {quantity(len(unsearched) - 1, 'other')}"
@@ -147,7 +147,7 @@ def locate_log_errors(log: str, root: str) -> Iterator[None]:
     try:
         yield
     except LOG_ERRORS as error:
-        below = f"a path is looked for below {clean(os.path.abspath(root))}; --root FOLDER names another"
+        below = f"paths are read below {clean(os.path.abspath(root))}; --root FOLDER names another"
         if isinstance(error, PATH_ERRORS):
             error.hint = below
         elif _names_a_path(error):
@@ -172,13 +172,13 @@ def remedy(verdict: "ArtifactVerdict") -> str:
         return ""
     if verdict.answer == "unknown":
         if verdict.sidecar is None:
-            return f"if a run put it out, {_SIDECARS} with the log of that run writes one"
-        return "'ctx import' brings that run from an archive, 'ctx pack' from its log"
+            return f"if a run wrote it, {_SIDECARS} with the log of that run writes one"
+        return "'ctx import' imports that run from an archive, 'ctx pack' packs its log"
     if verdict.pack is None:
-        unread = "" if verdict.sidecar is None else "; if the pack cannot be read, 'ctx fsck' tells why"
-        return f"move the sidecar away, and {_SIDECARS} writes it anew{unread}"
+        unread = "" if verdict.sidecar is None else "; if the pack cannot be read, see 'ctx fsck'"
+        return f"move the sidecar away, and {_SIDECARS} writes it again{unread}"
     run = verdict.pack.digest.hex[:_SHORT]
     if verdict.expected is None:
-        return f"'ctx show {run}' lists the outputs: the file must have the name and the place of the one that it is"
-    own = f"'ctx cat {run}:outputs/{verdict.expected.name}' gives what the run put out"
-    return f"{own}; if a later run put it out anew, {_SIDECARS} with that run's log replaces the sidecar"
+        return f"'ctx show {run}' lists the outputs: the file must have the name and place of its output"
+    own = f"'ctx cat {run}:outputs/{verdict.expected.name}' prints the recorded output"
+    return f"{own}; if a later run wrote it again, {_SIDECARS} with that run's log replaces the sidecar"

@@ -34,7 +34,7 @@ __all__ = ["NotAnObject", "NotText", "add_arguments", "run"]
 
 _CHECKED_AHEAD = 8 << 20
 _HINT = "write sha256:<hash> for any object; ctx://<hash>, its first digits or pk_<id> for a pack, :PART for a part"
-_VERSION = "'ctx show' tells the digest of a version; write sha256:<hash>"
+_VERSION = "'ctx show' prints the digest of a version; write sha256:<hash>"
 
 
 class NotAnObject(ContextPlaneError):
@@ -98,7 +98,7 @@ def _show(chunks: Iterable[bytes], ref: str, output: CommandOutput) -> None:
     following = iter(chunks)
     first = next(following, b"")
     if not _is_text(first):
-        raise NotText("these bytes are no text", at=ref[:200], hint="write them to a file: ctx cat REF > FILE")
+        raise NotText("this is binary data", at=ref[:200], hint="write them to a file: ctx cat REF > FILE")
     decoder = getincrementaldecoder("utf-8")("backslashreplace")
     for chunk in chain([first], following):
         output.out.write(clean_lines(decoder.decode(chunk)))

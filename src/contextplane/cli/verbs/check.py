@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_SHOWN = {"passed": ("green", "passed"), "failed": ("red", "failed"), "unknown": ("yellow", "cannot be told")}
+_SHOWN = {"passed": ("green", "passed"), "failed": ("red", "failed"), "unknown": ("yellow", "skipped")}
 _COLOR = {"passed": "green", "failed": "red", "incomplete": "yellow"}
 _INDENT = " " * 3
 

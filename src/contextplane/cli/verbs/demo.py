@@ -44,7 +44,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
     if args.keep is None:
         with tempfile.TemporaryDirectory(prefix="ctx-demo-") as folder:
             status = _print_chapters(folder, output)
-        output.line("\nIts temporary folder is removed. 'ctx demo --keep FOLDER' keeps one to look around in.")
+        output.line("\nThe temporary folder is removed. 'ctx demo --keep FOLDER' keeps it to explore.")
         return status
     try:
         os.mkdir(args.keep)

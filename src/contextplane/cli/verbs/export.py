@@ -62,9 +62,9 @@ def _refuse_versions(targets: "list[tuple[str, Target]]") -> None:
     for ref, target in targets:
         if isinstance(target, VersionTarget):
             raise NotAPack(
-                "a version stays where its log is, and is not exported",
+                "a version of the registry cannot be exported",
                 at=ref[:200],
-                hint="copy the whole store to take it along; 'ctx show' tells its digest, 'ctx cat DIGEST' its bytes",
+                hint="copy the whole store; 'ctx show' prints its digest, 'ctx cat DIGEST' its bytes",
             )
 
 
@@ -105,7 +105,7 @@ def _print_result(result: "ArchiveExportResult", path: str, output: CommandOutpu
     packs = len(result.header.packs) + len(result.header.handoffs)
     totals = f"{quantity(packs, 'pack')}, {quantity(result.objects, 'object')}, {human_size(result.size)}"
     where = "standard output" if path == "-" else clean(path)
-    print_line(f"wrote {totals} to {where}" if result.new else f"{where} was there before, with the very same {totals}")
+    print_line(f"wrote {totals} to {where}" if result.new else f"{where} already exists, with the same {totals}")
     for parent in result.header.parents[:_LISTED]:
         print_line(f"parents included  ctx://{parent.hex}")
     if len(result.header.parents) > _LISTED:
@@ -139,6 +139,8 @@ def _require_free(output: CommandOutput) -> None:
     from contextplane.cli.parser import Usage
 
     if output.json:
-        raise Usage("the archive and the answer both want standard output", hint="ctx export REF -o FILE --json")
+        raise Usage(
+            "the archive and the answer cannot both go to standard output", hint="ctx export REF -o FILE --json"
+        )
     if output.out.isatty():
         raise Usage("standard output is a terminal", hint="ctx export REF -o FILE")

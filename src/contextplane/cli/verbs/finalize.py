@@ -72,7 +72,7 @@ def _finalize_draft(path: str, platform: "Platform", output: CommandOutput) -> d
 
     done = finalize(platform, path)
     if not done.new:
-        output.note("this very draft was finalized before; nothing changed")
+        output.note("already finalized; nothing changed")
     return {
         "ref": f"ctx://{done.digest.hex}",
         "parent": f"ctx://{done.manifest.parent.removeprefix('sha256:')}",
@@ -89,9 +89,9 @@ def _finish_recording(recording_id: "RecordingId", platform: "Platform", output:
     parent, suspects = recording.manifest.parent, recording.suspects
     print_suspicions(output, suspects or (), recording.unsearched or ())
     if not recording.new:
-        output.note("this recording was finished before; nothing changed")
+        output.note("this recording was already finalized; nothing changed")
     if suspects is None:
-        output.note("what in it looks like a secret was told then, and is not known any more")
+        output.note("warnings about possible secrets were shown then, and are not repeated")
     return {
         "ref": f"ctx://{recording.digest.hex}",
         "recording": recording.id,

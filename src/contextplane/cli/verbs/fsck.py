@@ -50,10 +50,10 @@ _COLOR = {
     "unreadable": "red",
     "absent": "dim",
 }
-_REBUILD = "'ctx fsck --rebuild' makes the index anew."
-_HEAL = "Packing the log of a run again, or importing the run, puts back what of it was tampered with or is missing."
-_RESTORE = "What belongs to no run comes back from a copy of the store."
-_READ = "Of what is unreadable, check what lies there, and its permissions."
+_REBUILD = "'ctx fsck --rebuild' makes the index again."
+_HEAL = "To restore changed or missing parts of a run, pack its log again, or import the run."
+_RESTORE = "Restore objects that belong to no run from a copy of the store."
+_READ = "For unreadable objects, check the file and its permissions."
 _SELDOM = frozenset({"unreadable", "absent"})
 _LABELS = {state: state for state in _COLOR} | {"index": "index mismatches"}
 
@@ -129,7 +129,7 @@ def _report(
     )
     output.line(f"{quantity(bar.objects, 'object')}, {human_size(bar.bytes)} checked: {summary}")
     if counts["orphaned"] and not counts["index"]:
-        output.line("What is orphaned does no harm: 'ctx gc' removes what is of a known kind, once it is old enough.")
+        output.line("Orphaned objects do no harm: 'ctx gc' removes those of a known kind once they are old enough.")
     output.line(_verdict(counts, output))
     for line in sorted(ways_out):
         output.line(line)
@@ -163,7 +163,7 @@ def _verdict(counts: Counter[str], output: CommandOutput) -> str:
         return output.paint("red", "The store is damaged.")
     if counts["unreadable"]:
         return output.paint("red", "Not all of the store could be checked.")
-    return output.paint("green", "The store is sound.")
+    return output.paint("green", "The store is intact.")
 
 
 def _print_rebuild(repaired: "RepairedStore", output: CommandOutput) -> None:
@@ -173,22 +173,20 @@ def _print_rebuild(repaired: "RepairedStore", output: CommandOutput) -> None:
         if loss.moved_to:
             output.line(f"It was moved to {clean(loss.moved_to)}")
         output.line(
-            f"Saved from it: {quantity(loss.saved_events, 'event')} of {quantity(len(loss.saved_streams), 'stream')}"
+            f"Recovered: {quantity(loss.saved_events, 'event')} of {quantity(len(loss.saved_streams), 'stream')}"
         )
-        output.failure_line("Every other event that it held is lost for ever. Events are in:")
+        output.failure_line("Everything else in it is lost for ever. It held:")
         for line in loss.truth:
             output.failure_line(f"  {clean(line)}")
     rebuilt = repaired.rebuilt
     packs, objects = quantity(rebuilt.packs, "execution pack"), quantity(rebuilt.objects, "object")
     handoffs = f"{quantity(rebuilt.handoffs, 'handoff pack')}, " if rebuilt.handoffs else ""
-    output.line(f"Index made anew: {packs}, {handoffs}{objects}")
+    output.line(f"Index rebuilt: {packs}, {handoffs}{objects}")
     if rebuilt.entries:
-        output.line(f"Entries in packs/ that were no copies of their manifests, written anew: {rebuilt.entries:,}")
+        output.line(f"Entries in packs/ that did not match their manifests, written again: {rebuilt.entries:,}")
     for revision in rebuilt.adopted:
-        output.line(f"adopted   {revision}  its events are lost, and it was found among the objects")
+        output.line(f"adopted   {revision}  its events are lost; recovered from the objects")
     for pack in rebuilt.unclear:
-        output.failure_line(
-            f"not adopted  {pack}  its events are lost, and several objects say to be the same revision of it"
-        )
+        output.failure_line(f"not adopted  {pack}  its events are lost; several objects claim to be the same revision")
     if rebuilt.adopted:
-        output.line("A handoff pack that had been deleted may be among them: nothing tells that any more.")
+        output.line("Deleted handoff packs may be among them: the deletions are no longer known.")

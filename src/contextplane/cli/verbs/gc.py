@@ -65,15 +65,11 @@ def run(args: Namespace, output: CommandOutput) -> int:
     for name in result.leftovers:
         output.line(f"{verb}  objects/{name}  left behind by an interrupted write")
     for digest in result.young:
-        output.line(f"kept  {digest}  put within the grace time")
+        output.line(f"kept  {digest}  stored within the grace time")
     for name in result.unfinished:
-        output.line(
-            f"kept  objects/{name}  a write that was interrupted less than a day before the grace time, or goes on"
-        )
+        output.line(f"kept  objects/{name}  an unfinished write that is too young, or still in progress")
     for digest in result.damaged:
-        output.failure_line(
-            f"kept  {digest}  it is damaged or cannot be read, and may be all that is left of something"
-        )
+        output.failure_line(f"kept  {digest}  damaged or unreadable; it may be the only copy")
     handoffs = f" {quantity(len(result.handoffs), 'handoff pack')}" if result.handoffs else ""
     output.line(
         f"{verb} {quantity(len(result.objects), 'object')}, {human_size(result.freed)},"

@@ -73,7 +73,7 @@ def _print_recorded(results: tuple["CaseResult", ...], output: CommandOutput) ->
             output.line(f"{clean(result.name)}: recorded{refused}")
         else:
             output.line(
-                f"{clean(result.name)}: recorded anew, otherwise from {result.stage} on{_notes(result)}{refused}"
+                f"{clean(result.name)}: recorded again, different from {result.stage} on{_notes(result)}{refused}"
             )
             print_item_changes(result.changes, "    ", output)
 

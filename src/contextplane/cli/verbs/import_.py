@@ -40,11 +40,11 @@ def run(args: Namespace, output: CommandOutput) -> int:
         if output.quiet or pack in result.new_packs:
             output.entry(f"ctx://{pack.hex}", f"new  ctx://{pack.hex}")
     for parent in result.absent:
-        output.line(f"parents not included  ctx://{parent.hex}  not in this store either")
+        output.line(f"parents not included  ctx://{parent.hex}  not in this store, either")
     for ref in _revisions_here(result) if output.quiet else result.new_handoffs:
         output.entry(str(ref), f"new  {ref}")
     for ref in result.older_handoffs:
-        output.failure_line(f"not taken  {ref}  what is here of this pack begins later")
+        output.failure_line(f"not imported  {ref}  the revisions here begin later")
     packs = len(result.header.packs) + len(result.header.handoffs)
     totals = f"{quantity(packs, 'pack')}, {quantity(result.objects, 'object')}, {human_size(result.size)}"
     if result.new_packs or result.new_objects or result.new_handoffs:
@@ -56,7 +56,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
     elif result.put_back:
         output.line(f"verified {totals}; nothing new; {repair_summary(result.put_back)}")
     else:
-        output.line(f"verified {totals}; nothing new: all of it is here")
+        output.line(f"verified {totals}; nothing new, complete")
     output.answer(
         {
             "roots": [f"ctx://{pack.hex}" for pack in result.header.roots],

@@ -17,10 +17,10 @@ from contextplane.cli.output import CommandOutput, clean
 __all__ = ["add_arguments", "run"]
 
 _MESSAGES = {
-    "created": "Made a store at {path}",
-    "adopted": "Adopted the store at {path}: what was in it is there unchanged",
+    "created": "Created a store at {path}",
+    "adopted": "Adopted the store at {path}, unchanged",
     "completed": "Completed the unfinished store at {path}",
-    "present": "There is a store at {path} already: nothing changed",
+    "present": "There is already a store at {path}: nothing changed",
 }
 
 

@@ -97,7 +97,7 @@ def _print_result(result: "LintResult", output: CommandOutput) -> None:
     for placed in of_the_whole:
         law = f"{placed.finding.gate}/{placed.finding.code}"
         output.line(
-            output.paint("dim", f"not told ({law}): {clean(placed.finding.cause)} -> {clean(placed.finding.cure)}")
+            output.paint("dim", f"skipped ({law}): {clean(placed.finding.cause)} -> {clean(placed.finding.cure)}")
         )
 
 
@@ -123,12 +123,12 @@ def _verdict(result: "LintResult", output: CommandOutput) -> list[str]:
     verdict = output.paint("green", "passed") if passed else output.paint("red", "refused")
     lines = [f"{verdict}: {quantity(counts['error'], 'error')}, {quantity(counts['warning'], 'warning')}"]
     if result.report.not_run:
-        lines.append(f"not run, because the form is wrong: {', '.join(result.report.not_run)}")
+        lines.append(f"not run, because the schema is violated: {', '.join(result.report.not_run)}")
     if result.left_out:
-        lines.append("not applied, because the form is wrong: the overlays")
+        lines.append("overlays not applied, because the schema is violated")
     unknown = sum(placed.finding.severity == "unknown" and not _is_of_the_whole(placed) for placed in result.placed)
     if unknown:
-        lines.append(f"not told: {quantity(unknown, 'question')} above that nobody could answer here")
+        lines.append(f"skipped: {quantity(unknown, 'check')} above, for lack of information")
     return lines
 
 

@@ -60,7 +60,9 @@ def run(args: Namespace, output: CommandOutput) -> int:
         page = list_runs(platform, _filter(args, platform), limit)
     _print_runs(page.runs, limit, output, more=page.more)
     if not page.runs:
-        output.line(f"None of {quantity(page.known, 'execution pack')} fits." if page.known else "No execution packs.")
+        output.line(
+            f"None of {quantity(page.known, 'execution pack')} matches." if page.known else "No execution packs."
+        )
     output.answer({"packs": [_run_json(run) for run in page.runs], "more": page.more})
     return OK
 
@@ -75,7 +77,7 @@ def _print_runs(runs: "tuple[ListedRun, ...]", limit: int, output: CommandOutput
         problem = clean(run.problem)
         output.entry(f"ctx://{run.row.digest.hex}", _line(run, problem, output, widest), problem)
     if more:
-        output.warn(f"{quantity(limit, 'pack')} listed, and there are more: --limit N or --all lists them")
+        output.warn(f"{quantity(limit, 'pack')} listed, there are more: use --limit N or --all")
 
 
 def _list_parents(args: Namespace, output: CommandOutput) -> int:
@@ -90,7 +92,7 @@ def _list_parents(args: Namespace, output: CommandOutput) -> int:
     _print_runs(line.runs, limit, output, more=line.more)
     absent = line.absent
     if absent is not None:
-        output.note(f"the line goes on with {short_ref(absent)}, which is not in this store")
+        output.note(f"the history continues with {short_ref(absent)}, which is not in this store")
     output.answer(
         {
             "packs": [_run_json(run) for run in line.runs],

@@ -74,10 +74,10 @@ def run(args: Namespace, output: CommandOutput) -> int:
         sidecars = _write_sidecars(platform, packed, root) if args.sidecars else None
     print_suspicions(output, packed.suspects, packed.unsearched)
     if packed.new and not has_time(packed.manifest.created):
-        output.note("the log tells no time (give created, or a timestamp of a step)")
+        output.note("the log has no time (add created, or the timestamp of a step)")
     if not packed.new or packed.put_back:
-        repairs = repair_summary(packed.put_back) if packed.put_back else "all of it is here"
-        output.note(f"this very run was packed before; {repairs}")
+        repairs = repair_summary(packed.put_back) if packed.put_back else "complete"
+        output.note(f"already packed, {repairs}")
     if sidecars:
         _note_sidecars(sidecars, root, output)
     if not output.json:
@@ -112,16 +112,16 @@ def _write_sidecars(platform: "Platform", packed: "PackResult", root: str) -> "W
 def _note_sidecars(sidecars: "WrittenSidecars", root: str, output: CommandOutput) -> None:
     """Note which sidecars were written, and which outputs have no file; the JSON lists all of them."""
     for path in sidecars.written[:_LISTED]:
-        replaced = ", where one of another run was" if path in sidecars.replaced else ""
+        replaced = ", replacing the sidecar of another run" if path in sidecars.replaced else ""
         output.note(f"wrote {clean(path)}{replaced}")
     if len(sidecars.written) > _LISTED:
         output.note(f"wrote {quantity(len(sidecars.written) - _LISTED, 'more sidecar')}")
     absent = ", ".join(map(clean, sidecars.absent[:_LISTED]))
     more = f" and {len(sidecars.absent) - _LISTED:,} more" if len(sidecars.absent) > _LISTED else ""
     if sidecars.absent:
-        output.note(f"no sidecar for what does not lie below {clean(root)}: {absent}{more}")
+        output.note(f"no sidecar for outputs that are not below {clean(root)}: {absent}{more}")
     elif not sidecars.written and not sidecars.failed:
-        output.note("no sidecar: this run put out no file")
+        output.note("no sidecar: this run has no output files")
 
 
 def _parent(text: str, platform: "Platform") -> "Digest":

@@ -42,7 +42,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
         output.entry(str(version.ref), _line(version, widest, output))
     if not versions:
         of = f" of {clean(args.id)}" if args.id else ""
-        output.line(f"No published versions{of}. 'ctx packs --drafts' lists what is on its way.")
+        output.line(f"No published versions{of}. 'ctx packs --drafts' lists drafts.")
     output.answer({"versions": [_version_json(version) for version in versions]})
     return OK
 
@@ -58,7 +58,7 @@ def _line(version: "VersionSummary", widest: int, output: CommandOutput) -> str:
         columns.append(f"pinned in {', '.join(map(clean, version.pinned_in))}")
     if version.doubtful_in:
         where = ", ".join(map(clean, version.doubtful_in))
-        columns.append(output.paint("red", f"must be pinned anew in {where}: its key is revoked"))
+        columns.append(output.paint("red", f"must be pinned again in {where}: its key is revoked"))
     if version.aliases:
         columns.append(f"alias {', '.join(map(clean, version.aliases))}")
     if version.open_refreshes and version.stage == "published":  # what is withdrawn is not newly pinned anyway
@@ -91,7 +91,7 @@ def _list_drafts(states: "list[ArtifactState]", output: CommandOutput) -> int:
         line = f"{state.name!s:<{widest}}  {stage}  {state.digest}  {_next_step(state, output)}"
         output.entry(str(state.digest), line.rstrip())
     if not states:
-        output.line("No drafts. 'ctx lint FILE --record' makes one known.")
+        output.line("No drafts. 'ctx lint FILE --record' records one.")
     output.answer(
         {
             "drafts": [
@@ -120,7 +120,7 @@ def _next_step(state: "ArtifactState", output: CommandOutput) -> str:
         reasons = "; ".join(f"rejected as {clean(review.role)}: {clean(review.reason)}" for review in state.rejected)
         return output.paint("red", reasons)
     if state.missing:
-        return f"to be approved as {', '.join(state.missing)}"
-    return {"draft": "did not pass its gates", "reviewed": "to be signed", "signed": "to be published"}.get(
+        return f"missing approvals: {', '.join(state.missing)}"
+    return {"draft": "did not pass its gates", "reviewed": "not signed yet", "signed": "not published yet"}.get(
         state.stage, ""
     )

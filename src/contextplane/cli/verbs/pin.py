@@ -78,6 +78,6 @@ def _set_protection(session: "RegistrySession", args: Namespace, output: Command
     state = "is protected: it takes no version" if args.protect else "is open: it also takes versions"
     output.line(f"{clean(args.environment)} {state} with an open refresh.")
     if not changed:
-        output.line("It was so already; nothing changed.")
+        output.line("Already done; nothing changed.")
     output.answer({"environment": args.environment, "protected": args.protect, "changed": changed})
     return OK

@@ -78,14 +78,14 @@ def _open(session: "RegistrySession", args: Namespace, output: CommandOutput) ->
     trigger, dependency = args.names
     known = next((name for name in REQUIRED_ACTIONS if name == trigger), None)
     if known is None:
-        raise Usage(f"no trigger is called {trigger[:60]!r}", hint=f"one of {', '.join(REQUIRED_ACTIONS)}")
+        raise Usage(f"no such trigger: {trigger[:60]!r}", hint=f"one of {', '.join(REQUIRED_ACTIONS)}")
     result = open_refresh(session, known, dependency, act_signer(session, args))
     for ref in result.opened:
         output.line(f"{ref}  must be refreshed: {', '.join(REQUIRED_ACTIONS[known])}")
     for ref in result.before:
-        output.line(f"{ref}  was so already")
+        output.line(f"{ref}  already open")
     for ref in result.left:
-        output.line(f"{ref}  depends on it, and another issuer's publisher must say so")
+        output.line(f"{ref}  depends on it, but only a publisher of its issuer can open its refresh")
     if not (result.opened or result.before or result.left):
         output.line(f"No version in use depends on {clean(dependency)}.")
     versions = {"opened": result.opened, "before": result.before, "left": result.left}
@@ -114,7 +114,7 @@ def _run(session: "RegistrySession", args: Namespace, output: CommandOutput) -> 
             f"{outcome.trigger:<{widest}}  {outcome.action}: {output.paint(color, word)} ({clean(outcome.words)})"
         )
     done = all(outcome.passed for outcome in outcomes)
-    output.line("Nothing is open any more." if done else "It stays open.")
+    output.line("No refresh is open." if done else "It stays open.")
     output.answer(
         {
             "ref": str(ref),

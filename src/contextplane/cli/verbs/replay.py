@@ -13,7 +13,7 @@ pack and verified.
 Tools are read_file, list_files, search, http_get, python, and plug-ins (entry points in contextplane.tools). They read
 only files below the workspace, and not the store. They reach no network host and no Python module unless you allow it,
 start no process, and see only language, time zone and PYTHONPATH of the environment. Foreign code (python, plug-ins)
-runs in its own process for every step, and writes only to a temporary folder.
+runs in its own process for every step, and writes only to a temporary folder, which HOME and TMPDIR name.
 
 On Linux 6.2 and newer the kernel enforces this (Landlock, seccomp), with two exceptions: once a host is allowed,
 malicious code can reach others, and it can read stores in subfolders. On other systems only Python enforces it, which
@@ -142,9 +142,9 @@ def run(args: Namespace, output: CommandOutput) -> int:
     verdict = fidelity(parts)
     confinement = replay.confinement()
     if confinement is not None:
-        output.line(f"tools held by: {confinement}")
+        output.line(f"sandbox: {confinement}")
     if confinement == "python":
-        output.note("no kernel held the tools here, only checks in Python: code that means harm gets around them")
+        output.note("the kernel did not confine the tools, only Python did: malicious code can bypass that")
     _print_drift(replay.drift, output)
     counts: Counter[str] = Counter(part.outcome for part in parts)
     summary = ", ".join(f"{counts[outcome]:,} {word}" for outcome, (_, _, word) in _MARK.items() if counts[outcome])
@@ -219,4 +219,4 @@ def _drift_text(drift: "RunDrift") -> str:
         what = f"input {drift.what}"
         return f"{what}: {drift.now}" if drift.damage is UNSET else damage_sentence(what, drift.damage)
     name = f"version of {drift.what}" if drift.kind == "tool_version" else drift.what
-    return f"{name} was {drift.recorded or 'not told'}, is {drift.now or 'not known here'}"
+    return f"{name} was {drift.recorded or 'unknown'}, is {drift.now or 'unknown'}"

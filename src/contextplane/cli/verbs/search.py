@@ -52,9 +52,9 @@ def run(args: Namespace, output: CommandOutput) -> int:
     if not result.hits:
         output.line("Nothing found.")
     if result.more:
-        output.warn(f"{quantity(limit, 'place')} listed, and there are more: --limit N or --all lists them")
+        output.warn(f"{quantity(limit, 'place')} listed, there are more: use --limit N or --all")
     if result.left_out:
-        output.note("contents that are not text were not searched, and of large ones the first mebibyte only")
+        output.note("binary contents were not searched, and large texts only up to the first MiB")
     if result.unread:
         output.note("contents that were damaged when they were indexed were not searched ('ctx fsck' lists all damage)")
     output.answer(

@@ -67,7 +67,7 @@ def _show_version(args: Namespace, output: CommandOutput) -> int:
 
     for option in ("steps", "content"):
         if getattr(args, option):
-            raise Usage(f"argument --{option}: only a run has it", hint="'ctx cat' writes the bytes of a digest")
+            raise Usage(f"argument --{option}: only for a run", hint="'ctx cat' writes the bytes of a digest")
     return show(args, output)
 
 
@@ -77,7 +77,7 @@ def _show_handoff(ref: str, args: Namespace, output: CommandOutput) -> int:
 
     for option in ("steps", "content"):
         if getattr(args, option):
-            raise Usage(f"argument --{option}: only a run has it", hint="'ctx handoff read' shows a handoff pack")
+            raise Usage(f"argument --{option}: only for a run", hint="'ctx handoff read' shows a handoff pack")
     return show(ref, output)
 
 
@@ -173,7 +173,10 @@ class _Body:
         yield from self._steps(manifest.steps)
         yield from self._files("Outputs", manifest.outputs)
         if self._contents.unchecked and not self._args.content:
-            yield from ("", f"Not looked at: {quantity(self._contents.unchecked, 'content')}; 'ctx verify' does it")
+            yield from (
+                "",
+                f"Not checked: {quantity(self._contents.unchecked, 'content')}; 'ctx verify' checks everything",
+            )
 
     def _with_content(self, heading: str, ref: str) -> Iterator[str]:
         yield heading

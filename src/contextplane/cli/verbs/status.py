@@ -30,7 +30,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
         path, store_id = platform.home.path, platform.store_id
     contents, registry, catalog_size = status.contents, status.registry, status.catalog_size
     output.line(f"store     {clean(path)}")
-    output.line(f"id        {store_id or '(another program made this store, and it cannot be written)'}")
+    output.line(f"id        {store_id or '(made by another program, and not writable)'}")
     output.line(f"format    {platform.format}")
     output.line(f"catalog   schema {contents.schema}, {human_size(catalog_size)}")
     output.line(f"packs     {quantity(contents.execution_packs, 'execution pack')}")
@@ -41,7 +41,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
         signed = f", last signed {registry.checkpoint}" if registry.checkpoint else ", and no checkpoint"
         output.line(f"registry  {quantity(registry.events, 'event')}{signed}")
     for moment in contents.lost:
-        lost = f"lost      the catalog was lost and begun anew at {clean(moment)}: what happened before may be missing"
+        lost = f"lost      the catalog was lost and started again at {clean(moment)}: earlier events may be missing"
         output.failure_line(output.paint("yellow", lost))
     for table in tables:
         output.line(f"{table.role:<9} {clean(table.name):<14} {clean(table.note)}")

@@ -222,7 +222,7 @@ def _print_file(path: str, verdict: "ArtifactVerdict", output: CommandOutput) ->
     reason = clean(_reason(verdict))
     output.line(f"Integrity: {output.paint(ANSWER_COLOR[verdict.answer], verdict.answer)}{reason}")
     if hint := remedy(verdict):
-        output.line(f"Way out:   {clean(hint)}")
+        output.line(f"Solution:  {clean(hint)}")
     if output.quiet and verdict.answer != "verified":
         output.failure_line(f"  {verdict.answer:<9} {clean(path)}{reason}")
     if sidecar is not None and sidecar.confidence:

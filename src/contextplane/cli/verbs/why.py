@@ -87,7 +87,7 @@ def _print_counterfactuals(explanation: "Explanation", other: str, output: Comma
     tried = quantity(explanation.tried, "changed request")
     stays = [after is not None and after.inside is explanation.item.inside for after in explanation.outcomes]
     if explanation.counterfactuals:
-        output.line("It would say otherwise with:" if all(stays) else f"It would be {other} with:")
+        output.line("It would be reversed with:" if all(stays) else f"It would be {other} with:")
     for n, (overrides, after) in enumerate(zip(explanation.counterfactuals, explanation.outcomes, strict=True)):
         words = " and ".join(override.words for override in overrides)
         then = f": {after.words}" if stays[n] and after is not None else ""
@@ -100,7 +100,7 @@ def _print_counterfactuals(explanation: "Explanation", other: str, output: Comma
     elif explanation.complete:
         output.line(f"No change of the request that was tried makes it {other}: {tried}")
     else:
-        output.line(f"What would make it {other} cannot be told: {tried} did not, and more were not tried")
+        output.line(f"What would make it {other} is unknown: {tried} did not, and more were not tried")
 
 
 def _were(number: int) -> str:

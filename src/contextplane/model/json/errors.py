@@ -54,7 +54,7 @@ class JsonRefused(ContextPlaneError):
         also = "".join(f"; {other.place}: {other.message}" for other in others[:_MAX_LISTED])
         cut = f"; and {len(others) - _MAX_LISTED} more" if len(others) > _MAX_LISTED else ""
         self.message = f"{alone}{also}{cut}"
-        mend = "mend what is named; --json lists them all" if cut else "mend what is named"
+        mend = "fix the problems that are named; --json lists them all" if cut else "fix the problems that are named"
         self.hint = mend if others else hint
         own = {key: value for key, value in self.details.items() if key != "problems"}
         first = {"at": self.at or "", "message": alone, **own}

@@ -74,7 +74,7 @@ class InvalidUtf8(JsonRefused):
 
 
 class ControlCharacter(JsonRefused):
-    """A character below U+0020 that stands unescaped in a string."""
+    """A character below U+0020 that is unescaped in a string."""
 
     code: ClassVar[str] = "json_control_character"
 
@@ -122,7 +122,7 @@ class _Explainer:
 
     def document(self) -> None:
         if self.data.startswith(b"\xef\xbb\xbf"):
-            self.refuse(ByteOrderMark("a byte order mark stands before the document", hint="save it without one"))
+            self.refuse(ByteOrderMark("the document starts with a byte order mark", hint="save it without one"))
         if not self.peek():
             self.refuse(EmptyText("the document is empty", hint="give one JSON document"))
         self.value()
@@ -223,7 +223,7 @@ class _Explainer:
                 self.pos += 1
                 return "".join(parts)
             elif byte:
-                problem = f"U+{ord(byte):04X} stands unescaped in a string"
+                problem = f"U+{ord(byte):04X} is unescaped in a string"
                 self.note(ControlCharacter(problem, hint=f"write \\u{ord(byte):04x}"))
                 self.pos += 1
             else:
@@ -265,7 +265,7 @@ class _Explainer:
         if actual == "\ufffd" and not self.data.startswith(actual.encode(), self.pos):
             self.refuse(_invalid_utf8())
         message = f"{expected} was expected, not {actual!r}" if actual else f"the text ends before {expected}"
-        self.refuse(Malformed(message, hint="mend the text there; it must be JSON"))
+        self.refuse(Malformed(message, hint="fix the text there; it must be JSON"))
 
     def refuse(self, problem: JsonRefused, pos: int | None = None) -> NoReturn:
         """Note `problem`, from which the text cannot be read on, and raise."""
