@@ -2,6 +2,7 @@
 
 import hashlib
 from contextlib import closing
+from functools import cache
 
 from contextplane.adapters.ed25519 import Ed25519Check, Ed25519Signer, pem, signer_from_pem
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
@@ -19,7 +20,7 @@ from contextplane.trust.keyring import (
     TrustedKeys,
     sign_change,
 )
-from contextplane.trust.verify import TrustContext
+from contextplane.trust.verify import CachedSignatureCheck, TrustContext
 
 __all__ = [
     "CHECK",
@@ -37,7 +38,8 @@ __all__ = [
     "trust_context",
 ]
 
-CHECK = Ed25519Check()
+CHECK = CachedSignatureCheck(Ed25519Check())
+"""Real signatures, each checked once: a registry is read over and over in a test."""
 PACK = b'{"pack_id":"refunds"}'
 
 
@@ -51,6 +53,7 @@ def der_of(seed: str) -> bytes:
     return bytes.fromhex("302e020100300506032b657004220420") + hashlib.sha256(seed.encode()).digest()
 
 
+@cache
 def key_of(seed: str) -> Ed25519Signer:
     """The same, as one that signs."""
     return signer_from_pem(pem("PRIVATE" + " KEY", der_of(seed)), None, at="test")
