@@ -164,7 +164,7 @@ def test_an_unsafe_pack_is_told_with_the_law_and_the_place(tmp_path: Path) -> No
     assert (
         "\nreject: under any number, because the gates report 1 error\n"
         f"  new.json:{line}:7  risk/destructive_without_gate  {PERMISSIONS}/2\n"
-        "      adp_payments.issue_refund is destructive and needs no approval\n"
+        "      adp_payments.issue_refund is destructive and names no approval gate\n"
         "      -> name an approval gate in requires_approval_gate\n"
     ) in screen
     assert "Least version class: reject\nNot ready to publish: " in screen
@@ -257,7 +257,7 @@ def test_nothing_in_a_file_speaks_to_the_terminal(tmp_path: Path) -> None:
         (["old.json", "log.json"], 10, "not_a_context_pack", "it looks like the log of a run"),
         (["old.json", "other.json"], 10, "not_a_context_pack", "other.json:1:1: not a context pack: the layer"),
         (["old.json", "list.json"], 10, "not_a_context_pack", "list.json:1:1: not a context pack: must be an object"),
-        (["old.json", "abcd1234"], 2, "usage", "a context pack is compared with another one only"),
+        (["old.json", "abcd1234"], 2, "usage", "a run is compared with a run, and a context pack with a context pack"),
         (["ctxpack.support@1.0.0", "old.json"], 13, "store_not_found", "ctx init"),
         (["pk_abcd2345", "old.json"], 2, "usage", "a handoff pack is compared with another one only"),
         (["old.json", "zz"], 2, "reference_invalid", "zz"),

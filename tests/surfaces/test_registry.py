@@ -179,9 +179,9 @@ def test_whoever_acts_is_told_what_comes_next(store: Path) -> None:
     assert "Rejected as: security\n" in rejected.out
     assert "rejected as security: because\n" in ctx("packs", "--drafts", cwd=store).out
     signed = acted("sign", f"{SUPPORT}@4.0.0", cwd=store, by="pub")
-    assert signed.out.endswith(f"Next: ctx publish {SUPPORT}@4.0.0\n")
+    assert signed.out.endswith(f"Next: ctx publish {SUPPORT}@4.0.0 --key NAME\n")
     published = acted("publish", f"{SUPPORT}@5.0.0", cwd=store, by="pub")
-    assert published.out.endswith(f"Next: ctx pin ENV {SUPPORT}@5.0.0\n")
+    assert published.out.endswith(f"Next: ctx pin ENV {SUPPORT}@5.0.0 --key NAME\n")
 
 
 def test_a_version_is_compared_by_its_name_with_another_and_with_a_file(store: Path) -> None:

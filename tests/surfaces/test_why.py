@@ -26,7 +26,7 @@ def test_it_is_told_for_people_and_for_machines(tmp_path: Path) -> None:
         "It would be in with:",
         '  safety_mode="destructive"',
     ]
-    assert tried.startswith("each was compiled; ")
+    assert tried.startswith("found by compiling ")
     answer = json.loads(ctx(*command, "--json", cwd=tmp_path).out)
     assert answer["flips"] == [
         [{"name": "safety_mode", "at": "/run_context/safety_mode", "change": 'safety_mode="destructive"'}]
@@ -40,7 +40,7 @@ def test_it_is_told_for_people_and_for_machines(tmp_path: Path) -> None:
         (
             "GATE_FINANCE_APPROVAL",
             "gate GATE_FINANCE_APPROVAL is active, by stage tools",
-            "It would be not active with:",
+            "It would not be active with:",
         ),
         ("request", "decision request is allowed, by stage policy", "It would be denied with:"),
         (

@@ -101,14 +101,17 @@ def load_source(
 
     if isinstance(resolve_document(args.pack), FileTarget):
         if args.environment is not None:
-            raise Usage("--environment is for a published version", hint="a FILE is compiled as it is")
+            raise Usage(
+                "--environment is for a published version",
+                hint="write id@X.Y.Z for one, or leave it out: a FILE is compiled as it is",
+            )
         from contextplane.cli.pack_args import read_catalogs
 
         return source_from_file(args.pack, tuple(args.overlay), read_catalogs(args, output))
     if args.environment is None or args.overlay or args.catalog:
         raise Usage(
-            "a published version is compiled as an environment pins it, with the catalogs that the request names",
-            hint="name it with --environment ENV, and neither overlay nor catalog",
+            "a published version needs --environment, and takes neither --overlay nor --catalog",
+            hint="name the environment that pins it: its pins bring the overlays, and the request names the catalogs",
         )
     from contextplane.app.compile.sources import read_placed_case, source_from_registry
     from contextplane.app.settings import from_environment

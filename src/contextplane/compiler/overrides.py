@@ -73,7 +73,7 @@ _EXAMPLE = "request.context.refund_amount=4200"
 
 
 class OverrideInvalid(ContextPlaneError):
-    """A knob that names nothing, or whose value is no JSON, or none that may stand there."""
+    """An override that names nothing, or whose value is not JSON or not allowed there."""
 
     code: ClassVar[str] = "knob_invalid"
     family: ClassVar[Family] = "usage"
@@ -112,7 +112,9 @@ def _value_error(name: str, value_text: str, error: ContextPlaneError) -> Overri
         return OverrideInvalid(f"its value is refused: {error.message}", at=at, hint=error.hint or "write another one")
     shown = value_text if _WORD.fullmatch(value_text) else "..."
     return OverrideInvalid(
-        "its value is no JSON", at=at, hint=f"""a text stands in quotes: --set '{name[:60]}="{shown}"'"""
+        "its value is not JSON",
+        at=at,
+        hint=f"""write true, false or a number as it is, a text in quotes: --set '{name[:60]}="{shown}"'""",
     )
 
 

@@ -262,7 +262,7 @@ def _published_version(ref: PackRef, snapshot: RegistrySnapshot) -> tuple[Versio
         state = state.after_event(event)
     if not state.is_published:
         raise VersionUnknown(
-            "it was never published: no draft is ever run", at=str(ref), hint="'ctx packs' lists what is published"
+            "it was never published, and a draft is never run", at=str(ref), hint="'ctx packs' lists what is published"
         )
     return state, events
 

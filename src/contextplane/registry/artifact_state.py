@@ -94,7 +94,7 @@ def refuse_transition(kind: str, stage: Stage, *, at: str, hint: str = "") -> No
     """Refuse a change that this stage does not allow."""
     if not is_allowed(kind, stage):
         raise TransitionRefused(
-            f"{kind} takes {' or '.join(ALLOWED_STAGES[kind])}, and it is {stage}",
+            f"it is {stage}, and the step '{kind}' is possible only from {' or '.join(ALLOWED_STAGES[kind])}",
             at=at,
             hint=hint or "the order is draft, linted, reviewed, signed, published, pinned",
             details={"change": kind, "stage": stage, "allowed_in": list(ALLOWED_STAGES[kind])},

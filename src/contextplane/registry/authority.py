@@ -70,7 +70,7 @@ def authorise(change: Change, actor: Actor, issuer: str) -> None:
         "operator": "the role operator",
     }[right]
     raise ActorNotAllowed(
-        f"key {actor.key_id[:16]} may not do this ({kind_of(change)}): it takes {needed}",
+        f"key {actor.key_id[:16]} may not do this ({kind_of(change)}): this needs {needed}",
         hint="'ctx keys list' shows who may; 'ctx keys trust --role' gives a role",
         details={"key_id": actor.key_id, "change": kind_of(change), "right": right, "issuer": issuer},
     )

@@ -179,7 +179,9 @@ def check_promotion(state: PinState, version: VersionState, report: EvaluationRe
         )
     if state.environment not in version.observed:
         raise NotObserved(
-            f"no run in {state.environment} used it yet", at=str(version.ref), hint="a version proves itself in runs"
+            f"no run in {state.environment} used it yet",
+            at=str(version.ref),
+            hint="a governed run must use it there first, and governed runs are not implemented yet",
         )
     if report is None:
         raise PromotionWithoutEvaluation(

@@ -102,9 +102,9 @@ def is_already_published(version: VersionState, artifact: Candidate) -> bool:
         return False
     if version.digest != artifact.digest:
         raise VersionTaken(
-            f"{version.digest} was published as this, and that stays so",
+            f"it is published with other content, {version.digest}, and never changes",
             at=str(version.ref),
-            hint="publish it under a new number",
+            hint="give the changed document a new version number",
         )
     return True
 

@@ -256,7 +256,7 @@ class _Resolver(Value, frozen=True):
 
 
 def _not_pinned_error(ref: PackRef, environment: str, pin: Pin | None) -> NotPinned:
-    now = "nothing of it is" if pin is None else f"{ref_of(pin)} is"
+    now = "no version of it is" if pin is None else f"{ref_of(pin)} is"
     return NotPinned(f"it is not pinned in {environment}: {now}", at=str(ref), hint=f"ctx pin {environment} {ref}")
 
 

@@ -82,9 +82,9 @@ def test_a_value_keeps_its_type(text: str, value: object) -> None:
         ("9007199254740993", "beyond 2^53-1", "no JSON"),
         ("NaN", "not a JSON number", "no JSON"),
         ('{"a":1,"a":2}', "stands here again", "no JSON"),
-        ("supervisor", "a text stands in quotes: --set 'user.role=\"supervisor\"'", "..."),
-        ("my pin is 4711", "a text stands in quotes", "4711"),
-        ("", "a text stands in quotes", "refused"),
+        ("supervisor", "a text in quotes: --set 'user.role=\"supervisor\"'", "..."),
+        ("my pin is 4711", "a text in quotes", "4711"),
+        ("", "a text in quotes", "refused"),
         ("\ud800", "write it as UTF-8", "\ud800"),
     ],
 )

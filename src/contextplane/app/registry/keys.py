@@ -196,7 +196,7 @@ class KeyStore:
             )
         if not first and issuer is not None:
             raise SigningKeyUnclear(
-                "an owner must sign for a further key", hint=f"leave --issuer out, then: ctx keys trust {name}"
+                "an owner must trust it", hint=f"leave --issuer out, then: ctx keys trust {name} --issuer {issuer}"
             )
         passphrase = self._passphrase()
         if not passphrase:

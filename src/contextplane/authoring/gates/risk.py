@@ -52,7 +52,7 @@ def destructive_tools_have_a_gate(subject: Subject) -> Iterator[Violation]:
         if adapter.approval_mode == "destructive" and permission.requires_approval_gate is None:
             yield Violation(
                 at=at,
-                cause=f"{adapter.adapter_id}.{permission.capability} is destructive and needs no approval",
+                cause=f"{adapter.adapter_id}.{permission.capability} is destructive and names no approval gate",
                 cure="name an approval gate in requires_approval_gate",
             )
 

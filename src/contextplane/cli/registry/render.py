@@ -46,7 +46,11 @@ STAGE_COLOR = {
     "revoked": "red",
 }
 
-_NEXT = {"reviewed": "sign {ref}", "signed": "publish {ref}", "published": "pin ENV {ref}"}
+_NEXT = {
+    "reviewed": "sign {ref} --key NAME",
+    "signed": "publish {ref} --key NAME",
+    "published": "pin ENV {ref} --key NAME",
+}
 """The next command for an artifact that waits for no reviewer."""
 
 

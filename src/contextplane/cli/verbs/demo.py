@@ -50,7 +50,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
         os.mkdir(args.keep)
     except OSError as error:
         raise FolderNotMade(
-            error.strerror or str(error), at=args.keep, hint="name a folder that can be made"
+            error.strerror or str(error), at=args.keep, hint="name a new folder, in one that exists"
         ) from error
     from contextplane.app.demo.tour import recorded_runs
 

@@ -73,7 +73,8 @@ def _are_context_packs(*targets: "Target") -> bool:
         from contextplane.cli.parser import Usage
 
         raise Usage(
-            "a context pack is compared with another one only", hint="ctx diff OLD NEW, each a file or id@X.Y.Z"
+            "a run is compared with a run, and a context pack with a context pack",
+            hint="a FILE is read as a context pack; 'ctx pack LOG' stores a log as a run",
         )
     return all(documents)
 

@@ -6,8 +6,8 @@ TARGET is a file, sha256:<hash>, or id@X.Y.Z if there is only one draft of it. A
   - An overlay or a decision catalog needs architecture and security.
   - If a decision is added, changed or removed, its owner (owner_role) must also review.
 
-Each role needs the key of another person, and none may be the author's. The last verdict of a reviewer counts. A
-rejection stands until its reviewer approves.
+Each of these roles needs another reviewer, and none may be the author. A reviewer whose key also holds the owner_role
+approves for the owner, too. The last verdict of a reviewer counts. A rejection stands until its reviewer approves.
 
 Examples:
   ctx review a.yaml --role data --approve --reason "ok"        approve a file

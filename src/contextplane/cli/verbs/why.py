@@ -87,14 +87,14 @@ def _print_counterfactuals(explanation: "Explanation", other: str, output: Comma
     tried = quantity(explanation.tried, "changed request")
     stays = [after is not None and after.inside is explanation.item.inside for after in explanation.outcomes]
     if explanation.counterfactuals:
-        output.line("It would be reversed with:" if all(stays) else f"It would be {other} with:")
+        output.line("It would be reversed with:" if all(stays) else f"It would {_negated_verb(other)} with:")
     for n, (overrides, after) in enumerate(zip(explanation.counterfactuals, explanation.outcomes, strict=True)):
         words = " and ".join(override.words for override in overrides)
         then = f": {after.words}" if stays[n] and after is not None else ""
         print_wrapped(LineHead(f"  {'or ' if n else ''}", 5 if n else 2, 6), shorten(clean(f"{words}{then}")), output)
     if explanation.counterfactuals:
         smaller = "" if len(explanation.counterfactuals[0]) == 1 else "; no smaller set does it"
-        output.line(output.paint("dim", f"each was compiled; {tried} {_were(explanation.tried)} tried{smaller}"))
+        output.line(output.paint("dim", f"found by compiling {tried}{smaller}"))
     elif not explanation.tried:
         output.line(f"No change of a request makes it {other}.")
     elif explanation.complete:
@@ -103,8 +103,9 @@ def _print_counterfactuals(explanation: "Explanation", other: str, output: Comma
         output.line(f"What would make it {other} is unknown: {tried} did not, and more were not tried")
 
 
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"
+def _negated_verb(state: str) -> str:
+    """The verb phrase for a state: "not be active" for "not active"."""
+    return f"not be {state.removeprefix('not ')}" if state.startswith("not ") else f"be {state}"
 
 
 def _answer(explanation: "Explanation") -> dict[str, object]:
