@@ -53,6 +53,18 @@ def test_a_place_that_cannot_be_written_is_an_error_and_no_traceback(tmp_path: P
     assert "Traceback" not in result.err
 
 
+@pytest.mark.parametrize("name", ["sub/dir/refunds.yaml", "sub/dir/refunds.json"])
+def test_a_folder_that_is_missing_is_named_and_not_made(tmp_path: Path, name: str) -> None:
+    result = ctx("new", name, cwd=tmp_path)
+    assert result.err == "ctx: storage_failed: sub/dir: there is no such folder (make the folder first)\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
+    result = ctx("new", ".", cwd=tmp_path)
+    assert (result.status, "it is a folder" in result.err) == (CONFLICT, True)
+
+
 def test_json_names_the_file(tmp_path: Path) -> None:
     result = ctx("new", "pack.json", "--json", cwd=tmp_path)
     assert json.loads(result.out)["file"] == "pack.json"

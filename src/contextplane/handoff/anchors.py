@@ -401,7 +401,7 @@ def _closest(ends: Sequence[int], expected: int) -> Sequence[int]:
 def _as_changed(start: int, end: int) -> BlockLocation:
     now = LineRange(start=start + 1, end=end)
     return BlockLocation(
-        state="changed", lines=now, why=f"the lines changed, at their place are now {now.start}-{now.end}"
+        state="changed", lines=now, why=f"these lines changed; in their place are now lines {now.start}-{now.end}"
     )
 
 

@@ -104,7 +104,7 @@ def test_refs_that_are_not_where_they_were_say_so(profile: str) -> None:
     assert "- lines: 3-4\n" in shown["as-it-was"]
     assert "- lines: 3-4 (moved: now 4-5)\n" in shown["moved"]
     assert "- lines: 3-4 (changed: now 3-5)\n" in shown["changed"]
-    assert "> stale ref: the lines changed, at their place are now 3-5\n" in shown["changed"]
+    assert "> stale ref: these lines changed; in their place are now lines 3-5\n" in shown["changed"]
     assert "> stale ref: the lines are no longer in the file\n" in shown["gone"]
     assert "> stale ref: the file is missing\n" in shown["missing"]
     assert "stale" not in shown["as-it-was"] + shown["moved"]

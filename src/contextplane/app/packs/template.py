@@ -8,6 +8,7 @@ import msgspec
 from contextplane.adapters.files.disk import Disk, storage_errors, write_atomically
 from contextplane.app.packs.files import is_yaml
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.ports.objects import StorageFailed
 
 __all__ = ["SCHEMA_PATH", "PackFileExists", "template_text", "write_request_template", "write_template"]
 
@@ -57,9 +58,14 @@ def write_request_template(path: str) -> bool:
 
 
 def _is_new(path: str, text: bytes) -> bool:
-    """Whether there is no such file; one with other text is refused."""
+    """Whether there is no such file. Refuses a file with other text, a folder, and a path into no folder."""
     if not os.path.lexists(path):
+        folder = os.path.dirname(path)
+        if folder and not os.path.isdir(folder):
+            raise StorageFailed("there is no such folder", at=folder, hint="make the folder first")
         return True
+    if os.path.isdir(path):
+        raise PackFileExists("it is a folder", at=path, hint="name a file in it, such as refunds.yaml")
     if not _has_text(path, text):
         raise PackFileExists("the file exists, with other contents", at=path, hint="name another file")
     return False

@@ -192,7 +192,7 @@ class KeyStore:
         first = self.keyring.seq == 0
         if first and issuer is None:
             raise FirstKeyNeedsIssuer(
-                "the first key owns the keyring", hint="name the issuer with --issuer, as in contract_meta.issuer"
+                "the first key needs an issuer", hint="name it with --issuer, as in contract_meta.issuer"
             )
         if not first and issuer is not None:
             raise SigningKeyUnclear(

@@ -67,10 +67,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def withdraw(args: Namespace, output: CommandOutput, how: Literal["deprecated", "revoked"]) -> int:
     """Withdraw a published version, and say where it is still pinned."""
     from contextplane.app.registry import release
+    from contextplane.app.registry.pins import environments_pinning
     from contextplane.cli.registry.render import note_still_pinned, print_act
 
     with registry_session(args, output) as session:
         result = release.withdraw(session, session.named_version(args.version), how, act_signer(session, args))
-        note_still_pinned(session, result.ref, output)
+        environments = environments_pinning(session, result.ref)
     print_act(result, output)
+    note_still_pinned(environments, result.ref, output)
     return OK

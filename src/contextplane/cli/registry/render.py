@@ -3,9 +3,9 @@
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
-from contextplane.app.registry.pins import PinResult, environments_pinning
+from contextplane.app.registry.pins import PinResult
 from contextplane.app.registry.release import ActResult
-from contextplane.app.registry.session import AppendResult, RegistrySession
+from contextplane.app.registry.session import AppendResult
 from contextplane.app.registry.view import (
     PINS,
     AliasSet,
@@ -19,7 +19,7 @@ from contextplane.app.registry.view import (
 )
 from contextplane.cli.exit import OK
 from contextplane.cli.keys.show import key_label
-from contextplane.cli.output import CommandOutput, clean, format_second, quantity
+from contextplane.cli.output import CommandOutput, clean, format_second
 from contextplane.cli.registry.session import registry_session
 from contextplane.cli.terminal import page
 from contextplane.model.ids import PackRef
@@ -67,7 +67,7 @@ def print_act(result: ActResult, output: CommandOutput) -> None:
         output.line(_golden_line(result.golden, result.golden_words))
     signed, needed = result.signatures
     if result.stage == "reviewed" and needed > signed:
-        output.line(f"Signed by {signed} of {quantity(needed, 'key')} that must sign.")
+        output.line(f"Signatures: {signed} of {needed} required.")
     if result.stage in _NEXT and not result.missing:
         output.line(output.paint("dim", f"Next: ctx {_NEXT[result.stage].format(ref=result.ref)}"))
     output.answer(
@@ -125,9 +125,9 @@ def golden_text(outcome: str | None) -> str:
     return (outcome or "not_run").replace("_", " ")
 
 
-def note_still_pinned(session: RegistrySession, ref: PackRef, output: CommandOutput) -> None:
+def note_still_pinned(environments: Sequence[str], ref: PackRef, output: CommandOutput) -> None:
     """Note the environments that still pin a version which takes no new traffic any more."""
-    for environment in environments_pinning(session, ref):
+    for environment in environments:
         output.note(f"{clean(environment)} pins {ref}: new runs there are refused until it pins another version")
 
 

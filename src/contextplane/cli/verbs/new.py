@@ -1,8 +1,8 @@
 """Write a small, complete context pack to start from.
 
 It describes the refund workflow of a support team: one intent, one decision, two tools that read, and one tool that
-writes with approval. A FILE that ends in .yaml or .yml gets comments on every layer; any other FILE is JSON. Existing
-files are never replaced. Edit the pack, then check it with 'ctx lint FILE'.
+writes with approval. A FILE that ends in .yaml or .yml gets comments on every layer; any other FILE is JSON. An
+existing FILE is never replaced. Edit the pack, then check it with 'ctx lint FILE'.
 
 The first line of a YAML pack names its JSON Schema, which editors read to complete and check the file. A copy of the
 schema is written beside the pack, to .ctx-schemas/context-pack.v2.schema.json; only 'ctx new' updates it.
