@@ -171,6 +171,20 @@ class EventStreamLaw(CatalogMaker):
             last = last_event(view.streams, NAME)
             assert (last.seq if last else 0) == len(numbers)
 
+    @given(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.lists(st.integers(0, 9), max_size=5))
+    def test_a_fold_of_a_stream_that_was_replaced_does_not_go_on_from_the_old_one(
+        self, before: list[int], after: list[int]
+    ) -> None:
+        old = self.make()
+        with old.write() as tx:
+            end = UNCHAINED.append(tx.streams, Folded(state=()), added("", *before)).end
+        new = self.make()
+        if after:
+            with new.write() as tx:
+                UNCHAINED.append(tx.streams, Folded(state=()), added("", *after))
+        with new.read() as view:
+            assert UNCHAINED.fold(view.streams, end).state == tuple(after)
+
     @pytest.mark.parametrize("number", [-1, 1.5])
     def test_an_event_that_a_reader_refuses_is_not_written(self, number: float) -> None:
         catalog = self.make()

@@ -1,5 +1,7 @@
 """Eight threads of one process use one store, on both databases: each has its own platform, and no write is lost."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -8,8 +10,10 @@ import pytest
 import contextplane
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connection import MEMORY
+from contextplane.app import store_access
 from contextplane.app.execution.pack import pack_log
 from contextplane.app.init import init
+from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
 from contextplane.app.store_access import Store
 from contextplane.testing.laws.streams import run_in_threads
@@ -53,15 +57,41 @@ def test_eight_threads_write_and_read_one_store_and_lose_nothing(store_settings:
 
 
 def test_every_thread_has_its_own_platform_and_keeps_it(store_settings: Settings) -> None:
-    platforms: dict[int, int] = {}
+    platforms: dict[int, Platform] = {}
     with Store(store_settings) as store:
 
         def work(thread: int) -> None:
-            platforms[thread] = id(store.platform)
-            assert platforms[thread] == id(store.platform)
+            platforms[thread] = store.platform
+            assert platforms[thread] is store.platform
 
         run_in_threads(work, THREADS)
-        assert len({*platforms.values(), id(store.platform)}) == THREADS + 1
+        assert len({*platforms.values(), store.platform}) == THREADS + 1
+
+
+def test_the_platforms_of_threads_that_ended_are_closed(
+    store_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Platform] = []
+
+    @contextmanager
+    def open_and_list(settings: Settings) -> Iterator[Platform]:
+        with open_platform(settings) as platform:
+            opened.append(platform)
+            yield platform
+        opened.remove(platform)
+
+    monkeypatch.setattr(store_access, "open_platform", open_and_list)
+    with Store(store_settings) as store:
+
+        def work(_: int) -> None:
+            assert store.store_id
+
+        for _ in range(3):
+            run_in_threads(work, 1)
+        assert len(opened) == 2  # of this thread, and of the last one that ended
+        with store.platform.catalog.read() as view:
+            assert view.streams.head("s") == 0
+    assert not opened
 
 
 def test_a_closed_store_opens_no_platform(store_settings: Settings) -> None:

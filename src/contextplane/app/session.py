@@ -8,7 +8,7 @@ are first used: a session that only reads execution packs loads no keys and no r
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
@@ -38,6 +38,10 @@ class LocalPrincipal(Value, frozen=True):
     def __repr__(self) -> str:
         """Hide the key."""
         return "LocalPrincipal()"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Hide the key from `rich` as well, which prints the local variables of tracebacks by this."""
+        return []
 
 
 class PrincipalSession:

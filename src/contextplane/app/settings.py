@@ -1,6 +1,7 @@
 """Settings from environment variables. Only this module reads them; all others get a `Settings`."""
 
 import os
+from typing import Any
 
 from contextplane.model.value import Value
 
@@ -35,6 +36,13 @@ class Settings(Value, frozen=True):
     columns: int | None = None
     registry_max_age: int | None = None
     handoff: HandoffSettings = HandoffSettings()
+
+    def __repr__(self) -> str:
+        """Hide the URL of the database, which may contain a password."""
+        return f"Settings(cwd={self.cwd!r}, ctx_dir={self.ctx_dir!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("cwd", self.cwd), ("ctx_dir", self.ctx_dir)]
 
 
 def from_environment() -> Settings:

@@ -1,10 +1,12 @@
 """A store that many threads use at once: one platform for each thread.
 
 A platform holds one connection to the catalog, and a connection serves one thread at a time. `Store` opens a platform
-for a thread when that thread first asks for one, and closes all of them when it is closed.
+for a thread when that thread first asks for one. It closes those of threads that ended when another thread asks for its
+first one, and all of them when it is closed: a server with a thread for each request holds no more files than threads.
 """
 
 import threading
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Self
@@ -22,7 +24,7 @@ class Store(AbstractContextManager["Store"]):
         self.settings = settings
         self._threads = threading.local()
         self._lock = threading.Lock()
-        self._platforms = ExitStack()
+        self._opened: dict[threading.Thread, ExitStack] = {}
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -34,17 +36,23 @@ class Store(AbstractContextManager["Store"]):
     ) -> None:
         with self._lock:
             self._closed = True
-            self._platforms.close()
+            self._close(list(self._opened))
 
     @property
     def platform(self) -> Platform:
-        """The platform of the calling thread, opened by the first use and closed with the store."""
+        """The platform of the calling thread, opened by the first use and closed with the store.
+
+        It may be closed earlier when the thread has ended: do not pass it to another thread.
+        """
         platform: Platform | None = getattr(self._threads, "platform", None)
         with self._lock:
             if self._closed:
                 raise RuntimeError("the store is closed")
             if platform is None:
-                platform = self._platforms.enter_context(open_platform(self.settings))
+                self._close([thread for thread in self._opened if not thread.is_alive()])
+                opened = ExitStack()
+                platform = opened.enter_context(open_platform(self.settings))
+                self._opened[threading.current_thread()] = opened
                 self._threads.platform = platform
         return platform
 
@@ -56,3 +64,9 @@ class Store(AbstractContextManager["Store"]):
     @property
     def store_id(self) -> str:
         return self.platform.store_id
+
+    def _close(self, threads: Iterable[threading.Thread]) -> None:
+        """Close the platforms of threads: all of them, also if closing one fails."""
+        with ExitStack() as stack:
+            for thread in threads:
+                stack.push(self._opened.pop(thread))

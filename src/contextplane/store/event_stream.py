@@ -120,9 +120,16 @@ class EventStream(Value, Generic[E, S], frozen=True):
     chain: Chain[E] | None = None
 
     def fold(self, streams: StreamsView, start: Folded[S] | None = None) -> Folded[S]:
-        """Fold the stream; with `start`, only the events after that."""
-        end = start or Folded(state=self.initial)
-        return self.advance(end, streams.read(self.name, after=end.seq))
+        """Fold the stream; with `start`, only the events after that.
+
+        If the stream lost or changed the event at which `start` ended, it is folded from its first event again.
+        """
+        if start is not None and start.seq:
+            stored = iter(streams.read(self.name, after=start.seq - 1))
+            first = next(stored, None)
+            if first is not None and first.seq == start.seq and Digest.of(first.body).hex == start.digest:
+                return self.advance(start, stored)
+        return self.advance(Folded(state=self.initial), streams.read(self.name))
 
     def advance(self, end: Folded[S], stored: Iterable[StoredEvent]) -> Folded[S]:
         """Fold events that the caller has read, and that follow a fold."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from contextplane.adapters.ed25519 import PassphraseNeeded
 from contextplane.adapters.files.store_dir import StoreNotFound
@@ -50,15 +51,25 @@ def test_the_key_of_the_environment_comes_before_those_of_the_store(settings: Se
 
 
 def test_sessions_on_a_shared_store_have_the_platform_of_their_thread(settings: Settings) -> None:
-    platforms: dict[int, int] = {}
+    platforms: dict[int, object] = {}
     with Store(settings) as store:
 
         def work(thread: int) -> None:
             with open_session(store) as first, open_session(store) as second:
                 assert first.platform is second.platform is store.platform
-                platforms[thread] = id(first.platform)
+                platforms[thread] = first.platform
 
         run_in_threads(work, 3)
         assert len(set(platforms.values())) == 3
         with open_session(store) as session:
             assert session.platform.store_id == store.store_id
+
+
+def test_neither_settings_nor_principals_show_their_secrets(settings: Settings) -> None:
+    secretive = (
+        LocalPrincipal(passphrase=lambda: b"hush", signing_key=b"hush"),
+        replace(settings, database_url="postgresql://ctx:hush@db/ctx"),
+    )
+    for value in secretive:
+        assert "hush" not in repr(value)
+        assert "hush" not in str(list(value.__rich_repr__()))
