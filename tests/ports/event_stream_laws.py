@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.errors import ContextPlaneError
@@ -216,6 +217,13 @@ class EventStreamLaw(CatalogMaker):
             first, _, third = view.streams.read(NAME)
         with pytest.raises(Misplaced, match="does not follow event 1"):
             CHAINED.advance(Folded(state=()), [first, third])
+
+    def test_a_number_that_does_not_follow_is_found_although_the_event_names_the_one_before_it(self) -> None:
+        one, two = added("", 1, 2)
+        first = StoredEvent(stream=NAME, seq=1, kind=one.kind, body=one.body)
+        for stored, last in (([replace(first, seq=2)], 0), ([first, replace(first, seq=3, body=two.body)], 1)):
+            with pytest.raises(Misplaced, match=f"does not follow event {last}"):
+                CHAINED.advance(Folded(state=()), stored)
 
     def test_what_is_decided_by_the_state_is_decided_again_after_a_conflict(self) -> None:
         self.make()
