@@ -7,6 +7,7 @@ each time new ones.
 import os
 
 import pytest
+from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
 from tests.support.samples import PROFILE
@@ -23,3 +24,11 @@ settings.register_profile(
     "laws", max_examples=100 * _CASES, deadline=None, print_blob=True, suppress_health_check=_SUPPRESSED
 )
 settings.load_profile(PROFILE)
+
+
+def pytest_sessionfinish() -> None:
+    """Save what coverage measured: xdist kills a worker that needs ten seconds to exit, and a busy one does."""
+    measurement = Coverage.current()
+    if measurement is not None:
+        measurement.stop()
+        measurement.save()

@@ -34,7 +34,7 @@ CLAIM = {
     "session_id": "s",
     "principal_chain": [{"kind": "user", "id": "u", "tenant_id": "t", "display": "U"}],
     "nbf": 1,
-    "exp": 2,
+    "exp": 4_000_000_000,
 }
 RICH = inputs(
     pack={
