@@ -219,9 +219,9 @@ class EventStreamLaw(CatalogMaker):
             CHAINED.advance(Folded(state=()), [first, third])
 
     def test_a_number_that_does_not_follow_is_found_although_the_event_names_the_one_before_it(self) -> None:
-        one, two = added("", 1, 2)
-        first = StoredEvent(stream=NAME, seq=1, kind=one.kind, body=one.body)
-        for stored, last in (([replace(first, seq=2)], 0), ([first, replace(first, seq=3, body=two.body)], 1)):
+        begun, next_event = added("", 1, 2)
+        first = StoredEvent(stream=NAME, seq=1, kind=begun.kind, body=begun.body)
+        for stored, last in (([replace(first, seq=2)], 0), ([first, replace(first, seq=3, body=next_event.body)], 1)):
             with pytest.raises(Misplaced, match=f"does not follow event {last}"):
                 CHAINED.advance(Folded(state=()), stored)
 

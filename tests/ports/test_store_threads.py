@@ -104,3 +104,16 @@ def test_a_closed_store_opens_no_platform(store_settings: Settings) -> None:
 def test_a_catalog_in_memory_is_closed_by_another_thread_too() -> None:
     catalog, _ = SqliteCatalog.create(MEMORY, "store_0123456789abcdef")
     run_in_threads(lambda _: catalog.close(), 1)
+
+
+def test_a_catalog_that_another_thread_closes_stays_open_until_its_transaction_ends(tmp_path: Path) -> None:
+    catalog, _ = SqliteCatalog.create(str(tmp_path / "catalog.db"), "store_0123456789abcdef")
+    with catalog.write() as tx:
+        run_in_threads(lambda _: catalog.close(), 1)
+        tx.marks.put("mark", "here")
+    with pytest.raises(RuntimeError, match="the catalog is closed"), catalog.read():
+        pass
+    reopened = SqliteCatalog.open(str(tmp_path / "catalog.db"), "store_0123456789abcdef")
+    with reopened.read() as view:
+        assert view.marks.get("mark") == "here"
+    reopened.close()

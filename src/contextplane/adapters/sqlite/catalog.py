@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby, islice
 from operator import itemgetter
+from threading import Lock
 from typing import ClassVar
 
 import msgspec
@@ -240,13 +241,19 @@ class SqliteTransaction:
 
 
 class SqliteCatalog:
-    """The `Catalog` port on a SQLite file. One connection, not for two threads at once."""
+    """The `Catalog` port on a SQLite file. One connection, not for two threads at once.
+
+    Only `close` may be called by another thread: it takes effect when the transaction that is open then has ended.
+    """
 
     def __init__(self, db: sqlite3.Connection, path: str, schema: int) -> None:
         self._db = db
         self._path = path
         self._schema = schema
         self._sealed: ContextPlaneError | None = None
+        self._lock = Lock()
+        self._users = 0
+        self._closing = False
 
     @classmethod
     def create(cls, path: str, store_id: str, *, busy_seconds: float = BUSY_SECONDS) -> tuple["SqliteCatalog", str]:
@@ -297,7 +304,7 @@ class SqliteCatalog:
     @contextmanager
     def read(self) -> Iterator[SqliteTransaction]:
         connection = SqliteConnection(self._db)
-        with catalog_errors(self._path):
+        with catalog_errors(self._path), self._use():
             query_only = self._query_only()
             self._db.execute("PRAGMA query_only = ON")
             self._db.execute("BEGIN")
@@ -314,7 +321,7 @@ class SqliteCatalog:
     @contextmanager
     def write(self, *, survives: Durability = "power_cut") -> Iterator[SqliteTransaction]:
         connection = SqliteConnection(self._db)
-        with catalog_errors(self._path):
+        with catalog_errors(self._path), self._use():
             if self._sealed is not None:
                 raise CatalogReadOnly(self._sealed.message, at=self._sealed.at, hint=self._sealed.hint)
             if self._query_only():
@@ -332,19 +339,40 @@ class SqliteCatalog:
                 connection.end()
 
     def tables(self) -> tuple[Table, ...]:
-        with catalog_errors(self._path):
+        with catalog_errors(self._path), self._use():
             rows = self._db.execute("SELECT name, role, note FROM catalog_table ORDER BY role DESC, name")
             return tuple(Table(name=name, role=role, note=note) for name, role, note in rows)
 
     def problems(self) -> Iterator[str]:
-        with catalog_errors(self._path):
+        with catalog_errors(self._path), self._use():
             for (line,) in self._db.execute("PRAGMA integrity_check"):
                 if line != "ok":
                     yield line
             yield from schema_problems(self._db)
 
     def close(self) -> None:
-        self._db.close()
+        """Close the connection, or have the transaction that is open close it at its end.
+
+        Closing a connection that another thread uses would crash the process.
+        """
+        with self._lock:
+            self._closing = True
+            if not self._users:
+                self._db.close()
+
+    @contextmanager
+    def _use(self) -> Iterator[None]:
+        with self._lock:
+            if self._closing and not self._users:
+                raise RuntimeError("the catalog is closed")
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._closing and not self._users:
+                    self._db.close()
 
     def _query_only(self) -> int:
         return int(self._db.execute("PRAGMA query_only").fetchone()[0])
