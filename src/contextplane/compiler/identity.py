@@ -34,7 +34,7 @@ def check_identity(run: RunContext, request: InvokeRequest) -> None:
                 hint="activate the agent, or send the request as another one",
             )
         if agent.identity_claim is not None:
-            _check_claim(agent.identity_claim, agent, run, f"{document}#/agent/identity_claim")
+            _check_claim(agent.identity_claim, run, f"{document}#/agent/identity_claim")
     if run.safety_mode not in _WITHOUT_DELEGATION and run.user.delegation is None:
         raise IdentityUnfit(
             f"a run with the ceiling {run.safety_mode} acts on behalf of a user, and no delegation says so",
@@ -64,18 +64,18 @@ def _agents(run: RunContext, request: InvokeRequest) -> tuple[tuple[Document, Ag
     return (("request", request.agent), ("run_context", run.agent))
 
 
-def _check_claim(claim: IdentityClaim, agent: AgentIdentity, run: RunContext, place: str) -> None:
+def _check_claim(claim: IdentityClaim, run: RunContext, place: str) -> None:
     if claim.tenant_id != run.tenant_id:
         raise CompileTenantMismatch(
             f"the agent's identity claim is of {claim.tenant_id}, the run of {run.tenant_id}",
             at=f"{place}/tenant_id",
             hint="act under a claim for the tenant of the run",
         )
-    if claim.sub not in {agent.agent_urn or agent.agent_id, run.agent.agent_urn or run.agent.agent_id}:
+    if claim.sub != (run.agent.agent_urn or run.agent.agent_id):
         raise IdentityUnfit(
             "the claim is for another agent",
             at=f"{place}/sub",
-            hint="act under a claim for this agent, named by its agent_urn",
+            hint="act under a claim for the agent of the run, named by its agent_urn",
         )
     needed = (READ_SCOPE,) if run.safety_mode == "read_only" else (READ_SCOPE, WRITE_SCOPE)
     missing = [scope for scope in needed if scope not in claim.scopes]

@@ -82,8 +82,9 @@ def _refuse_other_principals(inputs: Inputs) -> None:
     for place, requested, authenticated in (
         ("/user/user_id", request.user.user_id, run.user.user_id),
         ("/agent/agent_id", request.agent.agent_id, run.agent.agent_id),
+        ("/agent/agent_urn", request.agent.agent_urn, run.agent.agent_urn),
     ):
-        if requested != authenticated:
+        if requested is not None and requested != authenticated:
             raise PrincipalMismatch(
                 "the request names another one than the run",
                 at=f"request#{place}",

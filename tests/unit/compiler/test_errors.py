@@ -53,6 +53,18 @@ CLAIM = CASE["run_context"]["agent"]["identity_claim"]
         ({"request": {"/user/user_id": "usr_1"}}, "compile_principal_mismatch", "scope", "request#/user/user_id"),
         ({"request": {"/agent/agent_id": "agt_1"}}, "compile_principal_mismatch", "scope", "request#/agent/agent_id"),
         (
+            {"request": {"/agent/agent_urn": "agent:contextos/evil@1.0.0"}},
+            "compile_principal_mismatch",
+            "scope",
+            "request#/agent/agent_urn",
+        ),
+        (
+            {"request": {"/agent/agent_urn": "agent:contextos/a@1.0.0"}, "run": {"/agent/agent_urn": None}},
+            "compile_principal_mismatch",
+            "scope",
+            "request#/agent/agent_urn",
+        ),
+        (
             {"request": {"/context_pack_refs": ["ctxpack.support@2.0.0"]}},
             "compile_pack_not_requested",
             "scope",
