@@ -6,6 +6,7 @@ the function that renders it. Pages written by hand are not touched.
 
 import importlib
 import inspect
+import json
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator
@@ -127,10 +128,32 @@ def laws_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+_MADE = "<!-- Made by `make docs` from tests/cases/jsonlogic-differences.json. Edit that. -->"
+_END_MADE = "<!-- End of what `make docs` makes. -->"
+
+
+def policy_page() -> str:
+    """Render docs/policy.md with the list of differences from JSONLogic; the rest is written by hand."""
+    differences = json.loads((DOCS.parent / "tests/cases/jsonlogic-differences.json").read_text(encoding="utf-8"))
+    lines = [_MADE, ""]
+    for here, title in (
+        ("error", "These are errors here. JSONLogic gives them a value:"),
+        ("refused", "A policy with one of these is refused:"),
+    ):
+        lines += [title, "", "| expression | in JSONLogic |", "|---|---|"]
+        rows = [entry for entry in differences if entry["here"] == here]
+        lines += [*(f"| {entry['expression']} | {entry['jsonlogic']} |" for entry in rows), ""]
+    lines += ["These have another value here, without an error. There are no others:", ""]
+    lines += [f"- {entry['expression']}" for entry in differences if entry["here"] == "value"]
+    before, _, made = (DOCS / "policy.md").read_text(encoding="utf-8").partition(_MADE)
+    return before + "\n".join([*lines, "", ""]) + _END_MADE + made.partition(_END_MADE)[2]
+
+
 PAGES: tuple[Page, ...] = (
     Page("errors.md", errors_page),
     Page("cli.md", command_page),
     Page("laws.md", laws_page),
+    Page("policy.md", policy_page),
     Page("concepts.svg", draw_concepts),
     Page("../src/contextplane/cli/help.txt", lambda: top_help(VERBS)),
     Page("../src/contextplane/app/explanations.json", lambda: explanations_file(error_classes())),

@@ -7,7 +7,7 @@ decided. Nothing is compiled, cached or reordered for speed.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.support.oracle_logic import Unanswerable, evaluate, literal_paths, look_up
+from tests.support.oracle_logic import NullMet, Unanswerable, evaluate, literal_paths, look_up
 
 __all__ = ["decide", "find_active_gates", "surface_tools"]
 
@@ -26,49 +26,35 @@ _RESTRICTING = ("requires", "prohibits", "approval_mode", "requires_approval_gat
 def decide(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mapping[str, Json]) -> dict[str, Json]:
     """The policy decision about these facts."""
     facts = _without_nulls(facts)
-    effects, idle, errors, missing, allowing, applied = [], [], [], [], [], False
-    for bundle in sorted(policy["policy_bundles"], key=lambda bundle: (-bundle["priority"], bundle["bundle_id"])):
-        for rule in bundle["policy_dsl"]["rules"]:
-            name = [bundle["bundle_id"], rule["rule_id"]]
-            applies, untold = _applies(rule, facts)
-            if not applies or untold:
-                idle.append(name)
-                either = _restricts(rule["then"]) or _restricts(rule.get("else"))
-                missing += [[path, *name, either, False] for path in untold if applies]
-                continue
-            applied = True
-            answer, not_found = _judge(rule["if"], facts)
-            taken, other = ("then", "else") if answer is True else ("else", "then")
-            denies = only_here = False
-            if answer == "error":
-                errors.append(name)
-            else:
-                denies = _restricts(rule.get(other))
-                only_here = _allows(rule.get(taken)) and not _allows(rule.get(other))
-                if taken in rule:
-                    effects.append((name, taken, rule))
-                else:
-                    idle.append(name)
-            missing += [[path, *name, denies, only_here] for path in sorted(not_found)]
-            if _allows(rule.get(taken)) and answer != "error" and not (only_here and not_found):
-                allowing.append(name)
+    rules = [
+        ([bundle["bundle_id"], rule["rule_id"]], rule, _outcome(rule, facts))
+        for bundle in sorted(policy["policy_bundles"], key=lambda bundle: (-bundle["priority"], bundle["bundle_id"]))
+        for rule in bundle["policy_dsl"]["rules"]
+    ]
+    effects = [
+        (name, branch, rule, outcome["undecided"]) for name, rule, outcome in rules for branch in outcome["branches"]
+    ]
+    missing = [[path, *name, *flags] for name, _, outcome in rules for path, *flags in outcome["missing"]]
+    forbids = any(outcome["denies"] for *_, outcome in rules) or any(denied for *_, denied, _ in missing)
+    applied = any(outcome["state"] != "outside" for *_, outcome in rules)
     spoken = [
         [kind, label, ways, sorted(not_found)]
         for kind, label, guardrail in _guardrails(policy)
         for ways, not_found in [_triggers(guardrail, label, facts)]
         if ways
     ]
-    taken_effects = [rule[branch] for _, branch, rule in effects]
-    forbids = any(effect.get("allow") is False for effect in taken_effects) or any(denied for *_, denied, _ in missing)
+    taken_effects = [rule[branch] for _, branch, rule, _ in effects]
+    errors = [name for name, _, outcome in rules if outcome["state"] == "error"]
+    allowed = any(outcome["allows"] for *_, outcome in rules)
     modes = [
         min(rule[branch]["approval_mode"], maxima.get(rule.get("decision_binding"), "destructive"), key=_LADDER.index)
-        for _, branch, rule in effects
+        for _, branch, rule, _ in effects
         if "approval_mode" in rule[branch]
     ]
     return {
-        "allowed": applied and bool(allowing) and not forbids and not errors and not spoken,
-        "effects": [[*name, branch] for name, branch, _ in effects],
-        "idle": sorted(idle),
+        "allowed": applied and allowed and not forbids and not errors and not spoken,
+        "effects": [[*name, branch, undecided] for name, branch, _, undecided in effects],
+        "idle": sorted(name for name, _, outcome in rules if outcome["state"] in {"outside", "idle"}),
         "errors": errors,
         "missing": missing,
         "spoken": spoken,
@@ -80,10 +66,49 @@ def decide(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mapping
         ),
         "bounds": [
             [argument, f"rule:{name[0]}#{name[1]}"]
-            for name, branch, rule in effects
+            for name, branch, rule, _ in effects
             for argument in sorted(rule[branch].get("arg_constraints", {}))
         ],
     }
+
+
+def _outcome(rule: Mapping[str, Json], facts: Mapping[str, Json]) -> dict[str, Json]:
+    """What becomes of one rule: its state, the branches that count, and the facts that it misses."""
+    applies, untold = _applies(rule, facts)
+    both = _restricting_branches(rule)
+    branches = [rule["then"], rule.get("else")]
+    either = any(map(_restricts, branches))
+    if not applies or untold:
+        missing = [[path, either, False] for path in untold if applies]
+        return _made("outside", both if applies else [], missing, undecided=applies)
+    answer, not_found = _judge(rule["if"], facts)
+    if answer == "error":
+        return _made("error", both, [[path, False, False] for path in sorted(not_found)], undecided=True)
+    if answer == "unknown":
+        one_allows = any(map(_allows, branches)) and not all(map(_allows, branches))
+        missing = [[path, either, one_allows] for path in sorted(not_found)]
+        return _made("idle", both, missing, undecided=True, allows=all(map(_allows, branches)))
+    taken, other = ("then", "else") if answer else ("else", "then")
+    only_here = _allows(rule.get(taken)) and not _allows(rule.get(other))
+    missing = [[path, _restricts(rule.get(other)), only_here] for path in sorted(not_found)]
+    allows = _allows(rule.get(taken)) and not (only_here and not_found)
+    denies = rule.get(taken, {}).get("allow") is False
+    if not_found:
+        return _made("idle", both, missing, undecided=True, allows=allows, denies=denies)
+    return _made("effect" if taken in rule else "idle", [taken] * (taken in rule), [], allows=allows, denies=denies)
+
+
+def _made(  # noqa: PLR0913  all that is said of a rule
+    state: str,
+    branches: list[str],
+    missing: list[Json],
+    *,
+    undecided: bool = False,
+    allows: bool = False,
+    denies: bool = False,
+) -> dict[str, Json]:
+    outcome = {"state": state, "branches": branches, "missing": missing}
+    return {**outcome, "undecided": undecided, "allows": allows, "denies": denies}
 
 
 def surface_tools(
@@ -152,12 +177,16 @@ def _applies(rule: Mapping[str, Json], facts: Mapping[str, Json]) -> tuple[bool,
 
 
 def _judge(expression: Json, facts: Mapping[str, Json]) -> tuple[Json, set[str]]:
-    """True, false or "error"; and the missing facts that were read. On an error, all it could read."""
+    """True, false, "unknown" or "error"; and the missing facts that were read. On an error, all it could read."""
     not_found: set[str] = set()
     try:
         answer = evaluate(expression, facts, not_found)
+    except NullMet:
+        answer = "unknown" if not_found else "error"
     except Unanswerable:
         answer = "error"
+    if answer == "unknown":
+        return answer, not_found
     if answer is True or answer is False:
         return answer, not_found
     return "error", {path for path in literal_paths(expression) if look_up(path, facts)[1] is None}
@@ -165,6 +194,11 @@ def _judge(expression: Json, facts: Mapping[str, Json]) -> tuple[Json, set[str]]
 
 def _restricts(effect: Mapping[str, Json] | None) -> bool:
     return effect is not None and (effect.get("allow") is False or any(effect.get(name) for name in _RESTRICTING))
+
+
+def _restricting_branches(rule: Mapping[str, Json]) -> list[str]:
+    """The branches that restrict by more than a denial."""
+    return [branch for branch in ("then", "else") if any(rule.get(branch, {}).get(field) for field in _RESTRICTING)]
 
 
 def _allows(effect: Mapping[str, Json] | None) -> bool:
@@ -183,7 +217,7 @@ def _triggers(guardrail: Json, label: str, facts: Mapping[str, Json]) -> tuple[l
     not_found: set[str] = set()
     if isinstance(guardrail, dict) and "when" in guardrail:
         answer, not_found = _judge(guardrail["when"], facts)
-        if answer is False and not_found:
+        if answer in (False, "unknown") and not_found:
             ways.append("missing")
         elif answer is not False:
             ways.append("when" if answer is True else "error")

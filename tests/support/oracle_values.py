@@ -1,12 +1,32 @@
-"""Values in the second JSONLogic: their kinds, equality, and conversions to number and text."""
+"""Values in the second JSONLogic: their kinds, equality, order, truth and spelling, as docs/policy.md has them."""
 
-import math
+from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
-__all__ = ["Unanswerable", "as_number", "kind", "loosely_equal", "require_number", "strictly_equal", "text_of"]
+__all__ = [
+    "NullMet",
+    "Unanswerable",
+    "are_equal",
+    "exact",
+    "kind",
+    "needle_in",
+    "numbers",
+    "ordered",
+    "text_of",
+    "truth",
+]
 
 Unanswerable = ArithmeticError
 """There is no such value."""
+
+
+class NullMet(Unanswerable):
+    """There is no such value, because one of the operands is null."""
+
+
+LARGEST = 2**53 - 1
+SMALLEST_SPELLED = Decimal("0.000001")
 
 
 def kind(value: Any) -> str:  # noqa: ANN401  any JSON, here and below
@@ -15,64 +35,70 @@ def kind(value: Any) -> str:  # noqa: ANN401  any JSON, here and below
     return {int: "number", float: "number", str: "text", list: "list", dict: "object"}[type(value)]
 
 
-def strictly_equal(a: Any, b: Any) -> bool:  # noqa: ANN401
-    if kind(a) != kind(b):
-        return False
-    if isinstance(a, list):
-        return len(a) == len(b) and all(map(strictly_equal, a, b))
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(strictly_equal(a[key], b[key]) for key in a)
-    return bool(a == b)
-
-
-def loosely_equal(a: Any, b: Any) -> bool:  # noqa: ANN401, PLR0911  one line per pair of kinds
-    pair = {kind(a), kind(b)}
-    if pair == {"object"}:
-        return False
-    if len(pair) == 1:
-        return strictly_equal(a, b)
-    if pair & {"list", "object"}:
-        return False
-    if pair == {"null", "text"}:
-        return "" in (a, b)
-    if pair == {"bool", "text"}:
-        text, truth = (a, b) if isinstance(a, str) else (b, a)
-        return bool(text == ("true" if truth else "false"))
-    if pair == {"number", "text"}:
-        text, number = (a, b) if isinstance(a, str) else (b, a)
-        return bool(_parse_number(text) == number)
-    return bool((a or 0) == (b or 0))
-
-
-def _parse_number(text: str) -> float:
-    """The number that a text spells; NaN where it spells none."""
-    if text != text.strip() or "_" in text:
-        return math.nan
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def as_number(value: Any) -> float:  # noqa: ANN401
-    """The number of a value. Booleans, lists and objects have none; null is 0."""
-    if isinstance(value, bool | list | dict):
+def are_equal(a: Any, b: Any, *, may_differ_in_kind: bool) -> bool:  # noqa: ANN401
+    kinds = {kind(a), kind(b)}
+    if "null" in kinds:
+        return kinds == {"null"}
+    if kinds & {"list", "object"} or (len(kinds) > 1 and not may_differ_in_kind):
         raise Unanswerable
-    if isinstance(value, str):
-        return _parse_number(value)
-    return value or 0
+    return len(kinds) == 1 and bool(a == b)
 
 
-def require_number(value: Any) -> float:  # noqa: ANN401
-    number = as_number(value)
-    if math.isnan(number):
+def ordered(values: Sequence[Any]) -> Sequence[Any]:
+    """The values if they have an order: numbers, or texts."""
+    kinds = {kind(value) for value in values}
+    if kinds - {"null"} not in ({"number"}, {"text"}, set()):
+        raise Unanswerable
+    if "null" in kinds:
+        raise NullMet
+    return values
+
+
+def numbers(values: Sequence[Any]) -> Sequence[float]:
+    kinds = {kind(value) for value in values}
+    if kinds - {"number", "null"}:
+        raise Unanswerable
+    if "null" in kinds:
+        raise NullMet
+    return values
+
+
+def exact(number: float) -> float:
+    if not -LARGEST <= number <= LARGEST:
         raise Unanswerable
     return number
 
 
+def truth(value: Any) -> bool:  # noqa: ANN401
+    if kind(value) not in {"bool", "null", "list"}:
+        raise Unanswerable
+    return bool(value)
+
+
+def needle_in(needle: Any, place: Any) -> bool:  # noqa: ANN401
+    if place is None:
+        return False
+    if isinstance(place, str):
+        if needle is None:
+            raise NullMet
+        if not isinstance(needle, str):
+            raise Unanswerable
+        return place != "" and needle in place
+    if not isinstance(place, list) or isinstance(needle, list | dict):
+        raise Unanswerable
+    return any(kind(element) == kind(needle) and bool(element == needle) for element in place)
+
+
 def text_of(value: Any) -> str:  # noqa: ANN401
-    if isinstance(value, list):
-        return "".join(map(text_of, value))
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else str(value)
+    if value is None or isinstance(value, bool):
+        return "" if value is None else str(value).lower()
+    if isinstance(value, list | dict):
+        raise Unanswerable
+    if isinstance(value, str):
+        return value
+    if value == int(value):
+        return str(int(value))
+    spelled = Decimal(repr(value))
+    if abs(spelled) < SMALLEST_SPELLED:
+        raise Unanswerable
+    return f"{spelled:f}"

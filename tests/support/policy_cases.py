@@ -29,8 +29,10 @@ _PATHS = [
     *("request.context.nested.level", "request.channel", "user.role", "user.tenure_days", "safety_mode", "intent"),
     *("tenant_id", "run.locale", "request.context.tags.0"),
 ]
-_CONSTANTS: list[Json] = [0, 1, 12, 3000, 2.5, -1, "", "high", "support_agent", "12", "2.5", "true", True, False, None]
-_VALUES: list[Json] = [*_CONSTANTS, [], ["high"], [1, 12], ["support_agent", 3000]]
+_CONSTANTS: list[Json] = [
+    *(0, 1, 12, 3000, 2.5, -1, "", "high", "support_agent", "12", "2.5", "true", "1d", "24h", True, False, None),
+]
+_VALUES: list[Json] = [*_CONSTANTS, [], ["high"], [1, 12], ["support_agent", 3000], ["24h", None], {"timestamp": "1d"}]
 _ORDERED = ["<", "<=", ">", ">="]
 _EQUAL = ["==", "===", "!=", "!=="]
 _LOOPS = ["some", "all", "none"]
@@ -61,6 +63,7 @@ _USUAL: dict[str, list[Json]] = {
 }
 """What stands in these facts as a rule, and what they are then compared with."""
 
+_COMPARED = sorted(path for path, values in _USUAL.items() if not isinstance(values[0], list))
 _ITEM = "request.context.items"
 _MEASURED = ["request.context.amount", "user.tenure_days", "request.context.nested.level"]
 
@@ -172,24 +175,24 @@ def _condition(dice: Dice, depth: int) -> Json:
         return {dice.pick(["!", "!!"]): [_condition(dice, depth - 1)]}
     if depth and roll < 50:
         return {dice.pick(["if", "?:"]): [_condition(dice, depth - 1) for _ in range(3)]}
-    if roll < 70:
-        path = dice.pick(sorted(_USUAL))
+    if roll < 72:
+        path = dice.pick(_COMPARED)
         return {dice.pick(_EQUAL): [_variable(dice, path), dice.pick(_USUAL[path])]}
-    if roll < 85:
+    if roll < 88:
         return {dice.pick(_ORDERED): [_variable(dice, dice.pick(_MEASURED)), dice.pick(_NUMBERS)]}
-    return _wild(dice) if roll < 90 else _leaf(dice)
+    return _wild(dice) if roll < 91 else _leaf(dice)
 
 
 def _wild(dice: Dice) -> Json:
     """A comparison of things that need not be of one kind."""
     if dice.chance(50):
         return {dice.pick(_EQUAL): [_operand(dice), dice.pick(_CONSTANTS)]}
-    return {dice.pick(_ORDERED): [_operand(dice), dice.pick([0, 12, 3000, 2.5, "high"])]}
+    return {dice.pick(_ORDERED): [_operand(dice), dice.pick([0, 12, 3000, 2.5, "high", "2h"])]}
 
 
 def _leaf(dice: Dice) -> Json:
     leaves: list[Callable[[], Json]] = [
-        lambda: {"in": [_variable(dice), dice.pick([["high", 12], "high", ["support_agent"]])]},
+        lambda: {"in": [_variable(dice), dice.pick([["high", 12], "high", ["support_agent"], ["1d"]])]},
         lambda: {dice.pick(_LOOPS): [_variable(dice), {dice.pick(_EQUAL): [{"var": ""}, dice.pick(_CONSTANTS)]}]},
         lambda: {"!": [{"missing": dice.some(_PATHS, 2)}]},
         lambda: {"!!": [{"missing_some": [1, dice.some(_PATHS, 2)]}]},
@@ -213,7 +216,7 @@ def _of_items(dice: Dice) -> Json:
     elif dice.chance(10):
         items = dice.pick([{"merge": [items, []]}, {"if": [dice.chance(80), items, 12]}, {"map": [items, {"var": ""}]}])
     if dice.chance(30):
-        member = dice.pick(["current.amount", "current.parts.0.n", "current", "amount"])
+        member = dice.pick(["current.amount", "current.parts.0.n", "current", "current.kind"])
         total = {"+": [{"var": "accumulator"}, _variable(dice, member)]}
         return {">": [{"reduce": [items, total, 0]}, dice.pick(_NUMBERS)]}
     return {dice.pick(_LOOPS): [items, _of_item(dice, 2)]}
@@ -304,4 +307,4 @@ def drawn_facts(dice: Dice) -> dict[str, Json]:
 
 
 def _fact(dice: Dice, path: str) -> Json:
-    return dice.pick(_USUAL[path]) if dice.chance(90) else dice.pick(_VALUES)
+    return dice.pick(_USUAL[path]) if dice.chance(95) else dice.pick(_VALUES)

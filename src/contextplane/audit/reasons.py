@@ -43,7 +43,8 @@ def _requirement_reasons(case: CompileCase, draft: Draft, compiled: CompiledCont
             yield f"decision {spec.decision_key} requires it"
     for effect in draft.decision.effects:
         if name in effect.effect.requires:
-            yield f"rule {effect.rule_id} requires it"
+            doubt = "" if effect.undecided is None else ", which is undecided, so both of its branches hold,"
+            yield f"rule {effect.rule_id}{doubt} requires it"
     gate = compiled.evidence_gate
     unresolved = gate.unresolved if gate else ()
     pieces = [piece for requirement in unresolved if requirement.name == name for piece in requirement.evidence]

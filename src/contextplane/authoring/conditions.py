@@ -17,7 +17,7 @@ from contextplane.model.value import Value
 from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.logic.expression import LogicFailed, LogicProblem, compile_expression, examine
 from contextplane.policy.logic.solver import Answer, TryBudget, can_be, is_clearly_contingent, solve
-from contextplane.policy.logic.strict import COMPARISONS, ORDERINGS, PER_ELEMENT, operation
+from contextplane.policy.logic.strict import COMPARISONS, operation, possible_kinds
 
 __all__ = [
     "PATHS",
@@ -193,23 +193,15 @@ def returns_boolean(expression: Json) -> Answer:
     operator, operands = operation(expression)
     if not operator:
         return "yes" if isinstance(expression, bool) else "no"
+    if not possible_kinds(expression):
+        return "no"  # it compares, orders or goes through what no fact can mend
     if operator in _DECIDES:
-        return "no" if _always_fails(operator, operands) else "yes"
+        return "yes"
     if operator in _MAY_DECIDE:
         return "unknown"
-    if operator in {"and", "or"}:
-        # Each operand may be the result: the first that decides it, or the last.
-        return _combine_answers([returns_boolean(operand) for operand in operands])
-    if operator in {"if", "?:"}:
-        return _combine_answers([returns_boolean(branch) for branch in _branches(operands)])
-    return "no"
-
-
-def _always_fails(operator: str, operands: list[Json]) -> bool:
-    """Whether an operation fails for all facts: booleans have no order, and only a list has elements."""
-    if operator in ORDERINGS:
-        return any(isinstance(operand, bool) for operand in operands[:2])
-    return operator in PER_ELEMENT and any(isinstance(operand, str | bool | int | float) for operand in operands[:1])
+    # Each operand of and and or may be the result: the first that decides it, or the last.
+    results = operands if operator in {"and", "or"} else _branches(operands) if operator in {"if", "?:"} else []
+    return _combine_answers([returns_boolean(result) for result in results])
 
 
 def _branches(operands: list[Json]) -> list[Json]:

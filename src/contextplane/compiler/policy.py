@@ -34,13 +34,14 @@ def evaluate_policy(draft: Draft) -> Draft:
     part = PolicyPart(
         verdict=_verdict(decision),
         manifest=tuple(
-            PolicyManifestEntry(bundle_id=bundle.bundle_id, rule_ids=bundle.rule_ids) for bundle in decision.bundles
+            PolicyManifestEntry(bundle_id=bundle.bundle_id, rule_ids=bundle.rule_ids, undecided=bundle.undecided)
+            for bundle in decision.bundles
         ),
         blocks=tuple(
             instruction_block(
                 f"pol_{n}",
                 "policy",
-                _describe_effect(inputs, effect),
+                _describe_effect(inputs, effect, decision),
                 inputs.tokens,
                 classification=classification,
                 refs=(f"policy:{effect.bundle_id}#{effect.rule_id}",),
@@ -126,10 +127,10 @@ def _notes(decision: PolicyDecision, facts: Facts) -> Iterator[str]:
             yield f"the signal {quote(name[:_SIGNAL_LENGTH])} names no guardrail"
 
 
-def _describe_effect(inputs: Inputs, applied: RuleEffect) -> str:
+def _describe_effect(inputs: Inputs, applied: RuleEffect, decision: PolicyDecision) -> str:
     """Describe a rule that took effect in one line. The model reads the decision, and does not make it."""
     rationale = inputs.view.rationale(applied.bundle_id, applied.rule_id)
-    parts = [_consequence(applied.effect)]
+    parts = [_consequence(applied.effect) if applied.undecided is None else _doubt(applied, decision)]
     if rationale:
         parts.append(f"because {quote(rationale)}")
     if applied.effect.reason:
@@ -143,6 +144,17 @@ def _describe_effect(inputs: Inputs, applied: RuleEffect) -> str:
     if applied.effect.requires_approval_gate:
         parts.append(f"wait for {applied.effect.requires_approval_gate}")
     return f"{applied.rule_id}: {'; '.join(parts)}"
+
+
+def _doubt(applied: RuleEffect, decision: PolicyDecision) -> str:
+    """Describe why a rule is undecided. Neither of its branches was chosen."""
+    paths = [
+        quote(fact.path)
+        for fact in decision.missing_facts
+        if (fact.bundle_id, fact.rule_id) == (applied.bundle_id, applied.rule_id)
+    ]
+    cause = "it cannot be evaluated" if applied.undecided == "error" else f"{', '.join(paths)} is missing"
+    return f"undecided, because {cause}, so the restrictions of both of its branches hold"
 
 
 def _consequence(effect: Effect) -> str:

@@ -156,11 +156,15 @@ class ContextLedger(Document, frozen=True, omit_defaults=True):
 OmissionKind = Literal["tool", "rule", "evidence", "memory", "block"]
 
 
-class PolicyManifestEntry(Document, frozen=True):
-    """The rules of one bundle that took effect."""
+class PolicyManifestEntry(Document, frozen=True, omit_defaults=True):
+    """The rules of one bundle that took effect.
+
+    `undecided` are rules that failed or miss a fact: neither branch took effect, and the restrictions of both hold.
+    """
 
     bundle_id: str
     rule_ids: tuple[str, ...]
+    undecided: tuple[str, ...] = ()
 
 
 class CapabilityMetadata(Document, frozen=True, omit_defaults=True):

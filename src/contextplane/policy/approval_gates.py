@@ -68,7 +68,9 @@ def _gate_requesters(decision: PolicyDecision, surface: Surface) -> Mapping[str,
     asking: dict[str, tuple[list[str], list[str]]] = {}
     for effect in decision.effects if decision.requires_approval_gates else ():
         if effect.effect.requires_approval_gate is not None:
-            asking.setdefault(effect.effect.requires_approval_gate, ([], []))[0].append(f"rule:{effect.rule_id}")
+            rules, _ = asking.setdefault(effect.effect.requires_approval_gate, ([], []))
+            # Both branches of a rule that is undecided may ask for it.
+            rules += [] if f"rule:{effect.rule_id}" in rules else [f"rule:{effect.rule_id}"]
     for tool in surface.tools:
         for name in tool.gate_ids:
             asking.setdefault(name, ([], []))[1].append(f"tool:{tool.capability_id}")
@@ -81,6 +83,6 @@ def _holds(condition: CompiledCondition | None, facts: Facts) -> tuple[bool, str
         return True, None
     answer = condition.judge(facts)
     if isinstance(answer, ConditionFailure):
-        return True, f"its when {answer.why}"
+        return True, f"{', '.join(answer.missing)} is missing" if answer.missing else f"its when {answer.why}"
     missing = [] if answer else condition.missing_facts(facts)
     return answer or bool(missing), f"{', '.join(missing)} is missing" if missing else None

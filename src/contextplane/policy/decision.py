@@ -21,17 +21,23 @@ __all__ = [
     "RuleIdle",
     "TriggerKind",
     "TriggeredGuardrail",
+    "UndecidedKind",
 ]
 
 DenialKind = Literal["refusal", "escalation", "rule", "error", "missing_fact", "no_rule", "nothing_allows"]
-IdleKind = Literal["out_of_scope", "scope_unknown", "no_else"]
+IdleKind = Literal["out_of_scope", "scope_unknown", "no_else", "unknown"]
 ErrorKind = Literal["failed", "too_much_work", "not_boolean"]
 GuardrailKind = Literal["must_refuse", "must_escalate"]
 TriggerKind = Literal["when", "error", "missing", "signal", "label"]
+UndecidedKind = Literal["error", "missing_fact", "scope"]
 
 
 class RuleEffect(Value, frozen=True):
-    """A branch of a rule that took effect. `approval_mode` is capped at its decision's maximum."""
+    """A branch of a rule that took effect. `approval_mode` is capped at its decision's maximum.
+
+    `undecided`: the rule failed, misses a fact, or applies by one. Neither branch was chosen, so the restrictions of
+    both hold; `effect` has those of this branch, and nothing else.
+    """
 
     bundle_id: str
     rule_id: str
@@ -40,10 +46,11 @@ class RuleEffect(Value, frozen=True):
     effect: Effect
     approval_mode: ApprovalMode | None = None
     decision_binding: str | None = None
+    undecided: UndecidedKind | None = None
 
 
 class RuleIdle(Value, frozen=True):
-    """A rule without effect: it does not apply, its scope is unknown, or it has no `else`."""
+    """A rule without effect: it does not apply, its scope or its answer is unknown, or it has no `else`."""
 
     bundle_id: str
     rule_id: str
@@ -65,8 +72,8 @@ class RuleError(Value, frozen=True):
 class MissingFact(Value, frozen=True):
     """A fact that a rule read and that is missing.
 
-    `denies`: the branch that was not taken would have restricted. `voids`: only the branch that was taken allows, so
-    its allowance does not count. `scope`: the rule applies by this fact, and neither of its branches was taken.
+    `denies`: a branch that was not taken would have restricted. `voids`: not every branch allows, so the allowance of
+    the other does not count. `scope`: the rule applies by this fact, and neither of its branches was taken.
     """
 
     path: str
@@ -91,10 +98,14 @@ class ArgumentBound(Value, frozen=True):
 
 
 class BundleEffects(Value, frozen=True):
-    """The rules of one bundle that took effect, in document order: a row of the policy manifest."""
+    """The rules of one bundle that took effect, in document order: a row of the policy manifest.
+
+    `undecided` are the rules of which only the restrictions hold, those of both branches.
+    """
 
     bundle_id: str
     rule_ids: tuple[str, ...]
+    undecided: tuple[str, ...] = ()
 
 
 class TriggeredGuardrail(Value, frozen=True):
@@ -139,8 +150,9 @@ class Denial(Value, frozen=True):
 class PolicyDecision(Value, frozen=True):
     """The verdict on one request. `allowed` exactly when `denials` is empty.
 
-    Every rule of the pack is in one of `effects`, `idle` and `errors`. `effective_approval_mode` is the strictest one
-    that a rule in effect asks for; when it is None, each tool's own declared mode holds.
+    Every rule of the pack is in one of `effects`, `idle` and `errors`. An undecided rule, which is idle or failed, is
+    in `effects` as well, once for each branch that restricts. `effective_approval_mode` is the strictest one that is
+    asked for; when it is None, each tool's own declared mode holds.
     """
 
     policy_decision_id: str

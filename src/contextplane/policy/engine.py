@@ -26,6 +26,7 @@ from contextplane.policy.decision import (
     RuleError,
     RuleIdle,
     TriggeredGuardrail,
+    UndecidedKind,
 )
 from contextplane.policy.facts import Facts
 from contextplane.policy.guardrails import GuardrailProgram
@@ -36,8 +37,11 @@ from contextplane.policy.validation import policy_problems, refuse_all
 __all__ = [
     "FAILED",
     "FALSE",
+    "FALSE_MISSING",
     "OUTSIDE",
     "TRUE",
+    "TRUE_MISSING",
+    "UNKNOWN",
     "AppliedRules",
     "DecisionBasis",
     "PolicyProgram",
@@ -48,8 +52,15 @@ __all__ = [
 
 # --- From the states of rules to one decision ---
 
-FALSE, TRUE, FAILED, OUTSIDE = range(4)
-"""The state of a rule, as a byte. From `OUTSIDE` on: `OUTSIDE` plus an index into `CompiledRule.outside`."""
+FALSE, TRUE, FALSE_MISSING, TRUE_MISSING, UNKNOWN, FAILED, OUTSIDE = range(7)
+"""The state of a rule, as a byte. From `OUTSIDE` on: `OUTSIDE` plus an index into `CompiledRule.outside`.
+
+`FALSE_MISSING`, `TRUE_MISSING`: its condition came to that answer with null in place of a missing fact. `UNKNOWN`: it
+met that null, and has no answer.
+"""
+
+_ANSWERS = {FALSE: False, TRUE: True, FALSE_MISSING: False, TRUE_MISSING: True}
+_DECIDED = frozenset({FALSE, TRUE})
 
 _DENIAL_KINDS: dict[GuardrailKind, DenialKind] = {"must_refuse": "refusal", "must_escalate": "escalation"}
 _ID_DIGITS = 16
@@ -90,37 +101,69 @@ class DecisionBasis(NamedTuple):
 
 
 def apply_rules(rules: Sequence[CompiledRule], states: bytes, elsewhere: tuple[RuleIdle, ...]) -> AppliedRules:
-    """Combine the effects of rules in these states."""
+    """Combine the effects of rules in these states.
+
+    A rule that failed, misses a fact or applies by one that is missing is undecided: it chooses neither branch, and the
+    restrictions of both hold.
+    """
     branches: list[Branch] = []
     idle: list[RuleIdle] = []
+    chosen: list[Branch] = []
+    allowing: list[CompiledRule] = []
     for rule, state in zip(rules, states, strict=True):
-        branch = rule.then if state == TRUE else rule.otherwise
-        if state >= OUTSIDE:
-            idle.append(rule.outside[state - OUTSIDE])
-        elif state != FAILED and branch is not None:
+        answer = _ANSWERS.get(state)
+        branch = None if answer is None else rule.then if answer else rule.otherwise
+        if branch is not None:
+            chosen.append(branch)
+        if state in _DECIDED and branch is not None:
             branches.append(branch)
         elif state != FAILED:
-            idle.append(rule.idle)
-    bundles: dict[str, list[str]] = {}
-    for branch in branches:
-        bundles.setdefault(branch.bundle_id, []).append(branch.rule_id)
+            idle.append(_idle_rule(rule, state))
+        undecided = _undecided_kind(rule, state)
+        if undecided is not None:
+            branches += rule.undecided_branches(undecided)
+        if state < FAILED and rule.allows(answer):
+            allowing.append(rule)
     strict = [branch for branch in branches if branch.restricts]
     ranks = [branch.rank for branch in strict if branch.rank is not None]
     return AppliedRules(
         effects=tuple([branch.effect for branch in branches]),
         idle=(*idle, *elsewhere),
-        bundles=tuple([BundleEffects(bundle_id=name, rule_ids=tuple(ids)) for name, ids in bundles.items()]),
-        rule_ids=tuple([branch.rule_id for branch in branches]),
+        bundles=tuple(_bundle_effects(branches)),
+        rule_ids=tuple([branch.rule_id for branch in branches if branch.undecided is None]),
         requires=_distinct([branch.declared.requires for branch in strict]),
         prohibits=_distinct([branch.declared.prohibits for branch in strict]),
         gates=_distinct([branch.gates for branch in strict]),
         bounds=tuple(chain.from_iterable([branch.bounds for branch in strict])),
         mode=APPROVAL_MODES[max(ranks)] if ranks else None,
-        denials=tuple([_rule_denial(branch.effect) for branch in strict if branch.declared.allow is False]),
-        allowing={branch.effect.at: branch.rule_id for branch in branches if branch.declared.allow is True},
-        allowed_by=", ".join([branch.rule_id for branch in branches if branch.declared.allow is True]),
+        denials=tuple([_rule_denial(branch.effect) for branch in chosen if branch.declared.allow is False]),
+        allowing={rule.at: rule.rule_id for rule in allowing},
+        allowed_by=", ".join([rule.rule_id for rule in allowing]),
         applied=bool(states) and min(states) < OUTSIDE,
     )
+
+
+def _idle_rule(rule: CompiledRule, state: int) -> RuleIdle:
+    if state >= OUTSIDE:
+        return rule.outside[state - OUTSIDE]
+    return rule.idle if state in _DECIDED else rule.unknown
+
+
+def _undecided_kind(rule: CompiledRule, state: int) -> UndecidedKind | None:
+    """Why a rule in this state is undecided; None when it is decided, or does not apply."""
+    if state >= OUTSIDE:
+        return "scope" if state - OUTSIDE >= len(rule.scope) else None
+    if state == FAILED:
+        return "error"
+    return None if state in _DECIDED else "missing_fact"
+
+
+def _bundle_effects(branches: Sequence[Branch]) -> Iterator[BundleEffects]:
+    for name in dict.fromkeys(branch.bundle_id for branch in branches):
+        own = [branch for branch in branches if branch.bundle_id == name]
+        decided = [branch.rule_id for branch in own if branch.undecided is None]
+        undecided = dict.fromkeys(branch.rule_id for branch in own if branch.undecided is not None)
+        yield BundleEffects(bundle_id=name, rule_ids=tuple(decided), undecided=tuple(undecided))
 
 
 def _distinct(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -279,8 +322,8 @@ class _IntentRules:
         """The outcome of each rule, and the values that decided it."""
         judgement = self._conditions.judge(facts)
         states = bytearray(judgement.answers)
-        for n in judgement.failures:
-            states[n] = FAILED
+        for n, failure in judgement.failures.items():
+            states[n] = UNKNOWN if failure.missing else FAILED
         values, unknown = judgement.values, False
         if self._scoped:
             values = [*values, *(facts.scope_value(key) for _, rule in self._scoped for key, _ in rule.scope)]
@@ -306,7 +349,7 @@ class _IntentRules:
         return applied
 
     def _missing_facts(self, states: bytearray, judgement: Judgement, facts: Facts) -> tuple[MissingFact, ...]:
-        """The missing facts that rules read, and those that they apply by.
+        """The missing facts that rules read, and those that they apply by. Marks the states of the former.
 
         Such a rule was evaluated as if they were null, or not applied. No caller escapes a restriction, or is allowed,
         by leaving a fact out.
@@ -319,5 +362,7 @@ class _IntentRules:
             if state >= OUTSIDE + len(rule.scope):
                 missing += rule.missing_scope_facts(facts)
             elif n in by_place:
-                missing += rule.missing_facts(by_place[n], answer=None if state == FAILED else state == TRUE)
+                missing += rule.missing_facts(by_place[n], answer=_ANSWERS.get(state), failed=state == FAILED)
+                if state in _DECIDED:
+                    states[n] = TRUE_MISSING if state == TRUE else FALSE_MISSING
         return tuple(missing)

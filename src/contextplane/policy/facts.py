@@ -7,7 +7,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 
-__all__ = ["SCOPE_FACTS", "Facts", "FactsRefused", "SafetyModeUnknown", "parse_safety_mode"]
+__all__ = ["SCOPE_FACTS", "TEXT_FACTS", "Facts", "FactsRefused", "SafetyModeUnknown", "parse_safety_mode"]
 
 SCOPE_FACTS: Mapping[str, str] = {
     "intent": "intent",
@@ -17,6 +17,9 @@ SCOPE_FACTS: Mapping[str, str] = {
     "tenant_id": "tenant_id",
 }
 """Every key that `applies_to` may have, and the fact that it matches."""
+
+TEXT_FACTS = frozenset({*SCOPE_FACTS.values(), "request.intent"})
+"""Facts that are a text where they are given: `Facts.of` refuses all else."""
 
 _SCOPE_PATHS = {key: path.split(".") for key, path in SCOPE_FACTS.items()}
 _SHOWN = 40

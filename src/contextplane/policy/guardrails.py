@@ -29,7 +29,7 @@ class GuardrailProgram:
 
         A guardrail is triggered when its `when` holds, when `request.context.signals` names it, or when
         `request.context.<label>` is given and not false. It is also triggered when its `when` cannot be evaluated, or
-        does not hold and missed a fact: no caller escapes it by leaving that out.
+        does not hold, or has no answer, and missed a fact: no caller escapes it by leaving that out.
         """
         values: Sequence[Json] = ()
         answers: dict[int, bool | ConditionFailure] = {}
@@ -54,7 +54,7 @@ class GuardrailProgram:
                 *(("label",) if context.get(guardrail.id, False) is not False else ()),
             )
             if by:
-                error = failure.why if isinstance(failure, ConditionFailure) else None
+                error = failure.why if isinstance(failure, ConditionFailure) and not failure.missing else None
                 triggered.append(
                     TriggeredGuardrail(
                         id=guardrail.id, kind=kind, by=by, message=guardrail.message, error=error, missing=lacks
@@ -73,7 +73,7 @@ def _ways(answer: bool | ConditionFailure, *, lacks: bool) -> tuple[TriggerKind,
     """How the result of its condition triggers a guardrail."""
     if answer is True:
         return ("when",)
-    if answer is not False:
+    if isinstance(answer, ConditionFailure) and not answer.missing:
         return ("error",)
     return ("missing",) if lacks else ()
 

@@ -1,10 +1,21 @@
 """The compiled rules of a pack, in order of evaluation, each with its scope and both branches."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from contextplane.model.pack_layers import Effect, PolicyBundle, PolicyLayer, Rule
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
-from contextplane.policy.decision import ArgumentBound, IdleKind, MissingFact, RuleEffect, RuleError, RuleIdle
+from contextplane.policy.decision import (
+    ArgumentBound,
+    IdleKind,
+    MissingFact,
+    RuleEffect,
+    RuleError,
+    RuleIdle,
+    UndecidedKind,
+)
 from contextplane.policy.facts import SCOPE_FACTS, Facts
 from contextplane.policy.logic.condition import CompiledCondition, ConditionFailure
 
@@ -16,6 +27,7 @@ class Branch:
 
     def __init__(self, effect: RuleEffect) -> None:
         self.effect = effect
+        self.undecided = effect.undecided
         self.bundle_id, self.rule_id = effect.bundle_id, effect.rule_id
         self.declared = effect.effect
         self.restricts = restricts(self.declared)
@@ -32,6 +44,11 @@ class Branch:
             )
             for name, constraint in sorted(effect.effect.arg_constraints.items())
         )
+
+    def restrictions(self, undecided: UndecidedKind) -> "Branch":
+        """What is left of the branch while its rule is undecided: neither its allowance nor its denial."""
+        effect = replace(self.declared, allow=UNSET, reason=None)
+        return Branch(replace(self.effect, effect=effect, undecided=undecided))
 
 
 class CompiledRule:
@@ -58,6 +75,8 @@ class CompiledRule:
             self.otherwise = Branch(self._effect(rule, "else", rule.otherwise, maxima))
         self.restricts = self.then.restricts or (self.otherwise is not None and self.otherwise.restricts)
         self.idle = self._idle("no_else", "its if is false, and it has no else")
+        self._undecided: dict[UndecidedKind, Sequence[Branch]] = {}
+        self.unknown = self._idle("unknown", "a fact that its if reads is missing")
         self.elsewhere = self._idle("out_of_scope", f"applies to the intent {', '.join(self.intents or ())} only")
 
     def outside_index(self, facts: Facts) -> int | None:
@@ -75,16 +94,32 @@ class CompiledRule:
                 return n
         return unknown
 
-    def missing_facts(self, paths: Iterable[str], *, answer: bool | None) -> list[MissingFact]:
-        """The missing facts that its condition read when it came to this answer; None: it failed.
+    def allows(self, answer: bool | None) -> bool:  # noqa: FBT001  an answer
+        """Whether the rule allows by this answer. None: the answer is unknown, and only both branches allow."""
+        if answer is None:
+            return _allows(self.then) and _allows(self.otherwise)
+        return _allows(self.then if answer else self.otherwise)
 
-        It was evaluated as if they were null. That denies where the branch not taken restricts; where only the branch
-        taken allows, its allowance does not count.
+    def undecided_branches(self, kind: UndecidedKind) -> Sequence[Branch]:
+        """The restrictions of both branches. Cached: most rules are decided by every request."""
+        branches = self._undecided.get(kind)
+        if branches is None:
+            both = [branch.restrictions(kind) for branch in (self.then, self.otherwise) if branch is not None]
+            branches = self._undecided[kind] = [branch for branch in both if branch.restricts]
+        return branches
+
+    def missing_facts(self, paths: Iterable[str], *, answer: bool | None, failed: bool = False) -> list[MissingFact]:
+        """The missing facts that its condition read when it came to this answer; None: it has none.
+
+        They deny where a branch that was not taken restricts. An allowance that not all branches give does not count.
+        When the condition failed, that denies by itself.
         """
-        branch, other = (self.then, self.otherwise) if answer else (self.otherwise, self.then)
-        decided = answer is not None
-        denies = decided and other is not None and other.restricts
-        voids = decided and _allows(branch) and not _allows(other)
+        branch, others = (self.then, [self.otherwise]) if answer else (self.otherwise, [self.then])
+        if answer is None:
+            others = [self.then, self.otherwise]
+        denies = not failed and any(other is not None and other.restricts for other in others)
+        allows = any(map(_allows, others)) if answer is None else _allows(branch)
+        voids = not failed and allows and not all(map(_allows, others))
         return [
             MissingFact(
                 path=path,

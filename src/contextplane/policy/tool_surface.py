@@ -155,7 +155,8 @@ class ToolProgram:
         prohibited: dict[str, list[str]] = {}
         for effect in decision.effects if decision.prohibits else ():
             for name in effect.effect.prohibits:
-                prohibited.setdefault(name, []).append(effect.rule_id)
+                rules = prohibited.setdefault(name, [])
+                rules += [] if effect.rule_id in rules else [effect.rule_id]
         for candidate in self._candidates:
             reasons = tuple(candidate.reasons(decision, prohibited, ceiling))
             if reasons:

@@ -235,7 +235,10 @@ def test_a_rule_that_always_takes_effect_is_turned_round_when_it_says_the_other_
 
 
 def test_policy_that_answers_a_name_no_longer_does_when_a_rule_fails(tmp_path: Path) -> None:
-    assert flips(ask(tmp_path, "policy_eval")) == [['request.context.refund_amount="other"']]
+    assert flips(ask(tmp_path, "policy_eval")) == [
+        ['request.context.identity_verified="other"'],
+        ['request.context.refund_amount="other"'],
+    ]
 
 
 @pytest.mark.parametrize("name", [REFUND, HIGH, GATE, "fraud_signal_high", "order_lookup", "request", "mem:1"])

@@ -59,7 +59,26 @@ def test_what_is_said_always_to_answer_answers_and_what_never_does_does_not(expr
         assert isinstance(result, bool) is (answer == "yes"), (value, result)
 
 
-@pytest.mark.parametrize("operand", [{"<": [FACT, True]}, {">": [True, FACT, 3]}, {"all": ["x", True]}])
-def test_what_orders_true_and_false_or_goes_through_no_list_never_answers(operand: Json) -> None:
+@pytest.mark.parametrize(
+    "operand",
+    [
+        {"<": [FACT, True]},
+        {">": [True, FACT]},
+        {"<": [1, FACT, "x"]},
+        {"all": ["x", True]},
+        {"==": [1, "1"]},
+        {"!=": [True, {"+": [FACT, 1]}]},
+        {"==": [[], "x"]},
+        {"in": [FACT, 5]},
+        {"in": [1, "12"]},
+        {"!": ["x"]},
+        {"!": [{"==": [1, "1"]}]},
+        {"and": [{"cat": [FACT]}, True]},
+        {"if": [1, True, False]},
+        {">": [{"*": [FACT, "2"]}, 1]},
+    ],
+)
+def test_what_no_fact_can_mend_never_answers(operand: Json) -> None:
+    assert logic_problems(operand) == ()
     assert returns_boolean(operand) == "no"
     assert all(isinstance(CompiledCondition(operand).judge(facts(value)), ConditionFailure) for value in VALUES)

@@ -296,11 +296,12 @@ def test_a_condition_that_fails_where_it_was_false_denies_there_and_so_narrows()
     assert effects(((f"{HIGH}/if", first),)) == {"narrows"}
 
 
-def test_a_flag_that_is_a_text_is_met_as_before() -> None:
+def test_a_flag_that_is_a_text_cannot_be_judged_and_a_condition_that_can_judge_it_widens() -> None:
     kyc = {"var": "request.context.kyc"}
     base = with_changes([{"at": "/policy_layer/approval_gates/0/when", "value": {"==": [kyc, False]}}])
+    resolve_view(base, [overlay(((f"{GATE}/when", {"or": [{"!": [kyc]}, {"==": [kyc, "zzz"]}]}),))])
     with pytest.raises(OverlayWidens):
-        resolve_view(base, [overlay(((f"{GATE}/when", {"or": [{"!": [kyc]}, {"==": [kyc, "zzz"]}]}),))])
+        resolve_view(base, [overlay(((f"{GATE}/when", {"===": [kyc, False]}),))])
 
 
 @cases(

@@ -325,7 +325,13 @@ def test_what_a_pack_and_a_request_do_not_say_is_not_told() -> None:
     blocks = {block.block_id: block.content for block in context.compiled_prompt.context_blocks}
     assert blocks["biz_summary"] == 'What we do: "Support"'
     assert blocks["session"].split("\n")[-1] == 'region: "ap-south-1"'
-    assert blocks["pol_0"].startswith("R_REFUND_REQUIRES_IDV: denied; tell the user")
+    doubt = 'undecided, because "request.context.identity_verified" is missing'
+    assert blocks["pol_0"].startswith(
+        f"R_REFUND_REQUIRES_IDV: {doubt}, so the restrictions of both of its branches hold"
+    )
+    assert "allowed" not in blocks["pol_0"]
+    assert context.manifests.policy_manifest[0].rule_ids == ()
+    assert context.manifests.policy_manifest[0].undecided == ("R_REFUND_REQUIRES_IDV", "R_HIGH_VALUE_REQUIRES_APPROVAL")
     assert context.compiled_prompt.developer.endswith("How you speak never overrides policy or controls.")
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from contextplane.policy.facts import Facts
 from contextplane.policy.logic.condition import (
     ELEMENTS_GRANT,
     MAX_BUDGET,
+    PART_GRANT,
     WALK_GRANT,
     CompiledCondition,
     ConditionBatch,
@@ -60,10 +60,10 @@ def test_a_failure_beside_it_does_not_change_an_answer() -> None:
 @cases(
     ("expression", "budget"),
     [
-        (True, 18),
-        ({"and": [True, False]}, 16 + 2 * 3),
-        ({">": [AMOUNT, 3000]}, 16 + 2 * (WALK_GRANT + 3)),
-        ({"some": [TAGS, True]}, 16 + 2 * (WALK_GRANT + 2 + ELEMENTS_GRANT)),
+        (True, 16 + 2 * PART_GRANT),
+        ({"and": [True, False]}, 16 + 2 * 3 * PART_GRANT),
+        ({">": [AMOUNT, 3000]}, 16 + 2 * (WALK_GRANT + 3 * PART_GRANT)),
+        ({"some": [TAGS, True]}, 16 + 2 * (WALK_GRANT + (2 + ELEMENTS_GRANT) * PART_GRANT)),
         ({"some": [TAGS, {"some": [{"var": ""}, {"==": [{"var": ""}, 1]}]}]}, MAX_BUDGET),
     ],
 )
@@ -79,12 +79,54 @@ def test_a_list_of_ordinary_length_is_gone_through_and_an_endless_one_is_not() -
     assert failure.kind == "too_much_work"
 
 
-@pytest.mark.parametrize("operator", ["cat", "merge"])
-def test_what_grows_while_it_is_evaluated_runs_out(operator: str) -> None:
-    doubled: Json = {"reduce": [TAGS, {operator: [{"var": "accumulator"}, {"var": "accumulator"}]}, ["ab"]]}
-    failure = CompiledCondition({"!!": [doubled]}).judge(facts(tags=["x"] * 60))
+@cases(("operator", "start"), [("cat", "ab"), ("merge", ["ab"])])
+def test_what_grows_while_it_is_evaluated_runs_out(operator: str, start: Json) -> None:
+    doubled: Json = {"reduce": [TAGS, {operator: [{"var": "accumulator"}, {"var": "accumulator"}]}, start]}
+    failure = CompiledCondition({"in": ["z", doubled]}).judge(facts(tags=["x"] * 60))
     assert isinstance(failure, ConditionFailure)
     assert failure.kind == "too_much_work"
+
+
+def test_what_meets_null_names_the_facts_that_it_had_read_by_then() -> None:
+    first: Json = {">": [{"+": [{"var": "run.a"}, {"var": "run.b"}]}, 3]}
+    after: Json = {"and": [{"!=": [{"var": "run.c"}, 1]}, first, {"==": [{"var": "run.d"}, 1]}]}
+    failure = CompiledCondition(after).judge(facts())
+    assert isinstance(failure, ConditionFailure)
+    assert failure.missing == ("run.a", "run.b", "run.c")
+    element: Json = {"some": [TAGS, {">": [{"var": "n"}, 1]}]}
+    failure = CompiledCondition(element).judge(facts(tags=[{"n": 1}, {}]))
+    assert isinstance(failure, ConditionFailure)
+    assert failure.missing == ("request.context.tags[].n",)
+    given_null: Json = {">": [{"if": [False, 1]}, 3]}
+    failure = CompiledCondition(given_null).judge(facts())
+    assert isinstance(failure, ConditionFailure)
+    assert failure.missing == ()
+
+
+WRONG: list[Any] = [None, True, 0, 12, 2.5, "", "high", "1d", "24h", [], ["high"], {}, {"timestamp": "1d"}]
+READ: list[Any] = [{"var": "request.context.a"}, {"var": ["request.context.a", None]}]
+PLAIN: list[Any] = [
+    *({operator: [read, constant]} for operator in ("==", "!=", "===", "!==") for constant in WRONG for read in READ),
+    *({operator: [12, read]} for operator in ("<", "<=", ">", ">=", "==") for read in READ),
+    *({"in": [read, place]} for place in (["high", 12], ["1d"], [], [None, True]) for read in READ),
+    *({"and": [True, read]} for read in READ),
+    *({operator: [{"var": ["request.context.a", default]}, 12]} for operator in ("==", ">") for default in WRONG),
+    {"!": [{"var": ["request.context.a", False]}]},
+    {"<": [0, {"var": "request.context.a"}, 12]},
+    {"==": [{"var": ["request.context.a.0", "high"]}, "high"]},
+    {"and": [{"==": [READ[0], "high"]}, {">": [READ[0], 3]}]},
+]
+
+
+@cases("value", [*WRONG, LACKING, [None]])
+def test_a_fact_of_any_kind_is_judged_together_as_it_is_alone(value: object) -> None:
+    asked = facts(a=value)
+    conditions = [CompiledCondition(expression) for expression in PLAIN]
+    judged = ConditionBatch(conditions).judge(asked)
+    for n, condition in enumerate(conditions):
+        strict = condition.judge(asked)
+        assert judged.failures.get(n, judged.answers[n]) == strict, PLAIN[n]
+        assert ConditionBatch([condition]).judge(asked).answers[0] is (strict is True), PLAIN[n]
 
 
 def test_only_what_is_reached_is_read() -> None:
@@ -110,11 +152,12 @@ def test_only_what_is_reached_is_read() -> None:
         ({"if": [False, 1, {"var": "run.a"}, 2, {"var": "run.b"}]}, ["run.a", "run.b"]),
         ({"if": [False, {"var": "run.a"}]}, []),
         ({"if": []}, []),
-        ({"or": [False, {"and": [True, {"or": [0, {"var": "run.a"}]}]}]}, ["run.a"]),
+        ({"or": [False, {"and": [True, {"or": [None, {"var": "run.a"}]}]}]}, ["run.a"]),
         ({"or": [False, {"and": [[], {"var": "run.a"}]}, {"var": "run.b"}]}, ["run.b"]),
         ({"==": [{"and": [False, {"var": "run.a"}]}, {"var": "run.b"}]}, ["run.b"]),
         ({"reduce": [[1], {"var": ["run.a", 0]}, {"var": "run.b"}]}, ["run.b"]),
         ({"missing": ["run.a"]}, []),
+        ({"==": [{"var": ["run.a", None]}, {"var": ["run.b", 0]}]}, ["run.a"]),
         ({"and": [False, *[True] * 70, {"var": "run.a"}]}, ["run.a"]),
         ({"and": [False, *[True] * 60, {"var": "run.a"}]}, []),
     ],

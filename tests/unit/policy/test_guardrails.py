@@ -84,7 +84,9 @@ SCORE = {"var": "request.context.fraud_score"}
         ({">": [SCORE, 3000]}, "missing"),
         ({"and": [{"==": [SCORE, "high"]}, False]}, "missing"),
         ({"!=": [SCORE, "low"]}, "when"),
-        ({"max": [SCORE, 1]}, "error"),
+        ({">": [{"max": [SCORE, 1]}, 3000]}, "missing"),
+        ({"<": [{"if": [False, 1]}, SCORE]}, "missing"),
+        ({"and": [{"!=": [SCORE, "low"]}, {"==": [1, {"var": "user.role"}]}]}, "error"),
     ],
 )
 @cases(("kind", "denial"), [("must_refuse", "refusal"), ("must_escalate", "escalation")])

@@ -40,7 +40,18 @@ def nested(depth: int) -> Json:
         ({"==": [{}, 1]}, "/==/0", "0 keys"),
         (nested(MAX_LOGIC_DEPTH + 5), "/!/0" * (MAX_LOGIC_DEPTH - 1) + "/!", "deep"),
         ({"and": [True] * (MAX_LOGIC_PARTS + 5)}, "", "parts"),
-        ({">": [1]}, "", "2 arguments"),
+        ({">": [1]}, "", "takes 2"),
+        ({"and": [{">": [3, 2, 5]}]}, "/and/0", "3 operands of >, which takes 2"),
+        ({"<": [1, 2, 3, 4]}, "", "takes 2 to 3"),
+        ({"!": []}, "", "takes 1"),
+        ({"and": []}, "", "takes 1 or more"),
+        ({"==": [{"substr": ["abc", A]}, "b"]}, "/==/0", "where substr cuts"),
+        ({"!!": [{"missing_some": [A, ["user.b"]]}]}, "/!!/0", "how many facts"),
+        ({"==": [{"var": "request.context.list.00"}, 1]}, "/==/0", "leading zero"),
+        ({"==": [{"var": "+1"}, 1]}, "/==/0", "leading zero"),
+        ({"reduce": [A, {"+": [{"var": "current"}, {"var": "x"}]}, 0]}, "/reduce/1/+/1", "current and accumulator"),
+        ({"reduce": [A, {"var": ""}, 0]}, "/reduce/1", "current and accumulator"),
+        ({"reduce": [A, {"missing": ["x"]}, 0]}, "/reduce/1", "current and accumulator"),
         ({"preserve": {"a": 1}}, "/preserve", "'preserve'"),
         ({"and": [{">": [A, 10**21]}]}, "/and/0/>/1", "2^53-1"),
         ({"==": [A, -1e21]}, "/==/1", "2^53-1"),
@@ -60,10 +71,17 @@ def test_a_number_that_is_exact_is_no_problem(number: float) -> None:
     assert logic_problems({"==": [A, number]}) == ()
 
 
-def test_an_expression_is_true_as_json_logic_takes_truth() -> None:
+def test_the_body_of_a_loop_in_a_reduce_reads_its_own_elements() -> None:
+    body: Json = {"or": [{"var": "accumulator"}, {"some": [{"var": "current.parts"}, {">": [{"var": "n"}, 1]}]}]}
+    assert logic_problems({"reduce": [A, body, False]}) == ()
+
+
+def test_an_expression_is_true_as_an_operand_of_and_is() -> None:
     assert compile_expression({"and": [A, {">": [B, 3000]}]}).holds(
-        {"request": {"context": {"a": "x"}}, "user": {"b": 3001}}
+        {"request": {"context": {"a": [0]}}, "user": {"b": 3001}}
     )
+    with pytest.raises(LogicFailed):
+        compile_expression(A).holds({"request": {"context": {"a": "x"}}})
     assert not compile_expression(A).holds({})
     assert compile_expression({"==": [1, 1]}).holds({})
 
@@ -153,18 +171,29 @@ def test_what_follows_holds_wherever_the_other_does_and_never_fails_there(premis
 
 LOOSER: Any = (
     ({">": [A, 3000]}, {">": [A, "~"]}),  # a number cannot be compared with a text
-    ({">": [A, 3000]}, {"!": [{"<=": [A, "B"]}]}),  # the text "5000"
-    ({"==": [A, False]}, {"or": [{"!": [A]}, {"==": [A, "zzz"]}]}),  # the text "false"
-    ({"==": [A, 1]}, {"==": [A, True]}),  # the text "1"
-    ({"==": [A, True]}, {"==": [A, 1]}),  # the text "true"
+    ({">": [A, 3000]}, {"!": [{"<=": [A, "B"]}]}),
+    ({"==": [A, 1]}, {"==": [A, True]}),
+    ({"==": [A, True]}, {"!=": [A, 1]}),
+    ({"!=": [A, 1]}, {"!==": [A, None]}),  # a missing one
+    ({"!": [A]}, {"==": [A, False]}),  # a missing one, and an empty list
+)
+FOLLOWS: Any = (
+    ({"==": [A, False]}, {"or": [{"!": [A]}, {"==": [A, "zzz"]}]}),
+    ({"==": [A, "3"]}, {"!==": [A, 3]}),
+    ({">": [A, "2026-01-01T00:00:00Z"]}, {">": [A, "2025-01-01T00:00:00Z"]}),  # as texts
+    ({"==": [A, "1d"]}, {"!=": [A, "24h"]}),
+    ({">": [A, 0]}, {"!==": [A, None]}),
 )
 
 
 @cases(("premise", "conclusion"), LOOSER)
-def test_what_misses_texts_that_spell_a_value_or_cannot_be_evaluated_does_not_follow(
-    premise: Json, conclusion: Json
-) -> None:
+def test_what_cannot_be_evaluated_or_fails_for_what_is_missing_does_not_follow(premise: Json, conclusion: Json) -> None:
     assert not implies((premise, True), (conclusion, True))
+
+
+@cases(("premise", "conclusion"), FOLLOWS)
+def test_what_holds_for_all_values_of_the_only_kind_that_is_left_follows(premise: Json, conclusion: Json) -> None:
+    assert implies((premise, True), (conclusion, True))
 
 
 def test_a_missing_fact_is_the_one_that_is_read_elsewhere() -> None:
@@ -219,10 +248,11 @@ def test_what_is_computed_or_compared_with_another_variable_cannot_be_told_when_
 
 
 KINDS: Any = (
-    {"and": [{"==": [A, 3]}, {"!==": [A, 3]}]},  # the text "3"
+    {"and": [{"!==": [A, 3]}, {"!==": [A, True]}, {"!==": [A, None]}]},  # a text
     {"and": [{">": [A, "a"]}, {"<": [A, "b"]}]},  # what lies between two texts
-    {"and": [{"==": [A, None]}, {"!==": [A, None]}]},  # the empty text
-    {"and": [{"!": [A]}, {"!=": [A, None]}, {"!=": [A, False]}, {"!=": [A, ""]}]},  # an empty list
+    {"and": [{"!=": [A, ""]}, {"==": [A, None]}]},  # a missing one
+    {"and": [{"!": [A]}, {"!=": [A, None]}]},  # an empty list: it equals no null
+    {"and": [A, {"!=": [A, None]}]},  # true
 )
 
 
@@ -232,13 +262,26 @@ def test_values_of_every_kind_are_tried(expression: Json) -> None:
 
 
 UNTOLD: Any = (
-    {"and": [{">": [A, "2026-01-01T00:00:00Z"]}, {"<": [A, "2025-01-01T00:00:00Z"]}]},  # compared as times
+    {"and": [{">": [A, 2.0**51]}, {"<": [A, 2.0**51 + 1]}]},  # what lies between two huge numbers
     {"and": [{"in": [A, "abc"]}, {"==": [A, 7]}]},
     {"and": [A, {"!": [A]}, {"==": [{"var": "request.context"}, 1]}]},  # one path within another
     {"all": [A, {">": [{"var": ""}, 1]}]},
     {"==": [{"var": ["request.context.a", 7]}, 8]},
     {"in": [A, [[1]]]},
+    {"and": [{"!": [{"missing": ["request.context.a", "user.b"]}]}, {"==": [A, ""]}]},
 )
+NEVER: Any = (
+    {"==": [1, "1"]},
+    {"<": [A, True]},
+    {"and": [{"==": [A, 3]}, {"==": [A, "3"]}]},
+    {"and": [{"==": [A, True]}, {">": [A, 0]}]},
+    {"and": [{">": [A, "2026-01-01T00:00:00Z"]}, {"<": [A, "2025-01-01T00:00:00Z"]}]},
+)
+
+
+@cases("expression", NEVER)
+def test_what_needs_two_kinds_at_once_never_holds(expression: Json) -> None:
+    assert solve([(expression, True)]).answer == "no"
 
 
 @cases("expression", UNTOLD)

@@ -2,17 +2,19 @@
 
 from typing import Any
 
-import pytest
+from msgspec import UNSET
 
 from tests.support.cases import cases
-from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, decide, facts, rule
+from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, TOOLS, decide, facts, program, rule
 
 DENY = {"allow": False}
 HIGH = "R_HIGH_VALUE_REQUIRES_APPROVAL"
-AMOUNT = {"var": "request.context.refund_amount"}
+AMOUNT: dict[str, Any] = {"var": "request.context.refund_amount"}
+READ = "adp_orders.lookup"
+PROHIBITING = {"prohibits": [READ]}
 
 
-@pytest.mark.parametrize("lacking", [LACKING, None])
+@cases("lacking", [LACKING, None])
 def test_nobody_escapes_a_restriction_by_leaving_a_fact_out(lacking: object) -> None:
     decision = EXAMPLE_PROGRAM.decide(facts(refund_amount=lacking))
     assert not decision.allowed
@@ -56,7 +58,7 @@ def test_a_missing_fact_denies_where_the_branch_not_taken_restricts(
     assert decision.allowed is not denies
 
 
-@pytest.mark.parametrize(
+@cases(
     ("when", "then", "otherwise", "voids"),
     [
         ({"!=": [{"var": "run.x"}, 1]}, {"allow": True}, None, True),
@@ -85,7 +87,7 @@ def test_an_allowance_by_a_default_counts() -> None:
     assert (decision.allowed, decision.missing_facts) == (True, ())
 
 
-@pytest.mark.parametrize(
+@cases(
     "when",
     [
         {"==": [{"var": ["run.x", 0]}, 1]},
@@ -106,7 +108,7 @@ def test_a_null_is_missing_so_that_a_default_stands_in_for_it() -> None:
 
 
 def test_of_a_rule_that_failed_every_fact_that_it_could_have_missed_is_told() -> None:
-    decision = decide(rule("R", when={"max": [{"var": "run.x"}, {"var": "run.y"}]}))
+    decision = decide(rule("R", when={"max": [{"var": "run.x"}, {"var": "run.y"}, "1"]}))
     assert [fact.path for fact in decision.missing_facts] == ["run.x", "run.y"]
     assert [denial.kind for denial in decision.denials] == ["error"]
 
@@ -200,7 +202,11 @@ def test_what_is_given_and_is_no_list_cannot_be_gone_through(value: object, when
         ({"some": [ITEMS, DEAR]}, LACKING, ["request.context.items"]),
         ({"some": [ITEMS, {">": [{"var": ["amount", 0]}, 3000]}]}, [{}], []),
         ({"!": [{"all": [ITEMS, {"<": [{"var": "amount"}, 3000]}]}]}, [{}], ["request.context.items[].amount"]),
-        ({"some": [{"filter": [ITEMS, {"var": "kind"}]}, DEAR]}, [{"kind": "x"}], ["request.context.items[].amount"]),
+        (
+            {"some": [{"filter": [ITEMS, {"==": [{"var": "kind"}, "x"]}]}, DEAR]},
+            [{"kind": "x"}],
+            ["request.context.items[].amount"],
+        ),
         (
             {"some": [ITEMS, {"some": [{"var": "parts"}, {">": [{"var": "n"}, 1]}]}]},
             [{"parts": [{"n": 1}, {}]}, {"parts": []}],
@@ -223,7 +229,11 @@ def test_what_is_given_and_is_no_list_cannot_be_gone_through(value: object, when
         ({"some": [{"var": ["request.context.items", []]}, DEAR]}, LACKING, []),
         ({"some": [ITEMS, {"==": [{"var": "current.amount"}, 1]}]}, [{"amount": 1}], [f"{OF_ITEM}.current.amount"]),
         ({"some": [ITEMS, {">": [{"var": 0}, 3000]}]}, [[]], ["request.context.items[].0"]),
-        ({"==": [{"reduce": [ITEMS, {"or": [{"var": "accumulator"}, {"var": "current"}]}, None]}, 3]}, [0, 1], []),
+        (
+            {"==": [{"reduce": [ITEMS, {"or": [{"var": "accumulator"}, {"var": "current"}]}, None]}, False]},
+            [False, True],
+            [],
+        ),
     ],
 )
 def test_what_an_element_lacks_is_missing_and_denies_as_a_missing_fact_does(
@@ -281,7 +291,9 @@ def test_true_and_false_are_no_numbers(value: bool, when: dict[str, Any]) -> Non
 
 def test_what_an_element_has_of_another_kind_is_an_error() -> None:
     decision = decide(rule(), rule("R_READS", when={"some": [ITEMS, DEAR]}), by=facts(items=[{"amount": True}]))
-    assert [error.why for error in decision.errors] == ["cannot be evaluated: > cannot take what it is given"]
+    assert [error.why for error in decision.errors] == [
+        "cannot be evaluated: it orders what is neither two numbers nor two texts"
+    ]
 
 
 @cases("tags", [{}, {"restricted": 1}, 5, True])
@@ -296,3 +308,83 @@ def test_nobody_escapes_a_restriction_by_giving_what_cannot_be_searched(tags: ob
 def test_a_list_and_a_text_are_searched(tags: object, allowed: bool) -> None:  # noqa: FBT001
     denying = rule("R_TAGGED", when={"in": ["restricted", {"var": "request.context.tags"}]}, then=DENY)
     assert decide(rule(), denying, by=facts(tags=tags)).allowed is allowed
+
+
+BOTH: dict[str, Any] = {
+    "then": {
+        "allow": True,
+        "prohibits": ["adp_wh.query"],
+        "approval_mode": "network",
+        "arg_constraints": {"amount_inr": {"max": 3000}},
+    },
+    "otherwise": {
+        "allow": True,
+        "reason": "No.",
+        "requires": ["order_lookup"],
+        "approval_mode": "delegated",
+        "requires_approval_gate": "GATE_FINANCE_APPROVAL",
+    },
+}
+
+
+@cases(
+    ("scope", "when", "amount", "undecided", "kind"),
+    [
+        ({}, {">": [AMOUNT, 3000]}, LACKING, "missing_fact", "unknown"),
+        ({}, {"==": [AMOUNT, 3000]}, LACKING, "missing_fact", "unknown"),
+        ({}, {"!=": [AMOUNT, 3000]}, LACKING, "missing_fact", "unknown"),
+        ({}, {">": [AMOUNT, 3000]}, "4200", "error", "failed"),
+        ({}, {"==": [AMOUNT, 3000]}, True, "error", "failed"),
+        ({}, AMOUNT, 12, "error", "not_boolean"),
+        ({"channel": "email"}, True, 4200, "scope", "scope_unknown"),
+        ({"channel": "email"}, {">": [AMOUNT, 3000]}, "4200", "scope", "scope_unknown"),
+    ],
+)
+def test_the_restrictions_of_both_branches_hold_where_neither_is_chosen(
+    scope: dict[str, str], when: dict[str, Any], amount: object, undecided: str, kind: str
+) -> None:
+    doubtful = rule("R_DOUBT", when=when, applies_to=scope, **BOTH)
+    decision = decide(rule(), doubtful, by=facts(refund_amount=amount))
+    assert not decision.allowed
+    assert decision.prohibits == ("adp_wh.query",)
+    assert decision.requires == ("order_lookup",)
+    assert decision.requires_approval_gates == ("GATE_FINANCE_APPROVAL",)
+    assert decision.effective_approval_mode == "delegated"
+    assert [bound.argument for bound in decision.arg_constraints] == ["amount_inr"]
+    doubts = [effect for effect in decision.effects if effect.undecided is not None]
+    assert [(effect.rule_id, effect.branch, effect.undecided) for effect in doubts] == [
+        ("R_DOUBT", "then", undecided),
+        ("R_DOUBT", "else", undecided),
+    ]
+    assert all(effect.effect.allow is UNSET and effect.effect.reason is None for effect in doubts)
+    outcomes: list[Any] = [*decision.idle, *decision.errors]
+    assert [(outcome.rule_id, outcome.kind) for outcome in outcomes] == [("R_DOUBT", kind)]
+    assert decision.matched_rule_ids == ("R",)
+    assert [(bundle.rule_ids, bundle.undecided) for bundle in decision.bundles] == [(("R",), ("R_DOUBT",))]
+
+
+def test_a_rule_that_is_decided_or_does_not_apply_restricts_by_the_branch_that_was_chosen_alone() -> None:
+    decided = decide(rule(), rule("R_SURE", when={">": [AMOUNT, 3000]}, **BOTH))
+    assert (decided.prohibits, decided.requires) == (("adp_wh.query",), ())
+    assert [effect.undecided for effect in decided.effects] == [None, None]
+    elsewhere = decide(rule(), rule("R_SURE", applies_to={"role": "manager"}, **BOTH))
+    assert (elsewhere.prohibits, elsewhere.requires) == ((), ())
+
+
+def test_a_rule_in_doubt_without_a_restriction_has_no_effect() -> None:
+    decision = decide(rule(), rule("R_DOUBT", when={"==": [{"var": "run.x"}, 1]}))
+    assert [effect.rule_id for effect in decision.effects] == ["R"]
+    assert [(idle_rule.rule_id, idle_rule.kind) for idle_rule in decision.idle] == [("R_DOUBT", "unknown")]
+    assert decision.bundles[0].undecided == ()
+
+
+def test_whoever_leaves_out_or_mistypes_a_fact_reads_nothing_that_is_prohibited() -> None:
+    guarded = rule("R_WAREHOUSE", when={"==": [{"var": "request.context.internal"}, False]}, then=PROHIBITING)
+    whole = program(rule(), guarded)
+    for internal in (False, LACKING, None, "false", 0, []):
+        asked = facts(internal=internal)
+        surface = TOOLS.surface(whole.decide(asked), asked.safety_mode)
+        reasons = {tool.capability_id: [reason.kind for reason in tool.reasons] for tool in surface.left_out}
+        assert "prohibited" in reasons[READ], internal
+    asked = facts(internal=True)
+    assert READ in {tool.capability_id for tool in TOOLS.surface(whole.decide(asked), asked.safety_mode).tools}

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 IsInForce = Callable[[bool | ConditionFailure, bool], bool]
-"""Whether the restriction is in force, by the outcome of the condition and whether it read a missing fact."""
+"""Whether the restriction is in force, by the outcome of the condition and whether it missed a fact."""
 
 # --- escape by leaving a fact out ---
 
@@ -77,8 +77,9 @@ def restriction_escape(old: Json, new: Json, is_in_force: IsInForce, tries: TryB
 
 def _restricts_for(condition: CompiledCondition, facts: Facts, is_in_force: IsInForce) -> bool:
     answer = condition.judge(facts)
-    # A condition that cannot be evaluated has no missing facts to ask for.
-    return is_in_force(answer, not isinstance(answer, ConditionFailure) and bool(condition.missing_facts(facts)))
+    # Which facts a condition missed that cannot be evaluated makes no difference: that denies.
+    missing = answer.missing if isinstance(answer, ConditionFailure) else condition.missing_facts(facts)
+    return is_in_force(answer, bool(missing))
 
 
 def _facts(paths: Sequence[str], values: Sequence[Json]) -> Facts | None:
@@ -151,9 +152,12 @@ def rule_condition(pair: Pair) -> Iterator[Difference]:
     then, otherwise = part_at(rule, ("then",)), part_at(rule, ("else",))
 
     def is_in_force(answer: bool | ConditionFailure, misses_fact: bool) -> bool:  # noqa: FBT001  it is called by place
-        taken, other = (then, otherwise) if answer is True else (otherwise, then)
+        if isinstance(answer, ConditionFailure):
+            is_harmless = allows(then) and allows(otherwise) and not (restricts(then) or restricts(otherwise))
+            return not (misses_fact and is_harmless)
+        taken, other = (then, otherwise) if answer else (otherwise, then)
         is_escape = restricts(other) or (allows(taken) and not allows(other))
-        return isinstance(answer, ConditionFailure) or denies(taken) or (misses_fact and is_escape)
+        return denies(taken) or (misses_fact and is_escape)
 
     yield _condition_difference(pair, (pair.old, pair.new), _stricter_moves(then, otherwise, pair), is_in_force)
 

@@ -1,14 +1,15 @@
 """Conditions: compiled once and judged strictly, many in one call of the engine.
 
 Only true and false are answers. A condition that evaluates to anything else, cannot be evaluated, or takes more work
-than its size justifies is a failure; the caller decides what a failure means.
+than its size justifies is a failure; the caller decides what a failure means. A failure names the missing facts that
+it comes from, where it comes from those.
 
 The first section computes when the evaluation of a condition reads a fact, as a condition itself: `and`, `or` and `if`
 stop when their answer is clear, so what stands after is not always read. All other operators read all of their
 operands.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import datalogic_py
@@ -17,16 +18,16 @@ import msgspec
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 from contextplane.policy.facts import Facts
+from contextplane.policy.logic.elements import element_reads, fail_without
 from contextplane.policy.logic.expression import engine, variables
+from contextplane.policy.logic.plain_form import Kinds, plain_form
 from contextplane.policy.logic.strict import (
-    NO_LIST,
-    NO_ORDER,
-    NO_PLACE,
-    ORDERINGS,
+    FAILURES,
+    MISSING,
+    NULL_MET,
     PER_ELEMENT,
-    element_reads,
-    fail_without,
     operation,
+    reads_without_default,
     strict_form,
 )
 
@@ -55,8 +56,9 @@ def required_paths(expression: Json) -> Iterator[str]:
             yield from required_paths(part)
     elif isinstance(expression, dict):
         operator, operands = operation(expression)
-        if operator == "var" and len(operands) == 1 and isinstance(operands[0], str) and operands[0]:
-            yield operands[0]
+        path = operands[0] if operands else None
+        if operator == "var" and isinstance(path, str) and reads_without_default(operands):
+            yield from [path] if path else []
         else:
             yield from required_paths(_outside_loops(operator, operands))
 
@@ -92,12 +94,12 @@ def _outside_loops(operator: str, operands: list[Json]) -> list[Json]:
 
 
 def _variable_reads_when(operands: list[Json], path: str) -> Json:
-    """`reads_when` of a variable. A default is evaluated when there is nothing at the path."""
-    if operands == [path]:
+    """`reads_when` of a variable. A default counts as read when there is nothing at the path, or null."""
+    if operands[:1] == [path] and reads_without_default(operands):
         return True
     path_read = reads_when(operands[:1], path)
     default = reads_when(operands[1:], path)
-    return _any_of([path_read, _all_of([{"!!": [{"missing": operands[:1]}]}, default])])
+    return _any_of([path_read, _all_of([{"===": [{"var": operands[:1]}, None]}, default])])
 
 
 def _junction_reads_when(operator: str, operands: list[Json], path: str) -> Json:
@@ -149,23 +151,24 @@ WALK_GRANT = 20_000
 MAX_BUDGET = 100_000
 """The largest budget of one condition, of any size."""
 
+PART_GRANT = 10
+"""The budget of a part, with the checks of its kind."""
+
+_KEPT_RULES = 64
 _CONSTANT_WORK = frozenset({"and", "or", "!", "!!", "if", "?:", "var"})
 _NOTHING = frozenset[str]()
+_VALUES: Kinds = frozenset({str, int, float, bool, type(None), list, dict})
 _NOWHERE = frozenset[int]()
-_REFUSED = {
-    NO_LIST: "cannot be evaluated: it goes through what is no list",
-    NO_ORDER: "cannot be evaluated: true and false have no order",
-    NO_PLACE: "cannot be evaluated: it searches what is neither a list nor a text",
-}
 _decode = msgspec.json.Decoder().decode
 _decode_answers = msgspec.json.Decoder(tuple[list[bool], list[Any]]).decode
 
 
 class ConditionFailure(Value, frozen=True):
-    """Why a condition has no answer."""
+    """Why a condition has no answer. `missing`: the facts that it had missed when it met null."""
 
     kind: FailureKind
     why: str
+    missing: tuple[str, ...] = ()
 
 
 class CompiledCondition:
@@ -174,6 +177,7 @@ class CompiledCondition:
     def __init__(self, expression: Json) -> None:
         self.expression = expression
         self.strict = strict_form(expression)
+        self.plain = plain_form(expression)
         self.elements = element_reads(expression)
         self.reads = variables(expression)
         self.required = frozenset(required_paths(expression))
@@ -184,10 +188,22 @@ class CompiledCondition:
     def judge(self, facts: Facts) -> bool | ConditionFailure:
         """Evaluate the condition by itself."""
         try:
-            text, _ = self._compile("", lambda: [self.strict]).evaluate_metered(facts.data, budget=self.budget)
-        except datalogic_py.DataLogicError as error:
-            return _failure(error)
-        return as_answer(_decode(text)[0])
+            text, _ = self._compile("", lambda: _attempt(self.strict)).evaluate_metered(facts.data, budget=self.budget)
+        except datalogic_py.DataLogicError:
+            return _TOO_MUCH_WORK
+        result = _decode(text)
+        if result != NULL_MET:
+            return _outcome(result)
+        names = self.may_miss(frozenset(path for path in self.required if self._is_missing(path, facts)))
+        return _outcome(result, tuple(name for name in names if self._fails_without(name, facts)))
+
+    def may_miss(self, missing: frozenset[str]) -> list[str]:
+        """The names of facts and elements that the evaluation may miss, where these facts are missing."""
+        return sorted({*(element.name for element in self.elements), *(missing & self.required)})
+
+    def form_without(self, name: str) -> Json:
+        """The strict form, failing with `MISSING` where it reads this name and it is missing."""
+        return strict_form(fail_without(self.expression, name))
 
     def missing_facts(self, facts: Facts) -> list[str]:
         """Paths the evaluation reads that are absent and have no default. The condition has an answer."""
@@ -216,16 +232,14 @@ class CompiledCondition:
         return text == "null"
 
     def _reaches(self, path: str, facts: Facts) -> bool:
-        text, _ = self._compile(f"reach {path}", lambda: [self.reads_when(path)]).evaluate_metered(facts.data)
+        rule = self._compile(f"reach {path}", lambda: [strict_form(self.reads_when(path))])
+        text, _ = rule.evaluate_metered(facts.data)
         return text == "[true]"
 
     def _fails_without(self, name: str, facts: Facts) -> bool:
-        rule = self._compile(f"without {name}", lambda: strict_form(fail_without(self.expression, name)))
-        try:
-            rule.evaluate_metered(facts.data)
-        except datalogic_py.DataLogicError:
-            return True  # nothing else in it can fail
-        return False
+        """Whether the evaluation reads this name, and it is missing."""
+        rule = self._compile(f"without {name}", lambda: _attempt(self.form_without(name)))
+        return bool(_decode(rule.evaluate_metered(facts.data)[0]) == MISSING)
 
     def _compile(self, name: str, expression: Callable[[], Json]) -> datalogic_py.Rule:
         """Compile when first needed: most conditions are only ever judged together with others."""
@@ -256,20 +270,30 @@ class Judgement(NamedTuple):
 
 
 class ConditionBatch:
-    """Conditions that are judged together: in one engine call, and one by one when that fails."""
+    """Conditions that are judged together: in one engine call, and one by one when that fails.
+
+    The call evaluates plain forms where there are any. The values of the facts, which it returns as well, show where
+    those do not count.
+    """
 
     def __init__(self, conditions: Sequence[CompiledCondition]) -> None:
         self._conditions = conditions
         self._paths = sorted(frozenset[str]().union(*(condition.reads for condition in conditions)))
-        array: list[Json] = [condition.strict for condition in conditions]
+        array: list[Json] = [condition.plain.form if condition.plain else condition.strict for condition in conditions]
+        plains = [condition.plain for condition in conditions]
         read: list[Json] = [{"var": path} for path in self._paths]
         self._read = engine().compile(read)
-        self._last_pairs: tuple[tuple[tuple[int, str], ...], datalogic_py.Rule] | None = None
+        self._rules: dict[Hashable, datalogic_py.Rule] = {}
         self._array = engine().compile([array, read])
         element_checks = [
             (n, element.may_lack) for n, condition in enumerate(conditions) for element in condition.elements
         ]
         self._of_elements = [n for n, _ in element_checks]
+        self._readers = [
+            [(n, plain.kinds[path]) for n, plain in enumerate(plains) if plain is not None and path in plain.kinds]
+            for path in self._paths
+        ]
+        self._usual = [_VALUES.intersection(*(kinds for _, kinds in readers)) for readers in self._readers]
         self._may_lack = engine().compile([may_lack for _, may_lack in element_checks])
         # The smallest budget of those that look into values: together none can do what it could not do alone. The
         # others cannot exceed their budget.
@@ -282,28 +306,75 @@ class ConditionBatch:
 
     def judge(self, facts: Facts) -> Judgement:
         """Evaluate all conditions over the facts."""
-        failures: dict[int, ConditionFailure] = {}
         try:
             text, _ = self._array.evaluate_metered(facts.data, budget=self._budget)
             answers, values = _decode_answers(text)
+            doubtful = self._doubtful_places(values)
         except (datalogic_py.DataLogicError, msgspec.ValidationError):
             values = _decode(self._read.evaluate_metered(facts.data)[0])
-            answers = []
-            for n, condition in enumerate(self._conditions):
-                answer = condition.judge(facts)
-                answers.append(answer is True)
-                if isinstance(answer, ConditionFailure):
-                    failures[n] = answer
+            answers = [False] * len(self._conditions)
+            doubtful = range(len(answers))
         missing = self._missing_paths(values) if None in values else _NOTHING
+        failures: dict[int, ConditionFailure] = {}
+        for n, answer in self._judge_strictly(tuple(doubtful), missing, facts) if doubtful else ():
+            answers[n] = answer is True
+            if isinstance(answer, ConditionFailure):
+                failures[n] = answer
         may_lack = self._lacking_elements(facts) if self._of_elements else _NOWHERE
         return Judgement(answers, failures, values, missing, may_lack)
+
+    def _judge_strictly(
+        self, places: tuple[int, ...], missing: frozenset[str], facts: Facts
+    ) -> Iterator[tuple[int, bool | ConditionFailure]]:
+        """Evaluate the strict forms of these conditions.
+
+        Together, and each alone if that is more work than is granted to all.
+        """
+        conditions = self._conditions
+        rule = self._rule(places, lambda: [_attempt(conditions[n].strict) for n in places])
+        try:
+            results = _decode(rule.evaluate_metered(facts.data, budget=self._budget)[0])
+        except datalogic_py.DataLogicError:
+            yield from ((n, conditions[n].judge(facts)) for n in places)
+            return
+        met_null = [n for n, result in zip(places, results, strict=True) if result == NULL_MET]
+        pairs = tuple((n, name) for n in met_null for name in conditions[n].may_miss(missing))
+        lacking: dict[int, list[str]] = {n: [] for n in met_null}
+        if pairs:
+            rule = self._rule(pairs, lambda: [_attempt(conditions[n].form_without(name)) for n, name in pairs])
+            for (n, name), result in zip(pairs, _decode(rule.evaluate_metered(facts.data)[0]), strict=True):
+                lacking[n] += [name] if result == MISSING else []
+        for n, result in zip(places, results, strict=True):
+            yield n, _outcome(result, tuple(lacking.get(n, ())))
+
+    def _rule(self, key: Hashable, forms: Callable[[], Json]) -> datalogic_py.Rule:
+        """Compile further forms, once: requests that lack something are much alike."""
+        rule = self._rules.get(key)
+        if rule is None:
+            if len(self._rules) >= _KEPT_RULES:
+                self._rules.clear()
+            rule = self._rules[key] = engine().compile(forms())
+        return rule
+
+    def _doubtful_places(self, values: Sequence[Json]) -> Collection[int]:
+        """The places of conditions that a fact of an unusual kind leaves to their strict form."""
+        unusual = [
+            (type(value), readers)
+            for value, usual, readers in zip(values, self._usual, self._readers, strict=True)
+            if type(value) not in usual
+        ]
+        return sorted({n for kind, readers in unusual for n, kinds in readers if kind not in kinds}) if unusual else ()
 
     def missing_facts(self, places: Sequence[int], judgement: Judgement, facts: Facts) -> Mapping[int, list[str]]:
         """The missing facts that each of the conditions at these places read, sorted.
 
-        How far a failed condition came is not known: all the facts that it could have missed.
+        How far a failed condition came is not known, unless it met null: all the facts that it could have missed.
         """
-        missing = {n: set(judgement.missing & self._conditions[n].required) for n in places if n in judgement.failures}
+        missing = {
+            n: set(judgement.failures[n].missing or judgement.missing & self._conditions[n].required)
+            for n in places
+            if n in judgement.failures
+        }
         answered = [n for n in places if n not in judgement.failures]
         for n, path in self._facts_read(answered, judgement.missing, facts) if judgement.missing else ():
             missing.setdefault(n, set()).add(path)
@@ -315,23 +386,19 @@ class ConditionBatch:
         """Which of these facts each of the conditions at these places reads. All of them have an answer."""
         pairs = [(n, path) for n in places for path in sorted(paths & self._conditions[n].required)]
         undecided = tuple(pair for pair in pairs if not isinstance(self._conditions[pair[0]].reads_when(pair[1]), bool))
-        read = self._pairs_read(undecided, facts) if undecided else set()
+        answers: list[Json] = []
+        if undecided:
+            rule = self._rule(
+                ("read", *undecided),
+                lambda: [strict_form(self._conditions[n].reads_when(path)) for n, path in undecided],
+            )
+            answers = _decode(rule.evaluate_metered(facts.data)[0])
+        read = {pair for pair, holds in zip(undecided, answers, strict=True) if holds}
         return [pair for pair in pairs if pair in read or self._conditions[pair[0]].reads_when(pair[1]) is True]
 
     def _lacking_elements(self, facts: Facts) -> frozenset[int]:
         answers: list[bool] = _decode(self._may_lack.evaluate_metered(facts.data)[0])
         return frozenset(n for n, holds in zip(self._of_elements, answers, strict=True) if holds)
-
-    def _pairs_read(self, pairs: tuple[tuple[int, str], ...], facts: Facts) -> set[tuple[int, str]]:
-        # Read once: a concurrent request may replace it meanwhile.
-        last = self._last_pairs
-        if last is None or last[0] != pairs:
-            last = self._last_pairs = (
-                pairs,
-                engine().compile([self._conditions[n].reads_when(path) for n, path in pairs]),
-            )
-        answers: list[bool] = _decode(last[1].evaluate_metered(facts.data)[0])
-        return {pair for pair, holds in zip(pairs, answers, strict=True) if holds}
 
     def _missing_paths(self, values: Sequence[Json]) -> frozenset[str]:
         return frozenset(path for path, value in zip(self._paths, values, strict=True) if value is None)
@@ -348,37 +415,39 @@ def as_answer(result: Json) -> bool | ConditionFailure:
 def budget_of(expression: Json) -> int:
     """The operations that a condition may take, from its size alone.
 
-    Each part counts once. An operator that looks into a value may meet a long one and is granted `WALK_GRANT`; the body
-    of a loop is granted `ELEMENTS_GRANT` times. The engine charges for every element and for every 64 bytes, so what
-    grows during the evaluation runs out as well.
+    Each part counts `PART_GRANT`. An operator that looks into a value may meet a long one and is granted `WALK_GRANT`;
+    the body of a loop is granted `ELEMENTS_GRANT` times. The engine charges for every element and for every 64 bytes,
+    so what grows during the evaluation runs out as well.
     """
     return min(MAX_BUDGET, 16 + 2 * _work(expression))
 
 
 def _work(expression: Json) -> int:
     if isinstance(expression, list):
-        return 1 + sum(map(_work, expression))
+        return PART_GRANT + sum(map(_work, expression))
     if not isinstance(expression, dict):
-        return 1
+        return PART_GRANT
     operator, operands = operation(expression)
     parts = [_work(operand) for operand in operands]
     if operator in PER_ELEMENT and len(parts) > 1:
         parts[1] *= ELEMENTS_GRANT
-    return sum(parts) + (1 if operator in _CONSTANT_WORK else WALK_GRANT)
+    return sum(parts) + (PART_GRANT if operator in _CONSTANT_WORK else WALK_GRANT)
 
 
-def _failure(error: datalogic_py.DataLogicError) -> ConditionFailure:
-    if error.error_type == "BudgetExceeded":
-        return ConditionFailure(kind="too_much_work", why="takes more work than a condition of its size is granted")
-    for refused, why in _REFUSED.items():
-        if error.operator == "throw" and f'"{refused}"' in str(error):
-            return ConditionFailure(kind="failed", why=why)
-    operator = _failed_operator(error)
-    cause = f": {operator} cannot take what it is given" if operator else ""
-    return ConditionFailure(kind="failed", why=f"cannot be evaluated{cause}")
+def _attempt(form: Json) -> Json:
+    """A form whose value is a list of the value of this one, or the reason why that has none.
+
+    An error that leaves the engine takes ten times as long.
+    """
+    return {"try": [[form], {"var": "type"}]}
 
 
-def _failed_operator(error: datalogic_py.DataLogicError) -> str | None:
-    """The operator that failed. An addition of the strict form belongs to the order around it."""
-    above = error.path[-2]["operator"] if error.path and len(error.path) > 1 else None
-    return above if error.operator == "+" and above in ORDERINGS else error.operator
+def _outcome(result: Json, missing: tuple[str, ...] = ()) -> bool | ConditionFailure:
+    """The answer or the failure that an attempt resulted in."""
+    if isinstance(result, list):
+        return as_answer(result[0])
+    reason = FAILURES.get(str(result), "an operator in it cannot take what it is given")
+    return ConditionFailure(kind="failed", why=f"cannot be evaluated: {reason}", missing=missing)
+
+
+_TOO_MUCH_WORK = ConditionFailure(kind="too_much_work", why="takes more work than a condition of its size is granted")

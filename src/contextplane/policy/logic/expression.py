@@ -4,8 +4,10 @@ No operator reads a clock or a random number, so the same expression over the sa
 An expression that cannot be evaluated is an error and never false: the caller decides what an error means.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from types import NoneType
 from typing import ClassVar
 
 import datalogic_py
@@ -14,7 +16,15 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
 from contextplane.model.value import Value
-from contextplane.policy.logic.strict import COMPARISONS, INTERNAL_FAMILIES, OPERATORS, PER_ELEMENT, strict_form
+from contextplane.policy.logic.strict import (
+    ARITY,
+    COMPARISONS,
+    INTERNAL_FAMILIES,
+    OPERATORS,
+    PER_ELEMENT,
+    literal_names,
+    strict_form,
+)
 
 __all__ = [
     "MAX_LOGIC_DEPTH",
@@ -31,6 +41,8 @@ __all__ = [
 ]
 
 _JOINING = frozenset({"and", "or"})
+_ABSENCES = frozenset({"missing", "missing_some"})
+_REDUCE_NAMES = frozenset({"current", "accumulator"})
 _SIMPLE_DEPTH, _SIMPLE_WIDTH = 3, 8
 """An expression up to this depth and width is within all limits."""
 
@@ -39,6 +51,9 @@ MAX_LOGIC_PARTS = 2_000
 _BUDGET = 100_000
 _EXACT = 2**53 - 1
 """Integers beyond this are not exact in every program."""
+
+_ODD_INDEX = re.compile(r"(?:^|\.)(?:\+[0-9]|0[0-9])")
+"""A step like `00` or `+1`: the engine takes it for the number of an element, other programs do not."""
 
 
 class LogicFailed(ContextPlaneError):
@@ -65,7 +80,10 @@ class Expression:
         self._rule = rule
 
     def holds(self, facts: Mapping[str, Json]) -> bool:
-        """Whether the expression is truthy for these facts. `LogicFailed` where its strict form fails."""
+        """Whether the expression is true for these facts, as an operand of `and` would be.
+
+        `LogicFailed` where it cannot be evaluated.
+        """
         try:
             result, _ = self._rule.evaluate_metered(facts, budget=_BUDGET)
         except datalogic_py.DataLogicError as error:
@@ -77,7 +95,7 @@ def compile_expression(expression: Json) -> Expression:
     """Compile an expression. `LogicFailed` names its first problem, if it has one."""
     for problem in logic_problems(expression):
         raise LogicFailed(problem.message, at=problem.at)
-    return Expression(engine().compile({"!!": [strict_form(expression)]}))
+    return Expression(engine().compile(strict_form({"!!": [expression]})))
 
 
 def examine(expression: Json) -> tuple[bool, tuple[LogicProblem, ...], frozenset[str]]:
@@ -96,7 +114,7 @@ def logic_problems(expression: Json) -> tuple[LogicProblem, ...]:
     if _is_simple(expression, set()):
         return ()
     if _count_parts(expression, 1) <= MAX_LOGIC_PARTS:
-        return _engine_problems(expression)
+        return tuple(_operand_problems(expression, "")) or _engine_problems(expression)
     problems: list[LogicProblem] = []
     for nodes, (at, value, depth) in enumerate(_walk(expression), start=1):
         if depth > MAX_LOGIC_DEPTH:
@@ -110,7 +128,53 @@ def logic_problems(expression: Json) -> tuple[LogicProblem, ...]:
         if nodes > MAX_LOGIC_PARTS:
             problems.append(LogicProblem(at="", message=f"has more than {MAX_LOGIC_PARTS} parts"))
             break
-    return tuple(problems) or _engine_problems(expression)
+    return tuple(problems) or tuple(_operand_problems(expression, "")) or _engine_problems(expression)
+
+
+def _operand_problems(expression: Json, at: str, *, reduced: bool = False) -> Iterator[LogicProblem]:
+    """Operands that other programs take for something else, or ignore.
+
+    `reduced`: the expression stands in the body of a `reduce`.
+    """
+    if isinstance(expression, list):
+        for n, part in enumerate(expression):
+            yield from _operand_problems(part, f"{at}/{n}", reduced=reduced)
+    elif isinstance(expression, dict):
+        [(operator, argument)] = expression.items()
+        operands: list[Json] = argument if isinstance(argument, list) else [argument]
+        message = _operand_problem(operator, operands, reduced=reduced)
+        if message:
+            yield LogicProblem(at=at, message=message)
+        place = at + pointer([operator])
+        for n, operand in enumerate(operands):
+            below = f"{place}/{n}" if isinstance(argument, list) else place
+            inner = operator == "reduce" if operator in PER_ELEMENT and n == 1 else reduced
+            yield from _operand_problems(operand, below, reduced=inner)
+
+
+def _operand_problem(operator: str, operands: list[Json], *, reduced: bool) -> str:
+    least, most = ARITY[operator]
+    if len(operands) < least or (most is not None and len(operands) > most):
+        return f"has {len(operands)} operands of {operator}, which takes {_span(least, most)}"
+    if operator == "substr" and not all(type(place) is int for place in operands[1:]):
+        return "computes where substr cuts: its start and its length must be whole numbers"
+    names: Sequence[Json] = operands[:1] if operator == "var" else ()
+    if operator in _ABSENCES:
+        names = literal_names(operator, operands) or ()
+        if operator == "missing_some" and type(operands[0]) is not int:
+            return "computes how many facts missing_some needs"
+    for name in names or ([None] if operator == "var" else ()):
+        if isinstance(name, str) and _ODD_INDEX.search(name):
+            return f"names an element of a list by {name[:40]!r}: write its number without a sign or a leading zero"
+        if reduced and not isinstance(name, dict | list) and str(name).partition(".")[0] not in _REDUCE_NAMES:
+            return "reads another name than current and accumulator in reduce"
+    return ""
+
+
+def _span(least: int, most: int | None) -> str:
+    if most is None:
+        return f"{least} or more"
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _is_simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
@@ -129,7 +193,7 @@ def _is_simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
     if operator not in COMPARISONS or len(operands) > 2:  # noqa: PLR2004
         return False
     fact, constant = operands
-    if type(fact) is not dict or len(fact) != 1 or type(path := fact.get("var")) is not str:
+    if type(fact) is not dict or len(fact) != 1 or type(path := fact.get("var")) is not str or _ODD_INDEX.search(path):
         return False
     reads.add(path)
     return type(constant) is str or type(constant) is bool or (type(constant) is int and -_EXACT <= constant <= _EXACT)
@@ -177,7 +241,7 @@ def variables(expression: Json) -> frozenset[str]:
 
 
 def computed_names(expression: Json) -> Iterator[str]:
-    """The places where the path to read is itself computed: a missing fact could not be noticed there."""
+    """The places where the name of a fact is itself computed: a missing fact could not be noticed there."""
     return iter(()) if _is_simple(expression, set()) else _computed_names(expression, "")
 
 
@@ -188,8 +252,9 @@ def _computed_names(expression: Json, at: str) -> Iterator[str]:
     elif isinstance(expression, dict):
         for operator, argument in expression.items():
             place = at + pointer([operator])
-            name = argument[0] if isinstance(argument, list) and argument else None if argument == [] else argument
-            if operator == "var" and not (name is None or type(name) in {str, int}):
+            operands = argument if isinstance(argument, list) else [argument]
+            is_computed = operator == "var" and any(type(name) not in {str, int, NoneType} for name in operands[:1])
+            if is_computed or (operator in _ABSENCES and literal_names(operator, operands) is None):
                 yield place
             yield from _computed_names(argument, place)
 

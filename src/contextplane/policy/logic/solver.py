@@ -1,23 +1,23 @@
 """Whether expressions can hold together: by trying the values that their constants tell apart. Pure.
 
 An expression can only distinguish values at the constants it compares with. So for every variable one value is tried
-for each of them, one between each two, one on either side, and one of every other kind: a missing one, a truth value, a
-text that spells a number or a truth value, a list. When variables meet only constants, that is exhaustive, and "no" is
-a proof. Otherwise only "yes" is. An expression that cannot be evaluated neither holds nor does not hold.
+for each of them, one between each two, one on either side, and one of every other kind: a missing one, true, false, an
+empty and a full list, an object. When variables meet only constants, that is exhaustive, and "no" is a proof. Otherwise
+only "yes" is. An expression that cannot be evaluated, or has no answer, neither holds nor does not hold.
 """
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
+from contextplane.policy.facts import TEXT_FACTS
 from contextplane.policy.logic.expression import Expression, LogicFailed, compile_expression, variables
-from contextplane.policy.logic.strict import COMPARISONS, ORDERINGS, operation
+from contextplane.policy.logic.strict import COMPARISONS, ORDERINGS, operation, reads_without_default
 
 __all__ = [
     "HUGE",
-    "NUMBER_OR_TIME_STARTS",
     "Answer",
     "Outcome",
     "Solution",
@@ -36,25 +36,15 @@ __all__ = [
 HUGE = 2.0**50
 """From here on, neighbouring numbers are not distinguished."""
 
-_STRICT = frozenset({"===", "!=="})
 _EQUAL = frozenset({"==", "===", "!=", "!=="})
-_FALSY: tuple[Json, ...] = (0, "")
-"""Constants at which the truth of a value changes."""
-
 _OTHER_TEXT = "\u0001other"
 _NEXT = "\0"
 """Appended to a text it gives its direct successor in order."""
 
-_EVERY_KIND: tuple[Json, ...] = (None, "", _NEXT, _OTHER_TEXT, True, False, "true", "false", [], [0])
-"""One value of each kind that the engine treats differently. Lists and objects behave like one of the lists."""
+_EVERY_KIND: tuple[Json, ...] = (None, "", _NEXT, _OTHER_TEXT, 0, True, False, [], [0], {"k": 0})
+"""One value of each kind that an expression treats differently. Only the truth of a list depends on its elements."""
 
 _DECIDING = frozenset({"and", "or", "!", "!!", "if", "?:"})
-
-NUMBER_OR_TIME_STARTS = frozenset("0123456789+-.P ")
-"""First characters of texts that the engine may compare as a number, a date or a duration, not as text."""
-
-_AFTER_NUMBERS = ":"
-"""A text that begins with this or a later character sorts after every text that spells a number."""
 
 
 class VariableUses:
@@ -66,8 +56,6 @@ class VariableUses:
         self.tests: dict[str, list[Json]] = {}
         """For each variable the parts that read only it; when complete, their results determine all else."""
         self._constants: dict[str, list[Json]] = {}
-        self._exact: set[str] = set()
-        """The variables for which the type of the value can matter, not only what it equals."""
 
     def add(self, expression: Json) -> None:
         """Add an expression in a place where only its truth counts."""
@@ -76,59 +64,51 @@ class VariableUses:
             if isinstance(expression, dict | list):
                 self._give_up([expression])
         elif operator == "var":
-            self._meet(expression, expression, _FALSY, exact=True)
+            self._meet(expression, expression, (True, False))
         elif operator in _DECIDING:
             for operand in operands:
                 self.add(operand)
         elif operator in COMPARISONS:
-            self._compare(expression, operands, exact=operator in _STRICT, ordered=operator not in _EQUAL)
+            self._compare(expression, operands)
         elif operator == "in" and len(operands) == 2:  # noqa: PLR2004
             self._within(expression, operands[0], operands[1])
         elif operator == "missing" and len(operands) == 1 and isinstance(operands[0], str) and operands[0]:
-            self._meet(expression, {"var": operands[0]}, (), exact=True)
+            self._meet(expression, {"var": operands[0]}, ())
         else:
             self._give_up([expression])
 
     def every_kind(self, path: str) -> list[Json]:
         """Values that cover every way in which this variable can turn out, of every kind."""
-        constants = self._constants[path]
-        numbers = sorted(
-            {0.0, 1.0} | {number for constant in constants if (number := _as_number(constant)) is not None}
-        )
-        texts = sorted({constant for constant in constants if isinstance(constant, str) and constant})
-        values: list[Json] = [*_around(numbers)]
-        values += [text for constant in texts for text in (constant, constant + _NEXT)]
-        return [*values, *_EVERY_KIND, *(_spell_number(number, texts) for number in _around(numbers))]
+        values = [*self._near_constants(path), *_EVERY_KIND]
+        return [value for value in values if value is None or isinstance(value, str)] if path in TEXT_FACTS else values
 
     def candidates(self, path: str) -> list[Json]:
         """The values most likely to make a difference, where not everything can be tried."""
-        constants, exact = self._constants[path], path in self._exact
-        numbers = sorted({number for constant in constants if (number := _as_number(constant)) is not None})
-        texts = sorted({constant for constant in constants if isinstance(constant, str) and constant})
-        values: list[Json] = [*_around(numbers), None, ""]
-        values += [text for constant in texts for text in (constant, constant + _NEXT)]
-        if texts or exact or not numbers:
+        constants = self._constants[path]
+        values = [*self._near_constants(path), None, ""]
+        if any(isinstance(constant, str) for constant in constants) or not values[:-2]:
             values.append(_OTHER_TEXT)
-        if exact or not numbers or any(isinstance(constant, bool) for constant in constants):
+        if any(isinstance(constant, bool) for constant in constants) or not values[:-2]:
             values += [True, False]
-        if exact:
-            values += [_spell_number(number, texts) for number in _around(numbers)]
-            values.append([])
         return values
+
+    def _near_constants(self, path: str) -> list[Json]:
+        """The constants that a variable meets, and what lies beside and between them."""
+        constants = self._constants[path]
+        numbers = sorted({float(constant) for constant in constants if _is_number(constant) and abs(constant) < HUGE})
+        texts = sorted({constant for constant in constants if isinstance(constant, str) and constant})
+        return [*_around(numbers), *(text for constant in texts for text in (constant, constant + _NEXT))]
 
     def complete_with(self, paths: Sequence[str]) -> bool:
         """Whether the values tried are exhaustive. Of a path within another, not every state is tried."""
         nested = any(longer.startswith(f"{path}.") for path, longer in itertools.permutations(paths, 2))
         return self.complete and not nested
 
-    def _compare(self, whole: Json, operands: list[Json], *, exact: bool, ordered: bool) -> None:
+    def _compare(self, whole: Json, operands: list[Json]) -> None:
         constants = [operand for operand in operands if not isinstance(operand, dict | list)]
-        texts = [constant for constant in constants if isinstance(constant, str) and constant]
-        if not exact and any(text[0] in NUMBER_OR_TIME_STARTS or (ordered and text < _AFTER_NUMBERS) for text in texts):
-            self.complete = False
         for operand in operands:
             if path_of(operand) is not None:
-                self._meet(whole, operand, constants, exact=exact)
+                self._meet(whole, operand, constants)
             elif isinstance(operand, dict | list):
                 # The constants it is compared with are still worth trying.
                 self._give_up([operand, *constants])
@@ -141,28 +121,26 @@ class VariableUses:
             and isinstance(haystack, list)
             and not any(isinstance(element, dict | list) for element in haystack)
         ):
-            self._meet(whole, needle, haystack, exact=True)
+            self._meet(whole, needle, haystack)
         else:
             self._give_up([needle, haystack])
 
-    def _meet(self, whole: Json, variable: Json, constants: Sequence[Json], *, exact: bool) -> None:
+    def _meet(self, whole: Json, variable: Json, constants: Sequence[Json]) -> None:
         path = path_of(variable)
         if path is None:
             self._give_up([variable])
             return
-        if any(isinstance(constant, int | float) and abs(constant) >= HUGE for constant in constants):
+        if any(_is_number(constant) and abs(constant) >= HUGE for constant in constants):
             self.complete = False
         self.paths.add(path)
         self.tests.setdefault(path, []).append(whole)
         self._constants.setdefault(path, []).extend(constants)
-        if exact:
-            self._exact.add(path)
 
     def _give_up(self, operands: Sequence[Json]) -> None:
         """Note variables whose values are used in a way that is not analysed."""
         self.complete = False
         todo = list(operands)
-        constants: list[Json] = []
+        constants: list[Json] = [0]
         while todo:
             node = todo.pop()
             if isinstance(node, dict):
@@ -172,35 +150,19 @@ class VariableUses:
             else:
                 constants.append(node)
         for path in sorted(path for part in operands for path in variables(part) if path):
-            self._meet(operands[0], {"var": path}, constants, exact=True)
+            self._meet(operands[0], {"var": path}, constants)
 
 
 def path_of(value: Json) -> str | None:
     """The path of `{"var": "a.b"}`, else None: a default or a computed path is not analysed."""
-    if not isinstance(value, dict) or len(value) != 1 or "var" not in value:
+    operator, operands = operation(value)
+    if operator != "var" or not operands or not reads_without_default(operands):
         return None
-    path = value["var"]
-    path = path[0] if isinstance(path, list) and len(path) == 1 else path
-    return path if isinstance(path, str) and path else None
+    return operands[0] if isinstance(operands[0], str) and operands[0] else None
 
 
-def _as_number(value: Json) -> float | None:
-    """The number that the engine may take a constant for; None for a text that is none."""
-    if isinstance(value, str):
-        try:
-            number = float(value or 0)
-        except ValueError:
-            return None
-        return number if abs(number) < HUGE else None
-    return float(value or 0) if isinstance(value, bool | int | float | None) else None
-
-
-def _spell_number(number: float, taken: Sequence[str]) -> str:
-    """A number as text, spelled unlike any of the constants."""
-    text = f"{number:.1f}" if number.is_integer() else repr(number)
-    while text in taken:
-        text += "0"
-    return text
+def _is_number(value: Json) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _around(numbers: Sequence[float]) -> Iterator[float]:
@@ -285,7 +247,7 @@ def _is_contingent(expression: Json, seen: set[str]) -> bool:
         return False
     seen.add(path)
     if isinstance(constant, str):
-        return operator in _EQUAL and constant[:1] not in NUMBER_OR_TIME_STARTS and bool(constant)
+        return operator in _EQUAL or bool(constant)  # no text is before the empty one
     if isinstance(constant, bool):
         return operator not in ORDERINGS
     return isinstance(constant, int | float) and abs(constant) < HUGE
