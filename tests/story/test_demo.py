@@ -45,7 +45,7 @@ def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> No
     lines = [line for chapter in chapters for line in chapter["lines"]]
     run = "e283d9edc4bda6076179269bc99c33cff9e3aba32ec5f2ee867bccd309eb9e72"
     assert f"ctx pack refund.json: ctx://{run}" in lines
-    context_hash = "sha256:a4374f964ee6cfdd9d737030d4411453e99f91c03c87d5e9f259ae1cda401d00"
+    context_hash = "sha256:0b0a7cb4653cb78359ea1829693d364f73ef1525b298625b78d130df1d47f0af"
     assert f"  hash   {context_hash}" in lines
 
 

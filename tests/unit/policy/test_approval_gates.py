@@ -58,6 +58,10 @@ def test_a_gate_without_a_condition_is_active_wherever_it_is_named() -> None:
 def test_a_gate_that_hangs_on_a_missing_fact_is_active() -> None:
     (gate,) = verdict(role="manager", refund_amount=LACKING).active
     assert gate.undecided == "request.context.refund_amount is missing"
+    equal = {"==": [{"var": "request.context.region"}, "EU"]}
+    (gate,) = active({**GATE, "when": equal}).active
+    assert gate.undecided == "request.context.region is missing"
+    assert active({**GATE, "when": equal}, region="IN").active == ()
 
 
 def test_a_gate_that_hangs_on_what_an_element_lacks_is_active() -> None:
