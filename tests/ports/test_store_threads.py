@@ -16,6 +16,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import Platform, open_platform
 from contextplane.app.settings import Settings
 from contextplane.app.store_access import Store
+from contextplane.ports.catalog import CatalogFailed
 from contextplane.testing.laws.streams import run_in_threads
 from tests.postgres import shared_url
 
@@ -111,7 +112,7 @@ def test_a_catalog_that_another_thread_closes_stays_open_until_its_transaction_e
     with catalog.write() as tx:
         run_in_threads(lambda _: catalog.close(), 1)
         tx.marks.put("mark", "here")
-    with pytest.raises(RuntimeError, match="the catalog is closed"), catalog.read():
+    with pytest.raises(CatalogFailed, match="the catalog is closed"), catalog.read():
         pass
     reopened = SqliteCatalog.open(str(tmp_path / "catalog.db"), "store_0123456789abcdef")
     with reopened.read() as view:

@@ -6,12 +6,12 @@ understands as well is in `adapters.sql`. Full text uses FTS5.
 
 import os
 import sqlite3
+from _thread import allocate_lock
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby, islice
 from operator import itemgetter
-from threading import Lock
 from typing import ClassVar
 
 import msgspec
@@ -251,7 +251,7 @@ class SqliteCatalog:
         self._path = path
         self._schema = schema
         self._sealed: ContextPlaneError | None = None
-        self._lock = Lock()
+        self._lock = allocate_lock()
         self._users = 0
         self._closing = False
 
@@ -364,7 +364,7 @@ class SqliteCatalog:
     def _use(self) -> Iterator[None]:
         with self._lock:
             if self._closing and not self._users:
-                raise RuntimeError("the catalog is closed")
+                raise sqlite3.ProgrammingError("the catalog is closed")
             self._users += 1
         try:
             yield
