@@ -47,7 +47,7 @@ from contextplane.model.catalog import (
     search_terms,
 )
 from contextplane.model.ids import Digest, HandoffId
-from contextplane.ports.catalog import CatalogForeign, CatalogMissing, CatalogReadOnly
+from contextplane.ports.catalog import CatalogFailed, CatalogForeign, CatalogMissing, CatalogReadOnly
 
 __all__ = [
     "SqliteCatalog",
@@ -364,7 +364,7 @@ class SqliteCatalog:
     def _use(self) -> Iterator[None]:
         with self._lock:
             if self._closing and not self._users:
-                raise sqlite3.ProgrammingError("the catalog is closed")
+                raise CatalogFailed("the catalog is closed", at=self._path, hint="open the store again")
             self._users += 1
         try:
             yield
