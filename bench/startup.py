@@ -11,7 +11,7 @@ from bench.measure import Row, measure_in_turns
 __all__ = ["startup_rows"]
 
 _ROUNDS = 40
-_LIMITS = (("--version", 2.0), ("--help", 2.5), ("status", 5.5))
+_LIMITS = (("--version", 2.0), ("--help", 2.5), ("status", 4.5))
 
 
 def startup_rows() -> Iterator[Row]:
