@@ -29,7 +29,7 @@ from contextplane.model.tokens import APPROX4, Tokens
 __all__ = ["COMPILER_VERSION", "STAGES", "Stage", "compile_context", "compiled_context_hash", "seal"]
 
 
-COMPILER_VERSION = "1.3.0"
+COMPILER_VERSION = "1.4.0"
 """Changes whenever the same inputs would compile to other bytes."""
 
 
