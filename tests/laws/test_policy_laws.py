@@ -102,7 +102,7 @@ def test_two_engines_come_to_one_verdict_and_one_surface(seed: int) -> None:
 def test_the_cases_are_rich_in_every_way_to_be_denied_and_to_be_left_out() -> None:
     seen: Counter[str] = Counter()
     dice = seeded(0)
-    for _ in range(100):
+    for _ in range(120):
         program, tools = drawn_programs(dice)
         for _ in range(REQUESTS):
             facts = Facts.of(**drawn_facts(dice))

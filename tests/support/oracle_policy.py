@@ -118,7 +118,7 @@ def surface_tools(
     tools, left_out = [], []
     for adapter, capability, permissions in _candidates(tooling):
         name = f"{permissions[0]['adapter_id'] if adapter is None else adapter['adapter_id']}.{capability}"
-        mode = "destructive" if adapter is None else adapter["approval_mode"]
+        mode = _mode(adapter, capability)
         reasons = []
         if adapter is None:
             reasons.append("not_in_registry")
@@ -241,6 +241,13 @@ def _candidates(tooling: Mapping[str, Json]) -> Iterator[tuple[Json, str, list[J
         if pair not in seen:
             seen.add(pair)
             yield None, permission["capability"], _permissions_of(tooling, *pair)
+
+
+def _mode(adapter: Json, capability: str) -> str:
+    if adapter is None:
+        return "destructive"
+    spec = adapter.get("capability_specs", {}).get(capability, {})
+    return str(spec.get("approval_mode", adapter["approval_mode"]))
 
 
 def _permissions_of(tooling: Mapping[str, Json], adapter: str, capability: str) -> list[Json]:

@@ -252,7 +252,7 @@ def _variable(dice: Dice, path: str | None = None) -> Json:
 
 
 def drawn_tooling(dice: Dice) -> dict[str, Json]:
-    adapters = [
+    adapters: list[dict[str, Json]] = [
         {
             "adapter_id": name,
             "type": "INTERNAL",
@@ -262,6 +262,11 @@ def drawn_tooling(dice: Dice) -> dict[str, Json]:
         }
         for name in _ADAPTERS[: 1 + dice.below(3)]
     ]
+    for adapter in adapters:
+        lower = _MODES[: 1 + _MODES.index(adapter["approval_mode"])]
+        specs = {name: {"approval_mode": dice.pick(lower)} for name in adapter["capabilities"] if dice.chance(20)}
+        if specs:
+            adapter["capability_specs"] = specs
     declared = [
         f"{adapter['adapter_id']}.{capability}" for adapter in adapters for capability in adapter["capabilities"]
     ]

@@ -70,7 +70,7 @@ def least_tools(subject: Subject) -> Mapping[str, tuple[str, ApprovalMode]]:
     for _, permission in subject.permissions:
         if permission.allow:
             adapter = subject.adapters.get(permission.adapter_id)
-            mode: ApprovalMode = "read_only" if adapter is None else adapter[1].approval_mode
+            mode: ApprovalMode = "read_only" if adapter is None else adapter[1].mode_of(permission.capability)
             for name in _evidence_names(permission):
                 if name not in least or (least[name][1] in ACTING_MODES and at_most(mode, least[name][1])):
                     least[name] = (f"{permission.adapter_id}.{permission.capability}", mode)

@@ -137,8 +137,12 @@ JsonSchema = dict[str, Any]
 
 
 class CapabilitySpec(Document, frozen=True, omit_defaults=True):
-    """What the Tool Gateway checks and does for one capability."""
+    """What one capability can do, and what the Tool Gateway checks and does for it.
 
+    `approval_mode`: the most that this capability can do, never above its adapter's; without one, the adapter's holds.
+    """
+
+    approval_mode: ApprovalMode | None = None
     input_schema: JsonSchema | None = None
     output_schema: JsonSchema | None = None
     default_timeout_ms: Annotated[int, Meta(ge=100, le=60_000)] | None = None
@@ -156,6 +160,11 @@ class Adapter(Document, frozen=True, omit_defaults=True):
     capabilities: Annotated[tuple[Capability, ...], Meta(min_length=1)]
     approval_mode: ApprovalMode
     capability_specs: dict[Capability, CapabilitySpec] = field(default_factory=dict)
+
+    def mode_of(self, capability: str) -> ApprovalMode:
+        """The most that one capability can do: its own approval mode, else the adapter's."""
+        spec = self.capability_specs.get(capability)
+        return self.approval_mode if spec is None or spec.approval_mode is None else spec.approval_mode
 
 
 class Permission(Document, frozen=True, omit_defaults=True):

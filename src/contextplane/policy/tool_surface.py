@@ -14,7 +14,14 @@ from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
 from contextplane.model.value import Value
 from contextplane.policy.decision import ArgumentBound, PolicyDecision
 from contextplane.policy.engine import PolicyProgram
-from contextplane.policy.validation import GateUnknown, PolicyProblem, duplicate_ids, pattern_problems, refuse_all
+from contextplane.policy.validation import (
+    GateUnknown,
+    ModeAboveAdapter,
+    PolicyProblem,
+    duplicate_ids,
+    pattern_problems,
+    refuse_all,
+)
 
 __all__ = ["OmittedTool", "Reason", "ReasonKind", "Surface", "SurfacedTool", "ToolProgram"]
 
@@ -83,7 +90,7 @@ class _Candidate:
         self.capability = capability
         self.id = f"{self.adapter_id}.{capability}"
         self.at = at
-        self.mode: ApprovalMode = APPROVAL_MODES[-1] if adapter is None else adapter.approval_mode
+        self.mode: ApprovalMode = APPROVAL_MODES[-1] if adapter is None else adapter.mode_of(capability)
         self.always_out = tuple(_outside(adapter, permissions, self.id))
         allowing = [(place, permission) for place, permission in permissions if permission.allow]
         self.permission_ids = tuple(permission.permission_id for _, permission in allowing)
@@ -207,6 +214,14 @@ def _problems(layer: ToolingLayer, policy: PolicyProgram) -> Iterator[PolicyProb
     for n, adapter in enumerate(registry):
         capabilities = list(adapter.capabilities)
         yield from duplicate_ids(f"/tooling_layer/adapter_registry/{n}/capabilities", "", capabilities)
+        for name, spec in adapter.capability_specs.items():
+            if spec.approval_mode is not None and not at_most(spec.approval_mode, adapter.approval_mode):
+                yield PolicyProblem(
+                    refusal=ModeAboveAdapter,
+                    at=f"/tooling_layer/adapter_registry/{n}/capability_specs/{name}/approval_mode",
+                    message=f"{adapter.adapter_id}.{name} is {spec.approval_mode}, above its adapter",
+                    hint=f"the adapter is {adapter.approval_mode}: lower the one, or raise the other",
+                )
     for n, permission in enumerate(layer.permissions):
         at, gate = f"/tooling_layer/permissions/{n}", permission.requires_approval_gate
         if gate is not None and gate not in policy.gates:

@@ -21,6 +21,7 @@ __all__ = [
     "AmbiguousPart",
     "ConditionUnusable",
     "GateUnknown",
+    "ModeAboveAdapter",
     "PatternUnusable",
     "PolicyProblem",
     "PolicyRefused",
@@ -70,6 +71,12 @@ class PatternUnusable(PolicyRefused):
     """The pattern of an argument is no regular expression, or one that could take for ever."""
 
     code: ClassVar[str] = "policy_pattern_unusable"
+
+
+class ModeAboveAdapter(PolicyRefused):
+    """The approval mode of a capability is above its adapter's, which is the most that any of them can do."""
+
+    code: ClassVar[str] = "policy_mode_above_adapter"
 
 
 class AmbiguousPart(PolicyRefused):

@@ -114,6 +114,7 @@ def _widening() -> Iterator[Step]:
     adapters = [adapter["adapter_id"] for adapter in EXAMPLE["tooling_layer"]["adapter_registry"]]
     for adapter, mode in itertools.product(adapters[2:], MODES[:-1]):
         yield ((f"{ADAPTERS}/{adapter}/approval_mode", mode),)
+        yield ((f"{ADAPTERS}/{adapter}/capability_specs", {"issue_refund": {"approval_mode": mode}}),)
         yield ((f"{SPEC}/approval_mode", mode),)
         yield ((f"{HIGH}/then/approval_mode", mode),)
     yield from ((change,) for change in _LOOSENED)

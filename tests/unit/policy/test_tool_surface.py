@@ -3,8 +3,11 @@
 import itertools
 from typing import Any
 
+import pytest
+
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.tool_surface import Surface
+from contextplane.policy.validation import ModeAboveAdapter
 from contextplane.testing.proofs import proves
 from tests.support.cases import cases
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, RAW, TOOLS, decide, facts, program, rule, tools
@@ -133,3 +136,23 @@ def test_the_bounds_of_rules_in_effect_hold_for_every_tool() -> None:
 
 def test_a_decision_of_other_rules_prohibits_nothing_here() -> None:
     assert names(TOOLS.surface(decide(rule()), "destructive")) == [LOOKUP, EVAL, REFUND]
+
+
+def test_a_capability_with_a_mode_of_its_own_can_do_no_more_than_that() -> None:
+    orders = {
+        **REGISTRY[0],
+        "approval_mode": "destructive",
+        "capability_specs": {"lookup": {"approval_mode": "network"}},
+    }
+    kept = tools({"adapter_registry": [orders, *REGISTRY[1:]]}, EXAMPLE_PROGRAM)
+    for ceiling in APPROVAL_MODES:
+        surface = kept.surface(EXAMPLE_PROGRAM.decide(facts(mode=ceiling)), ceiling)
+        assert (LOOKUP in names(surface)) is (ceiling not in {"read_only", "local_write"})
+        assert all(tool.declared_mode == "network" for tool in surface.tools if tool.capability_id == LOOKUP)
+
+
+def test_a_capability_above_its_adapter_is_refused() -> None:
+    orders = {**REGISTRY[0], "capability_specs": {"lookup": {"approval_mode": "network"}}}
+    with pytest.raises(ModeAboveAdapter, match=r"adp_orders\.lookup is network, above its adapter") as caught:
+        tools({"adapter_registry": [orders, *REGISTRY[1:]]}, EXAMPLE_PROGRAM)
+    assert caught.value.at == "/tooling_layer/adapter_registry/0/capability_specs/lookup/approval_mode"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from contextplane.authoring.diff.comparers import Comparer, Difference, Pair, flag, format_value, items
+from contextplane.authoring.diff.comparers import Comparer, Difference, Pair, flag, format_value, items, max_mode
 from contextplane.authoring.diff.tree import (
     Effect,
     Tree,
@@ -15,6 +15,7 @@ from contextplane.authoring.diff.tree import (
     denies,
     gates_reading,
     intents_of,
+    mode_in,
     part_at,
     requires_mode_at_least,
     restricts,
@@ -33,6 +34,7 @@ __all__ = [
     "argument_unless_approved",
     "bundle_added",
     "capabilities",
+    "capability_mode",
     "part_added",
     "part_removed",
     "permission_added",
@@ -121,13 +123,21 @@ def capabilities(pair: Pair) -> Iterator[Difference]:
     """Compare the capabilities of an adapter. Declaring one gives nothing to a run; a permission does."""
     adapter = pair.path[-2]
     old, new = (side if isinstance(side, list | tuple) else [] for side in (pair.old, pair.new))
-    effect: Effect = "reads_more" if _only_reads(pair, adapter) else "changes"
     for capability in new:
         if capability not in old:
+            effect: Effect = "reads_more" if _only_reads(pair, adapter, str(capability)) else "changes"
             yield Difference(effect=effect, words=f"declares {capability} as well")
     for capability in old:
         if capability not in new:
             yield Difference(effect="removes", words=f"no longer declares {capability}")
+
+
+def capability_mode(pair: Pair) -> Iterator[Difference]:
+    """Compare the approval mode of a capability; its own, else its adapter's. A new one had none."""
+    _, _, adapter, _, capability, _ = pair.path
+    if _declares(pair.before, adapter, capability):
+        old, new = (mode_in(tree, adapter, capability) for tree in (pair.before, pair.after))
+        yield from max_mode(f"what {capability} can do at most")(replace(pair, old=old, new=new))
 
 
 def permission_added(pair: Pair) -> Difference:
@@ -152,16 +162,22 @@ def permission_allow(pair: Pair) -> Iterator[Difference]:
 
 def _exposed_capability(pair: Pair) -> Difference:
     """Return the difference of a capability that runs can use from now on."""
-    reads = _only_reads(pair, pair.name.rpartition(".")[0])
+    adapter, _, capability = pair.name.rpartition(".")
+    reads = _only_reads(pair, adapter, capability)
     kind = "read" if reads else "write"
     words = f"new {kind} capability {pair.name}{_intent_suffix(_intents(pair.after))}"
     return Difference(effect="reads_more" if reads else "widens", words=words, named=True)
 
 
-def _only_reads(pair: Pair, adapter: str) -> bool:
-    """Whether an adapter only reads, now and, if it existed, before."""
-    modes = [part_at(tree, (*_ADAPTERS, adapter, "approval_mode")) for tree in (pair.before, pair.after)]
-    return modes in (["read_only", "read_only"], [None, "read_only"])
+def _only_reads(pair: Pair, adapter: str, capability: str) -> bool:
+    """Whether a capability only reads, now and, if it was declared, before."""
+    trees = [pair.before] * _declares(pair.before, adapter, capability) + [pair.after]
+    return all(mode_in(tree, adapter, capability) == "read_only" for tree in trees)
+
+
+def _declares(tree: Tree, adapter: str, capability: str) -> bool:
+    declared = part_at(tree, (*_ADAPTERS, adapter, "capabilities"))
+    return isinstance(declared, list | tuple) and capability in declared
 
 
 def _only_restricts(rule: Tree, before: Tree) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "index_by_id",
     "intents_of",
     "is_at_least_as_strict",
+    "mode_in",
     "part_at",
     "plain",
     "requires_mode_at_least",
@@ -194,23 +195,29 @@ def _requires_as_much(branch: Tree, other: Tree, tree: Tree) -> bool:
 def _prohibitions(effect: Tree, tree: Tree, *, denied: bool) -> frozenset[str]:
     """Return what a branch prohibits; in a run that is denied, only the tools that read."""
     tools = _entries(part_at(effect, ("prohibits",)))
-    return frozenset(tool for tool in tools if not denied or _may_only_read(tool.rpartition(".")[0], tree))
+    return frozenset(tool for tool in tools if not denied or _may_only_read(tool, tree))
 
 
 def gates_reading(gate: Tree, tree: Tree) -> bool:
     """Whether a gate guards a tool that only reads, which a denied run may still call."""
     permissions = part_at(tree, _PERMISSIONS)
     return any(
-        part_at(permission, ("requires_approval_gate",)) == gate
-        and _may_only_read(str(part_at(permission, ("adapter_id",))), tree)
-        for permission in (permissions.values() if isinstance(permissions, Mapping) else ())
+        part_at(permission, ("requires_approval_gate",)) == gate and _may_only_read(name, tree)
+        for name, permission in (permissions.items() if isinstance(permissions, Mapping) else ())
     )
 
 
-def _may_only_read(adapter: str, tree: Tree) -> bool:
-    """Whether an adapter may be one that only reads; an undeclared one may be."""
-    mode = part_at(tree, (*_ADAPTERS, adapter, "approval_mode"))
+def _may_only_read(tool: str, tree: Tree) -> bool:
+    """Whether a tool may be one that only reads; an undeclared one may be."""
+    adapter, _, capability = tool.rpartition(".")
+    mode = mode_in(tree, adapter, capability)
     return mode is None or mode == "read_only"
+
+
+def mode_in(tree: Tree, adapter: str, capability: str) -> Tree:
+    """Return the approval mode that holds for a capability: its own, else that of its adapter."""
+    mode = part_at(tree, (*_ADAPTERS, adapter, "capability_specs", capability, "approval_mode"))
+    return part_at(tree, (*_ADAPTERS, adapter, "approval_mode")) if mode is None else mode
 
 
 def _same_bounds(ours: Tree, theirs: Tree) -> bool:

@@ -38,18 +38,19 @@ def tools_are_below_the_ceiling(subject: Subject) -> Iterator[Violation]:
     """No exposed tool has an approval mode above what the environment allows."""
     ceiling = subject.environment.approval_ceiling
     for at, permission, adapter in subject.compute_once(_exposed_tools):
-        if ceiling is not None and not at_most(adapter.approval_mode, ceiling):
+        mode = adapter.mode_of(permission.capability)
+        if ceiling is not None and not at_most(mode, ceiling):
             yield Violation(
                 at=f"{at}/capability",
-                cause=f"{adapter.adapter_id}.{permission.capability} is {adapter.approval_mode}, above {ceiling}",
+                cause=f"{adapter.adapter_id}.{permission.capability} is {mode}, above {ceiling}",
                 cure="remove the permission, or request a higher ceiling",
             )
 
 
 def destructive_tools_have_a_gate(subject: Subject) -> Iterator[Violation]:
-    """Every exposed capability of a destructive adapter names an approval gate."""
+    """Every exposed capability that is destructive names an approval gate."""
     for at, permission, adapter in subject.compute_once(_exposed_tools):
-        if adapter.approval_mode == "destructive" and permission.requires_approval_gate is None:
+        if adapter.mode_of(permission.capability) == "destructive" and permission.requires_approval_gate is None:
             yield Violation(
                 at=at,
                 cause=f"{adapter.adapter_id}.{permission.capability} is destructive and names no approval gate",
@@ -67,7 +68,7 @@ def writes_require_idempotency(subject: Subject) -> Iterator[Violation]:
             constraint is not None and constraint.required and not constraint.unless_approved and not constraint.enum
         )
         is_idempotent = has_key or (spec is not None and spec.idempotency_header)
-        if adapter.approval_mode != "read_only" and not is_idempotent:
+        if adapter.mode_of(permission.capability) != "read_only" and not is_idempotent:
             yield Violation(
                 at=f"{at}/arg_constraints",
                 cause=f"{adapter.adapter_id}.{permission.capability} can change something and needs no idempotency key",
@@ -98,9 +99,9 @@ def decisions_cover_their_tools(subject: Subject) -> Iterator[Violation]:
 def _acting_tools(subject: Subject) -> Mapping[str, ApprovalMode]:
     """Map each exposed tool that can do more than read to its approval mode."""
     return {
-        f"{adapter.adapter_id}.{permission.capability}": adapter.approval_mode
+        f"{adapter.adapter_id}.{permission.capability}": adapter.mode_of(permission.capability)
         for _, permission, adapter in subject.compute_once(_exposed_tools)
-        if adapter.approval_mode != APPROVAL_MODES[0]
+        if adapter.mode_of(permission.capability) != APPROVAL_MODES[0]
     }
 
 
@@ -127,7 +128,7 @@ def _above_all(subject: Subject) -> Iterator[tuple[str, ApprovalMode, str]]:
     bound |= {template.decision_key for _, template in subject.templates}
     reached = [key for key in subject.decisions if key in bound] or list(subject.decisions)
     for _, permission, adapter in subject.compute_once(_exposed_tools):
-        tool, mode = f"{adapter.adapter_id}.{permission.capability}", adapter.approval_mode
+        tool, mode = f"{adapter.adapter_id}.{permission.capability}", adapter.mode_of(permission.capability)
         own = shared.get(permission.requires_approval_gate or "", set()) | planned.get(tool, set())
         could = [key for key in subject.decisions if key in own] if own else reached
         strictest = max(could, key=lambda key: APPROVAL_MODES.index(subject.decisions[key][1].approval_mode))
@@ -184,7 +185,7 @@ def destructive_capabilities_can_be_undone(subject: Subject) -> Iterator[Violati
     """A destructive capability that is described says how it is reversed."""
     for at, adapter in subject.adapters.values():
         for name, spec in adapter.capability_specs.items():
-            if adapter.approval_mode == APPROVAL_MODES[-1] and spec.reversal_op is None:
+            if adapter.mode_of(name) == APPROVAL_MODES[-1] and spec.reversal_op is None:
                 yield Violation(
                     at=f"{at}/capability_specs/{name}",
                     cause=f"{adapter.adapter_id}.{name} is destructive and names no reversal_op",
@@ -251,20 +252,42 @@ def nothing_is_understated(subject: Subject) -> Iterator[Violation]:
     """A capability of one endpoint has one approval mode in all adapters: a lower one would bypass gates."""
     if len({adapter.endpoint_ref for _, adapter in subject.adapters.values()}) == len(subject.adapters):
         return
-    highest = {}
-    for _, adapter in sorted(
-        subject.adapters.values(), key=lambda adapter: APPROVAL_MODES.index(adapter[1].approval_mode)
-    ):
-        highest.update({(adapter.endpoint_ref, name): adapter for name in adapter.capabilities})
+    highest: dict[tuple[str, str], Adapter] = {}
+    for _, adapter in subject.adapters.values():
+        for name in adapter.capabilities:
+            other = highest.setdefault((adapter.endpoint_ref, name), adapter)
+            if not at_most(adapter.mode_of(name), other.mode_of(name)):
+                highest[adapter.endpoint_ref, name] = adapter
     for at, adapter in subject.adapters.values():
         for name in adapter.capabilities:
             other = highest[adapter.endpoint_ref, name]
-            if other.approval_mode != adapter.approval_mode:
+            if other.mode_of(name) != adapter.mode_of(name):
                 yield Violation(
-                    at=f"{at}/approval_mode",
-                    cause=f"{adapter.adapter_id}.{name} is {adapter.approval_mode}, and {other.adapter_id} declares "
-                    f"it {other.approval_mode} at the same endpoint",
-                    cure=f"declare it in one adapter, as {other.approval_mode}",
+                    at=_mode_place(at, adapter, name),
+                    cause=f"{adapter.adapter_id}.{name} is {adapter.mode_of(name)}, and {other.adapter_id} declares "
+                    f"it {other.mode_of(name)} at the same endpoint",
+                    cure=f"declare it in one adapter, as {other.mode_of(name)}",
+                )
+
+
+def _mode_place(at: str, adapter: Adapter, capability: str) -> str:
+    """The place of the approval mode that holds for a capability of the adapter at `at`."""
+    spec = adapter.capability_specs.get(capability)
+    if spec is None or spec.approval_mode is None:
+        return f"{at}/approval_mode"
+    return f"{at}/capability_specs/{capability}/approval_mode"
+
+
+def capabilities_stay_below_their_adapter(subject: Subject) -> Iterator[Violation]:
+    """No capability has an approval mode above that of its adapter, which is the highest of all of them."""
+    for at, adapter in subject.adapters.values():
+        for name, spec in adapter.capability_specs.items():
+            if spec.approval_mode is not None and not at_most(spec.approval_mode, adapter.approval_mode):
+                yield Violation(
+                    at=f"{at}/capability_specs/{name}/approval_mode",
+                    cause=f"{adapter.adapter_id}.{name} is {spec.approval_mode}, above its adapter, which is "
+                    f"{adapter.approval_mode}",
+                    cure=f"lower it to {adapter.approval_mode}, or raise the adapter's",
                 )
 
 
@@ -282,6 +305,7 @@ def nothing_is_its_own_reversal(subject: Subject) -> Iterator[Violation]:
 
 _TOOL_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="risk", code="argument_bounds_wrong", check=argument_bounds_leave_something),
+    Law(gate="risk", code="capability_above_adapter", check=capabilities_stay_below_their_adapter),
     Law(gate="risk", code="capability_understated", check=nothing_is_understated),
     Law(gate="risk", code="reversal_circular", check=nothing_is_its_own_reversal),
     Law(gate="integrity", code="tool_schema_invalid", check=schemas_can_be_used),

@@ -177,7 +177,7 @@ def writes_are_constrained(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that can change something bounds an argument besides the idempotency key."""
     for at, permission in subject.permissions:
         _, adapter = subject.adapters.get(permission.adapter_id, ("", None))
-        if not permission.allow or adapter is None or adapter.approval_mode == "read_only":
+        if not permission.allow or adapter is None or adapter.mode_of(permission.capability) == "read_only":
             continue
         if any(
             bounds_value(constraint) for name, constraint in permission.arg_constraints.items() if name != _IDEMPOTENCY
