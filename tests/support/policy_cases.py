@@ -27,7 +27,7 @@ _DECISIONS = ["refund.execute", "dispute.open"]
 _PATHS = [
     *("request.context.amount", "request.context.flag", "request.context.kind", "request.context.tags"),
     *("request.context.nested.level", "request.channel", "user.role", "user.tenure_days", "safety_mode", "intent"),
-    *("tenant_id", "run.locale", "request.context.tags.0"),
+    *("tenant_id", "run.locale", "request.context.tags.0", "run.hour", "run.date"),
 ]
 _CONSTANTS: list[Json] = [
     *(0, 1, 12, 3000, 2.5, -1, "", "high", "support_agent", "12", "2.5", "true", "1d", "24h", True, False, None),
@@ -60,12 +60,15 @@ _USUAL: dict[str, list[Json]] = {
     "safety_mode": [*_MODES],
     "intent": [*_INTENTS],
     "tenant_id": [*_TENANTS],
+    "run.hour": [0, 9, 12, 18, 23],
+    "run.weekday": [1, 5, 6, 7],
+    "run.date": ["2026-11-16", "2026-12-25"],
 }
 """What stands in these facts as a rule, and what they are then compared with."""
 
 _COMPARED = sorted(path for path, values in _USUAL.items() if not isinstance(values[0], list))
 _ITEM = "request.context.items"
-_MEASURED = ["request.context.amount", "user.tenure_days", "request.context.nested.level"]
+_MEASURED = ["request.context.amount", "user.tenure_days", "request.context.nested.level", "run.hour", "run.weekday"]
 
 
 class Dice:
@@ -307,8 +310,14 @@ def drawn_facts(dice: Dice) -> dict[str, Json]:
         "tenant_id": dice.pick(_TENANTS),
         "intent": intent,
         "safety_mode": _MODES[-1] if dice.chance(30) else dice.pick(_MODES),
-        "run": {"locale": "en"} if dice.chance(50) else {},
+        "run": {**({"locale": "en"} if dice.chance(50) else {}), **_clock(dice)},
     }
+
+
+def _clock(dice: Dice) -> dict[str, Json]:
+    """A clock, which a run has or has not; its values are always of their kinds."""
+    names = ("hour", "weekday", "date")
+    return {name: dice.pick(_USUAL[f"run.{name}"]) for name in names} if dice.chance(80) else {}
 
 
 def _fact(dice: Dice, path: str) -> Json:

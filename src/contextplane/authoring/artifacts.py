@@ -9,7 +9,7 @@ from typing import Any, ClassVar, assert_never
 
 from contextplane.authoring.diff.tree import Change
 from contextplane.authoring.diff.walk import compare_packs
-from contextplane.authoring.gates import integrity, misplaced_content, policy, risk, schema, security, tenancy
+from contextplane.authoring.gates import facts, integrity, misplaced_content, policy, risk, schema, security, tenancy
 from contextplane.authoring.gates.table import EVERY_LAW, GATES, Report, judge_pack, sort_findings
 from contextplane.authoring.law import Finding, Law, Violation
 from contextplane.authoring.overlay import laws
@@ -58,6 +58,7 @@ _CATALOG_LAWS: tuple[Law[CatalogSubject], ...] = (
     Law(gate="integrity", code="eligible_template_unknown", check=eligible_templates_are_its_own),
     *risk.DECISION_LAWS,
     *policy.DECISION_LAWS,
+    *facts.DECISION_LAWS,
     *tenancy.DECISION_LAWS,
     *security.TEXT_LAWS,
     *misplaced_content.TEXT_LAWS,

@@ -14,6 +14,7 @@ from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.pack_layers import Guardrail
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
+from contextplane.policy.clock import CLOCK_FACTS
 from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.logic.expression import LogicFailed, LogicProblem, compile_expression, examine
 from contextplane.policy.logic.solver import Answer, TryBudget, can_be, is_clearly_contingent, solve
@@ -163,13 +164,22 @@ _FACT_ROOTS = frozenset({"request", "user", "agent", "tenant_id", "intent", "saf
 _REQUEST_FIELDS = ("context", "intent", "message", "channel", "locale", "attachments")
 """The fields of a request."""
 
+_RUN_FIELDS = frozenset({"budget", "metadata", *(path.removeprefix("run.") for path in CLOCK_FACTS)})
+"""The fields of a run."""
+
 _TEXT_FACTS = (
     *("tenant_id.", "intent.", "safety_mode."),
     *("request.intent.", "request.message.", "request.channel.", "request.locale."),
+    *(f"{path}." for path in CLOCK_FACTS),
 )
-"""Facts that are a text: no path leads below them."""
+"""Facts that are a text or a number: no path leads below them."""
 
-_ROOTS = (*(f"request.{name}" for name in _REQUEST_FIELDS), *sorted(_FACT_ROOTS - {"request"}))
+_FIELDS = {"request": _REQUEST_FIELDS, "run": tuple(sorted(_RUN_FIELDS))}
+_ROOTS = (
+    *(f"request.{name}" for name in _REQUEST_FIELDS),
+    *sorted(_FACT_ROOTS - _FIELDS.keys()),
+    *(f"run.{name}" for name in _FIELDS["run"]),
+)
 PATHS = f"a path begins with one of: {', '.join(_ROOTS)}"
 
 
@@ -179,7 +189,9 @@ def is_fact(path: str) -> bool:
     root, *steps = path.split(".")
     if not path.isascii() or path.startswith(_TEXT_FACTS):
         return False
-    return not path or (root in _FACT_ROOTS and (root != "request" or not steps or steps[0] in _REQUEST_FIELDS))
+    if not path or root in _FACT_ROOTS - _FIELDS.keys():
+        return True
+    return root in _FIELDS and (not steps or steps[0] in _FIELDS[root])
 
 
 # --- true or false ---

@@ -20,6 +20,7 @@ from contextplane.model.json.pointer import pointer
 from contextplane.model.pack_layers import Guardrail
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.value import Value
+from contextplane.policy.clock import LOCAL_CLOCK
 from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.logic.expression import variables
 
@@ -44,6 +45,7 @@ _FACTS = {
     "agent": ("run_context", "agent"),
     "run.budget": ("run_context", "run_budget"),
     "run.metadata": ("run_context", "metadata"),
+    "run.as_of": ("as_of",),
     "tenant_id": ("run_context", "tenant_id"),
     "intent": ("request", "input", "intent"),
     "safety_mode": ("run_context", "safety_mode"),
@@ -127,6 +129,9 @@ def fact_pointer(name: str) -> str:
             members = name.removeprefix(fact).split(".")[1:]
             if all(members) or not members:
                 return pointer([*path, *members])
+    if name in LOCAL_CLOCK:
+        hint = """write the moment: --set 'run.as_of="2026-05-04T09:31:00Z"'"""
+        raise OverrideInvalid("follows from the moment", at=f"--set {name}", hint=hint)
     raise OverrideInvalid(
         "names nothing in a request", at=f"--set {name[:80]}", hint=did_you_mean(name, _FACTS, "begin with a fact")
     )

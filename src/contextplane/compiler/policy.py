@@ -11,7 +11,9 @@ from contextplane.compiler.prompt import instruction_block
 from contextplane.compiler.quotation import quote
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import Omission, PolicyManifestEntry, PolicyVerdict
+from contextplane.model.json.canonical import Json
 from contextplane.model.pack_layers import Effect
+from contextplane.policy.clock import clock_facts
 from contextplane.policy.decision import PolicyDecision, RuleEffect, RuleError, RuleIdle
 from contextplane.policy.facts import Facts
 
@@ -69,8 +71,15 @@ def _facts(inputs: Inputs) -> Facts:
         tenant_id=run.tenant_id,
         intent=request_input.intent,
         safety_mode=run.safety_mode,
-        run={"budget": msgspec.to_builtins(run.run_budget), "metadata": run.metadata},
+        run={"budget": msgspec.to_builtins(run.run_budget), "metadata": run.metadata, **_clock(inputs)},
     )
+
+
+def _clock(inputs: Inputs) -> dict[str, Json]:
+    """The clock facts. Without a moment they are missing."""
+    if inputs.as_of is None or not inputs.view.may_read_run:
+        return {}
+    return clock_facts(inputs.as_of, inputs.view.pack.pack_meta.environment_defaults.timezone)
 
 
 def _verdict(decision: PolicyDecision) -> PolicyVerdict:

@@ -113,6 +113,11 @@ class PackView:
         return collect_floats([self.pack.tooling_layer, self.pack.policy_layer]) == []
 
     @cached_property
+    def may_read_run(self) -> bool:
+        """Whether an expression of the pack may read a fact of the run. False is a proof."""
+        return any(name in self._canonical for name in (b'"run.', b'"run"', b'""'))
+
+    @cached_property
     def lineage(self) -> tuple[Lineage, ...]:
         """The lineage given, else the pack's own ref and digest."""
         return self._lineage or (Lineage(ref=self.ref, digest=self.digest),)

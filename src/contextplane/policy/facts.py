@@ -6,6 +6,7 @@ from typing import ClassVar, Self, cast
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
+from contextplane.policy.clock import CLOCK_TEXTS
 
 __all__ = ["SCOPE_FACTS", "TEXT_FACTS", "Facts", "FactsRefused", "SafetyModeUnknown", "parse_safety_mode"]
 
@@ -18,8 +19,8 @@ SCOPE_FACTS: Mapping[str, str] = {
 }
 """Every key that `applies_to` may have, and the fact that it matches."""
 
-TEXT_FACTS = frozenset({*SCOPE_FACTS.values(), "request.intent"})
-"""Facts that are a text where they are given: `Facts.of` refuses all else."""
+TEXT_FACTS = frozenset({*SCOPE_FACTS.values(), "request.intent", *CLOCK_TEXTS})
+"""Facts that are a text where they are given. `Facts.of` refuses all else, and no request has those of the clock."""
 
 _SCOPE_PATHS = {key: path.split(".") for key, path in SCOPE_FACTS.items()}
 _SHOWN = 40

@@ -95,6 +95,11 @@ BREAKS: list[tuple[str, str, dict[str, Any]]] = [
         {"at": "/decision_specs/0/eligibility_rules", "value": {"==": [{"var": "moon"}, 1]}},
     ),
     (
+        "clock_value_impossible",
+        "/decision_specs/0/eligibility_rules",
+        {"at": "/decision_specs/0/eligibility_rules", "value": {"==": [{"var": "run.weekday"}, 0]}},
+    ),
+    (
         "condition_undecided",
         "/decision_specs/0/eligibility_rules",
         {"at": "/decision_specs/0/eligibility_rules", "value": {"cat": ["x", "y"]}},

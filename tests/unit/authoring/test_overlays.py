@@ -36,7 +36,7 @@ from tests.unit.authoring.changes import (
     overlay,
     some_of_each_form,
 )
-from tests.unit.authoring.packs import EXAMPLE, with_changes
+from tests.unit.authoring.packs import EXAMPLE, changed, with_changes
 
 
 def test_there_are_at_least_five_hundred_of_each() -> None:
@@ -115,6 +115,15 @@ def test_an_overlay_may_set_locale_and_currency() -> None:
     defaults = "/pack_meta/environment_defaults"
     step = ((f"{defaults}/language", "en-IN"), (f"{defaults}/currency", "USD"), (f"{defaults}/timezone", "Asia/Tokyo"))
     assert effects(step) == {"locale"}
+
+
+def test_an_overlay_may_not_move_the_windows_of_a_pack_by_another_timezone() -> None:
+    timezone = ("/pack_meta/environment_defaults/timezone", "Asia/Tokyo")
+    windowed = changed("/policy_layer/approval_gates/0/when", {"<": [{"var": "run.hour"}, 9]})
+    with pytest.raises(OverlayWidens, match="conditions read the clock"):
+        resolve_view(windowed, [overlay((timezone,))])
+    in_utc = changed("/policy_layer/approval_gates/0/when", {"<": [{"var": "run.as_of"}, "2026-12-01T00:00:00Z"]})
+    assert [entry.change.effect for entry in resolve_view(in_utc, [overlay((timezone,))]).applied] == ["locale"]
 
 
 @proves("context-pack:overlays-allowed:evaluator-tightening")

@@ -11,6 +11,7 @@ from contextplane.authoring.law import HIDDEN, looks_secret
 from contextplane.model.json.canonical import canonical
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
+from contextplane.policy.clock import LOCAL_CLOCK
 from contextplane.policy.logic.solver import TryBudget
 
 __all__ = [
@@ -30,7 +31,11 @@ __all__ = [
     "number",
     "release",
     "required_mode",
+    "timezone",
 ]
+
+
+_LOCAL_CLOCK = tuple(name.encode() for name in sorted(LOCAL_CLOCK))
 
 
 class Difference(Value, frozen=True):
@@ -177,6 +182,15 @@ def branch_allows(pair: Pair) -> Iterator[Difference]:
         yield Difference(effect="widens", words="allows now (did not before)")
     else:
         yield Difference(effect="narrows", words="no longer allows")
+
+
+def timezone(pair: Pair) -> Iterator[Difference]:
+    """Compare timezones: a default, unless a condition reads the clock there. Then each window moves."""
+    reads = any(name in canonical(plain(side)) for side in (pair.before, pair.after) for name in _LOCAL_CLOCK)
+    effect: Effect = "changes" if reads else "locale"
+    yield Difference(
+        effect=effect, words=f"timezone {format_transition(pair)}{', which conditions read the clock by' * reads}"
+    )
 
 
 def added_or_removed(added: Callable[[Pair], Difference], removed: Callable[[Pair], Difference]) -> Comparer:

@@ -16,6 +16,7 @@ from contextplane.authoring.diff.comparers import (
     number,
     release,
     required_mode,
+    timezone,
 )
 from contextplane.authoring.diff.conditions import permission_when, restriction_when, rule_condition
 from contextplane.authoring.diff.parts import (
@@ -99,6 +100,7 @@ TABLE: dict[TreePath, Comparer] = {
     ("pack_meta", "tenant", "name"): always("metadata", "the tenant's name"),
     ("pack_meta", "tenant", "shared_with"): items("tenant that shares it", more="widens", less="narrows"),
     ("pack_meta", "environment_defaults", "*"): always("locale"),
+    ("pack_meta", "environment_defaults", "timezone"): timezone,
     ("pack_meta", "data_classification"): ladder("the classification", _CLASSIFICATIONS, up="narrows", down="widens"),
     ("business_context", "summary", "*"): always("wording"),
     ("business_context", "non_negotiables"): items("non-negotiable", more="wording", less="widens"),

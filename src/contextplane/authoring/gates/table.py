@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from contextplane.authoring.gates import (
     evaluation,
+    facts,
     guardrails_and_tone,
     integrity,
     misplaced_content,
@@ -33,7 +34,17 @@ GATES: tuple[Gate, ...] = get_args(Gate)
 LAWS: tuple[Law[Subject], ...] = tuple(
     chain.from_iterable(
         gate.LAWS
-        for gate in (integrity, policy, guardrails_and_tone, misplaced_content, risk, tenancy, evaluation, security)
+        for gate in (
+            integrity,
+            policy,
+            facts,
+            guardrails_and_tone,
+            misplaced_content,
+            risk,
+            tenancy,
+            evaluation,
+            security,
+        )
     )
 )
 """Every law about a pack of valid form."""

@@ -12,6 +12,7 @@ from typing import Literal, TypeGuard
 
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
+from contextplane.policy.clock import CLOCK_FACTS, CLOCK_NUMBERS
 from contextplane.policy.facts import TEXT_FACTS
 from contextplane.policy.logic.expression import Expression, LogicFailed, compile_expression, variables
 from contextplane.policy.logic.strict import COMPARISONS, ORDERINGS, operation, reads_without_default
@@ -79,11 +80,15 @@ class VariableUses:
 
     def every_kind(self, path: str) -> list[Json]:
         """Values that cover every way in which this variable can turn out, of every kind."""
+        if path in CLOCK_NUMBERS:
+            return [None, *CLOCK_NUMBERS[path]]
         values = [*self._near_constants(path), *_EVERY_KIND]
         return [value for value in values if value is None or isinstance(value, str)] if path in TEXT_FACTS else values
 
     def candidates(self, path: str) -> list[Json]:
         """The values most likely to make a difference, where not everything can be tried."""
+        if path in CLOCK_NUMBERS:
+            return [None, *CLOCK_NUMBERS[path]]
         constants = self._constants[path]
         values = [*self._near_constants(path), None, ""]
         if any(isinstance(constant, str) for constant in constants) or not values[:-2]:
@@ -243,7 +248,7 @@ def _is_contingent(expression: Json, seen: set[str]) -> bool:
         path, constant = path_of(operands[0]), operands[1]
     else:
         return False
-    if path is None or (seen and _overlaps(path, seen)):
+    if path is None or path in CLOCK_FACTS or (seen and _overlaps(path, seen)):
         return False
     seen.add(path)
     if isinstance(constant, str):
