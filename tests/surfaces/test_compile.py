@@ -140,7 +140,8 @@ def test_a_published_version_is_compiled_as_an_environment_pins_it(tmp_path: Pat
     assert "ctxpack.support@1.0.0  allowed" in screen
     for args, status, code in (
         (("ctxpack.support@1.0.0",), USAGE, "usage"),
-        (("ctxpack.support@9.0.0", "--environment", "staging"), NOT_FOUND, "version_not_found"),
+        (("ctxpack.support@9.0.0", "--environment", "staging"), REFUSED, "compile_pack_not_requested"),
+        (("ctxpack.other@9.0.0", "--environment", "staging"), NOT_FOUND, "version_not_found"),
         (("ctxpack.support@latest", "--environment", "staging"), REFUSED, "pack_ref_unpinned"),
     ):
         one_error_line(ctx("compile", *args, "--request", "request.json", cwd=tmp_path), status, code)
@@ -153,7 +154,7 @@ def test_a_published_version_is_compiled_as_an_environment_pins_it(tmp_path: Pat
         (("pack.json", "--request", "none.json"), NOT_FOUND, "document_unreadable"),
         (("none.json", "--request", "request.json"), NOT_FOUND, "document_unreadable"),
         (("pack.json", "--request", "pack.json"), REFUSED, "compile_case_invalid"),
-        (("request.json", "--request", "request.json"), REFUSED, "compile_pack_not_sound"),
+        (("request.json", "--request", "request.json"), REFUSED, "not_a_context_pack"),
         (("-", "--request", "-"), USAGE, "usage"),
         (("pack.json", "--request", "request.json", "--environment", "prod"), USAGE, "usage"),
         (("pack.json", "--request", "request.json", "--safety-mode", "wild"), USAGE, "usage"),

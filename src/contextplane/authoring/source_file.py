@@ -9,6 +9,7 @@ from typing import ClassVar
 from contextplane.authoring.positions import LineTable, Place, json_offsets
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import ArtifactKind, Overlay
+from contextplane.model.document_kind import document_kind
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.parse import parse
 from contextplane.model.value import Value
@@ -52,6 +53,9 @@ _OTHER_KINDS = (
 """By a member of this name: what a file holds that is no pack, and the command for such a file."""
 
 
+_OTHER_HINT = "name a pack; 'ctx compile PACK --request FILE' takes a request, 'ctx new FILE' writes a pack"
+
+
 class AuthorFileTooLarge(ContextPlaneError):
     """A file that is far larger than any document a person can review."""
 
@@ -89,6 +93,14 @@ class AuthorFile:
         if isinstance(self._source, bytes):
             return self._lines.place(self._offsets.get(at, 0))
         return self._source.get(at, Place(line=1, column=1))
+
+    def with_value(self, value: Json) -> "AuthorFile":
+        """Return the file with a value that was changed after reading; places stay those of the text."""
+        return AuthorFile(value, self.canonical, self._source)
+
+    def pointer(self, at: str) -> str:
+        """Return the JSON Pointer in the text of a part of the value. A completed value has more parts."""
+        return at
 
     @cached_property
     def _lines(self) -> LineTable:
@@ -155,4 +167,7 @@ def require_pack(source: NamedFile) -> NamedFile:
     for name, what, hint in _OTHER_KINDS:
         if name in members and "pack_meta" not in members:
             raise NotAContextPack(f"{what}, not a context pack", at=source.path, hint=hint)
+    kind = document_kind(members)
+    if kind is not None and "pack_meta" not in members:
+        raise NotAContextPack(f"this is {kind}, not a context pack", at=source.path, hint=_OTHER_HINT)
     return source

@@ -16,6 +16,7 @@ from contextplane.authoring.law import redact_secrets
 from contextplane.compiler.errors import InputInvalid, find_problems, input_error, type_problem
 from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.document_kind import document_kind
 from contextplane.model.evidence import EvidenceInput, Memory
 from contextplane.model.invoke import InvokeRequest, RunContext
 from contextplane.model.json.canonical import Json
@@ -62,8 +63,9 @@ def read_case(value: Json) -> CompileCase:
     """Read a compile case from a document, or raise `CaseInvalid` with the problems of all parts."""
     if not isinstance(value, dict):
         raise _invalid([("", f"must be an object, not {type_name(value)}", f"with {', '.join(_REQUIRED)}")])
-    if "pack_meta" in value:
-        raise _invalid([("", "is a context pack, and no request", "'ctx new FILE --request' writes a request")])
+    kind = document_kind(value)
+    if kind is not None and not {"request", "run_context"} & value.keys():
+        raise _invalid([("", f"this is {kind}, not a request", "'ctx new FILE --request' writes a request")])
     unknown = sorted(value.keys() - set(_MEMBERS))
     problems = [
         (redact_secrets(f"/{name}", is_pointer=True), _unknown_member(name), did_you_mean(name, _MEMBERS, "remove it"))

@@ -4,7 +4,7 @@
 resolves what is requested, and the decisions that it may end in.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -23,7 +23,7 @@ from contextplane.model.compiled_context import EnvironmentValue, IntelligenceSc
 from contextplane.model.ids import PackRef, UnpinnedRef
 from contextplane.model.suggestion import did_you_mean
 
-__all__ = ["resolve_intent", "resolve_scope"]
+__all__ = ["other_version_error", "resolve_intent", "resolve_scope"]
 
 _FROM_CONTEXT = ("timezone", "currency", "region")
 
@@ -100,7 +100,7 @@ def _refuse_other_documents(inputs: Inputs) -> None:
         except UnpinnedRef as error:
             raise error.under(f"request#/context_pack_refs/{n}") from None
     if inputs.view.ref not in request.context_pack_refs:
-        raise PackNotRequested(
+        raise other_version_error(inputs.view.ref, request.context_pack_refs) or PackNotRequested(
             f"the request does not name {inputs.view.ref}",
             at="request#/context_pack_refs",
             hint="name the pinned version that is to be used",
@@ -112,6 +112,22 @@ def _refuse_other_documents(inputs: Inputs) -> None:
                 at=f"request#/context_pack_refs/{n}",
                 hint="give it with the pack: --catalog, with a file",
             )
+
+
+def other_version_error(ref: str, requested: Sequence[str], chosen_by: str = "the pack is") -> PackNotRequested | None:
+    """Return the error for a request that names another version of this pack; None if it names none.
+
+    `chosen_by`: what chose this version, as the words before it.
+    """
+    pack_id = ref.partition("@")[0]
+    for n, name in enumerate(requested):
+        if name != ref and name.partition("@")[0] == pack_id:
+            return PackNotRequested(
+                f"the request names {name}, and {chosen_by} {ref}",
+                at=f"request#/context_pack_refs/{n}",
+                hint=f"write {ref} in the request, or compile {name}",
+            )
+    return None
 
 
 def _environment(inputs: Inputs) -> Iterator[tuple[str, EnvironmentValue]]:

@@ -111,10 +111,22 @@ def add_place(
             return _override_error(error)
         return error
     error.at = file.where(at)
-    if isinstance(error, CaseInvalid) and at:
+    shown = error.details["pointer"] = file.file.pointer(at)
+    if isinstance(error, CaseInvalid) and shown != at:
+        _use_pointers(error, file)
+    if isinstance(error, CaseInvalid) and shown:
         # A line and a column alone do not say which value it is, least of all in a file of one line.
-        error.message = f"{at}: {error.message}"
+        error.message = f"{shown}: {error.message}"
     return error
+
+
+def _use_pointers(error: CaseInvalid, file: NamedFile) -> None:
+    """Name the places of all problems as the file has them, where it is not the whole case."""
+    problems = error.details["problems"]
+    for problem in problems if isinstance(problems, list) else ():
+        at = problem["at"]
+        problem["at"] = file.file.pointer(at)
+        error.message = error.message.replace(f"; {at}: ", f"; {problem['at']}: ")
 
 
 def _override_error(error: ContextPlaneError) -> OverrideInvalid:

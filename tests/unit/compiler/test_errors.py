@@ -68,7 +68,7 @@ CLAIM = CASE["run_context"]["agent"]["identity_claim"]
             {"request": {"/context_pack_refs": ["ctxpack.support@2.0.0"]}},
             "compile_pack_not_requested",
             "scope",
-            "request#/context_pack_refs",
+            "request#/context_pack_refs/0",
         ),
         (
             {"request": {"/input/intent": "support.refnud"}, "run": {"/intent": "support.refnud"}},

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal
 
+from contextplane.compiler.envelope import Assumption, CompletedCase, complete_case, pin_request
 from contextplane.compiler.overrides import Override, OverrideInvalid, parse_override, value_at
 from contextplane.compiler.report import ContextItem, ItemChange
 from contextplane.compiler.source import CompiledCase, PackSource, compile_case, list_all_items
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
     from contextplane.compiler.chat import ChatRequest
 
 __all__ = [
+    "Assumption",
     "CompiledCase",
+    "CompletedCase",
     "ContextItem",
     "ItemChange",
     "Override",
@@ -19,8 +22,10 @@ __all__ = [
     "PackSource",
     "chat_body",
     "compile_case",
+    "complete_case",
     "list_all_items",
     "parse_override",
+    "pin_request",
     "prompt_text",
     "value_at",
 ]

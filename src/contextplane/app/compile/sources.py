@@ -9,6 +9,7 @@ from contextplane.app.packs.files import read_overlay_file, read_pack_file
 from contextplane.app.packs.lint import LintResult, lint
 from contextplane.authoring.source_file import NamedFile, OverlayFile
 from contextplane.compiler.case import CompileCase, read_case
+from contextplane.compiler.scope import other_version_error
 from contextplane.compiler.source import PackSource, place_errors
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.compiled_context import Lineage
@@ -24,7 +25,9 @@ __all__ = [
     "CompileCase",
     "PackNotSound",
     "PackSource",
+    "published_pack",
     "read_placed_case",
+    "refuse_other_version",
     "source_from_file",
     "source_from_lint",
     "source_from_registry",
@@ -92,6 +95,21 @@ def read_placed_case(file: NamedFile, value: "Json") -> CompileCase:
     """Read a compile case from a value; its errors are placed in the file that the value is from."""
     with place_errors(file):
         return read_case(value)
+
+
+def refuse_other_version(file: NamedFile, ref: PackRef, case: CompileCase, chosen_by: str) -> None:
+    """Refuse a request that names another version of the pack than the one that is compiled."""
+    error = other_version_error(str(ref), case.request.context_pack_refs, chosen_by)
+    if error is not None:
+        with place_errors(file):
+            raise error
+
+
+def published_pack(session: "RegistrySession", ref: PackRef) -> ContextPack:
+    """Read the pack of a version from the registry, before it is verified and resolved."""
+    from contextplane.app.registry.view import read_version
+
+    return msgspec.convert(read_version(session, str(ref)).file.value, type=ContextPack)
 
 
 def source_from_registry(

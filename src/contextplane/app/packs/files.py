@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
-from contextplane.app.documents import open_document
+from contextplane.app.documents import DocumentUnreadable, open_document
 from contextplane.authoring.gates.schema import typed_or_problems
 from contextplane.authoring.source_file import (
     MAX_BYTES,
@@ -61,7 +61,7 @@ def read_pack_file(path: str) -> NamedFile:
 
 
 def read_case_file(path: str) -> NamedFile:
-    """Read a compile case: YAML by its extension, JSON otherwise; `-` is standard input, JSON."""
+    """Read a compile case: YAML by its extension, JSON otherwise; `-` is standard input, JSON or YAML."""
     if is_yaml(path):
         return NamedFile(path=path, file=read_author_file(path))
     with open_document(path, piped=False) as data:
@@ -71,6 +71,10 @@ def read_case_file(path: str) -> NamedFile:
             )
         whole = bytes(data)
     try:
+        if path == "-" and whole.lstrip()[:1] not in {b"{", b"[", b""}:
+            from contextplane.authoring.yaml_reader import read_yaml_file
+
+            return NamedFile(path=path, file=read_yaml_file(whole))
         parsed = parse(whole)
     except ContextPlaneError as error:
         raise error.under(f"{path}: " if error.at else path) from None
@@ -106,7 +110,11 @@ def read_overlay_file(path: str) -> OverlayFile:
 
 
 def read_environment_file(path: str) -> EnvironmentDescription:
-    return _convert(read_source_file(path), EnvironmentDescription)
+    try:
+        return _convert(read_source_file(path), EnvironmentDescription)
+    except DocumentUnreadable as error:
+        error.hint = "--environment names a file that describes the environment; 'ctx compile' takes its name"
+        raise
 
 
 def _convert(source: NamedFile, form: type[D]) -> D:

@@ -10,12 +10,35 @@ from contextplane.app.packs.files import is_yaml
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.ports.objects import StorageFailed
 
-__all__ = ["SCHEMA_PATH", "PackFileExists", "template_text", "write_request_template", "write_template"]
+__all__ = [
+    "SCHEMA_PATH",
+    "PackFileExists",
+    "describe_request",
+    "template_text",
+    "write_request_template",
+    "write_template",
+]
 
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "starting_points")
 _PACK, _REQUEST = "support_refund.yaml", "support_refund_request.yaml"
 _SCHEMA = "context-pack.v2.schema.json"
+
+_MODE, _CEILING = "stream", "destructive"
+_MODES = {
+    "stream": "events are streamed to the caller while tools are called",
+    "batch": "the caller gets one answer at the end",
+    "long_running": "a durable session with progress events, kept alive by heartbeats for hours",
+}
+_DELEGATION = "It acts for a user, so run_context.user.delegation is required, and a claim needs tools:write"
+_CEILINGS = {
+    "read_only": "only tools that read are surfaced. No delegation is needed",
+    "local_write": "tools up to local_write are surfaced. No delegation is needed",
+    "network": "tools up to network are surfaced. No delegation is needed",
+    "delegated": f"tools up to delegated are surfaced. {_DELEGATION}",
+    "destructive": f"every tool that policy leaves may be surfaced. {_DELEGATION}",
+}
+"""What each mode and each ceiling implies, from the lowest up."""
 
 SCHEMA_PATH = f".ctx-schemas/{_SCHEMA}"
 """The JSON Schema of packs, beside a YAML template: its first line names it, for editors."""
@@ -28,10 +51,13 @@ class PackFileExists(ContextPlaneError):
     family: ClassVar[Family] = "conflict"
 
 
-def template_text(*, as_yaml: bool, name: str = _PACK) -> bytes:
+def template_text(*, as_yaml: bool, name: str = _PACK, mode: str = _MODE, safety_mode: str = _CEILING) -> bytes:
     """Return the text of the template pack, or of the request: with comments in YAML, without in JSON."""
     with open(os.path.join(_FOLDER, name), "rb") as file:
         text = file.read()
+    if name == _REQUEST:
+        text = text.replace(f"\n  mode: {_MODE} ".encode(), f"\n  mode: {mode} ".encode())
+        text = text.replace(f"\n  safety_mode: {_CEILING} ".encode(), f"\n  safety_mode: {safety_mode} ".encode())
     if as_yaml:
         return text
     from contextplane.authoring.yaml_reader import read_yaml_file
@@ -51,10 +77,18 @@ def write_template(path: str) -> bool:
     return _write(path, text, new=new)
 
 
-def write_request_template(path: str) -> bool:
-    """Write a request to compile the template pack with; return whether the file is new."""
-    text = template_text(as_yaml=is_yaml(path), name=_REQUEST)
+def write_request_template(path: str, *, mode: str = _MODE, safety_mode: str = _CEILING) -> bool:
+    """Write a request to compile the template pack with; return whether the file is new.
+
+    `mode`: how the caller gets the answer. `safety_mode`: the ceiling of the run.
+    """
+    text = template_text(as_yaml=is_yaml(path), name=_REQUEST, mode=mode, safety_mode=safety_mode)
     return _write(path, text, new=_is_new(path, text))
+
+
+def describe_request(mode: str, safety_mode: str) -> tuple[str, ...]:
+    """Describe what a request with this mode and this ceiling implies for its run."""
+    return (f"mode {mode}: {_MODES[mode]}", f"safety_mode {safety_mode}: {_CEILINGS[safety_mode]}")
 
 
 def _is_new(path: str, text: bytes) -> bool:

@@ -7,6 +7,7 @@ from contextplane.app.registry.session import RegistrySession
 from contextplane.model.ids import PackRef
 from contextplane.registry.admit import admit
 from contextplane.registry.open import open_registry
+from contextplane.registry.pin_state import PinNotFound
 from contextplane.registry.resolution import CatalogSnapshot, Resolution, ResolvedDocument, ResolveRequest
 from contextplane.registry.resolve import ResolveContext, prove_event, resolve
 from contextplane.trust.checkpoint import Checkpoint
@@ -14,7 +15,20 @@ from contextplane.trust.compatibility import RuntimeCapabilities
 from contextplane.trust.keyring_stream import follow_keyring
 from contextplane.trust.verify import TrustContext
 
-__all__ = ["load_for_replay", "resolve_request"]
+__all__ = ["load_for_replay", "pinned_version", "resolve_request"]
+
+
+def pinned_version(session: RegistrySession, pack_id: str, environment: str) -> PackRef:
+    """Return the version of a pack that an environment pins. `PinNotFound` if it pins none."""
+    with session.read() as reader:
+        ref = reader.pins(environment, pack_id).base
+    if ref is None:
+        raise PinNotFound(
+            f"{environment} pins no version of it",
+            at=pack_id,
+            hint=f"'ctx packs' lists versions and pins; 'ctx pin {environment} {pack_id}@X.Y.Z' pins one",
+        )
+    return ref
 
 
 def load_for_replay(session: RegistrySession, ref: PackRef) -> ResolvedDocument:

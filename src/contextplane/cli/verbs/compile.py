@@ -1,12 +1,17 @@
 """Compile a request: what the model sees, what it may do, and why.
 
-The same pack, request, evidence and memories always give the same bytes and the same hash. A FILE must pass every gate
-of 'ctx lint', together with the catalogs that --catalog names. A REF is verified and resolved as --environment pins
-it, with the catalogs that the request names.
+The same pack, request, evidence and memories always give the same bytes and the same hash. PACK is one of these:
 
---request names a JSON or YAML file with request, run_context and environment, and optionally evidence, memories and
-as_of. 'ctx new FILE --request' writes one to start from. A denied request compiles as well: the first line says so,
-and the status is 0.
+  refunds.yaml            a file. It must pass every gate of 'ctx lint', together with the catalogs of --catalog.
+  ctxpack.support         with --environment, the version that the environment pins. Standard error names it.
+  ctxpack.support@1.2.0   this version, verified and resolved as --environment pins it, with the catalogs that the
+                          request names.
+
+--request names a JSON or YAML file; - reads standard input. The file holds request, run_context and environment, and
+optionally evidence, memories and as_of: 'ctx new FILE --request' writes one. It may also hold a bare invokeAgent
+envelope. The run context is then made from the envelope, from --role, --safety-mode and --bucket, and from defaults;
+standard error lists what was assumed, and --json has it as "assumed". A denied request compiles as well: the first line
+says so, and the status is 0.
 
 Overrides change a value of the request, and the answer lists what they changed. --set takes the name of a fact as
 rules read it (request.context.refund_amount=4200, user.role='"supervisor"'), or a place in the document
@@ -17,7 +22,7 @@ model, --chat a request body.
 
 Examples:
   ctx compile refunds.yaml --request request.yaml              compile a file
-  ctx compile a@1.0.0 --environment prod --request r.yaml      compile a published version
+  ctx compile ctxpack.support --environment prod --request -   compile what prod pins
   ctx compile refunds.yaml --request r.yaml --role agent       change the role of the user
 """
 
@@ -28,15 +33,14 @@ from typing import TYPE_CHECKING, Literal
 from contextplane.cli.compile_args import (
     add_pack_arguments,
     add_request_arguments,
-    load_source,
-    parse_overrides,
-    read_request,
+    assumed_json,
+    load_request,
 )
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean_lines
 
 if TYPE_CHECKING:
-    from contextplane.app.compile.context import CompiledCase, Override
+    from contextplane.app.compile.context import CompiledCase, CompletedCase, Override
     from contextplane.model.compiled_context import CompiledContext
 
 __all__ = ["add_arguments", "run"]
@@ -53,10 +57,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.compile.context import compile_case
 
-    overrides = parse_overrides(args)
-    case = read_request(args)
-    source = load_source(args, output, case)
-    compiled = compile_case(source, case, overrides)
+    source, case = load_request(args, output)
+    overrides = case.overrides
+    compiled = compile_case(source, case.file, overrides)
     if args.prompt:
         _write_prompt(compiled.context, output)
     elif args.chat:
@@ -71,16 +74,22 @@ def run(args: Namespace, output: CommandOutput) -> int:
                 print_override_effects(compiled, ", ".join(override.words for override in overrides), output)
         if output.quiet and not output.json:
             output.out.write(f"{compiled.context.context_ledger.compiled_context_hash}\n")
-        output.answer(_answer(compiled, overrides) if overrides else compiled.context)
+        output.answer(_answer(compiled, case))
     return OK
 
 
-def _answer(compiled: "CompiledCase", overrides: "tuple[Override, ...]") -> dict[str, object]:
-    """Return the parts of the compiled context, and beside them what the overrides changed."""
+def _answer(compiled: "CompiledCase", case: "CompletedCase") -> object:
+    """Return the compiled context; beside its parts what was assumed, and what the overrides changed."""
+    if not case.assumptions and not case.overrides:
+        return compiled.context
     import msgspec
 
+    answer = {**msgspec.to_builtins(compiled.context), **assumed_json(case)}
+    return {**answer, **_override_effects(compiled, case.overrides)} if case.overrides else answer
+
+
+def _override_effects(compiled: "CompiledCase", overrides: "tuple[Override, ...]") -> dict[str, object]:
     return {
-        **msgspec.to_builtins(compiled.context),
         "knobs": [{"name": override.name, "at": override.at, "change": override.words} for override in overrides],
         "moved": compiled.changes,
         "hash_moved": compiled.hash_changed,

@@ -7,11 +7,16 @@ existing FILE is never replaced. Edit the pack, then check it with 'ctx lint FIL
 The first line of a YAML pack names its JSON Schema, which editors read to complete and check the file. A copy of the
 schema is written beside the pack, to .ctx-schemas/context-pack.v2.schema.json; only 'ctx new' updates it.
 
---request writes a request for that pack instead, to compile it with.
+--request writes a complete request for that pack instead, which 'ctx compile' takes at once. Two options go with it,
+and the command says what each value implies:
+
+  --mode           how the caller gets the answer: stream, batch or long_running.
+  --safety-mode    the ceiling of the run: no tool above it is surfaced. From delegated on, a delegation is required.
 
 Examples:
-  ctx new refunds.yaml              write a commented pack
-  ctx new request.yaml --request    write a request for it
+  ctx new refunds.yaml                                     write a commented pack
+  ctx new request.yaml --request                           write a request for it
+  ctx new r.yaml --request --safety-mode read_only         write a request that may only read
 """
 
 import os
@@ -23,24 +28,57 @@ from contextplane.cli.output import CommandOutput, clean
 __all__ = ["add_arguments", "run"]
 
 
+_MODES = ("stream", "batch", "long_running")
+_CEILINGS = ("read_only", "local_write", "network", "delegated", "destructive")
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to write, such as refunds.yaml")
     parser.add_argument("--request", action="store_true", help="write a request for the pack instead")
+    parser.add_argument("--mode", metavar="MODE", choices=_MODES, help="with --request: stream, batch or long_running")
+    parser.add_argument(
+        "--safety-mode",
+        metavar="MODE",
+        choices=_CEILINGS,
+        help="with --request: the ceiling of the run, such as network",
+    )
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.packs.files import is_yaml
-    from contextplane.app.packs.template import SCHEMA_PATH, write_request_template, write_template
+    from contextplane.app.packs.template import SCHEMA_PATH, write_template
 
     if args.file == "-":
         # To every other verb it is standard input: a file of that name could never be read again.
         from contextplane.cli.parser import Usage
 
         raise Usage("- names no file", hint="ctx new refunds.yaml")
-    new = write_request_template(args.file) if args.request else write_template(args.file)
-    done, then = "Wrote" if new else "Already there:", "ctx compile PACK --request" if args.request else "ctx lint"
-    output.line(f"{done} {clean(args.file)}. Edit it, then: {then} {clean(args.file)}")
-    if is_yaml(args.file) and not args.request:
+    if args.request:
+        return _write_request(args, output)
+    if args.mode is not None or args.safety_mode is not None:
+        from contextplane.cli.parser import Usage
+
+        raise Usage("--mode and --safety-mode are for a request", hint="ctx new request.yaml --request --mode batch")
+    new = write_template(args.file)
+    output.line(f"{_outcome(new)} {clean(args.file)}. Edit it, then: ctx lint {clean(args.file)}")
+    if is_yaml(args.file):
         output.line(f"Editors check it against {clean(os.path.join(os.path.dirname(args.file), SCHEMA_PATH))}")
     output.answer({"file": args.file, "new": new})
     return OK
+
+
+def _write_request(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.packs.template import describe_request, write_request_template
+
+    mode, ceiling = args.mode or _MODES[0], args.safety_mode or _CEILINGS[-1]
+    new = write_request_template(args.file, mode=mode, safety_mode=ceiling)
+    output.line(f"{_outcome(new)} {clean(args.file)}. Edit it, then: ctx compile PACK --request {clean(args.file)}")
+    implied = describe_request(mode, ceiling)
+    for words in implied:
+        output.line(f"  {words}.")
+    output.answer({"file": args.file, "new": new, "implies": implied})
+    return OK
+
+
+def _outcome(new: bool) -> str:  # noqa: FBT001  the answer of the writer
+    return "Wrote" if new else "Already there:"

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 from contextplane.cli.compile_args import (
     add_pack_arguments,
     add_request_arguments,
-    load_source,
-    parse_overrides,
-    read_request,
+    assumed_json,
+    load_request,
 )
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean, quantity, shorten
@@ -55,11 +54,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.compile.why import explain
 
-    overrides = parse_overrides(args)
-    case = read_request(args)
-    explanation = explain(load_source(args, output, case), case, args.item, overrides)
+    source, case = load_request(args, output)
+    explanation = explain(source, case.file, args.item, case.overrides)
     _print_explanation(explanation, output)
-    output.answer(_answer(explanation))
+    output.answer({**_answer(explanation), **assumed_json(case)})
     return OK
 
 
